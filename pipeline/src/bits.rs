@@ -1,0 +1,23 @@
+//! The low bits of a number, where the rest is known to be zero or not wanted.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "cutting is what these functions are for"
+)]
+
+/// Low 8 bits.
+#[inline]
+pub(crate) const fn low8(value: usize) -> u8 {
+    value as u8
+}
+
+/// Low 16 bits.
+#[inline]
+pub(crate) const fn low16(value: usize) -> u16 {
+    value as u16
+}
+
+/// Low 32 bits.
+#[inline]
+pub(crate) const fn low32(value: u64) -> u32 {
+    value as u32
+}

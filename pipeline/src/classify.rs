@@ -1,0 +1,123 @@
+//! Which priority a frame has: from its VLAN tag's PCP, its DSCP, or both.
+
+use crate::parse::{Kind, Parsed};
+use crate::units::{PRIORITIES, Priority};
+use crate::wire::ethernet;
+
+/// What on a frame is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Nothing: every frame has the default priority.
+    Port,
+    /// The PCP of a tagged frame.
+    Pcp,
+    /// The DSCP of an IP packet.
+    Dscp,
+    /// The DSCP of an IP packet, else the PCP.
+    Both,
+}
+
+/// The maps of one port.
+#[derive(Debug, Clone)]
+pub struct Classifier {
+    /// What is believed.
+    pub trust: Trust,
+    /// For what carries nothing believed.
+    pub default: Priority,
+    /// DSCP to priority.
+    pub dscp: [Priority; 64],
+    /// PCP to priority.
+    pub pcp: [Priority; PRIORITIES],
+}
+
+impl Classifier {
+    /// Everything in one priority.
+    #[must_use]
+    pub const fn all(priority: Priority) -> Classifier {
+        Classifier {
+            trust: Trust::Port,
+            default: priority,
+            dscp: [priority; 64],
+            pcp: [priority; PRIORITIES],
+        }
+    }
+
+    /// The priority of a frame.
+    #[inline]
+    #[must_use]
+    pub fn priority(&self, parsed: &Parsed) -> Priority {
+        match self.trust {
+            Trust::Port => self.default,
+            Trust::Pcp => self.by_pcp(parsed),
+            Trust::Dscp => self.by_dscp(parsed).unwrap_or(self.default),
+            Trust::Both => self.by_dscp(parsed).unwrap_or_else(|| self.by_pcp(parsed)),
+        }
+    }
+
+    #[inline]
+    fn by_dscp(&self, parsed: &Parsed) -> Option<Priority> {
+        match parsed.kind {
+            Kind::Routed(_) => self.dscp.get(usize::from(parsed.dscp())).copied(),
+            Kind::MacControl => None,
+        }
+    }
+
+    #[inline]
+    fn by_pcp(&self, parsed: &Parsed) -> Priority {
+        parsed
+            .tci
+            .and_then(|tci| self.pcp.get(usize::from(ethernet::pcp(tci))).copied())
+            .unwrap_or(self.default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::L3;
+
+    fn parsed(tci: Option<u16>, dscp: u8) -> Parsed {
+        Parsed {
+            kind: Kind::Routed(L3::V4),
+            l3_off: 14,
+            tci,
+            tags: u8::from(tci.is_some()),
+            tos: dscp << 2,
+            ip_len: 60,
+            protocol: 17,
+            l4_off: 34,
+            roce: None,
+        }
+    }
+
+    fn maps(trust: Trust) -> Classifier {
+        let mut maps = Classifier::all(Priority::new(1));
+        maps.trust = trust;
+        maps.dscp[26] = Priority::new(3);
+        maps.pcp[5] = Priority::new(5);
+        maps
+    }
+
+    #[test]
+    fn each_trust_reads_its_own_field() {
+        let tagged = parsed(Some(5 << 13 | 100), 26);
+        let plain = parsed(None, 26);
+        for (trust, of_tagged, of_plain) in [
+            (Trust::Port, 1, 1),
+            (Trust::Pcp, 5, 1),
+            (Trust::Dscp, 3, 3),
+            (Trust::Both, 3, 3),
+        ] {
+            assert_eq!(
+                maps(trust).priority(&tagged).get(),
+                of_tagged,
+                "{trust:?} tagged"
+            );
+            assert_eq!(
+                maps(trust).priority(&plain).get(),
+                of_plain,
+                "{trust:?} untagged"
+            );
+        }
+    }
+}

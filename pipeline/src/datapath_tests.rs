@@ -1,0 +1,468 @@
+use std::net::IpAddr;
+
+use super::*;
+use crate::classify::{Classifier, Trust};
+use crate::counters::Counter;
+use crate::craft::Craft;
+use crate::egress::ecn::{CERTAIN, Red};
+use crate::egress::port::QueueConfig;
+use crate::egress::scheduler::Discipline;
+use crate::frame::HeapFrame;
+use crate::parse;
+use crate::route::nexthop::{Adjacency, Kind};
+use crate::route::prefix::Prefix;
+use crate::route::writer::{RouteCapacity, RouteWriter};
+use crate::tap::NoTap;
+use crate::units::{BitRate, Mac};
+use crate::wire::checksum;
+use proptest::prelude::*;
+
+type Path = Datapath<HeapFrame, NoTap>;
+
+const RATE: BitRate = BitRate(10_000_000_000);
+const DC: PortId = PortId(0);
+const WAN: PortId = PortId(1);
+
+fn mac(port: u8) -> Mac {
+    Mac([2, 0, 0, 0, 1, port + 1])
+}
+
+fn port(id: u8, rate: Option<BitRate>) -> PortConfig {
+    let mut classifier = Classifier::all(Priority::new(0));
+    classifier.trust = Trust::Dscp;
+    classifier.dscp[26] = Priority::new(3);
+    let mut queues: [QueueConfig; 8] = std::array::from_fn(|_| QueueConfig::default());
+    queues[3].lossless = true;
+    queues[3].discipline = Discipline::Dwrr(50);
+    queues[3].ecn = Some(Red {
+        kmin: 20_000,
+        kmax: 20_000,
+        pmax: CERTAIN,
+    });
+    queues[6].discipline = Discipline::Strict;
+    PortConfig {
+        intake: Intake {
+            mac: mac(id),
+            mtu: 4200,
+            vlans: Box::new([100]),
+            classifier,
+        },
+        egress: EgressConfig {
+            rate,
+            max_frame: 4248,
+            queues,
+        },
+        ecn: EcnMode::Mark,
+    }
+}
+
+fn forward(port: PortId, host: u8, vlan: u16) -> Adjacency {
+    Adjacency {
+        kind: Kind::Forward,
+        port,
+        vlan,
+        dst: Mac([2, 0, 0, 0, 9, host]),
+        src: mac(port.0),
+    }
+}
+
+/// Two ports: 10.0.1.0/24 and 2001:db8:1::/64 behind `dc`, everything else in 10/8 and 2001:db8::/32 behind `wan`.
+fn path(pool: PoolConfig) -> Path {
+    let capacity = RouteCapacity {
+        ipv4_routes: 64,
+        ipv6_routes: 64,
+        adjacencies: 64,
+        groups: 64,
+    };
+    let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
+    for (text, adjacency) in [
+        ("10.0.1.0/24", forward(DC, 3, 0)),
+        ("10.0.0.0/8", forward(WAN, 2, 0)),
+        ("10.0.100.0/24", forward(WAN, 2, 100)),
+        ("10.0.3.0/24", Adjacency::unusable(Kind::Unresolved)),
+        ("10.0.1.1/32", Adjacency::unusable(Kind::Local)),
+        ("2001:db8:1::/64", forward(DC, 3, 0)),
+        ("2001:db8::/32", forward(WAN, 2, 0)),
+    ] {
+        let (address, len) = text.split_once('/').unwrap();
+        let prefix = Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap();
+        writer.insert(prefix, &[adjacency]).unwrap();
+    }
+    writer.commit();
+    let mut path = Datapath::new(
+        vec![port(0, None), port(1, Some(RATE))],
+        pool,
+        readers.remove(0),
+        NoTap,
+        1,
+    );
+    path.refresh();
+    path
+}
+
+const AMPLE: PoolConfig = PoolConfig {
+    bytes: 1 << 20,
+    frames: 4096,
+    alpha_256: 256,
+};
+
+fn v4(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn data(dst: &str) -> Craft {
+    let src = if dst.contains(':') {
+        "2001:db8:1::3"
+    } else {
+        "10.0.1.3"
+    };
+    Craft {
+        dst_mac: mac(0),
+        ..Craft::roce(v4(src), v4(dst), 0x0a, 0x11, 1024)
+    }
+}
+
+fn push(path: &mut Path, from: PortId, frame: &[u8], now: u64) {
+    let mut frames = ArrayVec::new();
+    frames.push(HeapFrame::new(frame));
+    path.ingress(from, &mut frames, Nanos(now));
+    assert!(frames.is_empty());
+}
+
+fn pull(path: &mut Path, from: PortId, now: u64) -> Vec<Queued<HeapFrame>> {
+    let mut out = Outgoing::new();
+    path.egress(from, &mut out, Nanos(now));
+    let bytes = out.iter().map(|frame| frame.buf.data().len() as u64).sum();
+    path.sent(from, out.len() as u64, bytes);
+    path.publish_held();
+    out.into_iter().collect()
+}
+
+fn drops(path: &Path, port: PortId) -> Vec<(&'static str, u64)> {
+    let counters = path.counters().port(port.index()).unwrap();
+    let counts = Drop::ALL
+        .iter()
+        .map(|reason| (reason.name(), counters.drops[reason.index()].get()));
+    counts.filter(|(_, count)| *count > 0).collect()
+}
+
+/// The conservation law, in frames and in bytes.
+fn assert_conserved(path: &Path) {
+    let (mut input, mut output) = ((0, 0), (0, 0));
+    for port in path.counters().ports() {
+        input.0 += port.rx.packets.get() + port.originated.packets.get();
+        input.1 += port.rx.bytes.get() + port.originated.bytes.get() + port.tag_bytes_added.get();
+        output.0 += port.tx.packets.get() + port.consumed.packets.get() + port.punted.packets.get();
+        output.0 += port.drops.iter().map(|count| count.get()).sum::<u64>();
+        output.1 += port.tx.bytes.get() + port.consumed.bytes.get() + port.punted.bytes.get();
+        output.1 += port.drop_bytes.get() + port.tag_bytes_removed.get();
+    }
+    output.0 += path.counters().held.packets.get();
+    output.1 += path.counters().held.bytes.get();
+    assert_eq!(input, output, "(frames, bytes) in = out");
+}
+
+#[test]
+fn an_ipv4_frame_is_routed() {
+    let mut path = path(AMPLE);
+    let sent = data("10.0.2.2").frame();
+    push(&mut path, DC, &sent, 0);
+    let out = pull(&mut path, WAN, 0);
+    let got = out[0].buf.data();
+    assert_eq!(got[..6], [2, 0, 0, 0, 9, 2]);
+    assert_eq!(got[6..12], mac(1).0);
+    assert_eq!(got[22], 63, "TTL");
+    assert_eq!(checksum::sum(&got[14..34]), 0xffff);
+    assert_eq!(
+        (got[12..22].to_vec(), &got[26..]),
+        (sent[12..22].to_vec(), &sent[26..]),
+        "nothing else changed"
+    );
+    assert_eq!(out[0].meta.priority, Priority::new(3));
+    assert_conserved(&path);
+}
+
+#[test]
+fn an_ipv6_frame_is_routed() {
+    let mut path = path(AMPLE);
+    let sent = data("2001:db8:2::2").frame();
+    push(&mut path, DC, &sent, 0);
+    let out = pull(&mut path, WAN, 0);
+    let got = out[0].buf.data();
+    assert_eq!((got[..6].to_vec(), got[21]), (vec![2, 0, 0, 0, 9, 2], 63));
+    assert_eq!(got[22..], sent[22..]);
+}
+
+#[test]
+fn tags_are_put_on_and_taken_off() {
+    let mut path = path(AMPLE);
+    push(&mut path, DC, &data("10.0.100.2").frame(), 0);
+    let tagged = pull(&mut path, WAN, 0).remove(0);
+    assert_eq!(tagged.buf.data()[12..18], [0x81, 0, 3 << 5, 100, 0x08, 0]);
+    assert_eq!(usize::from(tagged.meta.l3_off), 18);
+    let came_tagged = Craft {
+        tags: vec![100],
+        ..data("10.0.2.2")
+    };
+    push(&mut path, DC, &came_tagged.frame(), 0);
+    let plain = pull(&mut path, WAN, 10_000).remove(0);
+    assert_eq!(plain.buf.data()[12..14], [0x08, 0]);
+    assert_eq!(parse::parse(plain.buf.data()).unwrap().tags, 0);
+    assert_conserved(&path);
+}
+
+#[test]
+fn every_refusal_has_its_reason() {
+    type Change = fn(&mut Craft);
+    let cases: &[(&str, Change)] = &[
+        ("not_for_us", |c| c.dst_mac = Mac([2, 9, 9, 9, 9, 9])),
+        ("multicast", |c| c.dst_mac = Mac([0xff; 6])),
+        ("vlan_unknown", |c| c.tags = vec![101]),
+        ("ttl_expired", |c| c.ttl = 1),
+        ("ttl_expired", |c| c.ttl = 0),
+        ("no_route", |c| c.dst = v4("192.0.2.1")),
+        ("no_neighbor", |c| c.dst = v4("10.0.3.9")),
+        ("local_unserved", |c| c.dst = v4("10.0.1.1")),
+        ("oversize", |c| c.payload = vec![0; 4200]),
+    ];
+    for (reason, change) in cases {
+        let mut path = path(AMPLE);
+        let mut craft = data("10.0.2.2");
+        change(&mut craft);
+        push(&mut path, DC, &craft.frame(), 0);
+        assert_eq!(drops(&path, DC), [(*reason, 1)]);
+        assert_conserved(&path);
+    }
+}
+
+#[test]
+fn a_large_frame_does_not_fit_a_small_port() {
+    let capacity = RouteCapacity {
+        ipv4_routes: 4,
+        ipv6_routes: 4,
+        adjacencies: 4,
+        groups: 4,
+    };
+    let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
+    writer
+        .insert(
+            Prefix::new(v4("0.0.0.0"), 0).unwrap(),
+            &[forward(WAN, 2, 0)],
+        )
+        .unwrap();
+    let mut small = port(1, None);
+    small.intake.mtu = 1000;
+    let mut path: Path = Datapath::new(
+        vec![port(0, None), small],
+        AMPLE,
+        readers.remove(0),
+        NoTap,
+        1,
+    );
+    push(&mut path, DC, &data("10.0.2.2").frame(), 0);
+    assert_eq!(drops(&path, DC), [("mtu_exceeded", 1)]);
+}
+
+#[test]
+fn pause_frames_are_consumed_and_never_forwarded() {
+    let mut path = path(AMPLE);
+    let mut pause = vec![0; 60];
+    pause[..14].copy_from_slice(&[1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x88, 0x08]);
+    pause[14..18].copy_from_slice(&[0x01, 0x01, 0, 0b0000_1001]);
+    push(&mut path, DC, &pause, 0);
+    let pfc: Vec<u64> = path
+        .counters()
+        .port(0)
+        .unwrap()
+        .pfc_rx
+        .iter()
+        .map(Counter::get)
+        .collect();
+    assert_eq!(pfc, [1, 0, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(path.counters().port(0).unwrap().consumed.packets.get(), 1);
+    assert!(pull(&mut path, WAN, 0).is_empty());
+    assert_conserved(&path);
+}
+
+#[test]
+fn what_the_switch_makes_goes_ahead_of_the_data() {
+    let mut path = path(AMPLE);
+    for _ in 0..8 {
+        push(&mut path, DC, &data("10.0.2.2").frame(), 0);
+    }
+    path.originate(WAN, Priority::new(6), HeapFrame::new(&[7; 74]), Nanos(0))
+        .unwrap();
+    let out = pull(&mut path, WAN, 0);
+    assert_eq!(out[0].buf.data(), [7; 74]);
+    assert_conserved(&path);
+}
+
+/// SONiC's EGRESS_ECN: with Kmin = Kmax = N bytes and a backlog beyond it, the first frame out is marked and the last is
+/// not: marking is by the depth left behind at dequeue (sonic-mgmt docs/testplan/ecn).
+#[test]
+fn the_first_frame_out_is_marked_and_the_last_is_not() {
+    let mut path = path(AMPLE);
+    for _ in 0..40 {
+        push(&mut path, DC, &data("10.0.2.2").frame(), 0);
+    }
+    let mut ce = Vec::new();
+    for step in 0..200 {
+        ce.extend(
+            pull(&mut path, WAN, step * 1_000)
+                .iter()
+                .map(|frame| frame.buf.data()[15] & 3 == 3),
+        );
+    }
+    assert_eq!(ce.len(), 40);
+    let wire = usize::from(wire_len(data("10.0.2.2").frame().len()));
+    let marked = ce.iter().filter(|ce| **ce).count();
+    // Frame k leaves 39 - k behind: marked while those exceed 20,000 bytes.
+    assert_eq!(marked, (0..40).filter(|k| (39 - k) * wire > 20_000).count());
+    assert!(ce[..marked].iter().all(|ce| *ce) && !ce[39]);
+    assert_eq!(
+        path.counters().port(1).unwrap().queues[3].ecn_marked.get(),
+        marked as u64
+    );
+}
+
+#[test]
+fn acks_and_not_ect_are_never_marked() {
+    let mut path = path(AMPLE);
+    for _ in 0..40 {
+        push(
+            &mut path,
+            DC,
+            &Craft {
+                tos: 26 << 2,
+                ..data("10.0.2.2")
+            }
+            .frame(),
+            0,
+        );
+    }
+    for opcode in [0x11, 0x0c, 0x81, 0x13] {
+        let ack = Craft {
+            dst_mac: mac(0),
+            ..Craft::roce(v4("10.0.1.3"), v4("10.0.2.2"), opcode, 0x11, 20)
+        };
+        push(&mut path, DC, &ack.frame(), 0);
+    }
+    for _ in 0..40 {
+        push(
+            &mut path,
+            DC,
+            &Craft {
+                tos: 26 << 2,
+                ..data("10.0.2.2")
+            }
+            .frame(),
+            0,
+        );
+    }
+    let mut out = Vec::new();
+    for step in 0..300 {
+        out.extend(pull(&mut path, WAN, step * 1_000));
+    }
+    assert_eq!(out.len(), 84);
+    assert!(out.iter().all(|frame| frame.buf.data()[15] & 3 != 3));
+}
+
+#[test]
+fn the_port_keeps_its_rate() {
+    let mut path = path(AMPLE);
+    let frame = data("10.0.2.2").frame();
+    let mut bytes = 0;
+    for step in 0..2_000u64 {
+        // Twice the rate comes in: 10 Gb/s takes 885 ns a frame, two a microsecond come.
+        for _ in 0..2 {
+            push(&mut path, DC, &frame, step * 1_000);
+        }
+        bytes += pull(&mut path, WAN, step * 1_000)
+            .iter()
+            .map(|frame| u64::from(frame.meta.wire_len))
+            .sum::<u64>();
+    }
+    let due = RATE.bytes_in(Nanos::from_millis(2));
+    assert!(bytes.abs_diff(due) < 30_000, "{bytes} of {due}");
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    Frame {
+        from: u8,
+        dst: u8,
+        opcode: u8,
+        tos: u8,
+        payload: usize,
+        tag: Option<u16>,
+        damage: Option<(usize, u8)>,
+    },
+    Send(u8, u64),
+    Originate,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let frame = (
+        0u8..2,
+        0u8..6,
+        any::<u8>(),
+        any::<u8>(),
+        0usize..4300,
+        prop::option::of(98u16..102),
+        prop::option::of((0usize..60, any::<u8>())),
+    )
+        .prop_map(
+            |(from, dst, opcode, tos, payload, tag, damage)| Event::Frame {
+                from,
+                dst,
+                opcode,
+                tos,
+                payload,
+                tag,
+                damage,
+            },
+        );
+    let event = prop_oneof![8 => frame, 3 => (0u8..2, 0u64..20_000).prop_map(|(port, after)| Event::Send(port, after)), 1 => Just(Event::Originate)];
+    prop::collection::vec(event, 1..200)
+}
+
+proptest! {
+    /// Whatever comes in, in frames and bytes: in = out after every event, the depth is what waits, and stop leaves nothing.
+    #[test]
+    fn nothing_is_lost_uncounted(events in events(), pool_frames in 4u64..200) {
+        let mut path = path(PoolConfig { bytes: 100_000, frames: pool_frames, alpha_256: 256 });
+        let mut now = 0;
+        let hosts = ["10.0.1.3", "10.0.2.2", "10.0.100.7", "10.0.3.1", "192.0.2.1", "2001:db8:2::9"];
+        for event in events {
+            match event {
+                Event::Frame { from, dst, opcode, tos, payload, tag, damage } => {
+                    let dst = hosts[usize::from(dst)];
+                    let craft = Craft { dst_mac: mac(from), tos, tags: tag.into_iter().collect(), ..data(dst) };
+                    let craft = Craft { bth: craft.bth.map(|bth| crate::craft::BthFields { opcode, ..bth }), payload: vec![0; payload], ..craft };
+                    let mut frame = craft.frame();
+                    if let Some((at, value)) = damage
+                        && let Some(byte) = frame.get_mut(at)
+                    {
+                        *byte = value;
+                    }
+                    push(&mut path, PortId(from), &frame, now);
+                }
+                Event::Send(port, after) => {
+                    now += after;
+                    pull(&mut path, PortId(port), now);
+                }
+                Event::Originate => {
+                    let _ = path.originate(DC, Priority::new(6), HeapFrame::new(&[0; 74]), Nanos(now));
+                }
+            }
+            path.publish_held();
+            assert_conserved(&path);
+            prop_assert_eq!(path.pool.frames(), path.counters().held.packets.get());
+            let depth: u64 = [DC, WAN].iter().flat_map(|port| Priority::all().map(|priority| path.depth(*port, priority))).sum();
+            prop_assert_eq!(path.pool.bytes(), depth);
+        }
+        path.shut_down();
+        assert_conserved(&path);
+        prop_assert_eq!((path.pool.frames(), path.pool.bytes(), path.counters().held.packets.get()), (0, 0, 0));
+    }
+}

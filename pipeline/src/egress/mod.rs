@@ -1,0 +1,10 @@
+//! The egress side of a port: eight queues, who may send next, and what is marked on the way out.
+//!
+//! Owned by one worker. Depths are wire bytes, so that a depth divided by the drain rate is a time.
+
+pub mod ecn;
+pub mod fifo;
+pub mod port;
+pub mod rng;
+pub mod scheduler;
+pub mod shaper;

@@ -1,0 +1,162 @@
+//! Who sends next: strict queues first, highest priority first; then deficit weighted round robin (Shreedhar and Varghese
+//! 1995; ETS in 802.1Qaz).
+//!
+//! Knows queues only as bits and lengths. A queue that is empty, paused or over its rate is not offered.
+
+use crate::bits::low8;
+use crate::units::{PRIORITIES, Priority};
+
+/// Bytes one unit of weight earns a round.
+const QUANTUM: i64 = 256;
+
+/// How a queue is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discipline {
+    /// Before all DWRR queues and all strict queues of lower priority.
+    Strict,
+    /// A share in proportion to the weight, 1..=100.
+    Dwrr(u8),
+}
+
+/// The order of service of one port.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    strict: u8,
+    quantum: [i64; PRIORITIES],
+    deficit: [i64; PRIORITIES],
+    /// The DWRR queue whose turn it is.
+    turn: Priority,
+}
+
+impl Scheduler {
+    /// With these disciplines, lowest priority first.
+    #[must_use]
+    pub fn new(disciplines: &[Discipline; PRIORITIES]) -> Scheduler {
+        let mut scheduler = Scheduler {
+            strict: 0,
+            quantum: [0; PRIORITIES],
+            deficit: [0; PRIORITIES],
+            turn: Priority::new(0),
+        };
+        for (priority, discipline) in Priority::all().zip(disciplines) {
+            match discipline {
+                Discipline::Strict => scheduler.strict |= priority.bit(),
+                Discipline::Dwrr(weight) => {
+                    if let Some(quantum) = scheduler.quantum.get_mut(priority.index()) {
+                        *quantum = QUANTUM * i64::from((*weight).max(1));
+                    }
+                }
+            }
+        }
+        scheduler
+    }
+
+    /// The queue that sends next among `offered`; `head` tells the wire length of a queue's first frame.
+    #[inline]
+    pub fn pick(&mut self, offered: u8, head: impl Fn(Priority) -> u16) -> Option<Priority> {
+        let strict = offered & self.strict;
+        if strict != 0 {
+            return Some(highest(strict));
+        }
+        if offered == 0 {
+            None
+        } else {
+            Some(self.pick_dwrr(offered, head))
+        }
+    }
+
+    /// A frame of `wire_len` was sent from `queue`, which is `empty` now.
+    #[inline]
+    pub fn sent(&mut self, queue: Priority, wire_len: u16, empty: bool) {
+        if self.strict & queue.bit() == 0
+            && let Some(deficit) = self.deficit.get_mut(queue.index())
+        {
+            // An empty queue saves nothing up.
+            *deficit = if empty {
+                0
+            } else {
+                *deficit - i64::from(wire_len)
+            };
+        }
+    }
+
+    fn pick_dwrr(&mut self, offered: u8, head: impl Fn(Priority) -> u16) -> Priority {
+        if offered & self.turn.bit() != 0 && self.affords(self.turn, &head) {
+            return self.turn;
+        }
+        let mut turn = self.turn;
+        // One round of the offered queues, each earning its quantum as its turn comes.
+        for _ in 0..offered.count_ones() {
+            turn = next(offered, turn);
+            self.earn(turn, 1);
+            if self.affords(turn, &head) {
+                self.turn = turn;
+                return turn;
+            }
+        }
+        // Frames larger than the quanta: skip the rounds in which nobody could send.
+        let rounds = each(offered)
+            .map(|queue| self.rounds_short(queue, &head))
+            .min()
+            .unwrap_or(0);
+        for queue in each(offered) {
+            self.earn(queue, rounds.saturating_sub(1));
+        }
+        for _ in 0..offered.count_ones() {
+            turn = next(offered, turn);
+            self.earn(turn, 1);
+            if self.affords(turn, &head) {
+                break;
+            }
+        }
+        self.turn = turn;
+        turn
+    }
+
+    #[inline]
+    fn affords(&self, queue: Priority, head: &impl Fn(Priority) -> u16) -> bool {
+        self.deficit
+            .get(queue.index())
+            .is_some_and(|deficit| *deficit >= i64::from(head(queue)))
+    }
+
+    fn earn(&mut self, queue: Priority, rounds: i64) {
+        let quantum = self.quantum.get(queue.index()).copied().unwrap_or(QUANTUM);
+        if let Some(deficit) = self.deficit.get_mut(queue.index()) {
+            *deficit += quantum * rounds;
+        }
+    }
+
+    /// Rounds until `queue` affords its first frame.
+    fn rounds_short(&self, queue: Priority, head: &impl Fn(Priority) -> u16) -> i64 {
+        let deficit = self.deficit.get(queue.index()).copied().unwrap_or(0);
+        let quantum = self
+            .quantum
+            .get(queue.index())
+            .copied()
+            .unwrap_or(QUANTUM)
+            .max(1);
+        let short = (i64::from(head(queue)) - deficit).max(0);
+        (short + quantum - 1) / quantum
+    }
+}
+
+#[inline]
+const fn highest(mask: u8) -> Priority {
+    Priority::new(7 - low8(mask.leading_zeros() as usize))
+}
+
+/// The offered queue after `turn`, cyclically.
+#[inline]
+const fn next(offered: u8, turn: Priority) -> Priority {
+    let rotated = offered.rotate_right(turn.get() as u32 + 1);
+    Priority::new(turn.get() + 1 + low8(rotated.trailing_zeros() as usize))
+}
+
+fn each(mask: u8) -> impl Iterator<Item = Priority> {
+    Priority::all().filter(move |queue| mask & queue.bit() != 0)
+}
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

@@ -1,0 +1,61 @@
+use super::*;
+use proptest::prelude::*;
+
+fn serve(scheduler: &mut Scheduler, offered: u8, lengths: &[u16; 8], bytes: u64) -> [u64; 8] {
+    let mut sent = [0; 8];
+    while sent.iter().sum::<u64>() < bytes {
+        let queue = scheduler
+            .pick(offered, |queue| lengths[queue.index()])
+            .unwrap();
+        assert_ne!(offered & queue.bit(), 0, "a queue that was not offered");
+        scheduler.sent(queue, lengths[queue.index()], false);
+        sent[queue.index()] += u64::from(lengths[queue.index()]);
+    }
+    sent
+}
+
+proptest! {
+    /// The DWRR law: over a long backlog each queue's bytes are its weight's share, within one quantum and one frame.
+    #[test]
+    fn bytes_follow_the_weights(weights in prop::array::uniform8(1u8..=100), lengths in prop::array::uniform8(84u16..9240),
+                                offered in 1u8..=255) {
+        let mut scheduler = Scheduler::new(&weights.map(Discipline::Dwrr));
+        let total: u64 = 40_000_000;
+        let sent = serve(&mut scheduler, offered, &lengths, total);
+        let sum: u64 = (0..8).filter(|q| offered & (1 << q) != 0).map(|q| u64::from(weights[q])).sum();
+        let round = sum * 256;
+        for queue in 0..8 {
+            if offered & (1 << queue) == 0 {
+                prop_assert_eq!(sent[queue], 0);
+                continue;
+            }
+            let share = total * u64::from(weights[queue]) / sum;
+            // One round may be in progress; and a frame may have overshot.
+            let slack = round + 2 * 9240 + u64::from(weights[queue]) * 256;
+            prop_assert!(sent[queue].abs_diff(share) <= slack, "queue {queue}: {} of {share}, slack {slack}", sent[queue]);
+        }
+    }
+}
+
+#[test]
+fn strict_goes_first_and_the_highest_of_them() {
+    let mut disciplines = [Discipline::Dwrr(10); 8];
+    disciplines[6] = Discipline::Strict;
+    disciplines[7] = Discipline::Strict;
+    let mut scheduler = Scheduler::new(&disciplines);
+    let head = |_: Priority| 84;
+    assert_eq!(scheduler.pick(0b1111_1111, head), Some(Priority::new(7)));
+    assert_eq!(scheduler.pick(0b0111_1111, head), Some(Priority::new(6)));
+    assert!(scheduler.pick(0b0011_1111, head).unwrap().get() < 6);
+    assert_eq!(scheduler.pick(0, head), None);
+}
+
+#[test]
+fn an_idle_queue_saves_nothing_up() {
+    let mut scheduler = Scheduler::new(&[Discipline::Dwrr(50); 8]);
+    let lengths = [1000; 8];
+    // Queue 0 alone for long, then both: from then on they share evenly.
+    serve(&mut scheduler, 0b01, &lengths, 10_000_000);
+    let sent = serve(&mut scheduler, 0b11, &lengths, 10_000_000);
+    assert!(sent[0].abs_diff(sent[1]) <= 2 * 50 * 256 + 2000, "{sent:?}");
+}

@@ -1,0 +1,184 @@
+//! What the pipeline asks of a frame buffer, and what travels with a frame.
+//!
+//! The pipeline never names DPDK: an mbuf in production and a heap buffer in every test and in the simulator both
+//! implement [`FrameBuf`]. A frame is one contiguous segment.
+
+use arrayvec::ArrayVec;
+
+use crate::units::{BURST, PortId, Priority, WIRE_OVERHEAD};
+
+/// An owned frame buffer: one contiguous Ethernet frame, without FCS.
+///
+/// Dropping it gives the memory back.
+pub trait FrameBuf {
+    /// The frame's bytes, first octet of the destination address first.
+    fn data(&self) -> &[u8];
+
+    /// The same, writable.
+    fn data_mut(&mut self) -> &mut [u8];
+
+    /// Makes `n` bytes of room before the frame; `false` (and no change) when the headroom is used up.
+    fn prepend(&mut self, n: usize) -> bool;
+
+    /// Takes `n` bytes off the front; `false` (and no change) when the frame is shorter.
+    fn trim_front(&mut self, n: usize) -> bool;
+
+    /// Starts loading the frame's headers into the cache.
+    #[inline]
+    fn prefetch(&self) {}
+
+    /// Gives back many frames at once.
+    #[inline]
+    fn free_all(frames: &mut ArrayVec<Self, BURST>)
+    where
+        Self: Sized,
+    {
+        frames.clear();
+    }
+}
+
+/// The worker's flow-cache slot a frame was counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowSlot(pub u32);
+
+impl FlowSlot {
+    /// The frame belongs to no sampled flow.
+    pub const NONE: FlowSlot = FlowSlot(u32::MAX);
+}
+
+/// What a frame must still know after it was queued: 16 bytes beside the buffer's pointer.
+#[derive(Debug, Clone, Copy)]
+pub struct Meta {
+    /// Low 32 bits of the arrival time in ns (wraps after 4.29 s): for latency only.
+    pub arrived: u32,
+    /// Flow-cache slot, for `notified_until`.
+    pub slot: FlowSlot,
+    /// Bytes on the wire, overhead included.
+    pub wire_len: u16,
+    /// Port it came in by (for an originated frame: the port it leaves by).
+    pub ingress: PortId,
+    /// Port it leaves by.
+    pub egress: PortId,
+    /// Its queue.
+    pub priority: Priority,
+    /// Offset of the IP header in the frame as it will be sent.
+    pub l3_off: u8,
+    /// What may be done to it on the way out.
+    pub flags: MetaFlags,
+}
+
+/// Bits of [`Meta::flags`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MetaFlags(pub u8);
+
+impl MetaFlags {
+    /// IPv6 (else IPv4).
+    pub const IPV6: u8 = 1;
+    /// ECT(0) or ECT(1), and of a kind that may be marked CE.
+    pub const MARKABLE: u8 = 2;
+    /// Made by this switch (CNP, later PFC and Linux).
+    pub const ORIGINATED: u8 = 4;
+
+    /// Whether all of `bits` are set.
+    #[must_use]
+    pub const fn has(self, bits: u8) -> bool {
+        self.0 & bits == bits
+    }
+}
+
+/// A frame in a queue.
+#[derive(Debug)]
+pub struct Queued<B> {
+    /// The buffer.
+    pub buf: B,
+    /// What travels with it.
+    pub meta: Meta,
+}
+
+/// Bytes on the wire of a frame of `len` bytes (without FCS).
+#[must_use]
+pub fn wire_len(len: usize) -> u16 {
+    // Ethernet pads to 60 + FCS; the overhead counts the FCS.
+    let padded = u32::try_from(len.max(60)).unwrap_or(u32::MAX);
+    u16::try_from(padded.saturating_add(WIRE_OVERHEAD)).unwrap_or(u16::MAX)
+}
+
+/// A frame on the heap: stands in for an mbuf in tests, benches and the simulator.
+#[derive(Debug, Clone)]
+pub struct HeapFrame {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl HeapFrame {
+    /// Headroom of a fresh frame, as DPDK's `RTE_PKTMBUF_HEADROOM`.
+    pub const HEADROOM: usize = 128;
+
+    /// A frame with these bytes.
+    #[must_use]
+    pub fn new(frame: &[u8]) -> HeapFrame {
+        let mut bytes = vec![0; HeapFrame::HEADROOM];
+        bytes.extend_from_slice(frame);
+        HeapFrame {
+            bytes,
+            start: HeapFrame::HEADROOM,
+        }
+    }
+}
+
+impl FrameBuf for HeapFrame {
+    fn data(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    fn data_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..).unwrap_or_default()
+    }
+
+    fn prepend(&mut self, n: usize) -> bool {
+        match self.start.checked_sub(n) {
+            Some(start) => {
+                self.start = start;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn trim_front(&mut self, n: usize) -> bool {
+        if n > self.data().len() {
+            return false;
+        }
+        self.start += n;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queued_frame_is_small() {
+        assert_eq!(size_of::<Meta>(), 16);
+        assert_eq!(size_of::<Option<Queued<Box<u8>>>>(), 24);
+    }
+
+    #[test]
+    fn short_frames_cost_a_padded_one() {
+        assert_eq!(wire_len(42), 84);
+        assert_eq!(wire_len(60), 84);
+        assert_eq!(wire_len(1082), 1106);
+    }
+
+    #[test]
+    fn a_heap_frame_grows_and_shrinks_at_the_front() {
+        let mut frame = HeapFrame::new(&[1, 2, 3]);
+        assert!(frame.prepend(2));
+        assert_eq!(frame.data(), &[0, 0, 1, 2, 3]);
+        assert!(!frame.prepend(HeapFrame::HEADROOM));
+        assert!(frame.trim_front(3));
+        assert_eq!(frame.data(), &[2, 3]);
+        assert!(!frame.trim_front(3));
+    }
+}

@@ -1,0 +1,26 @@
+//! The packet path of npcc-switch as plain Rust: parse, classify, route, admit, rewrite, enqueue, schedule, mark.
+//!
+//! No DPDK, no I/O, no clock, no allocation after construction. Every stage is a function over a burst; one worker runs
+//! them all to completion. Generic over [`frame::FrameBuf`], so that heap buffers stand in for mbufs in every test.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+#![cfg_attr(
+    test,
+    allow(clippy::cast_possible_truncation, reason = "test numbers are small")
+)]
+
+mod bits;
+pub mod classify;
+pub mod counters;
+pub mod craft;
+pub mod datapath;
+pub mod drop;
+pub mod egress;
+pub mod frame;
+pub mod parse;
+pub mod route;
+pub mod stage;
+mod sync;
+pub mod tap;
+pub mod units;
+pub mod wire;

@@ -1,0 +1,262 @@
+//! Ethernet to BTH in one pass: finds offsets, reads what later stages ask for, and refuses what must not be routed.
+//!
+//! A fragment is known by its addresses only: nothing above IP is read. The ICRC is not checked; forwarding does not
+//! change a covered byte (facts 4.3).
+
+use zerocopy::FromBytes;
+
+use crate::bits::{low8, low16};
+use crate::drop::Drop;
+use crate::wire::bth::{self, Bth, RoceClass};
+use crate::wire::checksum;
+use crate::wire::ethernet::{self, Ethernet, Tag};
+use crate::wire::ipv4::{self, Ipv4};
+use crate::wire::ipv6::{self, Ipv6};
+use crate::wire::udp::{self, Udp};
+
+/// Layer 3 of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum L3 {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// What a frame is to the switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// To be routed.
+    Routed(L3),
+    /// MAC control (pause, PFC): consumed here, never forwarded.
+    MacControl,
+}
+
+/// The RoCEv2 part of a frame, when it has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Roce {
+    /// Offset of the BTH in the frame.
+    pub bth_off: u16,
+    /// What it is to NPCC.
+    pub class: RoceClass,
+}
+
+/// Offsets and fields of one frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parsed {
+    /// What the frame is.
+    pub kind: Kind,
+    /// Offset of the IP header (of the MAC control opcode).
+    pub l3_off: u8,
+    /// Tag control word of the outer VLAN tag.
+    pub tci: Option<u16>,
+    /// Tags in front of layer 3, 0 to 2.
+    pub tags: u8,
+    /// DSCP (high six bits) and ECN (low two).
+    pub tos: u8,
+    /// Bytes of the IP packet, header included (0 for MAC control).
+    pub ip_len: u16,
+    /// IP protocol after extension headers; 0 when unread.
+    pub protocol: u8,
+    /// Offset of the layer 4 header; 0 for a fragment, whose layer 4 is not read.
+    pub l4_off: u16,
+    /// RoCEv2 headers, unless a fragment or cut short.
+    pub roce: Option<Roce>,
+}
+
+impl Parsed {
+    /// The ECN field: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 section 5).
+    #[must_use]
+    pub const fn ecn(&self) -> u8 {
+        self.tos & 3
+    }
+
+    /// The DSCP, 0..=63.
+    #[must_use]
+    pub const fn dscp(&self) -> u8 {
+        self.tos >> 2
+    }
+}
+
+/// Reads one frame.
+///
+/// # Errors
+/// The drop reason, when the frame is cut short, over-tagged, not IP, or its IP header is wrong.
+#[inline]
+pub fn parse(frame: &[u8]) -> Result<Parsed, Drop> {
+    let (header, _) = Ethernet::ref_from_prefix(frame).map_err(|_| Drop::Runt)?;
+    let (ethertype, l3_off, tags, tci) = match header.ethertype.get() {
+        ethernet::VLAN | ethernet::QINQ => tagged(frame)?,
+        plain => (plain, ethernet::HEADER_LEN, 0, None),
+    };
+    let parsed = Parsed {
+        kind: Kind::MacControl,
+        l3_off: low8(l3_off),
+        tci,
+        tags,
+        tos: 0,
+        ip_len: 0,
+        protocol: 0,
+        l4_off: 0,
+        roce: None,
+    };
+    match ethertype {
+        ethernet::IPV4 => parse_ipv4(frame, parsed),
+        ethernet::IPV6 => parse_ipv6(frame, parsed),
+        // 802.1Qbb: a MAC control frame is never tagged.
+        ethernet::MAC_CONTROL if tags == 0 => Ok(parsed),
+        _ => Err(Drop::NotIp),
+    }
+}
+
+/// Steps over one or two tags: inner EtherType, layer 3 offset, tags, outer tag control word.
+#[cold]
+fn tagged(frame: &[u8]) -> Result<(u16, usize, u8, Option<u16>), Drop> {
+    let (outer, inner_bytes) = tag_at(frame, ethernet::HEADER_LEN)?;
+    let tci = Some(outer.tci.get());
+    let off = ethernet::HEADER_LEN + ethernet::TAG_LEN;
+    match outer.ethertype.get() {
+        ethernet::VLAN | ethernet::QINQ => {
+            let (inner, _) = Tag::ref_from_prefix(inner_bytes).map_err(|_| Drop::Runt)?;
+            match inner.ethertype.get() {
+                ethernet::VLAN | ethernet::QINQ => Err(Drop::VlanDepth),
+                ethertype => Ok((ethertype, off + ethernet::TAG_LEN, 2, tci)),
+            }
+        }
+        ethertype => Ok((ethertype, off, 1, tci)),
+    }
+}
+
+fn tag_at(frame: &[u8], off: usize) -> Result<(&Tag, &[u8]), Drop> {
+    Tag::ref_from_prefix(frame.get(off..).unwrap_or_default()).map_err(|_| Drop::Runt)
+}
+
+#[inline]
+fn parse_ipv4(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, Drop> {
+    let l3_off = usize::from(parsed.l3_off);
+    let packet = frame.get(l3_off..).unwrap_or_default();
+    let (header, _) = Ipv4::ref_from_prefix(packet).map_err(|_| Drop::Runt)?;
+    let header_len = header.header_len();
+    if header.version() != 4 || header_len < ipv4::MIN_LEN {
+        return Err(Drop::IpHeader);
+    }
+    let total_len = header.total_len.get();
+    if usize::from(total_len) < header_len {
+        return Err(Drop::IpHeader);
+    }
+    if packet.len() < usize::from(total_len) {
+        return Err(Drop::IpTruncated);
+    }
+    if checksum::sum(packet.get(..header_len).unwrap_or_default()) != 0xffff {
+        return Err(Drop::IpChecksum);
+    }
+    if martian_v4(header.src) || martian_v4(header.dst) {
+        return Err(Drop::Martian);
+    }
+    parsed.kind = Kind::Routed(L3::V4);
+    parsed.tos = header.tos;
+    parsed.ip_len = total_len;
+    parsed.protocol = header.protocol;
+    if !header.is_fragment() {
+        let end = l3_off + usize::from(total_len);
+        read_l4(frame, l3_off + header_len, end, &mut parsed);
+    }
+    Ok(parsed)
+}
+
+fn parse_ipv6(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, Drop> {
+    let l3_off = usize::from(parsed.l3_off);
+    let packet = frame.get(l3_off..).unwrap_or_default();
+    let (header, _) = Ipv6::ref_from_prefix(packet).map_err(|_| Drop::Runt)?;
+    if header.version() != 6 {
+        return Err(Drop::IpHeader);
+    }
+    let total_len = ipv6::HEADER_LEN + usize::from(header.payload_len.get());
+    if packet.len() < total_len {
+        return Err(Drop::IpTruncated);
+    }
+    if martian_v6(&header.src) || martian_v6(&header.dst) {
+        return Err(Drop::Martian);
+    }
+    parsed.kind = Kind::Routed(L3::V6);
+    parsed.tos = header.traffic_class();
+    parsed.ip_len = u16::try_from(total_len).map_err(|_| Drop::IpHeader)?;
+    let packet = packet.get(..total_len).unwrap_or_default();
+    let (protocol, off, fragment) =
+        skip_extensions(packet, header.next_header).ok_or(Drop::IpHeader)?;
+    parsed.protocol = protocol;
+    if !fragment {
+        read_l4(frame, l3_off + off, l3_off + total_len, &mut parsed);
+    }
+    Ok(parsed)
+}
+
+/// The upper-layer protocol, its offset in `packet`, and whether the packet is a fragment.
+/// `None` when a header is cut short or the chain is too long.
+fn skip_extensions(packet: &[u8], first: u8) -> Option<(u8, usize, bool)> {
+    let mut next = first;
+    let mut off = ipv6::HEADER_LEN;
+    for _ in 0..=ipv6::MAX_EXTENSIONS {
+        if ipv6::is_option_like(next) {
+            let fixed = packet.get(off..off + 8)?;
+            next = *fixed.first()?;
+            off += (usize::from(*fixed.get(1)?) + 1) * 8;
+        } else if next == ipv6::FRAGMENT {
+            let fixed = packet.get(off..off + 8)?;
+            let offset_flags = u16::from_be_bytes([*fixed.get(2)?, *fixed.get(3)?]);
+            next = *fixed.first()?;
+            off += 8;
+            // An atomic fragment (offset 0, no more) is a whole packet (RFC 6946).
+            if offset_flags & 0xfff9 != 0 {
+                return Some((next, off, true));
+            }
+        } else {
+            return (off <= packet.len()).then_some((next, off, false));
+        }
+    }
+    None
+}
+
+/// Layer 4 of an unfragmented packet that ends at `end`.
+#[inline]
+fn read_l4(frame: &[u8], l4_off: usize, end: usize, parsed: &mut Parsed) {
+    parsed.l4_off = low16(l4_off);
+    if parsed.protocol != udp::PROTOCOL {
+        return;
+    }
+    let segment = frame.get(l4_off..end).unwrap_or_default();
+    let Ok((header, payload)) = Udp::ref_from_prefix(segment) else {
+        return;
+    };
+    // A length that disagrees with IP's is no RoCEv2 we can trust.
+    if header.dst_port.get() != udp::ROCEV2_PORT || usize::from(header.len.get()) != segment.len() {
+        return;
+    }
+    if payload.len() < bth::HEADER_LEN + bth::ICRC_LEN {
+        return;
+    }
+    if let Ok((base, _)) = Bth::ref_from_prefix(payload) {
+        parsed.roce = Some(Roce {
+            bth_off: low16(l4_off + udp::HEADER_LEN),
+            class: RoceClass::of(base.opcode, base.dest_qp()),
+        });
+    }
+}
+
+/// Addresses a router must not forward (RFC 1812 section 5.3.7): this network, loopback, link-local, multicast, class E.
+#[inline]
+const fn martian_v4(address: [u8; 4]) -> bool {
+    let [a, b, _, _] = address;
+    a == 0 || a == 127 || a >= 224 || (a == 169 && b == 254)
+}
+
+/// Unspecified, loopback, link-local (RFC 4291 section 2.5.6) and multicast.
+#[inline]
+const fn martian_v6(address: &[u8; 16]) -> bool {
+    let word = u128::from_be_bytes(*address);
+    word <= 1 || address[0] == 0xff || (address[0] == 0xfe && address[1] & 0xc0 == 0x80)
+}
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

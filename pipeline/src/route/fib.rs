@@ -1,0 +1,161 @@
+//! The table workers read: two images of each family, and the index that says which pair is live.
+//!
+//! | who | writes | reads |
+//! |---|---|---|
+//! | writer | spare pair (relaxed), `live` (release), `epoch` (release) | `passed` (acquire) |
+//! | worker w | `passed[w]` (release), at the top of its loop | `epoch`, then `live` (acquire), once a burst |
+//!
+//! A worker that has published epoch `e` loaded it after the writer stored `e`, hence also sees the `live` stored before,
+//! and holds nothing from an earlier loop. So when all workers have published `e`, the other pair is nobody's.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+
+use super::image::{Image, ImageState};
+use super::nexthop::{Adjacency, NextHops};
+use super::prefix::Family;
+use super::writer::default_group;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+
+/// Both families' images.
+#[derive(Debug)]
+pub struct Images {
+    /// IPv4.
+    pub v4: Image,
+    /// IPv6.
+    pub v6: Image,
+}
+
+/// The writer's halves of [`Images`].
+#[derive(Debug)]
+pub struct ImagesState {
+    /// IPv4.
+    pub v4: ImageState,
+    /// IPv6.
+    pub v6: ImageState,
+}
+
+/// Which pair is live, and who has seen it: the left-right handshake without the data.
+#[derive(Debug)]
+pub struct Handshake {
+    live: CachePadded<AtomicUsize>,
+    epoch: CachePadded<AtomicU64>,
+    passed: Box<[CachePadded<AtomicU64>]>,
+}
+
+impl Handshake {
+    /// For `readers` workers; pair 0 is live.
+    #[must_use]
+    pub fn new(readers: usize) -> Handshake {
+        Handshake {
+            live: CachePadded::new(AtomicUsize::new(0)),
+            epoch: CachePadded::new(AtomicU64::new(0)),
+            passed: (0..readers)
+                .map(|_| CachePadded::new(AtomicU64::new(0)))
+                .collect(),
+        }
+    }
+
+    /// Reader `reader` holds nothing, and asks which pair is live until it asks again.
+    #[inline]
+    pub fn enter(&self, reader: usize) -> usize {
+        if let Some(passed) = self.passed.get(reader) {
+            let epoch = self.epoch.load(Ordering::Acquire);
+            if passed.load(Ordering::Relaxed) != epoch {
+                passed.store(epoch, Ordering::Release);
+            }
+        }
+        self.live.load(Ordering::Acquire)
+    }
+
+    /// The pair the writer may change, once [`Handshake::quiet`].
+    #[must_use]
+    pub fn spare(&self) -> usize {
+        1 - self.live.load(Ordering::Relaxed).min(1)
+    }
+
+    /// Makes the spare pair live. Only the writer may call this.
+    pub fn swap(&self) {
+        let spare = self.spare();
+        self.live.store(spare, Ordering::Release);
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        self.epoch.store(epoch + 1, Ordering::Release);
+    }
+
+    /// Whether every reader has passed since the last swap.
+    #[must_use]
+    pub fn quiet(&self) -> bool {
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        self.passed
+            .iter()
+            .all(|passed| passed.load(Ordering::Acquire) >= epoch)
+    }
+}
+
+/// The shared table.
+#[derive(Debug)]
+pub struct Fib {
+    pub(super) handshake: Handshake,
+    pub(super) pairs: [Images; 2],
+    /// Groups and adjacencies, resolved after the images.
+    pub hops: NextHops,
+}
+
+/// A worker's view of the table.
+#[derive(Debug)]
+pub struct FibReader {
+    fib: Arc<Fib>,
+    reader: usize,
+    live: usize,
+}
+
+impl FibReader {
+    pub(super) fn new(fib: Arc<Fib>, reader: usize) -> FibReader {
+        FibReader {
+            fib,
+            reader,
+            live: 0,
+        }
+    }
+
+    /// Called at the top of the worker's loop: gives up the old table, takes the newest.
+    #[inline]
+    pub fn refresh(&mut self) {
+        self.live = self.fib.handshake.enter(self.reader);
+    }
+
+    /// The live images.
+    #[inline]
+    #[must_use]
+    pub fn images(&self) -> &Images {
+        let [left, right] = &self.fib.pairs;
+        if self.live == 0 { left } else { right }
+    }
+
+    /// Groups and adjacencies.
+    #[inline]
+    #[must_use]
+    pub fn hops(&self) -> &NextHops {
+        &self.fib.hops
+    }
+
+    /// The next-hop group of an address.
+    #[inline]
+    #[must_use]
+    pub fn group(&self, address: IpAddr) -> u32 {
+        match address {
+            IpAddr::V4(v4) => self.images().v4.lookup_v4(v4.to_bits()),
+            IpAddr::V6(v6) => match self.images().v6.lookup_v6(v6.to_bits()) {
+                0 => u32::from(default_group(Family::V6).0),
+                group => group,
+            },
+        }
+    }
+
+    /// All paths to an address, repeated as often as they have buckets.
+    pub fn paths(&self, address: IpAddr) -> impl Iterator<Item = Adjacency> {
+        self.hops().paths(self.group(address))
+    }
+}

@@ -1,0 +1,234 @@
+//! What a route leads to: adjacencies, and groups of them for ECMP.
+//!
+//! An adjacency is two words that are written once and then only read, so a worker never sees half of one. A group is an
+//! array of buckets, each the index of an adjacency: a lost path is one store per bucket it had, and flows in other buckets
+//! stay where they are.
+
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+
+use crate::units::{Mac, PortId};
+
+/// Buckets of a group: the flow hash chooses one.
+pub const BUCKETS: usize = 16;
+
+/// Untagged, in [`Adjacency::vlan`].
+pub const UNTAGGED: u16 = 0;
+
+/// What happens to a frame that takes this path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// No route.
+    NoRoute = 0,
+    /// Sent to `dst` out of `port`.
+    Forward = 1,
+    /// On a connected subnet, but the neighbour's MAC address is unknown.
+    Unresolved = 2,
+    /// An address of the switch itself.
+    Local = 3,
+    /// Dropped on purpose.
+    Blackhole = 4,
+}
+
+/// A path: where to, and with which layer 2 header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adjacency {
+    /// What happens.
+    pub kind: Kind,
+    /// Egress port (of `Forward`, `Unresolved`, `Local`).
+    pub port: PortId,
+    /// VLAN id of the frame as sent; [`UNTAGGED`] for none.
+    pub vlan: u16,
+    /// Next hop's address.
+    pub dst: Mac,
+    /// Our address on that port.
+    pub src: Mac,
+}
+
+impl Adjacency {
+    /// A path that forwards nothing.
+    #[must_use]
+    pub const fn unusable(kind: Kind) -> Adjacency {
+        Adjacency {
+            kind,
+            port: PortId(0),
+            vlan: UNTAGGED,
+            dst: Mac([0; 6]),
+            src: Mac([0; 6]),
+        }
+    }
+
+    const fn to_words(self) -> [u64; 2] {
+        [
+            self.dst.to_u64() | (self.port.0 as u64) << 48 | (self.kind as u64) << 56,
+            self.src.to_u64() | (self.vlan as u64) << 48,
+        ]
+    }
+
+    fn from_words([first, second]: [u64; 2]) -> Adjacency {
+        let [kind, port, ..] = first.to_be_bytes();
+        let [vlan_high, vlan_low, ..] = second.to_be_bytes();
+        Adjacency {
+            kind: match kind {
+                1 => Kind::Forward,
+                2 => Kind::Unresolved,
+                3 => Kind::Local,
+                4 => Kind::Blackhole,
+                _ => Kind::NoRoute,
+            },
+            port: PortId(port),
+            vlan: u16::from_be_bytes([vlan_high, vlan_low]),
+            dst: Mac::from_u64(first),
+            src: Mac::from_u64(second),
+        }
+    }
+}
+
+/// Index of an adjacency. 0 is "no route".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct AdjacencyId(pub u16);
+
+/// Index of a group. 0 is the default route's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct GroupId(pub u16);
+
+#[derive(Debug, Default)]
+struct Group {
+    /// Distinct members; 1 spares the hash.
+    members: AtomicU16,
+    buckets: [AtomicU16; BUCKETS],
+}
+
+/// All adjacencies and groups; shared with every worker.
+#[derive(Debug)]
+pub struct NextHops {
+    adjacencies: Box<[[AtomicU64; 2]]>,
+    groups: Box<[Group]>,
+}
+
+impl NextHops {
+    /// Room for `adjacencies` paths and `groups` groups, at most 65,536 each; all lead to "no route".
+    #[must_use]
+    pub fn new(adjacencies: usize, groups: usize) -> NextHops {
+        NextHops {
+            adjacencies: (0..adjacencies.min(1 << 16))
+                .map(|_| Default::default())
+                .collect(),
+            groups: (0..groups.min(1 << 16)).map(|_| Group::default()).collect(),
+        }
+    }
+
+    /// The path a flow with this hash takes in a group. `hash` is called only when there is a choice.
+    #[inline]
+    pub fn resolve(&self, group: u32, hash: impl FnOnce() -> u32) -> Adjacency {
+        let Some(group) = self.groups.get(group as usize) else {
+            return Adjacency::unusable(Kind::NoRoute);
+        };
+        let bucket = match group.members.load(Ordering::Relaxed) {
+            0 | 1 => 0,
+            _ => hash() as usize % BUCKETS,
+        };
+        let id = group
+            .buckets
+            .get(bucket)
+            .map_or(0, |id| id.load(Ordering::Relaxed));
+        self.adjacency(AdjacencyId(id))
+    }
+
+    /// All paths of a group, repeated as often as they have buckets.
+    pub fn paths(&self, group: u32) -> impl Iterator<Item = Adjacency> {
+        let buckets = self.groups.get(group as usize).map(|group| &group.buckets);
+        buckets
+            .into_iter()
+            .flatten()
+            .map(|id| self.adjacency(AdjacencyId(id.load(Ordering::Relaxed))))
+    }
+
+    /// One path.
+    #[inline]
+    #[must_use]
+    pub fn adjacency(&self, id: AdjacencyId) -> Adjacency {
+        match self.adjacencies.get(usize::from(id.0)) {
+            Some([first, second]) => Adjacency::from_words([
+                first.load(Ordering::Relaxed),
+                second.load(Ordering::Relaxed),
+            ]),
+            None => Adjacency::unusable(Kind::NoRoute),
+        }
+    }
+
+    /// Writes a path nobody refers to yet.
+    pub(super) fn set_adjacency(&self, id: AdjacencyId, adjacency: Adjacency) {
+        if let Some(words) = self.adjacencies.get(usize::from(id.0)) {
+            for (word, value) in words.iter().zip(adjacency.to_words()) {
+                word.store(value, Ordering::Release);
+            }
+        }
+    }
+
+    /// Spreads a group's buckets over `members`; none means "no route".
+    pub(super) fn set_group(&self, id: GroupId, members: &[AdjacencyId]) {
+        let Some(group) = self.groups.get(usize::from(id.0)) else {
+            return;
+        };
+        for (bucket, slot) in group.buckets.iter().enumerate() {
+            let member = bucket
+                .checked_rem(members.len())
+                .and_then(|index| members.get(index));
+            slot.store(member.map_or(0, |id| id.0), Ordering::Release);
+        }
+        group.members.store(
+            u16::try_from(members.len()).unwrap_or(u16::MAX),
+            Ordering::Release,
+        );
+    }
+
+    /// How many groups and adjacencies fit.
+    pub(super) fn capacity(&self) -> (usize, usize) {
+        (self.groups.len(), self.adjacencies.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adjacency_survives_its_two_words() {
+        let adjacency = Adjacency {
+            kind: Kind::Forward,
+            port: PortId(31),
+            vlan: 4094,
+            dst: Mac([0xfe, 1, 2, 3, 4, 0xff]),
+            src: Mac([2, 0, 0, 0, 0, 9]),
+        };
+        assert_eq!(Adjacency::from_words(adjacency.to_words()), adjacency);
+    }
+
+    #[test]
+    fn one_member_is_never_hashed_and_several_share_the_buckets() {
+        let hops = NextHops::new(8, 4);
+        for id in 1..4u16 {
+            hops.set_adjacency(
+                AdjacencyId(id),
+                Adjacency {
+                    port: PortId(id as u8),
+                    ..Adjacency::unusable(Kind::Forward)
+                },
+            );
+        }
+        hops.set_group(GroupId(1), &[AdjacencyId(2)]);
+        assert_eq!(hops.resolve(1, || unreachable!()).port, PortId(2));
+        hops.set_group(
+            GroupId(2),
+            &[AdjacencyId(1), AdjacencyId(2), AdjacencyId(3)],
+        );
+        let mut used = [0; 4];
+        for hash in 0..BUCKETS as u32 {
+            used[hops.resolve(2, || hash).port.index()] += 1;
+        }
+        assert_eq!(used, [0, 6, 5, 5]);
+        assert_eq!(hops.resolve(0, || 0).kind, Kind::NoRoute);
+        assert_eq!(hops.resolve(99, || 0).kind, Kind::NoRoute);
+    }
+}

@@ -1,0 +1,57 @@
+//! Where the packet path shows RoCEv2 frames to NPCC. The pipeline knows only this trait; `npcc-cnp` implements it.
+
+use crate::frame::{FlowSlot, Meta};
+use crate::parse::{Parsed, Roce};
+use crate::units::{Nanos, PortId};
+
+/// A RoCEv2 frame that was accepted into a queue.
+#[derive(Debug)]
+pub struct Sighting<'a> {
+    /// The frame as it will be sent.
+    pub data: &'a [u8],
+    /// Its headers; offsets fit `data`.
+    pub parsed: &'a Parsed,
+    /// Its RoCEv2 part.
+    pub roce: Roce,
+    /// Ports, queue and length.
+    pub meta: &'a Meta,
+    /// When.
+    pub now: Nanos,
+}
+
+/// Watches RoCEv2 frames that enter or leave by an NPCC port. Called by one worker only.
+pub trait FlowTap {
+    /// A frame was enqueued. Returns the slot it was counted in.
+    fn enqueued(&mut self, sighting: &Sighting<'_>) -> FlowSlot;
+
+    /// Whether the sender of this slot's flow has been told, and its effect is still on the way.
+    fn notified(&self, slot: FlowSlot, now: Nanos) -> bool;
+
+    /// Ports whose RoCEv2 traffic is shown, as a port set.
+    fn ports(&self) -> u32;
+}
+
+/// No NPCC: nothing is watched.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoTap;
+
+impl FlowTap for NoTap {
+    fn enqueued(&mut self, _: &Sighting<'_>) -> FlowSlot {
+        FlowSlot::NONE
+    }
+
+    fn notified(&self, _: FlowSlot, _: Nanos) -> bool {
+        false
+    }
+
+    fn ports(&self) -> u32 {
+        0
+    }
+}
+
+/// Whether a frame between these ports is shown.
+#[inline]
+#[must_use]
+pub(crate) const fn watched(ports: u32, ingress: PortId, egress: PortId) -> bool {
+    ports & (ingress.bit() | egress.bit()) != 0
+}

@@ -1,0 +1,200 @@
+//! Newtypes of the packet path: time, ports, priorities, MAC addresses, wire rates.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// Priorities (and egress queues) of a port, as in IEEE 802.1Q.
+pub const PRIORITIES: usize = 8;
+
+/// Bytes a frame costs on the wire beyond its own: 7 preamble + 1 SFD + 4 FCS + 12 gap (IEEE 802.3).
+pub const WIRE_OVERHEAD: u32 = 24;
+
+/// Frames handled together by one walk of the pipeline (DPDK's customary burst).
+pub const BURST: usize = 32;
+
+/// A point in time or an interval, in nanoseconds of the worker's clock.
+///
+/// Time is always handed in, never read: the simulator and the tests drive it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// Time zero.
+    pub const ZERO: Nanos = Nanos(0);
+
+    /// `us` microseconds.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Nanos {
+        Nanos(us * 1_000)
+    }
+
+    /// `ms` milliseconds.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Nanos {
+        Nanos(ms * 1_000_000)
+    }
+
+    /// Time passed since `earlier`; zero when `earlier` lies ahead.
+    #[must_use]
+    pub const fn since(self, earlier: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add for Nanos {
+    type Output = Nanos;
+    fn add(self, rhs: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(rhs.0))
+    }
+}
+
+impl AddAssign for Nanos {
+    fn add_assign(&mut self, rhs: Nanos) {
+        *self = *self + rhs;
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Nanos;
+    fn sub(self, rhs: Nanos) -> Nanos {
+        self.since(rhs)
+    }
+}
+
+/// A port's index, in the order of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct PortId(pub u8);
+
+impl PortId {
+    /// As an index into per-port arrays.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The port's bit in a port set.
+    #[must_use]
+    pub const fn bit(self) -> u32 {
+        1u32.unbounded_shl(self.0 as u32)
+    }
+}
+
+/// Most ports of one switch: a port set is a `u32`.
+pub const MAX_PORTS: usize = 32;
+
+/// A priority 0..=7: the egress queue, the PFC class, the ingress priority group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Priority(u8);
+
+impl Priority {
+    /// The priority with the low three bits of `value`.
+    #[must_use]
+    pub const fn new(value: u8) -> Priority {
+        Priority(value & 7)
+    }
+
+    /// The number 0..=7.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// As an index into an array of eight.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The priority's bit in a mask of eight.
+    #[must_use]
+    pub const fn bit(self) -> u8 {
+        1 << self.0
+    }
+
+    /// All eight, lowest first.
+    pub fn all() -> impl Iterator<Item = Priority> {
+        (0..8).map(Priority)
+    }
+}
+
+/// An Ethernet address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    /// Group bit set: broadcast or multicast.
+    #[must_use]
+    pub const fn is_group(self) -> bool {
+        self.0[0] & 1 == 1
+    }
+
+    /// As the low 48 bits of a word, first octet highest.
+    #[must_use]
+    pub const fn to_u64(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    }
+
+    /// From the low 48 bits of a word.
+    #[must_use]
+    pub const fn from_u64(word: u64) -> Mac {
+        let [_, _, a, b, c, d, e, f] = word.to_be_bytes();
+        Mac([a, b, c, d, e, f])
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, f] = self.0;
+        write!(out, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+    }
+}
+
+impl fmt::Debug for Mac {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+/// A wire rate in bits per second; bytes on the wire include [`WIRE_OVERHEAD`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BitRate(pub u64);
+
+impl BitRate {
+    /// Bytes this rate carries in `time` (rounded down, saturating).
+    #[must_use]
+    pub fn bytes_in(self, time: Nanos) -> u64 {
+        let bytes = u128::from(self.0) * u128::from(time.0) / 8_000_000_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
+    /// Time that `bytes` take at this rate (rounded up, saturating; a zero rate never ends).
+    #[must_use]
+    pub fn time_of(self, bytes: u64) -> Nanos {
+        if self.0 == 0 {
+            return Nanos(u64::MAX);
+        }
+        let ns = (u128::from(bytes) * 8_000_000_000).div_ceil(u128::from(self.0));
+        Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mac_round_trips_through_a_word() {
+        let mac = Mac([0x02, 0, 0x5e, 0xff, 1, 2]);
+        assert_eq!(Mac::from_u64(mac.to_u64()), mac);
+        assert_eq!(mac.to_string(), "02:00:5e:ff:01:02");
+    }
+
+    #[test]
+    fn rates_convert_both_ways() {
+        let rate = BitRate(100_000_000_000);
+        assert_eq!(rate.bytes_in(Nanos::from_micros(30)), 375_000);
+        assert_eq!(rate.time_of(375_000), Nanos::from_micros(30));
+        assert_eq!(BitRate(0).time_of(1), Nanos(u64::MAX));
+    }
+}

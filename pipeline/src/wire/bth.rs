@@ -1,0 +1,172 @@
+//! InfiniBand base transport header and the extended headers NPCC reads (IBTA volume 1, chapter 9; Annex A17).
+
+use zerocopy::byteorder::network_endian::U16;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of the header.
+pub const HEADER_LEN: usize = 12;
+/// Bytes of the invariant CRC that ends every RoCEv2 packet.
+pub const ICRC_LEN: usize = 4;
+/// Opcode of a congestion notification packet (Annex A17.9.3).
+pub const CNP: u8 = 0x81;
+/// The well-known QP of the connection manager.
+pub const GSI_QPN: u32 = 1;
+
+/// ```text
+///  0        1              2      4      5        8      9
+/// +--------+--------------+------+------+--------+------+--------+
+/// | opcode | SE M Pad Ver | PKey | F B  | DestQP | A    | PSN    |
+/// +--------+--------------+------+------+--------+------+--------+
+/// ```
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Bth {
+    /// Transport (3 bits) and operation (5 bits).
+    pub opcode: u8,
+    /// Solicited event, migration request, pad count (2 bits), header version (4 bits).
+    pub flags: u8,
+    /// Partition key.
+    pub p_key: U16,
+    /// FECN (bit 7), BECN (bit 6), reserved.
+    pub congestion: u8,
+    /// Destination queue pair.
+    pub dest_qp: [u8; 3],
+    /// Acknowledge request (bit 7), reserved.
+    pub ack_req: u8,
+    /// Packet sequence number.
+    pub psn: [u8; 3],
+}
+
+impl Bth {
+    /// Destination queue pair number, 24 bits.
+    #[must_use]
+    pub const fn dest_qp(&self) -> u32 {
+        be24(self.dest_qp)
+    }
+
+    /// Packet sequence number, 24 bits.
+    #[must_use]
+    pub const fn psn(&self) -> u32 {
+        be24(self.psn)
+    }
+
+    /// Backward congestion notification.
+    #[must_use]
+    pub const fn becn(&self) -> bool {
+        self.congestion & 0x40 != 0
+    }
+
+    /// The sender asks for an acknowledgement.
+    #[must_use]
+    pub const fn ack_req(&self) -> bool {
+        self.ack_req & 0x80 != 0
+    }
+}
+
+/// Three octets, most significant first.
+#[must_use]
+pub const fn be24(bytes: [u8; 3]) -> u32 {
+    u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]])
+}
+
+/// The low 24 bits as three octets.
+#[must_use]
+pub const fn to_be24(value: u32) -> [u8; 3] {
+    let [_, a, b, c] = value.to_be_bytes();
+    [a, b, c]
+}
+
+/// What a packet is to NPCC (facts: IBTA table 38).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum RoceClass {
+    /// Bulk that a CNP can slow down: SEND, WRITE of RC and UC, READ RESPONSE.
+    Data,
+    /// READ REQUEST of RC: names the responder's QP.
+    ReadRequest,
+    /// ACK or NAK with AETH.
+    Ack,
+    /// Atomic request or acknowledgement.
+    Atomic,
+    /// Unreliable datagram to the GSI QP: connection management.
+    Management,
+    /// Any other unreliable datagram.
+    Datagram,
+    /// Congestion notification.
+    Cnp,
+    /// XRC, RD, vendor opcodes: forwarded, counted, never told.
+    Unsupported,
+}
+
+impl RoceClass {
+    /// The class of a packet with this opcode and destination QP.
+    #[inline]
+    #[must_use]
+    pub const fn of(opcode: u8, dest_qp: u32) -> RoceClass {
+        match opcode {
+            0x0d..=0x10 | 0x00..=0x0b | 0x16 | 0x17 | 0x20..=0x2b => RoceClass::Data,
+            0x0c => RoceClass::ReadRequest,
+            0x11 => RoceClass::Ack,
+            0x12..=0x14 => RoceClass::Atomic,
+            0x64 | 0x65 if dest_qp == GSI_QPN => RoceClass::Management,
+            0x64 | 0x65 => RoceClass::Datagram,
+            CNP => RoceClass::Cnp,
+            _ => RoceClass::Unsupported,
+        }
+    }
+
+    /// May the switch set CE on it? Never on ACK, NAK, READ REQUEST, ATOMIC, CNP or CM: NICs answer a marked one with a CNP (facts 1.4).
+    #[inline]
+    #[must_use]
+    pub const fn may_be_marked(self) -> bool {
+        matches!(
+            self,
+            RoceClass::Data | RoceClass::Datagram | RoceClass::Unsupported
+        )
+    }
+}
+
+/// Whether this opcode of UC has no acknowledgements.
+#[must_use]
+pub const fn is_uc(opcode: u8) -> bool {
+    opcode >> 5 == 1
+}
+
+/// Whether this opcode is a READ RESPONSE (the data run from responder to requester).
+#[must_use]
+pub const fn is_read_response(opcode: u8) -> bool {
+    matches!(opcode, 0x0d..=0x10)
+}
+
+const _: () = assert!(size_of::<Bth>() == HEADER_LEN);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_follow_the_opcode_table() {
+        for (opcode, class) in [
+            (0x04, RoceClass::Data),
+            (0x0a, RoceClass::Data),
+            (0x0c, RoceClass::ReadRequest),
+            (0x0e, RoceClass::Data),
+            (0x11, RoceClass::Ack),
+            (0x12, RoceClass::Atomic),
+            (0x17, RoceClass::Data),
+            (0x2a, RoceClass::Data),
+            (0x81, RoceClass::Cnp),
+            (0xa4, RoceClass::Unsupported),
+            (0x18, RoceClass::Unsupported),
+        ] {
+            assert_eq!(RoceClass::of(opcode, 0x11), class, "opcode {opcode:#04x}");
+        }
+        assert_eq!(RoceClass::of(0x64, 1), RoceClass::Management);
+        assert_eq!(RoceClass::of(0x64, 2), RoceClass::Datagram);
+    }
+
+    #[test]
+    fn twenty_four_bits_round_trip() {
+        assert_eq!(be24(to_be24(0x00ab_cdef)), 0x00ab_cdef);
+    }
+}

@@ -1,0 +1,64 @@
+//! Ethernet II and IEEE 802.1Q tags.
+
+use zerocopy::byteorder::network_endian::U16;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// EtherType of IPv4.
+pub const IPV4: u16 = 0x0800;
+/// EtherType of ARP.
+pub const ARP: u16 = 0x0806;
+/// EtherType of IPv6.
+pub const IPV6: u16 = 0x86dd;
+/// EtherType of an 802.1Q customer tag.
+pub const VLAN: u16 = 0x8100;
+/// EtherType of an 802.1ad service tag.
+pub const QINQ: u16 = 0x88a8;
+/// EtherType of MAC control: 802.3x pause and 802.1Qbb PFC.
+pub const MAC_CONTROL: u16 = 0x8808;
+
+/// Bytes of an untagged header.
+pub const HEADER_LEN: usize = 14;
+/// Bytes of one tag.
+pub const TAG_LEN: usize = 4;
+
+/// ```text
+///  0              6              12     14
+/// +--------------+--------------+------+
+/// | destination  | source       | type |
+/// +--------------+--------------+------+
+/// ```
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Ethernet {
+    /// Destination address.
+    pub dst: [u8; 6],
+    /// Source address.
+    pub src: [u8; 6],
+    /// EtherType.
+    pub ethertype: U16,
+}
+
+/// A tag as it follows an EtherType of [`VLAN`] or [`QINQ`].
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Tag {
+    /// PCP (3 bits), DEI (1), VLAN id (12).
+    pub tci: U16,
+    /// EtherType of what follows.
+    pub ethertype: U16,
+}
+
+/// VLAN id of a tag control word.
+#[must_use]
+pub const fn vlan_id(tci: u16) -> u16 {
+    tci & 0x0fff
+}
+
+/// Priority code point of a tag control word.
+#[must_use]
+pub const fn pcp(tci: u16) -> u8 {
+    (tci >> 13) as u8
+}
+
+const _: () = assert!(size_of::<Ethernet>() == HEADER_LEN);
+const _: () = assert!(size_of::<Tag>() == TAG_LEN);

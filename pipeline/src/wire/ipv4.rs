@@ -1,0 +1,57 @@
+//! IPv4 (RFC 791).
+
+use zerocopy::byteorder::network_endian::U16;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of a header without options.
+pub const MIN_LEN: usize = 20;
+/// `flags_fragment` bit: don't fragment.
+pub const DF: u16 = 0x4000;
+
+/// The fixed part of the header.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Ipv4 {
+    /// Version (4) and header length in 32-bit words.
+    pub version_ihl: u8,
+    /// DSCP (6 bits) and ECN (2 bits).
+    pub tos: u8,
+    /// Header and payload, in bytes.
+    pub total_len: U16,
+    /// Identification.
+    pub id: U16,
+    /// Flags (3 bits) and fragment offset (13 bits).
+    pub flags_fragment: U16,
+    /// Time to live.
+    pub ttl: u8,
+    /// Protocol of the payload.
+    pub protocol: u8,
+    /// Header checksum.
+    pub checksum: U16,
+    /// Source address.
+    pub src: [u8; 4],
+    /// Destination address.
+    pub dst: [u8; 4],
+}
+
+impl Ipv4 {
+    /// IP version in the first nibble.
+    #[must_use]
+    pub const fn version(&self) -> u8 {
+        self.version_ihl >> 4
+    }
+
+    /// Header length in bytes, as declared.
+    #[must_use]
+    pub const fn header_len(&self) -> usize {
+        (self.version_ihl & 0x0f) as usize * 4
+    }
+
+    /// First or later part of a fragmented packet: more-fragments set, or an offset.
+    #[must_use]
+    pub fn is_fragment(&self) -> bool {
+        self.flags_fragment.get() & 0x3fff != 0
+    }
+}
+
+const _: () = assert!(size_of::<Ipv4>() == MIN_LEN);

@@ -1,0 +1,59 @@
+//! IPv6 (RFC 8200) and the extension headers a router has to step over.
+
+use zerocopy::byteorder::network_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of the fixed header.
+pub const HEADER_LEN: usize = 40;
+
+/// The fixed header.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Ipv6 {
+    /// Version (4 bits), traffic class (8), flow label (20).
+    pub version_class_label: U32,
+    /// Bytes after this header.
+    pub payload_len: U16,
+    /// What follows.
+    pub next_header: u8,
+    /// Hop limit.
+    pub hop_limit: u8,
+    /// Source address.
+    pub src: [u8; 16],
+    /// Destination address.
+    pub dst: [u8; 16],
+}
+
+impl Ipv6 {
+    /// IP version in the first nibble.
+    #[must_use]
+    pub fn version(&self) -> u8 {
+        (self.version_class_label.get() >> 28) as u8
+    }
+
+    /// DSCP and ECN as in IPv4's TOS octet.
+    #[must_use]
+    pub fn traffic_class(&self) -> u8 {
+        crate::bits::low8((self.version_class_label.get() >> 20) as usize)
+    }
+}
+
+/// Hop-by-hop options.
+pub const HOP_BY_HOP: u8 = 0;
+/// Routing header.
+pub const ROUTING: u8 = 43;
+/// Fragment header.
+pub const FRAGMENT: u8 = 44;
+/// Destination options.
+pub const DESTINATION: u8 = 60;
+
+/// Most extension headers stepped over; a longer chain is dropped.
+pub const MAX_EXTENSIONS: usize = 8;
+
+/// Whether `next_header` is an extension header whose second octet is its length in 8-byte units less one.
+#[must_use]
+pub const fn is_option_like(next_header: u8) -> bool {
+    matches!(next_header, HOP_BY_HOP | ROUTING | DESTINATION)
+}
+
+const _: () = assert!(size_of::<Ipv6>() == HEADER_LEN);
