@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of DPDK that are inline or thread-local and so have no symbol Rust could call.
+ * Law: nothing here is called per packet; a burst is the finest grain.
+ */
+#ifndef NPCC_DPDK_SHIM_H
+#define NPCC_DPDK_SHIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rte_mbuf;
+struct rte_mempool;
+struct rte_ring;
+
+/* rte_errno of the calling thread. */
+int npcc_errno(void);
+
+/* Logical core of the calling thread, or UINT32_MAX when it is not an EAL thread. */
+uint32_t npcc_lcore_id(void);
+
+/* The processor an lcore is pinned to, or -1 when it may run on several. */
+int npcc_lcore_cpu(uint32_t lcore);
+
+/* All n buffers or none: 0, or a negative errno. */
+int npcc_pktmbuf_alloc_bulk(struct rte_mempool *pool, struct rte_mbuf **mbufs, uint32_t n);
+
+/* At most n; returns how many were moved. */
+uint32_t npcc_ring_enqueue_burst(struct rte_ring *ring, struct rte_mbuf **mbufs, uint32_t n);
+uint32_t npcc_ring_dequeue_burst(struct rte_ring *ring, struct rte_mbuf **mbufs, uint32_t n);
+uint32_t npcc_ring_count(const struct rte_ring *ring);
+
+/* Link state without waiting: 0, or a negative errno. The speed is in Mb/s. */
+int npcc_eth_link(uint16_t port, uint32_t *speed_mbps, bool *up);
+
+#endif

@@ -1,0 +1,301 @@
+//! A burst: up to `N` owned buffers in a row, in the layout drivers take.
+//!
+//! Law: the first `len` entries are owned buffers in order, the others mean nothing. Whatever is in
+//! a burst when it is dropped goes back to its pool in one call; a burst that was sent in part
+//! keeps the rest at its front, in order.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use dpdk_sys::rte_mbuf;
+
+use crate::mbuf::Mbuf;
+
+/// Up to `N` owned buffers. `N` is at most 65,535; 32 or 64 is usual.
+pub struct Burst<const N: usize> {
+    slots: [*mut rte_mbuf; N],
+    len: usize,
+}
+
+// SAFETY: the pointers are owned buffers, and `Mbuf` is Send.
+unsafe impl<const N: usize> Send for Burst<N> {}
+
+impl<const N: usize> Burst<N> {
+    const FITS: () = assert!(N <= 0xffff, "DPDK counts a burst in 16 bits");
+
+    /// An empty burst. Make it once and reuse it: it is `8 N` bytes.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        const { Self::FITS };
+        Self {
+            slots: [ptr::null_mut(); N],
+            len: 0,
+        }
+    }
+
+    /// Buffers held.
+    #[inline]
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds none.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether it holds `N`.
+    #[inline]
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.len == N
+    }
+
+    /// How many more it can take.
+    #[inline]
+    #[must_use]
+    pub const fn remaining(&self) -> usize {
+        N - self.len
+    }
+
+    /// Appends a buffer.
+    ///
+    /// # Errors
+    /// Gives the buffer back when the burst is full.
+    #[inline]
+    pub fn push(&mut self, mbuf: Mbuf) -> Result<(), Mbuf> {
+        match self.slots.get_mut(self.len) {
+            Some(slot) => {
+                *slot = mbuf.into_raw().as_ptr();
+                self.len += 1;
+                Ok(())
+            }
+            None => Err(mbuf),
+        }
+    }
+
+    /// Takes the last buffer.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Mbuf> {
+        self.len = self.len.checked_sub(1)?;
+        // SAFETY: the slot was the last owned one, and is beyond `len` now.
+        Some(unsafe { own(self.slots[self.len]) })
+    }
+
+    /// Takes the buffer at `i`; the later ones move down, keeping their order (O(n): to take all,
+    /// [`drain`](Self::drain)).
+    #[inline]
+    pub fn take(&mut self, i: usize) -> Option<Mbuf> {
+        if i >= self.len {
+            return None;
+        }
+        let raw = self.slots[i];
+        self.slots.copy_within(i + 1..self.len, i);
+        self.len -= 1;
+        // SAFETY: the slot was owned, and the burst has forgotten it.
+        Some(unsafe { own(raw) })
+    }
+
+    /// Takes all buffers, first to last. Those not consumed when the iterator is dropped are freed.
+    #[inline]
+    pub fn drain(&mut self) -> Drain<'_> {
+        let len = std::mem::replace(&mut self.len, 0);
+        // The burst is empty from here on, so that a forgotten iterator leaks and does not free
+        // twice.
+        Drain {
+            slots: self.slots[..len].iter(),
+            burst: PhantomData,
+        }
+    }
+
+    /// Moves buffers from the front of `from` to the end of this one until either is out; returns
+    /// how many.
+    pub fn append<const M: usize>(&mut self, from: &mut Burst<M>) -> usize {
+        let n = self.remaining().min(from.len);
+        self.slots[self.len..self.len + n].copy_from_slice(&from.slots[..n]);
+        self.len += n;
+        from.forget_front(n);
+        n
+    }
+
+    /// The buffers, first to last.
+    #[inline]
+    pub fn iter(&self) -> slice::Iter<'_, Mbuf> {
+        self.as_slice().iter()
+    }
+
+    /// The buffers, first to last, for writing.
+    #[inline]
+    pub fn iter_mut(&mut self) -> slice::IterMut<'_, Mbuf> {
+        self.as_mut_slice().iter_mut()
+    }
+
+    /// The buffers as a slice.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[Mbuf] {
+        // SAFETY: `Mbuf` is a transparent NonNull<rte_mbuf>, and the first `len` slots are owned,
+        // so not null.
+        unsafe { slice::from_raw_parts(self.slots.as_ptr().cast(), self.len) }
+    }
+
+    /// The buffers as a slice for writing; swapping them is fine, for each stays owned once.
+    #[inline]
+    #[must_use]
+    pub fn as_mut_slice(&mut self) -> &mut [Mbuf] {
+        // SAFETY: as in `as_slice`; no value of type Mbuf can be moved out of a slice without
+        // another put in its place.
+        unsafe { slice::from_raw_parts_mut(self.slots.as_mut_ptr().cast(), self.len) }
+    }
+
+    /// Returns all buffers to their pools in one call; returns how many.
+    pub fn free_all(&mut self) -> usize {
+        let n = std::mem::replace(&mut self.len, 0);
+        free(&mut self.slots[..n]);
+        n
+    }
+
+    /// Start and number of the free slots, for C to write buffers into.
+    #[inline]
+    pub(crate) fn spare(&mut self) -> (*mut *mut rte_mbuf, u16) {
+        let spare = &mut self.slots[self.len..];
+        // At most N, which fits.
+        (
+            spare.as_mut_ptr(),
+            u16::try_from(spare.len()).unwrap_or(u16::MAX),
+        )
+    }
+
+    /// Takes over the first `n` spare slots.
+    ///
+    /// # Safety
+    /// C has written `n` owned buffers into the slots of [`spare`](Self::spare), and there were
+    /// that many.
+    #[inline]
+    pub(crate) unsafe fn grow(&mut self, n: usize) {
+        debug_assert!(n <= N - self.len);
+        self.len += n;
+    }
+
+    /// Start and number of the owned slots, for C to take buffers from.
+    #[inline]
+    pub(crate) fn owned(&mut self) -> (*mut *mut rte_mbuf, u16) {
+        (
+            self.slots.as_mut_ptr(),
+            u16::try_from(self.len).unwrap_or(u16::MAX),
+        )
+    }
+
+    /// Forgets the first `n` buffers, which someone else owns now, and moves the rest to the front.
+    #[inline]
+    pub(crate) fn forget_front(&mut self, n: usize) {
+        let n = n.min(self.len);
+        if n < self.len {
+            self.slots.copy_within(n..self.len, 0);
+        }
+        self.len -= n;
+    }
+}
+
+/// Takes over a pointer out of a burst.
+///
+/// # Safety
+/// The slot was one of the first `len` of its burst, which has forgotten it.
+#[inline]
+unsafe fn own(raw: *mut rte_mbuf) -> Mbuf {
+    // SAFETY: an owned slot holds a live buffer, so it is not null, and the burst has no more claim
+    // on it.
+    unsafe { Mbuf::from_raw(NonNull::new_unchecked(raw)) }
+}
+
+/// Frees buffers that nobody else knows any more.
+fn free(slots: &mut [*mut rte_mbuf]) {
+    let Ok(count) = u32::try_from(slots.len()) else {
+        return;
+    };
+    if count > 0 {
+        // SAFETY: each slot is an owned chain which its burst has forgotten; the array is only
+        // read.
+        unsafe { dpdk_sys::rte_pktmbuf_free_bulk(slots.as_mut_ptr(), count) };
+    }
+}
+
+impl<const N: usize> Drop for Burst<N> {
+    fn drop(&mut self) {
+        self.free_all();
+    }
+}
+
+impl<const N: usize> Default for Burst<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> fmt::Debug for Burst<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a, const N: usize> IntoIterator for &'a Burst<N> {
+    type Item = &'a Mbuf;
+    type IntoIter = slice::Iter<'a, Mbuf>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, const N: usize> IntoIterator for &'a mut Burst<N> {
+    type Item = &'a mut Mbuf;
+    type IntoIter = slice::IterMut<'a, Mbuf>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
+/// Iterator that owns what it yields, see [`Burst::drain`].
+pub struct Drain<'a> {
+    slots: slice::Iter<'a, *mut rte_mbuf>,
+    burst: PhantomData<&'a mut Mbuf>,
+}
+
+impl Iterator for Drain<'_> {
+    type Item = Mbuf;
+
+    #[inline]
+    fn next(&mut self) -> Option<Mbuf> {
+        // SAFETY: the slots were owned when the iterator was made, the burst forgot them then, and
+        // each is seen once.
+        self.slots.next().map(|&raw| unsafe { own(raw) })
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.slots.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Drain<'_> {}
+
+impl Drop for Drain<'_> {
+    fn drop(&mut self) {
+        self.for_each(drop);
+    }
+}
+
+impl fmt::Debug for Drain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drain")
+            .field("left", &self.slots.len())
+            .finish()
+    }
+}

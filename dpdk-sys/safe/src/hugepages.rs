@@ -1,0 +1,107 @@
+//! What the kernel has in hugepages, read from sysfs.
+//!
+//! Says what there is; it does not reserve or mount anything.
+
+use std::fs;
+use std::path::Path;
+
+/// One page size and its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HugepagePool {
+    /// Size of a page in bytes.
+    pub page_bytes: u64,
+    /// Pages reserved in all.
+    pub total: u64,
+    /// Pages that nobody has mapped.
+    pub free: u64,
+}
+
+/// All page sizes this kernel offers, smallest first. Empty when it offers none.
+#[must_use]
+pub fn hugepages() -> Vec<HugepagePool> {
+    read(Path::new("/sys/kernel/mm/hugepages"))
+}
+
+/// Bytes of free hugepages of every size: zero means that EAL needs `--no-huge`.
+#[must_use]
+pub fn hugepages_available() -> u64 {
+    hugepages()
+        .iter()
+        .map(|pool| pool.page_bytes.saturating_mul(pool.free))
+        .sum()
+}
+
+fn read(root: &Path) -> Vec<HugepagePool> {
+    let Ok(entries) = fs::read_dir(root) else {
+        return Vec::new();
+    };
+    let mut pools: Vec<_> = entries
+        .flatten()
+        .filter_map(|entry| pool(&entry.path()))
+        .collect();
+    pools.sort_by_key(|pool| pool.page_bytes);
+    pools
+}
+
+/// A folder named `hugepages-2048kB` with its counters.
+fn pool(folder: &Path) -> Option<HugepagePool> {
+    let kilobytes: u64 = folder
+        .file_name()?
+        .to_str()?
+        .strip_prefix("hugepages-")?
+        .strip_suffix("kB")?
+        .parse()
+        .ok()?;
+    let count = |file: &str| {
+        fs::read_to_string(folder.join(file))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    Some(HugepagePool {
+        page_bytes: kilobytes.checked_mul(1024)?,
+        total: count("nr_hugepages")?,
+        free: count("free_hugepages")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_writes_and_skips_the_rest() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, total, free) in [
+            ("hugepages-1048576kB", "1\n", "0\n"),
+            ("hugepages-2048kB", "512\n", "500\n"),
+        ] {
+            let folder = root.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("nr_hugepages"), total).unwrap();
+            fs::write(folder.join("free_hugepages"), free).unwrap();
+        }
+        fs::create_dir(root.path().join("hugepages-oddkB")).unwrap();
+        assert_eq!(
+            read(root.path()),
+            [
+                HugepagePool {
+                    page_bytes: 2 << 20,
+                    total: 512,
+                    free: 500
+                },
+                HugepagePool {
+                    page_bytes: 1 << 30,
+                    total: 1,
+                    free: 0
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn a_kernel_without_hugepages_has_none() {
+        assert!(read(Path::new("/nonexistent/hugepages")).is_empty());
+    }
+}

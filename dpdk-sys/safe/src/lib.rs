@@ -1,0 +1,43 @@
+//! The safe face of DPDK: everything `unsafe` of the switch is here, and nothing of the switch's
+//! own logic.
+//!
+//! Laws:
+//! - An [`Mbuf`] has one owner. It is freed, sent, or still owned by someone; a [`Burst`] that is
+//!   not sent whole keeps the rest, so nothing is lost without a line of code that drops it.
+//! - A queue has one user: [`RxQueue`] and [`TxQueue`] are handed out once, are not `Clone`, and
+//!   keep their port alive.
+//! - DPDK's memory outlives every pointer into it: see [`Eal`] and [`Mempool`] for who holds whom.
+//! - Per packet no C function is called; per burst, only the driver's own.
+//!
+//! Not here: forwarding, statistics kept over time, thread placement, flow rules.
+//!
+//! Tests that start EAL need a process each, because DPDK starts once in a process: `cargo nextest
+//! run` gives that; under `cargo test` each such test is the only one in its file under `tests/`.
+
+mod burst;
+mod eal;
+mod errno;
+mod hugepages;
+mod layout;
+mod log;
+mod mbuf;
+mod mempool;
+mod port;
+mod ring;
+mod tsc;
+
+pub use burst::{Burst, Drain};
+pub use eal::{Eal, EalError, LaunchError, Lcore, LcoreHandle, LcorePanic};
+pub use errno::Errno;
+pub use hugepages::{HugepagePool, hugepages, hugepages_available};
+pub use mbuf::{FillError, HEADROOM, Mbuf, Segments};
+pub use mempool::{AllocError, Mempool, MempoolConfig, PoolError};
+pub use port::{
+    Device, DeviceError, Direction, Link, MacAddr, Operation, Phase, Port, PortConfig, PortError,
+    PortStats, RxQueue, TxQueue,
+};
+pub use ring::{RingError, RingPort, RingRx, RingTx};
+pub use tsc::{Clock, Tsc};
+
+/// Version of the DPDK this was built with, for example `22.11.11`.
+pub const DPDK_VERSION: &str = dpdk_sys::VERSION;

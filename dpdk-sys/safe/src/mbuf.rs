@@ -1,0 +1,341 @@
+//! An owned packet buffer.
+//!
+//! ```text
+//!  rte_mbuf      | headroom | data (first segment)        | tailroom |
+//!  (2 lines)     ^ buf_addr ^ buf_addr + data_off          ^ + data_len ^ buf_addr + buf_len
+//! ```
+//!
+//! Law: one owner, freed once. Every frame here fits its first segment unless a driver chained it;
+//! `data` is always the first segment, `len` the whole frame. Nothing here makes clones or shares a
+//! buffer.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::slice;
+
+use dpdk_sys::rte_mbuf;
+
+use crate::layout::{BUF_ADDR, BUF_LEN, DATA_LEN, DATA_OFF, NB_SEGS, NEXT, PKT_LEN, PORT};
+
+/// Bytes free before the data of a fresh buffer, in which headers can be prepended.
+#[allow(clippy::cast_possible_truncation, reason = "the assertion below")]
+pub const HEADROOM: u16 = dpdk_sys::RTE_PKTMBUF_HEADROOM as u16;
+const _: () = assert!(dpdk_sys::RTE_PKTMBUF_HEADROOM <= 0xffff);
+
+/// A frame in DPDK's memory. Dropping it returns the buffer, and any chained to it, to its pool.
+#[repr(transparent)]
+pub struct Mbuf {
+    raw: NonNull<rte_mbuf>,
+}
+
+/// Bursts reinterpret arrays of pointers as arrays of this.
+const _: () = assert!(size_of::<Option<Mbuf>>() == size_of::<*mut rte_mbuf>());
+
+// SAFETY: the value is the only reference to the buffer and to its chain, and pools take buffers
+// back from any thread. It is not Sync: reading fields while a driver callback on another thread
+// writes them is not ruled out by type.
+unsafe impl Send for Mbuf {}
+
+/// A frame could not be written into a buffer.
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FillError {
+    /// The frame is longer than the room behind the headroom.
+    #[error(
+        "a frame of {needed} bytes does not fit the {room} bytes of one buffer: raise the pool's \
+         frame_room"
+    )]
+    TooLong {
+        /// Bytes of the frame.
+        needed: usize,
+        /// Bytes there are.
+        room: usize,
+    },
+    /// The buffer is a chain.
+    #[error("the buffer is a chain of {segments} segments: take a fresh one")]
+    Chained {
+        /// Segments in the chain.
+        segments: u16,
+    },
+}
+
+impl Mbuf {
+    /// Takes over a buffer.
+    ///
+    /// # Safety
+    /// `raw` is a live mbuf, first of its chain, with reference count 1, that nobody else will use
+    /// or free.
+    #[inline]
+    pub(crate) unsafe fn from_raw(raw: NonNull<rte_mbuf>) -> Self {
+        Self { raw }
+    }
+
+    /// Gives up the buffer to whoever takes the pointer.
+    #[inline]
+    pub(crate) fn into_raw(self) -> NonNull<rte_mbuf> {
+        let raw = self.raw;
+        std::mem::forget(self);
+        raw
+    }
+
+    /// The first segment's bytes: the whole frame unless [`segment_count`](Self::segment_count) is
+    /// above 1.
+    #[inline]
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        // SAFETY: `self` owns the chain, so its first segment is live and not being written.
+        unsafe { segment(self.raw.as_ptr()) }
+    }
+
+    /// The first segment's bytes, for writing.
+    #[inline]
+    #[must_use]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        let raw = self.raw.as_ptr();
+        // SAFETY: DPDK keeps data_off + data_len <= buf_len, and so do the methods below; the bytes
+        // are DPDK's mapped memory, always initialised; `&mut self` is the only way to them while
+        // the slice lives.
+        unsafe {
+            let start = BUF_ADDR.get(raw).add(usize::from(DATA_OFF.get(raw)));
+            slice::from_raw_parts_mut(start, usize::from(DATA_LEN.get(raw)))
+        }
+    }
+
+    /// Bytes of the whole frame, over all segments, without FCS.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        // SAFETY: `self` owns a live mbuf.
+        unsafe { PKT_LEN.get(self.raw.as_ptr()) }
+    }
+
+    /// Whether the frame has no bytes, as a fresh buffer.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Segments in the chain, at least 1.
+    #[inline]
+    #[must_use]
+    pub fn segment_count(&self) -> u16 {
+        // SAFETY: `self` owns a live mbuf.
+        unsafe { NB_SEGS.get(self.raw.as_ptr()) }
+    }
+
+    /// The bytes of each segment in order; together the whole frame.
+    #[must_use]
+    pub fn segments(&self) -> Segments<'_> {
+        Segments {
+            next: self.raw.as_ptr(),
+            mbuf: PhantomData,
+        }
+    }
+
+    /// EAL's number of the port the frame was received by. Some software drivers do not set it.
+    #[inline]
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        // SAFETY: `self` owns a live mbuf.
+        unsafe { PORT.get(self.raw.as_ptr()) }
+    }
+
+    /// Bytes free before the data.
+    #[inline]
+    #[must_use]
+    pub fn headroom(&self) -> u16 {
+        // SAFETY: `self` owns a live mbuf.
+        unsafe { DATA_OFF.get(self.raw.as_ptr()) }
+    }
+
+    /// Bytes free behind the data of the first segment.
+    #[inline]
+    #[must_use]
+    pub fn tailroom(&self) -> u16 {
+        let raw = self.raw.as_ptr();
+        // SAFETY: `self` owns a live mbuf.
+        let (size, offset, len) =
+            unsafe { (BUF_LEN.get(raw), DATA_OFF.get(raw), DATA_LEN.get(raw)) };
+        size.saturating_sub(offset).saturating_sub(len)
+    }
+
+    /// Puts `n` bytes before the frame, with whatever the headroom held; false, and nothing done,
+    /// when it has less room than that.
+    #[inline]
+    #[must_use]
+    pub fn prepend(&mut self, n: usize) -> bool {
+        let raw = self.raw.as_ptr();
+        let Ok(n) = u16::try_from(n) else {
+            return false;
+        };
+        // SAFETY: `self` owns the mbuf alone. The start moves down by no more than the headroom and
+        // the lengths grow by as much, so the data stay inside the buffer: data_len + n <= data_len
+        // + data_off <= buf_len fits u16.
+        unsafe {
+            let Some(offset) = DATA_OFF.get(raw).checked_sub(n) else {
+                return false;
+            };
+            let Some(total) = PKT_LEN.get(raw).checked_add(u32::from(n)) else {
+                return false;
+            };
+            DATA_OFF.set(raw, offset);
+            DATA_LEN.set(raw, DATA_LEN.get(raw) + n);
+            PKT_LEN.set(raw, total);
+        }
+        true
+    }
+
+    /// Takes `n` bytes off the front; false, and nothing done, when the first segment has fewer.
+    #[inline]
+    #[must_use]
+    pub fn trim_front(&mut self, n: usize) -> bool {
+        let raw = self.raw.as_ptr();
+        let Ok(n) = u16::try_from(n) else {
+            return false;
+        };
+        // SAFETY: `self` owns the mbuf alone. The start moves up by no more than data_len, and the
+        // lengths shrink by as much; pkt_len is the sum over segments, so it is at least data_len.
+        unsafe {
+            let Some(len) = DATA_LEN.get(raw).checked_sub(n) else {
+                return false;
+            };
+            DATA_OFF.set(raw, DATA_OFF.get(raw) + n);
+            DATA_LEN.set(raw, len);
+            PKT_LEN.set(raw, PKT_LEN.get(raw) - u32::from(n));
+        }
+        true
+    }
+
+    /// Shortens the frame to `n` bytes; false, and nothing done, when it is shorter already or a
+    /// chain.
+    #[inline]
+    #[must_use]
+    pub fn truncate(&mut self, n: usize) -> bool {
+        let raw = self.raw.as_ptr();
+        let Ok(n) = u16::try_from(n) else {
+            return false;
+        };
+        // SAFETY: `self` owns the mbuf alone; both lengths only shrink, and are equal in a single
+        // segment.
+        unsafe {
+            if self.segment_count() != 1 || n > DATA_LEN.get(raw) {
+                return false;
+            }
+            DATA_LEN.set(raw, n);
+            PKT_LEN.set(raw, u32::from(n));
+        }
+        true
+    }
+
+    /// Replaces the content by `frame`, behind the present headroom.
+    ///
+    /// # Errors
+    /// When the frame is too long or the buffer is a chain; the content is then as before.
+    pub fn fill(&mut self, frame: &[u8]) -> Result<(), FillError> {
+        let raw = self.raw.as_ptr();
+        let segments = self.segment_count();
+        if segments != 1 {
+            return Err(FillError::Chained { segments });
+        }
+        // SAFETY: `self` owns the mbuf alone.
+        let room = unsafe { BUF_LEN.get(raw).saturating_sub(DATA_OFF.get(raw)) };
+        let len = u16::try_from(frame.len())
+            .ok()
+            .filter(|&len| len <= room)
+            .ok_or_else(|| FillError::TooLong {
+                needed: frame.len(),
+                room: usize::from(room),
+            })?;
+        // SAFETY: data_off + len <= buf_len was checked, and `self` owns the mbuf alone.
+        unsafe {
+            DATA_LEN.set(raw, len);
+            PKT_LEN.set(raw, u32::from(len));
+        }
+        self.data_mut().copy_from_slice(frame);
+        Ok(())
+    }
+
+    /// Asks the cache for the first line of the data. Reads the buffer's own header, so prefetch
+    /// that earlier.
+    #[inline]
+    pub fn prefetch(&self) {
+        let raw = self.raw.as_ptr();
+        // SAFETY: `self` owns a live mbuf; the address is inside its buffer or one past it.
+        prefetch(unsafe { BUF_ADDR.get(raw).add(usize::from(DATA_OFF.get(raw))) });
+    }
+
+    /// Asks the cache for the buffer's header, which the driver wrote on reception.
+    #[inline]
+    pub fn prefetch_header(&self) {
+        prefetch(self.raw.as_ptr().cast());
+    }
+}
+
+impl Drop for Mbuf {
+    #[inline]
+    fn drop(&mut self) {
+        let mut raw = self.raw.as_ptr();
+        // SAFETY: `self` owns the chain and is gone after this; the array of one is only read.
+        unsafe { dpdk_sys::rte_pktmbuf_free_bulk(&raw mut raw, 1) };
+    }
+}
+
+impl fmt::Debug for Mbuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mbuf")
+            .field("len", &self.len())
+            .field("segments", &self.segment_count())
+            .field("port", &self.port())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Iterator over the segments of a frame, see [`Mbuf::segments`].
+#[derive(Clone, Debug)]
+pub struct Segments<'a> {
+    next: *mut rte_mbuf,
+    mbuf: PhantomData<&'a Mbuf>,
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.next.is_null() {
+            return None;
+        }
+        let this = self.next;
+        // SAFETY: not null, so a segment of the chain that the borrowed Mbuf owns, which lives for
+        // 'a.
+        unsafe {
+            self.next = NEXT.get(this);
+            Some(segment(this))
+        }
+    }
+}
+
+/// # Safety
+/// `raw` is a live segment that stays live and unwritten for 'a.
+#[inline]
+unsafe fn segment<'a>(raw: *mut rte_mbuf) -> &'a [u8] {
+    // SAFETY: DPDK keeps data_off + data_len <= buf_len, and the bytes are mapped and initialised;
+    // the rest is the caller's contract.
+    unsafe {
+        let start = BUF_ADDR.get(raw).add(usize::from(DATA_OFF.get(raw)));
+        slice::from_raw_parts(start, usize::from(DATA_LEN.get(raw)))
+    }
+}
+
+/// A hint to the cache; no architecture but x86-64 gets one yet, which costs time only.
+#[inline(always)]
+fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}

@@ -1,0 +1,378 @@
+//! An Ethernet port: opened, configured, started; its queues handed out; stopped and closed when
+//! the last user is gone.
+//!
+//! Law: a port lives as long as its `Port` or any of its queues; it is closed once, and never under
+//! a queue. Control calls of one port are serialised by its lock, as DPDK asks; the packet path
+//! takes no lock.
+//!
+//! ```text
+//! open_by_device -> configure -> start -> rx_queue(i), tx_queue(i)
+//!                        ^-- stop <-- (drop the queues) <--'
+//! ```
+
+mod attach;
+mod config;
+mod device;
+mod error;
+mod rx;
+mod state;
+mod stats;
+mod tx;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use config::PortConfig;
+pub use device::{Device, DeviceError};
+pub use error::{Direction, Operation, PortError};
+pub use rx::RxQueue;
+pub use state::Phase;
+pub use stats::{Link, PortStats};
+pub use tx::TxQueue;
+
+use self::attach::Attached;
+use self::state::{Refusal, State};
+use crate::eal::{Eal, EalCore};
+use crate::errno::Errno;
+use crate::log;
+use crate::mempool::Mempool;
+use crate::ring::Ring;
+
+/// A MAC address in the order of the wire.
+pub type MacAddr = [u8; 6];
+
+/// An open port. Its queues are handed out by [`rx_queue`](Self::rx_queue) and
+/// [`tx_queue`](Self::tx_queue).
+pub struct Port {
+    core: Arc<PortCore>,
+}
+
+/// What the port and its queues share.
+pub(crate) struct PortCore {
+    id: u16,
+    /// The device as it was named.
+    name: String,
+    driver: String,
+    vdev: bool,
+    socket: Option<u32>,
+    device: *mut dpdk_sys::rte_device,
+    /// Rings the driver moves frames through; they must outlive the port. Before the state: what
+    /// is left in them must go home before the pool goes.
+    _rings: Vec<Arc<Ring>>,
+    state: Mutex<State>,
+    eal: Arc<EalCore>,
+}
+
+// SAFETY: the one pointer is to DPDK's description of the device, used only in the drop; everything
+// else is plain data.
+unsafe impl Send for PortCore {}
+// SAFETY: calls that change the port are made under its lock; those that only read (statistics,
+// link) may run beside them.
+unsafe impl Sync for PortCore {}
+
+impl Port {
+    /// Opens a device by what an operator calls it: a PCI address or a virtual device with its
+    /// arguments, see [`Device`]. It is attached unless EAL has it already.
+    ///
+    /// # Errors
+    /// When there is no such device, driver or file, when the driver refuses it, or when it is
+    /// open.
+    pub fn open_by_device(eal: &Eal, device: &str) -> Result<Self, PortError> {
+        let parsed: Device = device.parse().map_err(|reason| PortError::BadDevice {
+            device: device.to_owned(),
+            reason,
+        })?;
+        let found = attach::attach(&parsed)?;
+        Self::adopt(eal, found, device, parsed.is_vdev(), Vec::new())
+    }
+
+    /// A port that a driver made of rings.
+    pub(crate) fn from_rings(
+        eal: &Eal,
+        device: &str,
+        rings: Vec<Arc<Ring>>,
+    ) -> Result<Self, PortError> {
+        let found = attach::find(device).ok_or_else(|| PortError::NotEthernet {
+            device: device.to_owned(),
+        })?;
+        Self::adopt(eal, found, device, true, rings)
+    }
+
+    fn adopt(
+        eal: &Eal,
+        found: Attached,
+        name: &str,
+        vdev: bool,
+        rings: Vec<Arc<Ring>>,
+    ) -> Result<Self, PortError> {
+        if !eal.core().claim_port(found.port) {
+            return Err(PortError::AlreadyOpen {
+                device: name.to_owned(),
+            });
+        }
+        // SAFETY: reads the table entry of an existing port; negative means any node.
+        let socket = u32::try_from(unsafe { dpdk_sys::rte_eth_dev_socket_id(found.port) }).ok();
+        Ok(Self {
+            core: Arc::new(PortCore {
+                id: found.port,
+                name: name.to_owned(),
+                driver: found.driver,
+                vdev,
+                socket,
+                device: found.device,
+                state: Mutex::new(State::new()),
+                _rings: rings,
+                eal: Arc::clone(eal.core()),
+            }),
+        })
+    }
+
+    /// Sets queues, descriptors, MTU and promiscuous mode. Receive queues fill their buffers from
+    /// `pool`.
+    ///
+    /// # Errors
+    /// When the port is started, or the device cannot do what is asked; it must then be configured
+    /// anew before it can start.
+    pub fn configure(&mut self, config: &PortConfig, pool: &Mempool) -> Result<(), PortError> {
+        let mut state = self.core.lock();
+        if state.phase == Phase::Started {
+            return Err(self.core.wrong_phase(state.phase, Phase::Configured));
+        }
+        state.configuring(pool.clone());
+        let tx_descriptors = config::apply(&self.core, config, pool)?;
+        state.configured(config.rx_queues, config.tx_queues, tx_descriptors);
+        Ok(())
+    }
+
+    /// Lets frames move.
+    ///
+    /// # Errors
+    /// When the port is not configured, or the driver fails.
+    pub fn start(&mut self) -> Result<(), PortError> {
+        let mut state = self.core.lock();
+        if state.phase != Phase::Configured {
+            return Err(self.core.wrong_phase(state.phase, Phase::Configured));
+        }
+        // SAFETY: an existing port whose queues are set up.
+        let rc = unsafe { dpdk_sys::rte_eth_dev_start(self.core.id) };
+        Errno::check(rc).map_err(self.core.failed(Operation::Start))?;
+        state.phase = Phase::Started;
+        Ok(())
+    }
+
+    /// Stops the frames; the configuration stays.
+    ///
+    /// # Errors
+    /// When it is not started, or while any of its queues is out.
+    pub fn stop(&mut self) -> Result<(), PortError> {
+        let mut state = self.core.lock();
+        if state.phase != Phase::Started {
+            return Err(self.core.wrong_phase(state.phase, Phase::Started));
+        }
+        let (rx, tx) = state.out();
+        if rx + tx > 0 {
+            return Err(PortError::QueuesOut {
+                device: self.core.name.clone(),
+                rx,
+                tx,
+            });
+        }
+        // SAFETY: an existing, started port; no queue object is left that could poll it.
+        let rc = unsafe { dpdk_sys::rte_eth_dev_stop(self.core.id) };
+        Errno::check(rc).map_err(self.core.failed(Operation::Stop))?;
+        state.phase = Phase::Configured;
+        Ok(())
+    }
+
+    /// Takes receive queue `index`, from 0. It comes back when it is dropped.
+    ///
+    /// # Errors
+    /// When the port is not started, or the queue does not exist or is taken.
+    pub fn rx_queue(&self, index: u16) -> Result<RxQueue, PortError> {
+        self.core.take(Direction::Rx, index)?;
+        Ok(RxQueue::new(Arc::clone(&self.core), index))
+    }
+
+    /// Takes transmit queue `index`, from 0. It comes back when it is dropped.
+    ///
+    /// # Errors
+    /// When the port is not started, or the queue does not exist or is taken.
+    pub fn tx_queue(&self, index: u16) -> Result<TxQueue, PortError> {
+        self.core.take(Direction::Tx, index)?;
+        let descriptors = self.core.lock().tx_descriptors;
+        Ok(TxQueue::new(Arc::clone(&self.core), index, descriptors))
+    }
+
+    /// The device's MAC address.
+    ///
+    /// # Errors
+    /// When the driver does not know it.
+    pub fn mac(&self) -> Result<MacAddr, PortError> {
+        let mut mac = dpdk_sys::rte_ether_addr::default();
+        // SAFETY: an existing port; the address is ours to write.
+        let rc = unsafe { dpdk_sys::rte_eth_macaddr_get(self.core.id, &raw mut mac) };
+        Errno::check(rc).map_err(self.core.failed(Operation::ReadMac))?;
+        Ok(mac.addr_bytes)
+    }
+
+    /// Gives the device a MAC address.
+    ///
+    /// # Errors
+    /// When the driver refuses. Where it has no such operation ([`PortError::is_unsupported`]), as
+    /// net_pcap and net_ring, a promiscuous port still receives for any address, and the caller can
+    /// filter by its own.
+    pub fn set_mac(&mut self, mac: MacAddr) -> Result<(), PortError> {
+        let _state = self.core.lock();
+        let mut mac = dpdk_sys::rte_ether_addr { addr_bytes: mac };
+        // SAFETY: an existing port; the address is read during the call.
+        let rc = unsafe { dpdk_sys::rte_eth_dev_default_mac_addr_set(self.core.id, &raw mut mac) };
+        Errno::check(rc).map_err(self.core.failed(Operation::SetMac))
+    }
+
+    /// Counters since the start, or since [`reset_stats`](Self::reset_stats). Hundreds of
+    /// nanoseconds to milliseconds, by driver.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn stats(&self) -> Result<PortStats, PortError> {
+        let _state = self.core.lock();
+        stats::read(self.core.id).map_err(self.core.failed(Operation::ReadStats))
+    }
+
+    /// Zeroes the counters.
+    ///
+    /// # Errors
+    /// When the driver cannot.
+    pub fn reset_stats(&self) -> Result<(), PortError> {
+        let _state = self.core.lock();
+        stats::reset(self.core.id).map_err(self.core.failed(Operation::ClearStats))
+    }
+
+    /// The link's state now, without waiting for it to settle.
+    ///
+    /// # Errors
+    /// When the driver fails.
+    pub fn link(&self) -> Result<Link, PortError> {
+        let _state = self.core.lock();
+        stats::link(self.core.id).map_err(self.core.failed(Operation::ReadLink))
+    }
+
+    /// EAL's number, which [`Mbuf::port`](crate::Mbuf::port) carries.
+    #[must_use]
+    pub fn id(&self) -> u16 {
+        self.core.id
+    }
+
+    /// The device as it was named.
+    #[must_use]
+    pub fn device(&self) -> &str {
+        &self.core.name
+    }
+
+    /// Its driver, for example `net_pcap`.
+    #[must_use]
+    pub fn driver_name(&self) -> &str {
+        &self.core.driver
+    }
+
+    /// Whether it is made of software; the speed it reports then means nothing.
+    #[must_use]
+    pub fn is_vdev(&self) -> bool {
+        self.core.vdev
+    }
+
+    /// NUMA node of the device; none when any is as good.
+    #[must_use]
+    pub fn socket(&self) -> Option<u32> {
+        self.core.socket
+    }
+
+    /// Where it is in its life.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.core.lock().phase
+    }
+}
+
+impl PortCore {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, direction: Direction, index: u16) -> Result<(), PortError> {
+        let device = || self.name.clone();
+        self.lock()
+            .take(direction, index)
+            .map_err(|refusal| match refusal {
+                Refusal::Phase(phase) => self.wrong_phase(phase, Phase::Started),
+                Refusal::NoSuch(count) => PortError::NoSuchQueue {
+                    device: device(),
+                    direction,
+                    index,
+                    count,
+                },
+                Refusal::Taken => PortError::QueueTaken {
+                    device: device(),
+                    direction,
+                    index,
+                },
+            })
+    }
+
+    fn give_back(&self, direction: Direction, index: u16) {
+        self.lock().give_back(direction, index);
+    }
+
+    fn failed(&self, operation: Operation) -> impl FnOnce(Errno) -> PortError + '_ {
+        move |errno| PortError::Driver {
+            device: self.name.clone(),
+            operation,
+            errno,
+        }
+    }
+
+    fn wrong_phase(&self, phase: Phase, needed: Phase) -> PortError {
+        PortError::WrongPhase {
+            device: self.name.clone(),
+            phase,
+            needed,
+        }
+    }
+}
+
+impl Drop for PortCore {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.phase == Phase::Started {
+            // SAFETY: an existing port; every queue held this value, so none is left.
+            let rc = unsafe { dpdk_sys::rte_eth_dev_stop(self.id) };
+            if let Err(errno) = Errno::check(rc) {
+                log::note(&format!("{} did not stop: {errno}", self.name));
+            }
+        }
+        // SAFETY: an existing, stopped port that nothing refers to any more.
+        let mut rc = unsafe { dpdk_sys::rte_eth_dev_close(self.id) };
+        // A PCI device may carry other ports, and stays; a virtual one is this port, and its name
+        // becomes free.
+        if rc == 0 && self.vdev {
+            // SAFETY: the device was attached when the port was opened and only its owner, this
+            // value, removes it.
+            rc = unsafe { dpdk_sys::rte_dev_remove(self.device) };
+        }
+        if let Err(errno) = Errno::check(rc) {
+            log::note(&format!("{} did not close cleanly: {errno}", self.name));
+            self.eal.mark_leaked();
+        }
+        self.eal.release_port(self.id);
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Port")
+            .field("id", &self.core.id)
+            .field("device", &self.core.name)
+            .field("driver", &self.core.driver)
+            .finish_non_exhaustive()
+    }
+}

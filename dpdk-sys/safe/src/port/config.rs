@@ -1,0 +1,232 @@
+//! Queues, descriptors, MTU and promiscuous mode of a port, and applying them.
+//!
+//! Law: every frame of the MTU, with two VLAN tags, fits one buffer. No offload is asked for:
+//! checksums, tags and marks are the pipeline's, and vdevs have none.
+
+use super::PortCore;
+use super::attach;
+use super::error::{Direction, Operation, PortError};
+use crate::errno::Errno;
+use crate::mempool::Mempool;
+
+/// How a port is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Receive queues. With more than one, frames are spread by IP addresses and UDP ports where
+    /// the device can.
+    pub rx_queues: u16,
+    /// Transmit queues.
+    pub tx_queues: u16,
+    /// Descriptors of each receive queue; brought to what the device allows.
+    pub rx_descriptors: u16,
+    /// Descriptors of each transmit queue; brought to what the device allows.
+    pub tx_descriptors: u16,
+    /// Bytes of the longest IP packet.
+    pub mtu: u16,
+    /// Whether frames for other MAC addresses are received too.
+    pub promiscuous: bool,
+}
+
+impl Default for PortConfig {
+    /// One queue each way, 1,024 descriptors, MTU 1,500, promiscuous.
+    fn default() -> Self {
+        Self {
+            rx_queues: 1,
+            tx_queues: 1,
+            rx_descriptors: 1024,
+            tx_descriptors: 1024,
+            mtu: 1500,
+            promiscuous: true,
+        }
+    }
+}
+
+/// Ethernet header and two VLAN tags; the FCS is not stored.
+const L2_BYTES: u32 = 14 + 2 * 4;
+
+/// Applies the configuration to a port that does not run; returns the descriptors each transmit
+/// queue got.
+pub(super) fn apply(
+    port: &PortCore,
+    config: &PortConfig,
+    pool: &Mempool,
+) -> Result<u16, PortError> {
+    let info = attach::info(port.id).map_err(port.failed(Operation::ReadInfo))?;
+    check(&port.name, config, &info, pool.frame_room())?;
+
+    let mut conf = dpdk_sys::rte_eth_conf::default();
+    conf.rxmode.mtu = u32::from(config.mtu);
+    let spread = info.flow_type_rss_offloads & dpdk_sys::NPCC_RSS_IP_UDP;
+    if config.rx_queues > 1 && spread != 0 {
+        conf.rxmode.mq_mode = dpdk_sys::RTE_ETH_MQ_RX_RSS;
+        // No key of ours: the driver's own.
+        conf.rx_adv_conf.rss_conf.rss_hf = spread;
+    }
+    // SAFETY: an existing port that does not run (callers hold its lock); the structure lives
+    // through the call.
+    let rc = unsafe {
+        dpdk_sys::rte_eth_dev_configure(
+            port.id,
+            config.rx_queues,
+            config.tx_queues,
+            &raw const conf,
+        )
+    };
+    Errno::check(rc).map_err(port.failed(Operation::Configure))?;
+
+    let (mut rx_descriptors, mut tx_descriptors) = (config.rx_descriptors, config.tx_descriptors);
+    // SAFETY: an existing port; both numbers are ours to change.
+    let rc = unsafe {
+        dpdk_sys::rte_eth_dev_adjust_nb_rx_tx_desc(
+            port.id,
+            &raw mut rx_descriptors,
+            &raw mut tx_descriptors,
+        )
+    };
+    Errno::check(rc).map_err(port.failed(Operation::SizeQueues))?;
+
+    let socket = port.socket.unwrap_or(u32::MAX);
+    for queue in 0..config.rx_queues {
+        // SAFETY: the port was configured with this many queues; a null configuration means the
+        // driver's default; the pool is kept alive by the port's state until the port is closed.
+        let rc = unsafe {
+            dpdk_sys::rte_eth_rx_queue_setup(
+                port.id,
+                queue,
+                rx_descriptors,
+                socket,
+                std::ptr::null(),
+                pool.as_ptr(),
+            )
+        };
+        Errno::check(rc).map_err(port.failed(Operation::SetUpRx))?;
+    }
+    for queue in 0..config.tx_queues {
+        // SAFETY: as for the receive queues.
+        let rc = unsafe {
+            dpdk_sys::rte_eth_tx_queue_setup(
+                port.id,
+                queue,
+                tx_descriptors,
+                socket,
+                std::ptr::null(),
+            )
+        };
+        Errno::check(rc).map_err(port.failed(Operation::SetUpTx))?;
+    }
+    promiscuous(port, config.promiscuous)?;
+    Ok(tx_descriptors)
+}
+
+/// Software ports hear everything whether or not their driver has the switch.
+fn promiscuous(port: &PortCore, on: bool) -> Result<(), PortError> {
+    // SAFETY: an existing port.
+    let rc = unsafe {
+        if on {
+            dpdk_sys::rte_eth_promiscuous_enable(port.id)
+        } else {
+            dpdk_sys::rte_eth_promiscuous_disable(port.id)
+        }
+    };
+    match Errno::check(rc) {
+        Err(errno) if port.vdev && errno.is_unsupported() => Ok(()),
+        other => other.map_err(port.failed(Operation::SetPromiscuous)),
+    }
+}
+
+/// What can be told before the driver is asked.
+fn check(
+    device: &str,
+    config: &PortConfig,
+    info: &dpdk_sys::rte_eth_dev_info,
+    room: u16,
+) -> Result<(), PortError> {
+    for (direction, wanted, max) in [
+        (Direction::Rx, config.rx_queues, info.max_rx_queues),
+        (Direction::Tx, config.tx_queues, info.max_tx_queues),
+    ] {
+        if wanted > max {
+            return Err(PortError::TooManyQueues {
+                device: device.to_owned(),
+                direction,
+                wanted,
+                max,
+            });
+        }
+    }
+    let (min, max) = (info.min_mtu, info.max_mtu);
+    if !(min..=max).contains(&config.mtu) {
+        return Err(PortError::BadMtu {
+            device: device.to_owned(),
+            wanted: config.mtu,
+            min,
+            max,
+        });
+    }
+    let needed = u32::from(config.mtu) + L2_BYTES;
+    if needed > u32::from(room) {
+        return Err(PortError::BufferTooSmall {
+            device: device.to_owned(),
+            mtu: config.mtu,
+            needed,
+            room,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info() -> dpdk_sys::rte_eth_dev_info {
+        dpdk_sys::rte_eth_dev_info {
+            max_rx_queues: 1,
+            max_tx_queues: 4,
+            min_mtu: 68,
+            max_mtu: 9194,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn what_the_device_lacks_is_told_before_it_is_asked() {
+        let good = PortConfig::default();
+        assert_eq!(check("d", &good, &info(), 2048), Ok(()));
+        let queues = PortConfig {
+            rx_queues: 2,
+            ..good
+        };
+        assert!(matches!(
+            check("d", &queues, &info(), 2048),
+            Err(PortError::TooManyQueues {
+                direction: Direction::Rx,
+                wanted: 2,
+                max: 1,
+                ..
+            })
+        ));
+        let mtu = PortConfig { mtu: 9195, ..good };
+        assert!(matches!(
+            check("d", &mtu, &info(), 16384),
+            Err(PortError::BadMtu { .. })
+        ));
+    }
+
+    #[test]
+    fn a_frame_of_the_mtu_with_two_tags_fits_one_buffer_exactly() {
+        let config = PortConfig {
+            mtu: 9194,
+            ..PortConfig::default()
+        };
+        assert_eq!(check("d", &config, &info(), 9216), Ok(()));
+        assert!(matches!(
+            check("d", &config, &info(), 9215),
+            Err(PortError::BufferTooSmall {
+                needed: 9216,
+                room: 9215,
+                ..
+            })
+        ));
+    }
+}

@@ -1,0 +1,133 @@
+//! A receive queue.
+//!
+//! Law: one poller (`&mut self`, no `Clone`), and only while the port runs. What a call receives is
+//! owned by the burst before it returns.
+//!
+//! This is what DPDK's inline `rte_eth_rx_burst` does, without its C: one indirect call into the
+//! driver. The driver's table entry is read anew each burst and not kept: a driver swaps it under
+//! the application while it recovers from a hardware error, and the two loads hit the same cache
+//! line every time.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+
+use super::PortCore;
+use super::error::Direction;
+use crate::burst::Burst;
+
+/// The only way to the frames of one receive queue. Dropping it gives the queue back to its port.
+pub struct RxQueue {
+    core: Arc<PortCore>,
+    ops: *const dpdk_sys::rte_eth_fp_ops,
+    queue: u16,
+}
+
+// SAFETY: the pointer is to a static table; a queue may be polled from any one thread at a time,
+// and `&mut self` sees to that.
+unsafe impl Send for RxQueue {}
+
+impl RxQueue {
+    /// The caller has taken the queue out of the port's state.
+    pub(super) fn new(core: Arc<PortCore>, queue: u16) -> Self {
+        Self {
+            ops: fast_path(core.id),
+            core,
+            queue,
+        }
+    }
+
+    /// Receives as many frames as are there and fit the burst, behind those it holds; returns how
+    /// many.
+    ///
+    /// Some hardware drivers work in steps of 4 to 32 and receive nothing into less room than that:
+    /// poll with an empty burst of 32 or 64.
+    #[inline]
+    pub fn rx<const N: usize>(&mut self, burst: &mut Burst<N>) -> usize {
+        let (slots, room) = burst.spare();
+        if room == 0 {
+            return 0;
+        }
+        // SAFETY: the port is started as long as this value lives, so its table entry is set and
+        // the queue has an entry in `rxq.data`; `room` slots from the pointer on are ours for the
+        // driver to write; nobody else polls the queue.
+        let received = unsafe {
+            let Some(receive) = (*self.ops).rx_pkt_burst else {
+                return 0;
+            };
+            let queue = usize::from(self.queue);
+            let received = receive((*self.ops).rxq.data.add(queue).read(), slots, room);
+            let callback = ptr::read_volatile((*self.ops).rxq.clbk.add(queue));
+            if callback.is_null() {
+                received
+            } else {
+                self.callbacks(slots, received, room, callback)
+            }
+        };
+        // SAFETY: the driver wrote that many buffers, each with one reference, and handed them
+        // over.
+        unsafe { burst.grow(usize::from(received)) };
+        usize::from(received)
+    }
+
+    /// Packet capture (dpdk-dumpcap) hangs itself in here.
+    ///
+    /// # Safety
+    /// The arguments are those of the burst just received.
+    #[cold]
+    unsafe fn callbacks(
+        &mut self,
+        slots: *mut *mut dpdk_sys::rte_mbuf,
+        received: u16,
+        room: u16,
+        callback: *mut c_void,
+    ) -> u16 {
+        // SAFETY: as the inline function of DPDK calls it; the rest is the caller's contract.
+        unsafe {
+            dpdk_sys::rte_eth_call_rx_callbacks(
+                self.core.id,
+                self.queue,
+                slots,
+                received,
+                room,
+                callback,
+            )
+        }
+    }
+
+    /// EAL's number of the port.
+    #[must_use]
+    pub fn port_id(&self) -> u16 {
+        self.core.id
+    }
+
+    /// Number of the queue in its port.
+    #[must_use]
+    pub fn index(&self) -> u16 {
+        self.queue
+    }
+}
+
+/// The table entry through which a port's driver is called.
+pub(super) fn fast_path(port: u16) -> *const dpdk_sys::rte_eth_fp_ops {
+    // The number of an open port is below RTE_MAX_ETHPORTS, so this stays inside the array.
+    (&raw const dpdk_sys::rte_eth_fp_ops)
+        .cast::<dpdk_sys::rte_eth_fp_ops>()
+        .wrapping_add(usize::from(port))
+}
+
+impl Drop for RxQueue {
+    fn drop(&mut self) {
+        self.core.give_back(Direction::Rx, self.queue);
+    }
+}
+
+impl fmt::Debug for RxQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RxQueue")
+            .field("port", &self.core.name)
+            .field("queue", &self.queue)
+            .finish()
+    }
+}

@@ -1,0 +1,150 @@
+//! Where a port is in its life, and which of its queues are out.
+//!
+//! Law: a queue is out to one user at most, and only while the port runs; the port does not stop
+//! while any is out.
+
+use std::fmt;
+
+use super::error::Direction;
+use crate::mempool::Mempool;
+
+/// Where a port is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Found, nothing set.
+    Open,
+    /// Queues and MTU are set, no frame moves.
+    Configured,
+    /// Frames move.
+    Started,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open",
+            Self::Configured => "configured",
+            Self::Started => "started",
+        })
+    }
+}
+
+/// Why a queue cannot be handed out.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Phase(Phase),
+    NoSuch(u16),
+    Taken,
+}
+
+/// The mutable part of a port, under its lock.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) phase: Phase,
+    /// Pools that receive queues may refill themselves from; the last is the one in use.
+    pools: Vec<Mempool>,
+    /// Of each transmit queue, as the driver has them.
+    pub(super) tx_descriptors: u16,
+    rx: Vec<bool>,
+    tx: Vec<bool>,
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self {
+            phase: Phase::Open,
+            pools: Vec::new(),
+            tx_descriptors: 0,
+            rx: Vec::new(),
+            tx: Vec::new(),
+        }
+    }
+
+    /// Before the driver learns of the pool. Until it has set up every queue anew it may know
+    /// this pool and those before.
+    pub(super) fn configuring(&mut self, pool: Mempool) {
+        self.phase = Phase::Open;
+        self.pools.push(pool);
+    }
+
+    /// After the driver has set up every queue.
+    pub(super) fn configured(&mut self, rx: u16, tx: u16, tx_descriptors: u16) {
+        self.tx_descriptors = tx_descriptors;
+        self.phase = Phase::Configured;
+        let old = self.pools.len().saturating_sub(1);
+        self.pools.drain(..old);
+        self.rx = vec![false; usize::from(rx)];
+        self.tx = vec![false; usize::from(tx)];
+    }
+
+    fn side(&mut self, direction: Direction) -> &mut Vec<bool> {
+        match direction {
+            Direction::Rx => &mut self.rx,
+            Direction::Tx => &mut self.tx,
+        }
+    }
+
+    pub(super) fn take(&mut self, direction: Direction, index: u16) -> Result<(), Refusal> {
+        if self.phase != Phase::Started {
+            return Err(Refusal::Phase(self.phase));
+        }
+        let side = self.side(direction);
+        let count = u16::try_from(side.len()).unwrap_or(u16::MAX);
+        match side.get_mut(usize::from(index)) {
+            None => Err(Refusal::NoSuch(count)),
+            Some(true) => Err(Refusal::Taken),
+            Some(taken) => {
+                *taken = true;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn give_back(&mut self, direction: Direction, index: u16) {
+        if let Some(taken) = self.side(direction).get_mut(usize::from(index)) {
+            *taken = false;
+        }
+    }
+
+    /// Queues out: receive, transmit.
+    pub(super) fn out(&self) -> (usize, usize) {
+        let count = |side: &[bool]| side.iter().filter(|&&taken| taken).count();
+        (count(&self.rx), count(&self.tx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(rx: usize, tx: usize) -> State {
+        State {
+            phase: Phase::Started,
+            pools: Vec::new(),
+            tx_descriptors: 0,
+            rx: vec![false; rx],
+            tx: vec![false; tx],
+        }
+    }
+
+    #[test]
+    fn a_queue_is_out_once_and_comes_back() {
+        let mut state = started(1, 2);
+        assert_eq!(state.take(Direction::Tx, 1), Ok(()));
+        assert_eq!(state.take(Direction::Tx, 1), Err(Refusal::Taken));
+        assert_eq!(state.take(Direction::Rx, 1), Err(Refusal::NoSuch(1)));
+        assert_eq!(state.out(), (0, 1));
+        state.give_back(Direction::Tx, 1);
+        assert_eq!(state.take(Direction::Tx, 1), Ok(()));
+    }
+
+    #[test]
+    fn no_queue_is_out_of_a_port_that_is_not_started() {
+        let mut state = started(1, 1);
+        state.phase = Phase::Configured;
+        assert_eq!(
+            state.take(Direction::Rx, 0),
+            Err(Refusal::Phase(Phase::Configured))
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! A transmit queue.
+//!
+//! Law: one sender (`&mut self`, no `Clone`), and only while the port runs. What the device took is
+//! no longer in the burst; what it did not take still is, at the front and in order.
+//!
+//! A full queue is no error here: whether to hold or to drop the rest is the caller's policy.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+
+use super::PortCore;
+use super::error::Direction;
+use super::rx::fast_path;
+use crate::burst::Burst;
+
+/// The only way out by one transmit queue. Dropping it gives the queue back to its port.
+pub struct TxQueue {
+    core: Arc<PortCore>,
+    ops: *const dpdk_sys::rte_eth_fp_ops,
+    queue: u16,
+    descriptors: u16,
+}
+
+// SAFETY: the pointer is to a static table; a queue may be used from any one thread at a time, and
+// `&mut self` sees to that.
+unsafe impl Send for TxQueue {}
+
+impl TxQueue {
+    /// The caller has taken the queue out of the port's state.
+    pub(super) fn new(core: Arc<PortCore>, queue: u16, descriptors: u16) -> Self {
+        Self {
+            ops: fast_path(core.id),
+            core,
+            queue,
+            descriptors,
+        }
+    }
+
+    /// Sends from the front of the burst as many frames as the device takes; returns how many. The
+    /// rest moves to the front.
+    #[inline]
+    pub fn tx<const N: usize>(&mut self, burst: &mut Burst<N>) -> usize {
+        let (slots, mut count) = burst.owned();
+        if count == 0 {
+            return 0;
+        }
+        // SAFETY: the port is started as long as this value lives, so its table entry is set and
+        // the queue has an entry in `txq.data`; the slots are owned buffers, of which the driver
+        // takes over those it counts in its answer; nobody else sends on the queue.
+        let sent = unsafe {
+            let Some(send) = (*self.ops).tx_pkt_burst else {
+                return 0;
+            };
+            let queue = usize::from(self.queue);
+            let callback = ptr::read_volatile((*self.ops).txq.clbk.add(queue));
+            if !callback.is_null() {
+                count = self.callbacks(slots, count, callback);
+            }
+            send((*self.ops).txq.data.add(queue).read(), slots, count)
+        };
+        burst.forget_front(usize::from(sent));
+        usize::from(sent)
+    }
+
+    /// Packet capture (dpdk-dumpcap) hangs itself in here.
+    ///
+    /// # Safety
+    /// The arguments are those of the burst about to be sent.
+    #[cold]
+    unsafe fn callbacks(
+        &mut self,
+        slots: *mut *mut dpdk_sys::rte_mbuf,
+        count: u16,
+        callback: *mut c_void,
+    ) -> u16 {
+        // SAFETY: as the inline function of DPDK calls it; the rest is the caller's contract.
+        unsafe {
+            dpdk_sys::rte_eth_call_tx_callbacks(self.core.id, self.queue, slots, count, callback)
+        }
+    }
+
+    /// Descriptors of the device's ring, one a frame: what the driver made of the number asked for.
+    #[must_use]
+    pub fn descriptors(&self) -> u16 {
+        self.descriptors
+    }
+
+    /// Whether at least `frames` of those handed over are still in the device's ring: one question
+    /// to the driver, cheap enough for once a burst. None when the driver cannot tell, as with
+    /// every software driver, or when the ring is not that large.
+    ///
+    /// Drivers that confirm transmission in batches answer late by up to a batch.
+    #[inline]
+    #[must_use]
+    pub fn holds_at_least(&self, frames: u16) -> Option<bool> {
+        if frames == 0 {
+            return Some(true);
+        }
+        // Offset 0 is the next descriptor to be filled, so the last filled is at the end of the
+        // ring, and the `frames`-th last as many before it.
+        self.is_waiting(self.descriptors.checked_sub(frames)?)
+    }
+
+    /// Frames still in the device's ring, by bisection: some ten questions to the driver. None as
+    /// in [`holds_at_least`](Self::holds_at_least).
+    #[must_use]
+    pub fn outstanding(&self) -> Option<u16> {
+        bisect(self.descriptors, |frames| self.holds_at_least(frames))
+    }
+
+    fn is_waiting(&self, offset: u16) -> Option<bool> {
+        // SAFETY: the port is started, so its table entry is set and the queue has an entry; the
+        // driver checks the offset.
+        let status = unsafe {
+            let ask = (*self.ops).tx_descriptor_status?;
+            ask(
+                (*self.ops).txq.data.add(usize::from(self.queue)).read(),
+                offset,
+            )
+        };
+        match u32::try_from(status) {
+            Ok(dpdk_sys::RTE_ETH_TX_DESC_FULL) => Some(true),
+            Ok(_) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    /// EAL's number of the port.
+    #[must_use]
+    pub fn port_id(&self) -> u16 {
+        self.core.id
+    }
+
+    /// Number of the queue in its port.
+    #[must_use]
+    pub fn index(&self) -> u16 {
+        self.queue
+    }
+}
+
+/// The largest `n` up to `most` for which `holds(n)`, which is true up to some number and false
+/// beyond.
+fn bisect(most: u16, holds: impl Fn(u16) -> Option<bool>) -> Option<u16> {
+    let (mut low, mut high) = (0, most);
+    // Asked first, so that a driver which cannot tell is told from an empty ring.
+    if most > 0 && !holds(1)? {
+        return Some(0);
+    }
+    while low < high {
+        let middle = high - (high - low) / 2;
+        if holds(middle)? {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    Some(low)
+}
+
+impl Drop for TxQueue {
+    fn drop(&mut self) {
+        self.core.give_back(Direction::Tx, self.queue);
+    }
+}
+
+impl fmt::Debug for TxQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TxQueue")
+            .field("port", &self.core.name)
+            .field("queue", &self.queue)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_driver_that_cannot_tell_says_nothing() {
+        assert_eq!(bisect(1024, |_| None), None);
+    }
+
+    proptest! {
+        #[test]
+        fn bisection_finds_the_number_in_few_questions(
+            (most, waiting) in (0_u16..=u16::MAX).prop_flat_map(|most| (Just(most), 0..=most)),
+        ) {
+            let asked = std::cell::Cell::new(0);
+            let found = bisect(most, |frames| {
+                asked.set(asked.get() + 1);
+                Some(frames <= waiting)
+            });
+            prop_assert_eq!(found, Some(waiting));
+            prop_assert!(asked.get() <= 18);
+        }
+    }
+}
