@@ -1,0 +1,60 @@
+//! The packet buffer: large enough to be one.
+
+use super::Check;
+use crate::model::MbufSize;
+use crate::sizing::{LINK_HEADERS, smallest_data_room};
+use crate::tree::Path;
+use crate::units::Bytes;
+
+/// Frames each port should find room for.
+const FRAMES: u64 = 64;
+/// No machine this runs on has more.
+const MAX_POOL: Bytes = Bytes(256 << 30);
+
+pub(super) fn check(check: &mut Check<'_>) {
+    let file = check.file;
+    let path = |key: &str| Path::root("buffer").key(key);
+    let mtus = file
+        .ports
+        .iter()
+        .map(|p| u64::from(p.mtu.get()) + LINK_HEADERS);
+    let least = Bytes(mtus.map(|frame| frame * FRAMES).sum::<u64>());
+    let pool = file.buffer.pool;
+    if pool < least {
+        let message = format!("a pool of {pool} is too small for these ports");
+        let hint = format!("{FRAMES} full frames a port need {least}; 64MB is usual");
+        check.error(&path("pool"), message, hint);
+    } else if pool > MAX_POOL {
+        let message = format!("a pool of {pool} is more than {MAX_POOL}");
+        check.error(
+            &path("pool"),
+            message,
+            "64MB is usual; 100 km at 100G want 32MB",
+        );
+    }
+    let alpha = file.buffer.alpha;
+    if !(1.0 / 128.0..=64.0).contains(&alpha) {
+        let message = format!("alpha {alpha} is out of range");
+        check.error(
+            &path("alpha"),
+            message,
+            "write 0.0078125 (1/128) to 64; 1 is usual",
+        );
+    }
+    if let MbufSize::Bytes(size) = file.buffer.mbuf {
+        let mtu = file.ports.iter().map(|p| p.mtu.short()).max().unwrap_or(0);
+        let least = smallest_data_room(mtu);
+        if size.0 < least {
+            let message = format!("a frame with mtu {mtu} does not fit into a buffer of {size}");
+            let hint = format!("one buffer holds one frame; write auto, or {least}B or more");
+            check.error(&path("mbuf"), message, hint);
+        } else if size.0 > 65_535 {
+            let message = format!("a buffer of {size} is more than DPDK can describe");
+            check.error(
+                &path("mbuf"),
+                message,
+                format!("write auto, or {least}B to 65535B"),
+            );
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What concerns the file as a whole.
+
+use super::{Check, port_path};
+use crate::tree::Path;
+
+/// DPDK's own bound on the number of ports.
+const MAX_PORTS: usize = 32;
+/// A Unix socket's path may have so many bytes.
+const MAX_SOCKET_PATH: usize = 107;
+
+pub(super) fn check(check: &mut Check<'_>) {
+    let file = check.file;
+    if file.version != 1 {
+        let message = format!("version {} of this format is not known", file.version);
+        check.error(&Path::root("version"), message, "write version: 1");
+    }
+    if file.ports.is_empty() {
+        let hint = "add `ports:` with a name and a device each";
+        check.error_at_key(&Path::root("ports"), "there are no ports", hint);
+    }
+    if file.ports.len() > MAX_PORTS {
+        let message = format!("{} ports are more than {MAX_PORTS}", file.ports.len());
+        check.error(
+            &port_path(MAX_PORTS),
+            message,
+            "DPDK as packaged knows no more",
+        );
+    }
+    let scale = file.time_scale;
+    if !(0.001..=1e6).contains(&scale) {
+        let message = format!("a time scale of {scale} cannot be used");
+        check.error(
+            &Path::root("time_scale"),
+            message,
+            "write 0.001 to 1000000; 1 is real time",
+        );
+    }
+    socket(check);
+}
+
+fn socket(check: &mut Check<'_>) {
+    let telemetry = &check.file.telemetry;
+    let path = Path::root("telemetry").key("socket");
+    let socket = &telemetry.socket;
+    if !socket.starts_with('/') {
+        let hint = "write it from the root, such as /run/npcc-switch.sock";
+        check.error(&path, format!("`{socket}` is not an absolute path"), hint);
+    } else if socket.len() > MAX_SOCKET_PATH {
+        let message = format!("the path has {} bytes", socket.len());
+        let hint = format!("a Unix socket's path has at most {MAX_SOCKET_PATH}");
+        check.error(&path, message, hint);
+    }
+    if telemetry.group.is_empty() {
+        let hint = "name a group, such as npcc or root";
+        check.error(
+            &Path::root("telemetry").key("group"),
+            "the group is empty",
+            hint,
+        );
+    }
+}

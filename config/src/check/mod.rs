@@ -1,0 +1,167 @@
+//! Relations between values, one topic a file.
+//!
+//! Law: a check complains only about what the operator wrote. Where a value was already refused for
+//! its form and replaced, everything that depends on it stays silent.
+
+mod addresses;
+mod buffer;
+mod cores;
+mod general;
+mod neighbors;
+mod npcc;
+mod ports;
+mod qos;
+mod routes;
+mod thresholds;
+mod unavailable;
+
+use std::cmp::Ordering;
+
+use crate::diag::Problem;
+use crate::model::File;
+use crate::subnets::Subnets;
+use crate::suggest::nearest;
+use crate::tree::{Node, Path};
+use crate::units::{Rate, Threshold};
+
+/// Runs every check.
+pub(crate) fn run(
+    file: &File,
+    root: &Node,
+    errors: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
+) {
+    let subnets = Subnets::new(file);
+    let mut check = Check {
+        file,
+        root,
+        subnets,
+        errors,
+        warnings,
+    };
+    general::check(&mut check);
+    cores::check(&mut check);
+    cores::eal_args(&mut check);
+    ports::check(&mut check);
+    addresses::check(&mut check);
+    routes::check(&mut check);
+    neighbors::check(&mut check);
+    qos::check(&mut check);
+    npcc::check(&mut check);
+    thresholds::check(&mut check);
+    buffer::check(&mut check);
+    unavailable::check(&mut check);
+}
+
+/// The model, its places, and where findings go.
+struct Check<'a> {
+    file: &'a File,
+    root: &'a Node,
+    subnets: Subnets,
+    errors: &'a mut Vec<Problem>,
+    warnings: &'a mut Vec<Problem>,
+}
+
+impl Check<'_> {
+    /// The value at `path` is wrong.
+    fn error(&mut self, path: &Path, message: impl Into<String>, hint: impl Into<String>) {
+        if self.certain(path) {
+            self.errors
+                .push(Problem::new(self.root.place(path), message, hint));
+        }
+    }
+
+    /// The key at the end of `path` is wrong, whatever its value.
+    fn error_at_key(&mut self, path: &Path, message: impl Into<String>, hint: impl Into<String>) {
+        if self.certain(path) {
+            self.errors
+                .push(Problem::new(self.root.place_of_key(path), message, hint));
+        }
+    }
+
+    /// The value at `path` does not do all it says.
+    fn warn(&mut self, path: &Path, message: impl Into<String>, hint: impl Into<String>) {
+        if self.certain(path) {
+            self.warnings
+                .push(Problem::new(self.root.place(path), message, hint));
+        }
+    }
+
+    /// Whether the value at `path` is the operator's (or the default because nothing is written).
+    fn certain(&self, path: &Path) -> bool {
+        self.root.is_certain(path)
+    }
+
+    /// Whether the value at `path` is written, and not as null.
+    fn written(&self, path: &Path) -> bool {
+        self.root.get(path).is_some_and(|node| !node.is_null())
+    }
+
+    /// The line of the value at `path`.
+    fn line(&self, path: &Path) -> usize {
+        self.root.place(path).line
+    }
+
+    /// Whether the names of all ports are known.
+    fn names_certain(&self) -> bool {
+        let ports = port_path;
+        self.certain(&Path::root("ports"))
+            && (0..self.file.ports.len()).all(|i| self.certain(&ports(i).key("name")))
+    }
+
+    /// Whether the addresses of all ports and neighbours are known.
+    fn addresses_certain(&self) -> bool {
+        let neighbor = |n| Path::root("neighbors").index(n);
+        self.certain(&Path::root("ports"))
+            && self.certain(&Path::root("neighbors"))
+            && self.file.ports.iter().enumerate().all(|(i, port)| {
+                let port_at = port_path(i);
+                let vlan = |v| port_at.key("vlans").index(v);
+                self.certain(&port_at.key("addresses"))
+                    && self.certain(&port_at.key("vlans"))
+                    && (0..port.vlans.len()).all(|v| self.certain(&vlan(v).key("addresses")))
+            })
+            && (0..self.file.neighbors.len()).all(|n| {
+                self.certain(&neighbor(n).key("address")) && self.certain(&neighbor(n).key("port"))
+            })
+    }
+
+    /// Index of the port named at `path`; complains if there is none.
+    fn port_named(&mut self, path: &Path, name: &str) -> Option<usize> {
+        let found = self.file.ports.iter().position(|p| p.name == name);
+        if found.is_none() && self.names_certain() {
+            let names: Vec<&str> = self.file.ports.iter().map(|p| p.name.as_str()).collect();
+            let hint = match nearest(name, &names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("ports are {}", names.join(", ")),
+            };
+            self.error(path, format!("there is no port `{name}`"), hint);
+        }
+        found
+    }
+
+    /// A port's name, for messages.
+    fn port_name(&self, port: usize) -> String {
+        self.file
+            .ports
+            .get(port)
+            .map_or_else(String::new, |p| p.name.clone())
+    }
+}
+
+/// The path of a port.
+fn port_path(port: usize) -> Path {
+    Path::root("ports").index(port)
+}
+
+/// Compares two depths; `None` when one is a size and one a time of a rate that is not known here.
+fn compare(a: Threshold, b: Threshold, drain: Option<(Rate, u16)>) -> Option<Ordering> {
+    match (a, b, drain) {
+        (Threshold::Bytes(a), Threshold::Bytes(b), _) => Some(a.cmp(&b)),
+        (Threshold::Time(a), Threshold::Time(b), _) => Some(a.cmp(&b)),
+        (a, b, Some((rate, mtu))) => {
+            Some(a.bytes_floored(rate, mtu).cmp(&b.bytes_floored(rate, mtu)))
+        }
+        _ => None,
+    }
+}

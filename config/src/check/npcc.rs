@@ -1,0 +1,141 @@
+//! Proactive congestion notification: intervals, queues, the CNPs themselves.
+
+use super::{Check, port_path};
+use crate::model::{PortNpcc, Scheduler};
+use crate::plan::{Device, EffectiveQos};
+use crate::tree::Path;
+use crate::units::Time;
+
+/// NICs ignore what comes sooner.
+const LEAST_INTERVAL: Time = Time::from_micros(4);
+
+fn path(key: &str) -> Path {
+    Path::root("npcc").key(key)
+}
+
+pub(super) fn check(check: &mut Check<'_>) {
+    intervals(check);
+    sizes(check);
+    trusted(check);
+    cnp(check);
+    let file = check.file;
+    for (i, port) in file.ports.iter().enumerate() {
+        if let Some(npcc) = port.npcc.as_ref().filter(|n| n.enable) {
+            on_port(check, i, npcc);
+        }
+    }
+}
+
+fn intervals(check: &mut Check<'_>) {
+    let npcc = &check.file.npcc;
+    if !(Time::from_micros(5)..=Time::from_millis(10)).contains(&npcc.tick) {
+        let message = format!("a tick of {} is out of range", npcc.tick);
+        check.error(&path("tick"), message, "write 5us to 10ms; 20us is usual");
+    } else if npcc.recovery < npcc.tick && check.certain(&path("tick")) {
+        let message = format!(
+            "recovery ({}) is shorter than a tick ({})",
+            npcc.recovery, npcc.tick
+        );
+        let hint = "set it to the NIC's rate-increase timer, usually 300us, above the tick";
+        let key = if check.written(&path("recovery")) {
+            "recovery"
+        } else {
+            "tick"
+        };
+        check.error(&path(key), message, hint);
+    }
+    if npcc.min_cnp_interval < LEAST_INTERVAL {
+        let message = format!(
+            "{} between CNPs to one flow is too little",
+            npcc.min_cnp_interval
+        );
+        let hint = "NICs ignore CNPs closer than 4us; 60us is usual";
+        check.error(&path("min_cnp_interval"), message, hint);
+    }
+    if npcc.feedback.0 == 0 || npcc.feedback > Time(1_000_000_000) {
+        let message = format!("a feedback delay of {} cannot be", npcc.feedback);
+        check.error(
+            &path("feedback"),
+            message,
+            "write the near round trip, such as 20us",
+        );
+    }
+}
+
+fn sizes(check: &mut Check<'_>) {
+    let npcc = &check.file.npcc;
+    let flows = npcc.flows.0;
+    if !(64..=16 << 20).contains(&flows) {
+        let message = format!("a flow table of {flows} entries cannot be");
+        check.error(&path("flows"), message, "write 64 to 16M; 65536 is usual");
+    }
+    if npcc.hysteresis.basis_points() >= 10_000 {
+        let hint = "write less than 100%, such as 20%";
+        check.error(&path("hysteresis"), "with 100% a zone is never left", hint);
+    }
+}
+
+fn trusted(check: &mut Check<'_>) {
+    let names = &check.file.npcc.trusted_ports;
+    for (i, name) in names.iter().enumerate() {
+        let path = path("trusted_ports").index(i);
+        check.port_named(&path, name);
+        if names[..i].contains(name) {
+            check.error(&path, format!("port `{name}` is listed twice"), "keep one");
+        }
+    }
+}
+
+fn cnp(check: &mut Check<'_>) {
+    let cnp = &check.file.npcc.cnp;
+    let at = |key: &str| path("cnp").key(key);
+    if cnp.cap.basis_points() == 0 {
+        let hint = "write a share such as 5%; to send none, set enable: false on the port";
+        check.error(&at("cap"), "with a cap of 0% no CNP is ever sent", hint);
+    }
+    let plan = EffectiveQos::new(&check.file.qos).priorities[cnp.priority.index()];
+    let enabled = check
+        .file
+        .ports
+        .iter()
+        .any(|p| p.npcc.as_ref().is_some_and(|n| n.enable));
+    if enabled && plan.scheduler != Scheduler::Strict {
+        let message = format!(
+            "CNPs leave by priority {}, which is not strict",
+            cnp.priority
+        );
+        let hint = "they wait behind data there; choose a strict priority, such as 6";
+        check.warn(&at("priority"), message, hint);
+    }
+}
+
+fn on_port(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
+    let file = check.file;
+    let port = &file.ports[i];
+    let queues = port_path(i).key("npcc").key("queues");
+    if npcc.queues.is_empty() {
+        let hint = "name the lossless priority, such as [3]";
+        check.error(&queues, "npcc is enabled but watches no queue", hint);
+    }
+    for (n, queue) in npcc.queues.iter().enumerate() {
+        if npcc.queues[..n].contains(queue) {
+            check.error(
+                &queues.index(n),
+                format!("queue {queue} is listed twice"),
+                "keep one",
+            );
+        }
+        if *queue == file.npcc.cnp.priority {
+            let message = format!("queue {queue} carries the CNPs themselves");
+            let hint = "watch the queues of the data; see npcc.cnp.priority";
+            check.error(&queues.index(n), message, hint);
+        }
+    }
+    let speed = port_path(i).key("speed");
+    let vdev = Device::parse(&port.device).is_some_and(|d| d.is_virtual());
+    if vdev && port.speed.is_none() && check.certain(&speed) {
+        let message = format!("npcc on `{}` needs a speed", port.name);
+        let hint = "a virtual device is unlimited, so no queue builds up; write speed: 10G";
+        check.error_at_key(&port_path(i).key("npcc"), message, hint);
+    }
+}

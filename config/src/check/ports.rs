@@ -1,0 +1,153 @@
+//! Ports: names, devices, Ethernet addresses, VLANs, speeds.
+
+use std::collections::HashMap;
+
+use super::{Check, port_path};
+use crate::model::Port;
+use crate::plan::Device;
+use crate::sizing::LINK_HEADERS;
+use crate::units::Threshold;
+
+pub(super) fn check(check: &mut Check<'_>) {
+    names(check);
+    devices(check);
+    let file = check.file;
+    for (i, port) in file.ports.iter().enumerate() {
+        mac(check, i, port);
+        outstanding(check, i, port);
+        vlans(check, i, port);
+        if port.speed.is_some_and(|s| s.0 == 0) {
+            let hint = "write a rate such as 10G; leave it out to take the link's";
+            check.error(
+                &port_path(i).key("speed"),
+                "a port cannot have speed 0",
+                hint,
+            );
+        }
+    }
+}
+
+fn names(check: &mut Check<'_>) {
+    let file = check.file;
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (i, port) in file.ports.iter().enumerate() {
+        let path = port_path(i).key("name");
+        if !check.certain(&path) {
+            continue;
+        }
+        let name = port.name.as_str();
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
+        if !(1..=15).contains(&name.len()) || !name.bytes().all(plain) {
+            let hint = "1 to 15 characters of a-z, 0-9, _ and -, such as wan0";
+            check.error(&path, format!("`{name}` cannot be a port's name"), hint);
+        }
+        if let Some(&other) = first.get(name) {
+            let line = check.line(&port_path(other).key("name"));
+            let hint = format!("the port on line {line} has it already; choose another");
+            check.error(&path, format!("there are two ports `{name}`"), hint);
+        } else {
+            first.insert(name, i);
+        }
+    }
+}
+
+fn devices(check: &mut Check<'_>) {
+    let file = check.file;
+    let mut first: HashMap<String, usize> = HashMap::new();
+    for (i, port) in file.ports.iter().enumerate() {
+        let path = port_path(i).key("device");
+        if !check.certain(&path) {
+            continue;
+        }
+        let Some(device) = Device::parse(&port.device) else {
+            let text = &port.device;
+            let message = format!("`{text}` is neither a PCI address nor a virtual device");
+            check.error(&path, message, device_hint(text));
+            continue;
+        };
+        if let Device::Virtual { name, args } = &device
+            && name.starts_with("net_af_")
+            && !args
+                .split(',')
+                .any(|a| a.len() > 6 && a.starts_with("iface="))
+        {
+            let hint = format!("write \"{name},iface=eth1\" with the interface's name");
+            check.error(
+                &path,
+                format!("`{name}` does not say which interface"),
+                hint,
+            );
+        }
+        if let Some(&other) = first.get(device.id()) {
+            let line = check.line(&port_path(other).key("device"));
+            let hint = match &device {
+                Device::Pci { .. } => format!("the port on line {line} uses it already"),
+                Device::Virtual { name, .. } => {
+                    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+                    format!("line {line} uses the name; number them, such as {stem}{i}")
+                }
+            };
+            check.error(
+                &path,
+                format!("device `{}` is used twice", device.id()),
+                hint,
+            );
+        } else {
+            first.insert(device.id().to_owned(), i);
+        }
+    }
+}
+
+/// A kernel interface's name is the usual mistake.
+fn device_hint(text: &str) -> String {
+    let name = !text.is_empty()
+        && text.len() < 16
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    if name {
+        format!("for a kernel interface write \"net_af_packet0,iface={text}\"")
+    } else {
+        "write 0000:3b:00.0 for PCI (see lspci -D), or a net_... device".to_owned()
+    }
+}
+
+fn mac(check: &mut Check<'_>, i: usize, port: &Port) {
+    let Some(mac) = port.mac else { return };
+    let path = port_path(i).key("mac");
+    let hint = "use a unicast address, such as 02:00:00:00:01:01";
+    if mac.is_multicast() {
+        check.error(&path, format!("`{mac}` is a multicast address"), hint);
+    } else if mac.is_zero() {
+        check.error(&path, "the address is all zero", hint);
+    }
+}
+
+/// A ring that holds less than a frame sends nothing.
+fn outstanding(check: &mut Check<'_>, i: usize, port: &Port) {
+    let frame = u64::from(port.mtu.get()) + LINK_HEADERS;
+    let path = port_path(i).key("tx_outstanding");
+    let bytes = match (port.tx_outstanding, port.speed) {
+        (Some(Threshold::Bytes(bytes)), _) => bytes.0,
+        (Some(depth), Some(speed)) => depth.bytes(speed),
+        _ => return,
+    };
+    if bytes < frame && check.certain(&port_path(i).key("mtu")) {
+        let message = format!("{bytes} bytes outstanding are less than a frame of {frame}");
+        let hint = "leave it out for two frames or 2us of the link, whichever is more";
+        check.error(&path, message, hint);
+    }
+}
+
+fn vlans(check: &mut Check<'_>, i: usize, port: &Port) {
+    for (v, vlan) in port.vlans.iter().enumerate() {
+        let path = |v: usize| port_path(i).key("vlans").index(v).key("id");
+        let earlier = port.vlans[..v].iter().position(|o| o.id == vlan.id);
+        if let Some(other) = earlier.filter(|o| check.certain(&path(*o))) {
+            let line = check.line(&path(other));
+            let hint = format!("it is already on line {line}; put all its addresses there");
+            let message = format!("VLAN {} is listed twice on `{}`", vlan.id, port.name);
+            check.error(&path(v), message, hint);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The detector's depths: in order, apart, and within the buffer.
+
+use std::cmp::Ordering;
+
+use super::{Check, compare, port_path};
+use crate::model::Port;
+use crate::plan::Thresholds;
+use crate::tree::Path;
+use crate::units::{Rate, Threshold};
+
+const KEYS: [&str; 3] = ["shallow", "deep", "hard"];
+
+pub(super) fn check(check: &mut Check<'_>) {
+    let file = check.file;
+    let general = Thresholds::merge(&file.npcc, None);
+    let zero = [
+        Some(file.npcc.shallow),
+        Some(file.npcc.deep),
+        file.npcc.hard,
+    ];
+    not_zero(check, &Path::root("npcc"), zero);
+    order(check, general, None, |key| Path::root("npcc").key(key));
+    for (i, port) in file.ports.iter().enumerate() {
+        if port.npcc.as_ref().is_some_and(|n| n.enable) {
+            on_port(check, i, port);
+        }
+    }
+}
+
+fn not_zero(check: &mut Check<'_>, path: &Path, values: [Option<Threshold>; 3]) {
+    for (key, value) in KEYS.into_iter().zip(values) {
+        if value.is_some_and(|v| v.bytes(Rate(u64::MAX)) == 0) {
+            let hint = "write a size, such as 20KB, or a time, such as 30us";
+            check.error(&path.key(key), format!("{key} is 0"), hint);
+        }
+    }
+}
+
+fn on_port(check: &mut Check<'_>, i: usize, port: &Port) {
+    let Some(own) = &port.npcc else { return };
+    let path = port_path(i).key("npcc");
+    not_zero(check, &path, [own.shallow, own.deep, own.hard]);
+    let thresholds = Thresholds::merge(&check.file.npcc, Some(own));
+    let place = |key: &str| {
+        let written = match key {
+            "shallow" => own.shallow.is_some(),
+            "deep" => own.deep.is_some(),
+            _ => own.hard.is_some(),
+        };
+        if written {
+            path.key(key)
+        } else {
+            Path::root("npcc").key(key)
+        }
+    };
+    let drain = port
+        .speed
+        .filter(|s| s.0 > 0)
+        .map(|speed| (speed, port.mtu.short()));
+    // What is wrong in general has been said.
+    let general = Thresholds::merge(&check.file.npcc, None);
+    let said = in_order(general, None) == Some(false) && thresholds == general;
+    if !said {
+        order(check, thresholds, drain, place);
+    }
+    if let Some((speed, mtu)) = drain.filter(|_| in_order(thresholds, drain) != Some(false)) {
+        let uncertain = KEYS.iter().any(|key| !check.certain(&place(key)));
+        if !uncertain && check.certain(&port_path(i).key("speed")) {
+            sizes(check, i, thresholds, (speed, mtu), place);
+        }
+    }
+}
+
+/// Whether the depths are in order, if that can be told.
+fn in_order(t: Thresholds, drain: Option<(Rate, u16)>) -> Option<bool> {
+    let low = compare(t.shallow, t.deep, drain)? == Ordering::Less;
+    let high = compare(t.deep, t.hard, drain)? != Ordering::Greater;
+    Some(low && high)
+}
+
+fn order(
+    check: &mut Check<'_>,
+    t: Thresholds,
+    drain: Option<(Rate, u16)>,
+    place: impl Fn(&str) -> Path,
+) {
+    let [shallow, deep, hard] = KEYS.map(&place);
+    let at = drain.map_or_else(String::new, |(speed, _)| format!(" at {speed}"));
+    let known = |check: &Check<'_>, a: &Path, b: &Path| check.certain(a) && check.certain(b);
+    let floor = if drain.is_some() {
+        "; as a time each is at least 4 mtu"
+    } else {
+        ""
+    };
+    let low = compare(t.shallow, t.deep, drain);
+    if matches!(low, Some(Ordering::Greater | Ordering::Equal)) && known(check, &shallow, &deep) {
+        let message = format!("deep ({}) is not above shallow ({}){at}", t.deep, t.shallow);
+        let path = if check.written(&deep) {
+            &deep
+        } else {
+            &shallow
+        };
+        check.error(path, message, format!("shallow < deep <= hard{floor}"));
+    }
+    if compare(t.deep, t.hard, drain) == Some(Ordering::Greater) && known(check, &deep, &hard) {
+        let message = format!("hard ({}) is below deep ({}){at}", t.hard, t.deep);
+        let path = if check.written(&hard) { &hard } else { &deep };
+        check.error(
+            path,
+            message,
+            "shallow < deep <= hard; leave hard out for twice deep",
+        );
+    }
+}
+
+/// What the depths come to at a port's speed.
+fn sizes(
+    check: &mut Check<'_>,
+    i: usize,
+    t: Thresholds,
+    (speed, mtu): (Rate, u16),
+    place: impl Fn(&str) -> Path,
+) {
+    let [shallow, deep, _] = t.bytes(speed, mtu);
+    if shallow == deep {
+        let message = format!(
+            "at {speed} shallow ({}) and deep ({}) both come to {deep} bytes, 4 mtu",
+            t.shallow, t.deep
+        );
+        let hint = "the shallow zone is empty; give sizes, such as shallow: 40KB and deep: 100KB";
+        check.warn(&port_path(i).key("npcc"), message, hint);
+    }
+    let pool = check.file.buffer.pool;
+    if deep > pool.0 && check.certain(&Path::root("buffer").key("pool")) {
+        let message = format!(
+            "deep ({}) comes to {deep} bytes at {speed}, the buffer has {pool}",
+            t.deep
+        );
+        let hint = "lower deep or raise buffer.pool: the queue can never be so deep";
+        let at = place("deep");
+        let at = if check.written(&at) {
+            at
+        } else {
+            port_path(i).key("npcc")
+        };
+        check.error(&at, message, hint);
+    }
+}

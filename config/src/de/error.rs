@@ -1,0 +1,196 @@
+//! The error that serde carries: what is wrong, as data, and the way to it.
+
+use std::fmt;
+
+use serde::de;
+
+use crate::suggest::nearest;
+use crate::tree::Seg;
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    UnknownKey {
+        key: String,
+        known: Vec<&'static str>,
+    },
+    MissingKey {
+        key: &'static str,
+    },
+    Value {
+        message: String,
+        hint: String,
+    },
+}
+
+/// A fault and where it is; `way` leads from the innermost node outwards.
+#[derive(Debug)]
+pub(crate) struct Error {
+    pub(crate) fault: Fault,
+    pub(crate) way: Vec<Seg>,
+    /// The fault is the key at the end of the way, not its value.
+    pub(crate) at_key: bool,
+}
+
+impl Error {
+    fn of(fault: Fault) -> Self {
+        Self {
+            fault,
+            way: Vec::new(),
+            at_key: false,
+        }
+    }
+
+    pub(crate) fn within(mut self, seg: Seg) -> Self {
+        self.way.push(seg);
+        self
+    }
+
+    pub(crate) fn at_key(mut self, key: &str) -> Self {
+        self.at_key = true;
+        self.within(Seg::Key(key.to_owned()))
+    }
+
+    fn value(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::of(Fault::Value {
+            message: message.into(),
+            hint: hint.into(),
+        })
+    }
+}
+
+/// Sections people ask for that this switch will not have for now.
+const NOT_PLANNED: [&str; 5] = ["vxlan", "evpn", "mpls", "vrf", "mlag"];
+
+impl Fault {
+    /// What to say, and what to advise.
+    pub(crate) fn words(&self) -> (String, String) {
+        match self {
+            Self::UnknownKey { key, .. } if NOT_PLANNED.contains(&key.as_str()) => (
+                format!("`{key}` is not planned for this switch"),
+                match key.as_str() {
+                    "vrf" | "mlag" => {
+                        "remove it: there is one routing table, and each switch is alone"
+                    }
+                    _ => "remove it: RoCE inside a tunnel is forwarded and counted, not sampled",
+                }
+                .to_owned(),
+            ),
+            Self::UnknownKey { key, known } => (format!("unknown key `{key}`"), choice(key, known)),
+            Self::MissingKey { key } => (
+                format!("`{key}` is missing"),
+                format!("add `{key}:`, it has no default"),
+            ),
+            Self::Value { message, hint } => (message.clone(), hint.clone()),
+        }
+    }
+}
+
+/// "did you mean" if one is near, else the whole choice.
+fn choice(word: &str, known: &[&str]) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known here: {}", known.join(", ")),
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fault.words().0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// serde's words for what it wants, in an operator's words.
+fn wanted(expected: &dyn de::Expected) -> (String, String) {
+    let plain = format!("{expected}");
+    let hint = format!("{expected:#}");
+    let plain = match plain.as_str() {
+        "a boolean" => "true or false".to_owned(),
+        "a string" | "string or map" => "text".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a mapping of keys to values".to_owned(),
+        "f64" => "a number".to_owned(),
+        "u32" => "a whole number".to_owned(),
+        s if s.starts_with("struct ") => "a mapping of keys to values".to_owned(),
+        s if s.starts_with("enum ") => "one word".to_owned(),
+        s => s.to_owned(),
+    };
+    let hint = match plain.as_str() {
+        "true or false" => "write true or false".to_owned(),
+        "text" => "put the value in quotes if it is meant as text".to_owned(),
+        "a list" => "write [a, b] or one `- item` per line".to_owned(),
+        "a mapping of keys to values" => {
+            "write { key: value } or one `key: value` per line".to_owned()
+        }
+        _ if hint.starts_with("write ") => hint,
+        _ => format!("write {plain}"),
+    };
+    (plain, hint)
+}
+
+/// serde's words for what it got.
+fn found(unexpected: &de::Unexpected<'_>) -> String {
+    match unexpected {
+        de::Unexpected::Bool(b) => format!("`{b}`"),
+        de::Unexpected::Unsigned(n) => format!("`{n}`"),
+        de::Unexpected::Signed(n) => format!("`{n}`"),
+        de::Unexpected::Float(n) => format!("`{n}`"),
+        de::Unexpected::Str(s) => format!("`{s}`"),
+        de::Unexpected::Unit => "nothing".to_owned(),
+        de::Unexpected::Seq => "a list".to_owned(),
+        de::Unexpected::Map => "a mapping".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        // The units' errors say in their alternate form what would have been accepted.
+        let (plain, alternate) = (format!("{message}"), format!("{message:#}"));
+        let hint = if plain == alternate {
+            String::new()
+        } else {
+            alternate
+        };
+        Self::value(plain, hint)
+    }
+
+    fn invalid_type(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let (plain, hint) = wanted(expected);
+        Self::value(format!("{} is not {plain}", found(&unexpected)), hint)
+    }
+
+    fn invalid_value(unexpected: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        Self::invalid_type(unexpected, expected)
+    }
+
+    fn invalid_length(length: usize, expected: &dyn de::Expected) -> Self {
+        Self::value(format!("{length} values are not {expected}"), String::new())
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let all = expected.join(", ");
+        let hint = match nearest(variant, expected) {
+            Some(near) => format!("did you mean `{near}`? ({all})"),
+            None => format!("write one of {all}"),
+        };
+        Self::value(format!("`{variant}` is not a choice here"), hint)
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Self::of(Fault::UnknownKey {
+            key: field.to_owned(),
+            known: expected.to_vec(),
+        })
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::of(Fault::MissingKey { key: field })
+    }
+
+    fn duplicate_field(field: &'static str) -> Self {
+        Self::value(format!("`{field}` is given twice"), "keep one of the two")
+    }
+}

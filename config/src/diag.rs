@@ -1,0 +1,224 @@
+//! Diagnostics: what is wrong, where, and what to do about it.
+
+use std::fmt;
+
+use crate::tree::Span;
+
+/// More than this are not shown: by then one mistake is usually repeated.
+const MAX_SHOWN: usize = 100;
+/// Longer lines are cut around the caret.
+const MAX_EXCERPT: usize = 160;
+
+/// How grave a diagnostic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The configuration cannot be used.
+    Error,
+    /// The configuration can be used, but does not do all that it says.
+    Warning,
+}
+
+/// A mistake with its place in the text, not yet tied to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+impl Problem {
+    pub(crate) fn new(span: Span, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            span,
+            message: visible(&message.into()),
+            hint: visible(&hint.into()),
+        }
+    }
+}
+
+/// The text without control characters: they would move the caret or the operator's terminal.
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+/// One finding about a file.
+///
+/// Displayed as `file:line:column: error: message`, the line with a caret below, and the hint, without
+/// a line end after the last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    severity: Severity,
+    file: String,
+    span: Span,
+    message: String,
+    hint: String,
+    line: String,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(severity: Severity, file: &str, lines: &[&str], problem: Problem) -> Self {
+        let Problem {
+            span,
+            message,
+            hint,
+        } = problem;
+        let line = lines
+            .get(span.line.saturating_sub(1))
+            .copied()
+            .unwrap_or_default()
+            .to_owned();
+        Self {
+            severity,
+            file: file.to_owned(),
+            span,
+            message,
+            hint,
+            line,
+        }
+    }
+
+    /// A finding about a file that could not even be read: it has no place inside it.
+    pub(crate) fn of_file(file: &str, message: String, hint: String) -> Self {
+        let span = Span::default();
+        let (file, line) = (file.to_owned(), String::new());
+        Self {
+            severity: Severity::Error,
+            file,
+            span,
+            message,
+            hint,
+            line,
+        }
+    }
+
+    /// How grave it is.
+    #[must_use]
+    pub const fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// The line, from 1; 0 when the file could not be read.
+    #[must_use]
+    pub const fn line(&self) -> usize {
+        self.span.line
+    }
+
+    /// The column in characters, from 1; 0 when the file could not be read.
+    #[must_use]
+    pub const fn column(&self) -> usize {
+        self.span.column
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it; may be empty.
+    #[must_use]
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+
+    /// The text line with the caret line below it.
+    fn excerpt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.span.line.to_string();
+        let before = self.span.column.saturating_sub(1);
+        let start = before.saturating_sub(MAX_EXCERPT / 2);
+        let cut: String = self
+            .line
+            .trim_end()
+            .chars()
+            .skip(start)
+            .take(MAX_EXCERPT)
+            .collect();
+        let shown = visible(&cut);
+        let room = shown.chars().count().saturating_sub(before - start).max(1);
+        let carets = "^".repeat(self.span.length.clamp(1, room));
+        let margin = " ".repeat(number.len());
+        write!(
+            f,
+            "\n {number} | {shown}\n {margin} | {}{carets}",
+            " ".repeat(before - start)
+        )
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        if self.span.line == 0 {
+            write!(f, "{}: {severity}: {}", self.file, self.message)?;
+        } else {
+            let Span { line, column, .. } = self.span;
+            write!(
+                f,
+                "{}:{line}:{column}: {severity}: {}",
+                self.file, self.message
+            )?;
+            self.excerpt(f)?;
+        }
+        if self.hint.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "\n   hint: {}", self.hint)
+        }
+    }
+}
+
+/// Why a configuration was refused: every mistake found, in the order of the file, and warnings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Report {
+    pub(crate) fn new(mut diagnostics: Vec<Diagnostic>) -> Self {
+        diagnostics.sort_by_key(|d| (d.span.line, d.span.column, d.severity));
+        Self { diagnostics }
+    }
+
+    /// All findings, in the order of the file.
+    #[must_use]
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        self.diagnostics
+            .iter()
+            .filter(|d| d.severity == severity)
+            .count()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for diagnostic in self.diagnostics.iter().take(MAX_SHOWN) {
+            writeln!(f, "{diagnostic}\n")?;
+        }
+        if let Some(more) = self
+            .diagnostics
+            .len()
+            .checked_sub(MAX_SHOWN)
+            .filter(|n| *n > 0)
+        {
+            writeln!(f, "... and {more} more\n")?;
+        }
+        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        write!(f, "{errors} error{}", plural(errors))?;
+        if warnings > 0 {
+            write!(f, ", {warnings} warning{}", plural(warnings))?;
+        }
+        writeln!(f)
+    }
+}
+
+impl std::error::Error for Report {}

@@ -1,0 +1,42 @@
+//! `cores:` which cores do what.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Ranged;
+
+/// A core's number.
+pub type Core = Ranged<0, 1023>;
+
+/// Which cores do what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cores {
+    /// The core of the control thread.
+    pub control: Core,
+    /// The cores that move packets.
+    pub workers: Vec<Core>,
+    /// What a worker does when there is nothing to do.
+    pub idle: Idle,
+}
+
+impl Default for Cores {
+    fn default() -> Self {
+        Self {
+            control: Core::fixed(0),
+            workers: vec![Core::fixed(1)],
+            idle: Idle::Poll,
+        }
+    }
+}
+
+/// What a worker does when there is nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Idle {
+    /// Polls without pause: the least latency, a whole core.
+    #[default]
+    Poll,
+    /// Sleeps a little when nothing comes.
+    Adaptive,
+}

@@ -1,0 +1,101 @@
+//! The YAML as serde sees it, one file a section. Field names are a contract with operators.
+//!
+//! Every key has a default except a port's `name` and `device` and what identifies a list's entry.
+//! Nothing here relates one field to another; the checks do.
+
+mod buffer;
+mod cores;
+mod dpdk;
+mod linux;
+mod neighbors;
+mod npcc;
+mod pfc;
+mod ports;
+mod qos;
+mod routes;
+mod routing;
+mod telemetry;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use buffer::{Buffer, MbufSize};
+pub use cores::{Core, Cores, Idle};
+pub use dpdk::{Dpdk, Hugepages};
+pub use linux::Linux;
+pub use neighbors::Neighbor;
+pub use npcc::{Cnp, CnpVia, EcnMode, Evidence, Mode, Npcc, Policy, Unpaired};
+pub use pfc::{Pfc, PfcBackend, Watchdog, WatchdogAction};
+pub use ports::{PeerResponse, Port, PortNpcc, PortPfc, Vlan};
+pub use qos::{Ecn, EcnChoice, Priority, Profile, Qos, Scheduler, Trust, Wred};
+pub use routes::{Route, Via};
+pub use routing::Routing;
+pub use telemetry::Telemetry;
+
+use crate::units::Ranged;
+
+/// A priority, 0 to 7; each has its own queue on every port.
+pub type PriorityId = Ranged<0, 7>;
+/// A DSCP, 0 to 63.
+pub type Dscp = Ranged<0, 63>;
+/// A VLAN, 1 to 4094.
+pub type VlanId = Ranged<1, 4094>;
+/// An IP MTU in bytes: 576 to 9198, a frame of 9216 with Ethernet header and one tag.
+pub type Mtu = Ranged<576, 9198>;
+
+/// The whole file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(title = "npcc-switch")]
+pub struct File {
+    /// Version of this format: 1.
+    pub version: u32,
+    /// What DPDK's environment layer is started with.
+    pub dpdk: Dpdk,
+    /// Which cores do what.
+    pub cores: Cores,
+    /// The ports.
+    pub ports: Vec<Port>,
+    /// Static routes.
+    pub routes: Vec<Route>,
+    /// Static neighbours.
+    pub neighbors: Vec<Neighbor>,
+    /// Sizes of the routing tables.
+    pub routing: Routing,
+    /// Classification, queues, scheduling, ECN.
+    pub qos: Qos,
+    /// The shared packet buffer.
+    pub buffer: Buffer,
+    /// Priority flow control.
+    pub pfc: Pfc,
+    /// Proactive congestion notification.
+    pub npcc: Npcc,
+    /// Linux as the control plane.
+    pub linux: Linux,
+    /// Management socket and metrics.
+    pub telemetry: Telemetry,
+    /// Dilates every interval and rate, for real-time demonstrations on a busy machine.
+    #[schemars(range(min = 0.001, max = 1_000_000.0))]
+    pub time_scale: f64,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        Self {
+            version: 1,
+            dpdk: Dpdk::default(),
+            cores: Cores::default(),
+            ports: Vec::new(),
+            routes: Vec::new(),
+            neighbors: Vec::new(),
+            routing: Routing::default(),
+            qos: Qos::default(),
+            buffer: Buffer::default(),
+            pfc: Pfc::default(),
+            npcc: Npcc::default(),
+            linux: Linux::default(),
+            telemetry: Telemetry::default(),
+            time_scale: 1.0,
+        }
+    }
+}

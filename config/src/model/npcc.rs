@@ -1,0 +1,172 @@
+//! `npcc:` proactive congestion notification, for all ports.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Dscp, PriorityId};
+use crate::units::{Count, Percent, Ranged, Threshold, Time};
+
+/// Proactive congestion notification, for all ports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Npcc {
+    /// How often queues are looked at; 5us to 10ms.
+    pub tick: Time,
+    /// Entries of the flow table.
+    pub flows: Count,
+    /// Least evidence for the sender's queue pair with which a CNP is sent.
+    pub evidence: Evidence,
+    /// What happens to flows below that evidence.
+    pub unpaired: Unpaired,
+    /// How ECN marking and our CNPs go together.
+    pub ecn: EcnMode,
+    /// Depth below which nothing is ever sent.
+    pub shallow: Threshold,
+    /// Depth from which many are told.
+    pub deep: Threshold,
+    /// Depth from which no filter applies; default twice `deep`.
+    pub hard: Option<Threshold>,
+    /// How far below a threshold the depth must fall to leave its zone.
+    pub hysteresis: Percent,
+    /// Ticks a rise must last to be more than a microburst.
+    pub filter: Ranged<1, 1000>,
+    /// Least time between two rounds of few CNPs: the NIC's rate-increase timer.
+    pub recovery: Time,
+    /// Least time between two CNPs to one flow; at least 4us, which NICs need.
+    pub min_cnp_interval: Time,
+    /// Assumed delay from a CNP to its effect, until it is learned.
+    pub feedback: Time,
+    /// Ports whose packets may teach queue pairs; none means all.
+    pub trusted_ports: Vec<String>,
+    /// The CNPs themselves.
+    pub cnp: Cnp,
+}
+
+impl Default for Npcc {
+    fn default() -> Self {
+        Self {
+            tick: Time::from_micros(20),
+            flows: Count(65_536),
+            evidence: Evidence::Port,
+            unpaired: Unpaired::Mark,
+            ecn: EcnMode::MarkUnlessNotified,
+            shallow: Threshold::from_micros(30),
+            deep: Threshold::from_micros(120),
+            hard: None,
+            hysteresis: Percent::of_whole(20),
+            filter: Ranged::fixed(2),
+            recovery: Time::from_micros(300),
+            min_cnp_interval: Time::from_micros(60),
+            feedback: Time::from_micros(20),
+            trusted_ports: Vec::new(),
+            cnp: Cnp::default(),
+        }
+    }
+}
+
+/// Evidence for the sender's queue pair, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// The connection's set-up was seen.
+    Cm,
+    /// Same UDP port both ways, and it is the hash of both queue pairs.
+    PortHash,
+    /// Acknowledged sequence numbers fit.
+    Psn,
+    /// Same UDP port both ways, and one candidate only.
+    Port,
+    /// One queue pair each way between the two hosts.
+    Only,
+}
+
+/// What happens to flows without enough evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unpaired {
+    /// They keep ordinary ECN marking.
+    Mark,
+    /// Every queue pair of the sender is told.
+    AllQps,
+    /// Nothing.
+    None,
+}
+
+/// How ECN marking and our CNPs go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnMode {
+    /// Both.
+    Mark,
+    /// No mark while a CNP of ours is at work.
+    MarkUnlessNotified,
+    /// Marks of others are taken back while a CNP of ours is at work.
+    ClearAfterCnp,
+    /// No marking in watched queues.
+    Off,
+}
+
+/// Who decides which flows are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The table of depth and trend.
+    #[default]
+    Npcc,
+    /// A model of the senders' rates.
+    Model,
+    /// A set-point controller.
+    Pi,
+}
+
+/// How eagerly flows are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Keeps the queue from running empty.
+    #[default]
+    HighThroughput,
+    /// Keeps the queue short.
+    LowLatency,
+}
+
+/// The CNPs themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cnp {
+    /// Queue they leave by.
+    pub priority: PriorityId,
+    /// DSCP they carry.
+    pub dscp: Dscp,
+    /// UDP source port they carry; 0 takes the flow's.
+    pub udp_source_port: Ranged<0, 65535>,
+    /// TTL or hop limit they carry.
+    pub ttl: Ranged<1, 255>,
+    /// How they find their port.
+    pub via: CnpVia,
+    /// Most of a port's wire rate they may take.
+    pub cap: Percent,
+}
+
+impl Default for Cnp {
+    fn default() -> Self {
+        Self {
+            priority: PriorityId::fixed(6),
+            dscp: Dscp::fixed(48),
+            udp_source_port: Ranged::fixed(0),
+            ttl: Ranged::fixed(64),
+            via: CnpVia::Route,
+            cap: Percent::of_whole(5),
+        }
+    }
+}
+
+/// How CNPs find their port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CnpVia {
+    /// By the routing table.
+    Route,
+    /// Back by the port the flow came from.
+    IngressPort,
+}

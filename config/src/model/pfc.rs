@@ -1,0 +1,74 @@
+//! `pfc:` priority flow control, for all ports.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Time;
+
+/// Priority flow control, for all ports.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pfc {
+    /// Who makes the pause frames.
+    pub backend: PfcBackend,
+    /// What is done about a peer that pauses without end.
+    #[serde(skip_serializing_if = "Watchdog::is_default")]
+    pub watchdog: Watchdog,
+}
+
+/// Who makes the pause frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PfcBackend {
+    /// The device where it can, else the switch.
+    #[default]
+    Auto,
+    /// The device.
+    Hardware,
+    /// The switch.
+    Software,
+}
+
+/// What is done about a peer that pauses without end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Watchdog {
+    /// Paused for so long without sending is a storm.
+    pub detect: Time,
+    /// Without pause for so long is the end of it.
+    pub restore: Time,
+    /// How often it looks.
+    pub poll: Time,
+    /// What becomes of the queue's frames meanwhile.
+    pub action: WatchdogAction,
+}
+
+impl Default for Watchdog {
+    fn default() -> Self {
+        Self {
+            detect: Time::from_millis(200),
+            restore: Time::from_millis(200),
+            poll: Time::from_millis(100),
+            action: WatchdogAction::Drop,
+        }
+    }
+}
+
+impl Watchdog {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What becomes of the frames of a queue under a pause storm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WatchdogAction {
+    /// Dropped.
+    #[default]
+    Drop,
+    /// Sent in spite of the pause.
+    Forward,
+    /// Only reported.
+    Alert,
+}

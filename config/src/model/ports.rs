@@ -1,0 +1,186 @@
+//! `ports:` the ports.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::npcc::{Mode, Policy};
+use super::{Mtu, PriorityId, VlanId};
+use crate::units::{Interface, Length, MacAddr, Rate, Threshold, Time};
+
+/// A port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    /// Name by which the rest of the file and the commands know it: 1 to 15 of `a-z0-9_-`.
+    #[schemars(regex(pattern = r"^[a-z0-9_-]{1,15}$"))]
+    pub name: String,
+    /// A PCI address such as `0000:3b:00.0`, or a virtual device such as `net_af_packet0,iface=eth1`.
+    pub device: String,
+    /// Ethernet address; default the device's.
+    #[serde(default)]
+    pub mac: Option<MacAddr>,
+    /// IP MTU in bytes.
+    #[serde(default = "default_mtu")]
+    pub mtu: Mtu,
+    /// Addresses of the untagged interface.
+    #[serde(default)]
+    pub addresses: Vec<Interface>,
+    /// Tagged interfaces.
+    #[serde(default)]
+    pub vlans: Vec<Vlan>,
+    /// Rate of the egress side, a shaper; default the link's (a virtual device is not shaped).
+    #[serde(default)]
+    pub speed: Option<Rate>,
+    /// Most that may wait in the device's transmit ring, beyond the reach of our queues; default the
+    /// larger of two full frames and 2us of the link.
+    #[serde(default)]
+    pub tx_outstanding: Option<Threshold>,
+    /// Length of the cable to the peer; headroom is computed from it.
+    #[serde(default = "default_cable")]
+    pub cable: Length,
+    /// How soon the peer stops after a pause frame.
+    #[serde(default)]
+    pub peer_response: PeerResponse,
+    /// Priority flow control on this port.
+    #[serde(default)]
+    pub pfc: PortPfc,
+    /// Proactive congestion notification for the queues of this port.
+    #[serde(default)]
+    pub npcc: Option<PortNpcc>,
+}
+
+const fn default_mtu() -> Mtu {
+    Mtu::fixed(9100)
+}
+
+const fn default_cable() -> Length {
+    Length::from_metres(40)
+}
+
+/// A tagged interface of a port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Vlan {
+    /// The VLAN.
+    pub id: VlanId,
+    /// Its addresses.
+    #[serde(default)]
+    pub addresses: Vec<Interface>,
+}
+
+/// Whether a port sends and obeys priority pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortPfc {
+    /// What the switch can do on this device.
+    #[default]
+    Auto,
+    /// Sends pause and obeys it.
+    Send,
+    /// Obeys pause, sends none.
+    Honour,
+    /// Neither.
+    Off,
+}
+
+/// Proactive congestion notification for the queues of a port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PortNpcc {
+    /// Whether it is on.
+    pub enable: bool,
+    /// The priorities whose egress queues are watched.
+    pub queues: Vec<PriorityId>,
+    /// Who decides which flows are told.
+    pub policy: Policy,
+    /// How eagerly.
+    pub mode: Mode,
+    /// Instead of `npcc.shallow` on this port.
+    pub shallow: Option<Threshold>,
+    /// Instead of `npcc.deep` on this port.
+    pub deep: Option<Threshold>,
+    /// Instead of `npcc.hard` on this port.
+    pub hard: Option<Threshold>,
+}
+
+impl Default for PortNpcc {
+    fn default() -> Self {
+        Self {
+            enable: true,
+            queues: vec![PriorityId::fixed(3)],
+            policy: Policy::default(),
+            mode: Mode::default(),
+            shallow: None,
+            deep: None,
+            hard: None,
+        }
+    }
+}
+
+/// How soon the peer stops after a pause frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PeerResponse {
+    /// Within the pause quanta IEEE 802.3 allows for its speed.
+    #[default]
+    Ieee,
+    /// Within this time, as a software switch may need.
+    Within(Time),
+}
+
+const RESPONSE: &str = "write ieee, or a time such as 50us when the peer is a software switch";
+
+impl<'de> Deserialize<'de> for PeerResponse {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl Visitor<'_> for Visit {
+            type Value = PeerResponse;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(if f.alternate() {
+                    RESPONSE
+                } else {
+                    "a response time"
+                })
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<PeerResponse, E> {
+                match text {
+                    "ieee" => Ok(PeerResponse::Ieee),
+                    _ => text.parse().map(PeerResponse::Within).map_err(|_| {
+                        E::custom(crate::units::UnitError::not(
+                            text,
+                            "a response time",
+                            RESPONSE,
+                        ))
+                    }),
+                }
+            }
+        }
+        d.deserialize_any(Visit)
+    }
+}
+
+impl Serialize for PeerResponse {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Ieee => s.serialize_str("ieee"),
+            Self::Within(time) => time.serialize(s),
+        }
+    }
+}
+
+impl JsonSchema for PeerResponse {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "PeerResponse".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": RESPONSE,
+            "anyOf": [{ "const": "ieee" }, generator.subschema_for::<Time>()]
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! The validated configuration: every default filled in, every name resolved, natural types.
+//!
+//! Law: a value of these types that came from [`crate::parse`] holds all relations that the checks
+//! know; nobody downstream needs to check again. Resolving does not fail.
+
+mod npcc;
+mod ports;
+mod qos;
+mod resolve;
+mod routes;
+
+pub use npcc::{Cnp, Npcc, Thresholds};
+pub use ports::{Device, Interface, Port, PortNpcc, Vlan};
+pub use qos::{EffectiveQos, PriorityPlan};
+pub use routes::{Neighbor, NextHop, Route};
+
+use crate::model::{Buffer, Dpdk, Idle, Linux, Pfc, Telemetry};
+
+/// Which cores do what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cores {
+    /// The core of the control thread.
+    pub control: usize,
+    /// The cores that move packets; at least one, all different, none of them `control`.
+    pub workers: Vec<usize>,
+    /// What a worker does when there is nothing to do.
+    pub idle: Idle,
+}
+
+/// Capacities of the routing tables, connected routes included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Routing {
+    /// IPv4 routes.
+    pub ipv4_routes: usize,
+    /// IPv6 routes.
+    pub ipv6_routes: usize,
+}
+
+/// A configuration that can be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// How DPDK's environment layer starts.
+    pub dpdk: Dpdk,
+    /// Which cores do what.
+    pub cores: Cores,
+    /// The ports, in the file's order; everything else refers to them by index.
+    pub ports: Vec<Port>,
+    /// Static routes, one per prefix, connected ones not included.
+    pub routes: Vec<Route>,
+    /// Static neighbours.
+    pub neighbors: Vec<Neighbor>,
+    /// Capacities of the routing tables.
+    pub routing: Routing,
+    /// Classification and queues, profile and explicit keys merged.
+    pub qos: EffectiveQos,
+    /// The shared packet buffer.
+    pub buffer: Buffer,
+    /// Priority flow control.
+    pub pfc: Pfc,
+    /// Proactive congestion notification.
+    pub npcc: Npcc,
+    /// Linux as the control plane.
+    pub linux: Linux,
+    /// Management socket and metrics.
+    pub telemetry: Telemetry,
+    /// Dilates every interval and rate; finite and above 0.
+    pub time_scale: f64,
+}
+
+impl Config {
+    /// Classification and queues with nothing left out.
+    #[must_use]
+    pub const fn effective_qos(&self) -> &EffectiveQos {
+        &self.qos
+    }
+
+    /// The port of this name with its index.
+    #[must_use]
+    pub fn port(&self, name: &str) -> Option<(usize, &Port)> {
+        self.ports
+            .iter()
+            .enumerate()
+            .find(|(_, port)| port.name == name)
+    }
+
+    /// The largest IP MTU of any port in bytes.
+    #[must_use]
+    pub fn max_mtu(&self) -> u16 {
+        self.ports.iter().map(|port| port.mtu).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,197 @@
+//! Ports, resolved.
+
+use std::fmt;
+
+use ipnet::IpNet;
+
+use crate::model::{Mode, PeerResponse, Policy, PortPfc};
+use crate::plan::Thresholds;
+use crate::units::{Length, MacAddr, Rate, Threshold};
+
+/// A port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Name, unique.
+    pub name: String,
+    /// The device.
+    pub device: Device,
+    /// Ethernet address; `None` takes the device's.
+    pub mac: Option<MacAddr>,
+    /// IP MTU in bytes, 576 to 9198.
+    pub mtu: u16,
+    /// Addresses of the untagged interface, each with its subnet's length.
+    pub addresses: Vec<IpNet>,
+    /// Tagged interfaces.
+    pub vlans: Vec<Vlan>,
+    /// Egress shaper; `None` takes a physical link's rate and leaves a virtual device unlimited.
+    pub speed: Option<Rate>,
+    /// Most that may wait in the device's transmit ring; `None` takes the larger of two full frames
+    /// and 2 us of the link.
+    pub tx_outstanding: Option<Threshold>,
+    /// Length of the cable.
+    pub cable: Length,
+    /// How soon the peer stops after a pause frame.
+    pub peer_response: PeerResponse,
+    /// Priority flow control.
+    pub pfc: PortPfc,
+    /// Proactive congestion notification, if it is enabled.
+    pub npcc: Option<PortNpcc>,
+}
+
+/// A tagged interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vlan {
+    /// VLAN, 1 to 4094.
+    pub id: u16,
+    /// Addresses, each with its subnet's length.
+    pub addresses: Vec<IpNet>,
+}
+
+/// One interface of a port with its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interface<'a> {
+    /// VLAN; `None` is untagged.
+    pub vlan: Option<u16>,
+    /// Addresses, each with its subnet's length.
+    pub addresses: &'a [IpNet],
+}
+
+impl Port {
+    /// The untagged interface, then the tagged ones.
+    pub fn interfaces(&self) -> impl Iterator<Item = Interface<'_>> {
+        let untagged = Interface {
+            vlan: None,
+            addresses: &self.addresses,
+        };
+        let tagged = self.vlans.iter().map(|vlan| Interface {
+            vlan: Some(vlan.id),
+            addresses: &vlan.addresses,
+        });
+        std::iter::once(untagged).chain(tagged)
+    }
+}
+
+/// Proactive congestion notification on a port where it is enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortNpcc {
+    /// Bit n: the egress queue of priority n is watched.
+    pub queues: u8,
+    /// Who decides which flows are told.
+    pub policy: Policy,
+    /// How eagerly.
+    pub mode: Mode,
+    /// This port's thresholds, the general ones where it has none of its own.
+    pub thresholds: Thresholds,
+}
+
+impl PortNpcc {
+    /// The watched priorities, ascending.
+    pub fn priorities(&self) -> impl Iterator<Item = u8> + '_ {
+        (0..8).filter(|p| self.queues & (1 << p) != 0)
+    }
+}
+
+/// A device as DPDK names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Device {
+    /// A function on the PCI bus.
+    Pci {
+        /// Address with domain, lower case, such as `0000:3b:00.0`.
+        address: String,
+        /// What follows the first comma, for the driver; may be empty.
+        args: String,
+    },
+    /// A virtual device.
+    Virtual {
+        /// Name that also chooses the driver, such as `net_af_packet0`.
+        name: String,
+        /// What follows the first comma, for the driver; may be empty.
+        args: String,
+    },
+}
+
+impl Device {
+    /// Reads a device; `None` when it is neither a PCI address nor a known kind of virtual device.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, args) = text.split_once(',').unwrap_or((text, ""));
+        let args = args.to_owned();
+        if let Some(address) = pci(id) {
+            return Some(Self::Pci { address, args });
+        }
+        let known = ["net_", "eth_", "virtio_user"]
+            .iter()
+            .any(|start| id.starts_with(start));
+        let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        (known && plain).then(|| Self::Virtual {
+            name: id.to_owned(),
+            args,
+        })
+    }
+
+    /// What makes the device unique: its PCI address or its name.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Pci { address, .. } => address,
+            Self::Virtual { name, .. } => name,
+        }
+    }
+
+    /// Whether it is virtual: such a device's reported link speed means nothing.
+    #[must_use]
+    pub const fn is_virtual(&self) -> bool {
+        matches!(self, Self::Virtual { .. })
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Pci { args, .. } | Self::Virtual { args, .. }) = self;
+        f.write_str(self.id())?;
+        if args.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ",{args}")
+        }
+    }
+}
+
+/// `[domain:]bus:device.function` in full and lower case.
+fn pci(text: &str) -> Option<String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let (domain, bus, slot) = match parts.as_slice() {
+        [bus, slot] => ("0000", *bus, *slot),
+        [domain, bus, slot] => (*domain, *bus, *slot),
+        _ => return None,
+    };
+    let (device, function) = slot.split_once('.')?;
+    let hex = |s: &str, lengths: std::ops::RangeInclusive<usize>| {
+        lengths.contains(&s.len()) && s.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let good = hex(domain, 4..=8)
+        && hex(bus, 2..=2)
+        && hex(device, 2..=2)
+        && u8::from_str_radix(device, 16).is_ok_and(|d| d < 32)
+        && matches!(function.as_bytes(), [b'0'..=b'7']);
+    good.then(|| format!("{domain}:{bus}:{device}.{function}").to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices() {
+        let pci = Device::parse("3B:00.1,dv_flow_en=2").unwrap();
+        assert_eq!(pci.id(), "0000:3b:00.1");
+        assert_eq!(pci.to_string(), "0000:3b:00.1,dv_flow_en=2");
+        assert!(!pci.is_virtual());
+        let vdev = Device::parse("net_pcap0,rx_pcap=a.pcap,tx_pcap=b.pcap").unwrap();
+        assert_eq!(vdev.id(), "net_pcap0");
+        assert!(vdev.is_virtual());
+        for bad in ["eth0", "3b:00.8", "3b:20.0", "", "0000:3b:00", "enp3s0f0"] {
+            assert_eq!(Device::parse(bad), None, "{bad}");
+        }
+    }
+}

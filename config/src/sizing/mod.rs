@@ -1,0 +1,162 @@
+//! How much memory a configuration needs, before anything is started.
+//!
+//! Decision: one packet buffer (mbuf) holds one whole frame. Multi-segment frames would save memory
+//! for small frames, but every stage that rewrites or reads headers would have to expect a seam, and
+//! `net_pcap` in its infinite mode takes single segments only.
+//!
+//! The packet memory is exact arithmetic on what DPDK allocates; tables and queues are estimates,
+//! rounded up, of structures that live elsewhere.
+
+mod headroom;
+mod table;
+
+pub use headroom::{Headroom, bytes as headroom_bytes};
+
+use crate::model::MbufSize;
+use crate::plan::Config;
+
+/// Bytes that DPDK leaves free before a frame (`RTE_PKTMBUF_HEADROOM`).
+pub const MBUF_HEADROOM: u64 = 128;
+/// Ethernet header and two VLAN tags: what a frame has beyond its IP packet in a buffer.
+pub const LINK_HEADERS: u64 = 14 + 8;
+/// Bytes of `struct rte_mbuf`.
+pub const MBUF_STRUCT: u64 = 128;
+/// Bytes of a mempool object's header with padding.
+pub const MEMPOOL_HEADER: u64 = 64;
+/// Descriptors of a port's receive ring and of its transmit ring.
+pub const RING: u64 = 1024;
+/// Buffers a core keeps in its mempool cache.
+pub const MEMPOOL_CACHE: u64 = 512;
+/// Frames in a worker's hands.
+pub const BURST: u64 = 64;
+
+/// A queue's share per packet buffer: eight bytes of pointer and eight of bookkeeping.
+const QUEUE_SLOT: u64 = 16;
+/// One flow's entry, its index slots, and its share of the workers' caches.
+const FLOW_ENTRY: u64 = 256;
+/// One route in the routing base and in both images of the lookup structure.
+const ROUTE_ENTRY: u64 = 256;
+/// First-level tables of both images, IPv4 (2^24 entries of two bytes) and IPv6 (2^16 of four).
+const FIB_BASE: u64 = 2 * ((1 << 25) + (1 << 18));
+/// Bytes of a hugepage of the usual size.
+const HUGEPAGE: u64 = 2 << 20;
+
+/// Memory a configuration needs; bytes unless said otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sizing {
+    /// Data room of one packet buffer, headroom included.
+    pub mbuf_data_room: u64,
+    /// Number of packet buffers.
+    pub mbufs: u64,
+    /// Packet memory.
+    pub mempool_bytes: u64,
+    /// Queues of all ports.
+    pub queue_bytes: u64,
+    /// Routing tables.
+    pub fib_bytes: u64,
+    /// Flow table.
+    pub flow_bytes: u64,
+    /// Hugepages of 2 MiB for the packet memory, if it is to be in hugepages.
+    pub hugepages_2m: u64,
+    /// Headroom of each lossless priority of each port; information only until pause is available.
+    pub headroom: Vec<Headroom>,
+}
+
+impl Sizing {
+    /// Computes the memory that `config` needs.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let mbuf_data_room = data_room(config);
+        let ports = u64::try_from(config.ports.len()).unwrap_or(u64::MAX);
+        let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1);
+        let workers = u64::try_from(config.cores.workers.len()).unwrap_or(u64::MAX);
+        let mbufs = config
+            .buffer
+            .pool
+            .0
+            .div_ceil(frame)
+            .saturating_add(ports.saturating_mul(2 * RING))
+            .saturating_add(workers.saturating_mul(MEMPOOL_CACHE + BURST))
+            .div_ceil(1024)
+            .saturating_mul(1024);
+        let object = mbuf_data_room + MBUF_STRUCT + MEMPOOL_HEADER;
+        let mempool_bytes = mbufs.saturating_mul(object);
+        let routes = config
+            .routing
+            .ipv4_routes
+            .saturating_add(config.routing.ipv6_routes);
+        let routes = u64::try_from(routes).unwrap_or(u64::MAX);
+        let flows = u64::try_from(config.npcc.flows).unwrap_or(u64::MAX);
+        Self {
+            mbuf_data_room,
+            mbufs,
+            mempool_bytes,
+            queue_bytes: mbufs.saturating_mul(QUEUE_SLOT),
+            fib_bytes: routes.saturating_mul(ROUTE_ENTRY).saturating_add(FIB_BASE),
+            flow_bytes: flows.saturating_mul(FLOW_ENTRY),
+            hugepages_2m: mempool_bytes.div_ceil(HUGEPAGE),
+            headroom: headroom::table(config),
+        }
+    }
+
+    /// All of it together.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        [
+            self.mempool_bytes,
+            self.queue_bytes,
+            self.fib_bytes,
+            self.flow_bytes,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+}
+
+/// The smallest data room into which the largest frame of any port fits, or the configured one.
+fn data_room(config: &Config) -> u64 {
+    match config.buffer.mbuf {
+        MbufSize::Bytes(bytes) => bytes.0,
+        MbufSize::Auto => smallest_data_room(config.max_mtu()),
+    }
+}
+
+/// The smallest data room, a multiple of 64, for frames with IP packets of `mtu` bytes.
+#[must_use]
+pub fn smallest_data_room(mtu: u16) -> u64 {
+    (MBUF_HEADROOM + u64::from(mtu) + LINK_HEADERS).next_multiple_of(64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        crate::parse("t", text).unwrap().config
+    }
+
+    #[test]
+    fn one_buffer_holds_one_frame() {
+        assert_eq!(smallest_data_room(9198), 9408);
+        assert_eq!(smallest_data_room(1500), 1664);
+        for mtu in 576..=9198u16 {
+            let room = smallest_data_room(mtu);
+            assert!(room >= 128 + u64::from(mtu) + 22 && room.is_multiple_of(64));
+        }
+    }
+
+    #[test]
+    fn counts_buffers() {
+        let c = config(
+            "ports: [{ name: a, device: net_null0, mtu: 1500 }, { name: b, device: net_null1, mtu: 9100 }]\n\
+             buffer: { pool: 64MB, lossless_min_frame: 1024 }",
+        );
+        let sizing = Sizing::of(&c);
+        // 62500 for the pool, 4096 in rings, 576 in hand, rounded up to 1024.
+        assert_eq!(sizing.mbufs, 67_584);
+        assert_eq!(sizing.mbuf_data_room, 9280);
+        assert_eq!(sizing.mempool_bytes, 67_584 * (9280 + 192));
+        assert_eq!(sizing.hugepages_2m, sizing.mempool_bytes.div_ceil(2 << 20));
+        assert!(sizing.to_string().contains("67584"));
+    }
+}

@@ -1,0 +1,67 @@
+//! The sizing as a table for `check`.
+
+use std::fmt;
+
+use super::Sizing;
+
+/// Bytes in the unit a person reads, rounded up in the last place.
+fn human(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..1024 => return format!("{bytes} B"),
+        1024..1_048_576 => (1 << 10, "KiB"),
+        1_048_576..1_073_741_824 => (1 << 20, "MiB"),
+        _ => (1u64 << 30, "GiB"),
+    };
+    let tenths = (u128::from(bytes) * 10).div_ceil(u128::from(unit));
+    format!("{}.{} {name}", tenths / 10, tenths % 10)
+}
+
+impl fmt::Display for Sizing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = |what: &str, value: String, note: String| {
+            writeln!(
+                f,
+                "{}",
+                format!("  {what:<18}{value:>12}  {note}").trim_end()
+            )
+        };
+        let each = format!(
+            "{} buffers, data room {} B each",
+            self.mbufs, self.mbuf_data_room
+        );
+        line("packet memory", human(self.mempool_bytes), each)?;
+        line("queues", human(self.queue_bytes), "all ports".to_owned())?;
+        line(
+            "routing tables",
+            human(self.fib_bytes),
+            "both images, estimate".to_owned(),
+        )?;
+        line("flow table", human(self.flow_bytes), "estimate".to_owned())?;
+        line("together", human(self.total_bytes()), String::new())?;
+        let pages = format!("sysctl vm.nr_hugepages={}", self.hugepages_2m);
+        line("2 MiB hugepages", self.hugepages_2m.to_string(), pages)?;
+        if self.headroom.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\n  headroom (information: pause is not available yet)")?;
+        writeln!(
+            f,
+            "  {:<16}{:>8}{:>10}{:>8}{:>14}",
+            "port", "priority", "cable", "speed", "bytes"
+        )?;
+        for row in &self.headroom {
+            let speed = row
+                .speed
+                .map_or_else(|| "link".to_owned(), |s| s.to_string());
+            let bytes = row
+                .bytes
+                .map_or_else(|| "by the link".to_owned(), |b| b.to_string());
+            let (port, priority, cable) = (&row.port, row.priority, row.cable);
+            writeln!(
+                f,
+                "  {port:<16}{priority:>8}{cable:>10}{speed:>8}{bytes:>14}"
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Which interface an address is reached by: the connected subnets, and static neighbours beyond.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::model::File;
+use crate::tree::Path;
+
+/// An address of ours with its subnet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subnet {
+    /// Index of the port.
+    pub(crate) port: usize,
+    /// The VLAN; `None` is untagged.
+    pub(crate) vlan: Option<u16>,
+    /// Index into the port's VLANs, when tagged.
+    slot: Option<usize>,
+    /// Index into the interface's addresses.
+    index: usize,
+    /// Our address with the subnet's length.
+    pub(crate) net: IpNet,
+}
+
+impl Subnet {
+    /// Where the address is written.
+    pub(crate) fn path(&self) -> Path {
+        let port = Path::root("ports").index(self.port);
+        let interface = match self.slot {
+            Some(slot) => port.key("vlans").index(slot),
+            None => port,
+        };
+        interface.key("addresses").index(self.index)
+    }
+}
+
+/// All subnets, and the static neighbours by address.
+pub(crate) struct Subnets {
+    all: Vec<Subnet>,
+    neighbors: HashMap<IpAddr, usize>,
+}
+
+impl Subnets {
+    pub(crate) fn new(file: &File) -> Self {
+        let mut all = Vec::new();
+        for (port, p) in file.ports.iter().enumerate() {
+            for (index, address) in p.addresses.iter().enumerate() {
+                all.push(Subnet {
+                    port,
+                    vlan: None,
+                    slot: None,
+                    index,
+                    net: address.0,
+                });
+            }
+            for (v, vlan) in p.vlans.iter().enumerate() {
+                let (id, slot) = (Some(vlan.id.short()), Some(v));
+                for (index, address) in vlan.addresses.iter().enumerate() {
+                    all.push(Subnet {
+                        port,
+                        vlan: id,
+                        slot,
+                        index,
+                        net: address.0,
+                    });
+                }
+            }
+        }
+        let port_of = |name: &str| file.ports.iter().position(|p| p.name == name);
+        let neighbors = file
+            .neighbors
+            .iter()
+            .filter_map(|n| port_of(&n.port).map(|port| (n.address.0, port)))
+            .collect();
+        Self { all, neighbors }
+    }
+
+    pub(crate) fn all(&self) -> &[Subnet] {
+        &self.all
+    }
+
+    /// The most specific subnet that holds `address`.
+    pub(crate) fn holding(&self, address: IpAddr) -> Option<&Subnet> {
+        self.all
+            .iter()
+            .filter(|s| s.net.contains(&address))
+            .max_by_key(|s| s.net.prefix_len())
+    }
+
+    /// The most specific subnet of a port that holds `address`.
+    pub(crate) fn on_port(&self, port: usize, address: IpAddr) -> Option<&Subnet> {
+        self.all
+            .iter()
+            .filter(|s| s.port == port && s.net.contains(&address))
+            .max_by_key(|s| s.net.prefix_len())
+    }
+
+    /// Port and VLAN that lead to a neighbour: a static entry first, then the subnet.
+    pub(crate) fn leads_to(&self, address: IpAddr) -> Option<(usize, Option<u16>)> {
+        if let Some(&port) = self.neighbors.get(&address) {
+            return Some((port, self.on_port(port, address).and_then(|s| s.vlan)));
+        }
+        self.holding(address).map(|s| (s.port, s.vlan))
+    }
+
+    /// Whether `address` is one of ours.
+    pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
+        self.all.iter().any(|s| s.net.addr() == address)
+    }
+}

@@ -1,0 +1,98 @@
+//! IP addresses and prefixes as written; whether they make sense is the checks' business.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+
+use super::UnitError;
+use super::scalar::textual;
+
+/// An address of the switch with its subnet's length, such as `10.0.1.1/24`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Interface(pub IpNet);
+
+/// A destination prefix, such as `10.0.2.0/24`; host bits are kept as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix(pub IpNet);
+
+/// One IP address, such as `10.0.12.2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address(pub IpAddr);
+
+fn parse(text: &str, what: &str, example: &str) -> Result<IpNet, UnitError> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        let full = if address.is_ipv4() { 32 } else { 128 };
+        return Err(UnitError::bad(
+            text,
+            "has no prefix length",
+            format!("write {example}, or {address}/{full} for this one address"),
+        ));
+    }
+    text.parse()
+        .map_err(|_| UnitError::not(text, what, format!("write {example}")))
+}
+
+impl FromStr for Interface {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let example = "an address and its prefix length, such as 10.0.1.1/24 or 2001:db8:1::1/64";
+        parse(text, "an interface address", example).map(Self)
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let example = "a prefix and its length, such as 10.0.2.0/24 or 2001:db8:2::/48";
+        parse(text, "a prefix", example).map(Self)
+    }
+}
+
+impl FromStr for Address {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        text.parse().map(Self).map_err(|_| {
+            let accepted = "write one IPv4 or IPv6 address, such as 10.0.12.2 or 2001:db8:12::2";
+            UnitError::not(text, "an IP address", accepted)
+        })
+    }
+}
+
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+textual!(
+    Interface, "an interface address",
+    "write an address and its prefix length, such as 10.0.1.1/24",
+    examples: ["10.0.1.1/24", "2001:db8:1::1/64"]
+);
+textual!(
+    Prefix, "a prefix",
+    "write a prefix and its length, such as 10.0.2.0/24",
+    examples: ["10.0.2.0/24", "2001:db8:2::/48"]
+);
+textual!(
+    Address, "an IP address",
+    "write one IPv4 or IPv6 address, such as 10.0.12.2",
+    examples: ["10.0.12.2", "2001:db8:12::2"]
+);

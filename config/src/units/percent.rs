@@ -1,0 +1,143 @@
+//! Percentages, exact to a hundredth of a percent.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::UnitError;
+use super::decimal::{Flaw, parse};
+
+const ACCEPTED: &str = "write 0% to 100%, at most two decimals, such as 10% or 0.5%";
+
+/// A share between 0 % and 100 % in basis points (hundredths of a percent).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Percent(u16);
+
+impl Percent {
+    /// Everything.
+    pub const FULL: Self = Self(10_000);
+
+    /// Whole percents; `None` above 100.
+    #[must_use]
+    pub const fn new(percent: u16) -> Option<Self> {
+        if percent <= 100 {
+            Some(Self(percent * 100))
+        } else {
+            None
+        }
+    }
+
+    /// Whole percents known to be right when the program is written.
+    pub(crate) const fn of_whole(percent: u16) -> Self {
+        assert!(percent <= 100);
+        Self(percent * 100)
+    }
+
+    /// Basis points, 0 to 10000.
+    #[must_use]
+    pub const fn basis_points(self) -> u16 {
+        self.0
+    }
+
+    /// As a fraction, 0.0 to 1.0.
+    #[must_use]
+    pub fn fraction(self) -> f64 {
+        f64::from(self.0) / 10_000.0
+    }
+
+    /// This share of `whole`, rounded down.
+    #[must_use]
+    pub fn of(self, whole: u64) -> u64 {
+        let share = u128::from(whole) * u128::from(self.0) / 10_000;
+        u64::try_from(share).unwrap_or(u64::MAX)
+    }
+}
+
+impl FromStr for Percent {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match parse(text, &[("%", 100), ("", 100)]) {
+            Ok(points) => match u16::try_from(points) {
+                Ok(points) if points <= 10_000 => Ok(Self(points)),
+                _ => Err(UnitError::bad(text, "is more than 100%", ACCEPTED)),
+            },
+            Err(Flaw::TooFine) => Err(UnitError::bad(text, "is finer than 0.01%", ACCEPTED)),
+            Err(Flaw::TooLarge) => Err(UnitError::bad(text, "is more than 100%", ACCEPTED)),
+            Err(Flaw::Form | Flaw::NoSuffix) => Err(UnitError::not(text, "a percentage", ACCEPTED)),
+        }
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 100, self.0 % 100);
+        let text = match rest {
+            0 => format!("{whole}%"),
+            _ if rest % 10 == 0 => format!("{whole}.{}%", rest / 10),
+            _ => format!("{whole}.{rest:02}%"),
+        };
+        f.pad(&text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl Visitor<'_> for Visit {
+            type Value = Percent;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(if f.alternate() {
+                    ACCEPTED
+                } else {
+                    "a percentage"
+                })
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Percent, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Percent, E> {
+                n.to_string().parse().map_err(E::custom)
+            }
+
+            fn visit_f64<E: de::Error>(self, n: f64) -> Result<Percent, E> {
+                // 0.1 may mean 10 % or 0.1 %: the operator must say.
+                Err(E::custom(UnitError::bad(
+                    n.to_string(),
+                    "has no percent sign",
+                    ACCEPTED,
+                )))
+            }
+        }
+        d.deserialize_any(Visit)
+    }
+}
+
+impl Serialize for Percent {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl JsonSchema for Percent {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Percent".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": ACCEPTED,
+            "anyOf": [
+                { "type": "string", "pattern": r"^[0-9]+(\.[0-9]{1,2})? *%?$" },
+                { "type": "integer", "minimum": 0, "maximum": 100 }
+            ],
+            "examples": ["10%", "0.5%"]
+        })
+    }
+}

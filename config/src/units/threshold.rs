@@ -1,0 +1,126 @@
+//! Queue depths: bytes, or the time the queue needs to drain them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Bytes, Rate, Time, UnitError};
+
+const ACCEPTED: &str =
+    "write a size, such as 20KB, or a time of the queue's drain rate, such as 30us";
+
+/// A queue depth, in bytes or as a time of the queue's drain rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Threshold {
+    /// So many bytes, whatever the rate.
+    Bytes(Bytes),
+    /// What the queue drains in this time.
+    Time(Time),
+}
+
+impl Threshold {
+    /// So many microseconds of the drain rate.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        Self::Time(Time::from_micros(us))
+    }
+
+    /// The depth in bytes for a queue that drains at `drain`, without any floor.
+    #[must_use]
+    pub fn bytes(&self, drain: Rate) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.0,
+            Self::Time(time) => drain.bytes_in(*time).0,
+        }
+    }
+
+    /// As [`bytes`](Self::bytes), but a time never gives less than four frames of `mtu` bytes: below
+    /// that a depth tells of packet sizes, not of congestion. Sizes are taken as written.
+    #[must_use]
+    pub fn bytes_floored(&self, drain: Rate, mtu: u16) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.0,
+            Self::Time(_) => self.bytes(drain).max(4 * u64::from(mtu)),
+        }
+    }
+
+    /// Twice this depth; saturates.
+    #[must_use]
+    pub const fn doubled(self) -> Self {
+        match self {
+            Self::Bytes(Bytes(n)) => Self::Bytes(Bytes(n.saturating_mul(2))),
+            Self::Time(Time(n)) => Self::Time(Time(n.saturating_mul(2))),
+        }
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        if let Ok(bytes) = text.parse() {
+            return Ok(Self::Bytes(bytes));
+        }
+        match text.parse() {
+            Ok(time) => Ok(Self::Time(time)),
+            Err(_) => Err(UnitError::not(text, "a queue depth", ACCEPTED)),
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Time(time) => time.fmt(f),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Threshold {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl Visitor<'_> for Visit {
+            type Value = Threshold;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(if f.alternate() {
+                    ACCEPTED
+                } else {
+                    "a queue depth"
+                })
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Threshold, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Threshold, E> {
+                Ok(Threshold::Bytes(Bytes(n)))
+            }
+        }
+        d.deserialize_any(Visit)
+    }
+}
+
+impl Serialize for Threshold {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl JsonSchema for Threshold {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Threshold".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": ACCEPTED,
+            "anyOf": [generator.subschema_for::<Bytes>(), generator.subschema_for::<Time>()]
+        })
+    }
+}

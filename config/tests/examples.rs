@@ -1,0 +1,93 @@
+//! Every example in `examples/` is a complete configuration that runs as it stands.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at what it did not expect"
+)]
+
+use std::path::{Path, PathBuf};
+
+use npcc_config::{Config, Sizing, load};
+
+fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "yaml"))
+        .collect();
+    all.sort();
+    all
+}
+
+fn example(name: &str) -> Config {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("examples")
+        .join(name);
+    load(&path)
+        .unwrap_or_else(|report| panic!("{report}"))
+        .config
+}
+
+#[test]
+fn all_load_and_can_be_sized() {
+    let all = examples();
+    assert!(all.len() >= 3, "examples went missing: {all:?}");
+    for path in all {
+        let loaded = load(&path).unwrap_or_else(|report| panic!("{report}"));
+        let sizing = Sizing::of(&loaded.config);
+        assert!(sizing.mbufs > 0 && sizing.total_bytes() > sizing.mempool_bytes);
+    }
+}
+
+#[test]
+fn both_readers_agree() {
+    for path in examples() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let file: npcc_config::model::File = serde_yaml::from_str(&text).unwrap();
+        // What is written out again must be read back as the same configuration.
+        let again = serde_yaml::to_string(&file).unwrap();
+        let ours = npcc_config::parse("first", &text).unwrap().config;
+        let theirs = npcc_config::parse("again", &again).unwrap_or_else(|r| panic!("{r}\n{again}"));
+        assert_eq!(ours, theirs.config, "{}", path.display());
+    }
+}
+
+#[test]
+fn the_edge_is_as_designed() {
+    let config = example("dci-edge.yaml");
+    let (wan, port) = config.port("wan0").unwrap();
+    assert_eq!(port.speed.unwrap().bits_per_second(), 10_000_000_000);
+    assert_eq!(
+        port.npcc.as_ref().unwrap().priorities().collect::<Vec<_>>(),
+        [3]
+    );
+    assert_eq!(config.routes[0].via[0].port, wan);
+    assert_eq!(config.ports[0].vlans[0].id, 100);
+    assert_eq!(config.effective_qos().lossless_mask(), 0b1000);
+    assert_eq!(config.max_mtu(), 9100);
+    assert_eq!(config.npcc.cnp.udp_source_port, None);
+}
+
+#[test]
+fn only_the_lossless_example_warns() {
+    for path in examples() {
+        let warnings = load(&path).unwrap().warnings;
+        let lossless = path.ends_with("dci-edge.yaml");
+        assert_eq!(
+            warnings.len(),
+            usize::from(lossless),
+            "{}: {warnings:?}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn the_lab_splits_one_subnet_over_two_ports() {
+    let config = example("pcap-lab.yaml");
+    let ports: Vec<usize> = config.routes.iter().map(|r| r.via[0].port).collect();
+    assert_eq!(ports, [0, 1]);
+    assert_eq!(config.effective_qos().dscp[0], 3);
+}

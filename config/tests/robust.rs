@@ -1,0 +1,182 @@
+//! No text makes the parser panic, hang or eat the machine.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at what it did not expect"
+)]
+
+use std::time::{Duration, Instant};
+
+use npcc_config::{Severity, load, parse, schema};
+use proptest::prelude::*;
+
+const EXAMPLE: &str = include_str!("../examples/dci-edge.yaml");
+
+fn refusal(text: &str) -> String {
+    parse("t", text).unwrap_err().to_string()
+}
+
+#[test]
+fn alias_bombs_are_refused_soon() {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for n in 1..12 {
+        let p = n - 1;
+        text.push_str(&format!(
+            "a{n}: &a{n} [*a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}]\n"
+        ));
+    }
+    let start = Instant::now();
+    assert!(refusal(&text).contains("holds more than"));
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn nesting_is_bounded() {
+    // The parser has a bound of its own for brackets.
+    assert!(refusal(&"[".repeat(100_000)).contains("recursion limit"));
+    assert!(refusal(&"[".repeat(100)).contains("nest deeper"));
+    assert!(refusal(&"- ".repeat(10_000)).contains("nest deeper"));
+    assert!(refusal("a: &x [*x]\n").contains("inside its own anchor"));
+}
+
+#[test]
+fn anchors_and_aliases_work() {
+    let text = "ports:\n\
+                - { name: a, device: net_null0, speed: 10G, npcc: &n { queues: [3] } }\n\
+                - { name: b, device: net_null1, speed: 10G, npcc: *n }\n";
+    let config = parse("t", text).unwrap().config;
+    assert_eq!(config.ports[0].npcc, config.ports[1].npcc);
+}
+
+#[test]
+fn same_prefix_with_another_next_hop_is_one_more_path() {
+    let text = "ports: [{ name: a, device: net_null0, addresses: [10.0.0.1/24] }]\n\
+                routes:\n\
+                - { prefix: 10.1.0.0/16, via: 10.0.0.2 }\n\
+                - { prefix: 10.2.0.0/16, via: [10.0.0.2, 10.0.0.3] }\n\
+                - { prefix: 10.1.0.0/16, via: 10.0.0.3 }\n";
+    let config = parse("t", text).unwrap().config;
+    assert_eq!(config.routes.len(), 2);
+    assert_eq!(config.routes[0].via.len(), 2);
+    assert_eq!(config.routes[1].via.len(), 2);
+}
+
+#[test]
+fn large_files_report_the_few_bad_lines() {
+    let mut text = String::from(
+        "ports: [{ name: a, device: net_null0, addresses: [10.0.0.1/24] }]\nroutes:\n",
+    );
+    for n in 0..10_000 {
+        let via = if n % 1000 == 7 {
+            "10.9.9.9"
+        } else {
+            "10.0.0.2"
+        };
+        text.push_str(&format!(
+            "- {{ prefix: 11.{}.{}.0/24, via: {via} }}\n",
+            n / 256,
+            n % 256
+        ));
+    }
+    let report = parse("t", &text).unwrap_err();
+    let errors: Vec<usize> = report
+        .diagnostics()
+        .iter()
+        .filter(|d| d.severity() == Severity::Error)
+        .map(|d| d.line())
+        .collect();
+    assert_eq!(errors, (0..10).map(|k| k * 1000 + 10).collect::<Vec<_>>());
+}
+
+#[test]
+fn empty_sections_are_defaults() {
+    let text = "ports: [{ name: a, device: net_null0 }]\nroutes:\nqos:\nnpcc:\n  # tick: 20us\n";
+    let plain = parse("t", "ports: [{ name: a, device: net_null0 }]")
+        .unwrap()
+        .config;
+    assert_eq!(parse("t", text).unwrap().config, plain);
+}
+
+#[test]
+fn slow_links_with_times_warn_of_empty_zones() {
+    let text = "ports: [{ name: a, device: net_null0, speed: 10M, npcc: {} }]\n\
+                qos: { profile: lossy }\n";
+    let warnings = parse("t", text).unwrap().warnings;
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].message().contains("4 mtu"), "{}", warnings[0]);
+    assert_eq!((warnings[0].line(), warnings[0].column()), (1, 57));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = load(&folder.path().join("none.yaml")).unwrap_err();
+    assert!(missing.to_string().contains("cannot read the file"));
+    assert!(load(folder.path()).is_err());
+    let latin = folder.path().join("latin.yaml");
+    std::fs::write(&latin, b"version: 1\ncores: {} # caf\xe9\n").unwrap();
+    let report = load(&latin).unwrap_err();
+    let first = &report.diagnostics()[0];
+    assert_eq!((first.line(), first.column()), (2, 16));
+    assert!(first.message().contains("UTF-8"));
+}
+
+#[test]
+fn the_schema_knows_every_section() {
+    let schema = schema();
+    let known = schema["properties"].as_object().unwrap();
+    for section in [
+        "version",
+        "dpdk",
+        "cores",
+        "ports",
+        "routes",
+        "neighbors",
+        "routing",
+        "qos",
+        "buffer",
+        "pfc",
+        "npcc",
+        "linux",
+        "telemetry",
+        "time_scale",
+    ] {
+        assert!(known.contains_key(section), "{section}");
+    }
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(
+        schema["properties"]["cores"]["default"]["workers"],
+        serde_json::json!([1])
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_text(text in "\\PC{0,200}") {
+        let _ = parse("t", &text).map_err(|r| r.to_string());
+    }
+
+    #[test]
+    fn any_yaml_like_text(text in "[a-z0-9:&*{}\\[\\]\"'\n ,.!|>#%@`?-]{0,300}") {
+        let _ = parse("t", &text).map_err(|r| r.to_string());
+    }
+
+    /// A good file with one stretch replaced: read or refused with places inside the text.
+    #[test]
+    fn any_damage(at in 0..EXAMPLE.len(), cut in 0usize..40, put in "[a-z0-9:{}\\[\\]\n ,./%-]{0,20}") {
+        let mut text = EXAMPLE.to_owned();
+        let end = (at + cut).min(text.len());
+        prop_assume!(text.is_char_boundary(at) && text.is_char_boundary(end));
+        text.replace_range(at..end, &put);
+        if let Err(report) = parse("t", &text) {
+            prop_assert!(!report.diagnostics().is_empty());
+            let lines = text.lines().count() + 1;
+            for d in report.diagnostics() {
+                prop_assert!((1..=lines).contains(&d.line()) && d.column() >= 1, "{}", d);
+            }
+        }
+    }
+}
