@@ -90,6 +90,8 @@ pub struct QueueCounters {
     pub depth: Gauge,
     /// Highest depth since the last `clear watermarks`.
     pub peak: Gauge,
+    /// When the depth last rose to each of the watched depths ([`crate::egress::port::QueueConfig::watch`]), in ns.
+    pub crossed: [Gauge; 2],
 }
 
 /// One port, as one worker sees it.

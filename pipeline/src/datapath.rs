@@ -232,7 +232,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             l3_off: 0,
             flags: MetaFlags(MetaFlags::ORIGINATED),
         };
-        if let Err(queued) = egress.push(&mut self.store, Queued { buf, meta }) {
+        if let Err(queued) = egress.push(&mut self.store, Queued { buf, meta }, now) {
             self.pool.release(wire);
             return Err(queued.buf);
         }

@@ -25,6 +25,8 @@ pub struct QueueConfig {
     pub wred: Option<Red>,
     /// Frames must not be dropped for want of a share of the pool.
     pub lossless: bool,
+    /// Depths in wire bytes whose crossing is timed; `u64::MAX` for none.
+    pub watch: [u64; 2],
 }
 
 impl Default for QueueConfig {
@@ -35,6 +37,7 @@ impl Default for QueueConfig {
             ecn: None,
             wred: None,
             lossless: false,
+            watch: [u64::MAX; 2],
         }
     }
 }
@@ -68,6 +71,8 @@ struct Queue {
     depth: u64,
     /// Highest depth since last published.
     high: u64,
+    /// When the watched depths were last risen to.
+    crossed: [Nanos; 2],
     shaper: Shaper,
     config: QueueConfig,
 }
@@ -105,6 +110,7 @@ impl EgressPort {
             fifo: Fifo::default(),
             depth: 0,
             high: 0,
+            crossed: [Nanos::ZERO; 2],
             shaper: shaper(config_of.max_rate, config.max_frame),
             config: config_of,
         });
@@ -174,6 +180,7 @@ impl EgressPort {
         &mut self,
         store: &mut FifoStore<Queued<B>>,
         frame: Queued<B>,
+        now: Nanos,
     ) -> Result<(), Queued<B>> {
         let priority = frame.meta.priority;
         let wire_len = u64::from(frame.meta.wire_len);
@@ -181,7 +188,13 @@ impl EgressPort {
             return Err(frame);
         };
         queue.fifo.push(store, frame)?;
+        let before = queue.depth;
         queue.depth += wire_len;
+        for (crossed, watch) in queue.crossed.iter_mut().zip(queue.config.watch) {
+            if before < watch && queue.depth >= watch {
+                *crossed = now;
+            }
+        }
         queue.high = queue.high.max(queue.depth);
         self.backlog |= priority.bit();
         self.dirty |= priority.bit();
@@ -296,6 +309,9 @@ impl EgressPort {
         for (queue, gauges) in self.queues.iter_mut().zip(&counters.queues) {
             gauges.depth.set(queue.depth);
             gauges.peak.raise(queue.high);
+            for (gauge, crossed) in gauges.crossed.iter().zip(queue.crossed) {
+                gauge.set(crossed.0);
+            }
             queue.high = queue.depth;
         }
         self.dirty = 0;

@@ -78,7 +78,7 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
             };
             meta.slot = self.tap.enqueued(&sighting);
         }
-        port.push(self.store, Queued { buf, meta })
+        port.push(self.store, Queued { buf, meta }, self.now)
             .map_err(|queued| {
                 self.pool.release(wire);
                 (queued.buf, Drop::BufferFull)

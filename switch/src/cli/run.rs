@@ -1,0 +1,36 @@
+//! `npcc-switch run -c FILE`
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::{Failure, RunArgs, load, say};
+use crate::report::model::Snapshot;
+use crate::report::table;
+use crate::run::{Options, run as run_switch};
+
+pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let config = load(&args.config)?;
+    if let Some(path) = &args.stats_json {
+        // Found out now, not after the run.
+        std::fs::write(path, "")
+            .with_context(|| format!("cannot write --stats-json {}", path.display()))?;
+    }
+    let snapshot = run_switch(
+        &config,
+        &Options {
+            duration: args.duration,
+        },
+    )?;
+    if let Some(path) = &args.stats_json {
+        write_json(path, &snapshot)?;
+    }
+    say(&table::totals(&snapshot))
+}
+
+fn write_json(path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(snapshot).context("cannot encode the totals")?;
+    std::fs::write(path, text + "\n")
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(())
+}

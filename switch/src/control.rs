@@ -1,0 +1,78 @@
+//! The control core's loop: NPCC's tick, and nothing else on this core.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use npcc_cnp::control::ControlCore;
+use npcc_pipeline::counters::{Counter, Counters};
+use npcc_pipeline::units::{Nanos, PortId, Priority};
+
+use crate::clock::Clock;
+use crate::inject::Injector;
+
+/// What the loop tells about itself.
+#[derive(Debug, Default)]
+pub struct ControlStats {
+    /// Ticks that came late by more than half a tick.
+    pub late: Counter,
+}
+
+/// The control core and all it owns.
+#[derive(Debug)]
+pub struct Control {
+    /// NPCC.
+    pub core: ControlCore,
+    /// Its way out.
+    pub injector: Injector,
+    /// Each worker's counters: their depths.
+    pub counters: Vec<Arc<Counters>>,
+    /// Time between ticks.
+    pub tick: Nanos,
+    /// Time.
+    pub clock: Clock,
+    /// What it tells.
+    pub stats: Arc<ControlStats>,
+}
+
+impl Control {
+    /// Ticks until `stop`; `done` is asked between ticks and may end the loop too.
+    pub fn run(mut self, stop: &AtomicBool, mut done: impl FnMut() -> bool) {
+        let mut next = self.clock.now();
+        while !stop.load(Ordering::Relaxed) && !done() {
+            let now = self.clock.now();
+            if now < next {
+                std::hint::spin_loop();
+                continue;
+            }
+            if now.since(next).0 > self.tick.0 / 2 {
+                self.stats.late.add(1);
+            }
+            self.tick(now);
+            // A tick that was missed is not made up for: two at once would see no time pass between them.
+            next = (next + self.tick).max(now);
+        }
+    }
+
+    fn tick(&mut self, now: Nanos) {
+        let Control {
+            core,
+            injector,
+            counters,
+            ..
+        } = self;
+        injector.refresh();
+        let depth = |port: PortId, priority: Priority| depth(counters, port, priority);
+        core.tick(now, depth, &mut |order| injector.send(&order));
+    }
+}
+
+/// Wire bytes waiting in a queue, over all workers.
+fn depth(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> u64 {
+    let of = |counters: &Arc<Counters>| {
+        counters
+            .port(port.index())
+            .and_then(|port| port.queues.get(priority.index()))
+            .map_or(0, |queue| queue.depth.get())
+    };
+    workers.iter().map(of).sum()
+}

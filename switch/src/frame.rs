@@ -1,0 +1,47 @@
+//! An mbuf as the pipeline's frame buffer.
+
+use arrayvec::ArrayVec;
+use npcc_dpdk::{Burst, Mbuf};
+use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::units::BURST;
+
+/// A frame in an mbuf. One segment: the pool's buffers hold the longest frame of any port.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Frame(pub Mbuf);
+
+impl FrameBuf for Frame {
+    #[inline]
+    fn data(&self) -> &[u8] {
+        self.0.data()
+    }
+
+    #[inline]
+    fn data_mut(&mut self) -> &mut [u8] {
+        self.0.data_mut()
+    }
+
+    #[inline]
+    fn prepend(&mut self, n: usize) -> bool {
+        self.0.prepend(n)
+    }
+
+    #[inline]
+    fn trim_front(&mut self, n: usize) -> bool {
+        self.0.trim_front(n)
+    }
+
+    #[inline]
+    fn prefetch(&self) {
+        self.0.prefetch();
+    }
+
+    #[inline]
+    fn free_all(frames: &mut ArrayVec<Frame, BURST>) {
+        let mut burst = Burst::<BURST>::new();
+        for frame in frames.drain(..) {
+            // Room for as many as there can be; the burst frees them in one call as it is dropped.
+            drop(burst.push(frame.0));
+        }
+    }
+}

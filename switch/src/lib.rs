@@ -1,0 +1,19 @@
+//! The appliance: what touches the world around the packet path.
+//!
+//! | thread | core | does |
+//! |---|---|---|
+//! | worker | `cores.workers` | [`worker`]: receive, walk the pipeline, inject CNPs, send |
+//! | control | `cores.control` | [`control`]: NPCC's tick; no other work of ours |
+//! | management | any other | [`manage`]: the Unix socket, the progress line |
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod clock;
+pub mod control;
+pub mod frame;
+pub mod inject;
+pub mod manage;
+pub mod report;
+pub mod run;
+pub mod wiring;
+pub mod worker;

@@ -1,0 +1,7 @@
+//! What the switch says about itself: one snapshot, as stable JSON and as tables.
+//!
+//! Field names are a contract with scripts; a field may be added, never renamed.
+
+pub mod model;
+pub mod observer;
+pub mod table;

@@ -1,0 +1,267 @@
+//! The snapshot: what `--stats-json` writes and `show --json` prints.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Frames and bytes (without FCS).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Frames.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Everything, at one moment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Version of the program.
+    pub version: String,
+    /// Seconds since the switch started forwarding.
+    pub seconds: f64,
+    /// Ports, in the order of the configuration.
+    pub ports: Vec<Port>,
+    /// NPCC.
+    pub npcc: Npcc,
+    /// Workers.
+    pub workers: Vec<Worker>,
+    /// The account of all frames.
+    pub conservation: Conservation,
+}
+
+/// One port.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its device.
+    pub device: String,
+    /// The device's driver.
+    pub driver: String,
+    /// Its MAC address.
+    pub mac: String,
+    /// Whether the link is up.
+    pub up: bool,
+    /// Bits per second its egress side is shaped to; absent when unlimited.
+    pub rate: Option<u64>,
+    /// Received.
+    pub rx: Traffic,
+    /// Taken by the device.
+    pub tx: Traffic,
+    /// Made by the switch (CNPs).
+    pub originated: Traffic,
+    /// MAC control frames taken in.
+    pub consumed: Traffic,
+    /// Given to Linux.
+    pub punted: Traffic,
+    /// Drops by reason; reasons that never happened are left out.
+    pub drops: BTreeMap<String, u64>,
+    /// Frames the device itself lost.
+    pub device_drops: DeviceDrops,
+    /// Priority flow control frames by priority.
+    pub pfc: Pfc,
+    /// What RoCEv2 frames said on arrival.
+    pub roce: Roce,
+    /// Egress queues, lowest priority first.
+    pub queues: Vec<Queue>,
+}
+
+/// Frames lost before the switch saw them, or refused by the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DeviceDrops {
+    /// The receive ring was full.
+    pub rx_missed: u64,
+    /// No buffer was free.
+    pub rx_nombuf: u64,
+    /// Received damaged.
+    pub rx_errors: u64,
+    /// Not sent.
+    pub tx_errors: u64,
+}
+
+/// PFC frames with a priority's bit set, XON included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Pfc {
+    /// Received.
+    pub rx: [u64; 8],
+    /// Sent.
+    pub tx: [u64; 8],
+}
+
+/// RoCEv2 on arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Roce {
+    /// Frames marked CE.
+    pub ce: u64,
+    /// CNPs (of receivers).
+    pub cnp: u64,
+    /// NAKs.
+    pub nak: u64,
+    /// Receiver-not-ready NAKs.
+    pub rnr: u64,
+    /// Packets NPCC does not read.
+    pub unsupported: u64,
+}
+
+/// One egress queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Queue {
+    /// Its priority.
+    pub priority: u8,
+    /// Wire bytes waiting.
+    pub depth: u64,
+    /// Most that ever waited.
+    pub peak: u64,
+    /// Frames accepted.
+    pub enqueued: u64,
+    /// Bytes accepted.
+    pub enqueued_bytes: u64,
+    /// Frames refused.
+    pub dropped: u64,
+    /// Frames set to CE here.
+    pub ecn_marked: u64,
+}
+
+/// NPCC.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Npcc {
+    /// Detailed samples taken in by the control core.
+    pub samples: u64,
+    /// Samples the ring had no room for.
+    pub sample_drops: u64,
+    /// Flows known.
+    pub flows: u64,
+    /// Bytes of flows that nobody could tell yet: no packet came back.
+    pub cold_bytes: u64,
+    /// Flows by the evidence for their sender QPN.
+    pub paired: BTreeMap<String, u64>,
+    /// CNPs handed to a port.
+    pub cnps_sent: u64,
+    /// CNPs not sent, by reason.
+    pub cnps_suppressed: BTreeMap<String, u64>,
+    /// From the depth that called for it to the CNP handed over, in us.
+    pub reaction_us: Reaction,
+    /// Turns of the detector.
+    pub ticks: u64,
+    /// Ticks that came late by more than half a tick.
+    pub ticks_late: u64,
+    /// Watched queues.
+    pub queues: Vec<NpccQueue>,
+}
+
+/// Percentiles of the reaction time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Reaction {
+    /// Measured rounds.
+    pub count: u64,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Longest.
+    pub max: f64,
+}
+
+/// A watched queue.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct NpccQueue {
+    /// Port name.
+    pub port: String,
+    /// Priority.
+    pub priority: u8,
+    /// Depth the detector saw last, wire bytes.
+    pub depth: u64,
+    /// Highest depth the detector saw.
+    pub peak: u64,
+    /// Zone: idle, shallow, deep, hard.
+    pub zone: String,
+    /// Trend: rising, falling.
+    pub trend: String,
+    /// Ticks with each decision.
+    pub decisions: BTreeMap<String, u64>,
+    /// CNPs for flows of this queue.
+    pub cnps: u64,
+}
+
+/// One flow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Flow {
+    /// Data sender's address.
+    pub src: String,
+    /// Data receiver's address.
+    pub dst: String,
+    /// Receiver's QPN, which the data carry.
+    pub dest_qp: u32,
+    /// Sender's QPN, which a CNP carries; absent while unknown.
+    pub sender_qp: Option<u32>,
+    /// How the sender's QPN is known.
+    pub evidence: String,
+    /// Egress port.
+    pub port: String,
+    /// Egress queue.
+    pub priority: u8,
+    /// Bytes enqueued.
+    pub bytes: u64,
+    /// CNPs sent to its sender.
+    pub cnps: u64,
+    /// What the last CNP did: halved, weak, none; absent when not yet known.
+    pub response: Option<String>,
+}
+
+/// A worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Worker {
+    /// Turns of its loop.
+    pub loops: u64,
+    /// Turns in which a frame moved.
+    pub busy: u64,
+    /// Longest turn in ns.
+    pub longest_ns: u64,
+    /// CNPs lost for want of a buffer.
+    pub cnp_lost: u64,
+}
+
+/// `rx + originated + tags_added = tx + drops + consumed + punted + held + tags_removed` (tags in bytes only).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Conservation {
+    /// Received.
+    pub rx: Traffic,
+    /// Made by the switch.
+    pub originated: Traffic,
+    /// Bytes of VLAN tags put on.
+    pub tags_added: u64,
+    /// Taken by devices.
+    pub tx: Traffic,
+    /// Dropped.
+    pub drops: Traffic,
+    /// Consumed.
+    pub consumed: Traffic,
+    /// Punted.
+    pub punted: Traffic,
+    /// Queued or in hand.
+    pub held: Traffic,
+    /// Bytes of VLAN tags taken off.
+    pub tags_removed: u64,
+}
+
+impl Conservation {
+    /// Whether the account closes, in frames and in bytes. Exact once the workers stand still.
+    #[must_use]
+    pub const fn holds(&self) -> bool {
+        let frames_in = self.rx.packets + self.originated.packets;
+        let frames_out = self.tx.packets
+            + self.drops.packets
+            + self.consumed.packets
+            + self.punted.packets
+            + self.held.packets;
+        let bytes_in = self.rx.bytes + self.originated.bytes + self.tags_added;
+        let bytes_out = self.tx.bytes
+            + self.drops.bytes
+            + self.consumed.bytes
+            + self.punted.bytes
+            + self.held.bytes
+            + self.tags_removed;
+        frames_in == frames_out && bytes_in == bytes_out
+    }
+}

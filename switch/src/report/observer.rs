@@ -1,0 +1,327 @@
+//! Puts a snapshot together from what workers, control core and devices publish. Never makes any of them wait.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use npcc_cnp::detector::Zone;
+use npcc_cnp::flow_cache::CacheShared;
+use npcc_cnp::pair::Evidence;
+use npcc_cnp::plan::Suppressed;
+use npcc_cnp::response::Response;
+use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
+use npcc_cnp::table::{FlowSnapshot, FlowView};
+use npcc_pipeline::counters::{self, Counter, Counters, PortCounters};
+use npcc_pipeline::drop::Drop;
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
+
+use super::model::{
+    Conservation, DeviceDrops, Flow, Npcc, NpccQueue, Pfc, Port, Queue, Reaction, Roce, Snapshot,
+    Traffic, Worker,
+};
+use crate::control::ControlStats;
+use crate::worker::WorkerStats;
+
+/// What does not change about a port.
+#[derive(Debug)]
+pub struct PortFacts {
+    /// Its name.
+    pub name: String,
+    /// Its device as configured.
+    pub device: String,
+    /// Its address.
+    pub mac: Mac,
+    /// The rate its egress side is shaped to.
+    pub rate: Option<BitRate>,
+    /// The device.
+    pub port: Arc<npcc_dpdk::Port>,
+}
+
+/// Everything there is to see.
+#[derive(Debug)]
+pub struct Observer {
+    /// Version of the program.
+    pub version: String,
+    /// When forwarding started.
+    pub started: Instant,
+    /// Ports, in the order of the configuration.
+    pub ports: Vec<PortFacts>,
+    /// Each worker's counters of all ports.
+    pub counters: Vec<Arc<Counters>>,
+    /// What each worker tells about itself.
+    pub workers: Vec<Arc<WorkerStats>>,
+    /// Each worker's flow cache.
+    pub caches: Vec<Arc<CacheShared>>,
+    /// NPCC.
+    pub npcc: Arc<NpccStatus>,
+    /// The flow table.
+    pub flows: Arc<FlowView>,
+    /// The control loop.
+    pub control: Arc<ControlStats>,
+}
+
+impl Observer {
+    /// Everything but flows, now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            version: self.version.clone(),
+            seconds: self.started.elapsed().as_secs_f64(),
+            ports: (0..self.ports.len())
+                .map(|index| self.port(index))
+                .collect(),
+            npcc: self.npcc(),
+            workers: self.workers.iter().map(|stats| worker(stats)).collect(),
+            conservation: self.conservation(),
+        }
+    }
+
+    /// All flows, heaviest first.
+    #[must_use]
+    pub fn flows(&self) -> Vec<Flow> {
+        let mut flows: Vec<Flow> = self.flows.flows().map(|flow| self.flow(&flow)).collect();
+        flows.sort_by(|a, b| {
+            b.bytes
+                .cmp(&a.bytes)
+                .then_with(|| (&a.src, a.dest_qp).cmp(&(&b.src, b.dest_qp)))
+        });
+        flows
+    }
+
+    fn port_name(&self, port: PortId) -> String {
+        self.ports
+            .get(port.index())
+            .map_or_else(|| format!("port {}", port.0), |facts| facts.name.clone())
+    }
+
+    /// A port's counters of every worker.
+    fn of_port(&self, index: usize) -> impl Iterator<Item = &PortCounters> {
+        self.counters
+            .iter()
+            .filter_map(move |counters| counters.port(index))
+    }
+
+    fn port(&self, index: usize) -> Port {
+        let Some(facts) = self.ports.get(index) else {
+            return Port::default();
+        };
+        let sum = |field: fn(&PortCounters) -> &Counter| {
+            self.of_port(index)
+                .map(|port| field(port).get())
+                .sum::<u64>()
+        };
+        let traffic = |field: fn(&PortCounters) -> &counters::Traffic| {
+            self.of_port(index)
+                .fold(Traffic::default(), |total, port| add(total, field(port)))
+        };
+        // A device that cannot tell has lost nothing it knows of.
+        let device = facts.port.stats().unwrap_or_default();
+        let link = facts.port.link().ok();
+        Port {
+            name: facts.name.clone(),
+            device: facts.device.clone(),
+            driver: facts.port.driver_name().to_owned(),
+            mac: facts.mac.to_string(),
+            up: link.is_some_and(|link| link.up),
+            rate: facts.rate.map(|rate| rate.0),
+            rx: traffic(|port| &port.rx),
+            tx: traffic(|port| &port.tx),
+            originated: traffic(|port| &port.originated),
+            consumed: traffic(|port| &port.consumed),
+            punted: traffic(|port| &port.punted),
+            drops: self.drops(index),
+            device_drops: DeviceDrops {
+                rx_missed: device.rx_missed,
+                rx_nombuf: device.rx_no_mbuf,
+                rx_errors: device.rx_errors,
+                tx_errors: device.tx_errors,
+            },
+            pfc: Pfc {
+                rx: self.pfc_rx(index),
+                tx: [0; 8],
+            },
+            roce: Roce {
+                ce: sum(|port| &port.ce_in),
+                cnp: sum(|port| &port.cnp_in),
+                nak: sum(|port| &port.nak_in),
+                rnr: sum(|port| &port.rnr_in),
+                unsupported: sum(|port| &port.roce_unsupported),
+            },
+            queues: (0..8).map(|priority| self.queue(index, priority)).collect(),
+        }
+    }
+
+    fn drops(&self, index: usize) -> BTreeMap<String, u64> {
+        let mut drops = BTreeMap::new();
+        for reason in Drop::ALL {
+            let count: u64 = self
+                .of_port(index)
+                .filter_map(|port| port.drops.get(reason.index()))
+                .map(Counter::get)
+                .sum();
+            if count > 0 {
+                drops.insert(reason.name().to_owned(), count);
+            }
+        }
+        drops
+    }
+
+    fn pfc_rx(&self, index: usize) -> [u64; 8] {
+        let mut total = [0; 8];
+        for port in self.of_port(index) {
+            for (sum, count) in total.iter_mut().zip(&port.pfc_rx) {
+                *sum += count.get();
+            }
+        }
+        total
+    }
+
+    fn queue(&self, index: usize, priority: u8) -> Queue {
+        let mut total = Queue {
+            priority,
+            ..Queue::default()
+        };
+        for queue in self
+            .of_port(index)
+            .filter_map(|port| port.queues.get(usize::from(priority)))
+        {
+            total.depth += queue.depth.get();
+            total.peak += queue.peak.get();
+            total.enqueued += queue.enqueued.packets.get();
+            total.enqueued_bytes += queue.enqueued.bytes.get();
+            total.dropped += queue.dropped.get();
+            total.ecn_marked += queue.ecn_marked.get();
+        }
+        total
+    }
+
+    fn npcc(&self) -> Npcc {
+        let caches = || self.caches.iter().map(|cache| &cache.counters);
+        let named = |count: u64, name: &str| (count > 0).then(|| (name.to_owned(), count));
+        Npcc {
+            samples: caches().map(|cache| cache.samples.get()).sum(),
+            sample_drops: caches()
+                .map(|cache| cache.sample_drops.get() + cache.cache_full.get())
+                .sum(),
+            flows: self.npcc.flows.get(),
+            cold_bytes: self.npcc.cold_bytes.get(),
+            paired: Evidence::ALL
+                .iter()
+                .filter_map(|evidence| named(self.npcc.paired(*evidence).get(), evidence.name()))
+                .collect(),
+            cnps_sent: self.npcc.cnps_sent(),
+            cnps_suppressed: Suppressed::ALL
+                .iter()
+                .filter_map(|reason| named(self.npcc.cnps_suppressed(*reason), reason.name()))
+                .collect(),
+            reaction_us: self.reaction(),
+            ticks: self.npcc.ticks.get(),
+            ticks_late: self.control.late.get(),
+            queues: self
+                .npcc
+                .queues()
+                .iter()
+                .map(|queue| self.npcc_queue(queue))
+                .collect(),
+        }
+    }
+
+    /// The slowest queue's, so that a good one hides no bad one.
+    fn reaction(&self) -> Reaction {
+        let queues = self.npcc.queues();
+        let worst = |percent| {
+            queues
+                .iter()
+                .map(|queue| queue.reaction.percentile(percent))
+                .max()
+                .unwrap_or_default()
+        };
+        Reaction {
+            count: queues.iter().map(|queue| queue.reaction.count()).sum(),
+            p50: micros(worst(50)),
+            p99: micros(worst(99)),
+            max: micros(self.npcc.reaction_max()),
+        }
+    }
+
+    fn npcc_queue(&self, queue: &QueueStatus) -> NpccQueue {
+        let cells = Zone::ALL
+            .iter()
+            .flat_map(|zone| Row::ALL.iter().map(move |row| (zone, row)));
+        NpccQueue {
+            port: self.port_name(queue.port),
+            priority: queue.priority.get(),
+            depth: queue.depth.get(),
+            peak: queue.peak.get(),
+            zone: queue.zone().name().to_owned(),
+            trend: queue.trend().name().to_owned(),
+            decisions: cells
+                .map(|(zone, row)| {
+                    (
+                        format!("{}-{}", zone.name(), row.name()),
+                        queue.cell(*zone, *row).get(),
+                    )
+                })
+                .filter(|(_, ticks)| *ticks > 0)
+                .collect(),
+            cnps: queue.cnps.get(),
+        }
+    }
+
+    fn flow(&self, flow: &FlowSnapshot) -> Flow {
+        let key = &flow.flow.key;
+        Flow {
+            src: key.src().to_string(),
+            dst: key.dst().to_string(),
+            dest_qp: key.dest_qp().get(),
+            sender_qp: (flow.evidence != Evidence::None).then(|| flow.sender_qpn.get()),
+            evidence: flow.evidence.name().to_owned(),
+            port: self.port_name(flow.flow.egress),
+            priority: flow.flow.priority.get(),
+            bytes: flow.bytes,
+            cnps: flow.cnps,
+            response: (flow.response != Response::Unknown).then(|| flow.response.name().to_owned()),
+        }
+    }
+
+    fn conservation(&self) -> Conservation {
+        let mut account = Conservation::default();
+        for counters in &self.counters {
+            account.held.packets += counters.held.packets.get();
+            account.held.bytes += counters.held.bytes.get();
+            for port in counters.ports() {
+                account.rx = add(account.rx, &port.rx);
+                account.tx = add(account.tx, &port.tx);
+                account.originated = add(account.originated, &port.originated);
+                account.consumed = add(account.consumed, &port.consumed);
+                account.punted = add(account.punted, &port.punted);
+                account.drops.packets += port.drops.iter().map(Counter::get).sum::<u64>();
+                account.drops.bytes += port.drop_bytes.get();
+                account.tags_added += port.tag_bytes_added.get();
+                account.tags_removed += port.tag_bytes_removed.get();
+            }
+        }
+        account
+    }
+}
+
+fn add(total: Traffic, more: &counters::Traffic) -> Traffic {
+    Traffic {
+        packets: total.packets + more.packets.get(),
+        bytes: total.bytes + more.bytes.get(),
+    }
+}
+
+fn worker(stats: &WorkerStats) -> Worker {
+    Worker {
+        loops: stats.loops.get(),
+        busy: stats.busy.get(),
+        longest_ns: stats.longest_ns.get(),
+        cnp_lost: stats.cnp_lost.get(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times far below 2^52 ns")]
+fn micros(time: Nanos) -> f64 {
+    time.0 as f64 / 1_000.0
+}

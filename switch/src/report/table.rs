@@ -1,0 +1,311 @@
+//! The snapshot as tables for people.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+
+use super::model::{Flow, Snapshot};
+
+fn table(header: &[&str], left: usize) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(header.to_vec());
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index >= left {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn finish(table: &Table) -> String {
+    let text = table.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}
+
+/// `1 234 567` as `1,234,567`.
+fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate in the unit people say.
+fn rate(bits: Option<u64>) -> String {
+    match bits {
+        None => "unlimited".to_owned(),
+        Some(bits) if bits >= 1_000_000_000 => format!("{}G", decimal(bits, 1_000_000_000)),
+        Some(bits) => format!("{}M", decimal(bits, 1_000_000)),
+    }
+}
+
+fn decimal(value: u64, unit: u64) -> String {
+    let tenths = value * 10 / unit;
+    if tenths.is_multiple_of(10) {
+        (tenths / 10).to_string()
+    } else {
+        format!("{}.{}", tenths / 10, tenths % 10)
+    }
+}
+
+fn list(counts: &BTreeMap<String, u64>) -> String {
+    let some: Vec<String> = counts
+        .iter()
+        .filter(|(_, n)| **n > 0)
+        .map(|(name, n)| format!("{name} {}", thousands(*n)))
+        .collect();
+    if some.is_empty() {
+        "-".to_owned()
+    } else {
+        some.join(", ")
+    }
+}
+
+/// `show ports`
+#[must_use]
+pub fn ports(snapshot: &Snapshot) -> String {
+    let mut table = table(
+        &[
+            "PORT", "LINK", "DRIVER", "RATE", "RX PKTS", "RX BYTES", "TX PKTS", "TX BYTES",
+            "CNP IN", "NAK IN", "CE IN", "DROPS",
+        ],
+        4,
+    );
+    for port in &snapshot.ports {
+        let mut drops = port.drops.clone();
+        let device = port.device_drops;
+        for (name, count) in [
+            ("rx_missed", device.rx_missed),
+            ("rx_nombuf", device.rx_nombuf),
+            ("rx_errors", device.rx_errors),
+            ("tx_errors", device.tx_errors),
+        ] {
+            drops.insert(name.to_owned(), count);
+        }
+        table.add_row(vec![
+            port.name.clone(),
+            if port.up { "up" } else { "down" }.to_owned(),
+            port.driver.clone(),
+            rate(port.rate),
+            thousands(port.rx.packets),
+            thousands(port.rx.bytes),
+            thousands(port.tx.packets),
+            thousands(port.tx.bytes),
+            thousands(port.roce.cnp),
+            thousands(port.roce.nak),
+            thousands(port.roce.ce),
+            list(&drops),
+        ]);
+    }
+    finish(&table)
+}
+
+/// `show queues`
+#[must_use]
+pub fn queues(snapshot: &Snapshot) -> String {
+    let mut table = table(
+        &[
+            "PORT",
+            "PRIO",
+            "DEPTH",
+            "PEAK",
+            "PACKETS",
+            "BYTES",
+            "DROPPED",
+            "ECN MARKED",
+        ],
+        1,
+    );
+    for port in &snapshot.ports {
+        for queue in &port.queues {
+            table.add_row(vec![
+                port.name.clone(),
+                queue.priority.to_string(),
+                thousands(queue.depth),
+                thousands(queue.peak),
+                thousands(queue.enqueued),
+                thousands(queue.enqueued_bytes),
+                thousands(queue.dropped),
+                thousands(queue.ecn_marked),
+            ]);
+        }
+    }
+    finish(&table)
+}
+
+/// `show flows`
+#[must_use]
+pub fn flows(flows: &[Flow]) -> String {
+    let mut table = table(
+        &[
+            "SENDER",
+            "RECEIVER",
+            "SENDER QP",
+            "RECEIVER QP",
+            "EVIDENCE",
+            "PORT",
+            "PRIO",
+            "BYTES",
+            "CNPS",
+            "RESPONSE",
+        ],
+        2,
+    );
+    for flow in flows {
+        table.add_row(vec![
+            flow.src.clone(),
+            flow.dst.clone(),
+            flow.sender_qp
+                .map_or_else(|| "?".to_owned(), |qpn| format!("{qpn:#x}")),
+            format!("{:#x}", flow.dest_qp),
+            flow.evidence.clone(),
+            flow.port.clone(),
+            flow.priority.to_string(),
+            thousands(flow.bytes),
+            thousands(flow.cnps),
+            flow.response.clone().unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    finish(&table)
+}
+
+/// `show npcc`
+#[must_use]
+pub fn npcc(snapshot: &Snapshot) -> String {
+    let npcc = &snapshot.npcc;
+    let mut table = table(
+        &[
+            "QUEUE",
+            "ZONE",
+            "TREND",
+            "DEPTH",
+            "PEAK",
+            "CNPS",
+            "DECISIONS (ticks)",
+        ],
+        3,
+    );
+    for queue in &npcc.queues {
+        table.add_row(vec![
+            format!("{}:{}", queue.port, queue.priority),
+            queue.zone.clone(),
+            queue.trend.clone(),
+            thousands(queue.depth),
+            thousands(queue.peak),
+            thousands(queue.cnps),
+            list(&queue.decisions),
+        ]);
+    }
+    let mut out = finish(&table);
+    let reaction = npcc.reaction_us;
+    let lines = [
+        ("flows", thousands(npcc.flows)),
+        ("paired", list(&npcc.paired)),
+        ("cold bytes", thousands(npcc.cold_bytes)),
+        (
+            "samples",
+            format!(
+                "{} ({} dropped)",
+                thousands(npcc.samples),
+                thousands(npcc.sample_drops)
+            ),
+        ),
+        ("CNPs sent", thousands(npcc.cnps_sent)),
+        ("suppressed", list(&npcc.cnps_suppressed)),
+        (
+            "reaction",
+            format!(
+                "p50 {:.1} us, p99 {:.1} us, max {:.1} us of {}",
+                reaction.p50,
+                reaction.p99,
+                reaction.max,
+                thousands(reaction.count)
+            ),
+        ),
+        (
+            "ticks",
+            format!(
+                "{} ({} late by more than half)",
+                thousands(npcc.ticks),
+                thousands(npcc.ticks_late)
+            ),
+        ),
+    ];
+    for (name, value) in lines {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{name:<11} {value}");
+    }
+    out
+}
+
+/// What `run` prints when it ends.
+#[must_use]
+pub fn totals(snapshot: &Snapshot) -> String {
+    let account = &snapshot.conservation;
+    let holds = if account.holds() {
+        "every frame accounted for"
+    } else {
+        "FRAMES UNACCOUNTED FOR"
+    };
+    format!(
+        "{}\n{}\n{}\nran {:.1} s: {holds}\n",
+        ports(snapshot),
+        busy_queues(snapshot),
+        npcc(snapshot),
+        snapshot.seconds
+    )
+}
+
+/// Queues that ever held anything.
+fn busy_queues(snapshot: &Snapshot) -> String {
+    let mut busy = snapshot.clone();
+    for port in &mut busy.ports {
+        port.queues
+            .retain(|queue| queue.enqueued > 0 || queue.dropped > 0);
+    }
+    queues(&busy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::model::{Port, Queue};
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(rate(None), "unlimited");
+        assert_eq!(rate(Some(10_000_000)), "10M");
+        assert_eq!(rate(Some(99_900_000_000)), "99.9G");
+    }
+
+    #[test]
+    fn only_busy_queues_appear_in_the_totals() {
+        let queue = |priority, enqueued| Queue {
+            priority,
+            enqueued,
+            ..Queue::default()
+        };
+        let port = Port {
+            name: "wan0".to_owned(),
+            queues: vec![queue(0, 0), queue(3, 7)],
+            ..Port::default()
+        };
+        let text = busy_queues(&Snapshot {
+            ports: vec![port],
+            ..Snapshot::default()
+        });
+        assert_eq!(text.lines().count(), 2, "{text}");
+    }
+}

@@ -1,0 +1,167 @@
+//! The configuration as NPCC's settings.
+
+use npcc_cnp::build::CnpStyle;
+use npcc_cnp::control::config::{ControlConfig, EcnMode, QueueConfig};
+use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::pair::Evidence;
+use npcc_cnp::plan::Unpaired;
+use npcc_cnp::policy::PolicyKind;
+use npcc_cnp::policy::npcc::{Mode, NpccConfig};
+use npcc_config::plan::PortNpcc;
+use npcc_config::units::{Rate, Time};
+use npcc_config::{Config, model};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+/// Records a worker may have on the way to the control core: more than it takes in during 100 ticks.
+pub const RING: usize = 65_536;
+/// What an unlimited port counts as when CNPs' share of it is reckoned.
+const UNLIMITED: BitRate = BitRate(100_000_000_000);
+/// Ethernet, two tags and the wire overhead of a full frame.
+const FRAME: u64 = 22 + 24;
+
+/// The set of ports NPCC watches.
+#[must_use]
+pub fn ports(config: &Config) -> u32 {
+    watched(config).fold(0, |set, (id, _, _)| set | id.bit())
+}
+
+/// Time between ticks.
+#[must_use]
+pub const fn tick(config: &Config) -> Nanos {
+    nanos(config.npcc.tick)
+}
+
+/// How CNPs look, and the queue they enter.
+#[must_use]
+pub fn style(config: &Config) -> (CnpStyle, Priority) {
+    let cnp = &config.npcc.cnp;
+    let style = CnpStyle {
+        ttl: cnp.ttl,
+        udp_source_port: cnp.udp_source_port.unwrap_or(0),
+        ..CnpStyle::with_dscp(cnp.dscp)
+    };
+    (style, Priority::new(cnp.priority))
+}
+
+/// The control core's settings; `rates` are what the ports' egress sides are shaped to.
+#[must_use]
+pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> ControlConfig {
+    let npcc = &config.npcc;
+    let queues = watched(config).flat_map(|(id, port, watch)| {
+        // The configuration asks for the speed of a watched port, or its link has one.
+        let drain = rates
+            .get(id.index())
+            .copied()
+            .flatten()
+            .unwrap_or(UNLIMITED);
+        watch.priorities().map(move |priority| QueueConfig {
+            port: id,
+            priority: Priority::new(priority),
+            detector: detector(config, watch, port.mtu, drain),
+            policy: policy(config, watch),
+        })
+    });
+    ControlConfig {
+        tick: tick(config),
+        queues: queues.collect(),
+        port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
+        cap: npcc.cnp.cap.basis_points() / 10,
+        flows: npcc.flows,
+        ends: npcc.flows.saturating_mul(2),
+        evidence: match npcc.evidence {
+            model::Evidence::Cm => Evidence::Cm,
+            model::Evidence::PortHash => Evidence::PortHash,
+            model::Evidence::Psn => Evidence::Psn,
+            model::Evidence::Port => Evidence::Port,
+            model::Evidence::Only => Evidence::Only,
+        },
+        unpaired: match npcc.unpaired {
+            model::Unpaired::None => Unpaired::None,
+            // `all-qps` is refused by the configuration.
+            model::Unpaired::Mark | model::Unpaired::AllQps => Unpaired::Mark,
+        },
+        ecn: match npcc.ecn {
+            model::EcnMode::Mark => EcnMode::Mark,
+            model::EcnMode::Off => EcnMode::Off,
+            // `clear-after-cnp` is refused by the configuration.
+            model::EcnMode::MarkUnlessNotified | model::EcnMode::ClearAfterCnp => {
+                EcnMode::MarkUnlessNotified
+            }
+        },
+        feedback: nanos(npcc.feedback),
+        notified: nanos(npcc.min_cnp_interval),
+        trusted_ports: trusted(config),
+        hash_seed,
+        ..ControlConfig::default()
+    }
+}
+
+/// The set of ports that are believed: all, when none is named.
+fn trusted(config: &Config) -> u32 {
+    let named = config
+        .npcc
+        .trusted_ports
+        .iter()
+        .filter_map(|index| u8::try_from(*index).ok());
+    match named.fold(0, |set, index| set | PortId(index).bit()) {
+        0 => u32::MAX,
+        set => set,
+    }
+}
+
+/// Ports with NPCC, with their ids.
+fn watched(config: &Config) -> impl Iterator<Item = (PortId, &npcc_config::plan::Port, &PortNpcc)> {
+    let ports = config.ports.iter().zip(0u8..);
+    ports.filter_map(|(port, id)| port.npcc.as_ref().map(|watch| (PortId(id), port, watch)))
+}
+
+fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> DetectorConfig {
+    let [shallow, deep, hard] = thresholds(watch, mtu, drain);
+    DetectorConfig {
+        shallow,
+        deep,
+        hard,
+        hysteresis: u8::try_from(config.npcc.hysteresis.basis_points() / 100)
+            .unwrap_or(99)
+            .min(99),
+        filter: config.npcc.filter,
+        tick: tick(config),
+        drain,
+        mtu: u64::from(mtu) + FRAME,
+    }
+}
+
+/// Depths from which a watched queue is shallow, deep and hard, in bytes, as the port's mode uses them.
+#[must_use]
+pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
+    let [shallow, deep, hard] = watch.thresholds.bytes(Rate(drain.0), mtu);
+    let (shallow, deep) = mode(watch).thresholds(shallow, deep);
+    [shallow, deep, hard]
+}
+
+fn policy(config: &Config, watch: &PortNpcc) -> PolicyKind {
+    let npcc = &config.npcc;
+    match watch.policy {
+        // `model` and `pi` are refused by the configuration.
+        model::Policy::Npcc | model::Policy::Model | model::Policy::Pi => {
+            PolicyKind::Npcc(NpccConfig {
+                mode: mode(watch),
+                tick: tick(config),
+                recovery: nanos(npcc.recovery),
+                min_interval: nanos(npcc.min_cnp_interval),
+                feedback: nanos(npcc.feedback),
+            })
+        }
+    }
+}
+
+const fn mode(watch: &PortNpcc) -> Mode {
+    match watch.mode {
+        model::Mode::HighThroughput => Mode::HighThroughput,
+        model::Mode::LowLatency => Mode::LowLatency,
+    }
+}
+
+const fn nanos(time: Time) -> Nanos {
+    Nanos(time.nanos())
+}

@@ -1,0 +1,217 @@
+//! The arguments EAL starts with.
+
+use npcc_config::model::Hugepages;
+use npcc_config::{Config, Sizing};
+
+/// Memory beside the packet buffers: rings, driver queues, EAL's own.
+const MARGIN: u64 = 64 << 20;
+
+/// Why EAL cannot be started as configured.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum EalPlanError {
+    /// Hugepages are required and too few are free.
+    #[error(
+        "dpdk.hugepages is `on`, but {free} MiB of hugepages are free and {needed} MiB are needed: \
+         echo {pages} > /proc/sys/vm/nr_hugepages, or lower buffer.pool, or set dpdk.hugepages to `auto`"
+    )]
+    Hugepages {
+        /// MiB free.
+        free: u64,
+        /// MiB needed.
+        needed: u64,
+        /// 2 MiB pages needed.
+        pages: u64,
+    },
+    /// There is not enough memory of either kind.
+    #[error(
+        "the packet buffers need {needed} MiB, and {free} MiB of memory are free: lower buffer.pool, or raise \
+         buffer.lossless_min_frame if frames are larger"
+    )]
+    Memory {
+        /// MiB free.
+        free: u64,
+        /// MiB needed.
+        needed: u64,
+    },
+}
+
+/// Memory of the machine, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Free {
+    /// In free hugepages.
+    pub hugepages: u64,
+    /// In ordinary pages, without swapping.
+    pub ordinary: u64,
+}
+
+impl Free {
+    /// What is free now; what the system does not tell counts as plenty, and EAL will find out.
+    #[must_use]
+    pub fn now() -> Free {
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let available = meminfo
+            .lines()
+            .find_map(|line| line.strip_prefix("MemAvailable:"));
+        let kib = available.and_then(|rest| {
+            rest.trim()
+                .trim_end_matches("kB")
+                .trim()
+                .parse::<u64>()
+                .ok()
+        });
+        Free {
+            hugepages: npcc_dpdk::hugepages_available(),
+            ordinary: kib.map_or(u64::MAX, |kib| kib << 10),
+        }
+    }
+}
+
+/// EAL's arguments, and what the operator should know about them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct EalPlan {
+    /// Program name first.
+    pub args: Vec<String>,
+    /// Packet memory is in ordinary pages: slower.
+    pub no_huge: bool,
+}
+
+/// Chooses the arguments.
+///
+/// # Errors
+/// When hugepages are required and too few, or memory is short altogether.
+pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, EalPlanError> {
+    let needed = sizing.mempool_bytes.saturating_add(MARGIN);
+    let asked = &config.dpdk.eal_args;
+    let asks = |name: &str| {
+        asked
+            .iter()
+            .any(|arg| arg == name || arg.starts_with(&format!("{name}=")))
+    };
+    let enough = free.hugepages >= needed;
+    if config.dpdk.hugepages == Hugepages::On && !enough {
+        return Err(EalPlanError::Hugepages {
+            free: free.hugepages >> 20,
+            needed: needed >> 20,
+            pages: needed.div_ceil(2 << 20),
+        });
+    }
+    let no_huge = asks("--no-huge") || config.dpdk.hugepages == Hugepages::Off || !enough;
+
+    if no_huge && free.ordinary < needed {
+        return Err(EalPlanError::Memory {
+            free: free.ordinary >> 20,
+            needed: needed >> 20,
+        });
+    }
+
+    let lcores = std::iter::once(config.cores.control).chain(config.cores.workers.iter().copied());
+    let lcores: Vec<String> = lcores.map(|core| core.to_string()).collect();
+    let mut args = vec!["npcc-switch".to_owned(), "-l".to_owned(), lcores.join(",")];
+    args.push(format!("--main-lcore={}", config.cores.control));
+    if !asks("--log-level") {
+        args.push("--log-level=lib.eal:warning".to_owned());
+    }
+    if !asks("--telemetry") && !asks("--no-telemetry") {
+        // DPDK's own telemetry socket only for who asks for it.
+        args.push("--no-telemetry".to_owned());
+    }
+    // 22.11 refuses --no-huge together with --in-memory.
+    args.extend(
+        asked
+            .iter()
+            .filter(|arg| !(no_huge && *arg == "--in-memory"))
+            .cloned(),
+    );
+    if no_huge {
+        for flag in ["--no-huge", "--no-shconf"] {
+            if !asks(flag) {
+                args.push(flag.to_owned());
+            }
+        }
+        if !asked.iter().any(|arg| arg == "-m" || arg.starts_with("-m")) {
+            args.extend(["-m".to_owned(), (needed >> 20).to_string()]);
+        }
+    }
+    if !asks("--file-prefix") && !args.iter().any(|arg| arg == "--in-memory") {
+        args.push(format!("--file-prefix=npcc-{}", std::process::id()));
+    }
+    Ok(EalPlan { args, no_huge })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(dpdk: &str) -> Config {
+        let text = format!(
+            "version: 1\n{dpdk}ports:\n  - {{ name: p0, device: net_null0, addresses: [10.0.1.1/24] }}\nbuffer: {{ pool: 4MB }}\n"
+        );
+        npcc_config::parse("test.yaml", &text).unwrap().config
+    }
+
+    fn planned(dpdk: &str, free: u64) -> Result<EalPlan, EalPlanError> {
+        let config = config(dpdk);
+        plan(
+            &config,
+            &Sizing::of(&config),
+            Free {
+                hugepages: free,
+                ordinary: 1 << 30,
+            },
+        )
+    }
+
+    #[test]
+    fn without_hugepages_ordinary_memory_is_used_and_in_memory_dropped() {
+        let plan = planned("dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }\n", 0).unwrap();
+        assert!(plan.no_huge);
+        let args = plan.args.join(" ");
+        assert!(!args.contains("--in-memory"), "{args}");
+        for flag in [
+            "-l 0,1",
+            "--no-pci",
+            "--no-huge",
+            "--no-shconf",
+            "-m ",
+            "--file-prefix=npcc-",
+        ] {
+            assert!(args.contains(flag), "{flag} in {args}");
+        }
+    }
+
+    #[test]
+    fn with_hugepages_the_operators_arguments_stand() {
+        let plan = planned(
+            "dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }\n",
+            8 << 30,
+        )
+        .unwrap();
+        assert!(!plan.no_huge);
+        let args = plan.args.join(" ");
+        assert!(
+            args.contains("--in-memory") && !args.contains("--file-prefix"),
+            "{args}"
+        );
+    }
+
+    #[test]
+    fn a_pool_larger_than_the_machine_is_refused_before_eal_tries() {
+        let config = config("");
+        let free = Free {
+            hugepages: 0,
+            ordinary: 1 << 20,
+        };
+        let error = plan(&config, &Sizing::of(&config), free)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("buffer.pool"), "{error}");
+    }
+
+    #[test]
+    fn required_hugepages_that_are_missing_are_an_error_with_the_command() {
+        let error = planned("dpdk: { hugepages: on }\n", 0)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("/proc/sys/vm/nr_hugepages"), "{error}");
+    }
+}

@@ -1,0 +1,7 @@
+//! From a checked configuration to things that run: EAL arguments, ports, routes, the pipeline's and NPCC's settings.
+
+pub mod control;
+pub mod eal;
+pub mod path;
+pub mod ports;
+pub mod routes;

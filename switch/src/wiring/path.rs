@@ -1,0 +1,117 @@
+//! The configuration as the pipeline's settings.
+
+use npcc_config::model::{self, Scheduler};
+use npcc_config::plan::{EffectiveQos, PriorityPlan};
+use npcc_config::units::{Rate, Threshold};
+use npcc_config::{Config, plan};
+use npcc_pipeline::classify::{Classifier, Trust};
+use npcc_pipeline::datapath::PortConfig;
+use npcc_pipeline::egress::ecn::{CERTAIN, Red};
+use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::scheduler::Discipline;
+use npcc_pipeline::stage::admit::PoolConfig;
+use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::units::{BitRate, Mac, Priority};
+
+/// Ethernet header and two tags.
+const L2: u16 = 22;
+
+/// One port's pipeline settings; `rate` is what its egress side is shaped to.
+#[must_use]
+pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>) -> PortConfig {
+    let qos = config.effective_qos();
+    let mut queues = std::array::from_fn(|_| QueueConfig::default());
+    for (queue, plan) in queues.iter_mut().zip(&qos.priorities) {
+        *queue = self::queue(plan, rate, port.mtu);
+    }
+    let watched = port.npcc.as_ref().map_or(0, |npcc| npcc.queues);
+    for (_, queue) in Priority::all()
+        .zip(&mut queues)
+        .filter(|(priority, _)| watched & priority.bit() != 0)
+    {
+        if config.npcc.ecn == model::EcnMode::Off {
+            queue.ecn = None;
+        }
+        if let (Some(npcc), Some(rate)) = (&port.npcc, rate) {
+            let [shallow, _, hard] = super::control::thresholds(npcc, port.mtu, rate);
+            queue.watch = [shallow, hard];
+        }
+    }
+    PortConfig {
+        intake: Intake {
+            mac,
+            mtu: port.mtu,
+            vlans: port.vlans.iter().map(|vlan| vlan.id).collect(),
+            classifier: classifier(qos),
+        },
+        egress: EgressConfig {
+            rate,
+            max_frame: port.mtu + L2,
+            queues,
+        },
+        ecn: match config.npcc.ecn {
+            model::EcnMode::MarkUnlessNotified if watched != 0 => EcnMode::MarkUnlessNotified,
+            _ => EcnMode::Mark,
+        },
+    }
+}
+
+fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
+    let max_rate = plan.max_rate.map(|rate| BitRate(rate.bits_per_second()));
+    // Without a rate no queue forms, and a time of the drain rate means nothing.
+    let drain = [rate, max_rate].into_iter().flatten().min();
+    let bytes =
+        |threshold: Threshold| drain.map(|drain| threshold.bytes_floored(Rate(drain.0), mtu));
+    let red = |low: Threshold, high: Threshold, share: npcc_config::units::Percent| {
+        Some(Red {
+            kmin: bytes(low)?,
+            kmax: bytes(high)?,
+            pmax: share.of(CERTAIN),
+        })
+    };
+    QueueConfig {
+        discipline: match plan.scheduler {
+            Scheduler::Strict => Discipline::Strict,
+            Scheduler::Dwrr => Discipline::Dwrr(plan.weight),
+        },
+        max_rate,
+        ecn: plan.ecn.and_then(|ecn| red(ecn.kmin, ecn.kmax, ecn.pmax)),
+        wred: plan
+            .wred
+            .and_then(|wred| red(wred.min, wred.max, wred.prob)),
+        lossless: plan.lossless,
+        watch: [u64::MAX; 2],
+    }
+}
+
+fn classifier(qos: &EffectiveQos) -> Classifier {
+    Classifier {
+        trust: match qos.trust {
+            model::Trust::Port => Trust::Port,
+            model::Trust::Pcp => Trust::Pcp,
+            model::Trust::Dscp => Trust::Dscp,
+            model::Trust::Both => Trust::Both,
+        },
+        default: Priority::new(qos.default_priority),
+        dscp: qos.dscp.map(Priority::new),
+        pcp: qos.pcp.map(Priority::new),
+    }
+}
+
+/// The shared buffer: its bytes, and the buffers that hold them at the smallest mean frame.
+#[must_use]
+pub fn pool(config: &Config) -> PoolConfig {
+    let bytes = config.buffer.pool.0;
+    let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the configuration bounds alpha to small positive values; the cast saturates"
+    )]
+    let alpha_256 = (config.buffer.alpha * 256.0).round() as u32;
+    PoolConfig {
+        bytes,
+        frames: bytes.div_ceil(frame),
+        alpha_256,
+    }
+}

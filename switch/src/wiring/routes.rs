@@ -1,0 +1,174 @@
+//! The configured routes as the pipeline's table: connected subnets, our own addresses, neighbours, static routes.
+
+use std::net::IpAddr;
+
+use npcc_config::Config;
+use npcc_config::ipnet::IpNet;
+use npcc_config::plan::NextHop;
+use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
+use npcc_pipeline::route::prefix::Prefix;
+use npcc_pipeline::route::writer::{RouteCapacity, RouteError, RouteWriter};
+use npcc_pipeline::units::{Mac, PortId};
+
+/// A configured route did not fit.
+#[derive(Debug, thiserror::Error)]
+#[error("route {prefix}")]
+pub struct RouteSetupError {
+    prefix: Prefix,
+    #[source]
+    source: RouteError,
+}
+
+/// Room for what is configured.
+#[must_use]
+pub fn capacity(config: &Config) -> RouteCapacity {
+    RouteCapacity {
+        ipv4_routes: config.routing.ipv4_routes,
+        ipv6_routes: config.routing.ipv6_routes,
+        adjacencies: 16_384,
+        groups: 16_384,
+    }
+}
+
+/// Fills the table and makes it live; `macs` are the ports' addresses.
+///
+/// # Errors
+/// The first route that does not fit.
+pub fn install(
+    config: &Config,
+    macs: &[Mac],
+    writer: &mut RouteWriter,
+) -> Result<(), RouteSetupError> {
+    let mut put = |prefix: Option<Prefix>, paths: &[Adjacency]| match prefix {
+        Some(prefix) => writer
+            .insert(prefix, paths)
+            .map_err(|source| RouteSetupError { prefix, source }),
+        None => Ok(()),
+    };
+    for (index, port) in config.ports.iter().enumerate() {
+        let id = port_id(index);
+        for interface in port.interfaces() {
+            let at = Adjacency {
+                port: id,
+                vlan: interface.vlan.unwrap_or(UNTAGGED),
+                ..Adjacency::unusable(Kind::Unresolved)
+            };
+            for address in interface.addresses {
+                put(prefix(address), &[at])?;
+            }
+        }
+    }
+    for (index, port) in config.ports.iter().enumerate() {
+        let local = Adjacency {
+            port: port_id(index),
+            ..Adjacency::unusable(Kind::Local)
+        };
+        for address in port.interfaces().flat_map(|interface| interface.addresses) {
+            put(Some(Prefix::host(address.addr())), &[local])?;
+        }
+    }
+    for neighbor in &config.neighbors {
+        let hop = NextHop {
+            address: neighbor.address,
+            port: neighbor.port,
+            vlan: neighbor.vlan,
+        };
+        put(
+            Some(Prefix::host(neighbor.address)),
+            &[path(config, macs, &hop)],
+        )?;
+    }
+    for route in &config.routes {
+        let paths: Vec<Adjacency> = route
+            .via
+            .iter()
+            .map(|hop| path(config, macs, hop))
+            .collect();
+        put(prefix(&route.prefix), &paths)?;
+    }
+    writer.commit();
+    Ok(())
+}
+
+fn prefix(net: &IpNet) -> Option<Prefix> {
+    Prefix::new(net.addr(), net.prefix_len())
+}
+
+fn port_id(index: usize) -> PortId {
+    // The configuration bounds the number of ports to 32.
+    PortId(u8::try_from(index).unwrap_or(u8::MAX))
+}
+
+/// The path by a next hop: forwarding when its MAC address is known.
+fn path(config: &Config, macs: &[Mac], hop: &NextHop) -> Adjacency {
+    let vlan = hop.vlan.unwrap_or(UNTAGGED);
+    let port = port_id(hop.port);
+    match (mac_of(config, hop.address), macs.get(hop.port)) {
+        (Some(dst), Some(src)) => Adjacency {
+            kind: Kind::Forward,
+            port,
+            vlan,
+            dst,
+            src: *src,
+        },
+        _ => Adjacency {
+            port,
+            vlan,
+            ..Adjacency::unusable(Kind::Unresolved)
+        },
+    }
+}
+
+fn mac_of(config: &Config, address: IpAddr) -> Option<Mac> {
+    let neighbor = config
+        .neighbors
+        .iter()
+        .find(|neighbor| neighbor.address == address);
+    neighbor.map(|neighbor| Mac(neighbor.mac.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_route_leads_where_it_should() {
+        let text = "version: 1
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24, '2001:db8:1::1/64'], vlans: [{ id: 100, addresses: [10.0.100.1/24] }] }
+  - { name: wan0, device: net_null1, addresses: [10.0.12.1/24] }
+routes:
+  - { prefix: 10.0.2.0/24, via: 10.0.12.2 }
+  - { prefix: 10.0.3.0/24, via: 10.0.12.9 }
+neighbors:
+  - { address: 10.0.12.2, port: wan0, mac: '02:00:00:00:02:01' }
+  - { address: 10.0.100.7, port: dc0, mac: '02:00:00:00:07:07' }
+";
+        let config = npcc_config::parse("t.yaml", text).unwrap().config;
+        let macs = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
+        let (mut writer, mut readers) = RouteWriter::new(capacity(&config), 1);
+        install(&config, &macs, &mut writer).unwrap();
+        let mut reader = readers.remove(0);
+        reader.refresh();
+        let at = |text: &str| reader.paths(text.parse().unwrap()).next().unwrap();
+        assert_eq!(at("10.0.1.9").kind, Kind::Unresolved);
+        assert_eq!(at("10.0.1.1").kind, Kind::Local);
+        assert_eq!(at("2001:db8:1::1").kind, Kind::Local);
+        assert_eq!(at("192.0.2.1").kind, Kind::NoRoute);
+        assert_eq!(
+            at("10.0.3.3").kind,
+            Kind::Unresolved,
+            "a next hop without a MAC address"
+        );
+        let remote = at("10.0.2.200");
+        assert_eq!(
+            (remote.kind, remote.port, remote.dst, remote.src),
+            (Kind::Forward, PortId(1), Mac([2, 0, 0, 0, 2, 1]), macs[1])
+        );
+        let tagged = at("10.0.100.7");
+        assert_eq!(
+            (tagged.kind, tagged.vlan, tagged.port),
+            (Kind::Forward, 100, PortId(0))
+        );
+    }
+}

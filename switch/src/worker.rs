@@ -1,0 +1,196 @@
+//! A worker: polls its receive queues, walks the pipeline, injects CNPs, sends. The loop is [`Worker::run`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrayvec::ArrayVec;
+use npcc_cnp::flow_cache::FlowCache;
+use npcc_dpdk::{Burst, Mempool, RxQueue, TxQueue};
+use npcc_pipeline::counters::{Counter, Gauge};
+use npcc_pipeline::datapath::{Datapath, Outgoing};
+use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::units::{BURST, Nanos, PortId};
+use rtrb::Consumer;
+
+use crate::clock::Clock;
+use crate::frame::Frame;
+use crate::inject::Injection;
+
+/// The packet path as the switch builds it.
+pub type Path = Datapath<Frame, FlowCache>;
+
+/// How long a stopping worker goes on sending what is queued.
+const LINGER: Nanos = Nanos::from_millis(200);
+
+/// One port's device queues and what is in hand between pipeline and device.
+#[derive(Debug)]
+pub struct PortQueues {
+    id: PortId,
+    rx: RxQueue,
+    tx: TxQueue,
+    /// Frames the device has not taken yet, and their lengths.
+    hand: Burst<BURST>,
+    lengths: ArrayVec<u64, BURST>,
+}
+
+impl PortQueues {
+    /// Nothing in hand.
+    #[must_use]
+    pub fn new(id: PortId, rx: RxQueue, tx: TxQueue) -> PortQueues {
+        PortQueues {
+            id,
+            rx,
+            tx,
+            hand: Burst::new(),
+            lengths: ArrayVec::new(),
+        }
+    }
+
+    /// Receives one burst into the pipeline; returns its frames.
+    #[inline]
+    fn receive(&mut self, path: &mut Path, now: Nanos) -> usize {
+        let mut burst = Burst::<BURST>::new();
+        let received = self.rx.rx(&mut burst);
+        if received > 0 {
+            let mut frames: ArrayVec<Frame, BURST> = burst.drain().map(Frame).collect();
+            path.ingress(self.id, &mut frames, now);
+        }
+        received
+    }
+
+    /// Sends what the port may send now; what the device does not take stays in hand.
+    #[inline]
+    fn transmit(&mut self, path: &mut Path, now: Nanos) -> usize {
+        if self.hand.is_empty() {
+            let mut out = Outgoing::new();
+            path.egress(self.id, &mut out, now);
+            for queued in out {
+                self.lengths.push(queued.buf.data().len() as u64);
+                // The hand has room for as many frames as `out`.
+                drop(self.hand.push(queued.buf.0));
+            }
+            if self.hand.is_empty() {
+                return 0;
+            }
+        }
+        let taken = self.tx.tx(&mut self.hand);
+        if taken > 0 {
+            let bytes = self.lengths.drain(..taken).sum();
+            path.sent(self.id, taken as u64, bytes);
+        }
+        taken
+    }
+}
+
+/// What a worker tells about itself.
+#[derive(Debug, Default)]
+pub struct WorkerStats {
+    /// Turns of the loop.
+    pub loops: Counter,
+    /// Turns in which a frame moved.
+    pub busy: Counter,
+    /// Longest turn in ns.
+    pub longest_ns: Gauge,
+    /// CNPs lost because the pool or the buffer was empty.
+    pub cnp_lost: Counter,
+}
+
+/// A worker and all it owns.
+#[derive(Debug)]
+pub struct Worker {
+    /// Its packet path.
+    pub path: Path,
+    /// Its ports.
+    pub ports: Vec<PortQueues>,
+    /// CNPs from the control core.
+    pub injections: Consumer<Injection>,
+    /// Where CNPs get their buffers.
+    pub pool: Mempool,
+    /// Time.
+    pub clock: Clock,
+    /// What it tells.
+    pub stats: Arc<WorkerStats>,
+}
+
+impl Worker {
+    /// The worker's loop, until `stop`.
+    pub fn run(mut self, stop: &AtomicBool) {
+        let mut last = self.clock.now();
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            self.path.refresh();
+            let mut moved = 0;
+            for port in &mut self.ports {
+                moved += port.receive(&mut self.path, now);
+            }
+            moved += self.inject(now);
+            for port in &mut self.ports {
+                moved += port.transmit(&mut self.path, now);
+            }
+            self.path.publish_held();
+            self.account(moved, now.since(last));
+            last = now;
+        }
+        self.finish();
+    }
+
+    #[inline]
+    fn account(&self, moved: usize, turn: Nanos) {
+        self.stats.loops.add(1);
+        if moved > 0 {
+            self.stats.busy.add(1);
+        }
+        self.stats.longest_ns.raise(turn.0);
+    }
+
+    /// Queues the CNPs that wait; at most a burst a turn.
+    #[inline]
+    fn inject(&mut self, now: Nanos) -> usize {
+        let waiting = self.injections.slots().min(BURST);
+        if waiting == 0 {
+            return 0;
+        }
+        let mut buffers = Burst::<BURST>::new();
+        // A short answer leaves the rest without a buffer: counted below.
+        let _ = self.pool.alloc_bulk(&mut buffers, waiting);
+        for _ in 0..waiting {
+            let Ok(injection) = self.injections.pop() else {
+                break;
+            };
+            let queued = buffers.pop().is_some_and(|mut mbuf| {
+                mbuf.fill(injection.frame.bytes()).is_ok()
+                    && self
+                        .path
+                        .originate(injection.port, injection.priority, Frame(mbuf), now)
+                        .is_ok()
+            });
+            if !queued {
+                self.stats.cnp_lost.add(1);
+            }
+        }
+        waiting
+    }
+
+    /// Takes nothing in any more, sends what it can for a while, and counts the rest as dropped.
+    fn finish(mut self) {
+        let deadline = self.clock.now() + LINGER;
+        loop {
+            let now = self.clock.now();
+            self.inject(now);
+            let mut waiting = 0;
+            for port in &mut self.ports {
+                port.transmit(&mut self.path, now);
+                waiting += port.hand.len() + self.path.waiting(port.id);
+            }
+            if waiting == 0 || now >= deadline {
+                break;
+            }
+        }
+        for port in &mut self.ports {
+            for bytes in port.lengths.drain(..) {
+                self.path.abandon(port.id, bytes);
+            }
+        }
+        self.path.shut_down();
+    }
+}

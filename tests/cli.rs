@@ -1,0 +1,338 @@
+//! What an operator meets on the command line: every mistake with its place, exit codes, sockets, signals.
+
+mod common;
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{Lab, alone, assert_success, switch};
+
+const NULL_PORTS: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
+buffer: { pool: 4MB }
+qos: { profile: lossy }
+";
+
+fn stderr(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_bad_file_prints_every_mistake_with_its_place_and_exits_2() {
+    let lab = Lab::new();
+    lab.config(
+        "version: 1
+ports:
+  - { name: dc0, device: net_null0, mtu: 99999 }
+  - { name: dc0, device: net_null1, speeed: 10G }
+routes:
+  - { prefix: 10.0.2.1/24, via: 10.9.9.9 }
+npcc: { shallow: 100KB, deep: 20KB }
+",
+    );
+    for command in ["run", "check"] {
+        let output = lab
+            .command(&[command, "-c", "switch.yaml"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let text = stderr(&output);
+        for place in [
+            "switch.yaml:3:",
+            "switch.yaml:4:",
+            "switch.yaml:6:",
+            "switch.yaml:7:",
+        ] {
+            assert!(text.contains(place), "{place} in\n{text}");
+        }
+        for part in ["speeed", "speed", "10.9.9.9", "hint:"] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn bad_usage_exits_2() {
+    for args in [
+        &["run"][..],
+        &["frobnicate"],
+        &["show", "nothing"],
+        &["run", "-c", "x.yaml", "--for", "soon"],
+        &["run", "-c", "x.yaml", "--for", "0s"],
+    ] {
+        let output = switch().args(args).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+    }
+    let missing = switch()
+        .args(["run", "-c", "does-not-exist.yaml"])
+        .output()
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains("does-not-exist.yaml"));
+}
+
+#[test]
+fn what_is_missing_on_the_machine_is_named_and_exits_1() {
+    let _alone = alone();
+    type Case = (&'static str, &'static str, &'static [&'static str]);
+    let cases: &[Case] = &[
+        (
+            "net_null0",
+            "net_nosuch0",
+            &["port dc0", "net_nosuch0", "librte-net-nosuch"],
+        ),
+        (
+            "net_null0",
+            "\"net_pcap0,rx_pcap=absent.pcap\"",
+            &["port dc0", "absent.pcap", "no such file"],
+        ),
+        (
+            "net_null0",
+            "\"net_af_packet0,iface=nosuchif\"",
+            &["port dc0", "nosuchif"],
+        ),
+        (
+            "net_null0",
+            "\"0000:7f:1f.7\"",
+            &["port dc0", "0000:7f:1f.7"],
+        ),
+        (
+            "buffer: { pool: 4MB }",
+            "buffer: { pool: 60GB }",
+            &["buffer.pool"],
+        ),
+    ];
+    for (from, to, parts) in cases {
+        let lab = Lab::new();
+        lab.config(&NULL_PORTS.replace(from, to));
+        let output = lab
+            .command(&["run", "-c", "switch.yaml", "--for", "100ms"])
+            .output()
+            .unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{to}: {text}");
+        for part in *parts {
+            assert!(text.contains(part), "{to}: {part} in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn required_hugepages_that_are_not_there_are_named_with_the_command() {
+    let _alone = alone();
+    let lab = Lab::new();
+    let text = NULL_PORTS
+        .replace("\"--in-memory\"]", "\"--in-memory\"], hugepages: on")
+        .replace("pool: 4MB", "pool: 8GB");
+    lab.config(&text);
+    let output = lab.command(&["run", "-c", "switch.yaml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("/proc/sys/vm/nr_hugepages"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_signal_stops_gracefully_and_prints_totals() {
+    let _alone = alone();
+    for signal in ["-TERM", "-INT"] {
+        let lab = Lab::new();
+        lab.config(NULL_PORTS);
+        let child = lab.start(&[]);
+        wait_for_socket(&lab);
+        let kill = std::process::Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(kill.success());
+        let output = child.wait_with_output().unwrap();
+        assert_success(&output);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("every frame accounted for"), "{text}");
+        assert!(
+            !lab.path("switch.sock").exists(),
+            "the socket is taken away"
+        );
+    }
+}
+
+fn wait_for_socket(lab: &Lab) {
+    let socket = lab.path("switch.sock");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let answer = lab
+            .command(&[
+                "show",
+                "ports",
+                "--json",
+                "--socket",
+                socket.to_str().unwrap(),
+            ])
+            .output()
+            .unwrap();
+        if answer.status.success() {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "the switch does not answer: {}",
+            stderr(&answer)
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_living_switch_keeps_its_socket_and_a_dead_ones_is_replaced() {
+    let _alone = alone();
+    let lab = Lab::new();
+    lab.config(NULL_PORTS);
+    let mut first = lab.start(&[]);
+    wait_for_socket(&lab);
+    let second = lab
+        .command(&["run", "-c", "switch.yaml", "--for", "100ms"])
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(
+        stderr(&second).contains("another switch listens on"),
+        "{}",
+        stderr(&second)
+    );
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(
+        lab.path("switch.sock").exists(),
+        "a killed switch leaves its socket"
+    );
+    assert_success(
+        &lab.command(&["run", "-c", "switch.yaml", "--for", "100ms"])
+            .output()
+            .unwrap(),
+    );
+}
+
+#[test]
+fn a_file_where_the_socket_should_be_is_left_alone() {
+    let _alone = alone();
+    let lab = Lab::new();
+    lab.config(NULL_PORTS);
+    std::fs::write(lab.path("switch.sock"), "precious").unwrap();
+    let output = lab
+        .command(&["run", "-c", "switch.yaml", "--for", "100ms"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("is no socket"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(
+        std::fs::read_to_string(lab.path("switch.sock")).unwrap(),
+        "precious"
+    );
+}
+
+#[test]
+fn show_prints_tables_and_json_of_a_running_switch() {
+    let _alone = alone();
+    let lab = Lab::new();
+    lab.config(NULL_PORTS);
+    let mut child = lab.start(&[]);
+    wait_for_socket(&lab);
+    let socket = lab.path("switch.sock");
+    for (what, part) in [
+        ("ports", "dc0"),
+        ("queues", "wan0"),
+        ("flows", "SENDER QP"),
+        ("npcc", "CNPs sent"),
+    ] {
+        let output = lab
+            .command(&["show", what, "--socket", socket.to_str().unwrap()])
+            .output()
+            .unwrap();
+        assert_success(&output);
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains(part),
+            "show {what}"
+        );
+        let json = lab
+            .command(&["show", what, "--json", "--socket", socket.to_str().unwrap()])
+            .output()
+            .unwrap();
+        serde_json::from_slice::<serde_json::Value>(&json.stdout).unwrap();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let nobody = lab
+        .command(&["show", "ports", "--socket", socket.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(
+        stderr(&nobody).contains("no switch listens on"),
+        "{}",
+        stderr(&nobody)
+    );
+}
+
+#[test]
+fn nonsense_on_the_socket_gets_an_answer_and_harms_nothing() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixStream;
+    let _alone = alone();
+    let lab = Lab::new();
+    lab.config(NULL_PORTS);
+    let mut child = lab.start(&[]);
+    wait_for_socket(&lab);
+    for nonsense in ["\n", "{}\n", "\"reboot\"\n", "\u{fffd}\u{0}\n"] {
+        let mut stream = UnixStream::connect(lab.path("switch.sock")).unwrap();
+        stream.write_all(nonsense.as_bytes()).unwrap();
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).unwrap();
+        assert!(answer.contains("not a request"), "{answer}");
+    }
+    // One that says nothing and goes.
+    drop(UnixStream::connect(lab.path("switch.sock")).unwrap());
+    wait_for_socket(&lab);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn schema_is_json_and_check_prints_what_is_needed() {
+    let output = switch().arg("schema").output().unwrap();
+    assert_success(&output);
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(schema["properties"]["ports"].is_object());
+    let lab = Lab::new();
+    lab.config(NULL_PORTS);
+    let output = lab
+        .command(&["check", "-c", "switch.yaml"])
+        .output()
+        .unwrap();
+    assert_success(&output);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["buffers", "hugepages", "fine"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    // A reader that goes away is no failure.
+    let mut child = switch()
+        .arg("schema")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,216 @@
+//! A switch as a child process on captures, and the oracles that read what came out.
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(unreachable_pub, reason = "shared by test files as a module")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use npcc_switch::report::model::Snapshot;
+use serde::Deserialize;
+use tempfile::TempDir;
+
+/// Switches poll two cores: one at a time in this process (and in others by nextest's test group).
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+pub fn switch() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_npcc-switch"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// A folder with a configuration in it.
+pub struct Lab {
+    pub dir: TempDir,
+}
+
+impl Lab {
+    pub fn new() -> Lab {
+        Lab {
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes the configuration, with a socket of its own.
+    pub fn config(&self, yaml: &str) -> PathBuf {
+        let mut text = yaml.to_owned();
+        if !text.contains("telemetry:") {
+            write!(
+                text,
+                "\ntelemetry: {{ socket: {} }}\n",
+                self.path("switch.sock").display()
+            )
+            .unwrap();
+        }
+        let path = self.path("switch.yaml");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = switch();
+        command.current_dir(self.dir.path()).args(args);
+        command
+    }
+
+    /// Starts `run` in the background.
+    pub fn start(&self, args: &[&str]) -> Child {
+        let mut all = vec!["run", "-c", "switch.yaml"];
+        all.extend(args);
+        self.command(&all)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Runs for a time and returns the totals; the account of all frames must close.
+    pub fn run_for(&self, time: &str) -> Snapshot {
+        let output = self
+            .command(&[
+                "run",
+                "-c",
+                "switch.yaml",
+                "--for",
+                time,
+                "--stats-json",
+                "stats.json",
+            ])
+            .output()
+            .unwrap();
+        assert_success(&output);
+        let text = std::fs::read_to_string(self.path("stats.json")).unwrap();
+        let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
+        assert!(
+            snapshot.conservation.holds(),
+            "frames unaccounted for: {:?}",
+            snapshot.conservation
+        );
+        assert_eq!(
+            snapshot.conservation.held.packets, 0,
+            "a stopped switch holds nothing"
+        );
+        snapshot
+    }
+}
+
+pub fn assert_success(output: &Output) {
+    assert!(
+        output.status.success(),
+        "{}\nstdout:\n{}\nstderr:\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// A CNP as scapy reads it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ScapyCnp {
+    pub src: String,
+    pub dst: String,
+    pub tos: u8,
+    pub ttl: u8,
+    pub sport: u16,
+    pub dport: u16,
+    pub len: usize,
+    pub vlan: Option<u16>,
+    pub pcp: Option<u8>,
+    pub dqpn: u32,
+    pub becn: u8,
+    pub fecn: u8,
+    pub migreq: u8,
+    pub pkey: u16,
+    pub psn: u32,
+    pub ackreq: u8,
+    pub zeros: bool,
+    pub icrc_ok: bool,
+    pub checksums_ok: bool,
+    pub eth_src: String,
+    pub eth_dst: String,
+}
+
+impl ScapyCnp {
+    /// Everything facts 4.2 fixes about a CNP.
+    pub fn assert_well_formed(&self) {
+        assert!(self.icrc_ok && self.checksums_ok, "{self:?}");
+        assert!(self.zeros, "{self:?}");
+        assert_eq!(
+            (self.becn, self.fecn, self.migreq, self.ackreq),
+            (1, 0, 0, 0),
+            "{self:?}"
+        );
+        assert_eq!(
+            (self.pkey, self.psn, self.tos, self.ttl),
+            (0xffff, 0, 0xc2, 64),
+            "{self:?}"
+        );
+        assert_eq!((self.sport, self.dport), (0, 4791), "{self:?}");
+    }
+}
+
+/// The CNPs of a capture, by scapy.
+pub fn scapy_cnps(capture: &Path) -> Vec<ScapyCnp> {
+    let python = std::env::var_os("NPCC_PYTHON")
+        .map_or_else(|| root().join(".venv/bin/python"), PathBuf::from);
+    let output = Command::new(&python)
+        .arg(root().join("tests/oracle/verify_cnps.py"))
+        .arg(capture)
+        .output();
+    let output = output.unwrap_or_else(|error| {
+        panic!(
+            "{} does not run ({error}): scripts/test sets up the virtual environment with scapy",
+            python.display()
+        )
+    });
+    assert_success(&output);
+    let mut all: Vec<Vec<ScapyCnp>> = serde_json::from_slice(&output.stdout).unwrap();
+    all.remove(0)
+}
+
+/// `(destination address, destination QP)` of every CNP of a capture, by tshark.
+pub fn tshark_cnps(capture: &Path) -> Vec<(String, u32)> {
+    let output = Command::new("tshark")
+        .args([
+            "-Y",
+            "infiniband.bth.opcode == 129",
+            "-T",
+            "fields",
+            "-e",
+            "ip.dst",
+            "-e",
+            "ipv6.dst",
+            "-e",
+            "infiniband.bth.destqp",
+            "-r",
+        ])
+        .arg(capture)
+        .output()
+        .unwrap_or_else(|error| panic!("tshark does not run ({error}): scripts/test installs it"));
+    assert_success(&output);
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let address = if fields[0].is_empty() {
+                fields[1]
+            } else {
+                fields[0]
+            };
+            let qp = u32::from_str_radix(fields[2].trim_start_matches("0x"), 16).unwrap();
+            (address.to_owned(), qp)
+        })
+        .collect()
+}

@@ -1,0 +1,5 @@
+//! What the tests, benches and the demo share: captures in and out, and what a CNP in them says.
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod cnps;

@@ -1,0 +1,180 @@
+//! pcap in, pcap out: real soft-RoCE traffic, split by direction onto two `net_pcap` ports, a 10 Mb/s WAN egress with NPCC.
+//! The CNPs that come out are read by scapy (ICRC and checksums recomputed) and by tshark.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Lab, alone, root, scapy_cnps, tshark_cnps};
+use npcc_switch::report::model::Snapshot;
+use npcc_testkit::capture;
+
+/// Splits a capture: what `senders` sends comes in by dc0, the rest by wan0; DSCP 0 is priority 3.
+fn lab(file: &str, sender: (&str, &str), receiver: (&str, &str)) -> Lab {
+    let lab = Lab::new();
+    let source = root().join("tests/captures").join(file);
+    let mac = capture::mac(sender.1).unwrap();
+    capture::split(
+        &source,
+        mac,
+        10,
+        &lab.path("dc-in.pcap"),
+        &lab.path("wan-in.pcap"),
+    )
+    .unwrap();
+    let ((sender, sender_mac), (receiver, receiver_mac)) = (sender, receiver);
+    lab.config(&format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+ports:
+  - {{ name: dc0, device: \"net_pcap0,rx_pcap=dc-in.pcap,tx_pcap=dc-out.pcap\", mac: \"{receiver_mac}\", mtu: 1500 }}
+  - {{ name: wan0, device: \"net_pcap1,rx_pcap=wan-in.pcap,tx_pcap=wan-out.pcap\", mac: \"{sender_mac}\", mtu: 1500, speed: 10M,
+       npcc: {{ enable: true, queues: [3] }} }}
+routes:
+  - {{ prefix: {sender}/32, via: {sender} }}
+  - {{ prefix: {receiver}/32, via: {receiver} }}
+neighbors:
+  - {{ address: {sender}, port: dc0, mac: \"{sender_mac}\" }}
+  - {{ address: {receiver}, port: wan0, mac: \"{receiver_mac}\" }}
+qos: {{ profile: roce-semi-lossless, dscp_to_priority: {{ 0: 3 }} }}
+buffer: {{ pool: 32MB }}
+npcc: {{ shallow: 20KB, deep: 100KB }}
+"
+    ));
+    lab
+}
+
+/// What every run of a capture must show; returns CNPs by QP.
+fn check(
+    lab: &Lab,
+    snapshot: &Snapshot,
+    sender: &str,
+    receiver: &str,
+    qps: &[u32],
+) -> BTreeMap<u32, usize> {
+    let cnps = scapy_cnps(&lab.path("dc-out.pcap"));
+    let mut by_qp = BTreeMap::new();
+    for cnp in &cnps {
+        cnp.assert_well_formed();
+        assert_eq!((cnp.src.as_str(), cnp.dst.as_str()), (receiver, sender));
+        *by_qp.entry(cnp.dqpn).or_insert(0) += 1;
+    }
+    let told: BTreeSet<u32> = by_qp.keys().copied().collect();
+    assert_eq!(
+        told,
+        qps.iter().copied().collect(),
+        "each of the senders' QPs is told, and no other"
+    );
+    assert_eq!(snapshot.npcc.cnps_sent, cnps.len() as u64);
+    assert_eq!(snapshot.npcc.paired.get("port-hash"), Some(&4));
+    let theirs = tshark_cnps(&lab.path("dc-out.pcap"));
+    assert_eq!(theirs.len(), cnps.len());
+    assert!(
+        theirs
+            .iter()
+            .zip(&cnps)
+            .all(|((dst, qp), cnp)| *dst == cnp.dst && *qp == cnp.dqpn)
+    );
+    assert!(
+        scapy_cnps(&lab.path("wan-out.pcap")).is_empty(),
+        "nothing goes to the far side"
+    );
+    by_qp
+}
+
+#[test]
+fn write_four_qps() {
+    let _alone = alone();
+    let lab = lab(
+        "softroce-write-4qp.pcap",
+        ("10.0.1.3", "02:00:00:00:01:03"),
+        ("10.0.1.2", "02:00:00:00:01:02"),
+    );
+    let mut child = lab.start(&["--for", "2500ms", "--stats-json", "stats.json"]);
+    std::thread::sleep(std::time::Duration::from_millis(1800));
+    let socket = lab.path("switch.sock");
+    let flows = lab
+        .command(&[
+            "show",
+            "flows",
+            "--json",
+            "--socket",
+            socket.to_str().unwrap(),
+        ])
+        .output()
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    let snapshot: Snapshot =
+        serde_json::from_str(&std::fs::read_to_string(lab.path("stats.json")).unwrap()).unwrap();
+    assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
+    check(
+        &lab,
+        &snapshot,
+        "10.0.1.3",
+        "10.0.1.2",
+        &[0x18, 0x19, 0x1a, 0x1b],
+    );
+
+    // Each sender's QP is matched to the right flow: soft-RoCE numbers both ends in the order of creation.
+    common::assert_success(&flows);
+    let flows: Vec<npcc_switch::report::model::Flow> =
+        serde_json::from_slice(&flows.stdout).unwrap();
+    let pairs: BTreeSet<_> = flows
+        .iter()
+        .map(|flow| (flow.dest_qp, flow.sender_qp))
+        .collect();
+    let expected = (0x11..0x15).zip((0x18..0x1c).map(Some)).collect();
+    assert_eq!(pairs, expected);
+    assert!(
+        flows
+            .iter()
+            .all(|flow| flow.evidence == "port-hash" && flow.cnps > 0),
+        "{flows:?}"
+    );
+}
+
+#[test]
+fn read_four_qps() {
+    let _alone = alone();
+    // The bulk are READ RESPONSES: 10.0.1.2 is the sender of data, and dc0 is on its side.
+    let lab = lab(
+        "softroce-read-4qp.pcap",
+        ("10.0.1.2", "02:00:00:00:01:02"),
+        ("10.0.1.3", "02:00:00:00:01:03"),
+    );
+    let snapshot = lab.run_for("2s");
+    check(
+        &lab,
+        &snapshot,
+        "10.0.1.2",
+        "10.0.1.3",
+        &[0x11, 0x12, 0x13, 0x14],
+    );
+}
+
+#[test]
+fn what_goes_in_comes_out_unchanged_but_for_the_headers_a_router_changes() {
+    let _alone = alone();
+    let lab = lab(
+        "softroce-cm-send.pcap",
+        ("10.0.1.3", "02:00:00:00:01:03"),
+        ("10.0.1.2", "02:00:00:00:01:02"),
+    );
+    lab.run_for("2s");
+    let sent = capture::read(&lab.path("dc-in.pcap")).unwrap();
+    let got = capture::read(&lab.path("wan-out.pcap")).unwrap();
+    assert_eq!(
+        sent.len(),
+        got.len(),
+        "the connection manager's packets too"
+    );
+    for (sent, got) in sent.iter().zip(&got) {
+        let (sent, got) = (&sent.frame, &got.frame);
+        assert_eq!(got[..6], [2, 0, 0, 0, 1, 2]);
+        assert_eq!(got[22], sent[22] - 1, "TTL");
+        assert_eq!(
+            (&got[12..22], &got[23..24], &got[26..]),
+            (&sent[12..22], &sent[23..24], &sent[26..])
+        );
+    }
+}
