@@ -1,0 +1,111 @@
+//! How the control core of one switch is set up.
+
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+use crate::detector::DetectorConfig;
+use crate::pair::Evidence;
+use crate::plan::Unpaired;
+use crate::policy::PolicyKind;
+
+/// One watched queue.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueConfig {
+    /// The port whose egress queue it is.
+    pub port: PortId,
+    /// Which.
+    pub priority: Priority,
+    /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::npcc::Mode::thresholds`]).
+    pub detector: DetectorConfig,
+    /// Its policy.
+    pub policy: PolicyKind,
+}
+
+/// What NPCC has to do with ECN marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EcnMode {
+    /// Marks come and go without regard to CNPs.
+    Mark,
+    /// A told flow is not marked while the effect is on its way, or its receiver would tell it again.
+    #[default]
+    MarkUnlessNotified,
+    /// The switch does not mark.
+    Off,
+}
+
+/// Set up of [`super::ControlCore`].
+#[derive(Debug, Clone)]
+pub struct ControlConfig {
+    /// Time between ticks (default 20 us).
+    pub tick: Nanos,
+    /// Watched queues, at most 255.
+    pub queues: Vec<QueueConfig>,
+    /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
+    /// end of the list gets no CNPs.
+    pub port_rates: Vec<BitRate>,
+    /// In thousandths (default 50).
+    pub cap: u16,
+    /// CNPs per second of the whole switch (default 1,000,000).
+    pub cap_per_second: u64,
+    /// Data flows in watched queues (default 65,536; about 400 bytes each).
+    pub flows: usize,
+    /// Ends in the book: two a connection (default 131,072; about 250 bytes each).
+    pub ends: usize,
+    /// Evidence a sender must be known by to be told (default [`Evidence::Port`]).
+    pub evidence: Evidence,
+    /// What happens to the others.
+    pub unpaired: Unpaired,
+    /// What NPCC has to do with ECN marks.
+    pub ecn: EcnMode,
+    /// Time from a CNP to its effect in the queue (default 20 us).
+    pub feedback: Nanos,
+    /// How long a told flow counts as told (default 60 us).
+    pub notified: Nanos,
+    /// Ports whose packets are believed, as a port set (default all).
+    pub trusted_ports: u32,
+    /// New ends a second from one source address (default 20,000).
+    pub new_flows: u64,
+    /// New ends at once from one source address (default 16,384).
+    pub new_flows_burst: u64,
+    /// Records taken in per tick (default 512).
+    pub records_per_tick: usize,
+    /// Flows of one queue read per tick while it is above shallow (default 512).
+    pub reads_per_tick: usize,
+    /// CNPs ordered per tick and queue (default 128, near 5 % of 100G at 20 us).
+    pub orders_per_tick: usize,
+    /// Should differ from start to start, so that nobody can aim at one hash bucket.
+    pub hash_seed: u64,
+}
+
+impl Default for ControlConfig {
+    fn default() -> ControlConfig {
+        ControlConfig {
+            tick: Nanos::from_micros(20),
+            queues: Vec::new(),
+            port_rates: Vec::new(),
+            cap: 50,
+            cap_per_second: 1_000_000,
+            flows: 65_536,
+            ends: 131_072,
+            evidence: Evidence::Port,
+            unpaired: Unpaired::Mark,
+            ecn: EcnMode::MarkUnlessNotified,
+            feedback: Nanos::from_micros(20),
+            notified: Nanos::from_micros(60),
+            trusted_ports: u32::MAX,
+            new_flows: 20_000,
+            new_flows_burst: 16_384,
+            records_per_tick: 512,
+            reads_per_tick: 512,
+            orders_per_tick: 128,
+            hash_seed: 0,
+        }
+    }
+}
+
+impl ControlConfig {
+    /// Time over which contributions are counted: five ticks, at least 100 us.
+    #[must_use]
+    pub fn window(&self) -> Nanos {
+        Nanos(self.tick.0.saturating_mul(5)).max(Nanos::from_micros(100))
+    }
+}

@@ -1,0 +1,408 @@
+use super::*;
+use crate::key::Qpn;
+use crate::pair::Evidence;
+use crate::pair::port_hash::port_of;
+use crate::response::Response;
+use crate::status::Row;
+use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config};
+use npcc_pipeline::tap::FlowTap;
+
+const TICK: Nanos = Nanos::from_micros(20);
+
+fn data(a: u32, b: u32) -> Packet {
+    let port = port_of(Qpn::new(a), Qpn::new(b));
+    Packet {
+        src: [10, 0, 1, 3],
+        dst: [10, 0, 2, 2],
+        port,
+        opcode: 0x0a,
+        qpn: b,
+        psn: 0,
+        payload: 1024,
+    }
+}
+
+fn back(a: u32, b: u32, opcode: u8) -> Packet {
+    let forth = data(a, b);
+    Packet {
+        src: forth.dst,
+        dst: forth.src,
+        opcode,
+        qpn: a,
+        payload: 0,
+        ..forth
+    }
+}
+
+/// A rig with one paired flow per queue pair 0x11.., sender 0x18.., having just sent.
+fn warm(flows: u32, config: &ControlConfig) -> Rig {
+    let mut rig = Rig::new(config);
+    for n in 0..flows {
+        rig.out(&data(0x1_0018 + n, 0x11 + n));
+        rig.back(&back(0x1_0018 + n, 0x11 + n, 0x11));
+    }
+    rig.tick(TICK, 0);
+    rig
+}
+
+fn send(rig: &mut Rig, flows: u32) {
+    for n in 0..flows {
+        // The first is the heaviest.
+        for _ in 0..=(flows - n) {
+            rig.out(&data(0x1_0018 + n, 0x11 + n));
+        }
+    }
+}
+
+/// Through the table cell by cell, with flows that all send all the time.
+#[test]
+fn every_cell_sends_what_the_table_says() {
+    let flows = 40;
+    let mut rig = warm(flows, &config(TICK));
+    let mut step = |depth| {
+        send(&mut rig, flows);
+        rig.tick(TICK, depth)
+    };
+    let (few, many) = (2, 40);
+    assert_eq!(step(50_000), 0, "idle, rising");
+    assert_eq!(step(150_000), 0, "shallow, jitter");
+    assert_eq!(step(250_000), few, "shallow, rising");
+    assert_eq!(step(350_000), 0, "shallow, rising: within recovery");
+    assert_eq!(
+        step(450_000),
+        0,
+        "deep, jitter: counts as shallow, within recovery"
+    );
+    assert_eq!(step(550_000), many, "deep, rising");
+    assert_eq!(step(650_000), many, "deep, rising: once a tick");
+    assert_eq!(step(600_000), 0, "deep, falling: within recovery");
+    for _ in 0..20 {
+        step(600_000 - 10_000);
+    }
+    assert_eq!(step(300_000), 0, "shallow, falling");
+    assert_eq!(step(50_000), 0, "idle, falling");
+    let status = rig.core.status();
+    let queue = &status.queues()[0];
+    assert_eq!(queue.cnps.get(), rig.sent.len() as u64);
+    assert_eq!(queue.cell(Zone::Shallow, Row::Jitter).get(), 1);
+    assert_eq!(queue.cell(Zone::Deep, Row::Jitter).get(), 1);
+    assert!(queue.cell(Zone::Deep, Row::Falling).get() >= 20);
+    assert_eq!(queue.decided(Amount::Many).get(), 2);
+    assert_eq!(
+        queue.decided(Amount::Few).get(),
+        2,
+        "one shallow, one while draining"
+    );
+    assert_eq!(
+        (queue.depth.get(), queue.peak.get(), queue.zone()),
+        (50_000, 650_000, Zone::Idle)
+    );
+}
+
+#[test]
+fn the_heaviest_are_the_few() {
+    let mut rig = warm(40, &config(TICK));
+    for depth in [50_000, 150_000, 250_000] {
+        send(&mut rig, 40);
+        rig.tick(TICK, depth);
+    }
+    let told: Vec<_> = rig
+        .sent
+        .iter()
+        .map(|order| order.flow.dest_qp().get())
+        .collect();
+    assert_eq!(told, [0x11, 0x12]);
+    let order = rig.sent[0];
+    assert_eq!(
+        (order.sender_qpn, order.evidence),
+        (Qpn::new(0x1_0018), Evidence::PortHash)
+    );
+    assert_eq!(
+        (order.ingress, order.egress, order.priority),
+        (DC, WAN, QUEUE)
+    );
+    assert_eq!(order.flow.to_string(), "10.0.1.3 > 10.0.2.2 qp 0x11");
+}
+
+#[test]
+fn reaction_runs_from_the_first_look_above_shallow() {
+    let mut rig = warm(4, &config(TICK));
+    for depth in [50_000, 150_000, 250_000] {
+        send(&mut rig, 4);
+        rig.tick(TICK, depth);
+    }
+    let status = rig.core.status();
+    assert_eq!(status.queues()[0].reaction.count(), 1);
+    assert_eq!(status.reaction_max(), TICK);
+}
+
+#[test]
+fn only_contributors_are_told() {
+    let mut rig = warm(2, &config(TICK));
+    // The first goes silent; the second sends on, the first through another queue.
+    for depth in [0, 0, 0, 0, 0, 0, 50_000, 900_000] {
+        send(&mut rig, 1);
+        rig.tick(TICK, depth);
+    }
+    assert!(!rig.sent.is_empty());
+    assert!(
+        rig.sent
+            .iter()
+            .all(|order| order.flow.dest_qp() == Qpn::new(0x11))
+    );
+}
+
+#[test]
+fn acks_out_of_the_congested_port_are_no_contribution() {
+    let mut rig = warm(1, &config(TICK));
+    for depth in [0, 0, 0, 0, 0, 0, 500_000, 900_000] {
+        rig.pass(
+            &Packet {
+                opcode: 0x11,
+                payload: 0,
+                ..data(0x1_0018, 0x11)
+            },
+            DC,
+            WAN,
+        );
+        rig.tick(TICK, depth);
+    }
+    assert!(rig.sent.is_empty());
+}
+
+#[test]
+fn a_passing_cnp_counts_as_ours() {
+    let mut rig = warm(1, &config(TICK));
+    send(&mut rig, 1);
+    rig.back(&Packet {
+        port: 0,
+        ..back(0x1_0018, 0x11, 0x81)
+    });
+    rig.now += Nanos(1);
+    let slot = rig.out(&data(0x1_0018, 0x11));
+    // The tick comes 10 us after the CNP: a hard queue, and yet nobody is told twice.
+    assert_eq!(rig.tick(Nanos::from_micros(10), 900_000), 0);
+    assert!(rig.cache.notified(slot, rig.now));
+    let status = rig.core.status();
+    assert_eq!(status.cnps_suppressed(Suppressed::AlreadyNotified), 1);
+    assert_eq!(status.cnps_passed.get(), 1);
+    send(&mut rig, 1);
+    assert_eq!(rig.tick(TICK, 950_000), 1);
+}
+
+#[test]
+fn a_told_flow_is_notified_and_shows_in_the_table() {
+    let mut rig = warm(1, &config(TICK));
+    let slot = rig.out(&data(0x1_0018, 0x11));
+    assert_eq!(rig.tick(TICK, 900_000), 1);
+    assert!(rig.cache.notified(slot, rig.now));
+    assert!(!rig.cache.notified(slot, rig.now + Nanos::from_micros(70)));
+    let flow = rig.core.flows().flows().next().unwrap();
+    assert_eq!(
+        (flow.cnps, flow.last_cnp, flow.sender_qpn),
+        (1, rig.now, Qpn::new(0x1_0018))
+    );
+    assert_eq!(
+        (flow.evidence, flow.response),
+        (Evidence::PortHash, Response::Unknown)
+    );
+
+    let mark = ControlConfig {
+        ecn: config::EcnMode::Mark,
+        ..config(TICK)
+    };
+    let mut rig = warm(1, &mark);
+    let slot = rig.out(&data(0x1_0018, 0x11));
+    assert_eq!(rig.tick(TICK, 900_000), 1);
+    assert!(!rig.cache.notified(slot, rig.now));
+}
+
+#[test]
+fn a_cnp_that_could_not_leave_is_counted_and_tried_again() {
+    let mut rig = warm(1, &config(TICK));
+    for _ in 0..3 {
+        rig.out(&data(0x1_0018, 0x11));
+        rig.now += TICK;
+        rig.core.tick(rig.now, |_, _| 900_000, &mut |_| {
+            Err(Suppressed::NoNeighbor)
+        });
+    }
+    let status = rig.core.status();
+    assert_eq!(
+        (
+            status.cnps_suppressed(Suppressed::NoNeighbor),
+            status.cnps_sent()
+        ),
+        (3, 0)
+    );
+    rig.out(&data(0x1_0018, 0x11));
+    assert_eq!(rig.tick(TICK, 900_000), 1);
+}
+
+#[test]
+fn cold_and_unpaired_bytes_are_told_apart() {
+    let mut rig = Rig::new(&config(TICK));
+    rig.out(&data(0x18, 0x11));
+    rig.tick(TICK, 900_000);
+    rig.out(&data(0x18, 0x11));
+    rig.tick(TICK, 900_000);
+    let status = rig.core.status();
+    assert!(status.cnps_suppressed(Suppressed::Cold) > 0);
+    assert_eq!(status.cold_bytes.get(), status.data_bytes.get());
+    rig.back(&Packet {
+        port: 50_000,
+        ..back(0x18, 0x11, 0x11)
+    });
+    rig.out(&data(0x18, 0x11));
+    rig.tick(TICK, 900_000);
+    assert!(status.cnps_suppressed(Suppressed::Unpaired) > 0);
+    assert!(status.unpaired_bytes.get() > 0);
+    assert_eq!(
+        (status.paired(Evidence::None).get(), status.flows.get()),
+        (1, 1)
+    );
+    assert!(rig.sent.is_empty());
+}
+
+#[test]
+fn a_port_that_is_not_trusted_teaches_nothing() {
+    let mut rig = warm(
+        1,
+        &ControlConfig {
+            trusted_ports: DC.bit(),
+            ..config(TICK)
+        },
+    );
+    send(&mut rig, 1);
+    rig.tick(TICK, 900_000);
+    assert!(rig.sent.is_empty());
+    assert!(rig.core.status().untrusted.get() > 0);
+    let mut rig = warm(
+        1,
+        &ControlConfig {
+            trusted_ports: WAN.bit(),
+            ..config(TICK)
+        },
+    );
+    send(&mut rig, 1);
+    rig.tick(TICK, 900_000);
+    assert!(rig.sent.is_empty());
+    assert!(rig.core.status().cnps_suppressed(Suppressed::Untrusted) > 0);
+}
+
+#[test]
+fn a_source_that_opens_flows_too_fast_is_held_back() {
+    let mut rig = Rig::new(&ControlConfig {
+        new_flows: 1_000,
+        new_flows_burst: 10,
+        ..config(TICK)
+    });
+    for b in 0..200 {
+        rig.out(&data(0x18, 0x100 + b));
+    }
+    rig.tick(TICK, 0);
+    let status = rig.core.status();
+    assert_eq!((status.ends.get(), status.rate_limited.get()), (10, 190));
+}
+
+#[test]
+fn an_unresponsive_flow_gets_one_a_millisecond() {
+    let mut rig = warm(1, &config(TICK));
+    for tick in 0..500u64 {
+        rig.out(&data(0x1_0018, 0x11));
+        rig.tick(TICK, 900_000 + tick % 2);
+    }
+    let status = rig.core.status();
+    assert!(status.cnps_suppressed(Suppressed::Unresponsive) > 300);
+    let before = rig.sent.len();
+    for _ in 0..500u64 {
+        rig.out(&data(0x1_0018, 0x11));
+        rig.tick(TICK, 900_000);
+    }
+    assert!(
+        (9..=10).contains(&(rig.sent.len() - before)),
+        "{} in 10 ms",
+        rig.sent.len() - before
+    );
+    assert_eq!(
+        rig.core.flows().flows().next().unwrap().response,
+        Response::None
+    );
+}
+
+#[test]
+fn more_flows_than_a_tick_orders_are_all_told_in_turn() {
+    let mut rig = warm(
+        30,
+        &ControlConfig {
+            orders_per_tick: 10,
+            ..config(TICK)
+        },
+    );
+    for tick in 0..6u64 {
+        send(&mut rig, 30);
+        assert_eq!(rig.tick(TICK, 900_000 + tick), 10);
+    }
+    for b in 0x11..0x11 + 30 {
+        assert_eq!(
+            rig.sent
+                .iter()
+                .filter(|order| order.flow.dest_qp().get() == b)
+                .count(),
+            2,
+            "{b:#x}"
+        );
+    }
+}
+
+#[test]
+fn a_silent_flow_leaves_the_queue_and_comes_back_warm() {
+    let mut rig = warm(1, &config(TICK));
+    for _ in 0..450 {
+        rig.tick(Nanos::from_millis(10), 0);
+    }
+    assert_eq!(rig.core.status().flows.get(), 1);
+    rig.out(&data(0x1_0018, 0x11));
+    assert_eq!(
+        rig.tick(TICK, 900_000),
+        1,
+        "told at its first packet, no reverse packet needed"
+    );
+}
+
+#[test]
+fn a_flood_of_made_up_flows_does_not_displace_live_ones() {
+    let mut rig = warm(
+        4,
+        &ControlConfig {
+            flows: 16,
+            ..config(TICK)
+        },
+    );
+    for b in 0..100 {
+        rig.out(&Packet {
+            src: [10, 0, 9, 9],
+            ..data(0x18, 0x4000 + b)
+        });
+    }
+    rig.tick(TICK, 0);
+    let status = rig.core.status();
+    assert_eq!((status.flows.get(), status.flows_refused.get()), (16, 88));
+    send(&mut rig, 4);
+    assert_eq!(rig.tick(TICK, 900_000), 4);
+    // Three seconds later the flood's flows make room.
+    rig.tick(Nanos::from_millis(3_001), 0);
+    rig.out(&data(0x1_0099, 0x99));
+    rig.tick(TICK, 0);
+    assert_eq!(status.flows_displaced.get(), 1);
+}
+
+#[test]
+fn both_halves_can_move_to_their_threads() {
+    fn movable<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    movable::<ControlCore>();
+    movable::<crate::flow_cache::FlowCache>();
+    shared::<FlowView>();
+    shared::<NpccStatus>();
+}

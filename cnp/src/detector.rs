@@ -1,0 +1,244 @@
+//! What a queue is doing: its zone, its trend, and whether a rise has lasted long enough to count.
+//!
+//! | | idle | shallow | deep |
+//! |---|---|---|---|
+//! | rising | none | few | many |
+//! | falling | none | none | few |
+//! | jitter / microburst | none | none | none |
+//!
+//! **Zone**: entered at its threshold, left downward at the threshold less the hysteresis, so that a depth near an edge
+//! does not chatter. `Hard` is deep without a filter: at its threshold, or above shallow when the depth grew by more than
+//! half of what the queue drains in a tick (and at least four MTU, or every frame on a slow link would be one).
+//!
+//! **Trend**: turns when the depth has gone against it by more than one MTU from its last extreme. A flat queue keeps its
+//! trend, so a queue that rose and stands is still told about, and one that fell and stands is not.
+//!
+//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` ticks. Until then the reading
+//! counts for the highest zone that has: a spike out of a shallow queue is as good as shallow, a spike out of an idle one is
+//! nothing, and so is its way back. That keeps the decision monotone in depth.
+
+use npcc_pipeline::units::{BitRate, Nanos};
+
+/// How deep a queue is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+pub enum Zone {
+    /// Below `shallow`.
+    #[default]
+    Idle,
+    /// From `shallow`.
+    Shallow,
+    /// From `deep`.
+    Deep,
+    /// From `hard`, or growing too fast to wait.
+    Hard,
+}
+
+impl Zone {
+    /// All, lowest first.
+    pub const ALL: [Zone; 4] = [Zone::Idle, Zone::Shallow, Zone::Deep, Zone::Hard];
+
+    /// The stable name operators and JSON see.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Zone::Idle => "idle",
+            Zone::Shallow => "shallow",
+            Zone::Deep => "deep",
+            Zone::Hard => "hard",
+        }
+    }
+
+    const fn below(self) -> Zone {
+        match self {
+            Zone::Idle | Zone::Shallow => Zone::Idle,
+            Zone::Deep => Zone::Shallow,
+            Zone::Hard => Zone::Deep,
+        }
+    }
+}
+
+/// Where a queue is going.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+pub enum Trend {
+    /// Getting shorter, or standing after it did.
+    #[default]
+    Falling,
+    /// Getting longer, or standing after it did.
+    Rising,
+}
+
+impl Trend {
+    /// The stable name operators and JSON see.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Trend::Falling => "falling",
+            Trend::Rising => "rising",
+        }
+    }
+}
+
+/// One look at a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes waiting.
+    pub depth: u64,
+    /// Where the depth is.
+    pub zone: Zone,
+    /// The highest zone that counts; below `zone` while the rise may still be jitter.
+    pub confirmed: Zone,
+    /// Where it is going.
+    pub trend: Trend,
+}
+
+impl Reading {
+    /// The rise into this zone has not lasted yet.
+    #[must_use]
+    pub fn is_jitter(&self) -> bool {
+        self.confirmed < self.zone
+    }
+}
+
+/// How one queue is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DetectorConfig {
+    /// Bytes from which the queue is shallow.
+    pub shallow: u64,
+    /// Bytes from which it is deep; not below `shallow`.
+    pub deep: u64,
+    /// Bytes from which no filter applies; not below `deep`.
+    pub hard: u64,
+    /// Percent of a threshold by which the depth must fall below it to leave the zone, 0..=99.
+    pub hysteresis: u8,
+    /// Ticks a rise must last to count; 0 and 1 mean no filter.
+    pub filter: u32,
+    /// Time between observations.
+    pub tick: Nanos,
+    /// The queue's drain rate.
+    pub drain: BitRate,
+    /// Largest frame on the wire in bytes: the trend's dead band.
+    pub mtu: u64,
+}
+
+/// Watches one queue. Call [`Detector::observe`] once a tick.
+#[derive(Debug, Clone)]
+pub struct Detector {
+    config: DetectorConfig,
+    fast_growth: u64,
+    zone: Zone,
+    trend: Trend,
+    extreme: u64,
+    previous: u64,
+    confirmed: Zone,
+    /// Ticks risen while in the zone or above: shallow, deep.
+    risen: [u32; 2],
+}
+
+impl Detector {
+    /// A detector that has seen an empty queue.
+    #[must_use]
+    pub fn new(config: DetectorConfig) -> Detector {
+        let half_drain = config.drain.bytes_in(config.tick) / 2;
+        Detector {
+            config,
+            fast_growth: half_drain.max(config.mtu.saturating_mul(4)),
+            zone: Zone::Idle,
+            trend: Trend::Falling,
+            extreme: 0,
+            previous: 0,
+            confirmed: Zone::Idle,
+            risen: [0; 2],
+        }
+    }
+
+    /// What it was built with.
+    #[must_use]
+    pub const fn config(&self) -> &DetectorConfig {
+        &self.config
+    }
+
+    /// Takes the depth in bytes at this tick.
+    pub fn observe(&mut self, depth: u64) -> Reading {
+        self.turn(depth);
+        self.place(depth);
+        self.confirm();
+        self.previous = depth;
+        Reading {
+            depth,
+            zone: self.zone,
+            confirmed: self.confirmed,
+            trend: self.trend,
+        }
+    }
+
+    fn turn(&mut self, depth: u64) {
+        let band = self.config.mtu;
+        match self.trend {
+            Trend::Rising if depth.saturating_add(band) < self.extreme => {
+                (self.trend, self.extreme) = (Trend::Falling, depth);
+                self.risen = [0; 2];
+            }
+            Trend::Falling if depth > self.extreme.saturating_add(band) => {
+                (self.trend, self.extreme) = (Trend::Rising, depth);
+            }
+            Trend::Rising => self.extreme = self.extreme.max(depth),
+            Trend::Falling => self.extreme = self.extreme.min(depth),
+        }
+    }
+
+    fn threshold(&self, zone: Zone) -> u64 {
+        match zone {
+            Zone::Idle => 0,
+            Zone::Shallow => self.config.shallow,
+            Zone::Deep => self.config.deep,
+            Zone::Hard => self.config.hard,
+        }
+    }
+
+    fn place(&mut self, depth: u64) {
+        let fits = |zone: &Zone| depth >= self.threshold(*zone);
+        let mut reached = Zone::ALL.into_iter().rev().find(fits).unwrap_or_default();
+        let grown = depth.saturating_sub(self.previous) > self.fast_growth;
+        if reached > Zone::Idle && grown {
+            reached = Zone::Hard;
+        }
+        let mut held = self.zone;
+        while held > reached && depth < self.leave(held) {
+            held = held.below();
+        }
+        self.zone = held.max(reached);
+    }
+
+    /// Below this a zone is left downward.
+    fn leave(&self, zone: Zone) -> u64 {
+        let kept = 100u64.saturating_sub(u64::from(self.config.hysteresis));
+        let edge = u128::from(self.threshold(zone)) * u128::from(kept) / 100;
+        u64::try_from(edge).unwrap_or(u64::MAX)
+    }
+
+    fn confirm(&mut self) {
+        let [shallow, deep] = &mut self.risen;
+        for (zone, risen) in [(Zone::Shallow, shallow), (Zone::Deep, deep)] {
+            let inside = self.zone >= zone;
+            *risen = if inside && self.trend == Trend::Rising {
+                risen.saturating_add(1)
+            } else {
+                0
+            };
+            if inside && *risen >= self.config.filter.max(1) {
+                self.confirmed = self.confirmed.max(zone);
+            }
+        }
+        self.confirmed = if self.zone == Zone::Hard {
+            Zone::Hard
+        } else {
+            self.confirmed.min(self.zone)
+        };
+    }
+}
+
+#[cfg(test)]
+#[path = "detector_tests.rs"]
+mod tests;

@@ -1,0 +1,275 @@
+//! A map of fixed capacity whose entries keep their index, with two lists from oldest to newest use.
+//!
+//! Chained hashing over one array of heads: inserting and removing is a few stores, never a rehash, never an allocation.
+//! Memory is touched as entries are first used. The two lists hold what may go first and what should stay.
+
+use std::hash::Hash;
+
+use crate::key::{KeyHasher, low32};
+
+/// No entry.
+pub(crate) const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Slot<K, V> {
+    key: K,
+    value: Option<V>,
+    /// Next in the hash chain, or in the free list.
+    chain: u32,
+    prev: u32,
+    next: u32,
+    list: u8,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct List {
+    oldest: u32,
+    newest: u32,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct FixedMap<K, V> {
+    heads: Box<[u32]>,
+    slots: Vec<Slot<K, V>>,
+    free: u32,
+    lists: [List; 2],
+    len: usize,
+    capacity: usize,
+    hasher: KeyHasher,
+}
+
+impl<K: Copy + Eq + Hash, V> FixedMap<K, V> {
+    pub(crate) fn new(capacity: usize, seed: u64) -> FixedMap<K, V> {
+        let capacity = capacity.clamp(1, NONE as usize - 1);
+        FixedMap {
+            heads: vec![NONE; capacity.next_power_of_two()].into_boxed_slice(),
+            slots: Vec::with_capacity(capacity),
+            free: NONE,
+            lists: [List {
+                oldest: NONE,
+                newest: NONE,
+            }; 2],
+            len: 0,
+            capacity,
+            hasher: KeyHasher::new(seed),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.len >= self.capacity
+    }
+
+    fn bucket(&self, key: &K) -> usize {
+        low32(self.hasher.hash(key)) as usize & (self.heads.len() - 1)
+    }
+
+    fn slot(&self, index: u32) -> Option<&Slot<K, V>> {
+        self.slots.get(index as usize)
+    }
+
+    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<K, V>> {
+        self.slots.get_mut(index as usize)
+    }
+
+    pub(crate) fn find(&self, key: &K) -> Option<u32> {
+        let mut index = *self.heads.get(self.bucket(key))?;
+        while let Some(slot) = self.slot(index) {
+            if slot.key == *key {
+                return Some(index);
+            }
+            index = slot.chain;
+        }
+        None
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&V> {
+        self.slot(index)?.value.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut V> {
+        self.slot_mut(index)?.value.as_mut()
+    }
+
+    pub(crate) fn key(&self, index: u32) -> Option<K> {
+        let slot = self.slot(index)?;
+        slot.value.as_ref().map(|_| slot.key)
+    }
+
+    /// Adds a key that is not there, as the newest of list 0; `None` when full.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<u32> {
+        if self.is_full() {
+            return None;
+        }
+        let bucket = self.bucket(&key);
+        let head = self.heads.get_mut(bucket)?;
+        let fresh = Slot {
+            key,
+            value: Some(value),
+            chain: *head,
+            prev: NONE,
+            next: NONE,
+            list: 0,
+        };
+        let index = if self.free == NONE {
+            let index = u32::try_from(self.slots.len()).ok()?;
+            self.slots.push(fresh);
+            index
+        } else {
+            let index = self.free;
+            let slot = self.slots.get_mut(index as usize)?;
+            self.free = slot.chain;
+            *slot = fresh;
+            index
+        };
+        *head = index;
+        self.len += 1;
+        self.append(index, 0);
+        Some(index)
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) -> Option<(K, V)> {
+        let slot = self.slot_mut(index)?;
+        let (key, chain) = (slot.key, slot.chain);
+        let value = slot.value.take()?;
+        let bucket = self.bucket(&key);
+        let head = self.heads.get_mut(bucket)?;
+        if *head == index {
+            *head = chain;
+        } else {
+            let mut before = *head;
+            while let Some(slot) = self.slot_mut(before) {
+                if slot.chain == index {
+                    slot.chain = chain;
+                    break;
+                }
+                before = slot.chain;
+            }
+        }
+        self.unlink(index);
+        let free = self.free;
+        self.slot_mut(index)?.chain = free;
+        self.free = index;
+        self.len -= 1;
+        Some((key, value))
+    }
+
+    /// Makes an entry the newest of its list.
+    pub(crate) fn touch(&mut self, index: u32) {
+        if let Some(list) = self.slot(index).map(|slot| slot.list) {
+            self.set_list(index, list);
+        }
+    }
+
+    /// Makes an entry the newest of this list.
+    pub(crate) fn set_list(&mut self, index: u32, list: u8) {
+        if self.get(index).is_some() {
+            self.unlink(index);
+            self.append(index, list);
+        }
+    }
+
+    /// The entry of this list longest untouched.
+    pub(crate) fn oldest(&self, list: u8) -> Option<u32> {
+        self.lists
+            .get(usize::from(list))
+            .map(|list| list.oldest)
+            .filter(|index| *index != NONE)
+    }
+
+    fn append(&mut self, index: u32, list: u8) {
+        let Some(ends) = self.lists.get_mut(usize::from(list)) else {
+            return;
+        };
+        let before = std::mem::replace(&mut ends.newest, index);
+        if before == NONE {
+            ends.oldest = index;
+        }
+        if let Some(slot) = self.slot_mut(before) {
+            slot.next = index;
+        }
+        if let Some(slot) = self.slot_mut(index) {
+            (slot.prev, slot.next, slot.list) = (before, NONE, list);
+        }
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let Some((prev, next, list)) = self
+            .slot(index)
+            .map(|slot| (slot.prev, slot.next, slot.list))
+        else {
+            return;
+        };
+        if let Some(slot) = self.slot_mut(prev) {
+            slot.next = next;
+        }
+        if let Some(slot) = self.slot_mut(next) {
+            slot.prev = prev;
+        }
+        if let Some(ends) = self.lists.get_mut(usize::from(list)) {
+            if ends.oldest == index {
+                ends.oldest = next;
+            }
+            if ends.newest == index {
+                ends.newest = prev;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_hash_map_with_a_use_order(ops in prop::collection::vec((0u8..4, 0u64..12), 1..200)) {
+            let mut map = FixedMap::new(8, 7);
+            let mut model: HashMap<u64, u64> = HashMap::new();
+            let mut order: [Vec<u64>; 2] = Default::default();
+            for (step, (op, key)) in ops.into_iter().enumerate() {
+                let step = step as u64;
+                let found = map.find(&key);
+                prop_assert_eq!(found.is_some(), model.contains_key(&key));
+                match (op, found) {
+                    (0, None) => {
+                        let added = map.insert(key, step);
+                        prop_assert_eq!(added.is_some(), model.len() < 8);
+                        if added.is_some() {
+                            model.insert(key, step);
+                            order[0].push(key);
+                        }
+                    }
+                    (1, Some(index)) => {
+                        prop_assert_eq!(map.remove(index), Some((key, model.remove(&key).unwrap())));
+                        order.iter_mut().for_each(|list| list.retain(|other| *other != key));
+                    }
+                    (2, Some(index)) => {
+                        map.touch(index);
+                        let list = order.iter_mut().find(|list| list.contains(&key)).unwrap();
+                        list.retain(|other| *other != key);
+                        list.push(key);
+                    }
+                    (3, Some(index)) => {
+                        map.set_list(index, 1);
+                        order.iter_mut().for_each(|list| list.retain(|other| *other != key));
+                        order[1].push(key);
+                    }
+                    _ => {}
+                }
+                for list in 0..2 {
+                    let oldest = map.oldest(list).and_then(|index| map.key(index));
+                    prop_assert_eq!(oldest, order[usize::from(list)].first().copied());
+                }
+                prop_assert_eq!(map.len(), model.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The worker's half of sampling: counts every flow of an NPCC port, and shows the control core a few packets of each.
+//!
+//! ```text
+//!   worker (private)              shared, 64 bytes a slot                    control core
+//!   set of 8 tags + 8 ages   ->   generation, bytes, packets, last seen  ->  reads
+//!   8 keys, sample budgets   <-   control word                           <-  writes
+//!                            ------ ring of records ------------------->     pairs
+//! ```
+//! Law: one hash and one set probe per packet; a frame is never held up. Every word has one writer. When all ways of a set
+//! were seen within [`BUSY`], the frame goes uncounted and `cache_full` says so, so that a flood of new flows cannot push
+//! out live ones. Bytes are counted for [`RoceClass::Data`] only: ACK, CNP and CM never contribute to congestion.
+
+mod reader;
+mod slot;
+
+use std::sync::Arc;
+
+use npcc_pipeline::frame::FlowSlot;
+use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::units::Nanos;
+use npcc_pipeline::wire::bth::{Bth, RoceClass};
+use rtrb::{Producer, RingBuffer};
+use zerocopy::FromBytes;
+
+use crate::key::{FlowKey, KeyHasher, Qpn, QueueFlow, low32};
+use crate::sample::{Record, SlotRef, has_aeth};
+pub use reader::{CacheCounters, CacheReader, CacheShared};
+use slot::Slot;
+pub use slot::SlotReading;
+
+/// Keys that share a set.
+const WAYS: usize = 8;
+/// A way seen this recently is not given to another flow.
+pub const BUSY: Nanos = Nanos::from_millis(10);
+/// One packet of every flow is shown this often, so that contradictions are still seen.
+pub const REFRESH: Nanos = Nanos::from_millis(10);
+/// Two passing CNPs of one flow are shown no closer than this: NICs ignore closer ones (facts 5.5).
+pub const CNP_GAP: Nanos = Nanos::from_micros(4);
+/// Details of a flow not yet paired: any packet, and packets with AckReq or AETH only.
+const DETAILS_ANY: u8 = 8;
+const DETAILS_NOTABLE: u8 = 8;
+
+/// Ages are kept in units of 1,024 ns and wrap after 73 minutes.
+const AGE_SHIFT: u32 = 10;
+
+const fn stamp(time: Nanos) -> u32 {
+    low32(time.0 >> AGE_SHIFT)
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+struct Set {
+    /// Low hash bits, lowest set; 0 is free.
+    tags: [u32; WAYS],
+    /// When last seen.
+    seen: [u32; WAYS],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+struct Entry {
+    key: [u64; 5],
+    generation: u32,
+    refreshed: u32,
+    cnp_shown: u32,
+    any: u8,
+    notable: u8,
+    fresh: bool,
+}
+
+/// The worker's side. Implements [`FlowTap`].
+#[derive(Debug)]
+pub struct FlowCache {
+    sets: Box<[Set]>,
+    entries: Box<[Entry]>,
+    shared: Arc<CacheShared>,
+    ring: Producer<Record>,
+    mask: usize,
+    ports: u32,
+    hasher: KeyHasher,
+}
+
+impl FlowCache {
+    /// A cache of at least `slots` flows for the ports in `ports`, and a ring of `ring` records (96 bytes each).
+    ///
+    /// `seed` should differ from start to start, so that nobody can aim at one set.
+    #[must_use]
+    pub fn new(slots: usize, ports: u32, ring: usize, seed: u64) -> (FlowCache, CacheReader) {
+        let sets = slots.div_ceil(WAYS).next_power_of_two();
+        let shared = Arc::new(CacheShared {
+            slots: (0..sets * WAYS).map(|_| Slot::default()).collect(),
+            counters: CacheCounters::default(),
+        });
+        let (producer, consumer) = RingBuffer::new(ring.max(1));
+        let cache = FlowCache {
+            sets: vec![Set::default(); sets].into_boxed_slice(),
+            entries: vec![Entry::default(); sets * WAYS].into_boxed_slice(),
+            shared: Arc::clone(&shared),
+            ring: producer,
+            mask: sets - 1,
+            ports,
+            hasher: KeyHasher::new(seed),
+        };
+        (
+            cache,
+            CacheReader {
+                ring: consumer,
+                shared,
+            },
+        )
+    }
+
+    /// The slot of this key, made for it if need be.
+    #[inline]
+    fn slot_of(&mut self, key: &QueueFlow, now: u32) -> Option<usize> {
+        let hash = self.hasher.hash(key);
+        let words = key.words();
+        let tag = low32(hash) | 1;
+        let index = low32(hash >> 32) as usize & self.mask;
+        let set = self.sets.get_mut(index)?;
+        // All eight at once, which the compiler does with vectors.
+        let mut matches = set
+            .tags
+            .iter()
+            .zip([1u8, 2, 4, 8, 16, 32, 64, 128])
+            .fold(0u8, |matches, (known, bit)| {
+                matches | if *known == tag { bit } else { 0 }
+            });
+        while matches != 0 {
+            let way = matches.trailing_zeros() as usize;
+            let slot = index * WAYS + way;
+            if self
+                .entries
+                .get(slot)
+                .is_some_and(|entry| entry.key == words)
+            {
+                *set.seen.get_mut(way)? = now;
+                return Some(slot);
+            }
+            matches &= matches - 1;
+        }
+        self.replace(index, tag, words, now)
+    }
+
+    /// Gives the way longest unseen to a new key, unless all are busy.
+    #[cold]
+    fn replace(&mut self, index: usize, tag: u32, words: [u64; 5], now: u32) -> Option<usize> {
+        let set = self.sets.get_mut(index)?;
+        let age = |(seen_tag, seen): (&u32, &u32)| match seen_tag {
+            0 => u32::MAX,
+            _ => now.wrapping_sub(*seen),
+        };
+        let ages = set.tags.iter().zip(&set.seen).map(age).enumerate();
+        let (way, oldest) = ages.max_by_key(|(_, age)| *age)?;
+        let counters = &self.shared.counters;
+        if oldest <= stamp(BUSY) {
+            counters.cache_full.add(1);
+            return None;
+        }
+        let free = std::mem::replace(set.tags.get_mut(way)?, tag) == 0;
+        *set.seen.get_mut(way)? = now;
+        counters.replaced.add(u64::from(!free));
+        let slot = index * WAYS + way;
+        let generation = self.shared.slots.get(slot)?.renew();
+        *self.entries.get_mut(slot)? = Entry {
+            key: words,
+            generation,
+            refreshed: now,
+            cnp_shown: now,
+            any: DETAILS_ANY,
+            notable: DETAILS_NOTABLE,
+            fresh: true,
+        };
+        Some(slot)
+    }
+
+    /// Counts the packet, and shows it when it is its turn.
+    #[inline]
+    fn count(&mut self, sighting: &Sighting<'_>, key: &QueueFlow, base: &Bth) -> FlowSlot {
+        let now = stamp(sighting.now);
+        let Some(slot) = self.slot_of(key, now) else {
+            return FlowSlot::NONE;
+        };
+        let (Some(entry), Some(shared)) = (self.entries.get_mut(slot), self.shared.slots.get(slot))
+        else {
+            return FlowSlot::NONE;
+        };
+        let class = sighting.roce.class;
+        let bytes = if class == RoceClass::Data {
+            u64::from(sighting.meta.wire_len)
+        } else {
+            0
+        };
+        let packets = shared.count(bytes, sighting.now);
+        let flow_slot = FlowSlot(u32::try_from(slot).unwrap_or(u32::MAX));
+        let notable = base.ack_req() || has_aeth(base.opcode);
+        if let Some(turn) = entry.turn(class, notable, now, shared) {
+            let reference = SlotRef {
+                slot: flow_slot,
+                generation: entry.generation,
+            };
+            if let Some(record) = Record::of(sighting, key.key, reference, low32(packets)) {
+                let counters = &self.shared.counters;
+                if self.ring.push(record).is_ok() {
+                    entry.shown(turn, now);
+                    counters.samples.add(1);
+                } else {
+                    counters.sample_drops.add(1);
+                }
+            }
+        }
+        flow_slot
+    }
+}
+
+/// Why a packet is shown.
+#[derive(Debug, Clone, Copy)]
+enum Turn {
+    Notable,
+    Any,
+    Refresh,
+    Cnp,
+}
+
+impl Entry {
+    #[inline]
+    fn turn(&self, class: RoceClass, notable: bool, now: u32, shared: &Slot) -> Option<Turn> {
+        if class == RoceClass::Cnp {
+            let due = self.fresh || now.wrapping_sub(self.cnp_shown) >= stamp(CNP_GAP);
+            return due.then_some(Turn::Cnp);
+        }
+        if now.wrapping_sub(self.refreshed) >= stamp(REFRESH) {
+            return Some(Turn::Refresh);
+        }
+        let turn = match (notable, self.notable, self.any) {
+            (true, 1.., _) => Turn::Notable,
+            (_, _, 1..) => Turn::Any,
+            _ => return None,
+        };
+        (!shared.is_paired(self.generation)).then_some(turn)
+    }
+
+    fn shown(&mut self, turn: Turn, now: u32) {
+        self.fresh = false;
+        self.refreshed = now;
+        match turn {
+            Turn::Notable => self.notable -= 1,
+            Turn::Any => self.any -= 1,
+            Turn::Refresh => {}
+            Turn::Cnp => self.cnp_shown = now,
+        }
+    }
+}
+
+impl FlowTap for FlowCache {
+    #[inline]
+    fn enqueued(&mut self, sighting: &Sighting<'_>) -> FlowSlot {
+        let entering = self.ports & sighting.meta.ingress.bit() != 0;
+        let leaving = self.ports & sighting.meta.egress.bit() != 0;
+        let wanted = match sighting.roce.class {
+            RoceClass::Data => entering || leaving,
+            // They name the queue pair at the near side.
+            RoceClass::Ack | RoceClass::ReadRequest | RoceClass::Atomic | RoceClass::Cnp => {
+                entering
+            }
+            RoceClass::Management | RoceClass::Datagram | RoceClass::Unsupported => false,
+        };
+        let bth = sighting
+            .data
+            .get(usize::from(sighting.roce.bth_off)..)
+            .unwrap_or_default();
+        let Ok((base, _)) = Bth::ref_from_prefix(bth) else {
+            return FlowSlot::NONE;
+        };
+        match FlowKey::of_packet(sighting.data, sighting.parsed, Qpn::new(base.dest_qp())) {
+            Some(key) if wanted => {
+                let meta = sighting.meta;
+                let key = QueueFlow {
+                    key,
+                    egress: meta.egress,
+                    priority: meta.priority,
+                };
+                self.count(sighting, &key, base)
+            }
+            _ => FlowSlot::NONE,
+        }
+    }
+
+    #[inline]
+    fn notified(&self, slot: FlowSlot, now: Nanos) -> bool {
+        self.shared
+            .slots
+            .get(slot.0 as usize)
+            .is_some_and(|slot| slot.is_notified(now))
+    }
+
+    fn ports(&self) -> u32 {
+        self.ports
+    }
+}
+
+const _: () = assert!(size_of::<Entry>() == 64 && size_of::<Set>() == 64);
+const _: () = assert!(size_of::<Record>() <= 96);
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -1,0 +1,75 @@
+//! The control core's half of a worker's flow cache: takes records, reads counts, writes control words.
+
+use std::sync::Arc;
+
+use npcc_pipeline::counters::Counter;
+use npcc_pipeline::units::Nanos;
+use rtrb::Consumer;
+
+use super::slot::{Slot, SlotReading};
+use crate::sample::{Record, SlotRef};
+
+/// What happened to samples. The worker writes.
+#[derive(Debug, Default)]
+pub struct CacheCounters {
+    /// Records given to the control core.
+    pub samples: Counter,
+    /// Records lost because the ring was full.
+    pub sample_drops: Counter,
+    /// Frames not counted because every way of their set was busy.
+    pub cache_full: Counter,
+    /// Idle flows that made room for others.
+    pub replaced: Counter,
+}
+
+/// What both sides see of one worker's cache.
+#[derive(Debug)]
+pub struct CacheShared {
+    pub(super) slots: Box<[Slot]>,
+    /// Counters of the worker.
+    pub counters: CacheCounters,
+}
+
+/// The control core's side.
+#[derive(Debug)]
+pub struct CacheReader {
+    pub(super) ring: Consumer<Record>,
+    pub(super) shared: Arc<CacheShared>,
+}
+
+impl CacheReader {
+    /// The next record.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Record> {
+        self.ring.pop().ok()
+    }
+
+    /// Counts of a slot; `None` when it has been given to another flow.
+    #[must_use]
+    pub fn read(&self, slot: SlotRef) -> Option<SlotReading> {
+        self.shared
+            .slots
+            .get(slot.slot.0 as usize)?
+            .read(slot.generation)
+    }
+
+    /// Writes the control word: until when the flow's sender counts as told (rounded up to 4 us), and whether details
+    /// are still wanted. A word for a slot that has changed hands is ignored by the worker.
+    pub fn tell(&self, slot: SlotRef, until: Nanos, paired: bool) {
+        if let Some(shared) = self.shared.slots.get(slot.slot.0 as usize) {
+            shared.tell(slot.generation, until, paired);
+        }
+    }
+
+    /// The worker's counters.
+    #[must_use]
+    pub fn counters(&self) -> &CacheCounters {
+        &self.shared.counters
+    }
+
+    /// The shared half, for readers of counters on other threads.
+    #[must_use]
+    pub fn shared(&self) -> Arc<CacheShared> {
+        Arc::clone(&self.shared)
+    }
+}

@@ -1,0 +1,288 @@
+use super::*;
+use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
+use npcc_pipeline::frame::{FrameBuf, Meta, MetaFlags, wire_len};
+use npcc_pipeline::parse::parse;
+use npcc_pipeline::units::PortId;
+
+const DATA: Packet = Packet {
+    src: [10, 0, 1, 3],
+    dst: [10, 0, 2, 2],
+    port: 49560,
+    opcode: 0x0a,
+    qpn: 0x11,
+    psn: 7,
+    payload: 1024,
+};
+
+fn show(
+    cache: &mut FlowCache,
+    packet: &Packet,
+    ingress: PortId,
+    egress: PortId,
+    now: Nanos,
+) -> FlowSlot {
+    let frame = packet.frame();
+    let parsed = parse(frame.data()).unwrap();
+    let roce = parsed.roce.unwrap();
+    let meta = Meta {
+        arrived: 0,
+        slot: FlowSlot::NONE,
+        wire_len: wire_len(frame.data().len()),
+        ingress,
+        egress,
+        priority: QUEUE,
+        l3_off: 14,
+        flags: MetaFlags::default(),
+    };
+    cache.enqueued(&Sighting {
+        data: frame.data(),
+        parsed: &parsed,
+        roce,
+        meta: &meta,
+        now,
+    })
+}
+
+fn small(slots: usize, ring: usize) -> (FlowCache, CacheReader) {
+    FlowCache::new(slots, WAN.bit(), ring, 3)
+}
+
+fn drain(reader: &mut CacheReader) -> Vec<Record> {
+    std::iter::from_fn(|| reader.pop()).collect()
+}
+
+#[test]
+fn a_record_says_what_the_packet_said() {
+    let (mut cache, mut reader) = small(64, 64);
+    let slot = show(&mut cache, &DATA, DC, WAN, Nanos(5_000));
+    let record = reader.pop().unwrap();
+    assert_eq!(record.key.to_string(), "10.0.1.3 > 10.0.2.2 qp 0x11");
+    assert_eq!(
+        (record.psn, record.udp_port, record.opcode),
+        (7, 49560, 0x0a)
+    );
+    assert_eq!(
+        (record.ingress, record.egress, record.priority),
+        (DC, WAN, QUEUE)
+    );
+    assert!(record.flags.has(crate::sample::RecordFlags::ACK_REQ));
+    assert_eq!(
+        (record.slot.slot, record.packets, record.syndrome),
+        (slot, 1, None)
+    );
+    let ack = Packet {
+        src: DATA.dst,
+        dst: DATA.src,
+        opcode: 0x11,
+        qpn: 0x18,
+        payload: 0,
+        ..DATA
+    };
+    show(&mut cache, &ack, WAN, DC, Nanos(6_000));
+    assert_eq!(reader.pop().unwrap().syndrome, Some(0));
+}
+
+#[test]
+fn only_what_reveals_or_contributes_is_watched() {
+    for (opcode, ingress, egress, watched) in [
+        (0x0a, DC, WAN, true),
+        (0x0a, WAN, DC, true),
+        (0x0a, DC, PortId(2), false),
+        (0x11, WAN, DC, true),
+        (0x11, DC, WAN, false),
+        (0x0c, WAN, DC, true),
+        (0x0c, DC, WAN, false),
+        (0x81, WAN, DC, true),
+        (0x64, WAN, DC, false),
+        (0xa4, DC, WAN, false),
+    ] {
+        let (mut cache, _reader) = small(64, 64);
+        let payload = if opcode == 0x64 { 64 } else { 0 };
+        let slot = show(
+            &mut cache,
+            &Packet {
+                opcode,
+                payload,
+                ..DATA
+            },
+            ingress,
+            egress,
+            Nanos(1),
+        );
+        assert_eq!(
+            slot != FlowSlot::NONE,
+            watched,
+            "{opcode:#x} {ingress:?} to {egress:?}"
+        );
+    }
+}
+
+#[test]
+fn bytes_of_data_count_and_bytes_of_acks_do_not() {
+    let (mut cache, mut reader) = small(64, 64);
+    for n in 1..=10u64 {
+        show(&mut cache, &DATA, WAN, DC, Nanos(n));
+        show(
+            &mut cache,
+            &Packet {
+                opcode: 0x11,
+                payload: 0,
+                ..DATA
+            },
+            WAN,
+            DC,
+            Nanos(n),
+        );
+    }
+    let slot = reader.pop().unwrap().slot;
+    let bytes = 10 * u64::from(wire_len(DATA.frame().data().len()));
+    assert_eq!(
+        reader.read(slot),
+        Some(SlotReading {
+            bytes,
+            packets: 20,
+            last_seen: Nanos(10)
+        })
+    );
+}
+
+#[test]
+fn sixteen_details_then_one_in_ten_milliseconds() {
+    let (mut cache, mut reader) = small(64, 1024);
+    for n in 0..100u64 {
+        show(&mut cache, &DATA, DC, WAN, Nanos(n));
+    }
+    assert_eq!(drain(&mut reader).len(), 16);
+    for ms in 0..100u64 {
+        show(&mut cache, &DATA, DC, WAN, Nanos::from_millis(ms));
+    }
+    let later = drain(&mut reader).len();
+    assert!((9..=10).contains(&later), "{later} records in 100 ms");
+}
+
+#[test]
+fn plain_packets_leave_room_for_those_that_tell_more() {
+    let (mut cache, mut reader) = small(64, 1024);
+    let plain = Packet {
+        opcode: 0x0e,
+        ..DATA
+    };
+    // The generator sets AckReq everywhere; a middle READ RESPONSE without it is plain.
+    let plain_show = |cache: &mut FlowCache, n| {
+        let frame = plain.frame();
+        let mut bytes = frame.data().to_vec();
+        bytes[50] = 0;
+        let parsed = parse(&bytes).unwrap();
+        let meta = Meta {
+            arrived: 0,
+            slot: FlowSlot::NONE,
+            wire_len: 100,
+            ingress: DC,
+            egress: WAN,
+            priority: QUEUE,
+            l3_off: 14,
+            flags: MetaFlags::default(),
+        };
+        cache.enqueued(&Sighting {
+            data: &bytes,
+            parsed: &parsed,
+            roce: parsed.roce.unwrap(),
+            meta: &meta,
+            now: Nanos(n),
+        });
+    };
+    (0..100).for_each(|n| plain_show(&mut cache, n));
+    assert_eq!(drain(&mut reader).len(), 8);
+    (0..100).for_each(|n| {
+        show(&mut cache, &DATA, DC, WAN, Nanos(n));
+    });
+    assert_eq!(drain(&mut reader).len(), 8);
+}
+
+#[test]
+fn a_paired_flow_sends_no_details() {
+    let (mut cache, mut reader) = small(64, 64);
+    show(&mut cache, &DATA, DC, WAN, Nanos(0));
+    let slot = reader.pop().unwrap().slot;
+    reader.tell(slot, Nanos::ZERO, true);
+    (1..100).for_each(|n| {
+        show(&mut cache, &DATA, DC, WAN, Nanos(n));
+    });
+    assert!(reader.pop().is_none());
+    show(&mut cache, &DATA, DC, WAN, Nanos::from_millis(11));
+    assert!(reader.pop().is_some(), "the refresh goes on");
+}
+
+#[test]
+fn a_full_ring_loses_samples_and_counts_them() {
+    let (mut cache, mut reader) = small(64, 2);
+    (0..10).for_each(|n| {
+        show(&mut cache, &DATA, DC, WAN, Nanos(n));
+    });
+    assert_eq!(
+        (
+            reader.counters().samples.get(),
+            reader.counters().sample_drops.get()
+        ),
+        (2, 8)
+    );
+    let slot = reader.pop().unwrap().slot;
+    assert_eq!(reader.read(slot).unwrap().packets, 10);
+}
+
+#[test]
+fn live_flows_are_not_displaced_and_idle_ones_are() {
+    let (mut cache, mut reader) = small(8, 1024);
+    let flow = |qpn| Packet { qpn, ..DATA };
+    for qpn in 0..8 {
+        assert_ne!(
+            show(
+                &mut cache,
+                &flow(qpn),
+                DC,
+                WAN,
+                Nanos::from_micros(u64::from(qpn))
+            ),
+            FlowSlot::NONE
+        );
+    }
+    let first = reader.pop().unwrap().slot;
+    assert_eq!(
+        show(&mut cache, &flow(100), DC, WAN, Nanos::from_millis(5)),
+        FlowSlot::NONE
+    );
+    assert_eq!(reader.counters().cache_full.get(), 1);
+    let newcomer = show(&mut cache, &flow(100), DC, WAN, Nanos::from_millis(20));
+    assert_eq!(newcomer, first.slot, "the longest unseen goes");
+    assert_eq!(reader.counters().replaced.get(), 1);
+    assert_eq!(reader.read(first), None, "its slot is another flow's");
+    let now = drain(&mut reader).last().unwrap().slot;
+    assert_eq!(reader.read(now).unwrap().packets, 1);
+}
+
+#[test]
+fn a_flow_is_notified_until_then_and_its_successor_is_not() {
+    let (mut cache, mut reader) = small(8, 1024);
+    let slot = show(&mut cache, &DATA, DC, WAN, Nanos(0));
+    let reference = reader.pop().unwrap().slot;
+    let until = Nanos::from_micros(100);
+    reader.tell(reference, until, true);
+    assert!(cache.notified(slot, Nanos::from_micros(99)));
+    assert!(!cache.notified(slot, until + Nanos(4_096)));
+    assert!(!cache.notified(FlowSlot::NONE, Nanos(0)));
+    let far = Nanos::from_millis(1_000);
+    reader.tell(reference, far, true);
+    (1..=8).for_each(|qpn| {
+        show(
+            &mut cache,
+            &Packet {
+                qpn: 0x100 + qpn,
+                ..DATA
+            },
+            DC,
+            WAN,
+            Nanos::from_millis(20),
+        );
+    });
+    assert!(!cache.notified(slot, Nanos::from_millis(21)));
+}

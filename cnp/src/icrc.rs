@@ -1,0 +1,159 @@
+//! The invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3; facts 4.3).
+//!
+//! CRC-32 of Ethernet over eight octets of ones (in the place of the local route header), the IP packet with the fields
+//! that may change on the way set to ones, and everything up to the CRC itself. On the wire it stands least significant
+//! octet first. IPv4 options and IPv6 extension headers are covered as they are.
+
+use crc32fast::Hasher;
+use npcc_pipeline::parse::{Kind, L3, Parsed};
+use npcc_pipeline::wire::bth;
+use npcc_pipeline::wire::ipv4;
+use npcc_pipeline::wire::ipv6;
+use npcc_pipeline::wire::udp;
+
+/// Octets of ones in front of the packet. They are computed over rather than begun after (running state 0xdebb20e3): with
+/// them the CNP of IPv4 is 64 octets, the stride of `crc32fast` on short input, which halves the cost of a CNP.
+const PREFIX: usize = 8;
+const TRANSPORT: usize = udp::HEADER_LEN + bth::HEADER_LEN;
+
+/// Packet octets masked in a copy: all headers, and the whole of a CNP.
+const HEAD: usize = 120;
+
+/// The ICRC of `packet`, which begins with the IP header, has UDP at `l4_off`, and ends just before the ICRC.
+///
+/// `None` when it is too short for its headers, or its IP options or extension headers exceed 60 octets.
+#[inline]
+#[must_use]
+pub fn icrc(family: L3, l4_off: usize, packet: &[u8]) -> Option<[u8; 4]> {
+    let (head, rest) = packet.split_at_checked(HEAD).unwrap_or((packet, &[]));
+    let mut copy = [0xff; PREFIX + HEAD];
+    let covered = copy.get_mut(..PREFIX + head.len())?;
+    let masked = covered.get_mut(PREFIX..)?;
+    masked.copy_from_slice(head);
+    match family {
+        L3::V4 => mask_v4(masked.first_chunk_mut()?),
+        L3::V6 => mask_v6(masked.first_chunk_mut()?),
+    }
+    mask_transport(masked.get_mut(l4_off..)?.first_chunk_mut()?);
+    let mut crc = Hasher::new();
+    crc.update(covered);
+    if !rest.is_empty() {
+        crc.update(rest);
+    }
+    Some(crc.finalize().to_le_bytes())
+}
+
+/// Whether the ICRC of a parsed RoCEv2 frame is right; `None` when the frame carries none.
+#[must_use]
+pub fn verify(frame: &[u8], parsed: &Parsed) -> Option<bool> {
+    parsed.roce?;
+    let Kind::Routed(family) = parsed.kind else {
+        return None;
+    };
+    let start = usize::from(parsed.l3_off);
+    let packet = frame.get(start..start + usize::from(parsed.ip_len))?;
+    let (covered, carried) = packet.split_last_chunk::<{ bth::ICRC_LEN }>()?;
+    let l4_off = usize::from(parsed.l4_off).checked_sub(start)?;
+    Some(icrc(family, l4_off, covered)? == *carried)
+}
+
+/// TOS, TTL and header checksum.
+#[inline]
+fn mask_v4(header: &mut [u8; ipv4::MIN_LEN]) {
+    let [_, tos, _, _, _, _, _, _, ttl, _, sum_high, sum_low, ..] = header;
+    *tos = 0xff;
+    *ttl = 0xff;
+    *sum_high = 0xff;
+    *sum_low = 0xff;
+}
+
+/// Traffic class, flow label and hop limit.
+#[inline]
+fn mask_v6(header: &mut [u8; ipv6::HEADER_LEN]) {
+    let [
+        version,
+        class,
+        label_high,
+        label_low,
+        _,
+        _,
+        _,
+        hop_limit,
+        ..,
+    ] = header;
+    *version |= 0x0f;
+    *class = 0xff;
+    *label_high = 0xff;
+    *label_low = 0xff;
+    *hop_limit = 0xff;
+}
+
+/// UDP checksum, and FECN, BECN and the six reserved bits of the BTH.
+#[inline]
+fn mask_transport(bytes: &mut [u8; TRANSPORT]) {
+    let [
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        sum_high,
+        sum_low,
+        _,
+        _,
+        _,
+        _,
+        congestion,
+        ..,
+    ] = bytes;
+    *sum_high = 0xff;
+    *sum_low = 0xff;
+    *congestion = 0xff;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use npcc_pipeline::parse::parse;
+
+    #[test]
+    fn options_are_covered_and_mutable_fields_are_not() {
+        // IPv4 with four octets of options (NOP), ttl 64, a SEND ONLY with no payload.
+        let mut packet = vec![
+            0x46, 0, 0, 48, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 1, 1, 1, 0,
+        ];
+        packet.extend([0xc0, 0, 0x12, 0xb7, 0, 24, 0, 0]);
+        packet.extend([4, 0, 0xff, 0xff, 0, 0, 0, 17, 0x80, 0, 0, 0]);
+        let reference = icrc(L3::V4, 24, &packet).unwrap();
+        for (offset, covered) in [
+            (1, false),
+            (8, false),
+            (10, false),
+            (30, false),
+            (36, false),
+            (4, true),
+            (21, true),
+            (24, true),
+            (39, true),
+        ] {
+            let mut changed = packet.clone();
+            changed[offset] ^= 0x5a;
+            assert_eq!(
+                icrc(L3::V4, 24, &changed).unwrap() != reference,
+                covered,
+                "offset {offset}"
+            );
+        }
+        assert_eq!(icrc(L3::V4, 24, &packet[..40]), None);
+    }
+
+    #[test]
+    fn a_captured_frame_verifies_and_a_broken_one_does_not() {
+        let mut frame = crate::build::tests::v1_frame();
+        let parsed = parse(&frame).unwrap();
+        assert_eq!(verify(&frame, &parsed), Some(true));
+        frame[49] ^= 1;
+        assert_eq!(verify(&frame, &parsed), Some(false));
+    }
+}

@@ -1,0 +1,312 @@
+//! What names a flow: addresses and the destination queue pair of its packets.
+//!
+//! A key names one *direction*. The reverse direction of a connection is another key, with the other queue pair.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use foldhash::fast::FixedState;
+use npcc_pipeline::parse::{Kind, L3, Parsed};
+use npcc_pipeline::units::{PortId, Priority};
+use npcc_pipeline::wire::ipv4::Ipv4;
+use npcc_pipeline::wire::ipv6::Ipv6;
+use zerocopy::FromBytes;
+
+const QPN_MASK: u32 = 0x00ff_ffff;
+const V6: u32 = 1 << 24;
+/// `::ffff:0:0/96`, the upper half of the low word.
+const MAPPED: u64 = 0xffff_0000_0000;
+
+/// A queue pair number, 24 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Qpn(u32);
+
+impl Qpn {
+    /// The queue pair with the low 24 bits of `value`.
+    #[must_use]
+    pub const fn new(value: u32) -> Qpn {
+        Qpn(value & QPN_MASK)
+    }
+
+    /// The number, below 2^24.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Qpn {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:#x}", self.0)
+    }
+}
+
+/// An address as 128 bits; IPv4 is mapped (`::ffff:a.b.c.d`) and the key's family bit tells them apart.
+pub(crate) type Bits = [u64; 2];
+
+pub(crate) const fn v4_bits(address: [u8; 4]) -> Bits {
+    [0, MAPPED | u32::from_be_bytes(address) as u64]
+}
+
+pub(crate) fn v6_bits(address: [u8; 16]) -> Bits {
+    let word = u128::from_be_bytes(address);
+    [high64(word), low64(word)]
+}
+
+const fn high64(word: u128) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = word.to_be_bytes();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+const fn low64(word: u128) -> u64 {
+    let [.., a, b, c, d, e, f, g, h] = word.to_be_bytes();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The low half of a word.
+pub(crate) const fn low32(word: u64) -> u32 {
+    let [a, b, c, d, ..] = word.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+/// One direction of a connection: source, destination, destination queue pair.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct FlowKey {
+    pub(crate) src: Bits,
+    pub(crate) dst: Bits,
+    /// QPN in the low 24 bits, the family bit above.
+    tail: u32,
+}
+
+impl FlowKey {
+    /// A key. When the families differ the key is that of IPv6, with the IPv4 address mapped.
+    #[must_use]
+    pub fn new(src: IpAddr, dst: IpAddr, dest_qp: Qpn) -> FlowKey {
+        let v6 = if src.is_ipv4() && dst.is_ipv4() {
+            0
+        } else {
+            V6
+        };
+        FlowKey {
+            src: bits(src),
+            dst: bits(dst),
+            tail: dest_qp.0 | v6,
+        }
+    }
+
+    /// The addresses of a parsed IP packet with this destination queue pair; `None` when it is not IP.
+    #[inline]
+    #[must_use]
+    pub fn of_packet(frame: &[u8], parsed: &Parsed, dest_qp: Qpn) -> Option<FlowKey> {
+        let packet = frame.get(usize::from(parsed.l3_off)..)?;
+        match parsed.kind {
+            Kind::Routed(L3::V4) => {
+                let (header, _) = Ipv4::ref_from_prefix(packet).ok()?;
+                Some(FlowKey {
+                    src: v4_bits(header.src),
+                    dst: v4_bits(header.dst),
+                    tail: dest_qp.0,
+                })
+            }
+            Kind::Routed(L3::V6) => {
+                let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
+                let tail = dest_qp.0 | V6;
+                Some(FlowKey {
+                    src: v6_bits(header.src),
+                    dst: v6_bits(header.dst),
+                    tail,
+                })
+            }
+            Kind::MacControl => None,
+        }
+    }
+
+    /// Who sends packets of this key.
+    #[must_use]
+    pub fn src(&self) -> IpAddr {
+        self.address(self.src)
+    }
+
+    /// Who receives them.
+    #[must_use]
+    pub fn dst(&self) -> IpAddr {
+        self.address(self.dst)
+    }
+
+    /// The queue pair at the receiver.
+    #[must_use]
+    pub const fn dest_qp(&self) -> Qpn {
+        Qpn::new(self.tail)
+    }
+
+    /// Whether this is an IPv6 flow.
+    #[must_use]
+    pub const fn is_ipv6(&self) -> bool {
+        self.tail & V6 != 0
+    }
+
+    /// The key of packets to `qpn` in the other direction.
+    #[must_use]
+    pub const fn reversed(&self, qpn: Qpn) -> FlowKey {
+        FlowKey {
+            src: self.dst,
+            dst: self.src,
+            tail: qpn.0 | (self.tail & V6),
+        }
+    }
+
+    fn address(&self, bits: Bits) -> IpAddr {
+        let [high, low] = bits;
+        if self.is_ipv6() {
+            IpAddr::V6(Ipv6Addr::from(u128::from(high) << 64 | u128::from(low)))
+        } else {
+            IpAddr::V4(Ipv4Addr::from(low32(low)))
+        }
+    }
+}
+
+fn bits(address: IpAddr) -> Bits {
+    match address {
+        IpAddr::V4(v4) => v4_bits(v4.octets()),
+        IpAddr::V6(v6) => v6_bits(v6.octets()),
+    }
+}
+
+impl Hash for FlowKey {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for word in self.src.into_iter().chain(self.dst) {
+            state.write_u64(word);
+        }
+        state.write_u32(self.tail);
+    }
+}
+
+impl fmt::Display for FlowKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} > {} qp {}", self.src(), self.dst(), self.dest_qp())
+    }
+}
+
+impl fmt::Debug for FlowKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+/// A flow in one egress queue: the unit that contributes to a queue's depth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueFlow {
+    /// Addresses and destination queue pair.
+    pub key: FlowKey,
+    /// Port it leaves by.
+    pub egress: PortId,
+    /// Its queue there.
+    pub priority: Priority,
+}
+
+impl QueueFlow {
+    /// As five words; equal words mean an equal key.
+    #[inline]
+    pub(crate) const fn words(&self) -> [u64; 5] {
+        let [a, b] = self.key.src;
+        let [c, d] = self.key.dst;
+        let queue = (self.egress.0 as u64) << 32 | (self.priority.get() as u64) << 40;
+        [a, b, c, d, self.key.tail as u64 | queue]
+    }
+
+    /// The inverse of [`QueueFlow::words`].
+    pub(crate) const fn from_words(words: [u64; 5]) -> QueueFlow {
+        let [a, b, c, d, tail] = words;
+        let [_, _, _, _, egress, priority, ..] = tail.to_le_bytes();
+        QueueFlow {
+            key: FlowKey {
+                src: [a, b],
+                dst: [c, d],
+                tail: low32(tail) & (QPN_MASK | V6),
+            },
+            egress: PortId(egress),
+            priority: Priority::new(priority),
+        }
+    }
+}
+
+impl Hash for QueueFlow {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for word in self.words() {
+            state.write_u64(word);
+        }
+    }
+}
+
+/// The hash used everywhere here: foldhash with a seed of its owner.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyHasher(FixedState);
+
+impl KeyHasher {
+    pub(crate) const fn new(seed: u64) -> KeyHasher {
+        KeyHasher(FixedState::with_seed(seed))
+    }
+
+    #[inline]
+    pub(crate) fn hash<T: Hash>(&self, value: &T) -> u64 {
+        self.0.hash_one(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_small_and_shows_what_it_holds() {
+        assert!(size_of::<FlowKey>() <= 40);
+        let v4 = FlowKey::new(
+            "10.0.1.3".parse().unwrap(),
+            "10.0.2.2".parse().unwrap(),
+            Qpn::new(0x11),
+        );
+        assert_eq!(v4.to_string(), "10.0.1.3 > 10.0.2.2 qp 0x11");
+        assert_eq!(
+            v4.reversed(Qpn::new(0x18)).to_string(),
+            "10.0.2.2 > 10.0.1.3 qp 0x18"
+        );
+        let v6 = FlowKey::new(
+            "2001:db8::1".parse().unwrap(),
+            "2001:db8::2".parse().unwrap(),
+            Qpn::new(5),
+        );
+        assert_eq!(v6.to_string(), "2001:db8::1 > 2001:db8::2 qp 0x5");
+    }
+
+    #[test]
+    fn a_mapped_address_on_ipv6_is_not_ipv4() {
+        let v4 = FlowKey::new(
+            "10.0.1.3".parse().unwrap(),
+            "10.0.2.2".parse().unwrap(),
+            Qpn::new(1),
+        );
+        let v6 = FlowKey::new(
+            "::ffff:10.0.1.3".parse().unwrap(),
+            "::ffff:10.0.2.2".parse().unwrap(),
+            Qpn::new(1),
+        );
+        assert_ne!(v4, v6);
+    }
+
+    #[test]
+    fn queue_flows_round_trip_through_words() {
+        let flow = QueueFlow {
+            key: FlowKey::new(
+                "2001:db8::1".parse().unwrap(),
+                "::2".parse().unwrap(),
+                Qpn::new(0xff_ffff),
+            ),
+            egress: PortId(31),
+            priority: Priority::new(7),
+        };
+        assert_eq!(QueueFlow::from_words(flow.words()), flow);
+    }
+}

@@ -1,0 +1,390 @@
+//! What the control core knows of flows: takes in records, reads byte counts, keeps flows, ends and pairing together.
+
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
+use npcc_pipeline::wire::bth::RoceClass;
+
+use crate::control::config::{ControlConfig, EcnMode};
+use crate::flow_cache::CacheReader;
+use crate::key::QueueFlow;
+use crate::pair::book::{EndId, PairBook};
+use crate::pair::{Evidence, Pairing};
+use crate::response::ResponseConfig;
+use crate::sample::Record;
+use crate::source_limit::SourceLimit;
+use crate::status::NpccStatus;
+use crate::table::{Flow, FlowTable, IDLE, QueueList};
+
+/// Most workers.
+pub(crate) const MAX_READERS: usize = 32;
+/// Flows of quiet queues are looked at this often.
+const SLOW: Nanos = Nanos::from_millis(10);
+/// No watched queue.
+const UNWATCHED: u8 = u8::MAX;
+
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub(crate) flows: FlowTable,
+    pub(crate) book: PairBook,
+    readers: ArrayVec<CacheReader, MAX_READERS>,
+    sources: SourceLimit,
+    pub(crate) status: Arc<NpccStatus>,
+    lists: Box<[QueueList]>,
+    /// By port and priority.
+    queue_of: [[u8; PRIORITIES]; MAX_PORTS],
+    paired: [u64; Evidence::ALL.len()],
+    window: Nanos,
+    response: ResponseConfig,
+    tick: Nanos,
+    floor: Evidence,
+    trusted: u32,
+    ecn: EcnMode,
+    records_per_tick: usize,
+}
+
+impl Ledger {
+    pub(crate) fn new(config: &ControlConfig, status: Arc<NpccStatus>) -> Ledger {
+        let mut queue_of = [[UNWATCHED; PRIORITIES]; MAX_PORTS];
+        for (index, queue) in (0..UNWATCHED).zip(&config.queues) {
+            let port = queue_of.get_mut(queue.port.index());
+            if let Some(slot) = port.and_then(|port| port.get_mut(queue.priority.index())) {
+                *slot = index;
+            }
+        }
+        let window = config.window();
+        Ledger {
+            flows: FlowTable::new(config.flows, config.hash_seed),
+            book: PairBook::new(config.ends, config.hash_seed),
+            readers: ArrayVec::new(),
+            sources: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
+            status,
+            lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
+            queue_of,
+            paired: [0; Evidence::ALL.len()],
+            window,
+            response: ResponseConfig {
+                feedback: config.feedback,
+                window,
+            },
+            tick: config.tick,
+            floor: config.evidence,
+            trusted: config.trusted_ports,
+            ecn: config.ecn,
+            records_per_tick: config.records_per_tick,
+        }
+    }
+
+    /// Takes a worker's cache; `false` when there are too many.
+    pub(crate) fn attach(&mut self, reader: CacheReader) -> bool {
+        self.readers.try_push(reader).is_ok()
+    }
+
+    /// Takes in records of all workers, so many from each.
+    pub(crate) fn drain(&mut self, now: Nanos) {
+        for reader in 0..self.readers.len() {
+            for _ in 0..self.records_per_tick {
+                let Some(record) = self.readers.get_mut(reader).and_then(CacheReader::pop) else {
+                    break;
+                };
+                self.status.records.add(1);
+                self.take(&record, reader, now);
+            }
+        }
+    }
+
+    fn take(&mut self, record: &Record, reader: usize, now: Nanos) {
+        let trusted = self.trusted & record.ingress.bit() != 0;
+        let end = if trusted {
+            self.learn(record, reader, now)
+        } else {
+            None
+        };
+        if !trusted {
+            self.status.untrusted.add(1);
+        }
+        if record.class == RoceClass::Data {
+            self.see_flow(record, reader, end, trusted, now);
+        } else if record.class == RoceClass::Cnp {
+            self.status.cnps_passed.add(1);
+        }
+        // A packet that comes back may settle, or unsettle, the flow it answers.
+        let Some((partner, _)) = end.and_then(|end| self.book.partner(end, now)) else {
+            return;
+        };
+        let answered = self.book.end(partner).map(|state| state.flow);
+        if let Some(flow) = answered.filter(|flow| self.owns(*flow, partner)) {
+            self.settle(flow, now);
+            if record.class == RoceClass::Cnp {
+                self.tell(flow, record.time + self.response.feedback, now);
+            }
+        }
+    }
+
+    fn owns(&self, flow: u32, end: EndId) -> bool {
+        let key = self.flows.flow_key(flow);
+        key.is_some() && key == self.book.key(end)
+    }
+
+    fn learn(&mut self, record: &Record, reader: usize, now: Nanos) -> Option<EndId> {
+        if !PairBook::teaches(record) {
+            return None;
+        }
+        if self.book.find(&record.key).is_none() && !self.sources.admit(&record.key, now) {
+            self.status.rate_limited.add(1);
+            return None;
+        }
+        self.book.observe(record, reader)
+    }
+
+    fn queue_index(&self, key: &QueueFlow) -> Option<usize> {
+        let queue = *self
+            .queue_of
+            .get(key.egress.index())?
+            .get(key.priority.index())?;
+        (queue != UNWATCHED).then_some(usize::from(queue))
+    }
+
+    fn see_flow(
+        &mut self,
+        record: &Record,
+        reader: usize,
+        end: Option<EndId>,
+        trusted: bool,
+        now: Nanos,
+    ) {
+        let key = QueueFlow {
+            key: record.key,
+            egress: record.egress,
+            priority: record.priority,
+        };
+        let Some(queue) = self.queue_index(&key) else {
+            return;
+        };
+        let index = match self.flows.find(&key) {
+            Some(index) => index,
+            None => match self.insert(
+                key,
+                Flow::new(reader, record.slot, record.ingress, record.time),
+                now,
+            ) {
+                Some(index) => index,
+                None => return,
+            },
+        };
+        if let Some(flow) = self.flows.get_mut(index) {
+            if (flow.reader, flow.slot) != (reader, record.slot) {
+                (flow.reader, flow.slot, flow.slot_bytes) = (reader, record.slot, 0);
+                flow.notified_until = Nanos::ZERO;
+            }
+            // A flow that never paused was read, or sent a record, within SLOW.
+            if record.time.since(flow.last_seen).0 > 2 * SLOW.0 {
+                flow.window.resume(record.time);
+            }
+            flow.ingress = record.ingress;
+            flow.last_seen = record.time;
+            flow.trusted = trusted;
+            flow.end = end;
+        }
+        if let Some(state) = end.and_then(|end| self.book.end_mut(end)) {
+            state.flow = index;
+        }
+        if let Some(list) = self.lists.get_mut(queue) {
+            self.flows.list(list, index);
+        }
+        self.settle(index, now);
+        self.flows.publish(index);
+    }
+
+    fn insert(&mut self, key: QueueFlow, flow: Flow, now: Nanos) -> Option<u32> {
+        if self.flows.is_full() {
+            match self.flows.displaceable(now) {
+                Some(old) => {
+                    self.unlist(old);
+                    if let Some((_, old)) = self.flows.remove(old) {
+                        self.count(old.evidence, -1);
+                    }
+                    self.status.flows_displaced.add(1);
+                }
+                None => {
+                    self.status.flows_refused.add(1);
+                    return None;
+                }
+            }
+        }
+        let index = self.flows.insert(key, flow)?;
+        self.count(flow.evidence, 1);
+        Some(index)
+    }
+
+    fn count(&mut self, evidence: Evidence, step: i64) {
+        if let Some(count) = self.paired.get_mut(evidence.index()) {
+            *count = count.saturating_add_signed(step);
+        }
+    }
+
+    fn unlist(&mut self, index: u32) {
+        let queue = self.flows.key(index).and_then(|key| self.queue_index(&key));
+        if let Some(list) = queue.and_then(|queue| self.lists.get_mut(queue)) {
+            self.flows.unlist(list, index);
+        }
+    }
+
+    /// Looks at a flow's pairing again, and says what it is at this moment.
+    pub(crate) fn settle(&mut self, index: u32, now: Nanos) -> Pairing {
+        let Some(flow) = self.flows.get(index) else {
+            return Pairing::Cold;
+        };
+        let (old, until, key) = (
+            flow.evidence,
+            flow.notified_until,
+            self.flows.flow_key(index),
+        );
+        let end = flow.end.filter(|end| self.book.key(*end) == key);
+        let pairing = end.map_or(Pairing::Cold, |end| self.book.resolve(end, now));
+        if let Some(end) = end {
+            self.book.settle(end, now);
+        }
+        let evidence = pairing.evidence();
+        if let Some(flow) = self.flows.get_mut(index) {
+            if let Pairing::Paired(qpn, _) = pairing {
+                flow.sender = qpn;
+            }
+            flow.evidence = evidence;
+            flow.cold = pairing == Pairing::Cold;
+            flow.settled = now;
+        }
+        if evidence != old {
+            self.count(old, -1);
+            self.count(evidence, 1);
+            self.write_control(index, until, evidence);
+        }
+        self.flows.touch(index, evidence != Evidence::None);
+        pairing
+    }
+
+    /// Marks a flow as told until then.
+    pub(crate) fn tell(&mut self, index: u32, until: Nanos, now: Nanos) {
+        if self.ecn != EcnMode::MarkUnlessNotified || until <= now {
+            return;
+        }
+        let Some(flow) = self.flows.get_mut(index) else {
+            return;
+        };
+        flow.notified_until = until.max(flow.notified_until);
+        let (until, evidence) = (flow.notified_until, flow.evidence);
+        self.write_control(index, until, evidence);
+    }
+
+    fn write_control(&self, index: u32, until: Nanos, evidence: Evidence) {
+        let Some(flow) = self.flows.get(index) else {
+            return;
+        };
+        if let Some(reader) = self.readers.get(flow.reader) {
+            reader.tell(
+                flow.slot,
+                until,
+                evidence >= self.floor && evidence != Evidence::None,
+            );
+        }
+    }
+
+    /// Reads flows of a queue, round and round: up to `busy` of them, or as many as keep [`SLOW`].
+    pub(crate) fn read_queue(&mut self, queue: usize, busy: Option<usize>, now: Nanos) {
+        let Some(mut list) = self.lists.get(queue).copied() else {
+            return;
+        };
+        let slow = u64::try_from(list.len)
+            .unwrap_or(u64::MAX)
+            .saturating_mul(self.tick.0)
+            .div_ceil(SLOW.0);
+        let slow = usize::try_from(slow).unwrap_or(usize::MAX);
+        for _ in 0..busy.unwrap_or(slow).min(list.len) {
+            let Some(index) = self.flows.advance(&mut list) else {
+                break;
+            };
+            if self.read_flow(index, now) {
+                self.flows.unlist(&mut list, index);
+            }
+        }
+        if let Some(place) = self.lists.get_mut(queue) {
+            *place = list;
+        }
+    }
+
+    /// Reads one flow's bytes; `true` when it has been silent for so long that it contributes to nothing.
+    fn read_flow(&mut self, index: u32, now: Nanos) -> bool {
+        let Some(flow) = self.flows.get_mut(index) else {
+            return true;
+        };
+        let reading = self
+            .readers
+            .get(flow.reader)
+            .and_then(|reader| reader.read(flow.slot));
+        if let Some(reading) = reading {
+            let fresh = reading.bytes.saturating_sub(flow.slot_bytes);
+            flow.slot_bytes = reading.bytes;
+            flow.bytes = flow.bytes.saturating_add(fresh);
+            if fresh > 0 {
+                flow.last_seen = flow.last_seen.max(reading.last_seen);
+            }
+            flow.window.add(now, self.window, fresh, reading.last_seen);
+            let status = &self.status;
+            status.data_bytes.add(fresh);
+            if flow.cold {
+                status.cold_bytes.add(fresh);
+            } else if flow.evidence < self.floor || flow.evidence == Evidence::None {
+                status.unpaired_bytes.add(fresh);
+            }
+        }
+        flow.response.observe(now, flow.bytes, &self.response);
+        let silent = now.since(flow.last_seen) >= IDLE;
+        if now.since(flow.settled) >= SLOW {
+            if silent {
+                flow.settled = now;
+            } else {
+                self.settle(index, now);
+            }
+            self.flows.publish(index);
+        }
+        silent
+    }
+
+    /// Fills `out` with the flows of a queue that put bytes in over the window, heaviest first.
+    pub(crate) fn contributors(&mut self, queue: usize, now: Nanos, out: &mut Vec<(u64, u32)>) {
+        out.clear();
+        let Some(mut list) = self.lists.get(queue).copied() else {
+            return;
+        };
+        list.rewind();
+        for _ in 0..list.len {
+            if out.len() == out.capacity() {
+                break;
+            }
+            let Some(index) = self.flows.advance(&mut list) else {
+                break;
+            };
+            let bytes = self
+                .flows
+                .get_mut(index)
+                .map_or(0, |flow| flow.window.bytes(now, self.window));
+            if bytes > 0 {
+                out.push((bytes, index));
+            }
+        }
+        out.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// Forgets what is old; publishes gauges. Bounded work.
+    pub(crate) fn tidy(&mut self, now: Nanos) {
+        self.book.age(now);
+        let status = &self.status;
+        status.flows.set(self.flows.len() as u64);
+        status.ends.set(self.book.len() as u64);
+        status.ends_refused.set(self.book.refused());
+        for (evidence, count) in Evidence::ALL.into_iter().zip(self.paired) {
+            status.paired(evidence).set(count);
+        }
+    }
+}

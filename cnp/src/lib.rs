@@ -1,0 +1,37 @@
+//! RoCEv2 knowledge of npcc-switch: who sends, who must be told, when, and in which bytes.
+//!
+//! ```text
+//!   worker:   Sighting -> FlowCache --Record--> ring
+//!   control:  ring -> PairBook (whose QPN), FlowTable (which queue), Detector -> Policy -> planner -> CnpOrder
+//!   switch:   CnpOrder -> next hop -> CnpSpec::build -> strict queue
+//! ```
+//! Law: nothing here reads a clock, does I/O, locks or panics, and nothing called per packet or per tick allocates;
+//! whatever is full is refused and counted. It does not resolve next hops: the switch has the routes.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+pub mod build;
+pub mod control;
+pub mod detector;
+mod fixed_map;
+pub mod flow_cache;
+pub mod histogram;
+pub mod icrc;
+pub mod key;
+mod ledger;
+pub mod pair;
+pub mod plan;
+pub mod policy;
+pub mod response;
+pub mod sample;
+mod seqlock;
+mod source_limit;
+pub mod status;
+mod sync;
+pub mod table;
+mod token_bucket;
+mod window;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod traffic_tests;

@@ -1,0 +1,134 @@
+//! The book of ends: takes in records, answers whose queue pair sends a flow.
+
+use npcc_pipeline::units::Nanos;
+use npcc_pipeline::wire::bth::{RoceClass, is_uc};
+
+use super::ends::{End, Ends};
+use super::{Evidence, Pairing, only, port, port_hash};
+use crate::key::FlowKey;
+use crate::sample::Record;
+
+/// An end's place in the book, valid while its key is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndId(pub(crate) u32);
+
+/// All ends of one switch. The control core is its only user.
+#[derive(Debug)]
+pub struct PairBook {
+    ends: Ends,
+}
+
+impl PairBook {
+    /// A book of at most `capacity` ends (two a connection; about 200 bytes each).
+    #[must_use]
+    pub fn new(capacity: usize, seed: u64) -> PairBook {
+        PairBook {
+            ends: Ends::new(capacity, seed),
+        }
+    }
+
+    /// Ends known.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether none is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.len() == 0
+    }
+
+    /// Ends refused because every other was in use.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.ends.refused
+    }
+
+    /// Idle ends that made room for others.
+    #[must_use]
+    pub fn displaced(&self) -> u64 {
+        self.ends.displaced
+    }
+
+    /// Whether a record names a queue pair of a connection.
+    #[must_use]
+    pub fn teaches(record: &Record) -> bool {
+        match record.class {
+            RoceClass::Data
+            | RoceClass::ReadRequest
+            | RoceClass::Ack
+            | RoceClass::Atomic
+            | RoceClass::Cnp => true,
+            RoceClass::Management | RoceClass::Datagram | RoceClass::Unsupported => false,
+        }
+    }
+
+    /// Learns from a record of the worker with this number. `None` when the book is full.
+    pub fn observe(&mut self, record: &Record, reader: usize) -> Option<EndId> {
+        let uc = is_uc(record.opcode);
+        let (end, _) = self.ends.enter(&record.key, uc, record.time)?;
+        let state = self.ends.end_mut(end)?;
+        state.count(reader, record.slot, record.packets);
+        if record.class == RoceClass::Cnp {
+            // Its UDP source port is not the connection's.
+            state.cnp_passed = Some(record.time);
+        } else {
+            self.ends.see_port(end, record.udp_port, record.time);
+        }
+        Some(EndId(end))
+    }
+
+    /// The end of this key.
+    #[must_use]
+    pub fn find(&self, key: &FlowKey) -> Option<EndId> {
+        self.ends.find(key).map(EndId)
+    }
+
+    /// The key of an end.
+    #[must_use]
+    pub fn key(&self, end: EndId) -> Option<FlowKey> {
+        self.ends.key(end.0)
+    }
+
+    pub(crate) fn end(&self, end: EndId) -> Option<&End> {
+        self.ends.end(end.0)
+    }
+
+    pub(crate) fn end_mut(&mut self, end: EndId) -> Option<&mut End> {
+        self.ends.end_mut(end.0)
+    }
+
+    /// Who sends packets to this end, by the best evidence there is at this moment.
+    #[must_use]
+    pub fn resolve(&self, end: EndId, now: Nanos) -> Pairing {
+        match self.partner(end, now) {
+            Some((partner, evidence)) => match self.ends.key(partner.0) {
+                Some(key) => Pairing::Paired(key.dest_qp(), evidence),
+                None => Pairing::Unpaired,
+            },
+            None if self.ends.is_cold(end.0) => Pairing::Cold,
+            None => Pairing::Unpaired,
+        }
+    }
+
+    /// The end of the other direction of this end's connection.
+    #[must_use]
+    pub fn partner(&self, end: EndId, now: Nanos) -> Option<(EndId, Evidence)> {
+        let by = |partner: Option<u32>, evidence| partner.map(|index| (EndId(index), evidence));
+        by(port_hash::partner(&self.ends, end.0), Evidence::PortHash)
+            .or_else(|| by(port::partner(&self.ends, end.0, now), Evidence::Port))
+            .or_else(|| by(only::partner(&self.ends, end.0, now), Evidence::Only))
+    }
+
+    /// Notes the outcome of [`PairBook::resolve`], so that connections outlive their traffic and loose ends do not.
+    pub fn settle(&mut self, end: EndId, now: Nanos) {
+        let partner = self.partner(end, now).map(|(partner, _)| partner.0);
+        self.ends.settle(end.0, partner);
+    }
+
+    /// Forgets a few ends that are not paired and long unseen. Bounded work.
+    pub fn age(&mut self, now: Nanos) {
+        self.ends.forget(now, 8);
+    }
+}

@@ -1,0 +1,90 @@
+//! Judges ends by the hash whenever the company on their port changes, and keeps the score of their address pair.
+
+use super::ends::Ends;
+use super::pair_state::Verdict;
+use super::port_hash::port_of;
+
+/// More ends than this on one port are not compared: whoever puts them there does not follow the hash.
+const CROWD: u32 = 32;
+
+impl Ends {
+    /// Renews the verdicts of a group and of those opposite, and starts their count of steady packets anew.
+    pub(super) fn judge_group(&mut self, group: u32) {
+        let opposite = self.opposite_index(group);
+        let size = |index: Option<u32>| {
+            index
+                .and_then(|index| self.group(index))
+                .map_or(0, |group| group.len)
+        };
+        let (own, other) = (size(Some(group)), size(opposite));
+        // Past the crowd's edge all verdicts are silent already.
+        if own > CROWD + 1 || other > CROWD + 1 {
+            return;
+        }
+        let crowded = own > CROWD || other > CROWD;
+        for group in [Some(group), opposite].into_iter().flatten() {
+            let mut at = self
+                .group(group)
+                .map_or(crate::fixed_map::NONE, |group| group.head);
+            while let Some(next) = self.next_in_group(at) {
+                let verdict = if crowded {
+                    Verdict::Silent
+                } else {
+                    self.verdict_of(at)
+                };
+                self.judge_as(at, verdict);
+                if let Some(state) = self.end_mut(at) {
+                    state.packets_at_change = state.packets;
+                }
+                at = next;
+            }
+        }
+    }
+
+    /// Sets a verdict and its address pair's score. UC has no score: it need not have a partner.
+    pub(super) fn judge_as(&mut self, end: u32, verdict: Verdict) {
+        let Some(state) = self.end_mut(end) else {
+            return;
+        };
+        let old = std::mem::replace(&mut state.verdict, verdict);
+        let (pair, uc) = (state.pair, state.uc);
+        if uc {
+            return;
+        }
+        if let Some(pair) = self.pair_mut(pair) {
+            pair.count(old, verdict);
+        }
+    }
+
+    fn verdict_of(&self, end: u32) -> Verdict {
+        let candidates = self.opposite(end).map_or(0, |group| group.len);
+        let mut fitting = self.all_fitting(end);
+        match (candidates, fitting.next(), fitting.next()) {
+            (0, ..) => Verdict::Silent,
+            (_, None, _) => Verdict::Disagree,
+            (_, Some(_), None) => Verdict::Agree,
+            (_, Some(_), Some(_)) => Verdict::Ambiguous,
+        }
+    }
+
+    /// Ends with this one's port in the other direction whose queue pair gives that port.
+    fn all_fitting(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
+        let own = self.key(end).map(|key| key.dest_qp());
+        let port = self.port(end);
+        let group = self
+            .end(end)
+            .and_then(|state| self.opposite_index(state.group));
+        let members = self.members(group.unwrap_or(crate::fixed_map::NONE));
+        members.filter_map(move |(index, key)| {
+            let fits = own.is_some_and(|own| port == Some(port_of(own, key.dest_qp())));
+            fits.then_some(index)
+        })
+    }
+
+    /// The only fitting end; `None` when there is none or another.
+    pub(super) fn fitting(&self, end: u32) -> Option<u32> {
+        let mut all = self.all_fitting(end);
+        let first = all.next();
+        if all.next().is_some() { None } else { first }
+    }
+}

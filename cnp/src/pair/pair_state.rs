@@ -1,0 +1,146 @@
+//! What is known of two addresses: how many queue pairs, how their ports behave, whether the hash holds.
+
+use npcc_pipeline::units::Nanos;
+
+use crate::key::FlowKey;
+
+/// Two addresses, in one order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct PairKey {
+    low: [u64; 2],
+    high: [u64; 2],
+    v6: bool,
+}
+
+/// The two directions: from the lower address, and from the higher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Up,
+    Down,
+}
+
+impl PairKey {
+    pub(crate) fn of(key: &FlowKey) -> (PairKey, Direction) {
+        let v6 = key.is_ipv6();
+        if key.src <= key.dst {
+            (
+                PairKey {
+                    low: key.src,
+                    high: key.dst,
+                    v6,
+                },
+                Direction::Up,
+            )
+        } else {
+            (
+                PairKey {
+                    low: key.dst,
+                    high: key.src,
+                    v6,
+                },
+                Direction::Down,
+            )
+        }
+    }
+}
+
+/// What the hash says of an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Verdict {
+    /// Nobody in the other direction has this port, or too many to compare.
+    #[default]
+    Silent,
+    /// Exactly one fits.
+    Agree,
+    /// Somebody has the port, nobody fits.
+    Disagree,
+    /// More than one fits.
+    Ambiguous,
+}
+
+/// Ends of one direction.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Side {
+    pub(crate) ends: u32,
+    /// All their indices, combined by exclusive or: the index itself when there is one.
+    xor: u32,
+    /// The last arrival or departure.
+    changed: Nanos,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct PairState {
+    up: Side,
+    down: Side,
+    agree: u32,
+    disagree: u32,
+    /// UDP source ports of RC seen in any direction.
+    pub(crate) ports: u32,
+    /// Of these, seen in one direction only.
+    pub(crate) lonely: u32,
+    /// Queue pair numbers seen in both directions.
+    pub(crate) common: u32,
+}
+
+impl PairState {
+    pub(crate) fn side(&self, direction: Direction) -> &Side {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
+        }
+    }
+
+    fn side_mut(&mut self, direction: Direction) -> &mut Side {
+        match direction {
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
+        }
+    }
+
+    pub(crate) fn joined(&mut self, direction: Direction, end: u32, now: Nanos) {
+        let side = self.side_mut(direction);
+        (side.ends, side.xor, side.changed) = (side.ends + 1, side.xor ^ end, now);
+    }
+
+    pub(crate) fn left(&mut self, direction: Direction, end: u32, now: Nanos) {
+        let side = self.side_mut(direction);
+        (side.ends, side.xor, side.changed) = (side.ends.saturating_sub(1), side.xor ^ end, now);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.up.ends == 0 && self.down.ends == 0
+    }
+
+    /// The other of two ends, when there are just these, one in each direction; and since when.
+    pub(crate) fn sole_partner(&self, end: u32) -> Option<(u32, Nanos)> {
+        let alone = self.up.ends == 1 && self.down.ends == 1;
+        alone.then(|| {
+            (
+                self.up.xor ^ self.down.xor ^ end,
+                self.up.changed.max(self.down.changed),
+            )
+        })
+    }
+
+    pub(crate) fn count(&mut self, old: Verdict, new: Verdict) {
+        for (verdict, step) in [(old, -1), (new, 1)] {
+            let counter = match verdict {
+                Verdict::Agree => &mut self.agree,
+                Verdict::Disagree => &mut self.disagree,
+                Verdict::Silent | Verdict::Ambiguous => continue,
+            };
+            *counter = counter.saturating_add_signed(step);
+        }
+    }
+
+    /// More than 99 % of the ends that can be judged agree.
+    pub(crate) fn hash_holds(&self) -> bool {
+        self.agree > self.disagree.saturating_mul(99)
+    }
+
+    /// Whether equal ports can only mean equal connections (see [`super::port`]).
+    pub(crate) fn ports_match(&self) -> bool {
+        let single = self.up.ends == 1 && self.down.ends == 1;
+        single || self.common == 0 && self.lonely.saturating_mul(2) < self.ports
+    }
+}

@@ -1,0 +1,32 @@
+//! Evidence `port`: exactly one queue pair in each direction on this UDP source port, unchanged for 50 ms and 64 packets.
+//!
+//! Equal ports alone mislead where a network card takes the port from its *own* queue pair: then equal ports belong to
+//! different connections whose queue pairs happen to have equal numbers. So with several queue pairs between two addresses
+//! it is refused while any number occurs in both directions, and while half of the ports or more are seen in one direction
+//! only; whatever the cards' rule, what is left cannot be such a coincidence. Never for UC, whose reverse packets are not
+//! acknowledgements; never where the hash is believed and says otherwise.
+
+use npcc_pipeline::units::Nanos;
+
+use super::ends::Ends;
+use super::pair_state::Verdict;
+
+/// How long nothing may have changed on the port.
+pub(crate) const STEADY: Nanos = Nanos::from_millis(50);
+/// How many packets of the flow must have passed meanwhile.
+pub(crate) const STEADY_PACKETS: u64 = 64;
+
+pub(super) fn partner(ends: &Ends, end: u32, now: Nanos) -> Option<u32> {
+    let state = ends.end(end)?;
+    let pair = ends.pair(state.pair)?;
+    let refuted = pair.hash_holds() && state.verdict == Verdict::Disagree;
+    if state.uc || refuted || !pair.ports_match() {
+        return None;
+    }
+    let own = ends.group(state.group)?;
+    let opposite = ends.opposite(end)?;
+    let changed = own.changed.max(opposite.changed);
+    let steady =
+        now.since(changed) >= STEADY && state.packets - state.packets_at_change >= STEADY_PACKETS;
+    (own.len == 1 && opposite.len == 1 && steady).then_some(opposite.head)
+}

@@ -1,0 +1,63 @@
+//! Evidence `port-hash`: the same UDP source port in both directions, and it is the hash of both queue pairs.
+//!
+//! Linux's convention for RoCEv2 with flow label 0 (`rdma_calc_flow_label`, `rdma_flow_label_to_udp_sport` in
+//! include/rdma/ib_verbs.h; facts 5.1 M2). Symmetric, so both ends compute the same port.
+//!
+//! A network card may follow another rule, so the formula is believed per address pair only where it holds: of the ends
+//! that share their port with somebody in the other direction, more than 99 % must have a partner that fits. A partner
+//! must be the only one that fits, seen from both sides.
+
+use super::ends::Ends;
+use super::pair_state::Verdict;
+use crate::key::Qpn;
+
+/// The UDP source port of a connection between these queue pairs with flow label 0.
+#[must_use]
+pub const fn port_of(a: Qpn, b: Qpn) -> u16 {
+    let mut v = a.get() as u64 * b.get() as u64;
+    v ^= v >> 20;
+    v ^= v >> 40;
+    let [low, middle, high, ..] = (v & 0xf_ffff).to_le_bytes();
+    let label = u32::from_le_bytes([low, middle, high, 0]);
+    let [low, high, ..] = ((label & 0x3fff) ^ (label >> 14 & 0x3f)).to_le_bytes();
+    u16::from_le_bytes([low, high]) | 0xc000
+}
+
+/// The only end whose queue pair fits `end`, where the formula is believed.
+pub(super) fn partner(ends: &Ends, end: u32) -> Option<u32> {
+    let state = ends.end(end)?;
+    let believed = ends.pair(state.pair)?.hash_holds();
+    if !believed || state.verdict != Verdict::Agree {
+        return None;
+    }
+    let fits = ends.fitting(end)?;
+    (ends.end(fits)?.verdict == Verdict::Agree).then_some(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ports_of_captured_connections() {
+        // Soft-RoCE of Linux 6.1, perftest (facts, section 5).
+        for (a, b, port) in [
+            (0x18, 0x11, 49560),
+            (0x19, 0x12, 49602),
+            (0x1a, 0x13, 49646),
+            (0x1b, 0x14, 49692),
+        ] {
+            assert_eq!(port_of(Qpn::new(a), Qpn::new(b)), port);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn symmetric_and_ephemeral(a in 0u32..1 << 24, b in 0u32..1 << 24) {
+            let (a, b) = (Qpn::new(a), Qpn::new(b));
+            prop_assert_eq!(port_of(a, b), port_of(b, a));
+            prop_assert!(port_of(a, b) >= 0xc000);
+        }
+    }
+}

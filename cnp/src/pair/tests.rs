@@ -1,0 +1,320 @@
+use super::book::{EndId, PairBook};
+use super::ends::{FORGET, LIVE};
+use super::port_hash::port_of;
+use super::*;
+use crate::key::FlowKey;
+use crate::sample::{Record, RecordFlags, SlotRef};
+use npcc_pipeline::frame::FlowSlot;
+use npcc_pipeline::units::{Nanos, PortId, Priority};
+use npcc_pipeline::wire::bth::RoceClass;
+
+const A: &str = "10.0.1.3";
+const B: &str = "10.0.2.2";
+
+fn record(src: &str, dst: &str, qpn: u32, opcode: u8, port: u16, now: Nanos) -> Record {
+    Record {
+        key: FlowKey::new(src.parse().unwrap(), dst.parse().unwrap(), Qpn::new(qpn)),
+        time: now,
+        slot: SlotRef {
+            slot: FlowSlot(qpn),
+            generation: 2,
+        },
+        packets: u32::try_from(now.0 / 1_000).unwrap(),
+        psn: 0,
+        source_qp: None,
+        udp_port: port,
+        wire_len: 1_100,
+        opcode,
+        class: RoceClass::of(opcode, qpn),
+        flags: RecordFlags::default(),
+        syndrome: None,
+        ingress: PortId(0),
+        egress: PortId(1),
+        priority: Priority::new(3),
+    }
+}
+
+struct Book(PairBook);
+
+impl Book {
+    fn new() -> Book {
+        Book(PairBook::new(64, 5))
+    }
+
+    /// Data of A to this queue pair of B.
+    fn data(&mut self, qpn: u32, port: u16, now: Nanos) -> EndId {
+        self.0
+            .observe(&record(A, B, qpn, 0x0a, port, now), 0)
+            .unwrap()
+    }
+
+    /// An ACK of B to this queue pair of A.
+    fn ack(&mut self, qpn: u32, port: u16, now: Nanos) -> EndId {
+        self.0
+            .observe(&record(B, A, qpn, 0x11, port, now), 0)
+            .unwrap()
+    }
+}
+
+fn hash(a: u32, b: u32) -> u16 {
+    port_of(Qpn::new(a), Qpn::new(b))
+}
+
+fn ms(n: u64) -> Nanos {
+    Nanos::from_millis(n)
+}
+
+fn paired(qpn: u32, evidence: Evidence) -> Pairing {
+    Pairing::Paired(Qpn::new(qpn), evidence)
+}
+
+#[test]
+fn evidence_ranks_as_documented() {
+    use Evidence::{Cm, None, Only, Port, PortHash, Psn};
+    assert!(Cm > PortHash && PortHash > Psn && Psn > Port && Port > Only && Only > None);
+    assert!(
+        Evidence::ALL
+            .into_iter()
+            .enumerate()
+            .all(|(at, one)| one.index() == at && Evidence::from_index(at) == one)
+    );
+}
+
+#[test]
+fn cold_until_something_comes_back() {
+    let mut book = Book::new();
+    let end = book.data(0x11, 50_000, ms(1));
+    assert_eq!(book.0.resolve(end, ms(1)), Pairing::Cold);
+    book.ack(0x18, 60_000, ms(2));
+    assert_eq!(book.0.resolve(end, ms(2)), Pairing::Unpaired);
+}
+
+#[test]
+fn the_hash_pairs_at_the_first_packet_back_both_ways() {
+    let mut book = Book::new();
+    let data = book.data(0x11, hash(0x18, 0x11), ms(1));
+    let ack = book.ack(0x18, hash(0x18, 0x11), ms(1));
+    assert_eq!(
+        book.0.resolve(data, ms(1)),
+        paired(0x18, Evidence::PortHash)
+    );
+    assert_eq!(book.0.resolve(ack, ms(1)), paired(0x11, Evidence::PortHash));
+}
+
+#[test]
+fn a_second_that_fits_the_hash_demotes_both() {
+    let mut book = Book::new();
+    let port = hash(0x18, 0x11);
+    let data = book.data(0x11, port, ms(1));
+    book.ack(0x18, port, ms(1));
+    let twin = (2..1 << 20)
+        .find(|a| *a != 0x18 && hash(*a, 0x11) == port)
+        .unwrap();
+    book.ack(twin, port, ms(2));
+    assert_eq!(book.0.resolve(data, ms(2)), Pairing::Unpaired);
+}
+
+#[test]
+fn the_hash_is_not_believed_where_it_often_fails() {
+    let mut book = Book::new();
+    // Three connections that share ports by another rule, one that fits by chance.
+    for (a, b, port) in [
+        (0x20, 0x30, 50_001),
+        (0x21, 0x31, 50_002),
+        (0x22, 0x32, 50_003),
+    ] {
+        book.data(b, port, ms(1));
+        book.ack(a, port, ms(1));
+    }
+    let data = book.data(0x11, hash(0x18, 0x11), ms(1));
+    book.ack(0x18, hash(0x18, 0x11), ms(1));
+    assert_eq!(book.0.resolve(data, ms(2)).evidence(), Evidence::None);
+}
+
+#[test]
+fn a_port_pairs_after_fifty_milliseconds_and_sixty_four_packets() {
+    let mut book = Book::new();
+    let port = hash(0x18, 0x11) ^ 1;
+    let data = book.data(0x11, port, Nanos(1_000));
+    book.ack(0x18, port, Nanos(2_000));
+    assert_eq!(
+        book.0.resolve(data, ms(60)).evidence(),
+        Evidence::None,
+        "too few packets"
+    );
+    book.data(0x11, port, Nanos(100_000));
+    assert_eq!(
+        book.0.resolve(data, ms(49)).evidence(),
+        Evidence::None,
+        "too early"
+    );
+    assert_eq!(book.0.resolve(data, ms(51)), paired(0x18, Evidence::Port));
+}
+
+#[test]
+fn another_arrival_on_the_port_demotes_at_once() {
+    for second_is_data in [true, false] {
+        let mut book = Book::new();
+        let port = hash(0x18, 0x11) ^ 1;
+        let data = book.data(0x11, port, ms(1));
+        book.ack(0x18, port, ms(1));
+        book.data(0x11, port, ms(60));
+        assert_eq!(book.0.resolve(data, ms(60)), paired(0x18, Evidence::Port));
+        if second_is_data {
+            book.data(0x12, port, ms(60));
+        } else {
+            book.ack(0x19, port, ms(60));
+        }
+        assert_eq!(book.0.resolve(data, ms(61)).evidence(), Evidence::None);
+    }
+}
+
+/// Network cards that take the port from their own queue pair: the ports of three connections, of which one of A's and
+/// one of B's are equal by chance.
+#[test]
+fn one_equal_port_among_many_unequal_is_chance() {
+    let mut book = Book::new();
+    for now in [ms(1), ms(60)] {
+        for (a, b, forth, back) in [
+            (0x20, 0x30, 50_001, 60_001),
+            (0x21, 0x31, 50_002, 50_001),
+            (0x22, 0x32, 50_003, 60_003),
+        ] {
+            book.data(b, forth, now);
+            book.ack(a, back, now);
+        }
+    }
+    let victim = book.data(0x30, 50_001, ms(70));
+    assert_eq!(book.0.resolve(victim, ms(70)).evidence(), Evidence::None);
+}
+
+/// The same, with numbers that occur on both sides: every port has one of each, all of them wrong.
+#[test]
+fn equal_ports_of_equal_numbers_are_no_evidence() {
+    let mut book = Book::new();
+    let own = |qpn: u32| u16::try_from(50_000 + qpn).unwrap();
+    for now in [ms(1), ms(60)] {
+        for (a, b) in [(0x20, 0x21), (0x21, 0x22), (0x22, 0x20)] {
+            book.data(b, own(a), now);
+            book.ack(a, own(b), now);
+        }
+    }
+    let victim = book.data(0x21, own(0x20), ms(70));
+    assert_eq!(book.0.resolve(victim, ms(70)).evidence(), Evidence::None);
+}
+
+#[test]
+fn a_port_says_nothing_for_uc() {
+    let mut book = Book::new();
+    let data = book
+        .0
+        .observe(&record(A, B, 0x11, 0x2a, 50_000, ms(1)), 0)
+        .unwrap();
+    book.0
+        .observe(&record(B, A, 0x18, 0x2a, 50_000, ms(1)), 0)
+        .unwrap();
+    book.0
+        .observe(&record(A, B, 0x11, 0x2a, 50_000, ms(100)), 0)
+        .unwrap();
+    assert_eq!(book.0.resolve(data, ms(200)).evidence(), Evidence::None);
+}
+
+#[test]
+fn only_needs_a_second_alone() {
+    let mut book = Book::new();
+    let data = book.data(0x11, 50_000, ms(1));
+    book.ack(0x18, 60_000, ms(1));
+    assert_eq!(book.0.resolve(data, ms(1_000)).evidence(), Evidence::None);
+    assert_eq!(
+        book.0.resolve(data, ms(1_002)),
+        paired(0x18, Evidence::Only)
+    );
+    book.ack(0x19, 60_001, ms(1_002));
+    assert_eq!(book.0.resolve(data, ms(5_000)).evidence(), Evidence::None);
+}
+
+#[test]
+fn a_queue_pair_used_again_with_another_peer_is_another_pair() {
+    let mut book = Book::new();
+    let data = book.data(0x11, hash(0x18, 0x11), ms(1));
+    book.ack(0x18, hash(0x18, 0x11), ms(1));
+    book.data(0x11, hash(0x40, 0x11), ms(2));
+    assert_eq!(
+        book.0.resolve(data, ms(2)).evidence(),
+        Evidence::None,
+        "nobody on the new port yet"
+    );
+    book.ack(0x40, hash(0x40, 0x11), ms(3));
+    assert_eq!(
+        book.0.resolve(data, ms(3)),
+        paired(0x40, Evidence::PortHash)
+    );
+}
+
+#[test]
+fn ports_that_change_with_every_packet_say_nothing() {
+    let mut book = Book::new();
+    let data = book.data(0x11, 50_000, ms(1));
+    for port in 50_001..50_010 {
+        book.data(0x11, port, ms(2));
+    }
+    book.ack(0x18, 50_009, ms(2));
+    book.data(0x11, 50_009, ms(100));
+    assert_ne!(book.0.resolve(data, ms(100)).evidence(), Evidence::Port);
+}
+
+#[test]
+fn pairs_outlive_their_traffic_and_loose_ends_do_not() {
+    let mut book = Book::new();
+    let data = book.data(0x11, hash(0x18, 0x11), ms(1));
+    book.ack(0x18, hash(0x18, 0x11), ms(1));
+    book.0.settle(data, ms(1));
+    book.data(0x33, 50_000, ms(1));
+    (0..10).for_each(|_| book.0.age(ms(2) + FORGET));
+    assert_eq!(book.0.len(), 2);
+    assert_eq!(
+        book.0.resolve(data, ms(2) + FORGET),
+        paired(0x18, Evidence::PortHash)
+    );
+}
+
+#[test]
+fn a_flood_does_not_displace_ends_in_use() {
+    let mut book = Book::new();
+    let data = book.data(0x11, hash(0x18, 0x11), ms(1));
+    book.ack(0x18, hash(0x18, 0x11), ms(1));
+    book.0.settle(data, ms(1));
+    for qpn in 0x1000..0x1100 {
+        book.0
+            .observe(&record("10.9.9.9", B, qpn, 0x0a, 50_000, ms(2)), 0);
+    }
+    assert_eq!(book.0.len(), 64);
+    assert_eq!(book.0.refused(), 256 - 62);
+    // Once the flood is idle it goes before the pair, though the pair is older.
+    let late = ms(3) + LIVE;
+    assert!(
+        book.0
+            .observe(&record(A, B, 0x77, 0x0a, 50_000, late), 0)
+            .is_some()
+    );
+    assert_eq!(book.0.displaced(), 1);
+    assert_eq!(book.0.resolve(data, late), paired(0x18, Evidence::PortHash));
+}
+
+#[test]
+fn emptying_the_book_leaves_no_score_behind() {
+    let mut book = Book::new();
+    for a in 0x20..0x30 {
+        book.data(a + 0x100, 50_000, ms(1));
+        book.ack(a, 50_000, ms(1));
+    }
+    (0..20).for_each(|_| book.0.age(ms(2) + FORGET));
+    assert!(book.0.is_empty());
+    let later = ms(10_000);
+    let data = book.data(0x11, hash(0x18, 0x11), later);
+    book.ack(0x18, hash(0x18, 0x11), later);
+    assert_eq!(
+        book.0.resolve(data, later),
+        paired(0x18, Evidence::PortHash)
+    );
+}

@@ -1,0 +1,207 @@
+//! From a decision to CNPs: who of the contributors is told, and why the others are not.
+
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+use crate::key::{FlowKey, Qpn};
+use crate::pair::{Evidence, Pairing};
+use crate::policy::{Amount, Decision};
+use crate::token_bucket::TokenBucket;
+
+macro_rules! reasons {
+    ($( $(#[doc = $doc:literal])+ $name:ident = $text:literal, )+) => {
+        /// Why a contributor got no CNP.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Suppressed {
+            $( $(#[doc = $doc])+ $name, )+
+        }
+
+        impl Suppressed {
+            /// All reasons, in the order of their counters.
+            pub const ALL: &'static [Suppressed] = &[ $( Suppressed::$name, )+ ];
+
+            /// The stable name operators and JSON see.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $( Suppressed::$name => $text, )+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Told too short a time ago.
+    Spacing = "spacing",
+    /// Packets come back, but whose they are is known by less than the configured evidence.
+    Unpaired = "unpaired",
+    /// No packet has come back yet.
+    Cold = "cold",
+    /// The receiver's own CNP passed a moment ago.
+    AlreadyNotified = "already_notified",
+    /// Told in vain before; at most one CNP per ms.
+    Unresponsive = "unresponsive",
+    /// Came in by a port that is not trusted.
+    Untrusted = "untrusted",
+    /// The share of the port that CNPs may take is used up.
+    CapPort = "cap_port",
+    /// The CNPs of this second are used up.
+    CapSecond = "cap_second",
+    /// More CNPs than one tick may order.
+    CapTick = "cap_tick",
+    /// No route or no neighbour toward the sender.
+    NoNeighbor = "no_neighbor",
+    /// The ring to the port's worker is full.
+    RingFull = "ring_full",
+}
+
+/// Number of reasons.
+pub const REASONS: usize = Suppressed::ALL.len();
+
+impl Suppressed {
+    /// Index of its counter.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A CNP to be sent. Who resolves the next hop builds it with [`crate::build::CnpSpec`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CnpOrder {
+    /// The flow of data: `src` is the sender to be told, `dst` the receiver in whose name.
+    pub flow: FlowKey,
+    /// The queue pair at the sender.
+    pub sender_qpn: Qpn,
+    /// How it is known.
+    pub evidence: Evidence,
+    /// The port the flow comes in by.
+    pub ingress: PortId,
+    /// The congested port.
+    pub egress: PortId,
+    /// The congested queue.
+    pub priority: Priority,
+}
+
+/// What happens to contributors whose sender is known by less than the configured evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unpaired {
+    /// Ordinary ECN marks stay on for them.
+    #[default]
+    Mark,
+    /// Nothing: their marks are held back as if they had been told.
+    None,
+}
+
+/// Shortest time between two CNPs to an unresponsive flow.
+pub const UNRESPONSIVE_GAP: Nanos = Nanos::from_millis(1);
+/// Wire bytes of a CNP: untagged, overhead included.
+const WIRE_V4: u64 = 98;
+const WIRE_V6: u64 = 118;
+
+/// What the planner asks about a contributor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) ipv6: bool,
+    pub(crate) pairing: Pairing,
+    /// When we told its sender.
+    pub(crate) told: Option<Nanos>,
+    /// When a CNP of its receiver passed.
+    pub(crate) passed: Option<Nanos>,
+    pub(crate) unresponsive: bool,
+    pub(crate) trusted: bool,
+    pub(crate) ingress: PortId,
+}
+
+/// Caps: of CNPs on their way out.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    floor: Evidence,
+    ports: Box<[TokenBucket]>,
+    second: TokenBucket,
+}
+
+impl Planner {
+    /// `rates` are the ports' wire rates, 0 for no limit; `cap` the share of them in thousandths.
+    pub(crate) fn new(floor: Evidence, rates: &[BitRate], cap: u16, per_second: u64) -> Planner {
+        let bucket = |rate: &BitRate| {
+            if rate.0 == 0 {
+                return TokenBucket::new(u64::MAX, u64::MAX);
+            }
+            let bytes =
+                u64::try_from(u128::from(rate.0) * u128::from(cap) / 8_000).unwrap_or(u64::MAX);
+            // A millisecond's worth, and never less than a few CNPs.
+            TokenBucket::new(bytes, (bytes / 1_000).max(WIRE_V6 * 32))
+        };
+        Planner {
+            floor,
+            ports: rates.iter().map(bucket).collect(),
+            second: TokenBucket::new(per_second, (per_second / 1_000).max(32)),
+        }
+    }
+
+    /// How many of `contributors` a decision reaches, heaviest first.
+    pub(crate) fn reach(decision: &Decision, contributors: usize) -> usize {
+        match decision.amount {
+            Amount::None => 0,
+            Amount::Few => (contributors * usize::from(decision.few))
+                .div_ceil(1_000)
+                .min(contributors),
+            Amount::Many => contributors,
+        }
+    }
+
+    /// Whose queue pair to tell, or why not. Takes its share of the caps.
+    pub(crate) fn admit(
+        &mut self,
+        candidate: &Candidate,
+        decision: &Decision,
+        now: Nanos,
+    ) -> Result<(Qpn, Evidence), Suppressed> {
+        let since = |time: Option<Nanos>| time.map(|at| now.since(at));
+        if !candidate.trusted {
+            return Err(Suppressed::Untrusted);
+        }
+        let (qpn, evidence) = match candidate.pairing {
+            Pairing::Paired(qpn, evidence) if evidence >= self.floor => (qpn, evidence),
+            Pairing::Paired(..) | Pairing::Unpaired => return Err(Suppressed::Unpaired),
+            Pairing::Cold => return Err(Suppressed::Cold),
+        };
+        if since(candidate.passed).is_some_and(|passed| passed < decision.spacing) {
+            return Err(Suppressed::AlreadyNotified);
+        }
+        if since(candidate.told).is_some_and(|told| told < decision.spacing) {
+            return Err(Suppressed::Spacing);
+        }
+        if candidate.unresponsive
+            && since(candidate.told).is_some_and(|told| told < UNRESPONSIVE_GAP)
+        {
+            return Err(Suppressed::Unresponsive);
+        }
+        if !self.second.take(now, 1) {
+            return Err(Suppressed::CapSecond);
+        }
+        let wire = wire_bytes(candidate.ipv6);
+        let port = self.ports.get_mut(candidate.ingress.index());
+        if !port.is_some_and(|bucket| bucket.take(now, wire)) {
+            self.second.give_back(1);
+            return Err(Suppressed::CapPort);
+        }
+        Ok((qpn, evidence))
+    }
+
+    /// The CNP just admitted did not leave.
+    pub(crate) fn give_back(&mut self, candidate: &Candidate) {
+        self.second.give_back(1);
+        if let Some(bucket) = self.ports.get_mut(candidate.ingress.index()) {
+            bucket.give_back(wire_bytes(candidate.ipv6));
+        }
+    }
+}
+
+const fn wire_bytes(ipv6: bool) -> u64 {
+    if ipv6 { WIRE_V6 } else { WIRE_V4 }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,196 @@
+use super::*;
+use crate::policy::Reason;
+
+const PAIRED: Pairing = Pairing::Paired(Qpn::new(0x18), Evidence::PortHash);
+
+fn decision(amount: Amount) -> Decision {
+    Decision {
+        wanted: amount,
+        amount,
+        few: 50,
+        spacing: Nanos::from_micros(60),
+        reason: Reason::Filling,
+    }
+}
+
+fn candidate() -> Candidate {
+    Candidate {
+        ipv6: false,
+        pairing: PAIRED,
+        told: None,
+        passed: None,
+        unresponsive: false,
+        trusted: true,
+        ingress: PortId(0),
+    }
+}
+
+fn planner() -> Planner {
+    Planner::new(Evidence::Port, &[BitRate(100_000_000_000)], 50, 1_000_000)
+}
+
+#[test]
+fn few_is_a_twentieth_rounded_up() {
+    for (contributors, few) in [(0, 0), (1, 1), (20, 1), (21, 2), (40, 2), (1000, 50)] {
+        assert_eq!(
+            Planner::reach(&decision(Amount::Few), contributors),
+            few,
+            "of {contributors}"
+        );
+    }
+    assert_eq!(Planner::reach(&decision(Amount::Many), 7), 7);
+    assert_eq!(Planner::reach(&decision(Amount::None), 7), 0);
+}
+
+#[test]
+fn each_reason_has_its_cause() {
+    let now = Nanos::from_millis(10);
+    let before = |us: u64| Some(Nanos(now.0 - us * 1_000));
+    let paired = |evidence| Pairing::Paired(Qpn::new(1), evidence);
+    let cases = [
+        (candidate(), None),
+        (
+            Candidate {
+                trusted: false,
+                ..candidate()
+            },
+            Some(Suppressed::Untrusted),
+        ),
+        (
+            Candidate {
+                pairing: Pairing::Cold,
+                ..candidate()
+            },
+            Some(Suppressed::Cold),
+        ),
+        (
+            Candidate {
+                pairing: Pairing::Unpaired,
+                ..candidate()
+            },
+            Some(Suppressed::Unpaired),
+        ),
+        (
+            Candidate {
+                pairing: paired(Evidence::Only),
+                ..candidate()
+            },
+            Some(Suppressed::Unpaired),
+        ),
+        (
+            Candidate {
+                pairing: paired(Evidence::Port),
+                ..candidate()
+            },
+            None,
+        ),
+        (
+            Candidate {
+                told: before(59),
+                ..candidate()
+            },
+            Some(Suppressed::Spacing),
+        ),
+        (
+            Candidate {
+                told: before(60),
+                ..candidate()
+            },
+            None,
+        ),
+        (
+            Candidate {
+                passed: before(59),
+                ..candidate()
+            },
+            Some(Suppressed::AlreadyNotified),
+        ),
+        (
+            Candidate {
+                told: before(999),
+                unresponsive: true,
+                ..candidate()
+            },
+            Some(Suppressed::Unresponsive),
+        ),
+        (
+            Candidate {
+                told: before(1_000),
+                unresponsive: true,
+                ..candidate()
+            },
+            None,
+        ),
+        (
+            Candidate {
+                ingress: PortId(1),
+                ..candidate()
+            },
+            Some(Suppressed::CapPort),
+        ),
+    ];
+    for (candidate, reason) in cases {
+        let answer = planner().admit(&candidate, &decision(Amount::Many), now);
+        assert_eq!(answer.err(), reason, "{candidate:?}");
+    }
+}
+
+#[test]
+fn a_port_carries_its_share_of_cnps_and_no_more() {
+    // 5 % of 1 Gb/s is 6.25 MB/s: 63,775 CNPs of 98 wire bytes.
+    let mut planner = Planner::new(Evidence::Port, &[BitRate(1_000_000_000)], 50, 1_000_000);
+    let mut sent = 0u64;
+    for us in 0..1_000_000 {
+        let answer = planner.admit(
+            &candidate(),
+            &decision(Amount::Many),
+            Nanos::from_micros(us),
+        );
+        sent += u64::from(answer.is_ok());
+    }
+    let burst = 6_250 / 98 + 1;
+    assert!((63_700..=63_775 + burst).contains(&sent), "{sent}");
+}
+
+#[test]
+fn a_port_without_a_rate_has_no_cap() {
+    let mut planner = Planner::new(Evidence::Port, &[BitRate(0)], 50, u64::MAX);
+    for us in 0..100_000 {
+        assert!(
+            planner
+                .admit(
+                    &candidate(),
+                    &decision(Amount::Many),
+                    Nanos::from_micros(us)
+                )
+                .is_ok()
+        );
+    }
+}
+
+#[test]
+fn what_did_not_leave_is_given_back() {
+    let mut planner = Planner::new(Evidence::Port, &[BitRate(1)], 50, 0);
+    for _ in 0..1_000 {
+        assert!(
+            planner
+                .admit(&candidate(), &decision(Amount::Many), Nanos::ZERO)
+                .is_ok()
+        );
+        planner.give_back(&candidate());
+    }
+}
+
+#[test]
+fn names_are_unique_and_indices_follow() {
+    let mut names: Vec<_> = Suppressed::ALL.iter().map(|reason| reason.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), REASONS);
+    assert!(
+        Suppressed::ALL
+            .iter()
+            .enumerate()
+            .all(|(at, reason)| reason.index() == at)
+    );
+}

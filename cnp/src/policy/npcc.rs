@@ -1,0 +1,164 @@
+//! `npcc`: the table of depth and trend ([`crate::detector`]).
+//!
+//! | answer | who | how often |
+//! |---|---|---|
+//! | many, rising | every contributor once | at most once a tick and flow |
+//! | few | the heaviest ceil(5 %) | one round per queue and `recovery`; 60 us a flow |
+//!
+//! Never two CNPs to a flow within 4 us: network cards ignore the second (facts 5.5). After a round in the shallow zone
+//! the next waits one feedback delay, so that the effect is seen before more is asked; the hard zone does not wait.
+//!
+//! Mode `low-latency` halves `shallow` and `deep` ([`Mode::thresholds`]) and makes `few` 20 %: shorter queues, bought with
+//! some utilisation. Mode `high-throughput` is the table as it stands.
+
+use npcc_pipeline::units::Nanos;
+
+use super::{Amount, Decision, Policy, Reason};
+use crate::detector::{Reading, Trend, Zone};
+
+/// Two CNPs to one flow closer than this are wasted.
+pub const CLOSEST: Nanos = Nanos::from_micros(4);
+
+/// Huawei's two modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The table.
+    #[default]
+    HighThroughput,
+    /// Earlier and wider.
+    LowLatency,
+}
+
+impl Mode {
+    /// Thresholds `(shallow, deep)` in bytes as this mode uses them.
+    #[must_use]
+    pub const fn thresholds(self, shallow: u64, deep: u64) -> (u64, u64) {
+        match self {
+            Mode::HighThroughput => (shallow, deep),
+            Mode::LowLatency => (shallow / 2, deep / 2),
+        }
+    }
+
+    /// Share of the contributors that are few, in thousandths.
+    #[must_use]
+    pub const fn few(self) -> u16 {
+        match self {
+            Mode::HighThroughput => 50,
+            Mode::LowLatency => 200,
+        }
+    }
+}
+
+/// Parameters of the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NpccConfig {
+    /// Huawei's mode.
+    pub mode: Mode,
+    /// Time between ticks (default 20 us).
+    pub tick: Nanos,
+    /// Shortest time between two rounds of few (default 300 us: the network card's rate-increase timer).
+    pub recovery: Nanos,
+    /// Shortest time between two CNPs to one flow, except while deep and rising (default 60 us, at least 4 us).
+    pub min_interval: Nanos,
+    /// Time from a CNP to its effect in the queue (default 20 us).
+    pub feedback: Nanos,
+}
+
+impl Default for NpccConfig {
+    fn default() -> NpccConfig {
+        NpccConfig {
+            mode: Mode::HighThroughput,
+            tick: Nanos::from_micros(20),
+            recovery: Nanos::from_micros(300),
+            min_interval: Nanos::from_micros(60),
+            feedback: Nanos::from_micros(20),
+        }
+    }
+}
+
+/// The table's answer for a reading: a pure function, monotone in depth.
+#[must_use]
+pub fn table(reading: &Reading) -> (Amount, Reason) {
+    if reading.zone == Zone::Idle {
+        return (Amount::None, Reason::Idle);
+    }
+    match (reading.confirmed, reading.trend) {
+        (Zone::Idle, _) => (Amount::None, Reason::Jitter),
+        (Zone::Shallow, Trend::Falling) => (Amount::None, Reason::Emptying),
+        (Zone::Shallow, Trend::Rising) => (Amount::Few, Reason::Filling),
+        (Zone::Deep | Zone::Hard, Trend::Falling) => (Amount::Few, Reason::Draining),
+        (Zone::Deep | Zone::Hard, Trend::Rising) => (Amount::Many, Reason::Overfull),
+    }
+}
+
+/// The state of one queue.
+#[derive(Debug, Clone)]
+pub struct Npcc {
+    config: NpccConfig,
+    few_round: Option<Nanos>,
+    shallow_round: Option<Nanos>,
+}
+
+impl Npcc {
+    /// Nothing sent yet.
+    #[must_use]
+    pub fn new(config: NpccConfig) -> Npcc {
+        Npcc {
+            config,
+            few_round: None,
+            shallow_round: None,
+        }
+    }
+}
+
+fn within(round: Option<Nanos>, time: Nanos, now: Nanos) -> bool {
+    round.is_some_and(|at| now.since(at) < time)
+}
+
+impl Policy for Npcc {
+    fn name(&self) -> &'static str {
+        "npcc"
+    }
+
+    fn decide(&mut self, reading: &Reading, now: Nanos) -> Decision {
+        let config = &self.config;
+        let (wanted, reason) = table(reading);
+        if wanted == Amount::None {
+            return Decision::none(wanted, reason);
+        }
+        if reading.zone != Zone::Hard && within(self.shallow_round, config.feedback, now) {
+            return Decision::none(wanted, Reason::Feedback);
+        }
+        if wanted == Amount::Few && within(self.few_round, config.recovery, now) {
+            return Decision::none(wanted, Reason::Recovery);
+        }
+        let spacing = match wanted {
+            // A tick that comes an eighth early is still a tick.
+            Amount::Many => Nanos(config.tick.0 - config.tick.0 / 8),
+            Amount::Few | Amount::None => config.min_interval,
+        };
+        Decision {
+            wanted,
+            amount: wanted,
+            few: config.mode.few(),
+            spacing: spacing.max(CLOSEST),
+            reason,
+        }
+    }
+
+    fn sent(&mut self, reading: &Reading, decision: &Decision, sent: u32, now: Nanos) {
+        if sent == 0 {
+            return;
+        }
+        if decision.amount == Amount::Few {
+            self.few_round = Some(now);
+        }
+        if reading.zone == Zone::Shallow {
+            self.shallow_round = Some(now);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "npcc_tests.rs"]
+mod tests;

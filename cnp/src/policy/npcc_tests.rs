@@ -1,0 +1,113 @@
+use super::*;
+use proptest::prelude::*;
+
+fn reading(zone: Zone, trend: Trend) -> Reading {
+    Reading {
+        depth: 0,
+        zone,
+        confirmed: zone,
+        trend,
+    }
+}
+
+fn decide(policy: &mut Npcc, zone: Zone, trend: Trend, us: u64) -> Decision {
+    let now = Nanos::from_micros(us);
+    let decision = policy.decide(&reading(zone, trend), now);
+    policy.sent(
+        &reading(zone, trend),
+        &decision,
+        u32::from(decision.amount != Amount::None),
+        now,
+    );
+    decision
+}
+
+#[test]
+fn few_waits_for_recovery_and_many_does_not() {
+    let mut policy = Npcc::new(NpccConfig::default());
+    assert_eq!(
+        decide(&mut policy, Zone::Deep, Trend::Falling, 0).amount,
+        Amount::Few
+    );
+    let wait = decide(&mut policy, Zone::Deep, Trend::Falling, 299);
+    assert_eq!(
+        (wait.amount, wait.wanted, wait.reason),
+        (Amount::None, Amount::Few, Reason::Recovery)
+    );
+    assert_eq!(
+        decide(&mut policy, Zone::Deep, Trend::Rising, 299).amount,
+        Amount::Many
+    );
+    assert_eq!(
+        decide(&mut policy, Zone::Deep, Trend::Rising, 319).amount,
+        Amount::Many
+    );
+    assert_eq!(
+        decide(&mut policy, Zone::Deep, Trend::Falling, 320).amount,
+        Amount::Few
+    );
+}
+
+#[test]
+fn after_a_shallow_round_one_feedback_delay_passes() {
+    let mut policy = Npcc::new(NpccConfig {
+        feedback: Nanos::from_micros(50),
+        ..NpccConfig::default()
+    });
+    assert_eq!(
+        decide(&mut policy, Zone::Shallow, Trend::Rising, 0).amount,
+        Amount::Few
+    );
+    assert_eq!(
+        decide(&mut policy, Zone::Deep, Trend::Rising, 40).reason,
+        Reason::Feedback
+    );
+    assert_eq!(
+        decide(&mut policy, Zone::Hard, Trend::Rising, 40).amount,
+        Amount::Many
+    );
+    assert_eq!(
+        decide(&mut policy, Zone::Deep, Trend::Rising, 50).amount,
+        Amount::Many
+    );
+}
+
+#[test]
+fn a_round_nobody_got_is_no_round() {
+    let mut policy = Npcc::new(NpccConfig::default());
+    let shallow = reading(Zone::Shallow, Trend::Rising);
+    let decision = policy.decide(&shallow, Nanos::ZERO);
+    policy.sent(&shallow, &decision, 0, Nanos::ZERO);
+    assert_eq!(
+        policy.decide(&shallow, Nanos::from_micros(20)).amount,
+        Amount::Few
+    );
+}
+
+#[test]
+fn modes_differ_as_documented() {
+    assert_eq!(Mode::LowLatency.thresholds(100, 400), (50, 200));
+    assert_eq!(Mode::HighThroughput.thresholds(100, 400), (100, 400));
+    let few = |mode| {
+        Npcc::new(NpccConfig {
+            mode,
+            ..NpccConfig::default()
+        })
+        .decide(&reading(Zone::Shallow, Trend::Rising), Nanos::ZERO)
+        .few
+    };
+    assert_eq!(
+        (few(Mode::HighThroughput), few(Mode::LowLatency)),
+        (50, 200)
+    );
+}
+
+proptest! {
+    #[test]
+    fn spacing_is_never_under_four_microseconds(tick in 0u64..100_000, interval in 0u64..100_000, zone in 1usize..4, rising in any::<bool>()) {
+        let config = NpccConfig { tick: Nanos(tick), min_interval: Nanos(interval), ..NpccConfig::default() };
+        let trend = if rising { Trend::Rising } else { Trend::Falling };
+        let decision = Npcc::new(config).decide(&reading(Zone::ALL[zone], trend), Nanos::ZERO);
+        prop_assert!(decision.amount == Amount::None || decision.spacing >= CLOSEST);
+    }
+}

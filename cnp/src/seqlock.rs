@@ -1,0 +1,112 @@
+//! A record of words with one writer and any number of readers, none of whom waits for another.
+//!
+//! | writer | reader |
+//! |---|---|
+//! | `sequence` := odd, Relaxed | `before` := `sequence`, Acquire |
+//! | fence Release | words, Relaxed |
+//! | words, Relaxed | fence Acquire |
+//! | `sequence` := even, Release | `after` := `sequence`, Relaxed |
+//!
+//! Equal and even: the words are of one write. A reader that keeps meeting the writer gives up after [`TRIES`] and says so;
+//! the writer never notices. Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012).
+
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// How often a reader tries.
+const TRIES: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct SeqCell<const N: usize> {
+    sequence: AtomicU64,
+    words: [AtomicU64; N],
+}
+
+impl<const N: usize> SeqCell<N> {
+    pub(crate) fn new() -> SeqCell<N> {
+        SeqCell {
+            sequence: AtomicU64::new(0),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// Replaces the words. One thread only.
+    pub(crate) fn write(&self, words: &[u64; N]) {
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        self.sequence
+            .store(sequence.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (cell, word) in self.words.iter().zip(words) {
+            cell.store(*word, Ordering::Relaxed);
+        }
+        self.sequence
+            .store(sequence.wrapping_add(2), Ordering::Release);
+    }
+
+    /// The words of one write; `None` when the writer was met every time.
+    pub(crate) fn read(&self) -> Option<[u64; N]> {
+        (0..TRIES).find_map(|_| self.try_read())
+    }
+
+    fn try_read(&self) -> Option<[u64; N]> {
+        let before = self.sequence.load(Ordering::Acquire);
+        if before & 1 == 1 {
+            std::hint::spin_loop();
+            return None;
+        }
+        let words = std::array::from_fn(|at| {
+            self.words
+                .get(at)
+                .map_or(0, |cell| cell.load(Ordering::Relaxed))
+        });
+        fence(Ordering::Acquire);
+        (self.sequence.load(Ordering::Relaxed) == before).then_some(words)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_reader_on_another_thread_sees_whole_writes_only() {
+        let cell = Arc::new(SeqCell::<4>::new());
+        let writer = Arc::clone(&cell);
+        let thread = std::thread::spawn(move || {
+            (1..100_000u64).for_each(|n| writer.write(&[n, n * 3, n * 5, !n]))
+        });
+        while !thread.is_finished() {
+            if let Some([a, b, c, d]) = cell.read().filter(|words| words[0] != 0) {
+                assert_eq!((b, c, d), (a * 3, a * 5, !a));
+            }
+        }
+        thread.join().unwrap();
+    }
+}
+
+#[cfg(test)]
+#[cfg(loom)]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+
+    #[test]
+    fn every_interleaving_reads_one_write() {
+        loom::model(|| {
+            let cell = Arc::new(SeqCell::<2>::new());
+            let writer = Arc::clone(&cell);
+            let thread = loom::thread::spawn(move || {
+                writer.write(&[1, 10]);
+                writer.write(&[2, 20]);
+            });
+            for _ in 0..2 {
+                if let Some([a, b]) = cell.try_read() {
+                    assert_eq!(b, a * 10);
+                }
+            }
+            thread.join().unwrap();
+            assert_eq!(cell.try_read(), Some([2, 20]));
+        });
+    }
+}

@@ -1,0 +1,264 @@
+//! What NPCC does, for whoever shows it: counters and gauges written by the control core alone, read by anybody.
+
+use npcc_pipeline::counters::{Counter, Gauge};
+use npcc_pipeline::units::{Nanos, PortId, Priority};
+
+use crate::detector::{Reading, Trend, Zone};
+use crate::histogram::Histogram;
+use crate::pair::Evidence;
+use crate::plan::{REASONS, Suppressed};
+use crate::policy::{Amount, Decision};
+
+/// A row of the detector's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Row {
+    /// The depth rises.
+    Rising,
+    /// The depth falls.
+    Falling,
+    /// The rise into the zone may be jitter.
+    Jitter,
+}
+
+impl Row {
+    /// All, in the order of their counters.
+    pub const ALL: [Row; 3] = [Row::Rising, Row::Falling, Row::Jitter];
+
+    /// The stable name operators and JSON see.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Row::Rising => "rising",
+            Row::Falling => "falling",
+            Row::Jitter => "jitter",
+        }
+    }
+
+    /// The row of a reading.
+    #[must_use]
+    pub fn of(reading: &Reading) -> Row {
+        match reading.trend {
+            _ if reading.is_jitter() => Row::Jitter,
+            Trend::Rising => Row::Rising,
+            Trend::Falling => Row::Falling,
+        }
+    }
+}
+
+/// One watched queue.
+#[derive(Debug)]
+pub struct QueueStatus {
+    /// The port whose egress queue it is.
+    pub port: PortId,
+    /// Which.
+    pub priority: Priority,
+    /// The policy's name.
+    pub policy: &'static str,
+    /// Wire bytes at the last tick.
+    pub depth: Gauge,
+    /// Most bytes at any tick.
+    pub peak: Gauge,
+    /// Flows that put bytes in over the window, at the last decision.
+    pub contributors: Gauge,
+    zone: Gauge,
+    trend: Gauge,
+    /// Ticks per cell: zone, then row.
+    cells: [[Counter; 3]; 4],
+    /// Ticks per amount decided, after the policy's pauses.
+    amounts: [Counter; 3],
+    /// CNPs that left.
+    pub cnps: Counter,
+    suppressed: [Counter; REASONS],
+    /// From the first tick at or above `shallow` to the first CNP of that excursion.
+    pub reaction: Histogram,
+    /// From the first tick in the hard zone to the first CNP after it.
+    pub reaction_hard: Histogram,
+}
+
+impl QueueStatus {
+    fn new(port: PortId, priority: Priority, policy: &'static str) -> QueueStatus {
+        QueueStatus {
+            port,
+            priority,
+            policy,
+            depth: Gauge::default(),
+            peak: Gauge::default(),
+            contributors: Gauge::default(),
+            zone: Gauge::default(),
+            trend: Gauge::default(),
+            cells: Default::default(),
+            amounts: Default::default(),
+            cnps: Counter::default(),
+            suppressed: Default::default(),
+            reaction: Histogram::default(),
+            reaction_hard: Histogram::default(),
+        }
+    }
+
+    pub(crate) fn observed(&self, reading: &Reading, decision: &Decision) {
+        self.depth.set(reading.depth);
+        self.peak.raise(reading.depth);
+        self.zone.set(reading.zone as u64);
+        self.trend.set(reading.trend as u64);
+        self.cell(reading.zone, Row::of(reading)).add(1);
+        if let Some(counter) = self.amounts.get(decision.amount.index()) {
+            counter.add(1);
+        }
+    }
+
+    pub(crate) fn suppress(&self, reason: Suppressed) {
+        self.suppressed(reason).add(1);
+    }
+
+    /// The zone at the last tick.
+    #[must_use]
+    pub fn zone(&self) -> Zone {
+        let at = self.zone.get();
+        Zone::ALL
+            .into_iter()
+            .find(|zone| *zone as u64 == at)
+            .unwrap_or_default()
+    }
+
+    /// The trend at the last tick.
+    #[must_use]
+    pub fn trend(&self) -> Trend {
+        if self.trend.get() == Trend::Rising as u64 {
+            Trend::Rising
+        } else {
+            Trend::Falling
+        }
+    }
+
+    /// Ticks spent in a cell of the table.
+    #[must_use]
+    pub fn cell(&self, zone: Zone, row: Row) -> &Counter {
+        let [idle, shallow, deep, hard] = &self.cells;
+        let [rising, falling, jitter] = match zone {
+            Zone::Idle => idle,
+            Zone::Shallow => shallow,
+            Zone::Deep => deep,
+            Zone::Hard => hard,
+        };
+        match row {
+            Row::Rising => rising,
+            Row::Falling => falling,
+            Row::Jitter => jitter,
+        }
+    }
+
+    /// Ticks that ended in this amount.
+    #[must_use]
+    pub fn decided(&self, amount: Amount) -> &Counter {
+        let [none, few, many] = &self.amounts;
+        match amount {
+            Amount::None => none,
+            Amount::Few => few,
+            Amount::Many => many,
+        }
+    }
+
+    /// Contributors not told for this reason.
+    #[must_use]
+    pub fn suppressed(&self, reason: Suppressed) -> &Counter {
+        let [first, ..] = &self.suppressed;
+        self.suppressed.get(reason.index()).unwrap_or(first)
+    }
+}
+
+/// The whole of NPCC on one switch.
+#[derive(Debug)]
+pub struct NpccStatus {
+    queues: Box<[QueueStatus]>,
+    /// Ticks done.
+    pub ticks: Counter,
+    /// Records taken in.
+    pub records: Counter,
+    /// Records from ports that are not trusted: nothing was learned from them.
+    pub untrusted: Counter,
+    /// New flows refused because their source had too many.
+    pub rate_limited: Counter,
+    /// Flows in the table.
+    pub flows: Gauge,
+    /// New flows refused because every other was in use.
+    pub flows_refused: Counter,
+    /// Idle flows that made room for others.
+    pub flows_displaced: Counter,
+    /// Ends in the book.
+    pub ends: Gauge,
+    /// Ends refused because every other was in use.
+    pub ends_refused: Gauge,
+    paired: [Gauge; Evidence::ALL.len()],
+    /// Wire bytes of data in watched queues.
+    pub data_bytes: Counter,
+    /// Of these, from flows nobody has answered yet.
+    pub cold_bytes: Counter,
+    /// Of these, from flows that are answered but below the configured evidence.
+    pub unpaired_bytes: Counter,
+    /// CNPs of receivers that passed through.
+    pub cnps_passed: Counter,
+}
+
+impl NpccStatus {
+    pub(crate) fn new(
+        queues: impl Iterator<Item = (PortId, Priority, &'static str)>,
+    ) -> NpccStatus {
+        NpccStatus {
+            queues: queues
+                .map(|(port, priority, policy)| QueueStatus::new(port, priority, policy))
+                .collect(),
+            ticks: Counter::default(),
+            records: Counter::default(),
+            untrusted: Counter::default(),
+            rate_limited: Counter::default(),
+            flows: Gauge::default(),
+            flows_refused: Counter::default(),
+            flows_displaced: Counter::default(),
+            ends: Gauge::default(),
+            ends_refused: Gauge::default(),
+            paired: Default::default(),
+            data_bytes: Counter::default(),
+            cold_bytes: Counter::default(),
+            unpaired_bytes: Counter::default(),
+            cnps_passed: Counter::default(),
+        }
+    }
+
+    /// Watched queues, in the order of the configuration.
+    #[must_use]
+    pub fn queues(&self) -> &[QueueStatus] {
+        &self.queues
+    }
+
+    /// Flows known by this evidence.
+    #[must_use]
+    pub fn paired(&self, evidence: Evidence) -> &Gauge {
+        let [none, ..] = &self.paired;
+        self.paired.get(evidence.index()).unwrap_or(none)
+    }
+
+    /// CNPs that left, over all queues.
+    #[must_use]
+    pub fn cnps_sent(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.cnps.get()).sum()
+    }
+
+    /// Contributors not told for this reason, over all queues.
+    #[must_use]
+    pub fn cnps_suppressed(&self, reason: Suppressed) -> u64 {
+        self.queues
+            .iter()
+            .map(|queue| queue.suppressed(reason).get())
+            .sum()
+    }
+
+    /// The slowest reaction so far.
+    #[must_use]
+    pub fn reaction_max(&self) -> Nanos {
+        self.queues
+            .iter()
+            .map(|queue| queue.reaction.max())
+            .max()
+            .unwrap_or_default()
+    }
+}

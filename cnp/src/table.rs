@@ -1,0 +1,357 @@
+//! The flow table: data flows in watched queues. The control core is its only writer; readers on other threads take
+//! consistent snapshots and never make it wait.
+//!
+//! Fixed capacity. When full, the flow longest idle that is not paired goes first, then the one longest idle; a flow seen
+//! within [`IDLE`] is never displaced, and the newcomer is refused.
+
+use std::sync::Arc;
+
+use npcc_pipeline::units::{Nanos, PortId};
+
+use crate::fixed_map::{FixedMap, NONE};
+use crate::key::{FlowKey, Qpn, QueueFlow, low32};
+use crate::pair::Evidence;
+use crate::pair::book::EndId;
+use crate::response::{Response, ResponseWatch};
+use crate::sample::SlotRef;
+use crate::seqlock::SeqCell;
+use crate::window::Window;
+
+/// A flow unseen for this long contributes to nothing and may be displaced.
+pub const IDLE: Nanos = Nanos::from_millis(3_000);
+const WORDS: usize = 12;
+const LIVE: u64 = 1 << 63;
+
+/// Private state of one flow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flow {
+    pub(crate) end: Option<EndId>,
+    /// Which worker's cache, and which slot of it.
+    pub(crate) reader: usize,
+    pub(crate) slot: SlotRef,
+    /// The slot's bytes when last read.
+    pub(crate) slot_bytes: u64,
+    pub(crate) bytes: u64,
+    pub(crate) ingress: PortId,
+    pub(crate) trusted: bool,
+    pub(crate) cold: bool,
+    pub(crate) sender: Qpn,
+    pub(crate) evidence: Evidence,
+    pub(crate) first_seen: Nanos,
+    pub(crate) last_seen: Nanos,
+    /// When its pairing was last looked at.
+    pub(crate) settled: Nanos,
+    pub(crate) notified_until: Nanos,
+    pub(crate) cnps: u64,
+    pub(crate) last_cnp: Nanos,
+    pub(crate) window: Window,
+    pub(crate) response: ResponseWatch,
+    /// Neighbours in its queue's list; in the list at all.
+    previous: u32,
+    next: u32,
+    pub(crate) listed: bool,
+}
+
+impl Flow {
+    pub(crate) fn new(reader: usize, slot: SlotRef, ingress: PortId, now: Nanos) -> Flow {
+        Flow {
+            end: None,
+            reader,
+            slot,
+            slot_bytes: 0,
+            bytes: 0,
+            ingress,
+            trusted: true,
+            cold: true,
+            sender: Qpn::default(),
+            evidence: Evidence::None,
+            first_seen: now,
+            last_seen: now,
+            settled: Nanos::ZERO,
+            notified_until: Nanos::ZERO,
+            cnps: 0,
+            last_cnp: Nanos::ZERO,
+            window: Window::starting(now),
+            response: ResponseWatch::default(),
+            previous: NONE,
+            next: NONE,
+            listed: false,
+        }
+    }
+}
+
+/// One flow as a reader sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowSnapshot {
+    /// Addresses, the receiver's queue pair, egress port and queue.
+    pub flow: QueueFlow,
+    /// The sender's queue pair; meaningful unless `evidence` is none.
+    pub sender_qpn: Qpn,
+    /// How it is known.
+    pub evidence: Evidence,
+    /// What the flow did after it was last told.
+    pub response: Response,
+    /// Port it comes in by.
+    pub ingress: PortId,
+    /// Wire bytes enqueued since it was first seen.
+    pub bytes: u64,
+    /// CNPs it was told by us.
+    pub cnps: u64,
+    /// The latest; zero when none.
+    pub last_cnp: Nanos,
+    /// First packet.
+    pub first_seen: Nanos,
+    /// Latest packet.
+    pub last_seen: Nanos,
+    /// Until when it counts as told.
+    pub notified_until: Nanos,
+}
+
+impl FlowSnapshot {
+    fn to_words(self) -> [u64; WORDS] {
+        let [a, b, c, d, e] = self.flow.words();
+        let meta = u64::from(self.sender_qpn.get())
+            | (self.evidence as u64) << 24
+            | (self.response as u64) << 32
+            | u64::from(self.ingress.0) << 40
+            | LIVE;
+        [
+            a,
+            b,
+            c,
+            d,
+            e,
+            meta,
+            self.bytes,
+            self.cnps,
+            self.last_cnp.0,
+            self.first_seen.0,
+            self.last_seen.0,
+            self.notified_until.0,
+        ]
+    }
+
+    fn from_words(words: [u64; WORDS]) -> Option<FlowSnapshot> {
+        let [
+            a,
+            b,
+            c,
+            d,
+            e,
+            meta,
+            bytes,
+            cnps,
+            last_cnp,
+            first_seen,
+            last_seen,
+            until,
+        ] = words;
+        let [_, _, _, evidence, response, ingress, ..] = meta.to_le_bytes();
+        (meta & LIVE != 0).then(|| FlowSnapshot {
+            flow: QueueFlow::from_words([a, b, c, d, e]),
+            sender_qpn: Qpn::new(low32(meta)),
+            evidence: Evidence::from_index(usize::from(evidence)),
+            response: Response::from_index(response),
+            ingress: PortId(ingress),
+            bytes,
+            cnps,
+            last_cnp: Nanos(last_cnp),
+            first_seen: Nanos(first_seen),
+            last_seen: Nanos(last_seen),
+            notified_until: Nanos(until),
+        })
+    }
+}
+
+/// The readers' side of the table.
+#[derive(Debug)]
+pub struct FlowView {
+    cells: Box<[SeqCell<WORDS>]>,
+}
+
+impl FlowView {
+    /// All flows, each as it was at one moment. A flow being written all the while is left out.
+    pub fn flows(&self) -> impl Iterator<Item = FlowSnapshot> + '_ {
+        self.cells
+            .iter()
+            .filter_map(|cell| cell.read().and_then(FlowSnapshot::from_words))
+    }
+}
+
+/// The flows of one queue that contributed lately.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QueueList {
+    head: u32,
+    cursor: u32,
+    pub(crate) len: usize,
+}
+
+impl QueueList {
+    pub(crate) const EMPTY: QueueList = QueueList {
+        head: NONE,
+        cursor: NONE,
+        len: 0,
+    };
+
+    /// Begins again at the head.
+    pub(crate) fn rewind(&mut self) {
+        self.cursor = self.head;
+    }
+}
+
+/// The writer's side.
+#[derive(Debug)]
+pub(crate) struct FlowTable {
+    flows: FixedMap<QueueFlow, Flow>,
+    view: Arc<FlowView>,
+}
+
+impl FlowTable {
+    pub(crate) fn new(capacity: usize, seed: u64) -> FlowTable {
+        let capacity = capacity.max(1);
+        let view = FlowView {
+            cells: (0..capacity).map(|_| SeqCell::new()).collect(),
+        };
+        FlowTable {
+            flows: FixedMap::new(capacity, seed),
+            view: Arc::new(view),
+        }
+    }
+
+    pub(crate) fn view(&self) -> Arc<FlowView> {
+        Arc::clone(&self.view)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.flows.is_full()
+    }
+
+    pub(crate) fn find(&self, key: &QueueFlow) -> Option<u32> {
+        self.flows.find(key)
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&Flow> {
+        self.flows.get(index)
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(index)
+    }
+
+    pub(crate) fn key(&self, index: u32) -> Option<QueueFlow> {
+        self.flows.key(index)
+    }
+
+    pub(crate) fn insert(&mut self, key: QueueFlow, flow: Flow) -> Option<u32> {
+        self.flows.insert(key, flow)
+    }
+
+    /// Marks a flow as used just now, and whether it is to be kept before others.
+    pub(crate) fn touch(&mut self, index: u32, paired: bool) {
+        self.flows.set_list(index, u8::from(paired));
+    }
+
+    /// The flow that may go: idle, not paired before paired, oldest first.
+    pub(crate) fn displaceable(&self, now: Nanos) -> Option<u32> {
+        let idle = |index: &u32| {
+            self.get(*index)
+                .is_some_and(|flow| now.since(flow.last_seen) >= IDLE)
+        };
+        self.flows
+            .oldest(0)
+            .filter(idle)
+            .or_else(|| self.flows.oldest(1).filter(idle))
+    }
+
+    /// Removes a flow that is in no queue's list.
+    pub(crate) fn remove(&mut self, index: u32) -> Option<(QueueFlow, Flow)> {
+        if let Some(cell) = self.view.cells.get(index as usize) {
+            cell.write(&[0; WORDS]);
+        }
+        self.flows.remove(index)
+    }
+
+    /// Shows a flow's present state to readers.
+    pub(crate) fn publish(&self, index: u32) {
+        let (Some(flow), Some(key), Some(cell)) = (
+            self.get(index),
+            self.key(index),
+            self.view.cells.get(index as usize),
+        ) else {
+            return;
+        };
+        let snapshot = FlowSnapshot {
+            flow: key,
+            sender_qpn: flow.sender,
+            evidence: flow.evidence,
+            response: flow.response.last(),
+            ingress: flow.ingress,
+            bytes: flow.bytes,
+            cnps: flow.cnps,
+            last_cnp: flow.last_cnp,
+            first_seen: flow.first_seen,
+            last_seen: flow.last_seen,
+            notified_until: flow.notified_until,
+        };
+        cell.write(&snapshot.to_words());
+    }
+
+    /// Puts a flow in its queue's list.
+    pub(crate) fn list(&mut self, list: &mut QueueList, index: u32) {
+        let Some(flow) = self.flows.get_mut(index).filter(|flow| !flow.listed) else {
+            return;
+        };
+        (flow.previous, flow.next, flow.listed) = (NONE, list.head, true);
+        if let Some(next) = self.flows.get_mut(list.head) {
+            next.previous = index;
+        }
+        list.head = index;
+        list.len += 1;
+    }
+
+    /// Takes a flow out of its queue's list.
+    pub(crate) fn unlist(&mut self, list: &mut QueueList, index: u32) {
+        let Some(flow) = self.flows.get_mut(index).filter(|flow| flow.listed) else {
+            return;
+        };
+        let (previous, next) = (flow.previous, flow.next);
+        (flow.previous, flow.next, flow.listed) = (NONE, NONE, false);
+        if let Some(before) = self.flows.get_mut(previous) {
+            before.next = next;
+        }
+        if let Some(after) = self.flows.get_mut(next) {
+            after.previous = previous;
+        }
+        if list.head == index {
+            list.head = next;
+        }
+        if list.cursor == index {
+            list.cursor = next;
+        }
+        list.len -= 1;
+    }
+
+    /// The next flow of a list, round and round.
+    pub(crate) fn advance(&self, list: &mut QueueList) -> Option<u32> {
+        if list.cursor == NONE {
+            list.cursor = list.head;
+        }
+        let index = list.cursor;
+        list.cursor = self.get(index)?.next;
+        Some(index)
+    }
+
+    /// The key of the data direction a flow belongs to.
+    pub(crate) fn flow_key(&self, index: u32) -> Option<FlowKey> {
+        self.key(index).map(|key| key.key)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+use super::*;
+use npcc_pipeline::frame::FlowSlot;
+use npcc_pipeline::units::Priority;
+
+fn key(qpn: u32) -> QueueFlow {
+    QueueFlow {
+        key: FlowKey::new(
+            "10.0.1.3".parse().unwrap(),
+            "10.0.2.2".parse().unwrap(),
+            Qpn::new(qpn),
+        ),
+        egress: PortId(1),
+        priority: Priority::new(3),
+    }
+}
+
+fn flow(now: Nanos) -> Flow {
+    Flow::new(
+        0,
+        SlotRef {
+            slot: FlowSlot(0),
+            generation: 2,
+        },
+        PortId(0),
+        now,
+    )
+}
+
+#[test]
+fn readers_see_what_was_published_and_not_what_was_removed() {
+    let mut table = FlowTable::new(4, 1);
+    let view = table.view();
+    let index = table.insert(key(0x11), flow(Nanos(5))).unwrap();
+    assert_eq!(view.flows().count(), 0);
+    let entry = table.get_mut(index).unwrap();
+    (entry.sender, entry.evidence, entry.bytes, entry.cnps) =
+        (Qpn::new(0x18), Evidence::PortHash, 1_000, 2);
+    (entry.last_cnp, entry.last_seen, entry.notified_until) = (Nanos(7), Nanos(8), Nanos(9));
+    table.publish(index);
+    let expected = FlowSnapshot {
+        flow: key(0x11),
+        sender_qpn: Qpn::new(0x18),
+        evidence: Evidence::PortHash,
+        response: Response::Unknown,
+        ingress: PortId(0),
+        bytes: 1_000,
+        cnps: 2,
+        last_cnp: Nanos(7),
+        first_seen: Nanos(5),
+        last_seen: Nanos(8),
+        notified_until: Nanos(9),
+    };
+    assert_eq!(view.flows().collect::<Vec<_>>(), [expected]);
+    table.remove(index);
+    assert_eq!(view.flows().count(), 0);
+}
+
+#[test]
+fn the_idle_and_unpaired_go_first_and_the_live_never() {
+    let mut table = FlowTable::new(3, 1);
+    let [paired, loose, live] =
+        [1, 2, 3].map(|qpn| table.insert(key(qpn), flow(Nanos::ZERO)).unwrap());
+    table.touch(paired, true);
+    table.touch(loose, false);
+    table.touch(live, false);
+    let now = IDLE;
+    table.get_mut(live).unwrap().last_seen = now;
+    assert!(table.is_full() && table.insert(key(4), flow(now)).is_none());
+    assert_eq!(table.displaceable(now), Some(loose));
+    table.remove(loose);
+    assert_eq!(table.displaceable(now), Some(paired));
+    table.remove(paired);
+    assert_eq!(table.displaceable(now), None);
+}
+
+#[test]
+fn a_queue_list_goes_round() {
+    let mut table = FlowTable::new(8, 1);
+    let mut list = QueueList::EMPTY;
+    let flows = [1, 2, 3].map(|qpn| table.insert(key(qpn), flow(Nanos::ZERO)).unwrap());
+    for index in flows {
+        table.list(&mut list, index);
+        table.list(&mut list, index);
+    }
+    assert_eq!(list.len, 3);
+    let mut seen: Vec<_> = (0..6).filter_map(|_| table.advance(&mut list)).collect();
+    seen.sort_unstable();
+    assert_eq!(
+        seen,
+        [flows[0], flows[0], flows[1], flows[1], flows[2], flows[2]]
+    );
+    for index in flows {
+        table.unlist(&mut list, index);
+        table.unlist(&mut list, index);
+    }
+    assert_eq!((list.len, table.advance(&mut list)), (0, None));
+}

@@ -1,0 +1,86 @@
+//! A rate with a burst, in any unit, driven by the time it is given.
+
+use npcc_pipeline::units::Nanos;
+
+const SECOND: u128 = 1_000_000_000;
+
+/// Tokens that come at `rate` a second, at most `burst` kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TokenBucket {
+    rate: u64,
+    burst: u64,
+    tokens: u64,
+    at: Nanos,
+}
+
+impl TokenBucket {
+    /// A full bucket.
+    pub(crate) const fn new(rate: u64, burst: u64) -> TokenBucket {
+        TokenBucket {
+            rate,
+            burst,
+            tokens: burst,
+            at: Nanos::ZERO,
+        }
+    }
+
+    /// Takes `n` tokens, if they are there.
+    pub(crate) fn take(&mut self, now: Nanos, n: u64) -> bool {
+        let earned = u128::from(self.rate) * u128::from(now.since(self.at).0) / SECOND;
+        if earned > 0 {
+            // Time that earned less than a token is kept for the next call.
+            let spent = earned * SECOND / u128::from(self.rate.max(1));
+            self.at += Nanos(u64::try_from(spent).unwrap_or(u64::MAX));
+            let earned = u64::try_from(earned).unwrap_or(u64::MAX);
+            self.tokens = self.tokens.saturating_add(earned).min(self.burst);
+        }
+        match self.tokens.checked_sub(n) {
+            Some(left) => {
+                self.tokens = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives back what was taken and not used.
+    pub(crate) fn give_back(&mut self, n: u64) {
+        self.tokens = self.tokens.saturating_add(n).min(self.burst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn never_more_than_rate_and_burst(
+            rate in 1u64..1_000_000_000, burst in 1u64..10_000, steps in prop::collection::vec((0u64..1_000_000, 1u64..200), 1..100),
+        ) {
+            let mut bucket = TokenBucket::new(rate, burst);
+            let (mut now, mut taken) = (0u64, 0u64);
+            for (step, n) in steps {
+                now += step;
+                if bucket.take(Nanos(now), n) {
+                    taken += n;
+                }
+                let most = u128::from(burst) + u128::from(rate) * u128::from(now) / SECOND;
+                prop_assert!(u128::from(taken) <= most);
+            }
+        }
+    }
+
+    #[test]
+    fn slow_rates_are_not_lost_to_rounding() {
+        let mut bucket = TokenBucket::new(1_000, 1);
+        let taken = (1..=100_000u64)
+            .filter(|us| bucket.take(Nanos::from_micros(*us), 1))
+            .count();
+        assert!(
+            (100..=101).contains(&taken),
+            "{taken} in 100 ms at 1,000 a second"
+        );
+    }
+}

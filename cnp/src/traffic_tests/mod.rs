@@ -1,0 +1,237 @@
+//! Many queue pairs between two addresses, in every manner of traffic: no CNP may carry a wrong one.
+//!
+//! What this does not prove: that a network card exists with each of these manners; `docs/` says which were captured.
+
+pub(crate) mod rig;
+
+use std::collections::{HashMap, HashSet};
+
+use npcc_pipeline::units::Nanos;
+
+use crate::key::Qpn;
+use crate::pair::Evidence;
+use crate::pair::port_hash::port_of;
+use rig::{Packet, Rig, config};
+
+const A: [u8; 4] = [10, 0, 1, 3];
+const B: [u8; 4] = [10, 0, 2, 2];
+
+/// How a network card chooses UDP source ports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ports {
+    /// Linux with flow label 0.
+    Hash,
+    /// Linux with a flow label of the connection manager: equal in both directions, no hash of the queue pairs.
+    Label,
+    /// Of its own queue pair only (older soft-RoCE).
+    Own,
+    /// One for all.
+    Fixed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Traffic {
+    Write,
+    Read,
+    Both,
+    Uc,
+}
+
+/// How the queue pair numbers of both hosts lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Numbers {
+    Disjoint,
+    /// Shifted by one.
+    Shifted,
+    /// The same numbers, paired crosswise.
+    Crossed,
+    Random,
+}
+
+fn numbers(kind: Numbers, n: u32) -> Vec<(u32, u32)> {
+    let scramble = |x: u32| (x.wrapping_mul(0x9e37_79b1) >> 8) | 2;
+    (0..n)
+        .map(|i| match kind {
+            Numbers::Disjoint => (0x100 + i, 0x8000 + i),
+            Numbers::Shifted => (0x100 + i, 0x101 + i),
+            Numbers::Crossed => (0x100 + i, 0x100 + (i + 5) % n),
+            Numbers::Random => (scramble(i + 1), scramble(i + 1_000_000)),
+        })
+        .collect()
+}
+
+/// Soft-RoCE before Linux 6.1: `0xc000 + hash_32(own, 14)`.
+fn own_port(own: u32) -> u16 {
+    0xc000 + u16::try_from(own.wrapping_mul(0x61c8_8647) >> 18).unwrap()
+}
+
+/// Ports of both directions.
+fn ports(kind: Ports, a: u32, b: u32) -> (u16, u16) {
+    let same = |port: u16| (port, port);
+    match kind {
+        Ports::Hash => same(port_of(Qpn::new(a), Qpn::new(b))),
+        Ports::Label => same(
+            0xc000 + u16::try_from((a ^ b.rotate_left(7)).wrapping_mul(0x85eb_ca6b) >> 18).unwrap(),
+        ),
+        Ports::Own => (own_port(a), own_port(b)),
+        Ports::Fixed => same(0xd000),
+    }
+}
+
+struct Outcome {
+    wrong: usize,
+    told: usize,
+    evidence: HashSet<Evidence>,
+}
+
+/// 80 ms of traffic over `n` connections whose data leave by a deep and rising queue.
+fn run(n: u32, kind: Ports, traffic: Traffic, layout: Numbers) -> Outcome {
+    let tick = Nanos::from_micros(500);
+    let mut rig = Rig::new(&config(tick));
+    let pairs = numbers(layout, n);
+    let truth: HashMap<u32, u32> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
+    for psn in 0..80u32 {
+        for half in 0..2 {
+            for (at, (a, b)) in pairs.iter().enumerate() {
+                // Half of them now, half later: connections do not move in lock step.
+                if at % 2 != half {
+                    continue;
+                }
+                exchange(&mut rig, kind, traffic, (*a, *b), psn);
+            }
+            rig.tick(tick, 500_000 + u64::from(psn % 64) * 2_000);
+        }
+    }
+    let wrong = rig
+        .sent
+        .iter()
+        .filter(|order| truth[&order.flow.dest_qp().get()] != order.sender_qpn.get())
+        .count();
+    let told: HashSet<u32> = rig
+        .sent
+        .iter()
+        .map(|order| order.flow.dest_qp().get())
+        .collect();
+    Outcome {
+        wrong,
+        told: told.len(),
+        evidence: rig.sent.iter().map(|order| order.evidence).collect(),
+    }
+}
+
+fn exchange(rig: &mut Rig, kind: Ports, traffic: Traffic, (a, b): (u32, u32), psn: u32) {
+    let (forth, back) = ports(kind, a, b);
+    let data = |opcode| Packet {
+        src: A,
+        dst: B,
+        port: forth,
+        opcode,
+        qpn: b,
+        psn,
+        payload: 1024,
+    };
+    let reply = |opcode, payload| Packet {
+        src: B,
+        dst: A,
+        port: back,
+        opcode,
+        qpn: a,
+        psn,
+        payload,
+    };
+    match traffic {
+        Traffic::Write => {
+            rig.out(&data(0x0a));
+            rig.back(&reply(0x11, 0));
+        }
+        Traffic::Read => {
+            rig.back(&reply(0x0c, 0));
+            rig.out(&data(0x10));
+        }
+        Traffic::Both => {
+            rig.out(&data(0x0a));
+            rig.back(&reply(0x0a, 1024));
+            rig.out(&data(0x11));
+            rig.back(&reply(0x11, 0));
+        }
+        Traffic::Uc => {
+            rig.out(&data(0x2a));
+        }
+    }
+}
+
+const COUNTS: [u32; 4] = [1, 8, 64, 1024];
+const LAYOUTS: [Numbers; 4] = [
+    Numbers::Disjoint,
+    Numbers::Shifted,
+    Numbers::Crossed,
+    Numbers::Random,
+];
+
+#[test]
+fn with_the_hash_every_sender_is_told_and_none_wrongly() {
+    for n in COUNTS {
+        for traffic in [Traffic::Write, Traffic::Read, Traffic::Both] {
+            for layout in LAYOUTS {
+                let outcome = run(n, Ports::Hash, traffic, layout);
+                assert_eq!(outcome.wrong, 0, "{n} {traffic:?} {layout:?}");
+                assert_eq!(outcome.told, n as usize, "{n} {traffic:?} {layout:?}");
+                assert_eq!(
+                    outcome.evidence,
+                    HashSet::from([Evidence::PortHash]),
+                    "{n} {traffic:?} {layout:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn ports_of_the_own_queue_pair_never_mispair() {
+    for n in COUNTS {
+        for traffic in [Traffic::Write, Traffic::Read, Traffic::Both] {
+            for layout in LAYOUTS {
+                let outcome = run(n, Ports::Own, traffic, layout);
+                assert_eq!(
+                    outcome.wrong, 0,
+                    "{n} {traffic:?} {layout:?}: told {}",
+                    outcome.told
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flow_label_gives_port_evidence_and_no_mistake() {
+    for n in COUNTS {
+        for layout in LAYOUTS {
+            let outcome = run(n, Ports::Label, Traffic::Write, layout);
+            assert_eq!(outcome.wrong, 0, "{n} {layout:?}: told {}", outcome.told);
+            if layout == Numbers::Disjoint && n <= 8 {
+                assert_eq!(outcome.told, n as usize, "{n} {layout:?}");
+                assert_eq!(
+                    outcome.evidence,
+                    HashSet::from([Evidence::Port]),
+                    "{n} {layout:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn one_port_for_all_and_uc_are_left_alone() {
+    for n in COUNTS {
+        for layout in LAYOUTS {
+            let fixed = run(n, Ports::Fixed, Traffic::Write, layout);
+            assert_eq!(fixed.wrong, 0, "{n} {layout:?}");
+            assert_eq!(fixed.told, usize::from(n == 1), "{n} {layout:?}");
+            assert_eq!(
+                run(n, Ports::Hash, Traffic::Uc, layout).told,
+                0,
+                "{n} {layout:?}"
+            );
+        }
+    }
+}

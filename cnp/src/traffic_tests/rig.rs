@@ -1,0 +1,162 @@
+//! A worker's cache and a control core, fed with real frames through the real parser.
+
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, MetaFlags, wire_len};
+use npcc_pipeline::parse::parse;
+use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+use crate::control::ControlCore;
+use crate::control::config::{ControlConfig, QueueConfig};
+use crate::detector::DetectorConfig;
+use crate::flow_cache::FlowCache;
+use crate::plan::CnpOrder;
+use crate::policy::PolicyKind;
+use crate::policy::npcc::NpccConfig;
+
+/// Toward the senders.
+pub(crate) const DC: PortId = PortId(0);
+/// The port that congests.
+pub(crate) const WAN: PortId = PortId(1);
+pub(crate) const QUEUE: Priority = Priority::new(3);
+pub(crate) const RATE: BitRate = BitRate(100_000_000_000);
+
+/// A RoCEv2 packet to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub(crate) src: [u8; 4],
+    pub(crate) dst: [u8; 4],
+    pub(crate) port: u16,
+    pub(crate) opcode: u8,
+    pub(crate) qpn: u32,
+    pub(crate) psn: u32,
+    pub(crate) payload: usize,
+}
+
+impl Packet {
+    pub(crate) fn frame(&self) -> HeapFrame {
+        let extended = match self.opcode {
+            0x06 | 0x0a | 0x0c | 0x2a => 16,
+            0x0d | 0x0f..=0x11 => 4,
+            0x81 => 16,
+            _ => 0,
+        };
+        let udp_len = 8 + 12 + extended + self.payload + 4;
+        let total = 20 + udp_len;
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0x6a];
+        frame.extend(u16::try_from(total).unwrap().to_be_bytes());
+        frame.extend([0, 0, 0x40, 0, 63, 17, 0, 0]);
+        frame.extend(self.src);
+        frame.extend(self.dst);
+        let sum = !npcc_pipeline::wire::checksum::sum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        frame.extend(self.port.to_be_bytes());
+        frame.extend(4791u16.to_be_bytes());
+        frame.extend(u16::try_from(udp_len).unwrap().to_be_bytes());
+        frame.extend([0, 0, self.opcode, 0, 0xff, 0xff, 0]);
+        frame.extend(&self.qpn.to_be_bytes()[1..]);
+        frame.push(0x80);
+        frame.extend(&self.psn.to_be_bytes()[1..]);
+        frame.resize(14 + total, 0);
+        HeapFrame::new(&frame)
+    }
+}
+
+pub(crate) struct Rig {
+    pub(crate) cache: FlowCache,
+    pub(crate) core: ControlCore,
+    pub(crate) now: Nanos,
+    pub(crate) sent: Vec<CnpOrder>,
+}
+
+/// 100 KB shallow, 400 KB deep, 800 KB hard.
+pub(crate) fn queue(tick: Nanos) -> QueueConfig {
+    QueueConfig {
+        port: WAN,
+        priority: QUEUE,
+        detector: DetectorConfig {
+            shallow: 100_000,
+            deep: 400_000,
+            hard: 800_000,
+            hysteresis: 20,
+            filter: 2,
+            tick,
+            drain: RATE,
+            mtu: 1_100,
+        },
+        policy: PolicyKind::Npcc(NpccConfig {
+            tick,
+            ..NpccConfig::default()
+        }),
+    }
+}
+
+pub(crate) fn config(tick: Nanos) -> ControlConfig {
+    ControlConfig {
+        tick,
+        queues: vec![queue(tick)],
+        port_rates: vec![RATE, RATE],
+        flows: 8_192,
+        ends: 16_384,
+        ..ControlConfig::default()
+    }
+}
+
+impl Rig {
+    pub(crate) fn new(config: &ControlConfig) -> Rig {
+        let (cache, reader) = FlowCache::new(32_768, WAN.bit(), 65_536, 11);
+        let mut core = ControlCore::new(config);
+        assert!(core.attach(reader));
+        Rig {
+            cache,
+            core,
+            now: Nanos::from_millis(1),
+            sent: Vec::new(),
+        }
+    }
+
+    /// A packet from the senders' side, queued on the port that congests.
+    pub(crate) fn out(&mut self, packet: &Packet) -> FlowSlot {
+        self.pass(packet, DC, WAN)
+    }
+
+    /// A packet that comes back.
+    pub(crate) fn back(&mut self, packet: &Packet) -> FlowSlot {
+        self.pass(packet, WAN, DC)
+    }
+
+    pub(crate) fn pass(&mut self, packet: &Packet, ingress: PortId, egress: PortId) -> FlowSlot {
+        let frame = packet.frame();
+        let parsed = parse(frame.data()).unwrap();
+        let roce = parsed.roce.unwrap();
+        let meta = Meta {
+            arrived: 0,
+            slot: FlowSlot::NONE,
+            wire_len: wire_len(frame.data().len()),
+            ingress,
+            egress,
+            priority: QUEUE,
+            l3_off: 14,
+            flags: MetaFlags::default(),
+        };
+        let sighting = Sighting {
+            data: frame.data(),
+            parsed: &parsed,
+            roce,
+            meta: &meta,
+            now: self.now,
+        };
+        self.cache.enqueued(&sighting)
+    }
+
+    /// Time passes, and the control core looks at a queue of this depth.
+    pub(crate) fn tick(&mut self, time: Nanos, depth: u64) -> usize {
+        self.now += time;
+        let before = self.sent.len();
+        let sent = &mut self.sent;
+        self.core.tick(self.now, |_, _| depth, &mut |order| {
+            sent.push(order);
+            Ok(())
+        });
+        self.sent.len() - before
+    }
+}
