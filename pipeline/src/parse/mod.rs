@@ -3,6 +3,8 @@
 //! A fragment is known by its addresses only: nothing above IP is read. The ICRC is not checked; forwarding does not
 //! change a covered byte (facts 4.3).
 
+mod common;
+
 use zerocopy::FromBytes;
 
 use crate::bits::{low8, low16};
@@ -84,6 +86,14 @@ impl Parsed {
 /// The drop reason, when the frame is cut short, over-tagged, not IP, or its IP header is wrong.
 #[inline]
 pub fn parse(frame: &[u8]) -> Result<Parsed, Drop> {
+    match common::parse(frame) {
+        Some(parsed) => Ok(parsed),
+        None => parse_any(frame),
+    }
+}
+
+/// Reads a frame of any kind.
+fn parse_any(frame: &[u8]) -> Result<Parsed, Drop> {
     let (header, _) = Ethernet::ref_from_prefix(frame).map_err(|_| Drop::Runt)?;
     let (ethertype, l3_off, tags, tci) = match header.ethertype.get() {
         ethernet::VLAN | ethernet::QINQ => tagged(frame)?,
@@ -258,5 +268,4 @@ const fn martian_v6(address: &[u8; 16]) -> bool {
 }
 
 #[cfg(test)]
-#[path = "parse_tests.rs"]
 mod tests;

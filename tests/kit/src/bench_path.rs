@@ -1,0 +1,160 @@
+//! The whole packet path with every feature on, on heap frames that are used again and again: what benches and instruction
+//! counts run.
+
+use std::net::IpAddr;
+
+use npcc_cnp::flow_cache::{CacheReader, FlowCache};
+use npcc_pipeline::classify::{Classifier, Trust};
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
+use npcc_pipeline::egress::ecn::Red;
+use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::scheduler::Discipline;
+use npcc_pipeline::frame::{FrameBuf, HeapFrame};
+use npcc_pipeline::route::nexthop::{Adjacency, Kind};
+use npcc_pipeline::route::prefix::Prefix;
+use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+use npcc_pipeline::stage::admit::PoolConfig;
+use npcc_pipeline::stage::lane::Trash;
+use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority};
+
+const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
+const DC: PortId = PortId(0);
+const WAN: PortId = PortId(1);
+
+/// A switch of two ports with traffic from the first to the second.
+#[derive(Debug)]
+pub struct Rig {
+    path: Datapath<HeapFrame, FlowCache>,
+    _reader: CacheReader,
+    _writer: RouteWriter,
+    /// One pristine frame of each flow.
+    templates: Vec<Vec<u8>>,
+    frames: Trash<HeapFrame>,
+    next: usize,
+    now: u64,
+    forwarded: usize,
+}
+
+impl Rig {
+    /// `flows` flows of frames with `payload` bytes after the BTH, each to the address `destination` names.
+    #[must_use]
+    pub fn new(flows: usize, payload: usize, destination: impl Fn(usize) -> IpAddr) -> Rig {
+        let capacity = RouteCapacity {
+            ipv4_routes: 1024,
+            ipv6_routes: 1024,
+            adjacencies: 64,
+            groups: 64,
+        };
+        let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
+        let path = Adjacency {
+            kind: Kind::Forward,
+            port: WAN,
+            vlan: 0,
+            dst: Mac([2, 0, 0, 0, 9, 9]),
+            src: OURS,
+        };
+        if let Some(prefix) = Prefix::new(IpAddr::from([10, 0, 0, 0]), 8) {
+            // A route into an empty table always fits.
+            let _ = writer.insert(prefix, &[path]);
+        }
+        writer.commit();
+        let (cache, reader) = FlowCache::new(65_536, WAN.bit(), 4096, 7);
+        let pool = PoolConfig {
+            bytes: 64 << 20,
+            frames: 65_536,
+            alpha_256: 256,
+        };
+        let fib = readers.remove(0);
+        let templates: Vec<_> = (0..flows.max(1))
+            .map(|flow| {
+                let qp = u32::try_from(flow).unwrap_or_default() + 0x11;
+                Craft {
+                    src_port: 49_152,
+                    ..Craft::roce(
+                        IpAddr::from([10, 0, 1, 3]),
+                        destination(flow),
+                        0x0a,
+                        qp,
+                        payload,
+                    )
+                }
+                .frame()
+            })
+            .collect();
+        let frames = (0..BURST).map(|_| HeapFrame::new(&templates[0])).collect();
+        let path = Datapath::new(vec![port(), port()], pool, fib, cache, 1);
+        Rig {
+            path,
+            _reader: reader,
+            _writer: writer,
+            templates,
+            frames,
+            next: 0,
+            now: 0,
+            forwarded: 0,
+        }
+    }
+
+    /// One burst in by the first port and out by the second.
+    pub fn walk(&mut self) {
+        for frame in &mut self.frames {
+            self.next = (self.next + 1) % self.templates.len();
+            frame.data_mut()[..64.min(self.templates[0].len())]
+                .copy_from_slice(&self.templates[self.next][..64.min(self.templates[0].len())]);
+        }
+        self.now += 2_000;
+        let now = Nanos(self.now);
+        self.path.refresh();
+        self.path.ingress(DC, &mut self.frames, now);
+        let mut out = Outgoing::new();
+        self.path.egress(WAN, &mut out, now);
+        let bytes = out
+            .iter()
+            .map(|queued| queued.buf.data().len() as u64)
+            .sum();
+        self.path.sent(WAN, out.len() as u64, bytes);
+        self.path.publish_held();
+        self.forwarded += out.len();
+        self.frames = out.into_iter().map(|queued| queued.buf).collect();
+    }
+
+    /// Frames that came out.
+    #[must_use]
+    pub const fn forwarded(&self) -> usize {
+        self.forwarded
+    }
+}
+
+/// Everything on: 8 queues, strict and DWRR, a shaper, ECN, watched depths.
+fn port() -> PortConfig {
+    let mut classifier = Classifier::all(Priority::new(0));
+    classifier.trust = Trust::Dscp;
+    classifier.dscp[26] = Priority::new(3);
+    classifier.dscp[48] = Priority::new(6);
+    let mut queues: [QueueConfig; 8] = std::array::from_fn(|_| QueueConfig::default());
+    queues[3].discipline = Discipline::Dwrr(50);
+    queues[3].ecn = Some(Red {
+        kmin: 750_000,
+        kmax: 6_000_000,
+        pmax: 1 << 28,
+    });
+    queues[3].lossless = true;
+    queues[3].watch = [375_000, 3_000_000];
+    queues[6].discipline = Discipline::Strict;
+    PortConfig {
+        intake: Intake {
+            mac: OURS,
+            mtu: 4200,
+            vlans: Box::new([]),
+            classifier,
+        },
+        egress: EgressConfig {
+            rate: Some(BitRate(400_000_000_000)),
+            max_frame: 4222,
+            queues,
+        },
+        ecn: EcnMode::MarkUnlessNotified,
+    }
+}

@@ -1,0 +1,35 @@
+//! Walks bursts of RoCEv2 through the whole packet path, NPCC's flow cache included, and nothing else: for counting
+//! instructions. `walk BURSTS [FLOWS] [PAYLOAD]`; `scripts/count-instructions` runs it under callgrind.
+#![forbid(unsafe_code)]
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use npcc_testkit::bench_path;
+
+fn main() -> ExitCode {
+    let numbers: Option<Vec<usize>> = std::env::args()
+        .skip(1)
+        .map(|arg| arg.parse().ok())
+        .collect();
+    let Some((bursts, flows, payload)) = numbers.map(|n| {
+        (
+            n.first().copied().unwrap_or(1000),
+            n.get(1).copied().unwrap_or(64),
+            n.get(2).copied().unwrap_or(4),
+        )
+    }) else {
+        eprintln!("usage: walk BURSTS [FLOWS] [PAYLOAD]");
+        return ExitCode::from(2);
+    };
+    let destination = |flow: usize| {
+        let [.., high, low] = flow.to_be_bytes();
+        IpAddr::from([10, 0, 2 + high, low])
+    };
+    let mut rig = bench_path::Rig::new(flows, payload, destination);
+    for _ in 0..bursts {
+        rig.walk();
+    }
+    println!("{} frames forwarded", rig.forwarded());
+    ExitCode::SUCCESS
+}
