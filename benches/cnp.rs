@@ -1,6 +1,11 @@
 //! NPCC's own work: building a CNP with its ICRC, and the flow cache's share of a packet.
 //!
 //! `cargo bench --bench cnp`
+#![allow(
+    clippy::expect_used,
+    missing_docs,
+    reason = "a bench may stop at once; criterion makes undocumented functions"
+)]
 
 use std::hint::black_box;
 use std::net::IpAddr;

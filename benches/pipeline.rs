@@ -1,6 +1,11 @@
 //! The packet path on heap frames: parse, route, enqueue and dequeue, and the whole walk. ns per burst of 32.
 //!
 //! `cargo bench --bench pipeline`
+#![allow(
+    clippy::expect_used,
+    missing_docs,
+    reason = "a bench may stop at once; criterion makes undocumented functions"
+)]
 
 use std::hint::black_box;
 use std::net::IpAddr;

@@ -1,4 +1,11 @@
 //! What an operator meets on the command line: every mistake with its place, exit codes, sockets, signals.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
 
 mod common;
 

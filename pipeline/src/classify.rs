@@ -86,6 +86,7 @@ mod tests {
             ip_len: 60,
             protocol: 17,
             l4_off: 34,
+            dst_v4: 0,
             roce: None,
         }
     }

@@ -9,6 +9,7 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::clock::Clock;
 use crate::inject::Injector;
+use crate::reaction::FirstAnswer;
 
 /// What the loop tells about itself.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub struct Control {
     pub core: ControlCore,
     /// Its way out.
     pub injector: Injector,
+    /// Which CNP answers which crossing.
+    pub first: FirstAnswer,
     /// Each worker's counters: their depths.
     pub counters: Vec<Arc<Counters>>,
     /// Time between ticks.
@@ -57,13 +60,31 @@ impl Control {
         let Control {
             core,
             injector,
+            first,
             counters,
             ..
         } = self;
         injector.refresh();
         let depth = |port: PortId, priority: Priority| depth(counters, port, priority);
-        core.tick(now, depth, &mut |order| injector.send(&order));
+        core.tick(now, depth, &mut |order| {
+            let answers = first.of(&order, crossed(counters, order.egress, order.priority));
+            injector.send(&order, answers)
+        });
     }
+}
+
+/// When a queue last rose to `shallow` and to `hard`.
+fn crossed(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> [Nanos; 2] {
+    let mut latest = [Nanos::ZERO; 2];
+    for queue in workers
+        .iter()
+        .filter_map(|counters| counters.port(port.index())?.queues.get(priority.index()))
+    {
+        for (latest, gauge) in latest.iter_mut().zip(&queue.crossed) {
+            *latest = (*latest).max(Nanos(gauge.get()));
+        }
+    }
+    latest
 }
 
 /// Wire bytes waiting in a queue, over all workers.

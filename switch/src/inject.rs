@@ -12,6 +12,8 @@ use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::units::{PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use crate::reaction::Crossing;
+
 /// CNPs on the way to one worker at a time: more than a tick's worth at any sensible cap.
 const RING: usize = 4096;
 
@@ -24,6 +26,8 @@ pub struct Injection {
     pub priority: Priority,
     /// Its bytes.
     pub frame: CnpFrame,
+    /// The crossing it is the first to answer.
+    pub answers: Option<Crossing>,
 }
 
 /// The ring to one worker.
@@ -66,11 +70,11 @@ impl Injector {
         self.fib.refresh();
     }
 
-    /// Sends one CNP on its way.
+    /// Sends one CNP on its way; `answers` is the crossing it is the first to answer.
     ///
     /// # Errors
     /// Why it was not sent.
-    pub fn send(&mut self, order: &CnpOrder) -> Result<(), Suppressed> {
+    pub fn send(&mut self, order: &CnpOrder, answers: Option<Crossing>) -> Result<(), Suppressed> {
         let path = self
             .path_to(order.flow.src(), order.ingress)
             .ok_or(Suppressed::NoNeighbor)?;
@@ -95,6 +99,7 @@ impl Injector {
             port: path.port,
             priority: self.priority,
             frame: spec.build(),
+            answers,
         };
         ring.and_then(|ring| ring.push(injection).ok())
             .ok_or(Suppressed::RingFull)

@@ -13,6 +13,7 @@ pub mod control;
 pub mod frame;
 pub mod inject;
 pub mod manage;
+pub mod reaction;
 pub mod report;
 pub mod run;
 pub mod wiring;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use arrayvec::ArrayVec;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_config::{Config, Sizing};
@@ -20,6 +21,7 @@ use crate::clock::Clock;
 use crate::control::{Control, ControlStats};
 use crate::inject::{self, Injector};
 use crate::manage::server::Server;
+use crate::reaction::FirstAnswer;
 use crate::report::model::Snapshot;
 use crate::report::observer::{Observer, PortFacts};
 use crate::wiring::{self, ports::OpenPort};
@@ -184,6 +186,7 @@ fn assemble(
     let control = Control {
         core,
         injector: Injector::new(control_fib, style, priority, vec![to_worker], owners),
+        first: FirstAnswer::default(),
         counters,
         tick: wiring::control::tick(config),
         clock,
@@ -200,6 +203,7 @@ fn assemble(
         pool,
         clock,
         stats: worker_stats,
+        answered: ArrayVec::new(),
     };
     Ok(Assembly {
         worker,

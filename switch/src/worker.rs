@@ -15,6 +15,7 @@ use rtrb::Consumer;
 use crate::clock::Clock;
 use crate::frame::Frame;
 use crate::inject::Injection;
+use crate::reaction::{Crossing, Reactions};
 
 /// The packet path as the switch builds it.
 pub type Path = Datapath<Frame, FlowCache>;
@@ -93,6 +94,8 @@ pub struct WorkerStats {
     pub longest_ns: Gauge,
     /// CNPs lost because the pool or the buffer was empty.
     pub cnp_lost: Counter,
+    /// From crossings to the CNPs that answer them.
+    pub reactions: Reactions,
 }
 
 /// A worker and all it owns.
@@ -110,6 +113,8 @@ pub struct Worker {
     pub clock: Clock,
     /// What it tells.
     pub stats: Arc<WorkerStats>,
+    /// Crossings answered by CNPs queued in this turn.
+    pub answered: ArrayVec<Crossing, BURST>,
 }
 
 impl Worker {
@@ -127,6 +132,7 @@ impl Worker {
             for port in &mut self.ports {
                 moved += port.transmit(&mut self.path, now);
             }
+            self.reacted();
             self.path.publish_held();
             self.account(moved, now.since(last));
             last = now;
@@ -166,9 +172,23 @@ impl Worker {
             });
             if !queued {
                 self.stats.cnp_lost.add(1);
+            } else if let Some(crossing) = injection.answers {
+                // At most a burst is queued a turn.
+                self.answered.push(crossing);
             }
         }
         waiting
+    }
+
+    /// Records the crossings answered in this turn, now that the device has the CNPs.
+    #[inline]
+    fn reacted(&mut self) {
+        if !self.answered.is_empty() {
+            let now = self.clock.now();
+            for crossing in self.answered.drain(..) {
+                self.stats.reactions.record(crossing, now);
+            }
+        }
     }
 
     /// Takes nothing in any more, sends what it can for a while, and counts the rest as dropped.

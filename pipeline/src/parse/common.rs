@@ -3,12 +3,52 @@
 //! Law: whatever it accepts, the general parser accepts with the same answer (a property in the tests). It refuses
 //! nothing: what does not fit, or looks wrong, is the general parser's to name.
 
-use super::{Kind, L3, Parsed, Roce};
-use crate::wire::bth::{self, RoceClass};
-use crate::wire::{ethernet, ipv4, udp};
+use zerocopy::byteorder::native_endian;
+use zerocopy::byteorder::network_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// Ethernet, IPv4, UDP, BTH.
-const HEADERS: usize = ethernet::HEADER_LEN + ipv4::MIN_LEN + udp::HEADER_LEN + bth::HEADER_LEN;
+use super::{Kind, L3, Parsed, Roce};
+use crate::wire::bth::RoceClass;
+use crate::wire::{ethernet, udp};
+
+/// Ethernet, IPv4, UDP and BTH as one view: one length check, and every field at a constant offset.
+#[derive(FromBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Headers {
+    macs: [u8; 12],
+    /// EtherType, version and header length, TOS.
+    type_version_tos: U32,
+    ip_len: U16,
+    id: U16,
+    /// Flags and fragment offset, TTL, protocol.
+    fragment_ttl_protocol: U32,
+    ip_checksum: U16,
+    src: U32,
+    dst: U32,
+    src_port: U16,
+    dst_port: U16,
+    udp_len: U16,
+    udp_checksum: U16,
+    opcode: u8,
+    bth_flags: u8,
+    p_key: U16,
+    /// FECN and BECN, destination QP.
+    dest_qp: U32,
+    psn: U32,
+}
+
+/// The IPv4 header as words in the machine's order: a one's complement sum does not mind.
+#[derive(FromBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Sum {
+    macs_and_type: [u8; 14],
+    words: [native_endian::U32; 5],
+}
+
+const _: () = assert!(size_of::<Headers>() == 54);
+
+/// Bytes of the IPv4 header.
+const HEADER_LEN: u16 = 20;
 /// Offset of the IP header.
 const L3_OFF: u8 = 14;
 /// Offset of the UDP header.
@@ -21,84 +61,21 @@ const MIN_IP: u16 = 44;
 /// `None`: not this kind of frame.
 #[inline]
 pub(super) fn parse(frame: &[u8]) -> Option<Parsed> {
-    let head: &[u8; HEADERS] = frame.first_chunk()?;
-    let [
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        t0,
-        t1,
-        v,
-        tos,
-        l0,
-        l1,
-        i0,
-        i1,
-        f0,
-        f1,
-        ttl,
-        proto,
-        c0,
-        c1,
-        s0,
-        s1,
-        s2,
-        s3,
-        d0,
-        d1,
-        d2,
-        d3,
-        _,
-        _,
-        p0,
-        p1,
-        u0,
-        u1,
-        _,
-        _,
-        opcode,
-        _,
-        _,
-        _,
-        _,
-        q0,
-        q1,
-        q2,
-        ..,
-    ] = *head;
-    let ethertype_version = u32::from_be_bytes([t0, t1, v, tos]);
-    let fragment_protocol = u32::from_be_bytes([f0, f1, ttl, proto]);
-    let port = u16::from_be_bytes([p0, p1]);
-    let plain = ethertype_version >> 8 == 0x0008_0045
-        && fragment_protocol & 0x3fff_00ff == udp::PROTOCOL as u32
-        && port == udp::ROCEV2_PORT;
-    let ip_len = u16::from_be_bytes([l0, l1]);
-    let udp_len = u16::from_be_bytes([u0, u1]);
+    let (head, _) = Headers::ref_from_prefix(frame).ok()?;
+    let (sum, _) = Sum::ref_from_prefix(frame).ok()?;
+    let type_version_tos = head.type_version_tos.get();
+    let ip_len = head.ip_len.get();
+    let (src, dst) = (head.src.get(), head.dst.get());
+    let plain = type_version_tos >> 8 == (ethernet::IPV4 as u32) << 8 | 0x45
+        && head.fragment_ttl_protocol.get() & 0x3fff_00ff == udp::PROTOCOL as u32
+        && head.dst_port.get() == udp::ROCEV2_PORT;
     let fits = ip_len >= MIN_IP
-        && udp_len == ip_len - 20
+        && head.udp_len.get() == ip_len - HEADER_LEN
         && usize::from(ip_len) + ethernet::HEADER_LEN <= frame.len();
-    let src = u32::from_be_bytes([s0, s1, s2, s3]);
-    let dst = u32::from_be_bytes([d0, d1, d2, d3]);
-    let words = [
-        u32::from_be_bytes([v, tos, l0, l1]),
-        u32::from_be_bytes([i0, i1, f0, f1]),
-        u32::from_be_bytes([ttl, proto, c0, c1]),
-        src,
-        dst,
-    ];
-    if !(plain && fits && sums_to_ones(words) && routable(src) && routable(dst)) {
+    if !(plain && fits && sums_to_ones(&sum.words) && routable(src) && routable(dst)) {
         return None;
     }
-    let dest_qp = u32::from_be_bytes([0, q0, q1, q2]);
+    let [.., tos] = type_version_tos.to_be_bytes();
     Some(Parsed {
         kind: Kind::Routed(L3::V4),
         l3_off: L3_OFF,
@@ -108,33 +85,24 @@ pub(super) fn parse(frame: &[u8]) -> Option<Parsed> {
         ip_len,
         protocol: udp::PROTOCOL,
         l4_off: L4_OFF,
+        dst_v4: dst,
         roce: Some(Roce {
             bth_off: BTH_OFF,
-            class: RoceClass::of(opcode, dest_qp),
+            class: RoceClass::of(head.opcode, head.dest_qp.get() & 0x00ff_ffff),
         }),
     })
 }
 
-/// Whether the header's one's complement sum is all ones (RFC 1071).
+/// Whether a header's one's complement sum is all ones (RFC 1071).
 #[inline]
-fn sums_to_ones(words: [u32; 5]) -> bool {
-    let total: u64 = words.iter().map(|word| u64::from(*word)).sum();
+fn sums_to_ones(words: &[native_endian::U32; 5]) -> bool {
+    let total: u64 = words.iter().map(|word| u64::from(word.get())).sum();
     // 2^32 = 2^16 = 1 modulo 2^16 - 1, and the sum of a header is never zero: it is all ones exactly when divisible.
-    total % 0xffff == 0
+    total.is_multiple_of(0xffff)
 }
 
 /// First octets a router must not forward from or to (0, 127, 224 and above), as a set.
-const MARTIAN: [u64; 4] = {
-    let mut set = [0u64; 4];
-    let mut octet = 0;
-    while octet < 256 {
-        if octet == 0 || octet == 127 || octet >= 224 {
-            set[octet / 64] |= 1 << (octet % 64);
-        }
-        octet += 1;
-    }
-    set
-};
+const MARTIAN: [u64; 4] = [1, 1 << 63, 0, u64::MAX << 32];
 
 #[inline]
 fn routable(address: u32) -> bool {

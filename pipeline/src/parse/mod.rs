@@ -62,6 +62,8 @@ pub struct Parsed {
     pub protocol: u8,
     /// Offset of the layer 4 header; 0 for a fragment, whose layer 4 is not read.
     pub l4_off: u16,
+    /// Destination of an IPv4 packet, for the route lookup; 0 otherwise.
+    pub dst_v4: u32,
     /// RoCEv2 headers, unless a fragment or cut short.
     pub roce: Option<Roce>,
 }
@@ -108,6 +110,7 @@ fn parse_any(frame: &[u8]) -> Result<Parsed, Drop> {
         ip_len: 0,
         protocol: 0,
         l4_off: 0,
+        dst_v4: 0,
         roce: None,
     };
     match ethertype {
@@ -167,6 +170,7 @@ fn parse_ipv4(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, Drop> {
     parsed.tos = header.tos;
     parsed.ip_len = total_len;
     parsed.protocol = header.protocol;
+    parsed.dst_v4 = u32::from_be_bytes(header.dst);
     if !header.is_fragment() {
         let end = l3_off + usize::from(total_len);
         read_l4(frame, l3_off + header_len, end, &mut parsed);

@@ -13,7 +13,6 @@ use crate::route::nexthop::Kind as PathKind;
 use crate::route::prefix::Family;
 use crate::route::writer::default_group;
 use crate::wire::bth::Bth;
-use crate::wire::ipv4::Ipv4;
 use crate::wire::ipv6::Ipv6;
 
 /// Finds the path of every frame in hand.
@@ -45,13 +44,10 @@ pub fn run<B: FrameBuf>(
 /// The next-hop group of a frame's destination.
 #[inline]
 fn lookup(fib: &FibReader, data: &[u8], parsed: &Parsed) -> u32 {
-    let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
     match parsed.kind {
-        Kind::Routed(L3::V4) => {
-            let dst = Ipv4::ref_from_prefix(packet).map_or([0; 4], |(header, _)| header.dst);
-            fib.images().v4.lookup_v4(u32::from_be_bytes(dst))
-        }
+        Kind::Routed(L3::V4) => fib.images().v4.lookup_v4(parsed.dst_v4),
         Kind::Routed(L3::V6) => {
+            let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
             let dst = Ipv6::ref_from_prefix(packet).map_or([0; 16], |(header, _)| header.dst);
             match fib.images().v6.lookup_v6(u128::from_be_bytes(dst)) {
                 0 => u32::from(default_group(Family::V6).0),

@@ -140,8 +140,10 @@ pub struct Npcc {
     pub cnps_sent: u64,
     /// CNPs not sent, by reason.
     pub cnps_suppressed: BTreeMap<String, u64>,
-    /// From the depth that called for it to the CNP handed over, in us.
+    /// From the enqueue that crosses `shallow` to the CNP handed to the device (the filter's ticks included), in us.
     pub reaction_us: Reaction,
+    /// The same from `hard`, where no filter applies.
+    pub reaction_hard_us: Reaction,
     /// Turns of the detector.
     pub ticks: u64,
     /// Ticks that came late by more than half a tick.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use npcc_cnp::detector::Zone;
 use npcc_cnp::flow_cache::CacheShared;
+use npcc_cnp::histogram::Histogram;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::plan::Suppressed;
 use npcc_cnp::response::Response;
@@ -20,6 +21,7 @@ use super::model::{
     Traffic, Worker,
 };
 use crate::control::ControlStats;
+use crate::reaction::Reactions;
 use crate::worker::WorkerStats;
 
 /// What does not change about a port.
@@ -214,7 +216,8 @@ impl Observer {
                 .iter()
                 .filter_map(|reason| named(self.npcc.cnps_suppressed(*reason), reason.name()))
                 .collect(),
-            reaction_us: self.reaction(),
+            reaction_us: self.reaction(|reactions| &reactions.shallow),
+            reaction_hard_us: self.reaction(|reactions| &reactions.hard),
             ticks: self.npcc.ticks.get(),
             ticks_late: self.control.late.get(),
             queues: self
@@ -226,21 +229,20 @@ impl Observer {
         }
     }
 
-    /// The slowest queue's, so that a good one hides no bad one.
-    fn reaction(&self) -> Reaction {
-        let queues = self.npcc.queues();
+    /// The slowest worker's, so that a good one hides no bad one.
+    fn reaction(&self, of: fn(&Reactions) -> &Histogram) -> Reaction {
+        let times = || self.workers.iter().map(|stats| of(&stats.reactions));
         let worst = |percent| {
-            queues
-                .iter()
-                .map(|queue| queue.reaction.percentile(percent))
+            times()
+                .map(|times| times.percentile(percent))
                 .max()
                 .unwrap_or_default()
         };
         Reaction {
-            count: queues.iter().map(|queue| queue.reaction.count()).sum(),
+            count: times().map(Histogram::count).sum(),
             p50: micros(worst(50)),
             p99: micros(worst(99)),
-            max: micros(self.npcc.reaction_max()),
+            max: micros(times().map(Histogram::max).max().unwrap_or_default()),
         }
     }
 

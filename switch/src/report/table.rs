@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::model::{Flow, Snapshot};
+use super::model::{Flow, Reaction, Snapshot};
 
 fn table(header: &[&str], left: usize) -> Table {
     let mut table = Table::new();
@@ -31,7 +31,7 @@ fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -206,7 +206,6 @@ pub fn npcc(snapshot: &Snapshot) -> String {
         ]);
     }
     let mut out = finish(&table);
-    let reaction = npcc.reaction_us;
     let lines = [
         ("flows", thousands(npcc.flows)),
         ("paired", list(&npcc.paired)),
@@ -221,16 +220,8 @@ pub fn npcc(snapshot: &Snapshot) -> String {
         ),
         ("CNPs sent", thousands(npcc.cnps_sent)),
         ("suppressed", list(&npcc.cnps_suppressed)),
-        (
-            "reaction",
-            format!(
-                "p50 {:.1} us, p99 {:.1} us, max {:.1} us of {}",
-                reaction.p50,
-                reaction.p99,
-                reaction.max,
-                thousands(reaction.count)
-            ),
-        ),
+        ("reaction", reaction("shallow", npcc.reaction_us)),
+        ("", reaction("hard", npcc.reaction_hard_us)),
         (
             "ticks",
             format!(
@@ -245,6 +236,20 @@ pub fn npcc(snapshot: &Snapshot) -> String {
         let _ = writeln!(out, "{name:<11} {value}");
     }
     out
+}
+
+/// A distribution of reaction times in a line.
+fn reaction(threshold: &str, times: Reaction) -> String {
+    if times.count == 0 {
+        return format!("to {threshold}: none yet");
+    }
+    format!(
+        "to {threshold}: p50 {:.1} us, p99 {:.1} us, max {:.1} us of {}",
+        times.p50,
+        times.p99,
+        times.max,
+        thousands(times.count)
+    )
 }
 
 /// What `run` prints when it ends.

@@ -30,6 +30,6 @@ fn main() -> ExitCode {
     for _ in 0..bursts {
         rig.walk();
     }
-    println!("{} frames forwarded", rig.forwarded());
+    eprintln!("{} frames forwarded", rig.forwarded());
     ExitCode::SUCCESS
 }
