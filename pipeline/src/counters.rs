@@ -84,20 +84,95 @@ pub struct QueueCounters {
     pub enqueued: Traffic,
     /// Refused or dropped early.
     pub dropped: Counter,
+    /// Of those, dropped early by WRED.
+    pub wred_dropped: Counter,
     /// ECT changed to CE here.
     pub ecn_marked: Counter,
     /// Wire bytes waiting, published once a burst.
     pub depth: Gauge,
     /// Highest depth since the last `clear watermarks`.
     pub peak: Gauge,
+    /// Highest depth before the last `clear watermarks`; the highest ever is the greater of both.
+    pub peak_before: Gauge,
     /// When the depth last rose to each of the watched depths ([`crate::egress::port::QueueConfig::watch`]), in ns.
     pub crossed: [Gauge; 2],
+}
+
+/// One ingress group: what came in by a port with one priority and is still held.
+#[derive(Debug, Default)]
+pub struct GroupCounters {
+    /// Wire bytes held, published once a burst.
+    pub held: Gauge,
+    /// Of those, in headroom.
+    pub headroom: Gauge,
+    /// Most held since the last `clear watermarks`.
+    pub held_peak: Gauge,
+    /// Most held before the last `clear watermarks`.
+    pub held_peak_before: Gauge,
+    /// Most in headroom since the last `clear watermarks`.
+    pub headroom_peak: Gauge,
+    /// Most in headroom before the last `clear watermarks`.
+    pub headroom_peak_before: Gauge,
+    /// Frames of this group that the buffer had no room for.
+    pub dropped: Counter,
+}
+
+/// Pause of one priority of one port.
+#[derive(Debug, Default)]
+pub struct PauseCounters {
+    /// Pauses the peer began.
+    pub rx_pauses: Counter,
+    /// Time the peer had us paused, in ns; a pause counts when it ends.
+    pub rx_paused_ns: Counter,
+    /// Length of the last pause that ended, in ns.
+    pub rx_last_ns: Gauge,
+    /// Pauses we began.
+    pub tx_pauses: Counter,
+    /// Time we had the peer paused, in ns; a pause counts when it ends.
+    pub tx_paused_ns: Counter,
+    /// Storms the watchdog found.
+    pub storms: Counter,
+    /// Storms that ended.
+    pub storms_ended: Counter,
+    /// When the last storm was found, in ns of the worker's clock.
+    pub storm_at: Gauge,
+    /// When the last storm was found over, in ns of the worker's clock.
+    pub storm_ended_at: Gauge,
+    /// Frames dropped because of a storm on their way out.
+    pub storm_tx_dropped: Counter,
+    /// Frames dropped because of a storm on the port they came in by.
+    pub storm_rx_dropped: Counter,
+}
+
+/// Flow control of one port.
+#[derive(Debug, Default)]
+pub struct FlowCounters {
+    /// Lowest priority first.
+    pub priorities: [PauseCounters; PRIORITIES],
+    /// Priorities the peer has paused now, as a mask.
+    pub paused: Gauge,
+    /// Priorities we have paused now, as a mask.
+    pub asserted: Gauge,
+    /// Priorities under a storm now, as a mask.
+    pub storm: Gauge,
+    /// Pauses begun because the buffer filled.
+    pub xoff_buffer: Counter,
+    /// Pauses begun because the worker fell behind the receive ring.
+    pub xoff_cpu: Counter,
+    /// Refreshes that went out after the peer's pause had run out.
+    pub late: Counter,
+    /// Longest time from a wanted XOFF to the frame the device took, in ns.
+    pub response_ns: Gauge,
+    /// 802.3x pause frames, which are ignored.
+    pub global_pause: Counter,
+    /// MAC control frames that are neither pause nor PFC, or are malformed.
+    pub invalid: Counter,
 }
 
 /// One port, as one worker sees it.
 #[derive(Debug, Default)]
 pub struct PortCounters {
-    /// Handed over by `rx_burst`.
+    /// Handed over by `rx_burst`, MAC control included; [`PortCounters::rx_ok`] is without it.
     pub rx: Traffic,
     /// Taken by `tx_burst`.
     pub tx: Traffic,
@@ -107,6 +182,14 @@ pub struct PortCounters {
     pub consumed: Traffic,
     /// PFC frames that named a priority, XON included.
     pub pfc_rx: [Counter; PRIORITIES],
+    /// PFC frames we sent that named a priority, XON included.
+    pub pfc_tx: [Counter; PRIORITIES],
+    /// Pause, both ways.
+    pub flow: FlowCounters,
+    /// Ingress groups.
+    pub groups: [GroupCounters; PRIORITIES],
+    /// Frames of a lossless priority that were dropped for want of room: must stay 0.
+    pub lossless_lost: Counter,
     /// Given to Linux.
     pub punted: Traffic,
     /// Bytes of VLAN tags put on frames that came in here.
@@ -132,6 +215,33 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
+    /// Frames and bytes received, without MAC control: what interface counters call `rx_ok`.
+    #[must_use]
+    pub fn rx_ok(&self) -> (u64, u64) {
+        // The part is read first: it is never more than the whole.
+        let (packets, bytes) = (self.consumed.packets.get(), self.consumed.bytes.get());
+        (
+            self.rx.packets.get().saturating_sub(packets),
+            self.rx.bytes.get().saturating_sub(bytes),
+        )
+    }
+
+    /// Starts the user watermarks anew; the persistent ones keep what was. By the owner only.
+    pub fn clear_watermarks(&self) {
+        let keep = |peak: &Gauge, before: &Gauge, now: u64| {
+            before.raise(peak.get());
+            peak.set(now);
+        };
+        for queue in &self.queues {
+            keep(&queue.peak, &queue.peak_before, queue.depth.get());
+        }
+        for group in &self.groups {
+            keep(&group.held_peak, &group.held_peak_before, group.held.get());
+            let now = group.headroom.get();
+            keep(&group.headroom_peak, &group.headroom_peak_before, now);
+        }
+    }
+
     /// Counts a drop of `bytes`.
     #[inline]
     pub fn drop(&self, reason: Drop, bytes: u64) {
@@ -148,6 +258,23 @@ pub struct Counters {
     ports: Box<[CachePadded<PortCounters>]>,
     /// Frames the worker holds: queued, and in hand between queue and device.
     pub held: CachePadded<Held>,
+    /// The shared buffer.
+    pub buffer: CachePadded<BufferGauges>,
+}
+
+/// The shared buffer as a whole, in wire bytes.
+#[derive(Debug, Default)]
+pub struct BufferGauges {
+    /// Held.
+    pub used: Gauge,
+    /// Buffers held.
+    pub frames: Gauge,
+    /// Held in headroom.
+    pub headroom: Gauge,
+    /// Most held.
+    pub used_peak: Gauge,
+    /// Most held in headroom.
+    pub headroom_peak: Gauge,
 }
 
 /// Frames and bytes held, as gauges.
@@ -166,6 +293,7 @@ impl Counters {
         Counters {
             ports: (0..ports).map(|_| CachePadded::default()).collect(),
             held: CachePadded::default(),
+            buffer: CachePadded::default(),
         }
     }
 

@@ -1,23 +1,31 @@
 //! One worker's packet path: what comes in is walked through the stages into queues; what may go out is scheduled.
 //!
 //! ```text
-//! ingress: parse -> classify -> route -> rewrite -> wred -> admit -> enqueue     egress: schedule -> mark
+//! ingress: parse -> classify -> route -> rewrite -> wred -> admit -> enqueue     egress: pause -> schedule -> mark
 //! ```
 //!
+//! A frame is charged to the group it came in by as it is admitted, and given back when its device has taken it.
+//!
 //! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed`, in frames (without tags) and bytes.
+
+mod lossless;
+
+pub use lossless::LosslessConfig;
 
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 
 use crate::bits::low32;
+use crate::buffer::{Buffer, BufferConfig, Owed, PoolConfig, Receipt};
 use crate::counters::Counters;
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking};
+use crate::egress::scheduler::Discipline;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued, wire_len};
+use crate::pause::{PauseConfig, PortPause};
 use crate::route::fib::FibReader;
-use crate::stage::admit::{Pool, PoolConfig};
 use crate::stage::enqueue::{Egress, count_queue, count_roce};
 use crate::stage::lane::{Lanes, Trash, discard};
 use crate::stage::parse::Intake;
@@ -42,7 +50,10 @@ pub struct Datapath<B, T> {
     ports: Box<[PortConfig]>,
     egress: Box<[EgressPort]>,
     store: FifoStore<Queued<B>>,
-    pool: Pool,
+    buffer: Buffer,
+    /// By port: frames handed out and not yet sent.
+    owed: Box<[Owed]>,
+    pause: Box<[PortPause]>,
     fib: FibReader,
     tap: T,
     counters: Arc<Counters>,
@@ -94,7 +105,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         Datapath {
             egress,
             store: FifoStore::new(frames, ports.len() * PRIORITIES),
-            pool: Pool::new(pool),
+            buffer: Buffer::new(&BufferConfig::plain(pool, ports.len())),
+            owed: ports.iter().map(|_| Owed::default()).collect(),
+            pause: ports
+                .iter()
+                .map(|port| PortPause::new(&PauseConfig::off(), port.intake.mac))
+                .collect(),
             fib,
             tap,
             counters: Arc::new(Counters::new(ports.len())),
@@ -109,6 +125,19 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[must_use]
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
+    }
+
+    /// The shared buffer.
+    #[must_use]
+    pub const fn buffer(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    /// Serves a queue otherwise from now on.
+    pub fn set_discipline(&mut self, port: PortId, priority: Priority, discipline: Discipline) {
+        if let Some(egress) = self.egress.get_mut(port.index()) {
+            egress.set_discipline(priority, discipline);
+        }
     }
 
     /// NPCC's eye.
@@ -139,26 +168,32 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Walks a received burst into the queues. `frames` is empty afterwards.
     #[inline]
     pub fn ingress(&mut self, port: PortId, frames: &mut ArrayVec<B, BURST>, now: Nanos) {
-        let (Some(config), Some(counters)) = (
+        let (Some(config), Some(counters), Some(pause)) = (
             self.ports.get(port.index()),
             self.counters.port(port.index()),
+            self.pause.get_mut(port.index()),
         ) else {
             frames.clear();
             return;
         };
         counters.rx.packets.add(frames.len() as u64);
+        pause.burst(frames.len(), BURST);
         parse::run(
             &config.intake,
             frames,
             &mut self.lanes,
+            pause,
+            now,
             counters,
             &mut self.trash,
         );
+        let storm = pause.dropping();
+        self.buffer.settle();
         route::run(&self.fib, &mut self.lanes, counters, &mut self.trash);
         let mut egress = Egress {
             ports: &mut self.egress,
             store: &mut self.store,
-            pool: &mut self.pool,
+            buffer: &mut self.buffer,
             tap: &mut self.tap,
             now,
         };
@@ -166,6 +201,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             let Some(mut buf) = lane.buf.take() else {
                 continue;
             };
+            if storm & lane.priority.bit() != 0 {
+                if let Some(pause) = counters.flow.priorities.get(lane.priority.index()) {
+                    pause.storm_rx_dropped.add(1);
+                }
+                discard(buf, Drop::PfcStorm, counters, &mut self.trash);
+                continue;
+            }
             count_roce(buf.data(), &lane.parsed, counters);
             let before = buf.data().len();
             let mtu = self
@@ -194,13 +236,20 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                     count_queue(&self.counters, to, lane.priority, Ok(after as u64));
                 }
                 Err((buf, reason)) => {
-                    count_queue(&self.counters, to, lane.priority, Err(()));
-                    let counters = self.counters.port(to.index()).unwrap_or(counters);
-                    discard(buf, reason, counters, &mut self.trash);
+                    count_queue(&self.counters, to, lane.priority, Err(reason));
+                    let out = self.counters.port(to.index()).unwrap_or(counters);
+                    let lossless = egress
+                        .ports
+                        .get(to.index())
+                        .and_then(|port| port.queue_config(lane.priority))
+                        .is_some_and(|queue| queue.lossless);
+                    lossless::count_refused(counters, out, lane.priority, reason, lossless);
+                    discard(buf, reason, out, &mut self.trash);
                 }
             }
         }
         B::free_all(&mut self.trash);
+        self.buffer.publish(port, counters);
     }
 
     /// Queues a frame made by this switch, ahead of the data in a strict queue.
@@ -219,7 +268,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let Some(egress) = self.egress.get_mut(port.index()) else {
             return Err(buf);
         };
-        if self.pool.charge(wire, 0, true).is_err() {
+        if self.buffer.charge_own(wire).is_err() {
             return Err(buf);
         }
         let meta = Meta {
@@ -233,7 +282,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             flags: MetaFlags(MetaFlags::ORIGINATED),
         };
         if let Err(queued) = egress.push(&mut self.store, Queued { buf, meta }, now) {
-            self.pool.release(wire);
+            self.buffer.release(Receipt::of(&queued.meta));
             return Err(queued.buf);
         }
         self.held.take(len);
@@ -247,13 +296,16 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Fills `out` with what `port` may send now, and publishes its depths.
     #[inline]
     pub fn egress(&mut self, port: PortId, out: &mut Outgoing<B>, now: Nanos) {
-        let (Some(egress), Some(config), Some(counters)) = (
+        let (Some(egress), Some(config), Some(counters), Some(pause), Some(owed)) = (
             self.egress.get_mut(port.index()),
             self.ports.get(port.index()),
             self.counters.port(port.index()),
+            self.pause.get_mut(port.index()),
+            self.owed.get_mut(port.index()),
         ) else {
             return;
         };
+        egress.set_paused(pause.held_back(now, &counters.flow));
         let first = out.len();
         let marking = Marking {
             mode: config.ecn,
@@ -262,7 +314,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         };
         egress.schedule(&mut self.store, out, &marking, counters);
         for frame in out.get(first..).unwrap_or_default() {
-            self.pool.release(frame.meta.wire_len);
+            if let Some(oldest) = owed.push(Receipt::of(&frame.meta)) {
+                self.buffer.release(oldest);
+            }
         }
         egress.publish(counters);
     }
@@ -271,8 +325,21 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     pub fn sent(&mut self, port: PortId, packets: u64, bytes: u64) {
         self.held.give(packets, bytes);
+        self.give_back(port, packets);
         if let Some(counters) = self.counters.port(port.index()) {
             counters.tx.add(packets, bytes);
+        }
+    }
+
+    /// The room of the `frames` oldest frames that `port` handed out.
+    #[inline]
+    fn give_back(&mut self, port: PortId, frames: u64) {
+        let Some(owed) = self.owed.get_mut(port.index()) else {
+            return;
+        };
+        for _ in 0..frames {
+            let Some(receipt) = owed.pop() else { break };
+            self.buffer.release(receipt);
         }
     }
 
@@ -281,11 +348,19 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn publish_held(&self) {
         self.counters.held.packets.set(self.held.packets);
         self.counters.held.bytes.set(self.held.bytes);
+        let (buffer, used) = (&self.counters.buffer, self.buffer.used());
+        buffer.used.set(used.bytes);
+        buffer.frames.set(used.frames);
+        buffer.used_peak.raise(used.bytes);
+        let headroom = self.buffer.in_headroom().bytes;
+        buffer.headroom.set(headroom);
+        buffer.headroom_peak.raise(headroom);
     }
 
     /// A frame handed out by [`Datapath::egress`] that the device will not take any more: the switch stops.
     pub fn abandon(&mut self, port: PortId, bytes: u64) {
         self.held.give(1, bytes);
+        self.give_back(port, 1);
         if let Some(counters) = self.counters.port(port.index()) {
             counters.drop(Drop::Shutdown, bytes);
         }
@@ -296,7 +371,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         for (egress, counters) in self.egress.iter_mut().zip(self.counters.ports()) {
             egress.drain(&mut self.store, |frame| {
                 let bytes = frame.buf.data().len() as u64;
-                self.pool.release(frame.meta.wire_len);
+                self.buffer.release(Receipt::of(&frame.meta));
                 self.held.give(1, bytes);
                 counters.drop(Drop::Shutdown, bytes);
             });

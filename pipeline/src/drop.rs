@@ -61,6 +61,10 @@ reasons! {
     NoHeadroom = "no_headroom",
     /// The shared buffer pool is full, in bytes or in buffers.
     BufferFull = "buffer_full",
+    /// A lossless group has used up its headroom: its sender did not pause in time.
+    HeadroomFull = "headroom_full",
+    /// The watchdog found the peer's pause without end; frames of that priority are dropped meanwhile.
+    PfcStorm = "pfc_storm",
     /// A lossy queue is past its share of the pool.
     QueueFull = "queue_full",
     /// Early drop of a lossy Not-ECT frame.
@@ -75,6 +79,15 @@ reasons! {
 pub const REASONS: usize = Drop::ALL.len();
 
 impl Drop {
+    /// Lost for want of room: what must never happen to a lossless frame.
+    #[must_use]
+    pub const fn is_congestion(self) -> bool {
+        matches!(
+            self,
+            Drop::BufferFull | Drop::HeadroomFull | Drop::QueueFull | Drop::XringFull
+        )
+    }
+
     /// Index of its counter.
     #[must_use]
     pub const fn index(self) -> usize {

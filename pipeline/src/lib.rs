@@ -10,6 +10,7 @@
 )]
 
 mod bits;
+pub mod buffer;
 pub mod classify;
 pub mod counters;
 pub mod craft;
@@ -18,6 +19,7 @@ pub mod drop;
 pub mod egress;
 pub mod frame;
 pub mod parse;
+pub mod pause;
 pub mod route;
 pub mod stage;
 mod sync;

@@ -112,8 +112,8 @@ impl Priority {
     }
 
     /// All eight, lowest first.
-    pub fn all() -> impl Iterator<Item = Priority> {
-        (0..8).map(Priority)
+    pub fn all() -> impl DoubleEndedIterator<Item = Priority> + ExactSizeIterator {
+        (0..8u8).map(Priority)
     }
 }
 

@@ -19,6 +19,8 @@ pub struct QueueConfig {
     pub discipline: Discipline,
     /// Highest rate on the wire, if any.
     pub max_rate: Option<BitRate>,
+    /// Rate on the wire served before every share and every strict queue, if any.
+    pub min_rate: Option<BitRate>,
     /// CE marking of ECT frames at dequeue.
     pub ecn: Option<Red>,
     /// Early drop of Not-ECT frames at enqueue; never for a lossless queue.
@@ -34,6 +36,7 @@ impl Default for QueueConfig {
         QueueConfig {
             discipline: Discipline::Dwrr(1),
             max_rate: None,
+            min_rate: None,
             ecn: None,
             wred: None,
             lossless: false,
@@ -73,7 +76,11 @@ struct Queue {
     high: u64,
     /// When the watched depths were last risen to.
     crossed: [Nanos; 2],
+    /// Since when something waits.
+    waiting_since: Nanos,
     shaper: Shaper,
+    /// Credit below the minimum rate.
+    floor: Shaper,
     config: QueueConfig,
 }
 
@@ -83,8 +90,14 @@ pub struct EgressPort {
     queues: [Queue; PRIORITIES],
     /// Queues with something to send.
     backlog: u8,
-    /// Queues with a rate of their own.
+    /// Queues with a highest rate of their own.
     limited: u8,
+    /// Queues with a minimum rate.
+    floored: u8,
+    /// Queues the peer has paused.
+    paused: u8,
+    /// Queues under a storm: nothing enters them.
+    dropping: u8,
     scheduler: Scheduler,
     shaper: Shaper,
     rng: Xorshift,
@@ -111,13 +124,18 @@ impl EgressPort {
             depth: 0,
             high: 0,
             crossed: [Nanos::ZERO; 2],
+            waiting_since: Nanos::ZERO,
             shaper: shaper(config_of.max_rate, config.max_frame),
+            floor: shaper(config_of.min_rate, config.max_frame),
             config: config_of,
         });
-        let mut limited = 0;
+        let (mut limited, mut floored) = (0, 0);
         for (priority, queue) in Priority::all().zip(&queues) {
             if queue.shaper.is_limited() {
                 limited |= priority.bit();
+            }
+            if queue.floor.is_limited() {
+                floored |= priority.bit();
             }
         }
         EgressPort {
@@ -126,6 +144,9 @@ impl EgressPort {
             queues,
             backlog: 0,
             limited,
+            floored,
+            paused: 0,
+            dropping: 0,
             rng: Xorshift::new(seed),
             dirty: u8::MAX,
         }
@@ -138,6 +159,55 @@ impl EgressPort {
         self.queues
             .get(priority.index())
             .map_or(0, |queue| queue.depth)
+    }
+
+    /// Frames waiting in a queue.
+    #[inline]
+    #[must_use]
+    pub fn waiting(&self, priority: Priority) -> usize {
+        let queue = self.queues.get(priority.index());
+        queue.map_or(0, |queue| queue.fifo.len())
+    }
+
+    /// Since when a queue is not empty, if it is not.
+    #[must_use]
+    pub fn waiting_since(&self, priority: Priority) -> Option<Nanos> {
+        let queue = self.queues.get(priority.index());
+        queue
+            .filter(|queue| !queue.fifo.is_empty())
+            .map(|queue| queue.waiting_since)
+    }
+
+    /// The queues that may not send until told otherwise.
+    #[inline]
+    pub const fn set_paused(&mut self, queues: u8) {
+        self.paused = queues;
+    }
+
+    /// The queues that take nothing in until told otherwise.
+    pub const fn set_dropping(&mut self, queues: u8) {
+        self.dropping = queues;
+    }
+
+    /// Whether a queue takes nothing in.
+    #[inline]
+    #[must_use]
+    pub const fn is_dropping(&self, priority: Priority) -> bool {
+        self.dropping & priority.bit() != 0
+    }
+
+    /// Serves a queue otherwise from now on.
+    pub fn set_discipline(&mut self, priority: Priority, discipline: Discipline) {
+        if let Some(queue) = self.queues.get_mut(priority.index()) {
+            queue.config.discipline = discipline;
+            self.scheduler.set(priority, discipline);
+        }
+    }
+
+    /// Charges the port for a frame that went past the queues.
+    #[inline]
+    pub fn charge(&mut self, wire_len: u16) {
+        self.shaper.charge(wire_len);
     }
 
     /// Frames waiting in all queues.
@@ -188,6 +258,9 @@ impl EgressPort {
             return Err(frame);
         };
         queue.fifo.push(store, frame)?;
+        if self.backlog & priority.bit() == 0 {
+            queue.waiting_since = now;
+        }
         let before = queue.depth;
         queue.depth += wire_len;
         for (crossed, watch) in queue.crossed.iter_mut().zip(queue.config.watch) {
@@ -210,11 +283,11 @@ impl EgressPort {
         marking: &Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) {
-        if self.backlog == 0 {
+        if self.backlog & !self.paused == 0 {
             return;
         }
         self.shaper.refill(marking.now);
-        let mut held_back = self.over_rate(marking.now);
+        let mut held_back = self.over_rate(marking.now) | self.paused;
         while !out.is_full() && self.shaper.ready() {
             let queues = &self.queues;
             let head = |priority: Priority| {
@@ -223,7 +296,11 @@ impl EgressPort {
                     .and_then(|queue| queue.fifo.front(store));
                 front.map_or(0, |frame| frame.meta.wire_len)
             };
-            let Some(priority) = self.scheduler.pick(self.backlog & !held_back, head) else {
+            let offered = self.backlog & !held_back;
+            let Some(priority) = self
+                .below_floor(offered)
+                .or_else(|| self.scheduler.pick(offered, head))
+            else {
                 break;
             };
             let Some(mut frame) = self.pop(store, priority) else {
@@ -235,6 +312,9 @@ impl EgressPort {
                 break;
             };
             queue.shaper.charge(wire_len);
+            if queue.floor.ready() {
+                queue.floor.charge(wire_len);
+            }
             if !queue.shaper.ready() {
                 held_back |= priority.bit();
             }
@@ -276,13 +356,27 @@ impl EgressPort {
         Some(frame)
     }
 
+    /// The highest queue that has not had its minimum rate.
+    #[inline]
+    fn below_floor(&self, offered: u8) -> Option<Priority> {
+        if offered & self.floored == 0 {
+            return None;
+        }
+        let mut queues = Priority::all().zip(&self.queues).rev();
+        let below = queues.find(|(priority, queue)| {
+            offered & self.floored & priority.bit() != 0 && queue.floor.ready()
+        });
+        below.map(|(priority, _)| priority)
+    }
+
     /// Queues that have used up their own rate.
     #[inline]
     fn over_rate(&mut self, now: Nanos) -> u8 {
         let mut held_back = 0;
-        if self.limited != 0 {
+        if (self.limited | self.floored) != 0 {
             for (priority, queue) in Priority::all().zip(&mut self.queues) {
                 queue.shaper.refill(now);
+                queue.floor.refill(now);
                 if !queue.shaper.ready() {
                     held_back |= priority.bit();
                 }
@@ -294,9 +388,19 @@ impl EgressPort {
     /// Takes everything out, oldest first within a queue; for a stop.
     pub fn drain<B>(&mut self, store: &mut FifoStore<Queued<B>>, mut each: impl FnMut(Queued<B>)) {
         for priority in Priority::all() {
-            while let Some(frame) = self.pop(store, priority) {
-                each(frame);
-            }
+            self.drain_queue(store, priority, &mut each);
+        }
+    }
+
+    /// Takes everything out of one queue, oldest first.
+    pub fn drain_queue<B>(
+        &mut self,
+        store: &mut FifoStore<Queued<B>>,
+        priority: Priority,
+        mut each: impl FnMut(Queued<B>),
+    ) {
+        while let Some(frame) = self.pop(store, priority) {
+            each(frame);
         }
     }
 

@@ -39,16 +39,27 @@ impl Scheduler {
             turn: Priority::new(0),
         };
         for (priority, discipline) in Priority::all().zip(disciplines) {
-            match discipline {
-                Discipline::Strict => scheduler.strict |= priority.bit(),
-                Discipline::Dwrr(weight) => {
-                    if let Some(quantum) = scheduler.quantum.get_mut(priority.index()) {
-                        *quantum = QUANTUM * i64::from((*weight).max(1));
-                    }
-                }
-            }
+            scheduler.set(priority, *discipline);
         }
         scheduler
+    }
+
+    /// Serves a queue otherwise from now on. What it has saved up of its round is void.
+    pub fn set(&mut self, queue: Priority, discipline: Discipline) {
+        let (Some(quantum), Some(deficit)) = (
+            self.quantum.get_mut(queue.index()),
+            self.deficit.get_mut(queue.index()),
+        ) else {
+            return;
+        };
+        *deficit = 0;
+        match discipline {
+            Discipline::Strict => self.strict |= queue.bit(),
+            Discipline::Dwrr(weight) => {
+                self.strict &= !queue.bit();
+                *quantum = QUANTUM * i64::from(weight.max(1));
+            }
+        }
     }
 
     /// The queue that sends next among `offered`; `head` tells the wire length of a queue's first frame.

@@ -1,8 +1,8 @@
 //! Stage 5: into the egress queue, after the last chances to be dropped; here NPCC sees the frame.
 
-use super::admit::Pool;
 use super::parse::is_v6;
 use crate::bits::low32;
+use crate::buffer::{Buffer, GroupId, Queue, Receipt};
 use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
@@ -21,7 +21,7 @@ pub struct Egress<'a, B, T> {
     /// Their cells.
     pub store: &'a mut FifoStore<Queued<B>>,
     /// The shared buffer.
-    pub pool: &'a mut Pool,
+    pub buffer: &'a mut Buffer,
     /// NPCC's eye.
     pub tap: &'a mut T,
     /// When.
@@ -45,6 +45,9 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         let Some(port) = self.ports.get_mut(egress.index()) else {
             return Err((buf, Drop::NoRoute));
         };
+        if port.is_dropping(priority) {
+            return Err((buf, Drop::PfcStorm));
+        }
         let lossless = port
             .queue_config(priority)
             .is_some_and(|queue| queue.lossless);
@@ -53,7 +56,13 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
             return Err((buf, Drop::Wred));
         }
         let wire = wire_len(buf.data().len());
-        if let Err(reason) = self.pool.charge(wire, port.depth(priority), lossless) {
+        let queue = Queue {
+            depth: port.depth(priority),
+            frames: port.waiting(priority) as u64,
+            lossless,
+        };
+        let group = GroupId::new(ingress, priority);
+        if let Err(reason) = self.buffer.charge(group, wire, queue) {
             return Err((buf, reason));
         }
         let mut meta = Meta {
@@ -80,7 +89,7 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         }
         port.push(self.store, Queued { buf, meta }, self.now)
             .map_err(|queued| {
-                self.pool.release(wire);
+                self.buffer.release(Receipt::of(&queued.meta));
                 (queued.buf, Drop::BufferFull)
             })
     }
@@ -128,13 +137,18 @@ pub fn count_queue(
     counters: &Counters,
     egress: PortId,
     priority: Priority,
-    bytes: Result<u64, ()>,
+    bytes: Result<u64, Drop>,
 ) {
     let port = counters.port(egress.index());
     if let Some(queue) = port.and_then(|port| port.queues.get(priority.index())) {
         match bytes {
             Ok(bytes) => queue.enqueued.add(1, bytes),
-            Err(()) => queue.dropped.add(1),
+            Err(reason) => {
+                queue.dropped.add(1);
+                if reason == Drop::Wred {
+                    queue.wred_dropped.add(1);
+                }
+            }
         }
     }
 }

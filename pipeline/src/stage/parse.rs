@@ -1,4 +1,4 @@
-//! Stage 1: headers, MAC and VLAN admission, priority. MAC control is consumed here.
+//! Stage 1: headers, MAC and VLAN admission, priority. MAC control is consumed here and tells [`crate::pause`].
 
 use arrayvec::ArrayVec;
 
@@ -8,9 +8,10 @@ use crate::counters::PortCounters;
 use crate::drop::Drop;
 use crate::frame::FrameBuf;
 use crate::parse::{Kind, L3, Parsed, parse};
+use crate::pause::PortPause;
 use crate::route::nexthop::{Adjacency, Kind as PathKind};
-use crate::units::{BURST, Mac, Priority};
-use crate::wire::{ethernet, mac_control};
+use crate::units::{BURST, Mac, Nanos};
+use crate::wire::ethernet;
 
 /// What a port takes in.
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub fn run<B: FrameBuf>(
     intake: &Intake,
     frames: &mut ArrayVec<B, BURST>,
     lanes: &mut Lanes<B>,
+    pause: &mut PortPause,
+    now: Nanos,
     counters: &PortCounters,
     trash: &mut Trash<B>,
 ) {
@@ -43,7 +46,8 @@ pub fn run<B: FrameBuf>(
         bytes += len;
         match admit(intake, buf.data()) {
             Ok(parsed) if parsed.kind == Kind::MacControl => {
-                consume(buf.data(), counters);
+                counters.consumed.add(1, len);
+                pause.receive(buf.data(), now, counters);
                 trash.push(buf);
             }
             Ok(parsed) => lanes.push(Lane {
@@ -56,20 +60,6 @@ pub fn run<B: FrameBuf>(
         }
     }
     counters.rx.bytes.add(bytes);
-}
-
-/// Counts a MAC control frame and the priorities it names.
-#[cold]
-fn consume(frame: &[u8], counters: &PortCounters) {
-    counters.consumed.add(1, frame.len() as u64);
-    let classes = frame
-        .get(ethernet::HEADER_LEN..)
-        .and_then(mac_control::pfc_classes);
-    for (priority, count) in Priority::all().zip(&counters.pfc_rx) {
-        if classes.is_some_and(|classes| classes & priority.bit() != 0) {
-            count.add(1);
-        }
-    }
 }
 
 #[inline]

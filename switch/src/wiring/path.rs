@@ -75,6 +75,7 @@ fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
             Scheduler::Dwrr => Discipline::Dwrr(plan.weight),
         },
         max_rate,
+        min_rate: None,
         ecn: plan.ecn.and_then(|ecn| red(ecn.kmin, ecn.kmax, ecn.pmax)),
         wred: plan
             .wred

@@ -1,0 +1,268 @@
+//! The pool: admission, release, and the threshold that follows what is free.
+
+use std::sync::Arc;
+
+use super::amount::Amount;
+use super::config::BufferConfig;
+use super::group::Group;
+use super::owed::{GroupId, Receipt};
+use crate::counters::{PortCounters, Traffic};
+use crate::drop::Drop;
+use crate::units::{PRIORITIES, PortId, Priority};
+
+/// What one worker has given back of each group. Written by that worker alone; the owner of the ingress port reads the
+/// ledgers of all workers once a burst.
+pub type Released = Box<[Traffic]>;
+
+/// The egress queue a frame would join.
+#[derive(Debug, Clone, Copy)]
+pub struct Queue {
+    /// Wire bytes waiting.
+    pub depth: u64,
+    /// Frames waiting.
+    pub frames: u64,
+    /// Frames must not be dropped for want of a share.
+    pub lossless: bool,
+}
+
+/// The shared buffer as the owner of the ingress ports sees it.
+#[derive(Debug)]
+pub struct Buffer {
+    alpha_256: u32,
+    /// The pool without reserves and headroom.
+    shared: Amount,
+    /// Headroom of all groups together.
+    headroom: Amount,
+    /// All that is held.
+    used: Amount,
+    /// Of that, in reserves and headroom.
+    apart: Amount,
+    /// Of that, in headroom.
+    in_headroom: Amount,
+    groups: Box<[Group]>,
+    released: Arc<Released>,
+    /// Groups of each port whose releases were not looked at yet.
+    stale: Box<[u8]>,
+    /// Groups of each port that changed since last published.
+    touched: Box<[u8]>,
+}
+
+impl Buffer {
+    /// Empty.
+    #[must_use]
+    pub fn new(config: &BufferConfig) -> Buffer {
+        let group = |group: &super::GroupConfig| {
+            let amount = |bytes| {
+                if group.lossless {
+                    config.amount(bytes)
+                } else {
+                    Amount::ZERO
+                }
+            };
+            Group {
+                lossless: group.lossless,
+                reserved: amount(group.reserved),
+                limit: amount(group.headroom),
+                xon: amount(group.xon),
+                xon_offset: amount(group.xon_offset),
+                ..Group::default()
+            }
+        };
+        let groups: Box<[Group]> = config.groups.iter().flatten().map(group).collect();
+        let ports = config.groups.len();
+        Buffer {
+            alpha_256: config.pool.alpha_256,
+            shared: config.shared(),
+            headroom: config.headroom(),
+            used: Amount::ZERO,
+            apart: Amount::ZERO,
+            in_headroom: Amount::ZERO,
+            released: Arc::new(groups.iter().map(|_| Traffic::default()).collect()),
+            groups,
+            stale: vec![0; ports].into_boxed_slice(),
+            touched: vec![0; ports].into_boxed_slice(),
+        }
+    }
+
+    /// All that is held.
+    #[must_use]
+    pub const fn used(&self) -> Amount {
+        self.used
+    }
+
+    /// What lies in headroom.
+    #[must_use]
+    pub const fn in_headroom(&self) -> Amount {
+        self.in_headroom
+    }
+
+    /// What of the shared pool is free.
+    #[inline]
+    #[must_use]
+    pub const fn free(&self) -> Amount {
+        self.shared.minus(self.used.minus(self.apart))
+    }
+
+    /// One group.
+    #[must_use]
+    pub fn group(&self, id: GroupId) -> Option<&Group> {
+        self.groups.get(id.index())
+    }
+
+    /// Takes room for a frame of `wire_len` of `group`, bound for `queue`.
+    ///
+    /// # Errors
+    /// The drop reason when there is none; nothing has changed.
+    #[inline]
+    pub fn charge(&mut self, id: GroupId, wire_len: u16, queue: Queue) -> Result<(), Drop> {
+        let one = Amount::frame(wire_len);
+        let free = self.free();
+        let Some(group) = self.groups.get_mut(id.index()) else {
+            return Err(Drop::BufferFull);
+        };
+        if group.lossless {
+            let before = group.ordinary();
+            let after = before.plus(one);
+            let fits = after.within(group.threshold(free.share(self.alpha_256)))
+                && (one.within(free) || after.within(group.reserved));
+            if fits && group.headroom.is_zero() {
+                let reserve = after.min(group.reserved).minus(before.min(group.reserved));
+                self.apart = self.apart.plus(reserve);
+            } else if group.headroom.plus(one).within(group.limit)
+                && self.in_headroom.plus(one).within(self.headroom)
+            {
+                group.headroom = group.headroom.plus(one);
+                self.in_headroom = self.in_headroom.plus(one);
+                self.apart = self.apart.plus(one);
+            } else {
+                return Err(Drop::HeadroomFull);
+            }
+        } else if !one.within(free) {
+            return Err(Drop::BufferFull);
+        } else if !queue.lossless {
+            let share = free.share(self.alpha_256);
+            let waiting = Amount {
+                bytes: queue.depth,
+                frames: queue.frames,
+            };
+            if !waiting.plus(one).within(share) {
+                return Err(Drop::QueueFull);
+            }
+        }
+        group.charged = group.charged.plus(one);
+        self.used = self.used.plus(one);
+        if let Some(touched) = self.touched.get_mut(id.port()) {
+            *touched |= id.bit();
+        }
+        Ok(())
+    }
+
+    /// Takes room for a frame the switch makes itself; it belongs to no group.
+    ///
+    /// # Errors
+    /// When the shared pool is full.
+    #[inline]
+    pub fn charge_own(&mut self, wire_len: u16) -> Result<(), Drop> {
+        let one = Amount::frame(wire_len);
+        if !one.within(self.free()) {
+            return Err(Drop::BufferFull);
+        }
+        self.used = self.used.plus(one);
+        Ok(())
+    }
+
+    /// Gives back a frame's room.
+    #[inline]
+    pub fn release(&mut self, receipt: Receipt) {
+        self.used = self.used.minus(Amount::frame(receipt.wire_len));
+        if let Some(released) = self.released.get(receipt.group.index()) {
+            released.add(1, u64::from(receipt.wire_len));
+        }
+        if let Some(stale) = self.stale.get_mut(receipt.group.port()) {
+            *stale |= receipt.group.bit();
+        }
+    }
+
+    /// Looks at what was given back since the last look: out of headroom first, then of the shared part, the reserve last.
+    #[inline]
+    pub fn settle(&mut self) {
+        for port in 0..self.stale.len() {
+            let stale = self.stale.get_mut(port).map_or(0, std::mem::take);
+            if stale == 0 {
+                continue;
+            }
+            if let Some(touched) = self.touched.get_mut(port) {
+                *touched |= stale;
+            }
+            for priority in Priority::all().filter(|priority| stale & priority.bit() != 0) {
+                self.settle_group(port * PRIORITIES + priority.index());
+            }
+        }
+    }
+
+    fn settle_group(&mut self, index: usize) {
+        let (Some(group), Some(released)) = (self.groups.get_mut(index), self.released.get(index))
+        else {
+            return;
+        };
+        let total = Amount {
+            bytes: released.bytes.get(),
+            frames: released.packets.get(),
+        };
+        if !group.lossless {
+            group.released = total;
+            return;
+        }
+        let reserve_before = group.in_reserve();
+        let from_headroom = total.minus(group.released).min(group.headroom);
+        group.released = total;
+        group.headroom = group.headroom.minus(from_headroom);
+        self.in_headroom = self.in_headroom.minus(from_headroom);
+        let reserve = reserve_before.minus(group.in_reserve());
+        self.apart = self.apart.minus(from_headroom).minus(reserve);
+    }
+
+    /// The priorities of `port`, among `classes`, whose senders are to pause; `paused` are those that are paused already.
+    #[inline]
+    #[must_use]
+    pub fn wants_pause(&self, port: PortId, classes: u8, paused: u8) -> u8 {
+        let share = self.free().share(self.alpha_256);
+        let mut wanted = 0;
+        let mut left = classes;
+        while left != 0 {
+            let bit = left & left.wrapping_neg();
+            left &= left - 1;
+            let index = port.index() * PRIORITIES + bit.trailing_zeros() as usize;
+            let group = self.groups.get(index);
+            if group
+                .is_some_and(|group| group.lossless && group.wants_pause(paused & bit != 0, share))
+            {
+                wanted |= bit;
+            }
+        }
+        wanted
+    }
+
+    /// Publishes the groups of `port` that changed. Called after every burst taken in, and as nothing is settled within a
+    /// burst, the watermarks miss nothing.
+    #[inline]
+    pub fn publish(&mut self, port: PortId, counters: &PortCounters) {
+        let touched = self.touched.get_mut(port.index()).map_or(0, std::mem::take);
+        if touched == 0 {
+            return;
+        }
+        for priority in Priority::all().filter(|priority| touched & priority.bit() != 0) {
+            if let (Some(group), Some(gauges)) = (
+                self.groups
+                    .get(port.index() * PRIORITIES + priority.index()),
+                counters.groups.get(priority.index()),
+            ) {
+                let (held, headroom) = (group.held(), group.headroom);
+                gauges.held.set(held.bytes);
+                gauges.headroom.set(headroom.bytes);
+                gauges.held_peak.raise(held.bytes);
+                gauges.headroom_peak.raise(headroom.bytes);
+            }
+        }
+    }
+}

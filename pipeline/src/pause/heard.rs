@@ -1,0 +1,120 @@
+//! Pauses the peer asks of us: one timer a priority.
+
+use crate::counters::FlowCounters;
+use crate::units::{BitRate, Nanos, PRIORITIES, Priority};
+use crate::wire::mac_control::time_of;
+
+/// The peer's pauses.
+#[derive(Debug)]
+pub struct Heard {
+    honour: u8,
+    rate: BitRate,
+    paused: u8,
+    /// When the pause ends by itself.
+    until: [Nanos; PRIORITIES],
+    /// When the pause began.
+    since: [Nanos; PRIORITIES],
+    /// When the last pause ended.
+    ended: [Nanos; PRIORITIES],
+}
+
+impl Heard {
+    /// Obeys the priorities of `honour` on a link of `rate`.
+    #[must_use]
+    pub const fn new(honour: u8, rate: BitRate) -> Heard {
+        Heard {
+            honour,
+            rate,
+            paused: 0,
+            until: [Nanos::ZERO; PRIORITIES],
+            since: [Nanos::ZERO; PRIORITIES],
+            ended: [Nanos::ZERO; PRIORITIES],
+        }
+    }
+
+    /// Takes the classes of one PFC frame: a time above 0 restarts the timer, 0 ends the pause at once, and classes that are
+    /// not named stay as they are.
+    pub fn take(&mut self, classes: u8, quanta: &[u16; 8], now: Nanos, counters: &FlowCounters) {
+        self.paused(now, counters);
+        for (priority, quanta) in Priority::all().zip(quanta) {
+            if classes & self.honour & priority.bit() == 0 {
+                continue;
+            }
+            if *quanta == 0 {
+                if self.paused & priority.bit() != 0 {
+                    self.end(priority, now, counters);
+                }
+                continue;
+            }
+            if let Some(until) = self.until.get_mut(priority.index()) {
+                *until = now + time_of(*quanta, self.rate);
+            }
+            if self.paused & priority.bit() == 0 {
+                self.paused |= priority.bit();
+                if let Some(since) = self.since.get_mut(priority.index()) {
+                    *since = now;
+                }
+                if let Some(counters) = counters.priorities.get(priority.index()) {
+                    counters.rx_pauses.add(1);
+                }
+            }
+        }
+        counters.paused.set(u64::from(self.paused));
+    }
+
+    /// Nothing is paused, so no timer can run out.
+    #[inline]
+    #[must_use]
+    pub const fn is_quiet(&self) -> bool {
+        self.paused == 0
+    }
+
+    /// The priorities paused at `now`; timers that have run out end.
+    #[inline]
+    pub fn paused(&mut self, now: Nanos, counters: &FlowCounters) -> u8 {
+        if self.paused == 0 {
+            return 0;
+        }
+        for priority in Priority::all() {
+            let until = self.until.get(priority.index()).copied();
+            let until = until.unwrap_or(Nanos::ZERO);
+            if self.paused & priority.bit() != 0 && until <= now {
+                self.end(priority, until, counters);
+            }
+        }
+        self.paused
+    }
+
+    fn end(&mut self, priority: Priority, at: Nanos, counters: &FlowCounters) {
+        self.paused &= !priority.bit();
+        let lasted = at.since(self.since(priority));
+        if let Some(ended) = self.ended.get_mut(priority.index()) {
+            *ended = at;
+        }
+        if let Some(counters) = counters.priorities.get(priority.index()) {
+            counters.rx_paused_ns.add(lasted.0);
+            counters.rx_last_ns.set(lasted.0);
+        }
+        counters.paused.set(u64::from(self.paused));
+    }
+
+    /// Whether a priority was paused when last looked.
+    #[must_use]
+    pub const fn is_paused(&self, priority: Priority) -> bool {
+        self.paused & priority.bit() != 0
+    }
+
+    /// When a priority's pause began.
+    #[must_use]
+    pub fn since(&self, priority: Priority) -> Nanos {
+        let since = self.since.get(priority.index()).copied();
+        since.unwrap_or(Nanos::ZERO)
+    }
+
+    /// When a priority's last pause ended.
+    #[must_use]
+    pub fn ended(&self, priority: Priority) -> Nanos {
+        let ended = self.ended.get(priority.index()).copied();
+        ended.unwrap_or(Nanos::ZERO)
+    }
+}

@@ -1,0 +1,182 @@
+//! Priority flow control of one port (IEEE 802.1Qbb): asking the peer to pause, obeying its pauses, and the watchdog.
+//!
+//! Law: a priority nobody asked to pause is never held back; every pause we asked for ends once the group has drained; a
+//! pause we obey ends with its quanta, at the latest. 802.3x pause is ignored: it would stop what must not stop. Does not
+//! know the buffer: which priorities should pause is handed in.
+
+mod heard;
+mod pressure;
+mod teller;
+mod watchdog;
+
+pub use heard::Heard;
+pub use pressure::Pressure;
+pub use teller::{PfcFrame, Teller};
+pub use watchdog::{Change, StormAction, Watchdog, WatchdogConfig};
+
+use crate::counters::{FlowCounters, PortCounters};
+use crate::units::{BitRate, Mac, Nanos, PRIORITIES, Priority};
+use crate::wire::mac_control::{self, Control};
+
+/// One port's flow control.
+#[derive(Debug, Clone)]
+pub struct PauseConfig {
+    /// Bit n: the peer is asked to pause priority n.
+    pub send: u8,
+    /// Bit n: the peer's pauses of priority n are obeyed.
+    pub honour: u8,
+    /// Speed of the link, by which quanta are reckoned.
+    pub rate: BitRate,
+    /// Full receive bursts in a row from which the peer is paused because the worker falls behind; 0: never.
+    pub pressure: u16,
+    /// What is done about a pause without end.
+    pub watchdog: Option<WatchdogConfig>,
+}
+
+impl PauseConfig {
+    /// Neither sends nor obeys.
+    #[must_use]
+    pub const fn off() -> PauseConfig {
+        PauseConfig {
+            send: 0,
+            honour: 0,
+            rate: BitRate(10_000_000_000),
+            pressure: 0,
+            watchdog: None,
+        }
+    }
+}
+
+/// One port's flow control at work.
+#[derive(Debug)]
+pub struct PortPause {
+    mac: Mac,
+    heard: Heard,
+    teller: Teller,
+    pressure: Pressure,
+    watchdog: Option<Watchdog>,
+    /// When a priority that is not yet paused was first wanted to be.
+    wanted_since: [Nanos; PRIORITIES],
+    wanted: u8,
+}
+
+impl PortPause {
+    /// Nothing paused, either way.
+    #[must_use]
+    pub fn new(config: &PauseConfig, mac: Mac) -> PortPause {
+        PortPause {
+            mac,
+            heard: Heard::new(config.honour, config.rate),
+            teller: Teller::new(config.send, config.rate, mac),
+            pressure: Pressure::new(config.pressure),
+            watchdog: config.watchdog.clone().map(Watchdog::new),
+            wanted_since: [Nanos::ZERO; PRIORITIES],
+            wanted: 0,
+        }
+    }
+
+    /// Takes a MAC control frame in.
+    #[cold]
+    pub fn receive(&mut self, frame: &[u8], now: Nanos, counters: &PortCounters) {
+        match mac_control::read(frame, self.mac) {
+            Control::Pfc { classes, quanta } => {
+                for (priority, count) in Priority::all().zip(&counters.pfc_rx) {
+                    if classes & priority.bit() != 0 {
+                        count.add(1);
+                    }
+                }
+                self.heard.take(classes, &quanta, now, &counters.flow);
+            }
+            Control::Pause => counters.flow.global_pause.add(1),
+            Control::Invalid => counters.flow.invalid.add(1),
+        }
+    }
+
+    /// Priorities that may not send now.
+    #[inline]
+    pub fn held_back(&mut self, now: Nanos, counters: &FlowCounters) -> u8 {
+        if self.heard.is_quiet() {
+            return 0;
+        }
+        let paused = self.heard.paused(now, counters);
+        paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
+    }
+
+    /// Priorities whose frames are dropped because of a storm.
+    #[inline]
+    #[must_use]
+    pub fn dropping(&self) -> u8 {
+        self.watchdog.as_ref().map_or(0, Watchdog::drops)
+    }
+
+    /// Priorities whose senders can be paused.
+    #[inline]
+    #[must_use]
+    pub const fn classes(&self) -> u8 {
+        self.teller.classes()
+    }
+
+    /// Priorities the peer is paused in now.
+    #[inline]
+    #[must_use]
+    pub const fn asserted(&self) -> u8 {
+        self.teller.asserted()
+    }
+
+    /// A burst of `frames` was received; `full` is what a burst holds.
+    #[inline]
+    pub fn burst(&mut self, frames: usize, full: usize) {
+        self.pressure.burst(frames >= full, frames * 2 < full);
+    }
+
+    /// The frame to send now, ahead of everything, if any. `by_buffer` are the priorities whose groups want a pause.
+    /// Without [`PortPause::sent`] the same frame is due again.
+    #[inline]
+    pub fn due(&mut self, by_buffer: u8, now: Nanos) -> Option<PfcFrame> {
+        let classes = self.teller.classes();
+        if classes == 0 {
+            return None;
+        }
+        let by_cpu = self.pressure.turn();
+        // A group under a storm is dropped, not paused: pausing would pass the storm on.
+        let wanted = (by_buffer | if by_cpu { classes } else { 0 }) & classes & !self.dropping();
+        let fresh = wanted & !self.wanted;
+        if fresh != 0 {
+            for priority in Priority::all().filter(|priority| fresh & priority.bit() != 0) {
+                if let Some(since) = self.wanted_since.get_mut(priority.index()) {
+                    *since = now;
+                }
+            }
+        }
+        self.wanted = wanted;
+        self.teller.due(wanted, by_buffer, now)
+    }
+
+    /// The device took `frame`.
+    #[cold]
+    pub fn sent(&mut self, frame: &PfcFrame, now: Nanos, counters: &PortCounters) {
+        let began = frame.xoff() & !self.teller.asserted();
+        for priority in Priority::all().filter(|priority| began & priority.bit() != 0) {
+            if let Some(since) = self.wanted_since.get(priority.index()) {
+                counters.flow.response_ns.raise(now.since(*since).0);
+            }
+        }
+        self.teller.sent(frame, now, counters);
+    }
+
+    /// Lets the watchdog look, when it is its time. `waiting` tells since when a priority's queue is not empty.
+    #[inline]
+    pub fn watch(
+        &mut self,
+        now: Nanos,
+        waiting: impl Fn(Priority) -> Option<Nanos>,
+        counters: &FlowCounters,
+    ) -> Option<Change> {
+        let watchdog = self.watchdog.as_mut()?;
+        if !watchdog.is_due(now) {
+            return None;
+        }
+        self.heard.paused(now, counters);
+        watchdog.poll(now, &self.heard, waiting, counters)
+    }
+}

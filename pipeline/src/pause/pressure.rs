@@ -1,0 +1,76 @@
+//! Whether the worker falls behind a port's receive ring: full bursts in a row, where no driver tells the ring's fill.
+
+/// Full bursts in a row on one port.
+#[derive(Debug)]
+pub struct Pressure {
+    limit: u16,
+    streak: u16,
+    high: bool,
+    /// A burst came in this turn of the loop.
+    seen: bool,
+}
+
+impl Pressure {
+    /// High from `limit` full bursts in a row on; never when 0.
+    #[must_use]
+    pub const fn new(limit: u16) -> Pressure {
+        Pressure {
+            limit,
+            streak: 0,
+            high: false,
+            seen: false,
+        }
+    }
+
+    /// A burst came in, full or less than half full.
+    #[inline]
+    pub const fn burst(&mut self, full: bool, light: bool) {
+        self.seen = true;
+        if full {
+            self.streak = self.streak.saturating_add(1);
+            self.high |= self.limit != 0 && self.streak >= self.limit;
+        } else {
+            self.streak = 0;
+            // Between half and full nothing changes: hysteresis.
+            self.high &= !light;
+        }
+    }
+
+    /// Once a turn of the loop: whether the pressure is high. A turn without a burst ends it.
+    #[inline]
+    pub const fn turn(&mut self) -> bool {
+        if !self.seen {
+            self.streak = 0;
+            self.high = false;
+        }
+        self.seen = false;
+        self.high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(bursts: &[usize]) -> bool {
+        let mut pressure = Pressure::new(4);
+        let mut high = false;
+        for frames in bursts {
+            if *frames > 0 {
+                pressure.burst(*frames == 32, *frames < 16);
+            }
+            high = pressure.turn();
+        }
+        high
+    }
+
+    #[test]
+    fn full_bursts_in_a_row_are_pressure_and_a_light_one_ends_it() {
+        assert!(!after(&[32, 32, 32]));
+        assert!(after(&[32, 32, 32, 32]));
+        assert!(!after(&[32, 32, 31, 32, 32]), "not in a row");
+        assert!(after(&[32, 32, 32, 32, 20]), "hysteresis");
+        assert!(!after(&[32, 32, 32, 32, 8]));
+        assert!(!after(&[32, 32, 32, 32, 0]));
+    }
+}

@@ -1,0 +1,139 @@
+//! Pauses we ask of the peer: XOFF, refreshed at half its time, and XON.
+
+use crate::counters::PortCounters;
+use crate::units::{BitRate, Mac, Nanos, PRIORITIES, Priority};
+use crate::wire::mac_control::{self, FRAME_LEN, time_of};
+
+/// Quanta of an XOFF: the longest there is.
+const QUANTA: u16 = u16::MAX;
+
+/// A PFC frame to be sent ahead of everything.
+#[derive(Debug, Clone, Copy)]
+pub struct PfcFrame {
+    /// The frame, without FCS.
+    pub bytes: [u8; FRAME_LEN],
+    xoff: u8,
+    xon: u8,
+    by_buffer: u8,
+}
+
+impl PfcFrame {
+    /// Priorities it pauses.
+    #[must_use]
+    pub const fn xoff(&self) -> u8 {
+        self.xoff
+    }
+
+    /// Priorities it lets go on.
+    #[must_use]
+    pub const fn xon(&self) -> u8 {
+        self.xon
+    }
+}
+
+/// What the peer was told.
+#[derive(Debug)]
+pub struct Teller {
+    mac: Mac,
+    classes: u8,
+    asserted: u8,
+    /// How long an XOFF lasts at the peer.
+    lasts: Nanos,
+    sent_at: Nanos,
+    since: [Nanos; PRIORITIES],
+}
+
+impl Teller {
+    /// May pause `classes` of a peer on a link of `rate`.
+    #[must_use]
+    pub fn new(classes: u8, rate: BitRate, mac: Mac) -> Teller {
+        Teller {
+            mac,
+            classes,
+            asserted: 0,
+            lasts: time_of(QUANTA, rate),
+            sent_at: Nanos::ZERO,
+            since: [Nanos::ZERO; PRIORITIES],
+        }
+    }
+
+    /// What may be paused.
+    #[inline]
+    #[must_use]
+    pub const fn classes(&self) -> u8 {
+        self.classes
+    }
+
+    /// What is paused.
+    #[inline]
+    #[must_use]
+    pub const fn asserted(&self) -> u8 {
+        self.asserted
+    }
+
+    /// The frame that brings the peer to `wanted`, or keeps it there.
+    #[inline]
+    #[must_use]
+    pub fn due(&self, wanted: u8, by_buffer: u8, now: Nanos) -> Option<PfcFrame> {
+        if wanted == self.asserted && (wanted == 0 || now.since(self.sent_at).0 < self.lasts.0 / 2)
+        {
+            return None;
+        }
+        Some(self.frame(wanted, by_buffer))
+    }
+
+    #[cold]
+    fn frame(&self, wanted: u8, by_buffer: u8) -> PfcFrame {
+        let xon = self.asserted & !wanted;
+        let mut quanta = [0; PRIORITIES];
+        for (priority, quanta) in Priority::all().zip(&mut quanta) {
+            if wanted & priority.bit() != 0 {
+                *quanta = QUANTA;
+            }
+        }
+        PfcFrame {
+            bytes: mac_control::build(self.mac, wanted | xon, quanta),
+            xoff: wanted,
+            xon,
+            by_buffer,
+        }
+    }
+
+    /// `frame` was sent.
+    pub fn sent(&mut self, frame: &PfcFrame, now: Nanos, counters: &PortCounters) {
+        let flow = &counters.flow;
+        let begun = frame.xoff & !self.asserted;
+        if self.asserted & frame.xoff != 0 && now.since(self.sent_at) > self.lasts {
+            flow.late.add(1);
+        }
+        for priority in Priority::all() {
+            let bit = priority.bit();
+            if (frame.xoff | frame.xon) & bit != 0
+                && let Some(count) = counters.pfc_tx.get(priority.index())
+            {
+                count.add(1);
+            }
+            let (Some(since), Some(pauses)) = (
+                self.since.get_mut(priority.index()),
+                flow.priorities.get(priority.index()),
+            ) else {
+                continue;
+            };
+            if begun & bit != 0 {
+                *since = now;
+                pauses.tx_pauses.add(1);
+                if frame.by_buffer & bit != 0 {
+                    flow.xoff_buffer.add(1);
+                } else {
+                    flow.xoff_cpu.add(1);
+                }
+            }
+            if frame.xon & bit != 0 {
+                pauses.tx_paused_ns.add(now.since(*since).0);
+            }
+        }
+        self.asserted = frame.xoff;
+        self.sent_at = now;
+        flow.asserted.set(u64::from(self.asserted));
+    }
+}

@@ -1,0 +1,133 @@
+//! The PFC watchdog (SONiC's pfcwd): a priority the peer keeps paused without end must not hold up the fabric.
+//!
+//! A storm is found at the first poll at which frames have waited behind an unbroken pause for `detect`; it is over at the
+//! first poll at which no pause has been seen for `restore`. Pauses are listened to during a storm as before, so the end is
+//! judged by what the peer says and not by counters that stand still: priorities that storm together do not flap.
+
+use super::heard::Heard;
+use crate::counters::FlowCounters;
+use crate::units::{Nanos, Priority};
+
+/// What becomes of a priority under a storm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StormAction {
+    /// What waits and what comes is dropped, in both directions, and no pause of ours is sent for it.
+    Drop,
+    /// Frames are sent in spite of the pause.
+    Forward,
+    /// Only reported.
+    Alert,
+}
+
+/// The watchdog's times.
+#[derive(Debug, Clone)]
+pub struct WatchdogConfig {
+    /// Paused for so long with frames waiting is a storm.
+    pub detect: Nanos,
+    /// Without pause for so long is its end.
+    pub restore: Nanos,
+    /// How often it looks.
+    pub poll: Nanos,
+    /// What is done.
+    pub action: StormAction,
+}
+
+/// Storms that began and ended at one poll, as masks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Change {
+    /// Began.
+    pub began: u8,
+    /// Ended.
+    pub ended: u8,
+}
+
+/// The watchdog of one port.
+#[derive(Debug)]
+pub struct Watchdog {
+    config: WatchdogConfig,
+    next: Nanos,
+    storm: u8,
+}
+
+impl Watchdog {
+    /// No storm.
+    #[must_use]
+    pub const fn new(config: WatchdogConfig) -> Watchdog {
+        Watchdog {
+            config,
+            next: Nanos::ZERO,
+            storm: 0,
+        }
+    }
+
+    /// Priorities whose pauses are not obeyed.
+    #[inline]
+    #[must_use]
+    pub const fn overrides(&self) -> u8 {
+        match self.config.action {
+            StormAction::Forward => self.storm,
+            StormAction::Drop | StormAction::Alert => 0,
+        }
+    }
+
+    /// Priorities whose frames are dropped.
+    #[inline]
+    #[must_use]
+    pub const fn drops(&self) -> u8 {
+        match self.config.action {
+            StormAction::Drop => self.storm,
+            StormAction::Forward | StormAction::Alert => 0,
+        }
+    }
+
+    /// Whether it is time to look.
+    #[inline]
+    #[must_use]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        now >= self.next
+    }
+
+    /// Looks. `heard` is up to date with `now`; `waiting` tells since when a queue is not empty.
+    #[cold]
+    pub fn poll(
+        &mut self,
+        now: Nanos,
+        heard: &Heard,
+        waiting: impl Fn(Priority) -> Option<Nanos>,
+        counters: &FlowCounters,
+    ) -> Option<Change> {
+        // Missed polls are not made up for.
+        self.next = (self.next + self.config.poll).max(now);
+        let mut change = Change::default();
+        for priority in Priority::all() {
+            let bit = priority.bit();
+            let paused = heard.is_paused(priority);
+            if self.storm & bit != 0 {
+                if !paused && now.since(heard.ended(priority)) >= self.config.restore {
+                    change.ended |= bit;
+                }
+            } else if paused && let Some(waiting) = waiting(priority) {
+                let stuck = now.since(heard.since(priority).max(waiting));
+                if stuck >= self.config.detect {
+                    change.began |= bit;
+                }
+            }
+        }
+        if change == Change::default() {
+            return None;
+        }
+        self.storm = (self.storm | change.began) & !change.ended;
+        for (priority, pause) in Priority::all().zip(&counters.priorities) {
+            if change.began & priority.bit() != 0 {
+                pause.storms.add(1);
+                pause.storm_at.set(now.0);
+            }
+            if change.ended & priority.bit() != 0 {
+                pause.storms_ended.add(1);
+                pause.storm_ended_at.set(now.0);
+            }
+        }
+        counters.storm.set(u64::from(self.storm));
+        Some(change)
+    }
+}

@@ -1,0 +1,246 @@
+//! Pauses the peer asks for, as 802.1Qbb, sonic-mgmt (tests/qos/test_pfc_pause.py, test_pfc_counters.py, pfcwd/
+//! test_xon_not_counted.py, docs/testplan/pfc) and verilog-ethernet's mac_pause_ctrl contract say.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "test numbers are small, and a test stops at what it did not expect"
+)]
+
+mod rig;
+
+use npcc_pipeline::drop::Drop;
+use npcc_pipeline::units::BitRate;
+use npcc_pipeline::wire::mac_control::{self, time_of};
+use rig::{GIG, Rig, Setup, mac};
+
+const LEN: usize = 1000;
+
+fn time(quanta: u16) -> u64 {
+    time_of(quanta, BitRate(10 * GIG)).0
+}
+
+/// One frame of each priority waits on port 1.
+fn one_of_each() -> Rig {
+    let mut rig = Setup::default().build();
+    for priority in 0..8 {
+        rig.push(0, 1, priority, LEN, 1, 0);
+    }
+    rig
+}
+
+fn priorities(rig: &mut Rig, now: u64) -> Vec<u8> {
+    let mut out: Vec<u8> = rig
+        .pull(1, now)
+        .iter()
+        .map(|frame| frame.meta.priority.get())
+        .collect();
+    out.sort_unstable();
+    out
+}
+
+/// test_pfc_pause.py: PFC on one lossless priority must not affect the others; it delivers nothing itself.
+#[test]
+fn pfc_on_one_priority_leaves_the_others_alone() {
+    let mut rig = one_of_each();
+    rig.hear(1, 1 << 3, 100, 0);
+    assert_eq!(priorities(&mut rig, 0), [0, 1, 2, 4, 5, 6, 7]);
+    assert!(rig.pull(1, time(100) - 1).is_empty());
+    assert_eq!(priorities(&mut rig, time(100)), [3]);
+    assert_eq!(rig.all_drops(), 0);
+    rig.assert_conserved();
+}
+
+/// Priority 3 paused on port 1 goes on leaving by port 2.
+#[test]
+fn pfc_on_one_port_leaves_the_others_alone() {
+    let mut rig = one_of_each();
+    rig.push(0, 2, 3, LEN, 1, 0);
+    rig.hear(1, 1 << 3, 100, 0);
+    assert_eq!(rig.pull(2, 0).len(), 1);
+}
+
+/// docs/testplan/pfc, PAUSE_LOSSY: PFC for a lossy priority has no effect, but is counted.
+#[test]
+fn pfc_for_a_lossy_priority_has_no_effect() {
+    let mut rig = one_of_each();
+    rig.hear(1, 0b1110_0111, 0xffff, 0);
+    assert_eq!(priorities(&mut rig, 0), [0, 1, 2, 3, 4, 5, 6, 7]);
+    let counts: Vec<u64> = rig
+        .counters(1)
+        .pfc_rx
+        .iter()
+        .map(|count| count.get())
+        .collect();
+    assert_eq!(counts, [1, 1, 1, 0, 0, 1, 1, 1]);
+    assert_eq!(rig.counters(1).flow.priorities[5].rx_pauses.get(), 0);
+}
+
+/// docs/testplan/pfc, GLOBAL_PAUSE: a port with PFC ignores 802.3x pause.
+#[test]
+fn global_pause_is_ignored() {
+    let mut rig = one_of_each();
+    let mut pause = mac_control::build(mac(99), 0, [0; 8]);
+    pause[14..18].copy_from_slice(&[0, 1, 0xff, 0xff]);
+    rig.take(1, &pause, 0);
+    assert_eq!(rig.pull(1, 0).len(), 8);
+    assert_eq!(rig.counters(1).flow.global_pause.get(), 1);
+    assert!(rig.counters(1).pfc_rx.iter().all(|count| count.get() == 0));
+}
+
+/// 802.1Qbb: a refresh restarts the timer, so a pause holds longer than 65535 quanta.
+#[test]
+fn refresh_holds_longer_than_65535_quanta() {
+    let mut rig = one_of_each();
+    let half = time(0xffff) / 2;
+    for refresh in 0..10 {
+        rig.hear(1, 1 << 3, 0xffff, refresh * half);
+        assert_eq!(
+            rig.pull(1, refresh * half)
+                .iter()
+                .filter(|f| f.meta.priority.get() == 3)
+                .count(),
+            0
+        );
+    }
+    let end = 9 * half + time(0xffff);
+    assert!(rig.pull(1, end - 1).is_empty());
+    assert_eq!(rig.pull(1, end).len(), 1);
+    let pause = &rig.counters(1).flow.priorities[3];
+    assert_eq!(
+        (pause.rx_pauses.get(), pause.rx_paused_ns.get()),
+        (1, end),
+        "one pause, however often refreshed"
+    );
+}
+
+/// mac_pause_ctrl: a value of 0 releases at once.
+#[test]
+fn zero_releases_at_once() {
+    let mut rig = one_of_each();
+    rig.hear(1, 0b1_1000, 0xffff, 0);
+    assert_eq!(rig.pull(1, 0).len(), 6);
+    rig.hear(1, 1 << 4, 0, 77);
+    assert_eq!(priorities(&mut rig, 77), [4]);
+    assert_eq!(rig.counters(1).flow.priorities[4].rx_last_ns.get(), 77);
+    assert_eq!(rig.counters(1).flow.paused.get(), 1 << 3);
+}
+
+/// mac_pause_ctrl: one frame with a time for each class releases each class at its own time.
+#[test]
+fn each_class_ends_at_its_own_time() {
+    let mut setup = Setup::default();
+    setup.pause.honour = 0xff;
+    let mut rig = setup.build();
+    for priority in 0..8 {
+        rig.push(0, 1, priority, LEN, 1, 0);
+    }
+    let quanta = std::array::from_fn(|n| 10 + 10 * n as u16);
+    rig.take(1, &mac_control::build(mac(99), 0xff, quanta), 0);
+    assert!(rig.pull(1, time(10) - 1).is_empty());
+    for (priority, quanta) in (0..8).zip(quanta) {
+        assert_eq!(priorities(&mut rig, time(quanta)), [priority]);
+    }
+}
+
+/// test_pfc_counters.py: XOFF and XON of a class both count on it; PFC frames are not rx_ok. test_xon_not_counted.py: they
+/// are no drops either.
+#[test]
+fn pfc_frames_are_no_traffic_and_no_drops() {
+    let mut rig = Setup::default().build();
+    rig.hear(1, 1 << 3, 0xffff, 0);
+    rig.hear(1, 1 << 3, 0, 1);
+    rig.hear(1, 0, 0, 2);
+    let counters = rig.counters(1);
+    assert_eq!(counters.pfc_rx[3].get(), 2);
+    assert_eq!(counters.rx_ok(), (0, 0));
+    assert_eq!(
+        (counters.rx.packets.get(), counters.consumed.packets.get()),
+        (3, 3)
+    );
+    assert_eq!(rig.all_drops(), 0);
+    assert!(
+        (0..3).all(|port| rig.pull(port, 3).is_empty()),
+        "never forwarded"
+    );
+    rig.assert_conserved();
+}
+
+#[test]
+fn malformed_control_frames_are_counted_and_ignored() {
+    let mut rig = one_of_each();
+    let good = mac_control::build(mac(99), 1 << 3, [0xffff; 8]);
+    let mut opcode = good;
+    opcode[15] = 0x02;
+    let mut reserved = good;
+    reserved[16] = 0x80;
+    let mut address = good;
+    address[5] = 0x0e;
+    for bad in [
+        &opcode[..],
+        &reserved[..],
+        &address[..],
+        &good[..30],
+        &good[..14],
+    ] {
+        rig.take(1, bad, 0);
+    }
+    assert_eq!(rig.pull(1, 0).len(), 8);
+    assert_eq!(rig.counters(1).flow.invalid.get(), 5);
+    assert_eq!(rig.all_drops(), 0);
+    rig.assert_conserved();
+}
+
+/// A tagged MAC control frame is none (802.1Qbb: never tagged): dropped, and without effect.
+#[test]
+fn a_tagged_pfc_frame_has_no_effect() {
+    let mut rig = one_of_each();
+    let good = mac_control::build(mac(99), 1 << 3, [0xffff; 8]);
+    let mut tagged = good[..12].to_vec();
+    tagged.extend([0x81, 0, 0, 100]);
+    tagged.extend(&good[12..56]);
+    rig.take(1, &tagged, 0);
+    assert_eq!(rig.pull(1, 0).len(), 8);
+    assert_eq!(rig.dropped(Drop::NotIp), 1);
+}
+
+/// `pfc: off` and `pfc: send`: nothing is obeyed.
+#[test]
+fn a_port_that_does_not_honour_sends_on() {
+    let mut setup = Setup::default();
+    setup.pause.honour = 0;
+    let mut rig = setup.build();
+    rig.push(0, 1, 3, LEN, 1, 0);
+    rig.hear(1, 1 << 3, 0xffff, 0);
+    assert_eq!(rig.pull(1, 0).len(), 1);
+    assert_eq!(rig.counters(1).pfc_rx[3].get(), 1);
+}
+
+/// docs/testplan/pfc, PAUSE_LOSSLESS: with one priority under a storm, the others lose nothing and the paused one delivers
+/// nothing and holds back its sender before the buffer ends.
+#[test]
+fn a_paused_queue_pushes_back_and_does_not_starve_others() {
+    let mut rig = Setup::default().build();
+    let mut paused = false;
+    for step in 0..4_000u64 {
+        let now = step * 1_000;
+        if step % 1_000 == 0 {
+            rig.hear(1, 1 << 3, 0xffff, now);
+        }
+        rig.push(0, 1, 0, LEN, 1, now);
+        rig.push(2, 1, 4, LEN, 1, now);
+        if !paused {
+            rig.push(0, 1, 3, LEN, 1, now);
+        }
+        paused |= rig.sent.iter().any(|sent| sent.0 == 0 && sent.2 == 1 << 3);
+        rig.pull(1, now);
+    }
+    assert!(paused);
+    assert_eq!(rig.all_drops(), 0);
+    assert_eq!(rig.counters(1).queues[3].depth.get(), rig.held(0, 3).0);
+    assert_eq!(
+        rig.counters(1).tx.packets.get(),
+        8_000,
+        "the others got everything through"
+    );
+}

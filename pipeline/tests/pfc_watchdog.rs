@@ -1,0 +1,193 @@
+//! The PFC watchdog, as SONiC's pfcwd (sonic-mgmt tests/pfcwd and docs/testplan/pfcwd).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "test numbers are small, and a test stops at what it did not expect"
+)]
+
+mod rig;
+
+use npcc_pipeline::drop::Drop;
+use npcc_pipeline::pause::{StormAction, WatchdogConfig};
+use npcc_pipeline::units::Nanos;
+use rig::{Rig, Setup};
+
+const LEN: usize = 1000;
+const MS: u64 = 1_000_000;
+const DETECT: u64 = 200 * MS;
+const RESTORE: u64 = 200 * MS;
+const POLL: u64 = 100 * MS;
+/// A turn of the loop, and how often the peer repeats its pause (65535 quanta are 3.36 ms at 10G).
+const STEP: u64 = MS;
+
+fn rig_with(action: StormAction) -> Rig {
+    let mut setup = Setup::default();
+    setup.pause.honour = 0xff;
+    setup.pause.watchdog = Some(WatchdogConfig {
+        detect: Nanos(DETECT),
+        restore: Nanos(RESTORE),
+        poll: Nanos(POLL),
+        action,
+    });
+    setup.build()
+}
+
+/// Runs from `from` for `time` with a pause of `classes` refreshed every step; `each` sees every step.
+fn storm(
+    rig: &mut Rig,
+    classes: u8,
+    from: u64,
+    time: u64,
+    mut each: impl FnMut(&mut Rig, u64),
+) -> u64 {
+    let end = from + time;
+    let mut now = from;
+    while now < end {
+        if classes != 0 {
+            rig.hear(1, classes, 0xffff, now);
+        }
+        rig.control(0, now);
+        rig.control(1, now);
+        each(rig, now);
+        now += STEP;
+    }
+    now
+}
+
+fn storms(rig: &Rig) -> (u64, u64) {
+    let all = &rig.counters(1).flow.priorities;
+    (
+        all.iter().map(|pause| pause.storms.get()).sum(),
+        all.iter().map(|pause| pause.storms_ended.get()).sum(),
+    )
+}
+
+/// Timer accuracy: detect < t < detect + poll, whatever the phase of the poll; the same for restore.
+#[test]
+fn a_storm_is_found_and_left_in_time() {
+    for phase in [0, 1, 37, 50, 99] {
+        let mut rig = rig_with(StormAction::Drop);
+        let start = storm(&mut rig, 0, 0, phase * MS, |_, _| {});
+        rig.push(0, 1, 3, LEN, 10, start);
+        let mut found = None;
+        let end = storm(&mut rig, 1 << 3, start, 400 * MS, |rig, now| {
+            if found.is_none() && rig.counters(1).flow.storm.get() != 0 {
+                found = Some(now);
+            }
+        });
+        let took = found.unwrap() - start;
+        assert!(
+            (DETECT..=DETECT + POLL).contains(&took),
+            "phase {phase}: {took}"
+        );
+        // The last pause runs out 3.36 ms after it was heard.
+        let mut left = None;
+        storm(&mut rig, 0, end, 400 * MS, |rig, now| {
+            if left.is_none() && rig.counters(1).flow.storm.get() == 0 {
+                left = Some(now);
+            }
+        });
+        let took = left.unwrap() - end;
+        assert!(
+            (RESTORE..=RESTORE + POLL + 4 * MS).contains(&took),
+            "phase {phase}: {took}"
+        );
+        assert_eq!(storms(&rig), (1, 1));
+    }
+}
+
+/// A storm shorter than detect loses nothing.
+#[test]
+fn a_short_storm_loses_nothing() {
+    let mut rig = rig_with(StormAction::Drop);
+    rig.push(0, 1, 3, LEN, 100, 0);
+    let end = storm(&mut rig, 1 << 3, 0, DETECT - 5 * MS, |rig, now| {
+        assert!(rig.pull(1, now).is_empty())
+    });
+    storm(&mut rig, 0, end, 400 * MS, |_, _| {});
+    assert_eq!(rig.pull_all(1, end + 10 * MS), 100);
+    assert_eq!((storms(&rig), rig.all_drops()), ((0, 0), 0));
+}
+
+/// test_pfcwd_no_traffic: a pause behind which nothing waits is no storm.
+#[test]
+fn a_pause_without_traffic_is_no_storm() {
+    let mut rig = rig_with(StormAction::Drop);
+    storm(&mut rig, 1 << 3, 0, 1_000 * MS, |_, _| {});
+    assert_eq!(storms(&rig), (0, 0));
+}
+
+/// Drop action: what is queued, what comes for the queue and what comes in by the port with that priority is dropped, and no
+/// PFC is sent for that group; the other priorities do not notice.
+#[test]
+fn the_drop_action_drops_both_ways_and_sends_no_pfc() {
+    let mut rig = rig_with(StormAction::Drop);
+    rig.push(0, 1, 3, LEN, 10, 0);
+    let now = storm(&mut rig, 1 << 3, 0, 350 * MS, |_, _| {});
+    assert_eq!(rig.dropped(Drop::PfcStorm), 10, "queued");
+    assert_eq!(rig.held(0, 3), (0, 0), "their room is given back");
+    rig.push(0, 1, 3, LEN, 5, now);
+    assert_eq!(rig.dropped(Drop::PfcStorm), 15, "new");
+    let pause = &rig.counters(1).flow.priorities[3];
+    assert_eq!(pause.storm_tx_dropped.get(), 15);
+    rig.push(1, 2, 3, LEN, 2_000, now);
+    assert_eq!(
+        rig.counters(1).flow.priorities[3].storm_rx_dropped.get(),
+        2_000,
+        "same group, ingress"
+    );
+    assert!(rig.sent.iter().all(|sent| sent.0 != 1), "no PFC of ours");
+    rig.push(0, 1, 4, LEN, 3, now);
+    assert_eq!(rig.pull_all(1, now), 3);
+    assert_eq!(
+        rig.lost(),
+        0,
+        "a storm's drops are wanted, not lossless loss"
+    );
+    rig.assert_conserved();
+}
+
+/// Forward action: PFC is ignored while the storm lasts.
+#[test]
+fn the_forward_action_sends_in_spite_of_the_pause() {
+    let mut rig = rig_with(StormAction::Forward);
+    rig.push(0, 1, 3, LEN, 10, 0);
+    let now = storm(&mut rig, 1 << 3, 0, 350 * MS, |_, _| {});
+    assert_eq!(rig.pull_all(1, now), 10);
+    assert_eq!(rig.all_drops(), 0);
+    let now = storm(&mut rig, 0, now, 400 * MS, |_, _| {});
+    rig.hear(1, 1 << 3, 0xffff, now);
+    rig.push(0, 1, 3, LEN, 1, now);
+    assert!(rig.pull(1, now).is_empty(), "obeyed again after the storm");
+}
+
+/// Alert action: found and reported, nothing else changes.
+#[test]
+fn the_alert_action_only_reports() {
+    let mut rig = rig_with(StormAction::Alert);
+    rig.push(0, 1, 3, LEN, 10, 0);
+    let now = storm(&mut rig, 1 << 3, 0, 350 * MS, |_, _| {});
+    assert_eq!((storms(&rig), rig.all_drops()), ((1, 0), 0));
+    assert!(rig.pull(1, now - 1).is_empty());
+}
+
+/// sonic-buildimage #29203: with all priorities under a storm SONiC went in and out of it 170 times in 20 minutes.
+#[test]
+fn all_priorities_under_a_storm_do_not_flap() {
+    for action in [StormAction::Drop, StormAction::Forward] {
+        let mut rig = rig_with(action);
+        for priority in 0..8 {
+            rig.push(0, 1, priority, LEN, 2, 0);
+        }
+        let end = storm(&mut rig, 0xff, 0, 20_000 * MS, |rig, now| {
+            if now % (50 * MS) == 0 {
+                rig.push(0, 1, (now / (50 * MS) % 8) as u8, LEN, 1, now);
+            }
+            rig.pull(1, now);
+        });
+        assert_eq!(storms(&rig), (8, 0), "{action:?}");
+        storm(&mut rig, 0, end, 400 * MS, |_, _| {});
+        assert_eq!(storms(&rig), (8, 8), "{action:?}");
+    }
+}

@@ -1,0 +1,306 @@
+//! A switch in a test: any number of ports, a route to each, simulated time, and a peer's view of pause.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "each test file uses its part of the rig, and stops at what it did not expect"
+)]
+
+use std::net::IpAddr;
+
+use arrayvec::ArrayVec;
+use npcc_pipeline::buffer::{BufferConfig, GroupConfig, GroupId, PoolConfig};
+use npcc_pipeline::classify::{Classifier, Trust};
+use npcc_pipeline::counters::PortCounters;
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::datapath::{Datapath, LosslessConfig, Outgoing, PortConfig};
+use npcc_pipeline::drop::Drop;
+use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued, wire_len};
+use npcc_pipeline::pause::{PauseConfig, PfcFrame};
+use npcc_pipeline::route::nexthop::{Adjacency, Kind};
+use npcc_pipeline::route::prefix::Prefix;
+use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::tap::NoTap;
+use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority};
+use npcc_pipeline::wire::mac_control;
+
+pub(crate) type Path = Datapath<HeapFrame, NoTap>;
+
+pub(crate) const GIG: u64 = 1_000_000_000;
+/// The two lossless priorities of SONiC's default.
+pub(crate) const LOSSLESS: u8 = 0b0001_1000;
+
+pub(crate) fn prio(n: u8) -> Priority {
+    Priority::new(n)
+}
+
+pub(crate) fn mac(port: u8) -> Mac {
+    Mac([2, 0, 0, 0, 1, port + 1])
+}
+
+/// What a test may set.
+pub(crate) struct Setup {
+    pub(crate) ports: u8,
+    pub(crate) pool: u64,
+    pub(crate) frames: u64,
+    pub(crate) alpha_256: u32,
+    pub(crate) min_frame: u16,
+    pub(crate) group: GroupConfig,
+    pub(crate) shared_headroom: Option<u64>,
+    pub(crate) pause: PauseConfig,
+    pub(crate) rate: Option<BitRate>,
+    pub(crate) queues: [QueueConfig; 8],
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        let queues = std::array::from_fn(|n| QueueConfig {
+            lossless: LOSSLESS & 1 << n != 0,
+            ..QueueConfig::default()
+        });
+        Setup {
+            ports: 3,
+            pool: 1 << 20,
+            frames: 1 << 16,
+            alpha_256: 256,
+            min_frame: 84,
+            group: GroupConfig {
+                lossless: true,
+                reserved: 0,
+                headroom: 50_000,
+                xon: 0,
+                xon_offset: 10_000,
+            },
+            shared_headroom: None,
+            pause: PauseConfig {
+                send: LOSSLESS,
+                honour: LOSSLESS,
+                rate: BitRate(10 * GIG),
+                pressure: 0,
+                watchdog: None,
+            },
+            rate: None,
+            queues,
+        }
+    }
+}
+
+impl Setup {
+    pub(crate) fn pool(&self) -> PoolConfig {
+        PoolConfig {
+            bytes: self.pool,
+            frames: self.frames,
+            alpha_256: self.alpha_256,
+        }
+    }
+
+    pub(crate) fn groups(&self) -> [GroupConfig; 8] {
+        std::array::from_fn(|n| GroupConfig {
+            lossless: self.group.lossless && LOSSLESS & 1 << n != 0,
+            ..self.group
+        })
+    }
+
+    pub(crate) fn build(self) -> Rig {
+        let capacity = RouteCapacity {
+            ipv4_routes: 64,
+            ipv6_routes: 4,
+            adjacencies: 64,
+            groups: 64,
+        };
+        let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
+        for port in 0..self.ports {
+            let adjacency = Adjacency {
+                kind: Kind::Forward,
+                port: PortId(port),
+                vlan: 0,
+                dst: Mac([2, 0, 0, 0, 9, port]),
+                src: mac(port),
+            };
+            let prefix = Prefix::new(IpAddr::from([10, 0, port, 0]), 24).unwrap();
+            writer.insert(prefix, &[adjacency]).unwrap();
+        }
+        writer.commit();
+        let mut classifier = Classifier::all(prio(0));
+        classifier.trust = Trust::Dscp;
+        for n in 0..8 {
+            classifier.dscp[usize::from(n) * 8] = prio(n);
+        }
+        let port = |id: u8| PortConfig {
+            intake: Intake {
+                mac: mac(id),
+                mtu: 9198,
+                vlans: Box::new([]),
+                classifier: classifier.clone(),
+            },
+            egress: EgressConfig {
+                rate: self.rate,
+                max_frame: 9220,
+                queues: self.queues.clone(),
+            },
+            ecn: EcnMode::Mark,
+        };
+        let ports: Vec<PortConfig> = (0..self.ports).map(port).collect();
+        let count = ports.len();
+        let lossless = LosslessConfig {
+            buffer: BufferConfig {
+                pool: self.pool(),
+                min_frame: self.min_frame,
+                shared_headroom: self.shared_headroom,
+                groups: vec![self.groups(); count],
+            },
+            ports: vec![self.pause.clone(); count],
+        };
+        let mut path =
+            Datapath::new(ports, self.pool(), readers.remove(0), NoTap, 7).with_lossless(lossless);
+        path.refresh();
+        Rig {
+            path,
+            _routes: writer,
+            sent: Vec::new(),
+        }
+    }
+}
+
+pub(crate) struct Rig {
+    pub(crate) path: Path,
+    _routes: RouteWriter,
+    /// PFC frames sent: port, time, priorities paused, priorities let go.
+    pub(crate) sent: Vec<(u8, u64, u8, u8)>,
+}
+
+/// A RoCEv2 frame of `len` bytes from port to port.
+pub(crate) fn frame(from: u8, to: u8, priority: u8, len: usize) -> Vec<u8> {
+    let (src, dst) = (IpAddr::from([10, 0, from, 3]), IpAddr::from([10, 0, to, 2]));
+    Craft {
+        dst_mac: mac(from),
+        tos: priority << 5 | 2,
+        ..Craft::roce(src, dst, 0x0a, 0x11, len - 58)
+    }
+    .frame()
+}
+
+pub(crate) fn wire(len: usize) -> u64 {
+    u64::from(wire_len(len))
+}
+
+impl Rig {
+    pub(crate) fn take(&mut self, port: u8, bytes: &[u8], now: u64) {
+        let mut frames = ArrayVec::new();
+        frames.push(HeapFrame::new(bytes));
+        self.path.ingress(PortId(port), &mut frames, Nanos(now));
+    }
+
+    /// `count` frames of `len` bytes in full bursts, the turn of the loop after each.
+    pub(crate) fn push(
+        &mut self,
+        from: u8,
+        to: u8,
+        priority: u8,
+        len: usize,
+        count: usize,
+        now: u64,
+    ) {
+        let bytes = frame(from, to, priority, len);
+        let mut left = count;
+        while left > 0 {
+            let mut burst: ArrayVec<HeapFrame, BURST> = ArrayVec::new();
+            while left > 0 && !burst.is_full() {
+                burst.push(HeapFrame::new(&bytes));
+                left -= 1;
+            }
+            self.path.ingress(PortId(from), &mut burst, Nanos(now));
+            self.control(from, now);
+        }
+    }
+
+    /// A burst the port may send, taken by its device.
+    pub(crate) fn pull(&mut self, port: u8, now: u64) -> Vec<Queued<HeapFrame>> {
+        let mut out = Outgoing::new();
+        self.path.egress(PortId(port), &mut out, Nanos(now));
+        let bytes = out.iter().map(|frame| frame.buf.data().len() as u64).sum();
+        self.path.sent(PortId(port), out.len() as u64, bytes);
+        self.path.publish_held();
+        out.into_iter().collect()
+    }
+
+    /// Everything a port can send at `now`.
+    pub(crate) fn pull_all(&mut self, port: u8, now: u64) -> usize {
+        let mut total = 0;
+        loop {
+            let got = self.pull(port, now).len();
+            total += got;
+            if got == 0 {
+                return total;
+            }
+        }
+    }
+
+    /// The turn of the loop for one port: the PFC frame it sends, if any.
+    pub(crate) fn control(&mut self, port: u8, now: u64) -> Option<PfcFrame> {
+        let frame = self.path.control_due(PortId(port), Nanos(now))?;
+        self.path.control_sent(PortId(port), &frame, Nanos(now));
+        self.sent.push((port, now, frame.xoff(), frame.xon()));
+        Some(frame)
+    }
+
+    /// The peer of `port` names `classes`, all with the same quanta.
+    pub(crate) fn hear(&mut self, port: u8, classes: u8, quanta: u16, now: u64) {
+        let bytes = mac_control::build(mac(99), classes, [quanta; 8]);
+        self.take(port, &bytes, now);
+    }
+
+    pub(crate) fn counters(&self, port: u8) -> &PortCounters {
+        self.path.counters().port(usize::from(port)).unwrap()
+    }
+
+    pub(crate) fn dropped(&self, reason: Drop) -> u64 {
+        let ports = self.path.counters().ports();
+        ports.map(|port| port.drops[reason.index()].get()).sum()
+    }
+
+    pub(crate) fn all_drops(&self) -> u64 {
+        Drop::ALL.iter().map(|reason| self.dropped(*reason)).sum()
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.path
+            .counters()
+            .ports()
+            .map(|port| port.lossless_lost.get())
+            .sum()
+    }
+
+    pub(crate) fn depth(&self, port: u8, priority: u8) -> u64 {
+        self.path.depth(PortId(port), prio(priority))
+    }
+
+    /// What a group holds, in bytes and frames.
+    pub(crate) fn held(&self, port: u8, priority: u8) -> (u64, u64) {
+        let group = self
+            .path
+            .buffer()
+            .group(GroupId::new(PortId(port), prio(priority)));
+        let held = group.unwrap().held();
+        (held.bytes, held.frames)
+    }
+
+    /// rx + originated = tx + drops + consumed + held, in frames and bytes (no tags are touched here).
+    pub(crate) fn assert_conserved(&self) {
+        self.path.publish_held();
+        let (mut input, mut output) = ((0, 0), (0, 0));
+        for port in self.path.counters().ports() {
+            input.0 += port.rx.packets.get() + port.originated.packets.get();
+            input.1 += port.rx.bytes.get() + port.originated.bytes.get();
+            output.0 += port.tx.packets.get() + port.consumed.packets.get();
+            output.1 += port.tx.bytes.get() + port.consumed.bytes.get() + port.drop_bytes.get();
+            output.0 += port.drops.iter().map(|count| count.get()).sum::<u64>();
+        }
+        output.0 += self.path.counters().held.packets.get();
+        output.1 += self.path.counters().held.bytes.get();
+        assert_eq!(input, output, "(frames, bytes) in = out");
+    }
+}
