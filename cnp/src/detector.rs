@@ -81,7 +81,7 @@ impl Trend {
 }
 
 /// One look at a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// Bytes waiting.
     pub depth: u64,

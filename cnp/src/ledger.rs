@@ -7,6 +7,7 @@ use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
 use npcc_pipeline::wire::bth::RoceClass;
 
 use crate::control::config::{ControlConfig, EcnMode};
+use crate::dynamics::Measure;
 use crate::flow_cache::CacheReader;
 use crate::key::QueueFlow;
 use crate::pair::book::{EndId, PairBook};
@@ -37,6 +38,7 @@ pub(crate) struct Ledger {
     paired: [u64; Evidence::ALL.len()],
     window: Nanos,
     response: ResponseConfig,
+    pub(crate) measure: Measure,
     tick: Nanos,
     floor: Evidence,
     trusted: u32,
@@ -45,7 +47,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(config: &ControlConfig, status: Arc<NpccStatus>) -> Ledger {
+    pub(crate) fn new(config: &ControlConfig, period: Nanos, status: Arc<NpccStatus>) -> Ledger {
         let mut queue_of = [[UNWATCHED; PRIORITIES]; MAX_PORTS];
         for (index, queue) in (0..UNWATCHED).zip(&config.queues) {
             let port = queue_of.get_mut(queue.port.index());
@@ -68,6 +70,7 @@ impl Ledger {
                 feedback: config.feedback,
                 window,
             },
+            measure: Measure::new(config.feedback, period),
             tick: config.tick,
             floor: config.evidence,
             trusted: config.trusted_ports,
@@ -117,9 +120,22 @@ impl Ledger {
         if let Some(flow) = answered.filter(|flow| self.owns(*flow, partner)) {
             self.settle(flow, now);
             if record.class == RoceClass::Cnp {
+                self.told_by_receiver(flow, now);
                 self.tell(flow, record.time + self.response.feedback, now);
             }
         }
+    }
+
+    fn told_by_receiver(&mut self, index: u32, now: Nanos) {
+        if let Some(flow) = self.flows.get_mut(index) {
+            let rate = flow.dynamics.predicted();
+            flow.dynamics.told(rate, now);
+        }
+    }
+
+    /// Flows of a queue that contributed lately.
+    pub(crate) fn listed(&self, queue: usize) -> usize {
+        self.lists.get(queue).map_or(0, |list| list.len)
     }
 
     fn owns(&self, flow: u32, end: EndId) -> bool {
@@ -339,6 +355,7 @@ impl Ledger {
             }
         }
         flow.response.observe(now, flow.bytes, &self.response);
+        flow.dynamics.observe(now, flow.bytes, &self.measure);
         let silent = now.since(flow.last_seen) >= IDLE;
         if now.since(flow.settled) >= SLOW {
             if silent {

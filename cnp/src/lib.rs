@@ -13,6 +13,7 @@
 pub mod build;
 pub mod control;
 pub mod detector;
+mod dynamics;
 mod fixed_map;
 pub mod flow_cache;
 pub mod histogram;

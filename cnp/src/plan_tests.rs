@@ -7,6 +7,7 @@ fn decision(amount: Amount) -> Decision {
     Decision {
         wanted: amount,
         amount,
+        choice: crate::policy::Choice::All,
         few: 50,
         spacing: Nanos::from_micros(60),
         reason: Reason::Filling,

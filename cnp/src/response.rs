@@ -1,6 +1,7 @@
 //! Whether telling a sender had an effect: its bytes before, and one feedback delay after.
 //!
-//! Three times no effect makes a flow unresponsive: it keeps its ECN marks and gets at most one CNP per ms. One effect
+//! CNPs that can cost little (DCQCN's alpha has faded) prove nothing when no effect is seen: a miss takes CNPs that should
+//! have cost a fifth of the rate together (`crate::dynamics`). Three times no effect makes a flow unresponsive: it keeps its ECN marks and gets at most one CNP per ms. One effect
 //! makes it responsive again.
 
 use npcc_pipeline::units::Nanos;
@@ -55,6 +56,9 @@ impl Response {
     }
 }
 
+/// What must be left of the rate, in 65,536ths, for the effect to have to show.
+const PROOF: u32 = ONE / 5 * 4;
+const ONE: u32 = 1 << 16;
 /// Effects missed in a row that make a flow unresponsive.
 const MISSES: u8 = 3;
 
@@ -87,14 +91,20 @@ pub struct ResponseWatch {
     state: State,
     last: Response,
     misses: u8,
+    /// What the CNPs of this measurement should leave of the rate, in 65,536ths.
+    left: u32,
 }
 
 impl ResponseWatch {
-    /// The sender was told; `before` is what the flow enqueued over the window. A measurement under way goes on.
-    pub fn told(&mut self, now: Nanos, before: u64) {
+    /// The sender was told; `before` is what the flow enqueued over the window, and `share` what this CNP should cost
+    /// of the rate, in 65,536ths. A measurement under way goes on.
+    pub fn told(&mut self, now: Nanos, before: u64, share: u32) {
         if before > 0 && matches!(self.state, State::Quiet) {
             self.state = State::Told { at: now, before };
+            self.left = ONE;
         }
+        let left = u64::from(self.left) * u64::from(ONE.saturating_sub(share)) / u64::from(ONE);
+        self.left = u32::try_from(left).unwrap_or(0);
     }
 
     /// Takes the flow's running total of bytes. A measurement that was not looked at in time is dropped.
@@ -136,6 +146,9 @@ impl ResponseWatch {
     }
 
     fn note(&mut self, response: Response) {
+        if response == Response::None && self.left > PROOF {
+            return;
+        }
         self.last = response;
         self.misses = if response == Response::None {
             self.misses.saturating_add(1)
@@ -169,7 +182,7 @@ mod tests {
     /// Tells a flow of 1,000 bytes a window, then lets it send `after` a window.
     fn measure(watch: &mut ResponseWatch, after: u64) -> Response {
         let mut total = 5_000;
-        watch.told(Nanos::ZERO, 1_000);
+        watch.told(Nanos::ZERO, 1_000, ONE / 2);
         for tick in 1..=10u64 {
             watch.observe(Nanos::from_micros(tick * 20), total, &CONFIG);
             total += after / 5;
@@ -207,9 +220,26 @@ mod tests {
     }
 
     #[test]
+    fn one_small_cut_that_does_not_show_is_no_miss() {
+        let mut watch = ResponseWatch::default();
+        for _ in 0..10 {
+            let mut total = 5_000;
+            watch.told(Nanos::ZERO, 1_000, ONE / 50);
+            for tick in 1..=10u64 {
+                watch.observe(Nanos::from_micros(tick * 20), total, &CONFIG);
+                total += 200;
+            }
+        }
+        assert_eq!(
+            (watch.last(), watch.is_unresponsive()),
+            (Response::Unknown, false)
+        );
+    }
+
+    #[test]
     fn a_measurement_missed_is_no_answer() {
         let mut watch = ResponseWatch::default();
-        watch.told(Nanos::ZERO, 1_000);
+        watch.told(Nanos::ZERO, 1_000, ONE / 2);
         watch.observe(Nanos::from_millis(10), 1_000_000, &CONFIG);
         watch.observe(Nanos::from_millis(20), 2_000_000, &CONFIG);
         assert_eq!(watch.last(), Response::Unknown);

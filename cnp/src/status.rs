@@ -7,7 +7,7 @@ use crate::detector::{Reading, Trend, Zone};
 use crate::histogram::Histogram;
 use crate::pair::Evidence;
 use crate::plan::{REASONS, Suppressed};
-use crate::policy::{Amount, Decision};
+use crate::policy::{self, Amount, Decision, Reason};
 
 /// A row of the detector's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,6 +66,8 @@ pub struct QueueStatus {
     cells: [[Counter; 3]; 4],
     /// Ticks per amount decided, after the policy's pauses.
     amounts: [Counter; 3],
+    /// Looks per reason of the policy.
+    reasons: [Counter; policy::REASONS],
     /// CNPs that left.
     pub cnps: Counter,
     suppressed: [Counter; REASONS],
@@ -88,6 +90,7 @@ impl QueueStatus {
             trend: Gauge::default(),
             cells: Default::default(),
             amounts: Default::default(),
+            reasons: Default::default(),
             cnps: Counter::default(),
             suppressed: Default::default(),
             reaction: Histogram::default(),
@@ -95,12 +98,18 @@ impl QueueStatus {
         }
     }
 
-    pub(crate) fn observed(&self, reading: &Reading, decision: &Decision) {
+    pub(crate) fn observed(&self, reading: &Reading) {
         self.depth.set(reading.depth);
         self.peak.raise(reading.depth);
         self.zone.set(reading.zone as u64);
         self.trend.set(reading.trend as u64);
         self.cell(reading.zone, Row::of(reading)).add(1);
+    }
+
+    pub(crate) fn noted(&self, decision: &Decision) {
+        if let Some(counter) = self.reasons.get(decision.reason.index()) {
+            counter.add(1);
+        }
         if let Some(counter) = self.amounts.get(decision.amount.index()) {
             counter.add(1);
         }
@@ -156,6 +165,13 @@ impl QueueStatus {
             Amount::Few => few,
             Amount::Many => many,
         }
+    }
+
+    /// Looks at which the policy gave this reason.
+    #[must_use]
+    pub fn reason(&self, reason: Reason) -> &Counter {
+        let [first, ..] = &self.reasons;
+        self.reasons.get(reason.index()).unwrap_or(first)
     }
 
     /// Contributors not told for this reason.

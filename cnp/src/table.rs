@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use npcc_pipeline::units::{Nanos, PortId};
 
+use crate::dynamics::Dynamics;
 use crate::fixed_map::{FixedMap, NONE};
 use crate::key::{FlowKey, Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
@@ -46,6 +47,7 @@ pub(crate) struct Flow {
     pub(crate) last_cnp: Nanos,
     pub(crate) window: Window,
     pub(crate) response: ResponseWatch,
+    pub(crate) dynamics: Dynamics,
     /// Neighbours in its queue's list; in the list at all.
     previous: u32,
     next: u32,
@@ -73,6 +75,7 @@ impl Flow {
             last_cnp: Nanos::ZERO,
             window: Window::starting(now),
             response: ResponseWatch::default(),
+            dynamics: Dynamics::new(now),
             previous: NONE,
             next: NONE,
             listed: false,

@@ -12,19 +12,29 @@ pub mod config;
 
 use std::sync::Arc;
 
-use npcc_pipeline::units::{Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::detector::{Detector, Reading, Zone};
 use crate::flow_cache::CacheReader;
 use crate::ledger::Ledger;
 use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
-use crate::policy::{Amount, Decision, Policy};
+use crate::policy::{Amount, Choice, Decision, Policy, QueueContext, Round};
 use crate::status::{NpccStatus, QueueStatus};
 use crate::table::FlowView;
 use config::{ControlConfig, QueueConfig};
 
 /// Most contributors looked at for one decision.
 const CONTRIBUTORS: usize = 16_384;
+/// Flows read at a look between two ticks, at most: each read costs a line of the worker's cache.
+const READS_PER_LOOK: usize = 64;
+
+/// How often what is done.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    tick: Nanos,
+    period: Nanos,
+    stale: Nanos,
+}
 
 /// One watched queue.
 #[derive(Debug)]
@@ -33,6 +43,11 @@ struct Queue {
     priority: Priority,
     detector: Detector,
     policy: Box<dyn Policy>,
+    reading: Reading,
+    next_tick: Nanos,
+    next_look: Nanos,
+    /// The look before: when, and the depth.
+    looked: (Nanos, u64),
     /// First tick above idle of this excursion, until the first CNP of it.
     shallow_since: Option<Nanos>,
     /// The same for the hard zone.
@@ -47,9 +62,46 @@ impl Queue {
             priority: config.priority,
             detector: Detector::new(config.detector),
             policy: config.policy.slot(),
+            reading: Reading::default(),
+            next_tick: Nanos::ZERO,
+            next_look: Nanos::ZERO,
+            looked: (Nanos::ZERO, 0),
             shallow_since: None,
             hard_since: None,
             last_zone: Zone::Idle,
+        }
+    }
+
+    /// Looks at the depth, and at its zone when a tick has passed.
+    fn look(&mut self, depth: u64, listed: usize, pace: &Pace, now: Nanos) -> QueueContext {
+        // What is due before half of a period has passed is due now.
+        let due = |time: Nanos| {
+            if time > pace.period {
+                now + Nanos(time.0 - pace.period.0 / 2)
+            } else {
+                now
+            }
+        };
+        let look = self.policy.look().unwrap_or(pace.tick).min(pace.tick);
+        self.next_look = due(look);
+        let fresh = now >= self.next_tick;
+        if fresh {
+            self.next_tick = due(pace.tick);
+            self.reading = self.detector.observe(depth);
+            self.clock(self.reading.zone, now);
+        }
+        let reads = u64::try_from(listed.div_ceil(READS_PER_LOOK)).unwrap_or(u64::MAX);
+        let config = self.detector.config();
+        let (at, before) = std::mem::replace(&mut self.looked, (now, depth));
+        let arrival = arrival(config.drain, depth, before, now.since(at));
+        QueueContext {
+            reading: self.reading,
+            fresh,
+            depth,
+            drain: config.drain,
+            arrival,
+            mtu: config.mtu,
+            rates_known: reads.saturating_mul(look.0) <= pace.stale.0,
         }
     }
 
@@ -86,7 +138,9 @@ pub struct ControlCore {
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
     notified: Nanos,
+    feedback: Nanos,
     tick: Nanos,
+    period: Nanos,
     reads_per_tick: usize,
     orders_per_tick: usize,
     unpaired: Unpaired,
@@ -97,12 +151,14 @@ impl ControlCore {
     #[must_use]
     pub fn new(config: &ControlConfig) -> ControlCore {
         let queues: Box<[Queue]> = config.queues.iter().map(Queue::new).collect();
+        let looks = queues.iter().filter_map(|queue| queue.policy.look());
+        let period = looks.fold(config.tick, Nanos::min);
         let named = queues
             .iter()
             .map(|queue| (queue.port, queue.priority, queue.policy.name()));
         let status = Arc::new(NpccStatus::new(named));
         ControlCore {
-            ledger: Ledger::new(config, Arc::clone(&status)),
+            ledger: Ledger::new(config, period, Arc::clone(&status)),
             queues,
             planner: Planner::new(
                 config.evidence,
@@ -113,8 +169,10 @@ impl ControlCore {
             status,
             contributors: Vec::with_capacity(config.flows.min(CONTRIBUTORS)),
             notified: config.notified,
+            feedback: config.feedback,
             reads_per_tick: config.reads_per_tick,
             tick: config.tick,
+            period,
             orders_per_tick: config.orders_per_tick.max(1),
             unpaired: config.unpaired,
         }
@@ -137,7 +195,14 @@ impl ControlCore {
         self.ledger.flows.view()
     }
 
-    /// One tick. `depth` gives a queue's wire bytes, those still in the device included; `out` sends a CNP or says why not.
+    /// Time between two calls of [`ControlCore::tick`]: that of the policy that looks most often, at most a tick.
+    #[must_use]
+    pub const fn period(&self) -> Nanos {
+        self.period
+    }
+
+    /// One tick, or a look between two. `depth` gives a queue's wire bytes, those still in the device included; `out` sends
+    /// a CNP or says why not.
     pub fn tick(
         &mut self,
         now: Nanos,
@@ -146,21 +211,34 @@ impl ControlCore {
     ) {
         self.status.ticks.add(1);
         self.ledger.drain(now);
+        let pace = Pace {
+            tick: self.tick,
+            period: self.period,
+            stale: self.ledger.measure.stale,
+        };
         for index in 0..self.queues.len() {
+            let listed = self.ledger.listed(index);
             let Some(queue) = self.queues.get_mut(index) else {
                 break;
             };
-            let reading = queue.detector.observe(depth(queue.port, queue.priority));
-            queue.clock(reading.zone, now);
-            let decision = queue.policy.decide(&reading, now);
-            let busy = (reading.zone > Zone::Idle).then_some(self.reads_per_tick);
-            self.ledger.read_queue(index, busy, now);
-            let sent = if decision.amount == Amount::None {
-                0
-            } else {
-                self.round(index, &decision, now, out)
+            if now < queue.next_look {
+                continue;
+            }
+            let looks = queue.policy.look();
+            let depth = depth(queue.port, queue.priority);
+            let context = queue.look(depth, listed, &pace, now);
+            let decision = queue.policy.decide(&context, now);
+            let busy = match looks {
+                Some(_) if depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
+                _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
             };
-            self.finish(index, &reading, &decision, sent, now);
+            self.ledger.read_queue(index, busy, now);
+            let round = if decision.amount == Amount::None {
+                Round::default()
+            } else {
+                self.round(index, &decision, &context, now, out)
+            };
+            self.finish(index, &context, &decision, &round, now);
         }
         self.ledger.tidy(now);
     }
@@ -168,9 +246,9 @@ impl ControlCore {
     fn finish(
         &mut self,
         index: usize,
-        reading: &Reading,
+        context: &QueueContext,
         decision: &Decision,
-        sent: u32,
+        round: &Round,
         now: Nanos,
     ) {
         let (Some(queue), Some(status)) =
@@ -178,31 +256,41 @@ impl ControlCore {
         else {
             return;
         };
-        queue.policy.sent(reading, decision, sent, now);
-        if sent > 0 {
+        queue.policy.sent(context, decision, round, now);
+        if round.sent > 0 {
             queue.reacted(status, now);
         }
-        status.observed(reading, decision);
+        if context.fresh {
+            status.observed(&context.reading);
+        }
+        status.noted(decision);
     }
 
-    /// Tells the contributors a decision reaches. Returns how many CNPs left.
+    /// Tells the contributors a decision reaches.
     fn round(
         &mut self,
         index: usize,
         decision: &Decision,
+        context: &QueueContext,
         now: Nanos,
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
-    ) -> u32 {
+    ) -> Round {
         let mut contributors = std::mem::take(&mut self.contributors);
         self.ledger.contributors(index, now, &mut contributors);
         let status = Arc::clone(&self.status);
-        let mut sent = 0;
+        let mut round = Round::default();
         if let Some(status) = status.queues().get(index) {
             status.contributors.set(contributors.len() as u64);
             let reach = Planner::reach(decision, contributors.len());
             let decision = self.spread(decision, reach);
+            let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
             let mut looked_at = 0;
             for (bytes, flow) in contributors.iter().take(reach) {
+                let rate = self.rate(*flow, *bytes, total, context);
+                let cut = self.cut(*flow, rate, now);
+                if !chosen(decision.choice, rate, cut, round.cut) {
+                    continue;
+                }
                 let told = if self.too_soon(*flow, &decision, now) {
                     Err(Suppressed::Spacing)
                 } else if looked_at >= self.orders_per_tick {
@@ -212,14 +300,46 @@ impl ControlCore {
                     self.order(*flow, *bytes, &decision, now, out)
                 };
                 match told {
-                    Ok(()) => sent += 1,
+                    Ok(()) => {
+                        round.sent += 1;
+                        round.cut.0 = round.cut.0.saturating_add(cut.0);
+                        round.feedback = round.feedback.max(self.told(*flow, rate, now));
+                    }
                     Err(reason) => status.suppress(reason),
                 }
             }
-            status.cnps.add(u64::from(sent));
+            status.cnps.add(u64::from(round.sent));
         }
         self.contributors = contributors;
-        sent
+        round
+    }
+
+    /// The rate a flow will have once the CNPs on their way have had effect: as measured, or its share of what comes in.
+    fn rate(&self, index: u32, bytes: u64, total: u64, context: &QueueContext) -> u64 {
+        let known = self
+            .ledger
+            .flows
+            .get(index)
+            .map_or(0, |flow| flow.dynamics.predicted());
+        if known > 0 {
+            return known;
+        }
+        let share = u128::from(context.arrival.0) * u128::from(bytes) / u128::from(total.max(1));
+        u64::try_from(share).unwrap_or(u64::MAX)
+    }
+
+    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
+        let flow = self.ledger.flows.get(index);
+        flow.map_or(BitRate(0), |flow| flow.dynamics.cut_of(rate, now))
+    }
+
+    /// Notes that a sender was told; says when that will show.
+    fn told(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
+        let feedback = self.feedback;
+        self.ledger.flows.get_mut(index).map_or(feedback, |flow| {
+            flow.dynamics.told(rate, now);
+            flow.dynamics.feedback(feedback)
+        })
     }
 
     /// A round of more flows than a tick may order takes several ticks, and tells everyone once before anyone twice.
@@ -291,11 +411,30 @@ impl ControlCore {
         if let Some(flow) = self.ledger.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
-            flow.response.told(now, bytes);
+            flow.response.told(now, bytes, flow.dynamics.alpha(now) / 2);
         }
         self.ledger.tell(index, now + self.notified, now);
         self.ledger.flows.publish(index);
         Ok(())
+    }
+}
+
+/// What came into a queue that went from one depth to another while it drained.
+fn arrival(drain: BitRate, depth: u64, before: u64, time: Nanos) -> BitRate {
+    let grown = (i128::from(depth) - i128::from(before)) * 8_000_000_000;
+    let rate = i128::from(drain.0) + grown / i128::from(time.0.max(1));
+    BitRate(u64::try_from(rate.max(0)).unwrap_or(u64::MAX))
+}
+
+/// Whether a decision means a contributor of this rate, which would give up `cut`, when others give up `before`.
+fn chosen(choice: Choice, rate: u64, cut: BitRate, before: BitRate) -> bool {
+    match choice {
+        Choice::All => true,
+        Choice::Above(fair) => rate > fair.0,
+        Choice::Cut(wanted) => {
+            let left = wanted.0.saturating_sub(before.0);
+            cut.0 > 0 && cut.0 / 2 <= left && left > 0
+        }
     }
 }
 

@@ -2,13 +2,17 @@
 //!
 //! A policy is one small file against [`Policy`]; one value of it serves one queue and keeps that queue's state. To add
 //! one: write the file, add a variant to [`PolicyKind`], build it in [`PolicyKind::slot`], and test its table.
-//! A policy does not know flows: it says how many and how often, the planner ([`crate::plan`]) says who.
+//! A policy does not know flows: it says how many, how often and by how much, the planner ([`crate::plan`]) says who.
 
+pub mod model;
 pub mod npcc;
+mod parameter;
+pub mod pi;
 
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{BitRate, Nanos};
 
 use crate::detector::Reading;
+pub use parameter::{BadParameter, Parameter, Parameters, Unit};
 
 /// How many contributors are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -63,9 +67,45 @@ pub enum Reason {
     Recovery,
     /// The effect of the round before is still on its way.
     Feedback,
+    /// More comes in, or is left from before, than the queue drains.
+    Overload,
+    /// What comes in fits, once those told before have slowed down.
+    Balanced,
+    /// The depth is at the set-point, or on its way there.
+    SetPoint,
 }
 
+/// Number of reasons.
+pub const REASONS: usize = Reason::ALL.len();
+
 impl Reason {
+    /// All, in the order of their counters.
+    pub const ALL: [Reason; 11] = [
+        Reason::Idle,
+        Reason::Jitter,
+        Reason::Emptying,
+        Reason::Filling,
+        Reason::Overfull,
+        Reason::Draining,
+        Reason::Recovery,
+        Reason::Feedback,
+        Reason::Overload,
+        Reason::Balanced,
+        Reason::SetPoint,
+    ];
+
+    /// As an index into an array of all reasons.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The inverse of [`Reason::index`]; out of range is [`Reason::Idle`].
+    #[must_use]
+    pub fn from_index(index: usize) -> Reason {
+        Reason::ALL.get(index).copied().unwrap_or(Reason::Idle)
+    }
+
     /// The stable name operators and JSON see.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -78,8 +118,24 @@ impl Reason {
             Reason::Draining => "draining",
             Reason::Recovery => "recovery",
             Reason::Feedback => "feedback",
+            Reason::Overload => "overload",
+            Reason::Balanced => "balanced",
+            Reason::SetPoint => "set-point",
         }
     }
+}
+
+/// Which of the contributors an amount means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Choice {
+    /// All it reaches, heaviest first.
+    #[default]
+    All,
+    /// Heaviest first, until what they are expected to give up adds up to this. Who would give up more than twice what is
+    /// left is passed over.
+    Cut(BitRate),
+    /// Those that send faster than this.
+    Above(BitRate),
 }
 
 /// A policy's answer for one tick.
@@ -89,6 +145,8 @@ pub struct Decision {
     pub wanted: Amount,
     /// What is to be done now.
     pub amount: Amount,
+    /// Which of those an amount reaches.
+    pub choice: Choice,
     /// Share of the contributors that are few, in thousandths.
     pub few: u16,
     /// Shortest time between two CNPs to one flow.
@@ -104,9 +162,51 @@ impl Decision {
         Decision {
             wanted,
             amount: Amount::None,
+            choice: Choice::All,
             few: 0,
             spacing: Nanos::ZERO,
             reason,
+        }
+    }
+}
+
+/// What a policy is told of its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueContext {
+    /// The detector's latest look.
+    pub reading: Reading,
+    /// Whether that look is of this moment; between two ticks it is not.
+    pub fresh: bool,
+    /// Wire bytes waiting at this moment.
+    pub depth: u64,
+    /// The queue's drain rate.
+    pub drain: BitRate,
+    /// What came in since the look before, if the queue drained at its rate meanwhile.
+    pub arrival: BitRate,
+    /// Largest frame on the wire in bytes.
+    pub mtu: u64,
+    /// Whether every flow of the queue is read often enough for its rate to be known.
+    pub rates_known: bool,
+}
+
+/// What became of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// CNPs that left.
+    pub sent: u32,
+    /// What those told are expected to give up together.
+    pub cut: BitRate,
+    /// The longest time until the effect is seen in the queue, of those told.
+    pub feedback: Nanos,
+}
+
+impl Default for Round {
+    /// Nobody was told.
+    fn default() -> Round {
+        Round {
+            sent: 0,
+            cut: BitRate(0),
+            feedback: Nanos::ZERO,
         }
     }
 }
@@ -116,11 +216,25 @@ pub trait Policy: std::fmt::Debug + Send {
     /// The name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// What to do at this tick. Called once a tick, also while idle.
-    fn decide(&mut self, reading: &Reading, now: Nanos) -> Decision;
+    /// What to do now. Called once a look, also while idle.
+    fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision;
 
-    /// `sent` CNPs left on the decision just made.
-    fn sent(&mut self, reading: &Reading, decision: &Decision, sent: u32, now: Nanos);
+    /// What became of the decision just made.
+    fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos);
+
+    /// Time between two looks, where that is less than a tick.
+    fn look(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Its parameters at this moment.
+    fn parameters(&self) -> Parameters;
+
+    /// Changes a parameter while running.
+    ///
+    /// # Errors
+    /// There is none of this name, or the value is out of its range.
+    fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter>;
 }
 
 /// Which policy a slot holds.
@@ -128,6 +242,10 @@ pub trait Policy: std::fmt::Debug + Send {
 pub enum PolicyKind {
     /// The table.
     Npcc(npcc::NpccConfig),
+    /// Rates predicted and matched to the drain rate.
+    Model(model::ModelConfig),
+    /// A set-point.
+    Pi(pi::PiConfig),
 }
 
 impl PolicyKind {
@@ -136,6 +254,8 @@ impl PolicyKind {
     pub fn slot(self) -> Box<dyn Policy> {
         match self {
             PolicyKind::Npcc(config) => Box::new(npcc::Npcc::new(config)),
+            PolicyKind::Model(config) => Box::new(model::Model::new(config)),
+            PolicyKind::Pi(config) => Box::new(pi::Pi::new(config)),
         }
     }
 }

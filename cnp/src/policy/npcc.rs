@@ -13,7 +13,11 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::{Amount, Decision, Policy, Reason};
+use super::parameter::{checked, time};
+use super::{
+    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext, Reason,
+    Round, Unit,
+};
 use crate::detector::{Reading, Trend, Zone};
 
 /// Two CNPs to one flow closer than this are wasted.
@@ -95,6 +99,7 @@ pub fn table(reading: &Reading) -> (Amount, Reason) {
 #[derive(Debug, Clone)]
 pub struct Npcc {
     config: NpccConfig,
+    few: u16,
     few_round: Option<Nanos>,
     shallow_round: Option<Nanos>,
 }
@@ -105,6 +110,7 @@ impl Npcc {
     pub fn new(config: NpccConfig) -> Npcc {
         Npcc {
             config,
+            few: config.mode.few(),
             few_round: None,
             shallow_round: None,
         }
@@ -120,8 +126,8 @@ impl Policy for Npcc {
         "npcc"
     }
 
-    fn decide(&mut self, reading: &Reading, now: Nanos) -> Decision {
-        let config = &self.config;
+    fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
+        let (config, reading) = (&self.config, &context.reading);
         let (wanted, reason) = table(reading);
         if wanted == Amount::None {
             return Decision::none(wanted, reason);
@@ -140,22 +146,50 @@ impl Policy for Npcc {
         Decision {
             wanted,
             amount: wanted,
-            few: config.mode.few(),
+            choice: Choice::All,
+            few: self.few,
             spacing: spacing.max(CLOSEST),
             reason,
         }
     }
 
-    fn sent(&mut self, reading: &Reading, decision: &Decision, sent: u32, now: Nanos) {
-        if sent == 0 {
+    fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos) {
+        if round.sent == 0 {
             return;
         }
         if decision.amount == Amount::Few {
             self.few_round = Some(now);
         }
-        if reading.zone == Zone::Shallow {
+        if context.reading.zone == Zone::Shallow {
             self.shallow_round = Some(now);
         }
+    }
+
+    fn parameters(&self) -> Parameters {
+        let few = Parameter {
+            name: "few",
+            unit: Unit::PerMille,
+            value: u64::from(self.few),
+            range: (1, 1_000),
+        };
+        [
+            time("recovery", self.config.recovery, 0),
+            time("min_cnp_interval", self.config.min_interval, CLOSEST.0),
+            time("feedback", self.config.feedback, 0),
+            few,
+        ]
+        .into_iter()
+        .collect()
+    }
+
+    fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter> {
+        match checked(&self.parameters(), name, value)? {
+            "recovery" => self.config.recovery = Nanos(value),
+            "min_cnp_interval" => self.config.min_interval = Nanos(value),
+            "feedback" => self.config.feedback = Nanos(value),
+            _ => self.few = u16::try_from(value).unwrap_or(self.few),
+        }
+        Ok(())
     }
 }
 

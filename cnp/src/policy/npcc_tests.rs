@@ -1,12 +1,27 @@
 use super::*;
 use proptest::prelude::*;
 
-fn reading(zone: Zone, trend: Trend) -> Reading {
-    Reading {
+fn reading(zone: Zone, trend: Trend) -> QueueContext {
+    QueueContext {
+        reading: Reading {
+            depth: 0,
+            zone,
+            confirmed: zone,
+            trend,
+        },
+        fresh: true,
         depth: 0,
-        zone,
-        confirmed: zone,
-        trend,
+        drain: npcc_pipeline::units::BitRate(100_000_000_000),
+        arrival: npcc_pipeline::units::BitRate(100_000_000_000),
+        mtu: 4_200,
+        rates_known: true,
+    }
+}
+
+fn sent(count: u32) -> Round {
+    Round {
+        sent: count,
+        ..Round::default()
     }
 }
 
@@ -16,7 +31,7 @@ fn decide(policy: &mut Npcc, zone: Zone, trend: Trend, us: u64) -> Decision {
     policy.sent(
         &reading(zone, trend),
         &decision,
-        u32::from(decision.amount != Amount::None),
+        &sent(u32::from(decision.amount != Amount::None)),
         now,
     );
     decision
@@ -77,7 +92,7 @@ fn a_round_nobody_got_is_no_round() {
     let mut policy = Npcc::new(NpccConfig::default());
     let shallow = reading(Zone::Shallow, Trend::Rising);
     let decision = policy.decide(&shallow, Nanos::ZERO);
-    policy.sent(&shallow, &decision, 0, Nanos::ZERO);
+    policy.sent(&shallow, &decision, &sent(0), Nanos::ZERO);
     assert_eq!(
         policy.decide(&shallow, Nanos::from_micros(20)).amount,
         Amount::Few
@@ -99,6 +114,20 @@ fn modes_differ_as_documented() {
     assert_eq!(
         (few(Mode::HighThroughput), few(Mode::LowLatency)),
         (50, 200)
+    );
+}
+
+#[test]
+fn parameters_change_within_their_range() {
+    let mut policy = Npcc::new(NpccConfig::default());
+    assert_eq!(policy.set("few", 200), Ok(()));
+    let shallow = reading(Zone::Shallow, Trend::Rising);
+    assert_eq!(policy.decide(&shallow, Nanos::ZERO).few, 200);
+    assert_eq!(policy.set("few", 0), Err(BadParameter::Range(1, 1_000)));
+    assert_eq!(policy.set("colour", 1), Err(BadParameter::Unknown));
+    assert_eq!(
+        policy.set("min_cnp_interval", 3_999),
+        Err(BadParameter::Range(4_000, 1_000_000_000))
     );
 }
 

@@ -1,7 +1,7 @@
 //! What the format knows and this version cannot do: refused, never silently ignored.
 
 use super::{Check, port_path};
-use crate::model::{EcnMode, Evidence, Idle, PfcBackend, Policy, PortPfc, Unpaired};
+use crate::model::{EcnMode, Evidence, Idle, PfcBackend, PortPfc, Unpaired};
 use crate::tree::Path;
 
 fn refuse(check: &mut Check<'_>, path: &Path, what: &str, hint: &str) {
@@ -63,19 +63,6 @@ fn ports(check: &mut Check<'_>) {
         if let Some(what) = pause {
             let hint = "write pfc: auto, which takes what is available, or pfc: off";
             refuse(check, &port_path(i).key("pfc"), what, hint);
-        }
-        let policy = match port.npcc.as_ref().map(|n| n.policy) {
-            Some(Policy::Model) => Some("policy: model"),
-            Some(Policy::Pi) => Some("policy: pi"),
-            Some(Policy::Npcc) | None => None,
-        };
-        if let Some(what) = policy {
-            refuse(
-                check,
-                &port_path(i).key("npcc").key("policy"),
-                what,
-                "write policy: npcc",
-            );
         }
     }
 }

@@ -1,0 +1,309 @@
+//! How fast one flow sends, how long a CNP takes to show in its rate, and how much of its rate a CNP costs it.
+//!
+//! The response expected is DCQCN's: a CNP cuts the rate by half of alpha; alpha is 1 at the first CNP, decays by 5/1024 a
+//! microsecond (NVIDIA's default, half in 142 us) and grows by 5/1024 with every CNP. What the flow did is compared with
+//! what was expected, and a gain learned from it, so that another alpha, another gain or no DCQCN at all is soon allowed
+//! for. The feedback delay counts as 20 us until it has been seen once.
+
+use npcc_pipeline::units::{BitRate, Nanos};
+
+/// How flows are measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measure {
+    /// Time from a CNP to its effect, until learned.
+    pub(crate) feedback: Nanos,
+    /// Time over which a rate is measured, at least.
+    step: Nanos,
+    /// A flow not read for this long has no known rate.
+    pub(crate) stale: Nanos,
+}
+
+impl Measure {
+    /// For flows looked at once in `period`.
+    pub(crate) fn new(feedback: Nanos, period: Nanos) -> Measure {
+        let step = Nanos(period.0.saturating_mul(2)).max(Nanos::from_micros(10));
+        Measure {
+            feedback,
+            step,
+            stale: Nanos(step.0.saturating_mul(10)),
+        }
+    }
+}
+
+/// Alpha is kept in 65,536ths.
+const ONE: u32 = 1 << 16;
+/// Time in which alpha halves without a CNP.
+const HALF_LIFE: u64 = 142_000;
+/// What a CNP adds to alpha: 5/1024.
+const STEP_UP: u32 = ONE / 1024 * 5;
+/// Gains are kept in 1,024ths.
+const UNIT: u32 = 1024;
+/// How many times the default feedback delay a first effect is waited for.
+const UNSEEN: u64 = 10;
+/// A feedback delay is not shorter or longer than this.
+const DELAYS: (u64, u64) = (2_000, 10_000_000);
+
+/// See the module's text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dynamics {
+    /// Checkpoints: when, and how many bytes until then.
+    from: (Nanos, u64),
+    to: (Nanos, u64),
+    /// Bits per second over the last whole measurement; 0 when not known.
+    rate: u64,
+    /// What the rate should be once the CNPs on their way have had effect.
+    expected: u64,
+    /// Before the first of them.
+    before: u64,
+    told: Option<Nanos>,
+    last_told: Option<Nanos>,
+    fallen: bool,
+    /// Whether `before` was measured, not guessed.
+    measured: bool,
+    alpha: u32,
+    alpha_at: Nanos,
+    gain: u32,
+    /// 0 until learned, in ns.
+    feedback: u64,
+}
+
+impl Dynamics {
+    pub(crate) fn new(now: Nanos) -> Dynamics {
+        Dynamics {
+            from: (now, 0),
+            to: (now, 0),
+            rate: 0,
+            expected: 0,
+            before: 0,
+            told: None,
+            last_told: None,
+            fallen: false,
+            measured: false,
+            alpha: ONE,
+            alpha_at: now,
+            gain: UNIT,
+            feedback: 0,
+        }
+    }
+
+    /// Takes the flow's running total of bytes.
+    pub(crate) fn observe(&mut self, now: Nanos, bytes: u64, measure: &Measure) {
+        if now.since(self.to.0) > measure.stale {
+            // It says how much was sent, not how fast.
+            (self.from, self.to, self.rate) = ((now, bytes), (now, bytes), 0);
+            self.told = None;
+            return;
+        }
+        if now.since(self.to.0) >= measure.step {
+            self.rate = rate(self.to, (now, bytes));
+            self.learn_delay(now);
+            (self.from, self.to) = (self.to, (now, bytes));
+            self.learn_gain(now, measure);
+        }
+    }
+
+    /// When did the rate fall half of the way it should?
+    fn learn_delay(&mut self, now: Nanos) {
+        let Some(told) = self.told.filter(|_| self.measured && !self.fallen) else {
+            return;
+        };
+        let half = self.before / 2 + self.expected.min(self.before) / 2;
+        // A fall of less than an eighth drowns in the order of packets.
+        if self.expected > self.before / 8 * 7 || self.rate > half {
+            return;
+        }
+        self.fallen = true;
+        let middle = now.since(self.to.0).0 / 2;
+        let delay = now
+            .since(told)
+            .0
+            .saturating_sub(middle)
+            .clamp(DELAYS.0, DELAYS.1);
+        self.feedback = match self.feedback {
+            0 => delay,
+            known => (known * 3 + delay) / 4,
+        };
+    }
+
+    /// How far did it fall, when all must have had effect?
+    fn learn_gain(&mut self, now: Nanos, measure: &Measure) {
+        let (Some(last), true) = (self.last_told, self.told.is_some()) else {
+            return;
+        };
+        let patience = if self.fallen || self.feedback > 0 {
+            self.feedback(measure.feedback).0
+        } else {
+            measure.feedback.0.saturating_mul(UNSEEN)
+        };
+        if now.since(last).0 < patience + 2 * measure.step.0 {
+            return;
+        }
+        let foreseen = self.before.saturating_sub(self.expected);
+        if self.measured && foreseen > self.before / 8 {
+            let seen = self.before.saturating_sub(self.rate);
+            let share = u128::from(seen) * u128::from(self.gain) / u128::from(foreseen.max(1));
+            let share = u32::try_from(share)
+                .unwrap_or(u32::MAX)
+                .clamp(UNIT / 16, UNIT * 3 / 2);
+            self.gain = (self.gain * 3 + share) / 4;
+        }
+        self.told = None;
+    }
+
+    /// Time from a CNP to its effect; `default` until learned.
+    pub(crate) fn feedback(&self, default: Nanos) -> Nanos {
+        if self.feedback == 0 {
+            default
+        } else {
+            Nanos(self.feedback)
+        }
+    }
+
+    /// The rate the flow will have once the CNPs on their way have had effect; 0 when it is not known.
+    pub(crate) fn predicted(&self) -> u64 {
+        if self.told.is_some() {
+            self.expected
+        } else {
+            self.rate
+        }
+    }
+
+    /// Share of its rate a CNP of this moment costs the flow, in 65,536ths.
+    pub(crate) fn share(&self, now: Nanos) -> u32 {
+        let share = u64::from(self.alpha(now) / 2) * u64::from(self.gain) / u64::from(UNIT);
+        u32::try_from(share).unwrap_or(ONE).min(ONE)
+    }
+
+    /// DCQCN's alpha, in 65,536ths: a CNP of this moment should cost half of it.
+    pub(crate) fn alpha(&self, now: Nanos) -> u32 {
+        if self.last_told.is_none() {
+            return ONE;
+        }
+        let passed = now.since(self.alpha_at).0;
+        let halves = u32::try_from(passed / HALF_LIFE).unwrap_or(u32::MAX);
+        let whole = self.alpha.checked_shr(halves).unwrap_or(0);
+        // Between two halvings along the chord, at most 6 % above the curve.
+        let part = u64::from(whole / 2) * (passed % HALF_LIFE) / HALF_LIFE;
+        // The CNP itself adds its part before it cuts.
+        whole
+            .saturating_sub(u32::try_from(part).unwrap_or(0))
+            .max(STEP_UP)
+    }
+
+    /// What a CNP would take off this rate.
+    pub(crate) fn cut_of(&self, rate: u64, now: Nanos) -> BitRate {
+        let cut = u128::from(rate) * u128::from(self.share(now)) / u128::from(ONE);
+        BitRate(u64::try_from(cut).unwrap_or(u64::MAX))
+    }
+
+    /// The sender was told, while it sent at `rate`.
+    pub(crate) fn told(&mut self, rate: u64, now: Nanos) {
+        let cut = self.cut_of(rate, now);
+        if self.told.is_none() {
+            (self.told, self.before, self.fallen) = (Some(now), rate, false);
+            self.measured = self.rate > 0;
+        }
+        self.expected = rate.saturating_sub(cut.0);
+        let alpha = self.alpha(now);
+        self.alpha = (alpha + STEP_UP).min(ONE);
+        (self.alpha_at, self.last_told) = (now, Some(now));
+    }
+}
+
+fn rate(from: (Nanos, u64), to: (Nanos, u64)) -> u64 {
+    let bits = u128::from(to.1.saturating_sub(from.1)) * 8_000_000_000;
+    let rate = bits / u128::from(to.0.since(from.0).0.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULT: Nanos = Nanos::from_micros(20);
+    fn measure() -> Measure {
+        Measure::new(DEFAULT, Nanos::from_micros(4))
+    }
+
+    const G: u64 = 1_000_000_000;
+
+    /// A flow of `rate` gigabits that is read every 5 us, `us` long.
+    struct Source {
+        dynamics: Dynamics,
+        now: Nanos,
+        bytes: u64,
+    }
+
+    impl Source {
+        fn new() -> Source {
+            Source {
+                dynamics: Dynamics::new(Nanos::ZERO),
+                now: Nanos::ZERO,
+                bytes: 0,
+            }
+        }
+
+        fn run(&mut self, gigabits: u64, us: u64) {
+            for _ in 0..us / 5 {
+                self.now += Nanos::from_micros(5);
+                self.bytes += gigabits * 625;
+                self.dynamics.observe(self.now, self.bytes, &measure());
+            }
+        }
+
+        fn told(&mut self) {
+            let rate = self.dynamics.predicted();
+            self.dynamics.told(rate, self.now);
+        }
+    }
+
+    #[test]
+    fn a_rate_is_known_after_ten_microseconds_and_not_after_silence() {
+        let mut source = Source::new();
+        source.run(40, 20);
+        assert_eq!(source.dynamics.predicted(), 40 * G);
+        source.now += Nanos::from_millis(1);
+        source.bytes += 1_000_000;
+        source
+            .dynamics
+            .observe(source.now, source.bytes, &measure());
+        assert_eq!(source.dynamics.predicted(), 0);
+    }
+
+    #[test]
+    fn alpha_is_one_at_first_and_fades() {
+        let mut source = Source::new();
+        source.run(40, 20);
+        assert_eq!(source.dynamics.share(source.now), ONE / 2);
+        source.told();
+        assert_eq!(source.dynamics.predicted(), 20 * G);
+        let share = |dynamics: &Dynamics, us| dynamics.share(source.now + Nanos::from_micros(us));
+        assert_eq!(share(&source.dynamics, 142), ONE / 4);
+        assert_eq!(share(&source.dynamics, 284), ONE / 8);
+        assert_eq!(share(&source.dynamics, 100_000), STEP_UP / 2);
+    }
+
+    #[test]
+    fn the_delay_and_the_response_are_learned() {
+        let mut source = Source::new();
+        source.run(40, 40);
+        assert_eq!(source.dynamics.feedback(DEFAULT), DEFAULT);
+        source.told();
+        source.run(40, 40);
+        source.run(20, 100);
+        let delay = source.dynamics.feedback(DEFAULT).0;
+        assert!((35_000..=50_000).contains(&delay), "{delay}");
+        assert_eq!(source.dynamics.predicted(), 20 * G);
+        // It obeyed: the gain stays. Then it does not.
+        let full = source.dynamics.gain;
+        assert!(full.abs_diff(UNIT) < UNIT / 8, "{full}");
+        for _ in 0..8 {
+            source.run(20, 5);
+            source.dynamics.alpha = ONE;
+            source.dynamics.alpha_at = source.now;
+            source.told();
+            source.run(20, 200);
+        }
+        assert!(source.dynamics.gain < UNIT / 4, "{}", source.dynamics.gain);
+    }
+}

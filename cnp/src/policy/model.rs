@@ -1,0 +1,246 @@
+//! `model`: as many CNPs as bring what comes in down to what the queue drains, and no more.
+//!
+//! ```text
+//!   excess = growth - cuts on their way + (depth - set_point) / horizon
+//! ```
+//! `growth` is what comes in above what goes out, read off the depth itself over the shortest time in which it moved by
+//! eight frames; it starts at the first look, long before `shallow`. `cuts on their way` is what those told are expected to
+//! give up and cannot be seen yet: all of it until the feedback delay has passed, then the part of the growth's time that
+//! still lies before. The last term takes the queue to the set-point, a little above empty so that the link never idles,
+//! slowly, because a sender that was cut too far comes back only every 300 us.
+//!
+//! What a flow gives up is its rate times half of its DCQCN alpha ([`crate::dynamics`]): one half at the first CNP, little
+//! when it was told long ago, corrected by how the flow did respond. Nobody is told who would give up more than twice what
+//! is left to cut, so that the sum lands near the drain rate from either side.
+//!
+//! When flows are too many to be read often enough, their rates are not known and the table of [`super::npcc`] answers.
+
+use arrayvec::ArrayVec;
+use npcc_pipeline::units::{BitRate, Nanos};
+
+use super::npcc::{CLOSEST, Npcc, NpccConfig};
+use super::parameter::{checked, time};
+use super::{
+    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext, Reason,
+    Round, Unit,
+};
+
+/// Looks remembered.
+const LOOKS: usize = 16;
+/// Rounds whose effect may be on its way at a time; further ones count with the latest.
+const ROUNDS: usize = 64;
+/// Frames by which the depth must have moved for its movement to count as more than the order of packets.
+const SIGNIFICANT: u64 = 8;
+/// Frames below which a queue is as good as empty.
+const EMPTY: u64 = 4;
+
+/// Parameters of the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelConfig {
+    /// Time between two looks at the queue (default 4 us, the shortest time between two CNPs that count).
+    pub look: Nanos,
+    /// Depth that is aimed at, as a time of the drain rate (default 15 us: half of `shallow`).
+    pub set_point: Nanos,
+    /// Time in which a depth off the set-point is to be corrected (default 300 us: the NIC's rate-increase timer).
+    pub horizon: Nanos,
+    /// Excess that is let pass, in thousandths of the drain rate (default 20).
+    pub dead_band: u16,
+    /// What answers when rates are not known.
+    pub fallback: NpccConfig,
+}
+
+impl Default for ModelConfig {
+    fn default() -> ModelConfig {
+        ModelConfig {
+            look: CLOSEST,
+            set_point: Nanos::from_micros(15),
+            horizon: Nanos::from_micros(300),
+            dead_band: 20,
+            fallback: NpccConfig::default(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Nanos,
+    depth: u64,
+}
+
+/// A round of CNPs whose effect is not all in the growth yet.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    seen_from: Nanos,
+    rate: u64,
+}
+
+/// Bits per second above (or, negative, below) the drain rate, and over which time they were measured.
+#[derive(Debug, Clone, Copy)]
+struct Growth {
+    rate: i64,
+    over: Nanos,
+}
+
+/// The state of one queue.
+#[derive(Debug, Clone)]
+pub struct Model {
+    config: ModelConfig,
+    looks: ArrayVec<Look, LOOKS>,
+    cuts: ArrayVec<Cut, ROUNDS>,
+    fallback: Npcc,
+    fell_back: bool,
+}
+
+impl Model {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new(config: ModelConfig) -> Model {
+        Model {
+            fallback: Npcc::new(config.fallback),
+            config,
+            looks: ArrayVec::new(),
+            cuts: ArrayVec::new(),
+            fell_back: false,
+        }
+    }
+
+    fn remember(&mut self, depth: u64, now: Nanos) {
+        if self.looks.is_full() {
+            self.looks.pop_at(0);
+        }
+        // A clock that stood still would make the growth infinite.
+        if self.looks.last().is_none_or(|last| last.at < now) {
+            self.looks.push(Look { at: now, depth });
+        }
+    }
+
+    /// The growth over the shortest time in which it is significant, or over all that is remembered.
+    fn growth(&self, mtu: u64) -> Option<Growth> {
+        let (last, before) = self.looks.split_last()?;
+        let significant = |look: &&Look| last.depth.abs_diff(look.depth) >= SIGNIFICANT * mtu;
+        let from = before
+            .iter()
+            .rev()
+            .find(significant)
+            .or_else(|| before.first())?;
+        let over = last.at.since(from.at);
+        let rate = per_second(last.depth, from.depth, over);
+        Some(Growth { rate, over })
+    }
+
+    /// What those told will give up that the growth does not show yet.
+    fn on_the_way(&mut self, over: Nanos, now: Nanos) -> i64 {
+        let unseen = |cut: &Cut| {
+            let shown = now.since(cut.seen_from).0.min(over.0);
+            let left =
+                u128::from(cut.rate) * u128::from(over.0 - shown) / u128::from(over.0.max(1));
+            i64::try_from(left).unwrap_or(i64::MAX)
+        };
+        let longest = self
+            .looks
+            .first()
+            .map_or(Nanos::ZERO, |first| now.since(first.at));
+        self.cuts
+            .retain(|cut| now < cut.seen_from || now.since(cut.seen_from) < longest);
+        self.cuts.iter().map(unseen).fold(0, i64::saturating_add)
+    }
+}
+
+/// Bits per second from one depth to another.
+fn per_second(to: u64, from: u64, over: Nanos) -> i64 {
+    let bits = (i128::from(to) - i128::from(from)) * 8 * 1_000_000_000;
+    i64::try_from(bits / i128::from(over.0.max(1))).unwrap_or(i64::MAX)
+}
+
+impl Policy for Model {
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
+    fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
+        self.remember(context.depth, now);
+        self.fell_back = !context.rates_known;
+        if self.fell_back {
+            return if context.fresh {
+                self.fallback.decide(context, now)
+            } else {
+                Decision::none(Amount::None, Reason::Idle)
+            };
+        }
+        if context.depth < EMPTY * context.mtu {
+            return Decision::none(Amount::None, Reason::Idle);
+        }
+        let Some(growth) = self.growth(context.mtu) else {
+            return Decision::none(Amount::None, Reason::Idle);
+        };
+        let on_the_way = self.on_the_way(growth.over, now);
+        let set_point = context.drain.bytes_in(self.config.set_point);
+        let pull = per_second(context.depth, set_point, self.config.horizon);
+        let wanted = growth.rate.saturating_add(pull);
+        let excess = wanted.saturating_sub(on_the_way);
+        let band = context.drain.0 / 1_000 * u64::from(self.config.dead_band);
+        match u64::try_from(excess) {
+            Ok(excess) if excess > band => Decision {
+                wanted: Amount::Many,
+                amount: Amount::Many,
+                choice: Choice::Cut(BitRate(excess)),
+                few: 1_000,
+                spacing: CLOSEST,
+                reason: Reason::Overload,
+            },
+            _ if wanted > 0 && on_the_way > 0 => Decision::none(Amount::Many, Reason::Feedback),
+            _ => Decision::none(Amount::None, Reason::Balanced),
+        }
+    }
+
+    fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos) {
+        if round.sent == 0 {
+            return;
+        }
+        if self.fell_back {
+            self.fallback.sent(context, decision, round, now);
+        }
+        let cut = Cut {
+            seen_from: now + round.feedback,
+            rate: round.cut.0,
+        };
+        if let Err(full) = self.cuts.try_push(cut)
+            && let Some(last) = self.cuts.last_mut()
+        {
+            last.rate = last.rate.saturating_add(full.element().rate);
+        }
+    }
+
+    fn look(&self) -> Option<Nanos> {
+        Some(self.config.look)
+    }
+
+    fn parameters(&self) -> Parameters {
+        let dead_band = Parameter {
+            name: "dead_band",
+            unit: Unit::PerMille,
+            value: u64::from(self.config.dead_band),
+            range: (0, 500),
+        };
+        [
+            time("set_point", self.config.set_point, 0),
+            time("horizon", self.config.horizon, 1_000),
+            dead_band,
+        ]
+        .into_iter()
+        .collect()
+    }
+
+    fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter> {
+        match checked(&self.parameters(), name, value)? {
+            "set_point" => self.config.set_point = Nanos(value),
+            "horizon" => self.config.horizon = Nanos(value),
+            _ => self.config.dead_band = u16::try_from(value).unwrap_or(self.config.dead_band),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod tests;

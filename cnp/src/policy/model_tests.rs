@@ -1,0 +1,114 @@
+use super::*;
+use crate::detector::Reading;
+
+const G: u64 = 1_000_000_000;
+
+fn at(depth: u64) -> QueueContext {
+    QueueContext {
+        reading: Reading::default(),
+        fresh: true,
+        depth,
+        drain: BitRate(100 * G),
+        arrival: BitRate(100 * G),
+        mtu: 4_200,
+        rates_known: true,
+    }
+}
+
+/// Looks every 4 us at a depth that begins at `depth` and grows by `step` bytes a look.
+fn looks(policy: &mut Model, from: Nanos, depth: u64, step: i64, n: u64) -> (Decision, Nanos) {
+    let mut now = from;
+    let mut decision = Decision::none(Amount::None, Reason::Idle);
+    for look in 0..n {
+        now += CLOSEST;
+        let depth = depth.saturating_add_signed(step * i64::try_from(look).unwrap());
+        decision = policy.decide(&at(depth), now);
+    }
+    (decision, now)
+}
+
+fn cut(decision: &Decision) -> u64 {
+    match decision.choice {
+        Choice::Cut(rate) if decision.amount == Amount::Many => rate.0,
+        _ => 0,
+    }
+}
+
+#[test]
+fn it_answers_at_the_first_look_long_before_shallow() {
+    let mut policy = Model::new(ModelConfig::default());
+    policy.decide(&at(0), Nanos::ZERO);
+    // 400G into 100G: 150 KB in 4 us, where shallow is 375 KB.
+    let (decision, _) = looks(&mut policy, Nanos::ZERO, 150_000, 0, 1);
+    let wanted = cut(&decision);
+    assert!((298 * G..=300 * G).contains(&wanted), "{wanted}");
+}
+
+#[test]
+fn a_balanced_queue_at_its_set_point_is_left_alone() {
+    let mut policy = Model::new(ModelConfig::default());
+    let (decision, _) = looks(&mut policy, Nanos::ZERO, 187_500, 0, 40);
+    assert_eq!(
+        (decision.amount, decision.reason),
+        (Amount::None, Reason::Balanced)
+    );
+    let (decision, _) = looks(&mut policy, Nanos::from_millis(1), 0, 0, 5);
+    assert_eq!(decision.reason, Reason::Idle);
+}
+
+#[test]
+fn a_depth_above_the_set_point_is_taken_down_over_the_horizon() {
+    let mut policy = Model::new(ModelConfig::default());
+    let (decision, _) = looks(&mut policy, Nanos::ZERO, 187_500 + 375_000, 0, 40);
+    assert_eq!(cut(&decision), 10 * G);
+}
+
+#[test]
+fn cuts_on_their_way_are_not_asked_for_again() {
+    let mut policy = Model::new(ModelConfig::default());
+    policy.decide(&at(0), Nanos::ZERO);
+    let (decision, now) = looks(&mut policy, Nanos::ZERO, 150_000, 0, 1);
+    let round = |cut: u64| Round {
+        sent: 4,
+        cut: BitRate(cut),
+        feedback: Nanos::from_micros(12),
+    };
+    policy.sent(&at(150_000), &decision, &round(200 * G), now);
+    let (decision, now) = looks(&mut policy, now, 300_000, 0, 1);
+    let wanted = cut(&decision);
+    assert!((100 * G..110 * G).contains(&wanted), "{wanted}");
+    policy.sent(&at(300_000), &decision, &round(wanted), now);
+    let (decision, now) = looks(&mut policy, now, 450_000, 0, 1);
+    assert!(
+        cut(&decision) < 10 * G,
+        "no more than the set-point asks for: {decision:?}"
+    );
+    // Nobody obeyed: once the effect should be seen, it is asked for again.
+    let (decision, _) = looks(&mut policy, now, 600_000, 150_000, 6);
+    assert!(cut(&decision) > 290 * G, "{decision:?}");
+}
+
+#[test]
+fn without_known_rates_the_table_answers() {
+    let mut policy = Model::new(ModelConfig::default());
+    let mut table = Npcc::new(NpccConfig::default());
+    for (step, depth) in [(0u64, 0), (1, 500_000), (2, 1_000_000), (3, 3_000_000)] {
+        let mut detector = crate::detector::Detector::new(crate::detector::DetectorConfig {
+            shallow: 375_000,
+            deep: 1_500_000,
+            hard: 3_000_000,
+            hysteresis: 20,
+            filter: 2,
+            tick: Nanos::from_micros(20),
+            drain: BitRate(100 * G),
+            mtu: 4_200,
+        });
+        let context = QueueContext {
+            rates_known: false,
+            reading: detector.observe(depth),
+            ..at(depth)
+        };
+        let now = Nanos::from_micros(step * 20);
+        assert_eq!(policy.decide(&context, now), table.decide(&context, now));
+    }
+}

@@ -1,0 +1,202 @@
+//! `pi`: a fair rate that a proportional-integral law keeps at a set-point of the depth, as RoCC has it.
+//!
+//! ```text
+//!   every period:  fair -= alpha * (depth - set_point) + beta * (depth - depth before)      in bit/s
+//! ```
+//! RoCC (CoNEXT 2020) sends the rate itself to its sources; a CNP carries no rate, so whoever sends faster than it is told,
+//! at most once in `min_cnp_interval`, and nobody else. The gains are RoCC's for 100G (0.45 and 2.25, of 10 Mb/s for 600
+//! bytes), scaled to the drain rate. The fair rate stays between 1/1000 of the drain rate and all of it.
+
+use npcc_pipeline::units::{BitRate, Nanos};
+
+use super::npcc::CLOSEST;
+use super::parameter::{checked, time};
+use super::{
+    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext, Reason,
+    Round, Unit,
+};
+
+/// Bits per second per byte of depth that a gain of one (1,000 thousandths) means at 100G.
+const GAIN: i128 = 10_000_000 / 600;
+const REFERENCE: i128 = 100_000_000_000;
+
+/// Parameters of the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PiConfig {
+    /// Time between two steps of the law (default 40 us).
+    pub period: Nanos,
+    /// Depth that is aimed at, as a time of the drain rate (default 24 us: RoCC's 300 KB at 100G).
+    pub set_point: Nanos,
+    /// Integral gain in thousandths (default 450).
+    pub alpha: u16,
+    /// Proportional gain in thousandths (default 2,250).
+    pub beta: u16,
+    /// Shortest time between two CNPs to one flow (default 60 us, at least 4 us).
+    pub min_interval: Nanos,
+}
+
+impl Default for PiConfig {
+    fn default() -> PiConfig {
+        PiConfig {
+            period: Nanos::from_micros(40),
+            set_point: Nanos::from_micros(24),
+            alpha: 450,
+            beta: 2_250,
+            min_interval: Nanos::from_micros(60),
+        }
+    }
+}
+
+/// The state of one queue.
+#[derive(Debug, Clone)]
+pub struct Pi {
+    config: PiConfig,
+    fair: Option<i128>,
+    before: u64,
+    stepped: Option<Nanos>,
+}
+
+impl Pi {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new(config: PiConfig) -> Pi {
+        Pi {
+            config,
+            fair: None,
+            before: 0,
+            stepped: None,
+        }
+    }
+
+    /// Takes a step of the law when its time has come, and says the fair rate.
+    fn step(&mut self, context: &QueueContext, now: Nanos) -> BitRate {
+        let drain = i128::from(context.drain.0);
+        let mut fair = self.fair.unwrap_or(drain);
+        let due = self
+            .stepped
+            .is_none_or(|at| now.since(at).0 >= self.config.period.0 - self.config.period.0 / 8);
+        if due {
+            let set_point = i128::from(context.drain.bytes_in(self.config.set_point));
+            let depth = i128::from(context.depth);
+            let error = depth - set_point;
+            let slope = depth - i128::from(self.before);
+            let push = error * i128::from(self.config.alpha) + slope * i128::from(self.config.beta);
+            fair = (fair - push * GAIN * drain / REFERENCE / 1_000)
+                .clamp((drain / 1_000).max(1), drain.max(1));
+            (self.before, self.stepped, self.fair) = (context.depth, Some(now), Some(fair));
+        }
+        BitRate(u64::try_from(fair).unwrap_or(u64::MAX))
+    }
+}
+
+impl Policy for Pi {
+    fn name(&self) -> &'static str {
+        "pi"
+    }
+
+    fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
+        let fair = self.step(context, now);
+        if context.depth <= context.drain.bytes_in(self.config.set_point) / 2 {
+            return Decision::none(Amount::None, Reason::Idle);
+        }
+        if fair >= context.drain {
+            return Decision::none(Amount::None, Reason::SetPoint);
+        }
+        Decision {
+            wanted: Amount::Many,
+            amount: Amount::Many,
+            choice: Choice::Above(fair),
+            few: 1_000,
+            spacing: self.config.min_interval.max(CLOSEST),
+            reason: Reason::Overload,
+        }
+    }
+
+    fn sent(&mut self, _: &QueueContext, _: &Decision, _: &Round, _: Nanos) {}
+
+    fn parameters(&self) -> Parameters {
+        let gain = |name, value: u16| Parameter {
+            name,
+            unit: Unit::PerMille,
+            value: u64::from(value),
+            range: (0, 60_000),
+        };
+        [
+            time("set_point", self.config.set_point, 0),
+            time("min_cnp_interval", self.config.min_interval, CLOSEST.0),
+            time("period", self.config.period, 1_000),
+            gain("alpha", self.config.alpha),
+            gain("beta", self.config.beta),
+        ]
+        .into_iter()
+        .collect()
+    }
+
+    fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter> {
+        let checked = checked(&self.parameters(), name, value)?;
+        let gain = u16::try_from(value).unwrap_or(u16::MAX);
+        match checked {
+            "set_point" => self.config.set_point = Nanos(value),
+            "min_cnp_interval" => self.config.min_interval = Nanos(value),
+            "period" => self.config.period = Nanos(value),
+            "alpha" => self.config.alpha = gain,
+            _ => self.config.beta = gain,
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detector::{Reading, Trend, Zone};
+
+    fn at(depth: u64) -> QueueContext {
+        QueueContext {
+            reading: Reading {
+                depth,
+                zone: Zone::Idle,
+                confirmed: Zone::Idle,
+                trend: Trend::Falling,
+            },
+            fresh: true,
+            depth,
+            drain: BitRate(100_000_000_000),
+            arrival: BitRate(100_000_000_000),
+            mtu: 4_200,
+            rates_known: true,
+        }
+    }
+
+    #[test]
+    fn the_fair_rate_falls_above_the_set_point_and_rises_below_it() {
+        let mut policy = Pi::new(PiConfig::default());
+        let mut now = Nanos::ZERO;
+        let mut step = |policy: &mut Pi, depth| {
+            now += Nanos::from_micros(40);
+            policy.step(&at(depth), now).0
+        };
+        assert_eq!(step(&mut policy, 0), 100_000_000_000);
+        let first = step(&mut policy, 600_000);
+        let second = step(&mut policy, 600_000);
+        assert!(
+            second < first && first < 100_000_000_000,
+            "{first} {second}"
+        );
+        // 300 KB above: 0.45 * 300 KB * 16,666 bit/s a byte.
+        assert_eq!(first - second, 2_249_910_000);
+        assert!(step(&mut policy, 100_000) > second);
+    }
+
+    #[test]
+    fn who_is_above_the_fair_rate_is_told_and_an_empty_queue_tells_nobody() {
+        let mut policy = Pi::new(PiConfig::default());
+        let decision = policy.decide(&at(900_000), Nanos::ZERO);
+        assert!(matches!(decision.choice, Choice::Above(rate) if rate.0 < 100_000_000_000));
+        assert_eq!(decision.spacing, Nanos::from_micros(60));
+        assert_eq!(
+            policy.decide(&at(0), Nanos::from_micros(40)).amount,
+            Amount::None
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! Policies against senders that obey: four DCQCN senders of 100G into a queue of 100G.
+//!
+//! The senders are the reference set of the issue (NVIDIA's defaults with the vendor variant of HPCC's simulator): alpha 1 at
+//! the first CNP and updated every 1 us, a decrease at most every 4 us, an increase every 300 us, one step of fast recovery,
+//! AI 20 Mb/s, HAI 200 Mb/s, no byte counter. Frames pass the real parser, flow cache and control core. What this does not
+//! show: marks and CNPs of the receiver (there are none), and pause.
+
+mod dcqcn;
+
+use dcqcn::{Bed, Figures};
+use npcc_cnp::policy::PolicyKind;
+use npcc_cnp::policy::model::ModelConfig;
+use npcc_cnp::policy::npcc::NpccConfig;
+use npcc_cnp::policy::pi::PiConfig;
+
+fn run(policy: PolicyKind, phase_ns: u64) -> Figures {
+    let figures = Bed::new(policy, phase_ns).run(60_000);
+    // Nobody starves: the slowest of four has more than a third of a fair share.
+    assert!(figures.shares.0 > 0.08 && figures.cnps > 0, "{figures:?}");
+    figures
+}
+
+#[test]
+fn npcc_holds_the_peak() {
+    for phase in [0, 10_000] {
+        let figures = run(PolicyKind::Npcc(NpccConfig::default()), phase);
+        assert!(figures.peak <= 2_500_000, "{figures:?}");
+        assert!(figures.utilisation >= 0.80, "{figures:?}");
+    }
+}
+
+#[test]
+fn model_holds_the_peak_lower_and_keeps_the_link_busy() {
+    for phase in [0, 1_000, 2_000, 3_900] {
+        let figures = run(PolicyKind::Model(ModelConfig::default()), phase);
+        assert!(figures.peak <= 800_000, "{figures:?}");
+        assert!(figures.utilisation >= 0.98, "{figures:?}");
+    }
+}
+
+#[test]
+fn pi_settles() {
+    let figures = run(PolicyKind::Pi(PiConfig::default()), 0);
+    assert!(figures.peak <= 5_000_000, "{figures:?}");
+    assert!(figures.utilisation >= 0.80, "{figures:?}");
+}

@@ -1,0 +1,293 @@
+//! Four senders, a queue, a switch's control core, and 5 us of wire between them, each way.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a model of senders in a test: rates are floating point, and a mistake may panic"
+)]
+
+use std::collections::VecDeque;
+
+use npcc_cnp::control::ControlCore;
+use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::key::Qpn;
+use npcc_cnp::pair::port_hash::port_of;
+use npcc_cnp::policy::PolicyKind;
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
+use npcc_pipeline::parse::parse;
+use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+const DC: PortId = PortId(0);
+const WAN: PortId = PortId(1);
+const QUEUE: Priority = Priority::new(3);
+const SENDERS: u32 = 4;
+const LINE: f64 = 100e9;
+const NEAR: u64 = 5_000;
+const PAYLOAD: usize = 4_096;
+
+/// What a run gave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    /// Deepest the queue was, in wire bytes.
+    pub(crate) peak: u64,
+    /// Share of the link's time in which it sent.
+    pub(crate) utilisation: f64,
+    /// CNPs.
+    pub(crate) cnps: usize,
+    /// Slowest and fastest sender's share of the bytes.
+    pub(crate) shares: (f64, f64),
+}
+
+/// A reaction point.
+struct Sender {
+    rate: f64,
+    target: f64,
+    alpha: f64,
+    told: bool,
+    cnp_for_alpha: bool,
+    cnp_for_decrease: bool,
+    next_alpha: u64,
+    next_decrease: u64,
+    next_increase: u64,
+    stage: u32,
+    next_frame: u64,
+    bytes: u64,
+}
+
+impl Sender {
+    fn new(number: u32) -> Sender {
+        Sender {
+            rate: LINE,
+            target: LINE,
+            alpha: 1.0,
+            told: false,
+            cnp_for_alpha: false,
+            cnp_for_decrease: false,
+            next_alpha: u64::MAX,
+            next_decrease: u64::MAX,
+            next_increase: u64::MAX,
+            stage: 0,
+            next_frame: u64::from(number) * 80,
+            bytes: 0,
+        }
+    }
+
+    fn cnp(&mut self, now: u64) {
+        if self.told {
+            (self.cnp_for_alpha, self.cnp_for_decrease) = (true, true);
+            return;
+        }
+        self.told = true;
+        self.alpha = 1.0;
+        self.next_alpha = now + 1_000;
+        self.decrease(now);
+    }
+
+    fn decrease(&mut self, now: u64) {
+        self.target = self.rate;
+        self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(1e6);
+        self.stage = 0;
+        (self.next_decrease, self.next_increase) = (now + 4_000, now + 300_000);
+        self.cnp_for_decrease = false;
+    }
+
+    fn time(&mut self, now: u64) {
+        const G: f64 = 5.0 / 1024.0;
+        if now >= self.next_alpha {
+            self.alpha *= 1.0 - G;
+            if std::mem::take(&mut self.cnp_for_alpha) {
+                self.alpha += G;
+            }
+            self.next_alpha += 1_000;
+        }
+        if now >= self.next_decrease {
+            if self.cnp_for_decrease {
+                self.decrease(now);
+            } else {
+                self.next_decrease = now + 4_000;
+            }
+        }
+        if now >= self.next_increase {
+            self.target += match self.stage {
+                0 => 0.0,
+                1 => 20e6,
+                _ => 200e6,
+            };
+            self.target = self.target.min(LINE);
+            self.rate = (self.rate + self.target) / 2.0;
+            self.stage += 1;
+            self.next_increase = now + 300_000;
+        }
+    }
+}
+
+pub(crate) struct Bed {
+    senders: Vec<Sender>,
+    frames: Vec<Vec<u8>>,
+    cache: FlowCache,
+    core: ControlCore,
+    phase: u64,
+    /// Frames on their way to the queue.
+    coming: VecDeque<(u64, usize)>,
+    /// CNPs on their way to their sender.
+    going: VecDeque<(u64, usize)>,
+}
+
+fn thresholds(drain: BitRate) -> [u64; 3] {
+    [30, 120, 240].map(|us| drain.bytes_in(Nanos::from_micros(us)))
+}
+
+impl Bed {
+    /// `phase` is when the first look at the queue comes, after the first frame was sent.
+    pub(crate) fn new(policy: PolicyKind, phase: u64) -> Bed {
+        let drain = BitRate(100_000_000_000);
+        let [shallow, deep, hard] = thresholds(drain);
+        let tick = Nanos::from_micros(20);
+        let mut core = ControlCore::new(&ControlConfig {
+            tick,
+            queues: vec![QueueConfig {
+                port: WAN,
+                priority: QUEUE,
+                detector: DetectorConfig {
+                    shallow,
+                    deep,
+                    hard,
+                    hysteresis: 20,
+                    filter: 2,
+                    tick,
+                    drain,
+                    mtu: 4_200,
+                },
+                policy,
+            }],
+            port_rates: vec![drain, drain],
+            ..ControlConfig::default()
+        });
+        let (mut cache, reader) = FlowCache::new(1_024, WAN.bit(), 65_536, 3);
+        assert!(core.attach(reader));
+        let frames: Vec<_> = (0..SENDERS).map(|n| frame(n, 0x0a, PAYLOAD)).collect();
+        // Warm: each has sent once and been answered, a millisecond ago.
+        for (n, data) in (0..SENDERS).zip(&frames) {
+            sight(&mut cache, data, (DC, WAN), Nanos::from_millis(1));
+            let ack = frame(n, 0x11, 0);
+            sight(&mut cache, &ack, (WAN, DC), Nanos::from_millis(1));
+        }
+        core.tick(Nanos::from_millis(1), |_, _| 0, &mut |_| Ok(()));
+        Bed {
+            senders: (0..SENDERS).map(Sender::new).collect(),
+            frames,
+            cache,
+            core,
+            phase,
+            coming: VecDeque::new(),
+            going: VecDeque::new(),
+        }
+    }
+
+    /// So many microseconds from the first frame in the queue.
+    pub(crate) fn run(mut self, us: u64) -> Figures {
+        let begin = 10_000_000;
+        let (step, end) = (40, begin + us * 1_000);
+        let period = self.core.period().0;
+        let (mut depth, mut peak, mut sent, mut cnps) = (0.0f64, 0u64, 0.0f64, 0);
+        let mut next_look = begin + self.phase;
+        for sender in &mut self.senders {
+            sender.next_frame += begin - NEAR;
+        }
+        let mut now = begin - NEAR;
+        while now < end {
+            now += step;
+            while self.going.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, sender) = self.going.pop_front().unwrap();
+                self.senders[sender].cnp(now);
+            }
+            for (number, sender) in self.senders.iter_mut().enumerate() {
+                sender.time(now);
+                let wire = f64::from(wire_len(self.frames[number].len()));
+                while sender.next_frame <= now {
+                    self.coming.push_back((sender.next_frame + NEAR, number));
+                    sender.next_frame += (wire * 8e9 / sender.rate) as u64;
+                }
+            }
+            while self.coming.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, number) = self.coming.pop_front().unwrap();
+                let data = &self.frames[number];
+                let wire = u64::from(wire_len(data.len()));
+                sight(&mut self.cache, data, (DC, WAN), Nanos(now));
+                self.senders[number].bytes += wire;
+                depth += wire as f64;
+            }
+            peak = peak.max(depth as u64);
+            if now >= begin {
+                let out = depth.min(LINE * step as f64 / 8e9);
+                depth -= out;
+                sent += out;
+            }
+            if now >= next_look {
+                next_look += period;
+                let going = &mut self.going;
+                self.core
+                    .tick(Nanos(now), |_, _| depth as u64, &mut |order| {
+                        let sender = order.flow.dest_qp().get() - 0x11;
+                        assert_eq!(order.sender_qpn.get(), 0x1_0018 + sender);
+                        going.push_back((now + NEAR, sender as usize));
+                        cnps += 1;
+                        Ok(())
+                    });
+            }
+        }
+        let total: u64 = self.senders.iter().map(|sender| sender.bytes).sum();
+        let share = |sender: &Sender| sender.bytes as f64 / total as f64;
+        let shares = self.senders.iter().map(share);
+        Figures {
+            peak,
+            utilisation: sent / (LINE * us as f64 / 8e6),
+            cnps,
+            shares: shares.fold((1.0, 0.0), |(low, high), share| {
+                (share.min(low), share.max(high))
+            }),
+        }
+    }
+}
+
+/// Data of a sender, or the ACK that comes back to it.
+fn frame(number: u32, opcode: u8, payload: usize) -> Vec<u8> {
+    let (near, far) = (0x1_0018 + number, 0x11 + number);
+    let sender = [10, 0, 1, 3 + u8::try_from(number).unwrap()].into();
+    let receiver = [10, 0, 2, 2].into();
+    let mut frame = if opcode == 0x11 {
+        Craft::roce(receiver, sender, opcode, near, payload).frame()
+    } else {
+        Craft::roce(sender, receiver, opcode, far, payload).frame()
+    };
+    frame[34..36].copy_from_slice(&port_of(Qpn::new(near), Qpn::new(far)).to_be_bytes());
+    frame
+}
+
+fn sight(cache: &mut FlowCache, frame: &[u8], (ingress, egress): (PortId, PortId), now: Nanos) {
+    let parsed = parse(frame).unwrap();
+    let meta = Meta {
+        arrived: 0,
+        slot: FlowSlot::NONE,
+        wire_len: wire_len(frame.len()),
+        ingress,
+        egress,
+        priority: QUEUE,
+        l3_off: parsed.l3_off,
+        flags: MetaFlags::default(),
+    };
+    cache.enqueued(&Sighting {
+        data: frame,
+        parsed: &parsed,
+        roce: parsed.roce.unwrap(),
+        meta: &meta,
+        now,
+    });
+}
