@@ -156,6 +156,15 @@ impl FlowKey {
         }
     }
 
+    /// The key of packets to `qpn` in the same direction.
+    #[must_use]
+    pub const fn with_qp(&self, qpn: Qpn) -> FlowKey {
+        FlowKey {
+            tail: qpn.0 | (self.tail & V6),
+            ..*self
+        }
+    }
+
     fn address(&self, bits: Bits) -> IpAddr {
         let [high, low] = bits;
         if self.is_ipv6() {

@@ -6,6 +6,8 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
 use npcc_pipeline::wire::bth::RoceClass;
 
+use crate::cm::copy::CmCopy;
+use crate::cm::message::Message;
 use crate::control::config::{ControlConfig, EcnMode};
 use crate::dynamics::Measure;
 use crate::flow_cache::CacheReader;
@@ -22,6 +24,8 @@ use crate::table::{Flow, FlowTable, IDLE, QueueList};
 pub(crate) const MAX_READERS: usize = 32;
 /// Flows of quiet queues are looked at this often.
 const SLOW: Nanos = Nanos::from_millis(10);
+/// QP1 packets taken in per tick, from each worker.
+const MESSAGES_PER_TICK: usize = 64;
 /// No watched queue.
 const UNWATCHED: u8 = u8::MAX;
 
@@ -42,6 +46,7 @@ pub(crate) struct Ledger {
     tick: Nanos,
     floor: Evidence,
     trusted: u32,
+    verify_cm: bool,
     ecn: EcnMode,
     records_per_tick: usize,
 }
@@ -74,6 +79,7 @@ impl Ledger {
             tick: config.tick,
             floor: config.evidence,
             trusted: config.trusted_ports,
+            verify_cm: config.verify_cm,
             ecn: config.ecn,
             records_per_tick: config.records_per_tick,
         }
@@ -87,6 +93,16 @@ impl Ledger {
     /// Takes in records of all workers, so many from each.
     pub(crate) fn drain(&mut self, now: Nanos) {
         for reader in 0..self.readers.len() {
+            for _ in 0..MESSAGES_PER_TICK {
+                let message = self
+                    .readers
+                    .get_mut(reader)
+                    .and_then(CacheReader::pop_message);
+                let Some(message) = message else {
+                    break;
+                };
+                self.hear(&message, now);
+            }
             for _ in 0..self.records_per_tick {
                 let Some(record) = self.readers.get_mut(reader).and_then(CacheReader::pop) else {
                     break;
@@ -95,6 +111,31 @@ impl Ledger {
                 self.take(&record, reader, now);
             }
         }
+    }
+
+    /// Takes in messages of the connection manager.
+    fn hear(&mut self, copy: &CmCopy, now: Nanos) {
+        let status = &self.status;
+        status.cm.heard.add(1);
+        if self.trusted & copy.ingress.bit() == 0 {
+            status.untrusted.add(1);
+            return;
+        }
+        if self.verify_cm && !copy.is_intact() {
+            status.cm.damaged.add(1);
+            return;
+        }
+        let Some(message) = copy.message() else {
+            status.cm.foreign.add(1);
+            return;
+        };
+        if matches!(message, Message::Req { .. } | Message::Rep { .. })
+            && !self.sources.admit(&copy.key, now)
+        {
+            status.rate_limited.add(1);
+            return;
+        }
+        self.book.hear(&copy.key, &message, now);
     }
 
     fn take(&mut self, record: &Record, reader: usize, now: Nanos) {
@@ -119,6 +160,7 @@ impl Ledger {
         let answered = self.book.end(partner).map(|state| state.flow);
         if let Some(flow) = answered.filter(|flow| self.owns(*flow, partner)) {
             self.settle(flow, now);
+            self.flows.publish(flow);
             if record.class == RoceClass::Cnp {
                 self.told_by_receiver(flow, now);
                 self.tell(flow, record.time + self.response.feedback, now);
@@ -400,6 +442,7 @@ impl Ledger {
         status.flows.set(self.flows.len() as u64);
         status.ends.set(self.book.len() as u64);
         status.ends_refused.set(self.book.refused());
+        status.cm.contradicted.set(self.book.contradicted());
         for (evidence, count) in Evidence::ALL.into_iter().zip(self.paired) {
             status.paired(evidence).set(count);
         }

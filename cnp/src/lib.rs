@@ -11,6 +11,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod build;
+pub mod cm;
 pub mod control;
 pub mod detector;
 mod dynamics;

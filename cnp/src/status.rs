@@ -182,6 +182,19 @@ impl QueueStatus {
     }
 }
 
+/// What the connection manager's messages came to.
+#[derive(Debug, Default)]
+pub struct CmStatus {
+    /// QP1 packets seen.
+    pub heard: Counter,
+    /// Of these, with a wrong ICRC: nothing was learned from them.
+    pub damaged: Counter,
+    /// Of these, of another class than connection management.
+    pub foreign: Counter,
+    /// Pairs taken back because something spoke against them.
+    pub contradicted: Gauge,
+}
+
 /// The whole of NPCC on one switch.
 #[derive(Debug)]
 pub struct NpccStatus {
@@ -213,6 +226,8 @@ pub struct NpccStatus {
     pub unpaired_bytes: Counter,
     /// CNPs of receivers that passed through.
     pub cnps_passed: Counter,
+    /// The connection manager's messages.
+    pub cm: CmStatus,
 }
 
 impl NpccStatus {
@@ -237,6 +252,7 @@ impl NpccStatus {
             cold_bytes: Counter::default(),
             unpaired_bytes: Counter::default(),
             cnps_passed: Counter::default(),
+            cm: CmStatus::default(),
         }
     }
 

@@ -62,6 +62,8 @@ pub struct ControlConfig {
     pub notified: Nanos,
     /// Ports whose packets are believed, as a port set (default all).
     pub trusted_ports: u32,
+    /// Whether the ICRC of QP1 packets is checked before anything is learned from them (default yes).
+    pub verify_cm: bool,
     /// New ends a second from one source address (default 20,000).
     pub new_flows: u64,
     /// New ends at once from one source address (default 16,384).
@@ -92,6 +94,7 @@ impl Default for ControlConfig {
             feedback: Nanos::from_micros(20),
             notified: Nanos::from_micros(60),
             trusted_ports: u32::MAX,
+            verify_cm: true,
             new_flows: 20_000,
             new_flows_burst: 16_384,
             records_per_tick: 512,

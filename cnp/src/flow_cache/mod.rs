@@ -18,10 +18,11 @@ use std::sync::Arc;
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::Nanos;
-use npcc_pipeline::wire::bth::{Bth, RoceClass};
+use npcc_pipeline::wire::bth::{Bth, GSI_QPN, RoceClass};
 use rtrb::{Producer, RingBuffer};
 use zerocopy::FromBytes;
 
+use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, KeyHasher, Qpn, QueueFlow, low32};
 use crate::sample::{Record, SlotRef, has_aeth};
 pub use reader::{CacheCounters, CacheReader, CacheShared};
@@ -39,6 +40,11 @@ pub const CNP_GAP: Nanos = Nanos::from_micros(4);
 /// Details of a flow not yet paired: any packet, and packets with AckReq or AETH only.
 const DETAILS_ANY: u8 = 8;
 const DETAILS_NOTABLE: u8 = 8;
+
+/// Changes of a flow's UDP source port that are shown at once, of those within [`REFRESH`].
+const CHANGES: u8 = 4;
+/// QP1 packets on their way to the control core, 400 bytes each.
+const MESSAGES: usize = 1_024;
 
 /// Ages are kept in units of 1,024 ns and wrap after 73 minutes.
 const AGE_SHIFT: u32 = 10;
@@ -63,8 +69,12 @@ struct Entry {
     generation: u32,
     refreshed: u32,
     cnp_shown: u32,
+    /// UDP source port.
+    port: u16,
     any: u8,
     notable: u8,
+    /// Changes of the port still shown, until the next refresh.
+    changes: u8,
     fresh: bool,
 }
 
@@ -75,6 +85,7 @@ pub struct FlowCache {
     entries: Box<[Entry]>,
     shared: Arc<CacheShared>,
     ring: Producer<Record>,
+    messages: Producer<CmCopy>,
     mask: usize,
     ports: u32,
     hasher: KeyHasher,
@@ -92,11 +103,13 @@ impl FlowCache {
             counters: CacheCounters::default(),
         });
         let (producer, consumer) = RingBuffer::new(ring.max(1));
+        let (messages, copies) = RingBuffer::new(MESSAGES);
         let cache = FlowCache {
             sets: vec![Set::default(); sets].into_boxed_slice(),
             entries: vec![Entry::default(); sets * WAYS].into_boxed_slice(),
             shared: Arc::clone(&shared),
             ring: producer,
+            messages,
             mask: sets - 1,
             ports,
             hasher: KeyHasher::new(seed),
@@ -105,6 +118,7 @@ impl FlowCache {
             cache,
             CacheReader {
                 ring: consumer,
+                messages: copies,
                 shared,
             },
         )
@@ -167,8 +181,10 @@ impl FlowCache {
             generation,
             refreshed: now,
             cnp_shown: now,
+            port: 0,
             any: DETAILS_ANY,
             notable: DETAILS_NOTABLE,
+            changes: CHANGES,
             fresh: true,
         };
         Some(slot)
@@ -194,7 +210,8 @@ impl FlowCache {
         let packets = shared.count(bytes, sighting.now);
         let flow_slot = FlowSlot(u32::try_from(slot).unwrap_or(u32::MAX));
         let notable = base.ack_req() || has_aeth(base.opcode);
-        if let Some(turn) = entry.turn(class, notable, now, shared) {
+        let moved = entry.moves(class, source_port(sighting));
+        if let Some(turn) = entry.turn(class, notable, moved, now, shared) {
             let reference = SlotRef {
                 slot: flow_slot,
                 generation: entry.generation,
@@ -219,18 +236,47 @@ enum Turn {
     Notable,
     Any,
     Refresh,
+    Moved,
     Cnp,
 }
 
+/// 0 when there is none.
+#[inline]
+fn source_port(sighting: &Sighting<'_>) -> u16 {
+    let udp = sighting.data.get(usize::from(sighting.parsed.l4_off)..);
+    let port = udp.and_then(|udp| udp.first_chunk());
+    port.map_or(0, |port| u16::from_be_bytes(*port))
+}
+
 impl Entry {
+    /// Takes a packet's UDP source port; `true` when it is another than before. A CNP has one of its own.
     #[inline]
-    fn turn(&self, class: RoceClass, notable: bool, now: u32, shared: &Slot) -> Option<Turn> {
+    fn moves(&mut self, class: RoceClass, port: u16) -> bool {
+        if self.port == port || class == RoceClass::Cnp {
+            return false;
+        }
+        std::mem::replace(&mut self.port, port) != 0
+    }
+
+    #[inline]
+    fn turn(
+        &self,
+        class: RoceClass,
+        notable: bool,
+        moved: bool,
+        now: u32,
+        shared: &Slot,
+    ) -> Option<Turn> {
         if class == RoceClass::Cnp {
             let due = self.fresh || now.wrapping_sub(self.cnp_shown) >= stamp(CNP_GAP);
             return due.then_some(Turn::Cnp);
         }
         if now.wrapping_sub(self.refreshed) >= stamp(REFRESH) {
             return Some(Turn::Refresh);
+        }
+        // Another connection may have taken the queue pair's number: its sender is another.
+        if moved && self.changes > 0 {
+            return Some(Turn::Moved);
         }
         let turn = match (notable, self.notable, self.any) {
             (true, 1.., _) => Turn::Notable,
@@ -246,8 +292,25 @@ impl Entry {
         match turn {
             Turn::Notable => self.notable -= 1,
             Turn::Any => self.any -= 1,
-            Turn::Refresh => {}
+            Turn::Refresh => self.changes = CHANGES,
+            Turn::Moved => self.changes -= 1,
             Turn::Cnp => self.cnp_shown = now,
+        }
+    }
+}
+
+impl FlowCache {
+    /// Hands a QP1 packet over whole.
+    #[cold]
+    fn copy(&mut self, sighting: &Sighting<'_>) {
+        let key = FlowKey::of_packet(sighting.data, sighting.parsed, Qpn::new(GSI_QPN));
+        let Some(copy) = key.and_then(|key| CmCopy::of(sighting, key)) else {
+            return;
+        };
+        let counters = &self.shared.counters;
+        match self.messages.push(copy) {
+            Ok(()) => counters.messages.add(1),
+            Err(_) => counters.message_drops.add(1),
         }
     }
 }
@@ -265,6 +328,9 @@ impl FlowTap for FlowCache {
             }
             RoceClass::Management | RoceClass::Datagram | RoceClass::Unsupported => false,
         };
+        if sighting.roce.class == RoceClass::Management && (entering || leaving) {
+            self.copy(sighting);
+        }
         let bth = sighting
             .data
             .get(usize::from(sighting.roce.bth_off)..)

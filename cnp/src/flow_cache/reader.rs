@@ -7,6 +7,7 @@ use npcc_pipeline::units::Nanos;
 use rtrb::Consumer;
 
 use super::slot::{Slot, SlotReading};
+use crate::cm::copy::CmCopy;
 use crate::sample::{Record, SlotRef};
 
 /// What happened to samples. The worker writes.
@@ -16,6 +17,10 @@ pub struct CacheCounters {
     pub samples: Counter,
     /// Records lost because the ring was full.
     pub sample_drops: Counter,
+    /// QP1 packets given to the control core.
+    pub messages: Counter,
+    /// QP1 packets lost because the ring was full.
+    pub message_drops: Counter,
     /// Frames not counted because every way of their set was busy.
     pub cache_full: Counter,
     /// Idle flows that made room for others.
@@ -34,6 +39,7 @@ pub struct CacheShared {
 #[derive(Debug)]
 pub struct CacheReader {
     pub(super) ring: Consumer<Record>,
+    pub(super) messages: Consumer<CmCopy>,
     pub(super) shared: Arc<CacheShared>,
 }
 
@@ -42,6 +48,12 @@ impl CacheReader {
     #[inline]
     pub fn pop(&mut self) -> Option<Record> {
         self.ring.pop().ok()
+    }
+
+    /// The next QP1 packet.
+    #[inline]
+    pub fn pop_message(&mut self) -> Option<CmCopy> {
+        self.messages.pop().ok()
     }
 
     /// Counts of a slot; `None` when it has been given to another flow.

@@ -214,6 +214,31 @@ fn a_paired_flow_sends_no_details() {
 }
 
 #[test]
+fn another_port_is_shown_at_once_though_paired() {
+    let (mut cache, mut reader) = small(64, 1024);
+    show(&mut cache, &DATA, DC, WAN, Nanos(0));
+    let slot = reader.pop().unwrap().slot;
+    reader.tell(slot, Nanos::ZERO, true);
+    for n in 1..100u16 {
+        let moved = Packet {
+            port: DATA.port + n,
+            ..DATA
+        };
+        show(&mut cache, &moved, DC, WAN, Nanos(u64::from(n)));
+        show(&mut cache, &moved, DC, WAN, Nanos(u64::from(n)));
+    }
+    let ports: Vec<_> = drain(&mut reader)
+        .iter()
+        .map(|record| record.udp_port)
+        .collect();
+    assert_eq!(
+        ports,
+        [1, 2, 3, 4].map(|n| DATA.port + n),
+        "and not without end"
+    );
+}
+
+#[test]
 fn a_full_ring_loses_samples_and_counts_them() {
     let (mut cache, mut reader) = small(64, 2);
     (0..10).for_each(|n| {

@@ -3,8 +3,10 @@
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
+use super::cm::{Change, CmBook, Named};
 use super::ends::{End, Ends};
 use super::{Evidence, Pairing, only, port, port_hash};
+use crate::cm::message::Message;
 use crate::key::FlowKey;
 use crate::sample::Record;
 
@@ -16,6 +18,7 @@ pub struct EndId(pub(crate) u32);
 #[derive(Debug)]
 pub struct PairBook {
     ends: Ends,
+    cm: CmBook,
 }
 
 impl PairBook {
@@ -24,6 +27,7 @@ impl PairBook {
     pub fn new(capacity: usize, seed: u64) -> PairBook {
         PairBook {
             ends: Ends::new(capacity, seed),
+            cm: CmBook::new(capacity, seed),
         }
     }
 
@@ -74,9 +78,34 @@ impl PairBook {
             // Its UDP source port is not the connection's.
             state.cnp_passed = Some(record.time);
         } else {
+            self.cm.see_port(&record.key, record.udp_port);
             self.ends.see_port(end, record.udp_port, record.time);
         }
         Some(EndId(end))
+    }
+
+    /// Learns from a message of the connection manager between these addresses.
+    pub fn hear(&mut self, way: &FlowKey, message: &Message, now: Nanos) {
+        let Change::Paired(one, other, uc) = self.cm.take(way, message, now) else {
+            return;
+        };
+        // Both are known now, though neither may have sent yet.
+        let labelled = self
+            .cm
+            .named(&one)
+            .is_some_and(|named| named.flow_label != 0);
+        for key in [one, other] {
+            if let Some((end, _)) = self.ends.enter(&key, uc, now) {
+                self.ends.renew(end, labelled, now);
+                self.settle(EndId(end), now);
+            }
+        }
+    }
+
+    /// Pairs of the connection manager taken back because something spoke against them.
+    #[must_use]
+    pub const fn contradicted(&self) -> u64 {
+        self.cm.contradicted
     }
 
     /// The end of this key.
@@ -102,6 +131,9 @@ impl PairBook {
     /// Who sends packets to this end, by the best evidence there is at this moment.
     #[must_use]
     pub fn resolve(&self, end: EndId, now: Nanos) -> Pairing {
+        if let Some((_, named)) = self.named(end) {
+            return Pairing::Paired(named.sender, Evidence::Cm);
+        }
         match self.partner(end, now) {
             Some((partner, evidence)) => match self.ends.key(partner.0) {
                 Some(key) => Pairing::Paired(key.dest_qp(), evidence),
@@ -112,10 +144,19 @@ impl PairBook {
         }
     }
 
+    fn named(&self, end: EndId) -> Option<(FlowKey, Named)> {
+        let key = self.ends.key(end.0)?;
+        Some((key, self.cm.named(&key)?))
+    }
+
     /// The end of the other direction of this end's connection.
     #[must_use]
     pub fn partner(&self, end: EndId, now: Nanos) -> Option<(EndId, Evidence)> {
         let by = |partner: Option<u32>, evidence| partner.map(|index| (EndId(index), evidence));
+        if let Some((key, named)) = self.named(end) {
+            let partner = self.ends.find(&key.reversed(named.sender));
+            return by(partner, Evidence::Cm);
+        }
         by(port_hash::partner(&self.ends, end.0), Evidence::PortHash)
             .or_else(|| by(port::partner(&self.ends, end.0, now), Evidence::Port))
             .or_else(|| by(only::partner(&self.ends, end.0, now), Evidence::Only))

@@ -57,6 +57,9 @@ impl Ends {
     }
 
     fn verdict_of(&self, end: u32) -> Verdict {
+        if self.end(end).is_none_or(|state| state.labelled) {
+            return Verdict::Silent;
+        }
         let candidates = self.opposite(end).map_or(0, |group| group.len);
         let mut fitting = self.all_fitting(end);
         match (candidates, fitting.next(), fitting.next()) {

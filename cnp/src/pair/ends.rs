@@ -72,6 +72,8 @@ pub(crate) struct End {
     pub(crate) group: u32,
     previous: u32,
     next: u32,
+    /// The connection manager gave it a flow label: its port is no hash of queue pairs.
+    pub(crate) labelled: bool,
     /// Whom it was last found to belong to.
     pub(super) partner: u32,
     pub(crate) last_seen: Nanos,
@@ -207,6 +209,15 @@ impl Ends {
             if pair.is_empty() {
                 self.pairs.remove(state.pair);
             }
+        }
+    }
+
+    /// A connection begins anew on an end: what its packets said before is void.
+    pub(super) fn renew(&mut self, end: u32, labelled: bool, now: Nanos) {
+        self.set_port(end, None, now);
+        if let Some(state) = self.ends.get_mut(end) {
+            state.port_changes = 0;
+            state.labelled = labelled;
         }
     }
 
@@ -420,6 +431,7 @@ impl End {
             group: NONE,
             previous: NONE,
             next: NONE,
+            labelled: false,
             partner: NONE,
             last_seen: now,
             packets: 0,

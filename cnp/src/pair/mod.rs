@@ -9,6 +9,7 @@
 
 pub mod book;
 mod calibrate;
+pub(crate) mod cm;
 pub(crate) mod ends;
 mod only;
 mod pair_state;

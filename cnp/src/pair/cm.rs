@@ -1,0 +1,326 @@
+//! Evidence `cm`: the connection manager named both queue pairs.
+//!
+//! ```text
+//!   REQ  A -> B   (id a, queue pair qa)      remembered by (A, B, a)
+//!   REP  B -> A   (id b for a, queue pair qb)    pairs (A -> B, qb) with qa and (B -> A, qa) with qb
+//! ```
+//! RTU is not waited for: it may be lost, and data imply it. Law: a name is taken back as soon as anything speaks against
+//! it. A REP that grants something else than the one before, a REQ that uses an id or a queue pair anew, REJ, DREQ and DREP
+//! end the pair; what was contradicted stays unpaired until the next REQ. So forged messages can take evidence away, and
+//! pair what both sides of a made-up connection claim, but not turn an existing pair into another.
+
+use npcc_pipeline::units::Nanos;
+
+use crate::cm::message::{Message, Service};
+use crate::fixed_map::FixedMap;
+use crate::key::{FlowKey, Qpn};
+
+/// A REQ not granted within this time may make room for others.
+const UNANSWERED: Nanos = Nanos::from_millis(10_000);
+/// List of connections not granted.
+const ASKED: u8 = 0;
+/// List of connections granted.
+const GRANTED: u8 = 1;
+
+/// The asking side's name of a connection between two addresses. The queue pair in the key is the id's low 24 bits; the
+/// rest of it is beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Id {
+    way: FlowKey,
+    id: u32,
+}
+
+/// A queue pair of one address, as packets to it name it. An RC or UC queue pair has one peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Owner {
+    address: [u64; 2],
+    v6: bool,
+    qpn: Qpn,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Connection {
+    asker: Qpn,
+    granter: Option<(Qpn, u32)>,
+    service: Service,
+    flow_label: u32,
+    at: Nanos,
+    /// Granted twice, differently.
+    disputed: bool,
+}
+
+/// What the connection manager says of an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The queue pair that sends to this end.
+    pub(crate) sender: Qpn,
+    /// Unreliable.
+    pub(crate) uc: bool,
+    /// The UDP source port follows from this flow label, not from the queue pairs; 0 for none.
+    pub(crate) flow_label: u32,
+    id: Id,
+    /// UDP source port of its packets, once seen.
+    port: Option<u16>,
+}
+
+/// What a message changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Nothing,
+    /// These two ends belong together.
+    Paired(FlowKey, FlowKey, bool),
+}
+
+#[derive(Debug)]
+pub(crate) struct CmBook {
+    connections: FixedMap<Id, Connection>,
+    named: FixedMap<FlowKey, Named>,
+    owners: FixedMap<Owner, FlowKey>,
+    /// Pairs taken back because something spoke against them.
+    pub(crate) contradicted: u64,
+    /// Messages refused because every entry was in use.
+    pub(crate) refused: u64,
+}
+
+impl CmBook {
+    pub(crate) fn new(ends: usize, seed: u64) -> CmBook {
+        CmBook {
+            connections: FixedMap::new(ends.div_ceil(2), seed),
+            named: FixedMap::new(ends, seed),
+            owners: FixedMap::new(ends, seed),
+            contradicted: 0,
+            refused: 0,
+        }
+    }
+
+    /// Takes in a message; `way` holds its addresses.
+    pub(crate) fn take(&mut self, way: &FlowKey, message: &Message, now: Nanos) -> Change {
+        let there = |id| Id {
+            way: way.with_qp(Qpn::default()),
+            id,
+        };
+        let back = |id| Id {
+            way: way.reversed(Qpn::default()),
+            id,
+        };
+        match *message {
+            Message::Req {
+                local,
+                qpn,
+                service,
+                flow_label,
+                ..
+            } => self.ask(there(local), qpn, service, flow_label, now),
+            Message::Rep {
+                local, remote, qpn, ..
+            } => return self.grant(back(remote), qpn, local, now),
+            Message::Rej { local, remote } | Message::Drep { local, remote } => {
+                self.end(there(local), Some(remote));
+                self.end(back(remote), Some(local));
+            }
+            Message::Dreq { local, remote, .. } => {
+                self.end(there(local), Some(remote));
+                self.end(back(remote), Some(local));
+            }
+            Message::Other => {}
+        }
+        Change::Nothing
+    }
+
+    fn ask(&mut self, id: Id, qpn: Qpn, service: Service, flow_label: u32, now: Nanos) {
+        if service == Service::Other {
+            return;
+        }
+        if let Some(index) = self.connections.find(&id) {
+            let same = self.connections.get(index).is_some_and(|known| {
+                (known.asker, known.service, known.flow_label) == (qpn, service, flow_label)
+            });
+            if same {
+                self.connections.touch(index);
+                return;
+            }
+            self.end(id, None);
+        }
+        // The asker's queue pair begins anew: what it was before is over.
+        self.disown(Owner::source(&id.way, qpn));
+        if self.connections.is_full() && !self.make_room(now) {
+            self.refused += 1;
+            return;
+        }
+        let asked = Connection {
+            asker: qpn,
+            granter: None,
+            service,
+            flow_label,
+            at: now,
+            disputed: false,
+        };
+        let _ = self.connections.insert(id, asked);
+    }
+
+    fn make_room(&mut self, now: Nanos) -> bool {
+        let stale = self.connections.oldest(ASKED).filter(|index| {
+            let asked = self.connections.get(*index);
+            asked.is_some_and(|asked| now.since(asked.at) >= UNANSWERED)
+        });
+        let Some(id) = stale
+            .or_else(|| self.connections.oldest(GRANTED))
+            .and_then(|index| self.connections.key(index))
+        else {
+            return false;
+        };
+        self.end(id, None);
+        true
+    }
+
+    fn grant(&mut self, id: Id, qpn: Qpn, granter: u32, now: Nanos) -> Change {
+        let Some(index) = self.connections.find(&id) else {
+            return Change::Nothing;
+        };
+        let Some(known) = self.connections.get_mut(index) else {
+            return Change::Nothing;
+        };
+        match known.granter {
+            _ if known.disputed => return Change::Nothing,
+            Some(before) if before == (qpn, granter) => return Change::Nothing,
+            Some((before, _)) => {
+                known.disputed = true;
+                let asker = known.asker;
+                self.contradicted += 1;
+                self.forget(&id.way.with_qp(before));
+                self.forget(&id.way.reversed(asker));
+                return Change::Nothing;
+            }
+            None => known.granter = Some((qpn, granter)),
+        }
+        let connection = *known;
+        self.connections.set_list(index, GRANTED);
+        let (to_granter, to_asker) = (id.way.with_qp(qpn), id.way.reversed(connection.asker));
+        // Both queue pairs may have had another peer.
+        self.disown(Owner::destination(&to_granter));
+        self.disown(Owner::destination(&to_asker));
+        let uc = connection.service == Service::Uc;
+        let named = |sender| Named {
+            sender,
+            uc,
+            flow_label: connection.flow_label,
+            id,
+            port: None,
+        };
+        let both =
+            self.name(to_granter, named(connection.asker)) && self.name(to_asker, named(qpn));
+        if !both {
+            self.refused += 1;
+            self.end(id, None);
+            return Change::Nothing;
+        }
+        let _ = now;
+        Change::Paired(to_granter, to_asker, uc)
+    }
+
+    fn name(&mut self, key: FlowKey, named: Named) -> bool {
+        if self.owners.insert(Owner::destination(&key), key).is_none() {
+            return false;
+        }
+        self.named.insert(key, named).is_some()
+    }
+
+    /// Ends a connection, if its granting side's name is this one (or none was given).
+    fn end(&mut self, id: Id, granter: Option<u32>) {
+        let Some(index) = self.connections.find(&id) else {
+            return;
+        };
+        let Some(known) = self.connections.get(index).copied() else {
+            return;
+        };
+        let fits = match (granter, known.granter) {
+            (Some(said), Some((_, granted))) => said == granted,
+            // A refusal before any grant names only the asker.
+            _ => true,
+        };
+        if !fits {
+            return;
+        }
+        self.connections.remove(index);
+        if let Some((qpn, _)) = known.granter {
+            self.forget_of(&id.way.with_qp(qpn), &id);
+        }
+        self.forget_of(&id.way.reversed(known.asker), &id);
+    }
+
+    fn forget_of(&mut self, key: &FlowKey, id: &Id) {
+        if self.named(key).is_some_and(|named| named.id == *id) {
+            self.forget(key);
+        }
+    }
+
+    fn forget(&mut self, key: &FlowKey) {
+        if let Some(index) = self.named.find(key) {
+            self.named.remove(index);
+        }
+        if let Some(index) = self.owners.find(&Owner::destination(key)) {
+            self.owners.remove(index);
+        }
+    }
+
+    /// A queue pair is used anew: the connection it was part of is over.
+    fn disown(&mut self, owner: Owner) {
+        let key = self
+            .owners
+            .find(&owner)
+            .and_then(|index| self.owners.get(index).copied());
+        let Some(named) = key.and_then(|key| self.named(&key)) else {
+            return;
+        };
+        self.end(named.id, None);
+    }
+
+    /// What is known of packets to this end.
+    pub(crate) fn named(&self, key: &FlowKey) -> Option<Named> {
+        self.named
+            .find(key)
+            .and_then(|index| self.named.get(index).copied())
+    }
+
+    /// Notes the UDP source port of packets of this end. Another one than before is another connection's.
+    pub(crate) fn see_port(&mut self, key: &FlowKey, port: u16) {
+        let Some(index) = self.named.find(key) else {
+            return;
+        };
+        let Some(named) = self.named.get_mut(index) else {
+            return;
+        };
+        match named.port {
+            None => named.port = Some(port),
+            Some(before) if before == port => {}
+            Some(_) => {
+                let id = named.id;
+                self.contradicted += 1;
+                self.end(id, None);
+            }
+        }
+    }
+}
+
+impl Owner {
+    fn destination(key: &FlowKey) -> Owner {
+        Owner {
+            address: key.dst,
+            v6: key.is_ipv6(),
+            qpn: key.dest_qp(),
+        }
+    }
+
+    fn source(way: &FlowKey, qpn: Qpn) -> Owner {
+        Owner {
+            address: way.src,
+            v6: way.is_ipv6(),
+            qpn,
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+#[path = "cm_tests.rs"]
+mod tests;

@@ -1,0 +1,244 @@
+use super::*;
+
+const NOW: Nanos = Nanos::from_millis(1);
+
+fn way(from: &str, to: &str) -> FlowKey {
+    FlowKey::new(from.parse().unwrap(), to.parse().unwrap(), Qpn::new(1))
+}
+
+fn there() -> FlowKey {
+    way("10.0.1.3", "10.0.2.2")
+}
+
+fn back() -> FlowKey {
+    way("10.0.2.2", "10.0.1.3")
+}
+
+fn req(local: u32, qpn: u32) -> Message {
+    Message::Req {
+        local,
+        qpn: Qpn::new(qpn),
+        psn: 0,
+        service: Service::Rc,
+        flow_label: 0x12345,
+    }
+}
+
+fn rep(local: u32, remote: u32, qpn: u32) -> Message {
+    Message::Rep {
+        local,
+        remote,
+        qpn: Qpn::new(qpn),
+        psn: 0,
+    }
+}
+
+fn sender(book: &CmBook, way: &FlowKey, qpn: u32) -> Option<u32> {
+    let named = book.named(&way.with_qp(Qpn::new(qpn)));
+    named.map(|named| named.sender.get())
+}
+
+/// A connects from 0x18 as 7; B grants 0x11 as 9.
+fn connected() -> CmBook {
+    let mut book = CmBook::new(64, 3);
+    assert_eq!(book.take(&there(), &req(7, 0x18), NOW), Change::Nothing);
+    assert_eq!(sender(&book, &there(), 0x11), None, "asked is not granted");
+    assert!(matches!(
+        book.take(&back(), &rep(9, 7, 0x11), NOW),
+        Change::Paired(..)
+    ));
+    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
+    assert_eq!(sender(&book, &back(), 0x18), Some(0x11));
+    book
+}
+
+fn is_forgotten(book: &CmBook) -> bool {
+    sender(book, &there(), 0x11).is_none() && sender(book, &back(), 0x18).is_none()
+}
+
+#[test]
+fn a_request_and_its_grant_pair_both_ways_without_rtu_and_on_ipv6() {
+    connected();
+    let (there, back) = (
+        way("2001:db8::1", "2001:db8::2"),
+        way("2001:db8::2", "2001:db8::1"),
+    );
+    let mut book = CmBook::new(64, 3);
+    book.take(&there, &req(7, 0x18), NOW);
+    book.take(&back, &rep(9, 7, 0x11), NOW);
+    assert_eq!(sender(&book, &there, 0x11), Some(0x18));
+    assert_eq!(sender(&book, &back, 0x18), Some(0x11));
+}
+
+#[test]
+fn messages_sent_again_change_nothing() {
+    let mut book = connected();
+    book.take(&there(), &req(7, 0x18), NOW);
+    book.take(&back(), &rep(9, 7, 0x11), NOW);
+    book.take(&there(), &Message::Other, NOW);
+    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
+    assert_eq!(book.contradicted, 0);
+}
+
+#[test]
+fn refusal_and_farewell_end_the_pair_from_either_side() {
+    for (from, message) in [
+        (
+            there(),
+            Message::Rej {
+                local: 7,
+                remote: 9,
+            },
+        ),
+        (
+            back(),
+            Message::Rej {
+                local: 9,
+                remote: 7,
+            },
+        ),
+        (
+            there(),
+            Message::Drep {
+                local: 7,
+                remote: 9,
+            },
+        ),
+        (
+            there(),
+            Message::Dreq {
+                local: 7,
+                remote: 9,
+                remote_qpn: Qpn::new(0x11),
+            },
+        ),
+        (
+            back(),
+            Message::Dreq {
+                local: 9,
+                remote: 7,
+                remote_qpn: Qpn::new(0x18),
+            },
+        ),
+    ] {
+        let mut book = connected();
+        book.take(&from, &message, NOW);
+        assert!(is_forgotten(&book), "{message:?}");
+    }
+    // Of other connections.
+    let mut book = connected();
+    book.take(
+        &there(),
+        &Message::Rej {
+            local: 8,
+            remote: 9,
+        },
+        NOW,
+    );
+    book.take(
+        &back(),
+        &Message::Drep {
+            local: 8,
+            remote: 7,
+        },
+        NOW,
+    );
+    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
+}
+
+#[test]
+fn a_second_and_different_grant_is_a_dispute_and_pairs_nobody() {
+    let mut book = connected();
+    book.take(&back(), &rep(9, 7, 0x666), NOW);
+    assert!(is_forgotten(&book));
+    assert_eq!(sender(&book, &there(), 0x666), None);
+    book.take(&back(), &rep(9, 7, 0x11), NOW);
+    assert!(is_forgotten(&book), "until the next REQ");
+    assert_eq!(book.contradicted, 1);
+}
+
+#[test]
+fn an_id_used_again_is_another_connection() {
+    let mut book = connected();
+    book.take(&there(), &req(7, 0x30), NOW);
+    assert!(is_forgotten(&book));
+    book.take(&back(), &rep(10, 7, 0x21), NOW);
+    assert_eq!(sender(&book, &there(), 0x21), Some(0x30));
+}
+
+#[test]
+fn a_queue_pair_used_again_ends_what_it_was_part_of() {
+    // By its own host, with another peer.
+    let mut book = connected();
+    book.take(&way("10.0.1.3", "10.0.9.9"), &req(8, 0x18), NOW);
+    assert!(is_forgotten(&book));
+    // Granted to another peer.
+    let mut book = connected();
+    book.take(&way("10.0.9.9", "10.0.2.2"), &req(5, 0x40), NOW);
+    book.take(&way("10.0.2.2", "10.0.9.9"), &rep(11, 5, 0x11), NOW);
+    assert!(is_forgotten(&book));
+    assert_eq!(
+        sender(&book, &way("10.0.9.9", "10.0.2.2"), 0x11),
+        Some(0x40)
+    );
+}
+
+#[test]
+fn a_port_that_changes_takes_the_name_back() {
+    let mut book = connected();
+    let key = there().with_qp(Qpn::new(0x11));
+    book.see_port(&key, 50_000);
+    book.see_port(&key, 50_000);
+    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
+    book.see_port(&key, 50_001);
+    assert!(is_forgotten(&book));
+}
+
+#[test]
+fn ids_that_collide_between_hosts_stay_apart() {
+    let mut book = CmBook::new(64, 3);
+    let other = way("10.0.1.4", "10.0.2.2");
+    let other_back = way("10.0.2.2", "10.0.1.4");
+    book.take(&there(), &req(7, 0x18), NOW);
+    book.take(&other, &req(7, 0x28), NOW);
+    book.take(&other_back, &rep(9, 7, 0x12), NOW);
+    book.take(&back(), &rep(9, 7, 0x11), NOW);
+    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
+    assert_eq!(sender(&book, &other, 0x12), Some(0x28));
+}
+
+#[test]
+fn a_grant_nobody_asked_for_is_nothing() {
+    let mut book = CmBook::new(64, 3);
+    book.take(&back(), &rep(9, 7, 0x11), NOW);
+    book.take(&there(), &req(7, 0x18), NOW);
+    assert!(is_forgotten(&book));
+}
+
+#[test]
+fn requests_without_end_push_out_the_unanswered_first() {
+    let mut book = CmBook::new(8, 3);
+    book.take(&there(), &req(7, 0x18), NOW);
+    book.take(&back(), &rep(9, 7, 0x11), NOW);
+    for id in 100..200 {
+        let late = Nanos(NOW.0 + u64::from(id) * UNANSWERED.0);
+        book.take(&there(), &req(id, 0x1000 + id), late);
+    }
+    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
+    assert_eq!(book.refused, 0);
+}
+
+#[test]
+fn xrc_is_not_paired() {
+    let mut book = CmBook::new(8, 3);
+    let xrc = Message::Req {
+        local: 7,
+        qpn: Qpn::new(0x18),
+        psn: 0,
+        service: Service::Other,
+        flow_label: 0,
+    };
+    book.take(&there(), &xrc, NOW);
+    book.take(&back(), &rep(9, 7, 0x11), NOW);
+    assert!(is_forgotten(&book));
+}

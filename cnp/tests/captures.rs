@@ -1,0 +1,152 @@
+//! Real soft-RoCE traffic of Linux 6.1 through the flow cache and the control core: every connection is paired, with the
+//! evidence its manner of set-up must give.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test stops at what it did not expect"
+)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use npcc_cnp::control::ControlCore;
+use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::pair::Evidence;
+use npcc_cnp::policy::PolicyKind;
+use npcc_cnp::policy::npcc::NpccConfig;
+use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
+use npcc_pipeline::parse::parse;
+use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+const DC: PortId = PortId(0);
+const WAN: PortId = PortId(1);
+const TICK: Nanos = Nanos::from_micros(20);
+
+/// Frames of a capture with their times.
+fn frames(file: &str) -> Vec<(Nanos, Vec<u8>)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/captures")
+        .join(file);
+    let bytes = std::fs::read(path).unwrap();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let unit = match word(0) {
+        0xa1b2_c3d4 => 1_000,
+        0xa1b2_3c4d => 1,
+        other => panic!("{other:#x} is no capture"),
+    };
+    let (mut at, mut all, begin) = (24, Vec::new(), word(24));
+    while at < bytes.len() {
+        let seconds = u64::from(word(at) - begin);
+        let time = Nanos(seconds * 1_000_000_000 + u64::from(word(at + 4)) * unit);
+        let len = word(at + 8) as usize;
+        all.push((time, bytes[at + 16..at + 16 + len].to_vec()));
+        at += 16 + len;
+    }
+    all
+}
+
+/// Evidence by receiver's and sender's QPN.
+type Known = BTreeMap<(u32, u32), Evidence>;
+
+/// Runs a capture; `sender` is the last octet of who sends the bulk. Gives the best that was known of each flow, and what
+/// is known at the end.
+fn pairs(file: &str, sender: u8) -> (Known, Known) {
+    let mut best = Known::new();
+    let drain = BitRate(10_000_000_000);
+    let mut core = ControlCore::new(&ControlConfig {
+        queues: vec![QueueConfig {
+            port: WAN,
+            priority: Priority::new(3),
+            detector: DetectorConfig {
+                shallow: 1,
+                deep: 2,
+                hard: 3,
+                hysteresis: 20,
+                filter: 1,
+                tick: TICK,
+                drain,
+                mtu: 1_500,
+            },
+            policy: PolicyKind::Npcc(NpccConfig::default()),
+        }],
+        port_rates: vec![drain, drain],
+        ..ControlConfig::default()
+    });
+    let (mut cache, reader) = FlowCache::new(1_024, WAN.bit(), 65_536, 1);
+    assert!(core.attach(reader));
+    for (time, frame) in frames(file) {
+        let now = Nanos::from_millis(10) + time;
+        let Ok(parsed) = parse(&frame) else { continue };
+        let Some(roce) = parsed.roce else { continue };
+        let from = frame[usize::from(parsed.l3_off) + 15];
+        let (ingress, egress) = if from == sender { (DC, WAN) } else { (WAN, DC) };
+        let meta = Meta {
+            arrived: 0,
+            slot: FlowSlot::NONE,
+            wire_len: wire_len(frame.len()),
+            ingress,
+            egress,
+            priority: Priority::new(3),
+            l3_off: parsed.l3_off,
+            flags: MetaFlags::default(),
+        };
+        cache.enqueued(&Sighting {
+            data: &frame,
+            parsed: &parsed,
+            roce,
+            meta: &meta,
+            now,
+        });
+        core.tick(now, |_, _| 0, &mut |_| Ok(()));
+        for (pair, evidence) in known(&core) {
+            if evidence > Evidence::None {
+                let so_far = best.entry(pair).or_default();
+                *so_far = evidence.max(*so_far);
+            }
+        }
+    }
+    assert_eq!(core.status().cm.damaged.get(), 0, "every ICRC is right");
+    (best, known(&core))
+}
+
+fn known(core: &ControlCore) -> Known {
+    let flows = core.flows();
+    let all = flows.flows().map(|flow| {
+        let pair = (flow.flow.key.dest_qp().get(), flow.sender_qpn.get());
+        (pair, flow.evidence)
+    });
+    all.collect()
+}
+
+#[test]
+fn writes_pair_by_the_hash_of_both_numbers() {
+    let expected: Known = (0..4)
+        .map(|n| ((0x11 + n, 0x18 + n), Evidence::PortHash))
+        .collect();
+    let (best, last) = pairs("softroce-write-4qp.pcap", 3);
+    assert_eq!((&best, &last), (&expected, &expected));
+}
+
+#[test]
+fn reads_pair_with_their_roles_reversed() {
+    let expected: Known = (0x11..=0x14)
+        .map(|n| ((n, n), Evidence::PortHash))
+        .collect();
+    let (best, last) = pairs("softroce-read-4qp.pcap", 2);
+    assert_eq!((&best, &last), (&expected, &expected));
+}
+
+#[test]
+fn connections_of_the_connection_manager_are_known_exactly_until_they_end() {
+    let (best, last) = pairs("softroce-cm-send.pcap", 3);
+    let named = |n| best.get(&(n, n)) == Some(&Evidence::Cm);
+    // perftest exchanges its parameters over 0x11 and measures on 0x12.
+    assert!(named(0x11) && named(0x12), "{best:?}");
+    assert!(best.keys().all(|(b, a)| a == b), "{best:?}");
+    let left = last.get(&(0x12, 0x12)).copied().unwrap_or_default();
+    assert!(left < Evidence::Cm, "DREQ passed: {last:?}");
+}
