@@ -7,6 +7,7 @@ mod addresses;
 mod buffer;
 mod cores;
 mod general;
+mod lossless;
 mod neighbors;
 mod npcc;
 mod ports;
@@ -50,6 +51,7 @@ pub(crate) fn run(
     npcc::check(&mut check);
     thresholds::check(&mut check);
     buffer::check(&mut check);
+    lossless::check(&mut check);
     unavailable::check(&mut check);
 }
 

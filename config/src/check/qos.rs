@@ -1,4 +1,4 @@
-//! Queues: what contradicts itself, and what a lossless queue does not yet get.
+//! Queues: what contradicts itself.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,6 @@ pub(super) fn check(check: &mut Check<'_>) {
         let path = Path::root("qos").key("priorities").key(n);
         priority(check, &path, own, &effective.priorities[n.index()]);
     }
-    pause_is_missing(check, &effective);
 }
 
 fn priority(check: &mut Check<'_>, path: &Path, own: &Priority, plan: &PriorityPlan) {
@@ -26,6 +25,21 @@ fn priority(check: &mut Check<'_>, path: &Path, own: &Priority, plan: &PriorityP
     if own.max_rate.is_some_and(|r| r.0 == 0) {
         let hint = "write a rate such as 1G; leave it out for no bound";
         check.error(&path.key("max_rate"), "a queue cannot have rate 0", hint);
+    }
+    if own.min_rate.is_some_and(|r| r.0 == 0) {
+        let hint = "write a rate such as 1G; leave it out for none";
+        check.error(&path.key("min_rate"), "a minimum of 0 is none", hint);
+    }
+    if let (Some(min), Some(max)) = (own.min_rate, own.max_rate)
+        && min > max
+        && check.certain(&path.key("max_rate"))
+    {
+        let message = format!("min_rate ({min}) is above max_rate ({max})");
+        check.error(
+            &path.key("min_rate"),
+            message,
+            "lower it, or raise max_rate",
+        );
     }
     if let Some(EcnChoice::On(ecn)) = own.ecn {
         ramp(
@@ -84,34 +98,3 @@ fn ramp(check: &mut Check<'_>, path: &Path, ends: [(&str, Threshold); 2], top: (
         );
     }
 }
-
-/// Lossless queues are accepted, but pause is not there yet: the operator must know.
-fn pause_is_missing(check: &mut Check<'_>, effective: &EffectiveQos) {
-    let qos = Path::root("qos");
-    let mut from_profile = false;
-    for n in (0..8u8).filter(|n| effective.priorities[usize::from(*n)].lossless) {
-        let path = qos.key("priorities").key(n).key("lossless");
-        if check.written(&path) {
-            let message = format!("priority {n} is lossless, but pause (PFC) is not available yet");
-            check.warn(&path, message, ADVICE);
-        } else {
-            from_profile = true;
-        }
-    }
-    if from_profile {
-        let profile = qos.key("profile");
-        let which = if check.written(&profile) {
-            ""
-        } else {
-            " (the default)"
-        };
-        let message = format!(
-            "profile roce-lossless{which}: queues, scheduling and ECN are set, but pause (PFC) is \
-             not available yet"
-        );
-        check.warn(&profile, message, ADVICE);
-    }
-}
-
-const ADVICE: &str = "frames can be lost under congestion until then; size buffer.pool for the \
-                      bursts, or say profile: roce-semi-lossless";

@@ -1,7 +1,7 @@
 //! What the format knows and this version cannot do: refused, never silently ignored.
 
-use super::{Check, port_path};
-use crate::model::{EcnMode, Evidence, Idle, PfcBackend, PortPfc, Unpaired};
+use super::Check;
+use crate::model::{EcnMode, Evidence, Idle, PfcBackend, Unpaired};
 use crate::tree::Path;
 
 fn refuse(check: &mut Check<'_>, path: &Path, what: &str, hint: &str) {
@@ -10,7 +10,6 @@ fn refuse(check: &mut Check<'_>, path: &Path, what: &str, hint: &str) {
 
 pub(super) fn check(check: &mut Check<'_>) {
     cores(check);
-    ports(check);
     pfc(check);
     npcc(check);
     let file = check.file;
@@ -23,10 +22,6 @@ pub(super) fn check(check: &mut Check<'_>) {
         let hint = "remove it; use npcc-switch show --json on the socket";
         let path = Path::root("telemetry").key("prometheus");
         refuse(check, &path, "the metrics endpoint", hint);
-    }
-    if file.buffer.shared_headroom.0 != 0 {
-        let path = Path::root("buffer").key("shared_headroom");
-        refuse(check, &path, "shared headroom", "remove it or write 0");
     }
 }
 
@@ -52,42 +47,11 @@ fn cores(check: &mut Check<'_>) {
     }
 }
 
-fn ports(check: &mut Check<'_>) {
-    let file = check.file;
-    for (i, port) in file.ports.iter().enumerate() {
-        let pause = match port.pfc {
-            PortPfc::Send => Some("pfc: send"),
-            PortPfc::Honour => Some("pfc: honour"),
-            PortPfc::Auto | PortPfc::Off => None,
-        };
-        if let Some(what) = pause {
-            let hint = "write pfc: auto, which takes what is available, or pfc: off";
-            refuse(check, &port_path(i).key("pfc"), what, hint);
-        }
-    }
-}
-
 fn pfc(check: &mut Check<'_>) {
-    let path = Path::root("pfc");
-    if check.file.pfc.backend != PfcBackend::Auto {
-        refuse(
-            check,
-            &path.key("backend"),
-            "the choice of a PFC backend",
-            "write backend: auto",
-        );
-    }
-    let watchdog = path.key("watchdog");
-    if check.written(&watchdog) {
-        let what = "the PFC watchdog";
-        if check.certain(&watchdog) {
-            let message = format!("{what} is not available yet");
-            check.error_at_key(
-                &watchdog,
-                message,
-                "remove it: without pause there is no storm",
-            );
-        }
+    if check.file.pfc.backend == PfcBackend::Hardware {
+        let path = Path::root("pfc").key("backend");
+        let hint = "write backend: auto, software or none";
+        refuse(check, &path, "backend: hardware", hint);
     }
 }
 

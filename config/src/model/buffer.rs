@@ -22,7 +22,7 @@ pub struct Buffer {
     /// Mean frame size of lossless traffic in bytes at the worst, from which the number of buffers
     /// follows.
     pub lossless_min_frame: Ranged<64, 9216>,
-    /// Headroom shared by all ports.
+    /// Headroom shared by all ports; 0 gives each lossless priority of each port its own.
     pub shared_headroom: Bytes,
 }
 
@@ -35,6 +35,19 @@ impl Default for Buffer {
             lossless_min_frame: Ranged::fixed(1024),
             shared_headroom: Bytes(0),
         }
+    }
+}
+
+impl Buffer {
+    /// `alpha` in 1/256, as the packet path uses it.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked configurations bound alpha to 1/128 to 64, and the cast saturates"
+    )]
+    pub fn alpha_256(&self) -> u32 {
+        (self.alpha * 256.0).round() as u32
     }
 }
 

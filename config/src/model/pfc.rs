@@ -27,6 +27,8 @@ pub enum PfcBackend {
     Hardware,
     /// The switch.
     Software,
+    /// Nobody: no pause is sent and none is obeyed.
+    None,
 }
 
 /// What is done about a peer that pauses without end.

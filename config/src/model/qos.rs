@@ -72,6 +72,8 @@ pub struct Priority {
     pub wred: Option<Wred>,
     /// Most it may send.
     pub max_rate: Option<Rate>,
+    /// What it gets before strict queues and shares.
+    pub min_rate: Option<Rate>,
 }
 
 /// How a queue shares its port.

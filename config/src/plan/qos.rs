@@ -40,6 +40,8 @@ pub struct PriorityPlan {
     pub wred: Option<Wred>,
     /// Most it may send, if bounded.
     pub max_rate: Option<Rate>,
+    /// What it gets before strict queues and shares, if anything.
+    pub min_rate: Option<Rate>,
 }
 
 impl EffectiveQos {
@@ -107,6 +109,7 @@ fn base(profile: Profile, n: usize) -> PriorityPlan {
         ecn: (n == 3).then(Ecn::default),
         wred: None,
         max_rate: None,
+        min_rate: None,
     }
 }
 
@@ -127,6 +130,7 @@ fn merge(base: PriorityPlan, own: &Priority) -> PriorityPlan {
         },
         wred: own.wred.or(base.wred),
         max_rate: own.max_rate.or(base.max_rate),
+        min_rate: own.min_rate.or(base.min_rate),
     }
 }
 

@@ -8,9 +8,14 @@
 //! rounded up, of structures that live elsewhere.
 
 mod headroom;
+mod lossless;
 mod table;
 
-pub use headroom::{Headroom, bytes as headroom_bytes};
+pub use headroom::{
+    FRAME_OVERHEAD, Headroom, LOOP, Link, RX_BURST, assumed as assumed_speed,
+    bytes as headroom_bytes,
+};
+pub use lossless::{GroupRoom, Lossless, sends_pause};
 
 use crate::model::MbufSize;
 use crate::plan::Config;
@@ -58,8 +63,10 @@ pub struct Sizing {
     pub flow_bytes: u64,
     /// Hugepages of 2 MiB for the packet memory, if it is to be in hugepages.
     pub hugepages_2m: u64,
-    /// Headroom of each lossless priority of each port; information only until pause is available.
+    /// Headroom of each lossless priority of each port.
     pub headroom: Vec<Headroom>,
+    /// How the pool is divided.
+    pub lossless: Lossless,
 }
 
 impl Sizing {
@@ -96,6 +103,7 @@ impl Sizing {
             flow_bytes: flows.saturating_mul(FLOW_ENTRY),
             hugepages_2m: mempool_bytes.div_ceil(HUGEPAGE),
             headroom: headroom::table(config),
+            lossless: Lossless::of(config),
         }
     }
 

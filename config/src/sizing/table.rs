@@ -43,25 +43,46 @@ impl fmt::Display for Sizing {
         if self.headroom.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\n  headroom (information: pause is not available yet)")?;
+        writeln!(f, "\n  headroom")?;
         writeln!(
             f,
             "  {:<16}{:>8}{:>10}{:>8}{:>14}",
             "port", "priority", "cable", "speed", "bytes"
         )?;
         for row in &self.headroom {
-            let speed = row
-                .speed
-                .map_or_else(|| "link".to_owned(), |s| s.to_string());
+            let speed = if row.known {
+                row.speed.to_string()
+            } else {
+                format!("~{}", row.speed)
+            };
             let bytes = row
                 .bytes
-                .map_or_else(|| "by the link".to_owned(), |b| b.to_string());
+                .map_or_else(|| "no pause".to_owned(), |b| b.to_string());
             let (port, priority, cable) = (&row.port, row.priority, row.cable);
             writeln!(
                 f,
                 "  {port:<16}{priority:>8}{cable:>10}{speed:>8}{bytes:>14}"
             )?;
         }
-        Ok(())
+        if self.headroom.iter().any(|row| !row.known) {
+            writeln!(f, "  ~ assumed; computed anew from the link at start")?;
+        }
+        let room = &self.lossless;
+        writeln!(
+            f,
+            "\n  buffer, at frames of {} B on average",
+            room.min_frame
+        )?;
+        let mut line = |what: &str, bytes: u64, note: String| {
+            let buffers = room.buffers(bytes);
+            writeln!(f, "  {what:<18}{bytes:>12} B {buffers:>9} buffers  {note}")
+        };
+        line("pool", room.pool, String::new())?;
+        line("headroom", room.headroom, String::new())?;
+        line("reserves", room.reserved, String::new())?;
+        let groups = format!("for {} lossless groups and all lossy queues", room.groups);
+        line("shared", room.shared, groups)?;
+        let least = "pause begins here when all groups are congested".to_owned();
+        line("least XOFF", room.least_xoff, least)
     }
 }

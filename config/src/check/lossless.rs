@@ -1,0 +1,203 @@
+//! Lossless priorities: headroom that fits, pause that can be sent, marking that comes before it, a watchdog in its range.
+
+use super::{Check, port_path};
+use crate::model::{PfcBackend, PortPfc};
+use crate::plan::EffectiveQos;
+use crate::sizing::{Link, Lossless, sends_pause};
+use crate::tree::Path;
+use crate::units::{Bytes, Time};
+
+/// Full frames that each lossless group should find in the shared part.
+const FRAMES: u64 = 4;
+
+pub(super) fn check(check: &mut Check<'_>) {
+    watchdog(check);
+    let effective = EffectiveQos::new(&check.file.qos);
+    let mask = effective.lossless_mask();
+    if mask == 0 || !inputs_certain(check) {
+        return;
+    }
+    if !somebody_pauses(check, mask) {
+        return;
+    }
+    let backend = check.file.pfc.backend;
+    let links: Vec<Option<Link>> = check
+        .file
+        .ports
+        .iter()
+        .map(|port| sends_pause(port.pfc, backend, &port.device).then(|| Link::of_model(port)))
+        .collect();
+    let room = Lossless::new(&check.file.buffer, mask.count_ones(), &links);
+    if fits(check, &room, &links) {
+        marking_before_pause(check, &effective, &room);
+    }
+    shared_headroom(check, &room);
+}
+
+/// Whether everything headroom is computed from is the operator's.
+fn inputs_certain(check: &Check<'_>) -> bool {
+    let qos = Path::root("qos");
+    let buffer = Path::root("buffer");
+    let ports = (0..check.file.ports.len()).all(|i| {
+        [
+            "device",
+            "mtu",
+            "speed",
+            "cable",
+            "peer_response",
+            "tx_outstanding",
+            "pfc",
+        ]
+        .iter()
+        .all(|key| check.certain(&port_path(i).key(key)))
+    });
+    let pool = ["pool", "alpha", "shared_headroom"];
+    ports
+        && check.certain(&Path::root("ports"))
+        && check.certain(&qos.key("profile"))
+        && check.certain(&qos.key("priorities"))
+        && pool.iter().all(|key| check.certain(&buffer.key(key)))
+        && check.certain(&Path::root("pfc").key("backend"))
+}
+
+/// Lossless without pause is refused; one port without it is worth a word.
+fn somebody_pauses(check: &mut Check<'_>, mask: u8) -> bool {
+    let file = check.file;
+    let first = mask.trailing_zeros();
+    let silent = |pfc: PortPfc| matches!(pfc, PortPfc::Off | PortPfc::Honour);
+    let none = file.pfc.backend == PfcBackend::None;
+    if !file.ports.is_empty() && (none || file.ports.iter().all(|port| silent(port.pfc))) {
+        let message = format!("priority {first} is lossless, but no port sends pause");
+        let hint = "write pfc: auto on the ports toward senders, or profile: roce-semi-lossless";
+        let path = if none {
+            Path::root("pfc").key("backend")
+        } else {
+            port_path(0).key("pfc")
+        };
+        check.error(&path, message, hint);
+        return false;
+    }
+    for (i, port) in file
+        .ports
+        .iter()
+        .enumerate()
+        .filter(|(_, port)| silent(port.pfc))
+    {
+        let name = &port.name;
+        let message = format!(
+            "priority {first} is lossless, but `{name}` sends no pause: what arrives there can be lost"
+        );
+        let hint =
+            "write pfc: auto if the peer obeys pause; else let the far end's buffer and NPCC do it";
+        check.warn(&port_path(i).key("pfc"), message, hint);
+    }
+    true
+}
+
+/// Headroom and reserves leave room for traffic.
+fn fits(check: &mut Check<'_>, room: &Lossless, links: &[Option<Link>]) -> bool {
+    let frame = links.iter().flatten().map(Link::frame).max().unwrap_or(0);
+    let least = room.groups * FRAMES * frame;
+    if room.shared >= least {
+        return true;
+    }
+    let needed = Bytes(room.headroom + room.reserved + least);
+    let (pool, headroom) = (check.file.buffer.pool, Bytes(room.headroom));
+    let message = format!(
+        "a pool of {pool} does not hold {headroom} of headroom for {} lossless groups",
+        room.groups
+    );
+    let hint = format!(
+        "{needed} is the least, some times that is useful; or shorten cable, lower mtu, or share it with shared_headroom"
+    );
+    check.error(&Path::root("buffer").key("pool"), message, hint);
+    false
+}
+
+/// A queue must be marked before its senders are paused, or congestion control never acts.
+fn marking_before_pause(check: &mut Check<'_>, effective: &EffectiveQos, room: &Lossless) {
+    if room.groups == 0 {
+        return;
+    }
+    let file = check.file;
+    for (n, plan) in (0u8..8).zip(&effective.priorities) {
+        let Some(ecn) = plan.ecn.filter(|_| plan.lossless) else {
+            continue;
+        };
+        let deepest = file.ports.iter().filter_map(|port| {
+            let speed = port.speed?;
+            let drain = plan.max_rate.map_or(speed, |max| max.min(speed));
+            Some((ecn.kmax.bytes_floored(drain, port.mtu.short()), &port.name))
+        });
+        let Some((kmax, name)) = deepest.max() else {
+            continue;
+        };
+        if kmax <= room.least_xoff {
+            continue;
+        }
+        let message = format!(
+            "kmax ({}) of priority {n} comes to {} on `{name}`, above the least XOFF of {}",
+            ecn.kmax,
+            Bytes(kmax),
+            Bytes(room.least_xoff)
+        );
+        let hint =
+            "senders would be paused before they are marked; lower kmax or raise buffer.pool";
+        let own = Path::root("qos")
+            .key("priorities")
+            .key(n)
+            .key("ecn")
+            .key("kmax");
+        let path = if check.written(&own) {
+            own
+        } else {
+            Path::root("buffer").key("pool")
+        };
+        check.error(&path, message, hint);
+    }
+}
+
+fn shared_headroom(check: &mut Check<'_>, room: &Lossless) {
+    let shared = check.file.buffer.shared_headroom;
+    let largest = room.ports.iter().flatten().map(|room| room.headroom).max();
+    let Some(largest) = largest.filter(|largest| shared.0 != 0 && shared.0 < *largest) else {
+        return;
+    };
+    let message = format!(
+        "a shared headroom of {shared} is less than the {} one group needs",
+        Bytes(largest)
+    );
+    let hint = "raise it, or write 0 to give each group its own";
+    check.error(&Path::root("buffer").key("shared_headroom"), message, hint);
+}
+
+/// SONiC's ranges: detect 100 ms to 5 s, restore 100 ms to 60 s, poll at most 1 s and not longer than detect.
+fn watchdog(check: &mut Check<'_>) {
+    let watchdog = &check.file.pfc.watchdog;
+    let path = |key: &str| Path::root("pfc").key("watchdog").key(key);
+    let ms = Time::from_millis;
+    let ranges = [
+        ("detect", watchdog.detect, ms(100), ms(5_000)),
+        ("restore", watchdog.restore, ms(100), ms(60_000)),
+        ("poll", watchdog.poll, ms(1), ms(1_000)),
+    ];
+    for (key, value, least, most) in ranges {
+        if value < least || value > most {
+            let message = format!("{key} {value} is out of range");
+            check.error(&path(key), message, format!("write {least} to {most}"));
+        }
+    }
+    if watchdog.poll > watchdog.detect && check.certain(&path("detect")) {
+        let message = format!(
+            "poll ({}) is above detect ({})",
+            watchdog.poll, watchdog.detect
+        );
+        let hint = "a storm is found up to one poll late; half of detect is usual";
+        let at = if check.written(&path("poll")) {
+            "poll"
+        } else {
+            "detect"
+        };
+        check.error(&path(at), message, hint);
+    }
+}

@@ -1,0 +1,180 @@
+//! How the pool is divided among headroom, reserves and what is shared.
+
+use crate::model::{Buffer, PfcBackend, PortPfc};
+use crate::plan::Config;
+
+use super::headroom::{Link, assumed};
+
+/// Whether a port sends pause: as it is told, else when there can be a peer who obeys.
+#[must_use]
+pub fn sends_pause(pfc: PortPfc, backend: PfcBackend, device: &str) -> bool {
+    match (backend, pfc) {
+        (PfcBackend::None, _) | (_, PortPfc::Off | PortPfc::Honour) => false,
+        (_, PortPfc::Send) => true,
+        (_, PortPfc::Auto) => !is_a_file(device),
+    }
+}
+
+/// A device without a peer: a capture or nothing at all.
+fn is_a_file(device: &str) -> bool {
+    ["net_pcap", "net_null"]
+        .iter()
+        .any(|driver| device.starts_with(driver))
+}
+
+/// One lossless priority of one port, in wire bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupRoom {
+    /// Its own, whatever others hold.
+    pub reserved: u64,
+    /// What arrives after pause was wanted.
+    pub headroom: u64,
+    /// How far below its threshold the sender goes on.
+    pub xon_offset: u64,
+}
+
+impl GroupRoom {
+    /// For a link: two full frames of reserve and of hysteresis.
+    #[must_use]
+    pub fn of(link: &Link) -> Self {
+        Self {
+            reserved: 2 * link.frame(),
+            headroom: link.headroom(),
+            xon_offset: 2 * link.frame(),
+        }
+    }
+}
+
+/// The pool's division, in wire bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lossless {
+    /// By port; `None` where no pause is sent.
+    pub ports: Vec<Option<GroupRoom>>,
+    /// Lossless groups that can be paused.
+    pub groups: u64,
+    /// All of it.
+    pub pool: u64,
+    /// Headroom of all groups, or the shared one.
+    pub headroom: u64,
+    /// Reserves of all groups.
+    pub reserved: u64,
+    /// What is left for all; 0 when nothing is.
+    pub shared: u64,
+    /// Where the first pause comes when all groups are congested: alpha S / (1 + alpha P).
+    pub least_xoff: u64,
+    /// Mean frame, in bytes, that turns bytes into buffers.
+    pub min_frame: u64,
+}
+
+impl Lossless {
+    /// Divides `buffer` among ports with `links` (none: no pause is sent), each with `priorities` lossless priorities.
+    #[must_use]
+    pub fn new(buffer: &Buffer, priorities: u32, links: &[Option<Link>]) -> Self {
+        let priorities = u64::from(priorities);
+        let ports: Vec<Option<GroupRoom>> = links
+            .iter()
+            .map(|link| link.as_ref().map(GroupRoom::of))
+            .collect();
+        let sum = |of: fn(&GroupRoom) -> u64| {
+            let each = ports.iter().flatten().map(of);
+            each.fold(0, u64::saturating_add).saturating_mul(priorities)
+        };
+        let sending = ports.iter().flatten().count();
+        let groups = u64::try_from(sending).unwrap_or(u64::MAX) * priorities;
+        let own = sum(|room| room.headroom);
+        let headroom = match buffer.shared_headroom.0 {
+            0 => own,
+            shared => shared.min(own),
+        };
+        let reserved = sum(|room| room.reserved);
+        let pool = buffer.pool.0;
+        let shared = pool.saturating_sub(headroom).saturating_sub(reserved);
+        let alpha = u128::from(buffer.alpha_256());
+        let least = alpha * u128::from(shared) / (256 + alpha * u128::from(groups));
+        Self {
+            ports,
+            groups,
+            pool,
+            headroom,
+            reserved,
+            shared,
+            least_xoff: u64::try_from(least).unwrap_or(u64::MAX),
+            min_frame: u64::from(buffer.lossless_min_frame.get()).max(1),
+        }
+    }
+
+    /// Of a configuration, at written speeds, or assumed ones.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let link = |port: &crate::plan::Port| {
+            sends_pause(port.pfc, config.pfc.backend, port.device.id()).then(|| {
+                let speed = port.speed.unwrap_or_else(|| assumed(Some(&port.device)));
+                Link::of(port, speed)
+            })
+        };
+        let links: Vec<Option<Link>> = config.ports.iter().map(link).collect();
+        Self::new(
+            &config.buffer,
+            config.qos.lossless_mask().count_ones(),
+            &links,
+        )
+    }
+
+    /// Buffers that `bytes` of lossless frames take at the worst mean.
+    #[must_use]
+    pub const fn buffers(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.min_frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Bytes, Length, Rate};
+
+    fn link() -> Link {
+        Link {
+            cable: Length::from_metres(100_000),
+            speed: Rate(100_000_000_000),
+            response: crate::model::PeerResponse::Ieee,
+            mtu: 9100,
+            outstanding: None,
+        }
+    }
+
+    #[test]
+    fn the_pool_is_divided_without_rest() {
+        let buffer = Buffer {
+            pool: Bytes(64_000_000),
+            ..Buffer::default()
+        };
+        let room = Lossless::new(&buffer, 1, &[Some(link()), None, Some(link())]);
+        assert_eq!(room.groups, 2);
+        assert_eq!(room.headroom, 2 * link().headroom());
+        assert_eq!(room.headroom + room.reserved + room.shared, 64_000_000);
+        assert_eq!(room.least_xoff, room.shared / 3, "alpha 1, two groups");
+    }
+
+    #[test]
+    fn shared_headroom_leaves_more() {
+        let buffer = Buffer {
+            shared_headroom: Bytes(15_000_000),
+            ..Buffer::default()
+        };
+        let room = Lossless::new(&buffer, 2, &[Some(link()), Some(link())]);
+        assert_eq!(room.headroom, 15_000_000);
+    }
+
+    #[test]
+    fn a_file_is_not_paused_unless_told() {
+        let auto = PfcBackend::Auto;
+        assert!(!sends_pause(PortPfc::Auto, auto, "net_pcap0"));
+        assert!(sends_pause(PortPfc::Send, auto, "net_pcap0"));
+        assert!(sends_pause(PortPfc::Auto, auto, "net_af_packet0"));
+        assert!(!sends_pause(
+            PortPfc::Send,
+            PfcBackend::None,
+            "0000:3b:00.0"
+        ));
+    }
+}
