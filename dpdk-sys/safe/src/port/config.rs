@@ -43,6 +43,8 @@ impl Default for PortConfig {
 
 /// Ethernet header and two VLAN tags; the FCS is not stored.
 const L2_BYTES: u32 = 14 + 2 * 4;
+/// What DPDK counts beside the MTU where the driver says nothing else.
+const L2_AND_FCS: u32 = 14 + 4;
 
 /// Applies the configuration to a port that does not run; returns the descriptors each transmit
 /// queue got.
@@ -55,7 +57,7 @@ pub(super) fn apply(
     check(&port.name, config, &info, pool.frame_room())?;
 
     let mut conf = dpdk_sys::rte_eth_conf::default();
-    conf.rxmode.mtu = u32::from(config.mtu);
+    conf.rxmode.mtu = device_mtu(&port.driver, info.max_rx_pktlen, config.mtu);
     let spread = info.flow_type_rss_offloads & dpdk_sys::NPCC_RSS_IP_UDP;
     if config.rx_queues > 1 && spread != 0 {
         conf.rxmode.mq_mode = dpdk_sys::RTE_ETH_MQ_RX_RSS;
@@ -135,6 +137,19 @@ fn promiscuous(port: &PortCore, on: bool) -> Result<(), PortError> {
 }
 
 /// What can be told before the driver is asked.
+/// The MTU the device is told.
+///
+/// `net_af_packet` says that it takes no frame above 1,518 bytes, whatever its `framesz` holds; it does not look at what it is
+/// told, so it is told what it wants to hear. Every other driver is told the truth.
+fn device_mtu(driver: &str, max_frame: u32, mtu: u16) -> u32 {
+    let mtu = u32::from(mtu);
+    if driver == "net_af_packet" {
+        mtu.min(max_frame.saturating_sub(L2_AND_FCS))
+    } else {
+        mtu
+    }
+}
+
 fn check(
     device: &str,
     config: &PortConfig,
