@@ -193,7 +193,9 @@ impl Ledger {
             self.status.rate_limited.add(1);
             return None;
         }
-        self.book.observe(record, reader)
+        let readers = &self.readers;
+        let live = |reader: usize, slot| readers.get(reader)?.read(slot)?.request;
+        self.book.observe_with(record, reader, live)
     }
 
     fn queue_index(&self, key: &QueueFlow) -> Option<usize> {

@@ -83,6 +83,12 @@ pub const fn has_aeth(opcode: u8) -> bool {
 }
 
 impl Record {
+    /// Whether AckReq is set.
+    #[must_use]
+    pub const fn asks_for_reply(&self) -> bool {
+        self.flags.has(RecordFlags::ACK_REQ)
+    }
+
     /// Reads a sighting; `None` when the frame is cut short.
     #[must_use]
     pub fn of(

@@ -36,7 +36,7 @@ fn frames(file: &str) -> Vec<(Nanos, Vec<u8>)> {
     let unit = match word(0) {
         0xa1b2_c3d4 => 1_000,
         0xa1b2_3c4d => 1,
-        other => panic!("{other:#x} is no capture"),
+        _ => unreachable!("no capture"),
     };
     let (mut at, mut all, begin) = (24, Vec::new(), word(24));
     while at < bytes.len() {

@@ -24,6 +24,7 @@ use zerocopy::FromBytes;
 
 use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, KeyHasher, Qpn, QueueFlow, low32};
+use crate::pair::psn::is_request;
 use crate::sample::{Record, SlotRef, has_aeth};
 pub use reader::{CacheCounters, CacheReader, CacheShared};
 use slot::Slot;
@@ -41,6 +42,8 @@ pub const CNP_GAP: Nanos = Nanos::from_micros(4);
 const DETAILS_ANY: u8 = 8;
 const DETAILS_NOTABLE: u8 = 8;
 
+/// Notable packets shown after each refresh, while the flow is still not paired.
+const AGAIN_NOTABLE: u8 = 4;
 /// Changes of a flow's UDP source port that are shown at once, of those within [`REFRESH`].
 const CHANGES: u8 = 4;
 /// QP1 packets on their way to the control core, 400 bytes each.
@@ -207,7 +210,8 @@ impl FlowCache {
         } else {
             0
         };
-        let packets = shared.count(bytes, sighting.now);
+        let request = is_request(base.opcode).then(|| base.psn());
+        let packets = shared.count(bytes, request, sighting.now);
         let flow_slot = FlowSlot(u32::try_from(slot).unwrap_or(u32::MAX));
         let notable = base.ack_req() || has_aeth(base.opcode);
         let moved = entry.moves(class, source_port(sighting));
@@ -292,7 +296,10 @@ impl Entry {
         match turn {
             Turn::Notable => self.notable -= 1,
             Turn::Any => self.any -= 1,
-            Turn::Refresh => self.changes = CHANGES,
+            Turn::Refresh => {
+                self.changes = CHANGES;
+                self.notable = self.notable.max(AGAIN_NOTABLE);
+            }
             Turn::Moved => self.changes -= 1,
             Turn::Cnp => self.cnp_shown = now,
         }
@@ -328,8 +335,11 @@ impl FlowTap for FlowCache {
             }
             RoceClass::Management | RoceClass::Datagram | RoceClass::Unsupported => false,
         };
-        if sighting.roce.class == RoceClass::Management && (entering || leaving) {
-            self.copy(sighting);
+        match sighting.roce.class {
+            RoceClass::Management if entering || leaving => self.copy(sighting),
+            RoceClass::Unsupported => self.shared.counters.unsupported.add(1),
+            RoceClass::Datagram => self.shared.counters.datagrams.add(1),
+            _ => {}
         }
         let bth = sighting
             .data

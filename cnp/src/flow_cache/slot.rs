@@ -21,11 +21,17 @@ const UNTIL_SHIFT: u32 = 12;
 pub struct SlotReading {
     /// Wire bytes of data enqueued since the slot became this flow's.
     pub bytes: u64,
-    /// Packets of any class.
+    /// Packets of any class (wraps at 2^39).
     pub packets: u64,
+    /// Sequence number of the latest request (SEND, WRITE, READ REQUEST, ATOMIC of RC).
+    pub request: Option<u32>,
     /// The latest.
     pub last_seen: Nanos,
 }
+
+const PACKETS: u64 = (1 << 39) - 1;
+const REQUESTED: u64 = 1 << 39;
+const REQUEST_SHIFT: u32 = 40;
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -34,7 +40,7 @@ pub(super) struct Slot {
     generation: AtomicU64,
     /// Worker writes.
     bytes: AtomicU64,
-    /// Worker writes.
+    /// Worker writes: packets in the low 39 bits, whether a request was seen, its sequence number.
     packets: AtomicU64,
     /// Worker writes, in ns.
     last_seen: AtomicU64,
@@ -49,10 +55,9 @@ const fn tag_of(generation: u32) -> u64 {
 
 /// Adds to a word that only this thread writes.
 #[inline]
-fn bump(word: &AtomicU64, n: u64) -> u64 {
+fn bump(word: &AtomicU64, n: u64) {
     let value = word.load(Ordering::Relaxed).wrapping_add(n);
     word.store(value, Ordering::Relaxed);
-    value
 }
 
 impl Slot {
@@ -70,12 +75,21 @@ impl Slot {
         low32(generation.wrapping_add(2))
     }
 
-    /// Counts a packet that contributes `bytes`; returns the packets so far. Worker only.
+    /// Counts a packet that contributes `bytes` and may be a request; returns the packets so far. Worker only.
     #[inline]
-    pub(super) fn count(&self, bytes: u64, now: Nanos) -> u64 {
-        bump(&self.bytes, bytes);
+    pub(super) fn count(&self, bytes: u64, request: Option<u32>, now: Nanos) -> u64 {
+        if bytes > 0 {
+            bump(&self.bytes, bytes);
+        }
         self.last_seen.store(now.0, Ordering::Relaxed);
-        bump(&self.packets, 1)
+        let word = self.packets.load(Ordering::Relaxed);
+        let packets = word.wrapping_add(1) & PACKETS;
+        let request = match request {
+            Some(psn) => u64::from(psn) << REQUEST_SHIFT | REQUESTED,
+            None => word & !PACKETS,
+        };
+        self.packets.store(request | packets, Ordering::Relaxed);
+        packets
     }
 
     /// Whether the control core has this flow paired. Worker only.
@@ -100,9 +114,12 @@ impl Slot {
     /// The counts; `None` when the slot is another flow's. Any thread.
     pub(super) fn read(&self, generation: u32) -> Option<SlotReading> {
         let before = self.generation.load(Ordering::Acquire);
+        let packets = self.packets.load(Ordering::Relaxed);
+        let request = (packets & REQUESTED != 0).then(|| low32(packets >> REQUEST_SHIFT));
         let reading = SlotReading {
             bytes: self.bytes.load(Ordering::Relaxed),
-            packets: self.packets.load(Ordering::Relaxed),
+            packets: packets & PACKETS,
+            request,
             last_seen: Nanos(self.last_seen.load(Ordering::Relaxed)),
         };
         fence(Ordering::Acquire);
@@ -130,11 +147,11 @@ mod loom_tests {
         loom::model(|| {
             let slot = Arc::new(Slot::default());
             let first = slot.renew();
-            slot.count(10, Nanos(1));
+            slot.count(10, None, Nanos(1));
             let worker = Arc::clone(&slot);
             let thread = loom::thread::spawn(move || {
                 let second = worker.renew();
-                worker.count(7, Nanos(2));
+                worker.count(7, None, Nanos(2));
                 second
             });
             if let Some(reading) = slot.read(first) {

@@ -141,13 +141,14 @@ fn bytes_of_data_count_and_bytes_of_acks_do_not() {
         Some(SlotReading {
             bytes,
             packets: 20,
+            request: Some(DATA.psn),
             last_seen: Nanos(10)
         })
     );
 }
 
 #[test]
-fn sixteen_details_then_one_in_ten_milliseconds() {
+fn sixteen_details_then_at_most_five_in_ten_milliseconds() {
     let (mut cache, mut reader) = small(64, 1024);
     for n in 0..100u64 {
         show(&mut cache, &DATA, DC, WAN, Nanos(n));
@@ -157,7 +158,7 @@ fn sixteen_details_then_one_in_ten_milliseconds() {
         show(&mut cache, &DATA, DC, WAN, Nanos::from_millis(ms));
     }
     let later = drain(&mut reader).len();
-    assert!((9..=10).contains(&later), "{later} records in 100 ms");
+    assert!((9..=50).contains(&later), "{later} records in 100 ms");
 }
 
 #[test]

@@ -5,10 +5,10 @@ use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
 use super::cm::{Change, CmBook, Named};
 use super::ends::{End, Ends};
-use super::{Evidence, Pairing, only, port, port_hash};
+use super::{Evidence, Pairing, only, port, port_hash, psn};
 use crate::cm::message::Message;
 use crate::key::FlowKey;
-use crate::sample::Record;
+use crate::sample::{Record, SlotRef};
 
 /// An end's place in the book, valid while its key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,16 @@ impl PairBook {
 
     /// Learns from a record of the worker with this number. `None` when the book is full.
     pub fn observe(&mut self, record: &Record, reader: usize) -> Option<EndId> {
+        self.observe_with(record, reader, |_, _| None)
+    }
+
+    /// The same, with the present sequence number of requests in a worker's slot.
+    pub fn observe_with(
+        &mut self,
+        record: &Record,
+        reader: usize,
+        live: impl Fn(usize, SlotRef) -> Option<u32>,
+    ) -> Option<EndId> {
         let uc = is_uc(record.opcode);
         let (end, _) = self.ends.enter(&record.key, uc, record.time)?;
         let state = self.ends.end_mut(end)?;
@@ -80,6 +90,7 @@ impl PairBook {
         } else {
             self.cm.see_port(&record.key, record.udp_port);
             self.ends.see_port(end, record.udp_port, record.time);
+            self.ends.see_psn(end, record, reader, &live);
         }
         Some(EndId(end))
     }
@@ -158,6 +169,7 @@ impl PairBook {
             return by(partner, Evidence::Cm);
         }
         by(port_hash::partner(&self.ends, end.0), Evidence::PortHash)
+            .or_else(|| by(psn::partner(&self.ends, end.0), Evidence::Psn))
             .or_else(|| by(port::partner(&self.ends, end.0, now), Evidence::Port))
             .or_else(|| by(only::partner(&self.ends, end.0, now), Evidence::Only))
     }

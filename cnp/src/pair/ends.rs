@@ -5,7 +5,8 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::pair_state::{Direction, PairKey, PairState, Verdict};
+use super::pair_state::{PairKey, PairState, Side, Verdict};
+use super::psn::PsnState;
 use crate::fixed_map::{FixedMap, NONE};
 use crate::key::FlowKey;
 use crate::sample::SlotRef;
@@ -72,6 +73,11 @@ pub(crate) struct End {
     pub(crate) group: u32,
     previous: u32,
     next: u32,
+    /// Ends of the same direction between these addresses.
+    side_previous: u32,
+    pub(super) side_next: u32,
+    /// Its sequence numbers.
+    pub(super) psn: PsnState,
     /// The connection manager gave it a flow label: its port is no hash of queue pairs.
     pub(crate) labelled: bool,
     /// Whom it was last found to belong to.
@@ -190,21 +196,37 @@ impl Ends {
         let end = self.ends.insert(*key, End::new(uc, pair, now))?;
         let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
         let state = self.pairs.get_mut(pair)?;
+        let head = state.side(direction).head;
         state.joined(direction, end, now);
         state.common += u32::from(common);
+        self.ends.get_mut(end)?.side_next = head;
+        if let Some(next) = self.ends.get_mut(head) {
+            next.side_previous = end;
+        }
         Some((end, true))
     }
 
     /// Forgets an end. Its group's verdicts are the caller's to renew ([`Ends::set_port`] first).
     fn remove(&mut self, end: u32, now: Nanos) {
         self.set_port(end, None, now);
+        self.forget_psn(end);
         let Some((key, state)) = self.ends.remove(end) else {
             return;
         };
+        if let Some(before) = self.ends.get_mut(state.side_previous) {
+            before.side_next = state.side_next;
+        }
+        if let Some(after) = self.ends.get_mut(state.side_next) {
+            after.side_previous = state.side_previous;
+        }
         let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
         let (_, direction) = PairKey::of(&key);
         if let Some(pair) = self.pairs.get_mut(state.pair) {
             pair.left(direction, end, now);
+            let side = pair.side_mut(direction);
+            if side.head == end {
+                side.head = state.side_next;
+            }
             pair.common = pair.common.saturating_sub(u32::from(common));
             if pair.is_empty() {
                 self.pairs.remove(state.pair);
@@ -215,6 +237,7 @@ impl Ends {
     /// A connection begins anew on an end: what its packets said before is void.
     pub(super) fn renew(&mut self, end: u32, labelled: bool, now: Nanos) {
         self.set_port(end, None, now);
+        self.forget_psn(end);
         if let Some(state) = self.ends.get_mut(end) {
             state.port_changes = 0;
             state.labelled = labelled;
@@ -288,6 +311,12 @@ impl Ends {
             return;
         }
         let fickle = state.port.is_some();
+        if fickle {
+            self.forget_psn(end);
+        }
+        let Some(state) = self.ends.get_mut(end) else {
+            return;
+        };
         state.port_changes += u8::from(fickle);
         let given_up = state.port_changes >= MOST_PORT_CHANGES;
         self.set_port(end, (!given_up).then_some(port), now);
@@ -390,6 +419,13 @@ impl Ends {
         }
     }
 
+    /// The ends of the other direction between the same addresses.
+    pub(super) fn opposite_side(&self, end: u32) -> Option<&Side> {
+        let pair = self.pairs.get(self.ends.get(end)?.pair)?;
+        let (_, direction) = PairKey::of(&self.ends.key(end)?);
+        Some(pair.side(direction.back()))
+    }
+
     /// Packets of this end's direction that have no answer at all.
     pub(crate) fn is_cold(&self, end: u32) -> bool {
         let (Some(state), Some(key)) = (self.ends.get(end), self.ends.key(end)) else {
@@ -399,11 +435,7 @@ impl Ends {
             return true;
         };
         let (_, direction) = PairKey::of(&key);
-        let back = match direction {
-            Direction::Up => Direction::Down,
-            Direction::Down => Direction::Up,
-        };
-        pair.side(back).ends == 0 || (pair.hash_holds() && self.opposite(end).is_none())
+        pair.side(direction.back()).ends == 0 || (pair.hash_holds() && self.opposite(end).is_none())
     }
 }
 
@@ -431,6 +463,9 @@ impl End {
             group: NONE,
             previous: NONE,
             next: NONE,
+            side_previous: NONE,
+            side_next: NONE,
+            psn: PsnState::new(),
             labelled: false,
             partner: NONE,
             last_seen: now,

@@ -15,6 +15,7 @@ mod only;
 mod pair_state;
 mod port;
 pub mod port_hash;
+pub(crate) mod psn;
 
 use crate::key::Qpn;
 

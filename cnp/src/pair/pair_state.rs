@@ -2,6 +2,7 @@
 
 use npcc_pipeline::units::Nanos;
 
+use crate::fixed_map::NONE;
 use crate::key::FlowKey;
 
 /// Two addresses, in one order.
@@ -17,6 +18,15 @@ pub(crate) struct PairKey {
 pub(crate) enum Direction {
     Up,
     Down,
+}
+
+impl Direction {
+    pub(crate) const fn back(self) -> Direction {
+        match self {
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
+        }
+    }
 }
 
 impl PairKey {
@@ -59,13 +69,26 @@ pub(crate) enum Verdict {
 }
 
 /// Ends of one direction.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Side {
     pub(crate) ends: u32,
     /// All their indices, combined by exclusive or: the index itself when there is one.
     xor: u32,
     /// The last arrival or departure.
     changed: Nanos,
+    /// The latest of them; the others follow it.
+    pub(crate) head: u32,
+}
+
+impl Default for Side {
+    fn default() -> Side {
+        Side {
+            ends: 0,
+            xor: 0,
+            changed: Nanos::ZERO,
+            head: NONE,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -90,7 +113,7 @@ impl PairState {
         }
     }
 
-    fn side_mut(&mut self, direction: Direction) -> &mut Side {
+    pub(super) fn side_mut(&mut self, direction: Direction) -> &mut Side {
         match direction {
             Direction::Up => &mut self.up,
             Direction::Down => &mut self.down,
@@ -100,6 +123,7 @@ impl PairState {
     pub(crate) fn joined(&mut self, direction: Direction, end: u32, now: Nanos) {
         let side = self.side_mut(direction);
         (side.ends, side.xor, side.changed) = (side.ends + 1, side.xor ^ end, now);
+        side.head = end;
     }
 
     pub(crate) fn left(&mut self, direction: Direction, end: u32, now: Nanos) {

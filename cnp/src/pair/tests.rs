@@ -318,3 +318,147 @@ fn emptying_the_book_leaves_no_score_behind() {
         paired(0x18, Evidence::PortHash)
     );
 }
+
+/// A connection from 0x18 to 0x11 whose ports say nothing: each direction has its own.
+struct Numbers {
+    book: PairBook,
+    now: Nanos,
+}
+
+impl Numbers {
+    fn new() -> Numbers {
+        Numbers {
+            book: PairBook::new(512, 5),
+            now: ms(1),
+        }
+    }
+
+    fn packet(&mut self, src: &str, dst: &str, qpn: u32, opcode: u8, psn: u32) -> EndId {
+        self.now += Nanos(1_000);
+        let port =
+            u16::try_from(50_000 + (qpn & 0xfff) + if src == A { 0 } else { 5_000 }).unwrap();
+        let syndrome = (opcode == 0x11).then_some(0x1f);
+        let record = Record {
+            psn: psn & 0xff_ffff,
+            syndrome,
+            ..record(src, dst, qpn, opcode, port, self.now)
+        };
+        self.book.observe(&record, 0).unwrap()
+    }
+
+    /// Data of A to `b`, acknowledged to `a`.
+    fn exchange(&mut self, a: u32, b: u32, psn: u32) -> EndId {
+        let end = self.packet(A, B, b, 0x0a, psn);
+        self.packet(B, A, a, 0x11, psn);
+        end
+    }
+
+    fn resolve(&self, end: EndId) -> Pairing {
+        self.book.resolve(end, self.now)
+    }
+}
+
+#[test]
+fn three_numbers_that_fit_pair_and_two_do_not() {
+    let mut numbers = Numbers::new();
+    for other in 0..20 {
+        numbers.exchange(0x300 + other, 0x200 + other, (other + 1) << 18);
+    }
+    let end = numbers.exchange(0x18, 0x11, 0xff_fffe);
+    numbers.exchange(0x18, 0x11, 0xff_ffff);
+    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    numbers.exchange(0x18, 0x11, 0x100_0000);
+    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    let back = numbers.packet(B, A, 0x18, 0x11, 0);
+    assert_eq!(numbers.resolve(back), paired(0x11, Evidence::Psn));
+}
+
+#[test]
+fn an_acknowledgement_sent_again_counts_once() {
+    let mut numbers = Numbers::new();
+    numbers.exchange(0x300, 0x200, 1 << 20);
+    let end = numbers.exchange(0x18, 0x11, 7);
+    for _ in 0..5 {
+        numbers.packet(B, A, 0x18, 0x11, 7);
+    }
+    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+}
+
+#[test]
+fn numbers_in_lock_step_say_nothing() {
+    let mut numbers = Numbers::new();
+    for psn in 0..16 {
+        for n in 0..8 {
+            numbers.packet(A, B, 0x200 + n, 0x0a, psn);
+        }
+        for n in 0..8 {
+            numbers.packet(B, A, 0x300 + n, 0x11, psn);
+        }
+    }
+    // One of them runs ahead, and samples of the others are lost.
+    for psn in 16..40 {
+        let end = numbers.exchange(0x300, 0x200, psn);
+        assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    }
+}
+
+#[test]
+fn read_responses_and_atomics_fit_their_requests() {
+    for (request, reply) in [(0x0c, 0x10), (0x0c, 0x0d), (0x13, 0x12)] {
+        let mut numbers = Numbers::new();
+        numbers.exchange(0x300, 0x200, 1 << 20);
+        let mut data = None;
+        for psn in [5u32, 90, 300] {
+            numbers.packet(B, A, 0x18, request, psn);
+            data = Some(numbers.packet(A, B, 0x11, reply, psn));
+        }
+        assert_eq!(
+            numbers.resolve(data.unwrap()),
+            paired(0x18, Evidence::Psn),
+            "{request:#x} {reply:#x}"
+        );
+    }
+}
+
+#[test]
+fn a_nak_supports_nothing_and_a_number_far_off_parts() {
+    let mut numbers = Numbers::new();
+    numbers.exchange(0x300, 0x200, 1 << 20);
+    let mut end = None;
+    for psn in 0..3 {
+        end = Some(numbers.exchange(0x18, 0x11, psn));
+    }
+    let end = end.unwrap();
+    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    numbers.packet(B, A, 0x18, 0x11, 0x40_0000);
+    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+}
+
+#[test]
+fn two_that_claim_one_are_both_doubted() {
+    let mut numbers = Numbers::new();
+    numbers.exchange(0x300, 0x200, 1 << 20);
+    let mut end = None;
+    for psn in 0..3 {
+        end = Some(numbers.exchange(0x18, 0x11, psn));
+        numbers.packet(B, A, 0x19, 0x11, psn);
+    }
+    assert_eq!(numbers.resolve(end.unwrap()).evidence(), Evidence::None);
+}
+
+#[test]
+fn a_reply_whose_number_does_not_fit_refutes_the_port() {
+    let mut book = Book::new();
+    let port = hash(0x18, 0x11) ^ 1;
+    let data = book.data(0x11, port, ms(1));
+    book.ack(0x18, port, ms(1));
+    book.data(0x11, port, ms(60));
+    assert_eq!(book.0.resolve(data, ms(60)), paired(0x18, Evidence::Port));
+    let far = Record {
+        psn: 0x40_0000,
+        syndrome: Some(0),
+        ..record(B, A, 0x18, 0x11, port, ms(61))
+    };
+    book.0.observe(&far, 0);
+    assert_eq!(book.0.resolve(data, ms(61)).evidence(), Evidence::None);
+}
