@@ -212,10 +212,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             let before = buf.data().len();
             let mtu = self
                 .ports
-                .get(lane.path.port.index())
+                .get(lane.path.port().index())
                 .map_or(0, |egress| egress.intake.mtu);
             if let Err(reason) =
-                rewrite::rewrite(&mut buf, &mut lane.parsed, &lane.path, mtu, lane.priority)
+                rewrite::rewrite(&mut buf, &mut lane.parsed, lane.path, mtu, lane.priority)
             {
                 discard(buf, reason, counters, &mut self.trash);
                 continue;
@@ -229,7 +229,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                     .tag_bytes_removed
                     .add(before.saturating_sub(after) as u64);
             }
-            let to = lane.path.port;
+            let to = lane.path.port();
             match egress.accept(buf, &lane.parsed, lane.priority, port, to) {
                 Ok(()) => {
                     self.held.take(after);

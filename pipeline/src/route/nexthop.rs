@@ -58,28 +58,86 @@ impl Adjacency {
         }
     }
 
-    const fn to_words(self) -> [u64; 2] {
-        [
-            self.dst.to_u64() | (self.port.0 as u64) << 48 | (self.kind as u64) << 56,
-            self.src.to_u64() | (self.vlan as u64) << 48,
-        ]
+    /// As the workers read it.
+    #[must_use]
+    pub const fn packed(self) -> Path {
+        let [a, b, c, d, e, f] = self.dst.0;
+        let [g, h, i, j, k, l] = self.src.0;
+        let [vlan_low, vlan_high] = self.vlan.to_le_bytes();
+        Path {
+            dst: u64::from_le_bytes([a, b, c, d, e, f, self.port.0, self.kind as u8]),
+            src: u64::from_le_bytes([g, h, i, j, k, l, vlan_low, vlan_high]),
+        }
+    }
+}
+
+/// An adjacency as two words: the addresses in the order of the wire, the rest above them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    dst: u64,
+    src: u64,
+}
+
+impl Path {
+    /// No route.
+    pub const NONE: Path = Adjacency::unusable(Kind::NoRoute).packed();
+
+    /// What happens to a frame.
+    #[inline]
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        match self.dst >> 56 {
+            1 => Kind::Forward,
+            2 => Kind::Unresolved,
+            3 => Kind::Local,
+            4 => Kind::Blackhole,
+            _ => Kind::NoRoute,
+        }
     }
 
-    fn from_words([first, second]: [u64; 2]) -> Adjacency {
-        let [kind, port, ..] = first.to_be_bytes();
-        let [vlan_high, vlan_low, ..] = second.to_be_bytes();
+    /// Whether frames are forwarded.
+    #[inline]
+    #[must_use]
+    pub const fn forwards(self) -> bool {
+        self.dst >> 56 == Kind::Forward as u64
+    }
+
+    /// Egress port.
+    #[inline]
+    #[must_use]
+    pub const fn port(self) -> PortId {
+        let [.., port, _] = self.dst.to_le_bytes();
+        PortId(port)
+    }
+
+    /// VLAN id of the frame as sent; [`UNTAGGED`] for none.
+    #[inline]
+    #[must_use]
+    pub const fn vlan(self) -> u16 {
+        let [.., low, high] = self.src.to_le_bytes();
+        u16::from_le_bytes([low, high])
+    }
+
+    /// Destination and source MAC address, as a frame begins.
+    #[inline]
+    #[must_use]
+    pub const fn addresses(self) -> [u8; 12] {
+        let [a, b, c, d, e, f, ..] = self.dst.to_le_bytes();
+        let [g, h, i, j, k, l, ..] = self.src.to_le_bytes();
+        [a, b, c, d, e, f, g, h, i, j, k, l]
+    }
+
+    /// Field by field.
+    #[must_use]
+    pub const fn unpacked(self) -> Adjacency {
+        let [a, b, c, d, e, f, ..] = self.dst.to_le_bytes();
+        let [g, h, i, j, k, l, ..] = self.src.to_le_bytes();
         Adjacency {
-            kind: match kind {
-                1 => Kind::Forward,
-                2 => Kind::Unresolved,
-                3 => Kind::Local,
-                4 => Kind::Blackhole,
-                _ => Kind::NoRoute,
-            },
-            port: PortId(port),
-            vlan: u16::from_be_bytes([vlan_high, vlan_low]),
-            dst: Mac::from_u64(first),
-            src: Mac::from_u64(second),
+            kind: self.kind(),
+            port: self.port(),
+            vlan: self.vlan(),
+            dst: Mac([a, b, c, d, e, f]),
+            src: Mac([g, h, i, j, k, l]),
         }
     }
 }
@@ -120,9 +178,9 @@ impl NextHops {
 
     /// The path a flow with this hash takes in a group. `hash` is called only when there is a choice.
     #[inline]
-    pub fn resolve(&self, group: u32, hash: impl FnOnce() -> u32) -> Adjacency {
+    pub fn resolve(&self, group: u32, hash: impl FnOnce() -> u32) -> Path {
         let Some(group) = self.groups.get(group as usize) else {
-            return Adjacency::unusable(Kind::NoRoute);
+            return Path::NONE;
         };
         let bucket = match group.members.load(Ordering::Relaxed) {
             0 | 1 => 0,
@@ -138,29 +196,30 @@ impl NextHops {
     /// All paths of a group, repeated as often as they have buckets.
     pub fn paths(&self, group: u32) -> impl Iterator<Item = Adjacency> {
         let buckets = self.groups.get(group as usize).map(|group| &group.buckets);
-        buckets
-            .into_iter()
-            .flatten()
-            .map(|id| self.adjacency(AdjacencyId(id.load(Ordering::Relaxed))))
+        buckets.into_iter().flatten().map(|id| {
+            self.adjacency(AdjacencyId(id.load(Ordering::Relaxed)))
+                .unpacked()
+        })
     }
 
     /// One path.
     #[inline]
     #[must_use]
-    pub fn adjacency(&self, id: AdjacencyId) -> Adjacency {
+    pub fn adjacency(&self, id: AdjacencyId) -> Path {
         match self.adjacencies.get(usize::from(id.0)) {
-            Some([first, second]) => Adjacency::from_words([
-                first.load(Ordering::Relaxed),
-                second.load(Ordering::Relaxed),
-            ]),
-            None => Adjacency::unusable(Kind::NoRoute),
+            Some([dst, src]) => Path {
+                dst: dst.load(Ordering::Relaxed),
+                src: src.load(Ordering::Relaxed),
+            },
+            None => Path::NONE,
         }
     }
 
     /// Writes a path nobody refers to yet.
     pub(super) fn set_adjacency(&self, id: AdjacencyId, adjacency: Adjacency) {
         if let Some(words) = self.adjacencies.get(usize::from(id.0)) {
-            for (word, value) in words.iter().zip(adjacency.to_words()) {
+            let packed = adjacency.packed();
+            for (word, value) in words.iter().zip([packed.dst, packed.src]) {
                 word.store(value, Ordering::Release);
             }
         }
@@ -202,7 +261,7 @@ mod tests {
             dst: Mac([0xfe, 1, 2, 3, 4, 0xff]),
             src: Mac([2, 0, 0, 0, 0, 9]),
         };
-        assert_eq!(Adjacency::from_words(adjacency.to_words()), adjacency);
+        assert_eq!(adjacency.packed().unpacked(), adjacency);
     }
 
     #[test]
@@ -218,17 +277,17 @@ mod tests {
             );
         }
         hops.set_group(GroupId(1), &[AdjacencyId(2)]);
-        assert_eq!(hops.resolve(1, || unreachable!()).port, PortId(2));
+        assert_eq!(hops.resolve(1, || unreachable!()).port(), PortId(2));
         hops.set_group(
             GroupId(2),
             &[AdjacencyId(1), AdjacencyId(2), AdjacencyId(3)],
         );
         let mut used = [0; 4];
         for hash in 0..BUCKETS as u32 {
-            used[hops.resolve(2, || hash).port.index()] += 1;
+            used[hops.resolve(2, || hash).port().index()] += 1;
         }
         assert_eq!(used, [0, 6, 5, 5]);
-        assert_eq!(hops.resolve(0, || 0).kind, Kind::NoRoute);
-        assert_eq!(hops.resolve(99, || 0).kind, Kind::NoRoute);
+        assert_eq!(hops.resolve(0, || 0).kind(), Kind::NoRoute);
+        assert_eq!(hops.resolve(99, || 0).kind(), Kind::NoRoute);
     }
 }

@@ -30,7 +30,7 @@ fn prefix(text: &str) -> Prefix {
 fn find(reader: &FibReader, address: IpAddr) -> Option<u8> {
     let group = reader.group(address);
     let path = reader.hops().resolve(group, || 0);
-    (path.kind == Kind::Forward).then_some(path.port.0)
+    path.forwards().then_some(path.port().0)
 }
 
 fn settle(writer: &mut RouteWriter, reader: &mut FibReader) {
@@ -174,7 +174,7 @@ fn ecmp_spreads_and_a_lost_path_moves_only_its_flows() {
     settle(&mut writer, &mut reader);
     let group = reader.images().v4.lookup_v4(0x0a00_0001);
     let ports: Vec<u8> = (0..16)
-        .map(|hash| reader.hops().resolve(group, || hash).port.0)
+        .map(|hash| reader.hops().resolve(group, || hash).port().0)
         .collect();
     assert_eq!(ports.iter().filter(|port| **port == 1).count(), 8);
     assert_eq!(writer.routes().next().unwrap().1.len(), 2);

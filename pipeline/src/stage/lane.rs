@@ -6,7 +6,7 @@ use crate::counters::PortCounters;
 use crate::drop::Drop;
 use crate::frame::FrameBuf;
 use crate::parse::Parsed;
-use crate::route::nexthop::Adjacency;
+use crate::route::nexthop::Path;
 use crate::units::{BURST, Priority};
 
 /// One frame of the burst. Without a buffer: already dropped or consumed.
@@ -19,7 +19,7 @@ pub struct Lane<B> {
     /// Its priority.
     pub priority: Priority,
     /// Where it goes; "no route" until the route stage.
-    pub path: Adjacency,
+    pub path: Path,
 }
 
 /// The burst.

@@ -9,7 +9,7 @@ use crate::drop::Drop;
 use crate::frame::FrameBuf;
 use crate::parse::{Kind, L3, Parsed, parse};
 use crate::pause::PortPause;
-use crate::route::nexthop::{Adjacency, Kind as PathKind};
+use crate::route::nexthop::Path;
 use crate::units::{BURST, Mac, Nanos};
 use crate::wire::ethernet;
 
@@ -54,7 +54,7 @@ pub fn run<B: FrameBuf>(
                 buf: Some(buf),
                 priority: intake.classifier.priority(&parsed),
                 parsed,
-                path: Adjacency::unusable(PathKind::NoRoute),
+                path: Path::NONE,
             }),
             Err(reason) => discard(buf, reason, counters, trash),
         }

@@ -4,7 +4,7 @@ use crate::bits::{low8, low16};
 use crate::drop::Drop;
 use crate::frame::FrameBuf;
 use crate::parse::{Kind, L3, Parsed};
-use crate::route::nexthop::{Adjacency, UNTAGGED};
+use crate::route::nexthop::{Path, UNTAGGED};
 use crate::units::Priority;
 use crate::wire::{checksum, ethernet};
 
@@ -16,19 +16,83 @@ use crate::wire::{checksum, ethernet};
 pub fn rewrite<B: FrameBuf>(
     buf: &mut B,
     parsed: &mut Parsed,
-    path: &Adjacency,
+    path: Path,
     mtu: u16,
     priority: Priority,
 ) -> Result<(), Drop> {
     if parsed.ip_len > mtu {
         return Err(Drop::MtuExceeded);
     }
+    let plain = usize::from(parsed.l3_off) == ethernet::HEADER_LEN && path.vlan() == UNTAGGED;
+    if plain
+        && parsed.kind == Kind::Routed(L3::V4)
+        && let Some(head) = buf.data_mut().first_chunk_mut()
+    {
+        return rewrite_plain_v4(head, path);
+    }
+    rewrite_any(buf, parsed, path, priority)
+}
+
+/// Untagged IPv4 that stays untagged: everything at constant offsets.
+#[inline]
+fn rewrite_plain_v4(head: &mut [u8; 34], path: Path) -> Result<(), Drop> {
+    let [
+        a0,
+        a1,
+        a2,
+        a3,
+        a4,
+        a5,
+        a6,
+        a7,
+        a8,
+        a9,
+        a10,
+        a11,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        ttl,
+        protocol,
+        check_high,
+        check_low,
+        ..,
+    ] = head;
+    if *ttl <= 1 {
+        return Err(Drop::TtlExpired);
+    }
+    let old = u16::from_be_bytes([*ttl, *protocol]);
+    let check = checksum::update(
+        u16::from_be_bytes([*check_high, *check_low]),
+        old,
+        old - 0x0100,
+    );
+    *ttl -= 1;
+    [*check_high, *check_low] = check.to_be_bytes();
+    [*a0, *a1, *a2, *a3, *a4, *a5, *a6, *a7, *a8, *a9, *a10, *a11] = path.addresses();
+    Ok(())
+}
+
+/// Any layer 2 to any other.
+fn rewrite_any<B: FrameBuf>(
+    buf: &mut B,
+    parsed: &mut Parsed,
+    path: Path,
+    priority: Priority,
+) -> Result<(), Drop> {
     let old = usize::from(parsed.l3_off);
     decrement_ttl(
         buf.data_mut().get_mut(old..).unwrap_or_default(),
         parsed.kind,
     )?;
-    let tag = if path.vlan == UNTAGGED {
+    let tag = if path.vlan() == UNTAGGED {
         0
     } else {
         ethernet::TAG_LEN
@@ -43,15 +107,14 @@ pub fn rewrite<B: FrameBuf>(
         _ => ethernet::IPV4,
     };
     if let Some((addresses, rest)) = header.split_first_chunk_mut::<12>() {
-        addresses[..6].copy_from_slice(&path.dst.0);
-        addresses[6..].copy_from_slice(&path.src.0);
+        *addresses = path.addresses();
         if tag == 0 {
             if new != old {
                 write_u16(rest, 0, ethertype);
             }
         } else {
             write_u16(rest, 0, ethernet::VLAN);
-            write_u16(rest, 2, u16::from(priority.get()) << 13 | path.vlan);
+            write_u16(rest, 2, u16::from(priority.get()) << 13 | path.vlan());
             write_u16(rest, 4, ethertype);
         }
     }

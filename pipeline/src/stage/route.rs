@@ -28,16 +28,22 @@ pub fn run<B: FrameBuf>(
         let data = buf.data();
         let group = lookup(fib, data, &lane.parsed);
         lane.path = fib.hops().resolve(group, || flow_hash(data, &lane.parsed));
-        let reason = match lane.path.kind {
-            PathKind::Forward => continue,
-            PathKind::NoRoute => Drop::NoRoute,
-            PathKind::Unresolved => Drop::NoNeighbor,
-            PathKind::Local => Drop::LocalUnserved,
-            PathKind::Blackhole => Drop::Blackhole,
-        };
-        if let Some(buf) = lane.buf.take() {
-            discard(buf, reason, counters, trash);
+        if !lane.path.forwards()
+            && let Some(buf) = lane.buf.take()
+        {
+            discard(buf, reason(lane.path.kind()), counters, trash);
         }
+    }
+}
+
+/// Why a path forwards nothing.
+#[cold]
+const fn reason(kind: PathKind) -> Drop {
+    match kind {
+        PathKind::Unresolved => Drop::NoNeighbor,
+        PathKind::Local => Drop::LocalUnserved,
+        PathKind::Blackhole => Drop::Blackhole,
+        PathKind::NoRoute | PathKind::Forward => Drop::NoRoute,
     }
 }
 
