@@ -162,6 +162,11 @@ impl PairState {
         self.agree > self.disagree.saturating_mul(99)
     }
 
+    /// More ends follow the hash than not.
+    pub(crate) fn hash_usual(&self) -> bool {
+        self.agree > self.disagree
+    }
+
     /// Whether equal ports can only mean equal connections (see [`super::port`]).
     pub(crate) fn ports_match(&self) -> bool {
         let single = self.up.ends == 1 && self.down.ends == 1;

@@ -19,7 +19,7 @@ pub(crate) const STEADY_PACKETS: u64 = 64;
 pub(super) fn partner(ends: &Ends, end: u32, now: Nanos) -> Option<u32> {
     let state = ends.end(end)?;
     let pair = ends.pair(state.pair)?;
-    let refuted = pair.hash_holds() && state.verdict == Verdict::Disagree;
+    let refuted = pair.hash_usual() && state.verdict == Verdict::Disagree;
     if state.uc || refuted || state.psn.refutes_port || !pair.ports_match() {
         return None;
     }

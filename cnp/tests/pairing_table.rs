@@ -1,0 +1,60 @@
+//! Every manner of traffic between two addresses, with 1 to 4,096 connections: no CNP may carry a wrong queue pair.
+//!
+//! The table it measures is kept in `docs/pairing.md`; `UPDATE_SNAPSHOTS=1 cargo test -p npcc-cnp --test pairing_table` writes
+//! it anew. What this does not show: that a network card with each of these manners exists (the captures show two).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "a test stops at what it did not expect"
+)]
+
+mod traffic;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use traffic::{Cell, Manner, run};
+
+const COUNTS: [u32; 5] = [1, 8, 64, 1024, 4096];
+const BEGIN: &str = "<!-- begin of the measured table -->\n";
+const END: &str = "<!-- end of the measured table -->\n";
+
+fn row(manner: Manner, cells: &[Cell]) -> String {
+    let mut row = format!("| {} |", manner.name());
+    for cell in cells {
+        let told = match cell.packets {
+            Some(packets) => format!("{} %, {}, {packets}", cell.recall(), cell.evidence()),
+            None => "0 %".to_owned(),
+        };
+        write!(row, " {told} |").unwrap();
+    }
+    row.push('\n');
+    row
+}
+
+#[test]
+fn no_cell_has_a_wrong_queue_pair() {
+    let mut table =
+        String::from("| manner | 1 | 8 | 64 | 1,024 | 4,096 |\n|---|---|---|---|---|---|\n");
+    for manner in Manner::ALL {
+        let cells: Vec<_> = COUNTS.iter().map(|n| run(manner, *n)).collect();
+        for (cell, n) in cells.iter().zip(COUNTS) {
+            assert_eq!(cell.wrong, 0, "{manner:?} {n}");
+        }
+        table += &row(manner, &cells);
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pairing.md");
+    let kept = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = kept.split_once(BEGIN).unwrap();
+    let (old, after) = rest.split_once(END).unwrap();
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(
+        old, table,
+        "the table in docs/pairing.md is of another version"
+    );
+}
