@@ -326,7 +326,7 @@ impl Ledger {
 
     /// Marks a flow as told until then.
     pub(crate) fn tell(&mut self, index: u32, until: Nanos, now: Nanos) {
-        if self.ecn != EcnMode::MarkUnlessNotified || until <= now {
+        if !self.ecn.minds_notified() || until <= now {
             return;
         }
         let Some(flow) = self.flows.get_mut(index) else {

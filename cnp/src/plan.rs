@@ -88,6 +88,8 @@ pub enum Unpaired {
     /// Ordinary ECN marks stay on for them.
     #[default]
     Mark,
+    /// Every queue pair that packets from their receiver name at their sender is told: innocent ones too.
+    AllQps,
     /// Nothing: their marks are held back as if they had been told.
     None,
 }
@@ -177,6 +179,12 @@ impl Planner {
         {
             return Err(Suppressed::Unresponsive);
         }
+        self.spend(candidate, now)?;
+        Ok((qpn, evidence))
+    }
+
+    /// Takes a CNP's share of the caps.
+    pub(crate) fn spend(&mut self, candidate: &Candidate, now: Nanos) -> Result<(), Suppressed> {
         if !self.second.take(now, 1) {
             return Err(Suppressed::CapSecond);
         }
@@ -186,7 +194,7 @@ impl Planner {
             self.second.give_back(1);
             return Err(Suppressed::CapPort);
         }
-        Ok((qpn, evidence))
+        Ok(())
     }
 
     /// The CNP just admitted did not leave.

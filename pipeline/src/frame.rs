@@ -78,6 +78,8 @@ impl MetaFlags {
     pub const MARKABLE: u8 = 2;
     /// Made by this switch (CNP, later PFC and Linux).
     pub const ORIGINATED: u8 = 4;
+    /// CE on arrival, of a kind that may be marked CE.
+    pub const MARKED: u8 = 8;
 
     /// Whether all of `bits` are set.
     #[must_use]

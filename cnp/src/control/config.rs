@@ -28,8 +28,18 @@ pub enum EcnMode {
     /// A told flow is not marked while the effect is on its way, or its receiver would tell it again.
     #[default]
     MarkUnlessNotified,
+    /// The same, and marks from upstream are taken back meanwhile.
+    ClearAfterCnp,
     /// The switch does not mark.
     Off,
+}
+
+impl EcnMode {
+    /// Whether the worker has to know who has been told.
+    #[must_use]
+    pub const fn minds_notified(self) -> bool {
+        matches!(self, EcnMode::MarkUnlessNotified | EcnMode::ClearAfterCnp)
+    }
 }
 
 /// Set up of [`super::ControlCore`].

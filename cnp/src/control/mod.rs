@@ -16,7 +16,10 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::detector::{Detector, Reading, Zone};
 use crate::flow_cache::CacheReader;
+use crate::key::QueueFlow;
 use crate::ledger::Ledger;
+use crate::pair::Evidence;
+use crate::pair::book::EndId;
 use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
 use crate::policy::{Amount, Choice, Decision, Policy, QueueContext, Round};
 use crate::status::{NpccStatus, QueueStatus};
@@ -389,8 +392,18 @@ impl ControlCore {
             ingress: flow.ingress,
         };
         let admitted = self.planner.admit(&candidate, decision, now);
-        if admitted == Err(Suppressed::Unpaired) && self.unpaired == Unpaired::None {
-            self.ledger.tell(index, now + self.notified, now);
+        match (admitted, self.unpaired) {
+            (Err(Suppressed::Unpaired), Unpaired::None) => {
+                self.ledger.tell(index, now + self.notified, now);
+            }
+            (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
+                let told = self.order_all(&key, end, &candidate, decision, now, out);
+                if told.is_ok() {
+                    self.note(index, bytes, now);
+                }
+                return told;
+            }
+            _ => {}
         }
         let (sender_qpn, evidence) = admitted?;
         let order = CnpOrder {
@@ -408,6 +421,56 @@ impl ControlCore {
         if let Some(state) = end.and_then(|end| self.ledger.book.end_mut(end)) {
             state.told = Some(now);
         }
+        self.note(index, bytes, now);
+        Ok(())
+    }
+
+    /// Tells every queue pair that may be the sender's, each no sooner than the decision's spacing allows.
+    fn order_all(
+        &mut self,
+        key: &QueueFlow,
+        end: Option<EndId>,
+        candidate: &Candidate,
+        decision: &Decision,
+        now: Nanos,
+        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+    ) -> Result<(), Suppressed> {
+        let all = end.map(|end| self.ledger.book.candidates(end));
+        let mut told = Err(Suppressed::Unpaired);
+        for other in all.unwrap_or_default() {
+            let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| now.since(at).0);
+            let (Some(named), Some(state)) =
+                (self.ledger.book.key(other), self.ledger.book.end(other))
+            else {
+                continue;
+            };
+            if since(state.told_among) < decision.spacing.0 {
+                told = told.or(Err(Suppressed::Spacing));
+                continue;
+            }
+            self.planner.spend(candidate, now)?;
+            let order = CnpOrder {
+                flow: key.key,
+                sender_qpn: named.dest_qp(),
+                evidence: Evidence::None,
+                ingress: candidate.ingress,
+                egress: key.egress,
+                priority: key.priority,
+            };
+            if let Err(reason) = out(order) {
+                self.planner.give_back(candidate);
+                return Err(reason);
+            }
+            told = Ok(());
+            if let Some(state) = self.ledger.book.end_mut(other) {
+                state.told_among = Some(now);
+            }
+        }
+        told
+    }
+
+    /// A flow was told.
+    fn note(&mut self, index: u32, bytes: u64, now: Nanos) {
         if let Some(flow) = self.ledger.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
@@ -415,7 +478,6 @@ impl ControlCore {
         }
         self.ledger.tell(index, now + self.notified, now);
         self.ledger.flows.publish(index);
-        Ok(())
     }
 }
 

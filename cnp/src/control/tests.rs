@@ -406,3 +406,50 @@ fn both_halves_can_move_to_their_threads() {
     shared::<FlowView>();
     shared::<NpccStatus>();
 }
+
+/// One port for all, and numbers in lock step: nobody knows whose packets come back.
+fn unpaired(mode: Unpaired) -> Rig {
+    let mut rig = Rig::new(&ControlConfig {
+        unpaired: mode,
+        ..config(TICK)
+    });
+    for n in 0..4 {
+        let one_port = |packet: Packet| Packet {
+            port: 0xd000,
+            ..packet
+        };
+        rig.out(&one_port(data(0x1_0018 + n, 0x11 + n)));
+        rig.back(&one_port(back(0x1_0018 + n, 0x11 + n, 0x11)));
+    }
+    rig.tick(TICK, 0);
+    let heavy = Packet {
+        port: 0xd000,
+        ..data(0x1_0018, 0x11)
+    };
+    (0..4).for_each(|_| {
+        rig.out(&heavy);
+    });
+    rig.tick(TICK, 900_000);
+    rig
+}
+
+#[test]
+fn all_queue_pairs_of_the_sender_are_told_once_where_asked_for() {
+    assert!(unpaired(Unpaired::Mark).sent.is_empty());
+    let mut rig = unpaired(Unpaired::AllQps);
+    let mut told: Vec<_> = rig
+        .sent
+        .iter()
+        .map(|order| order.sender_qpn.get())
+        .collect();
+    told.sort_unstable();
+    assert_eq!(told, [0x1_0018, 0x1_0019, 0x1_001a, 0x1_001b]);
+    assert!(
+        rig.sent
+            .iter()
+            .all(|order| order.evidence == Evidence::None)
+    );
+    let before = rig.sent.len();
+    rig.tick(Nanos::from_micros(2), 950_000);
+    assert_eq!(rig.sent.len(), before, "not again within the spacing");
+}

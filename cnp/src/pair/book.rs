@@ -1,5 +1,6 @@
 //! The book of ends: takes in records, answers whose queue pair sends a flow.
 
+use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
@@ -7,6 +8,7 @@ use super::cm::{Change, CmBook, Named};
 use super::ends::{End, Ends};
 use super::{Evidence, Pairing, only, port, port_hash, psn};
 use crate::cm::message::Message;
+use crate::fixed_map::NONE;
 use crate::key::FlowKey;
 use crate::sample::{Record, SlotRef};
 
@@ -129,6 +131,22 @@ impl PairBook {
     #[must_use]
     pub fn key(&self, end: EndId) -> Option<FlowKey> {
         self.ends.key(end.0)
+    }
+
+    /// Ends that packets of the other direction name, newest first, at most 64: one of them is this end's partner.
+    pub(crate) fn candidates(&self, end: EndId) -> ArrayVec<EndId, 64> {
+        let mut all = ArrayVec::new();
+        let mut at = self
+            .ends
+            .opposite_side(end.0)
+            .map_or(NONE, |side| side.head);
+        while let Some(state) = self.ends.end(at) {
+            if all.try_push(EndId(at)).is_err() {
+                break;
+            }
+            at = state.side_next;
+        }
+        all
     }
 
     pub(crate) fn end(&self, end: EndId) -> Option<&End> {

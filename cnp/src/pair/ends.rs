@@ -93,6 +93,8 @@ pub(crate) struct End {
     pub(crate) cnp_passed: Option<Nanos>,
     /// When we last told the *sender of this end's flow*.
     pub(crate) told: Option<Nanos>,
+    /// When the queue pair this end names was last told among all of its host's.
+    pub(crate) told_among: Option<Nanos>,
 }
 
 #[derive(Debug)]
@@ -475,6 +477,7 @@ impl End {
             flow: NONE,
             cnp_passed: None,
             told: None,
+            told_among: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the format knows and this version cannot do: refused, never silently ignored.
 
 use super::Check;
-use crate::model::{EcnMode, Evidence, Idle, PfcBackend, Unpaired};
+use crate::model::{Idle, PfcBackend};
 use crate::tree::Path;
 
 fn refuse(check: &mut Check<'_>, path: &Path, what: &str, hint: &str) {
@@ -11,7 +11,6 @@ fn refuse(check: &mut Check<'_>, path: &Path, what: &str, hint: &str) {
 pub(super) fn check(check: &mut Check<'_>) {
     cores(check);
     pfc(check);
-    npcc(check);
     let file = check.file;
     if file.linux.integrate {
         let hint = "write integrate: false, and list static routes and neighbors";
@@ -52,31 +51,5 @@ fn pfc(check: &mut Check<'_>) {
         let path = Path::root("pfc").key("backend");
         let hint = "write backend: auto, software or none";
         refuse(check, &path, "backend: hardware", hint);
-    }
-}
-
-fn npcc(check: &mut Check<'_>) {
-    let npcc = &check.file.npcc;
-    let path = |key: &str| Path::root("npcc").key(key);
-    let evidence = match npcc.evidence {
-        Evidence::Cm => Some("evidence: cm"),
-        Evidence::Psn => Some("evidence: psn"),
-        Evidence::PortHash | Evidence::Port | Evidence::Only => None,
-    };
-    if let Some(what) = evidence {
-        let hint = "write port-hash (strict), port (usual) or only (lenient)";
-        refuse(check, &path("evidence"), what, hint);
-    }
-    if npcc.unpaired == Unpaired::AllQps {
-        refuse(
-            check,
-            &path("unpaired"),
-            "unpaired: all-qps",
-            "write mark or none",
-        );
-    }
-    if npcc.ecn == EcnMode::ClearAfterCnp {
-        let hint = "write mark-unless-notified (usual), mark or off";
-        refuse(check, &path("ecn"), "ecn: clear-after-cnp", hint);
     }
 }

@@ -49,10 +49,21 @@ impl Red {
 /// Sets CE in an IP header and mends the IPv4 checksum. The ICRC masks the field (facts 4.3).
 #[inline]
 pub fn set_ce(l3: &mut [u8], ipv6: bool) {
+    set(l3, ipv6, 3);
+}
+
+/// Turns CE back to ECT(0).
+#[inline]
+pub fn clear_ce(l3: &mut [u8], ipv6: bool) {
+    set(l3, ipv6, 2);
+}
+
+#[inline]
+fn set(l3: &mut [u8], ipv6: bool, ecn: u8) {
     if ipv6 {
         // The traffic class lies in the low nibble of octet 0 and the high nibble of octet 1.
         if let Some(octet) = l3.get_mut(1) {
-            *octet |= 0x30;
+            *octet = *octet & !0x30 | ecn << 4;
         }
         return;
     }
@@ -73,7 +84,7 @@ pub fn set_ce(l3: &mut [u8], ipv6: bool) {
     ] = l3
     {
         let old = u16::from_be_bytes([*version_ihl, *tos]);
-        *tos |= 3;
+        *tos = *tos & !3 | ecn;
         let new = u16::from_be_bytes([*version_ihl, *tos]);
         let check = checksum::update(u16::from_be_bytes([*check_high, *check_low]), old, new);
         [*check_high, *check_low] = check.to_be_bytes();
@@ -105,6 +116,9 @@ mod tests {
             set_ce(&mut header, false);
             prop_assert_eq!(header[1] & 3, 3);
             prop_assert_eq!(checksum::sum(&header), 0xffff);
+            clear_ce(&mut header, false);
+            prop_assert_eq!(header[1] & 3, 2);
+            prop_assert_eq!(checksum::sum(&header), 0xffff);
         }
     }
 
@@ -127,5 +141,7 @@ mod tests {
         let mut l3 = [0x6c, 0x2f, 0xab, 0xcd];
         set_ce(&mut l3, true);
         assert_eq!(l3, [0x6c, 0x3f, 0xab, 0xcd]);
+        clear_ce(&mut l3, true);
+        assert_eq!(l3, [0x6c, 0x2f, 0xab, 0xcd]);
     }
 }

@@ -63,6 +63,8 @@ pub enum EcnMode {
     Mark,
     /// Unless its sender has just been told by a CNP.
     MarkUnlessNotified,
+    /// The same, and while the sender counts as told, marks from upstream are taken back to ECT(0).
+    ClearAfterCnp,
     /// Never.
     Off,
 }
@@ -333,6 +335,14 @@ impl EgressPort {
                     queue.ecn_marked.add(1);
                 }
             }
+            if frame.meta.flags.has(MetaFlags::MARKED) && marking.clears(&frame) {
+                let l3 = frame
+                    .buf
+                    .data_mut()
+                    .get_mut(usize::from(frame.meta.l3_off)..);
+                let ipv6 = frame.meta.flags.has(MetaFlags::IPV6);
+                ecn::clear_ce(l3.unwrap_or_default(), ipv6);
+            }
             out.push(frame);
         }
     }
@@ -434,6 +444,12 @@ pub struct Marking<'a, T> {
 }
 
 impl<T: FlowTap> Marking<'_, T> {
+    /// Whether the mark this frame came with is taken back: its sender has been told, and would be told again by it.
+    #[inline]
+    fn clears<B>(&self, frame: &Queued<B>) -> bool {
+        self.mode == EcnMode::ClearAfterCnp && self.tap.notified(frame.meta.slot, self.now)
+    }
+
     /// Whether this frame, just taken off the queue, gets CE: by the depth it leaves behind.
     #[inline]
     fn applies<B>(&self, queue: &Queue, frame: &Queued<B>, rng: &mut Xorshift) -> bool {
@@ -443,7 +459,7 @@ impl<T: FlowTap> Marking<'_, T> {
         match self.mode {
             EcnMode::Off => false,
             EcnMode::Mark => red.strikes(queue.depth, rng),
-            EcnMode::MarkUnlessNotified => {
+            EcnMode::MarkUnlessNotified | EcnMode::ClearAfterCnp => {
                 red.strikes(queue.depth, rng) && !self.tap.notified(frame.meta.slot, self.now)
             }
         }

@@ -100,8 +100,12 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
 fn flags(parsed: &Parsed) -> MetaFlags {
     let mut flags = if is_v6(parsed) { MetaFlags::IPV6 } else { 0 };
     let class_allows = parsed.roce.is_none_or(|roce| roce.class.may_be_marked());
-    if matches!(parsed.ecn(), 1 | 2) && class_allows {
-        flags |= MetaFlags::MARKABLE;
+    if class_allows {
+        flags |= match parsed.ecn() {
+            0 => 0,
+            3 => MetaFlags::MARKED,
+            _ => MetaFlags::MARKABLE,
+        };
     }
     MetaFlags(flags)
 }

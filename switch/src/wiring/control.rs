@@ -77,16 +77,14 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         },
         unpaired: match npcc.unpaired {
             model::Unpaired::None => Unpaired::None,
-            // `all-qps` is refused by the configuration.
-            model::Unpaired::Mark | model::Unpaired::AllQps => Unpaired::Mark,
+            model::Unpaired::Mark => Unpaired::Mark,
+            model::Unpaired::AllQps => Unpaired::AllQps,
         },
         ecn: match npcc.ecn {
             model::EcnMode::Mark => EcnMode::Mark,
             model::EcnMode::Off => EcnMode::Off,
-            // `clear-after-cnp` is refused by the configuration.
-            model::EcnMode::MarkUnlessNotified | model::EcnMode::ClearAfterCnp => {
-                EcnMode::MarkUnlessNotified
-            }
+            model::EcnMode::MarkUnlessNotified => EcnMode::MarkUnlessNotified,
+            model::EcnMode::ClearAfterCnp => EcnMode::ClearAfterCnp,
         },
         feedback: nanos(npcc.feedback),
         notified: nanos(npcc.min_cnp_interval),

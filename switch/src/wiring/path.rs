@@ -51,6 +51,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         },
         ecn: match config.npcc.ecn {
             model::EcnMode::MarkUnlessNotified if watched != 0 => EcnMode::MarkUnlessNotified,
+            model::EcnMode::ClearAfterCnp if watched != 0 => EcnMode::ClearAfterCnp,
             _ => EcnMode::Mark,
         },
     }
