@@ -1,0 +1,382 @@
+//! From a scenario and a case to hosts, links, switches, routes and the first events.
+
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::IpAddr;
+
+use npcc_cnp::pair::port_hash::port_of;
+use npcc_config::units::{Length, Rate};
+use npcc_pipeline::frame::wire_len;
+use npcc_pipeline::units::{MAX_PORTS, Mac, Nanos};
+
+use super::event::{Event, EventQueue, Mark};
+use super::flow::{Flow, receiver_qpn, sender_qpn};
+use super::host::Host;
+use super::link::{End, Link, Tally};
+use super::record::{POINTS, Record, address};
+use super::{CONTROL, Engine, nanos};
+use crate::host::np::NotificationPoint;
+use crate::host::pause::PauseState;
+use crate::host::rc::{RcReceiver, RcSender};
+use crate::num::small;
+use crate::rng::Rng;
+use crate::scenario::{Case, FlowGroup, Scenario};
+use crate::wire::{Direction, OVERHEAD};
+
+mod routes;
+mod wiring;
+
+/// Time left after a warm-up's last answer.
+const SETTLE: Nanos = Nanos::from_millis(1);
+
+/// Why a scenario does not become a simulation.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// More than the switch has.
+    #[error(
+        "switch `{0}` has {1} ports, more than {MAX_PORTS}; spread the hosts over more switches"
+    )]
+    Ports(String, usize),
+    /// A switch without a way to another.
+    #[error("switch `{0}` has no way to the hosts of `{1}`; add a link")]
+    Unreachable(String, String),
+    /// The switch's table refused.
+    #[error("routes")]
+    Routes(#[from] npcc_pipeline::route::writer::RouteError),
+}
+
+/// A link between two switches.
+#[derive(Debug)]
+pub(crate) struct Trunk {
+    pub(crate) name: String,
+    /// There and back.
+    pub(crate) links: [usize; 2],
+    /// Where it attaches: (switch, port) of both ends.
+    pub(crate) ends: [(u32, u8); 2],
+    pub(crate) backup: bool,
+}
+
+/// A port to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PortPlan {
+    pub(crate) rate: Rate,
+    pub(crate) delay: Nanos,
+    pub(crate) link: usize,
+    /// MAC address of who is at the other end.
+    pub(crate) peer: Mac,
+}
+
+/// Light in fibre: 5 ns a metre.
+fn light(length: Length) -> Nanos {
+    Nanos(length.millimetres() * 5 / 1_000)
+}
+
+pub(crate) fn host_mac(host: u32) -> Mac {
+    let [_, a, b, c] = host.to_be_bytes();
+    Mac([2, 1, 0, a, b, c])
+}
+
+pub(crate) fn port_mac(switch: u32, port: usize) -> Mac {
+    let [.., a, b] = switch.to_be_bytes();
+    Mac([2, 2, 0, a, b, port.to_le_bytes()[0]])
+}
+
+/// Hosts, links and ports, before anything runs.
+#[derive(Debug, Default)]
+struct Plan {
+    links: Vec<Link>,
+    hosts: Vec<Host>,
+    /// By switch.
+    ports: Vec<Vec<PortPlan>>,
+    trunks: Vec<Trunk>,
+    /// By host: its switch and port there.
+    homes: Vec<(u32, u8)>,
+    /// By group: its hosts.
+    members: Vec<Vec<u32>>,
+}
+
+fn index_of(names: &[String], name: &str) -> u32 {
+    small(names.iter().position(|known| known == name).unwrap_or(0) as u64)
+}
+
+impl Plan {
+    fn of(scenario: &Scenario, case: &Case) -> Plan {
+        let mut plan = Plan {
+            ports: vec![Vec::new(); scenario.switches.len()],
+            ..Plan::default()
+        };
+        for group in &scenario.hosts {
+            let switch = index_of(&scenario.switches, &group.switch);
+            let members =
+                (0..group.count).map(|_| plan.add_host(switch, group.rate, light(group.cable)));
+            let members = members.collect();
+            plan.members.push(members);
+        }
+        for link in &scenario.links {
+            let length = case.length.unwrap_or(link.length);
+            let ends = [&link.from, &link.to].map(|name| index_of(&scenario.switches, name));
+            plan.add_trunk(&link.name, ends, link.rate, light(length), link.backup);
+        }
+        plan
+    }
+
+    fn add_port(&mut self, switch: u32, rate: Rate, delay: Nanos, peer: Mac) -> (u8, usize) {
+        let link = self.links.len();
+        let ports = &mut self.ports[switch as usize];
+        let port = u8::try_from(ports.len()).unwrap_or(u8::MAX);
+        ports.push(PortPlan {
+            rate,
+            delay,
+            link,
+            peer,
+        });
+        (port, link)
+    }
+
+    fn add_host(&mut self, switch: u32, rate: Rate, delay: Nanos) -> u32 {
+        let host = small(self.hosts.len() as u64);
+        let (port, _) = self.add_port(switch, rate, delay, host_mac(host));
+        self.links.push(Link::new(rate.0, delay, End::Host(host)));
+        self.hosts.push(Host {
+            link: self.links.len(),
+            line: rate.0 as f64 / 1e9,
+            ready: BinaryHeap::new(),
+            control: VecDeque::new(),
+            pause: PauseState::default(),
+            wake: Nanos(u64::MAX),
+            receives: Vec::new(),
+            received: Tally::default(),
+            cnps_sent: 0,
+            cnps_received: 0,
+            not_understood: 0,
+        });
+        self.links
+            .push(Link::new(rate.0, delay, End::Switch(switch, port)));
+        self.homes.push((switch, port));
+        host
+    }
+
+    fn add_trunk(&mut self, name: &str, [a, b]: [u32; 2], rate: Rate, delay: Nanos, backup: bool) {
+        let peer = |switch: u32, plan: &Plan| port_mac(switch, plan.ports[switch as usize].len());
+        let (to_b, to_a) = (peer(b, self), peer(a, self));
+        let (port_a, there) = self.add_port(a, rate, delay, to_b);
+        self.links.push(Link::new(rate.0, delay, End::Switch(b, 0)));
+        let (port_b, back) = self.add_port(b, rate, delay, to_a);
+        self.links
+            .push(Link::new(rate.0, delay, End::Switch(a, port_a)));
+        self.links[there].to = End::Switch(b, port_b);
+        self.trunks.push(Trunk {
+            name: name.to_owned(),
+            links: [there, back],
+            ends: [(a, port_a), (b, port_b)],
+            backup,
+        });
+    }
+
+    /// The queue a name stands for: a link's at its `from` end, or the one toward a group's first host.
+    fn queue(&self, scenario: &Scenario, name: &str) -> (u32, u8) {
+        if let Some(trunk) = self.trunks.iter().find(|trunk| trunk.name == name) {
+            return trunk.ends[0];
+        }
+        let group = scenario.hosts.iter().position(|group| group.name == name);
+        let host = group.and_then(|group| self.members[group].first());
+        host.map_or((0, 0), |host| self.homes[*host as usize])
+    }
+}
+
+impl Engine {
+    pub(super) fn build(scenario: &Scenario, case: &Case) -> Result<Engine, BuildError> {
+        let plan = Plan::of(scenario, case);
+        for (name, ports) in scenario.switches.iter().zip(&plan.ports) {
+            if ports.len() > MAX_PORTS {
+                return Err(BuildError::Ports(name.clone(), ports.len()));
+            }
+        }
+        let watch = plan.queue(scenario, &scenario.watch);
+        let npcc: Vec<(u32, u8)> = scenario
+            .npcc_queues()
+            .map(|name| plan.queue(scenario, name))
+            .collect();
+        let mut switches = Vec::new();
+        for (ports, index) in plan.ports.iter().zip(0u32..) {
+            switches.push(wiring::switch(scenario, case, index, ports, &npcc));
+        }
+        let far = plan
+            .ports
+            .iter()
+            .flatten()
+            .map(|port| port.delay.0)
+            .max()
+            .unwrap_or(0);
+        let round_trip = Nanos(2 * far * scenario.links.len().max(1) as u64 + 20_000);
+        let start = if case.warm {
+            SETTLE + round_trip + round_trip
+        } else {
+            SETTLE
+        };
+        let end = start + nanos(scenario.duration);
+        let watch_port = plan.ports[watch.0 as usize][usize::from(watch.1)];
+        let drain = watch_port.rate;
+        let frame = OVERHEAD + 16 + usize::from(scenario.mtu);
+        let mut engine = Engine {
+            now: Nanos::ZERO,
+            queue: EventQueue::default(),
+            groups: scenario.flows.iter().map(group_name).collect(),
+            record: Record {
+                kmin: scenario.thresholds.kmin.bytes_floored(drain, scenario.mtu),
+                bursts: vec![Vec::new(); scenario.flows.len()],
+                ..Record::default()
+            },
+            sender: case.sender,
+            recovery: scenario.recovery,
+            cnp_interval: scenario
+                .cnp_interval
+                .map_or_else(|| case.sender.cnp_interval(), nanos),
+            // As a card's 4 ms and more, and never within a round trip and a deep queue.
+            patience: Nanos(4_000_000 + 4 * round_trip.0),
+            watch,
+            watch_rate: drain.0 as f64 / 1e9,
+            frame_wire: wire_len(frame),
+            start,
+            end,
+            step: Nanos((nanos(scenario.duration).0 / POINTS).max(1_000)),
+            flows: Vec::new(),
+            scenario: scenario.clone(),
+            links: plan.links,
+            hosts: plan.hosts,
+            switches,
+            trunks: plan.trunks,
+        };
+        engine.add_flows(case, &plan.members, &plan.homes);
+        engine.install_routes(&plan.homes, &plan.ports)?;
+        engine.find_crossing(&plan.homes);
+        engine.first_events(case);
+        Ok(engine)
+    }
+
+    fn add_flows(&mut self, case: &Case, members: &[Vec<u32>], homes: &[(u32, u8)]) {
+        let scenario = self.scenario.clone();
+        let hosts = |name: &str| {
+            let group = scenario.hosts.iter().position(|group| group.name == name);
+            group.map_or(&[][..], |group| &members[group])
+        };
+        for (number, group) in scenario.flows.iter().enumerate() {
+            let (from, to) = (hosts(&group.from), hosts(&group.to));
+            for pair in 0..from.len().max(to.len()) {
+                let (src, dst) = (from[pair % from.len()], to[pair % to.len()]);
+                for _ in 0..case.qps.unwrap_or(group.qps) {
+                    self.add_flow(number, group, src, dst, homes);
+                }
+            }
+        }
+    }
+
+    fn add_flow(
+        &mut self,
+        number: usize,
+        group: &FlowGroup,
+        src: u32,
+        dst: u32,
+        homes: &[(u32, u8)],
+    ) {
+        let index = small(self.flows.len() as u64);
+        let (at_src, at_dst) = (sender_qpn(index), receiver_qpn(index));
+        let port = port_of(at_src, at_dst);
+        let direction = |src: u32, dst: u32, dest_qp| Direction {
+            src_mac: host_mac(src),
+            dst_mac: port_mac(homes[src as usize].0, usize::from(homes[src as usize].1)),
+            src: address(src),
+            dst: address(dst),
+            port,
+            dest_qp,
+        };
+        self.hosts[dst as usize].receives.push(index);
+        self.flows.push(Flow {
+            src,
+            dst,
+            group: number,
+            verb: group.verb,
+            tx: RcSender::default(),
+            rx: RcReceiver::default(),
+            rate: self.sender.start(self.hosts[src as usize].line),
+            np: NotificationPoint::default(),
+            forward: direction(src, dst, at_dst),
+            back: direction(dst, src, at_src),
+            message: group
+                .message
+                .0
+                .div_ceil(u64::from(self.scenario.mtu))
+                .max(1),
+            base: 0,
+            mtu: usize::from(self.scenario.mtu),
+            armed: false,
+            next_at: Nanos::ZERO,
+            timed: VecDeque::new(),
+            asked: Nanos::ZERO,
+            crosses: false,
+            bursts: VecDeque::new(),
+            requested: 0,
+            progress: Nanos::ZERO,
+            wanted: 0,
+            delivered_before: 0,
+            told: None,
+        });
+    }
+
+    fn first_events(&mut self, case: &Case) {
+        let mut rng = Rng::new(self.scenario.seed);
+        let start = self.start;
+        let at = |time| start + nanos(time);
+        let mut counts = vec![0u64; self.scenario.flows.len()];
+        let mut sizes = vec![0u64; self.scenario.flows.len()];
+        for flow in &self.flows {
+            sizes[flow.group] += 1;
+        }
+        for index in 0..self.flows.len() {
+            let flow = small(index as u64);
+            let number = self.flows[index].group;
+            let group = &self.scenario.flows[number];
+            if case.warm {
+                self.queue
+                    .at(Nanos(rng.below(SETTLE.0 / 2)), Event::Warm(flow));
+            }
+            let place = counts[number] * group.spread.nanos() / sizes[number].max(1);
+            counts[number] += 1;
+            // Nobody starts in the same nanosecond, or the order of events would decide who is first.
+            let begins = at(group.start) + Nanos(place + rng.below(200));
+            self.queue.at(begins, Event::Offer(flow));
+        }
+        self.queue.at(start, Event::Mark(Mark::Start));
+        let window = self.scenario.utilisation_over.min(self.scenario.duration);
+        self.queue.at(at(window), Event::Mark(Mark::Utilisation));
+        let from = self
+            .scenario
+            .goodput_from
+            .nanos()
+            .min(self.scenario.duration.nanos() / 2);
+        self.queue
+            .at(start + Nanos(from), Event::Mark(Mark::Goodput));
+        self.queue.at(start, Event::Expire);
+        for switch in 0..small(self.switches.len() as u64) {
+            if self.switches[switch as usize].core.is_some() {
+                self.queue
+                    .at(Nanos(rng.below(20_000)), Event::Control(switch));
+            }
+            if self.scenario.pfc {
+                self.queue.at(Nanos(rng.below(2_000)), Event::Turn(switch));
+            }
+        }
+        for (failure, index) in self.scenario.failures.iter().zip(0u32..) {
+            let when = at(failure.at);
+            self.queue.at(when, Event::Fail(index));
+            self.queue
+                .at(when + nanos(failure.rerouted_after), Event::Reroute(index));
+        }
+    }
+}
+
+fn group_name(group: &FlowGroup) -> String {
+    let default = || format!("{}-{}", group.from, group.to);
+    group.name.clone().unwrap_or_else(default)
+}
+
+const _: () = assert!(CONTROL < 8);

@@ -1,0 +1,261 @@
+//! One switch's settings, as `npcc-switch run` derives them from its configuration with the profile `roce-lossless`.
+
+use npcc_cnp::control::ControlCore;
+use npcc_cnp::control::config::{ControlConfig, EcnMode as CnpEcn, QueueConfig as Watched};
+use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::flow_cache::FlowCache;
+use npcc_config::units::Rate;
+use npcc_pipeline::buffer::{BufferConfig, GroupConfig, PoolConfig};
+use npcc_pipeline::classify::{Classifier, Trust};
+use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
+use npcc_pipeline::egress::ecn::{CERTAIN, Red};
+use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::scheduler::Discipline;
+use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, Queued, wire_len};
+use npcc_pipeline::pause::PauseConfig;
+use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority};
+
+use super::{PortPlan, port_mac};
+use crate::engine::switch::{Eye, Port, Switch};
+use crate::engine::{CONTROL, DATA};
+use crate::frame::SimFrame;
+use crate::scenario::{Case, EcnUse, Scenario};
+use crate::wire::OVERHEAD;
+
+/// Frames an unlimited buffer has cells for.
+const UNLIMITED_FRAMES: u64 = 1 << 20;
+const UNLIMITED_BYTES: u64 = 1 << 40;
+/// What a peer may still send after it got a pause: as SONiC's headroom, two full frames and 3,840 quanta-free bytes.
+const RESPONSE: u64 = 20_000;
+
+pub(super) fn switch(
+    scenario: &Scenario,
+    case: &Case,
+    index: u32,
+    ports: &[PortPlan],
+    npcc: &[(u32, u8)],
+) -> Switch {
+    let watched = npcc.iter().filter(|(at, _)| *at == index);
+    let watched = watched.fold(0, |set, (_, port)| set | PortId(*port).bit());
+    let pool = pool(scenario);
+    let capacity = RouteCapacity {
+        ipv4_routes: 4_096,
+        ipv6_routes: 16,
+        adjacencies: 4_096,
+        groups: 4_096,
+    };
+    let (routes, mut readers) = RouteWriter::new(capacity, 2);
+    // Two were asked for.
+    let (Some(fib), Some(forwarding)) = (readers.pop(), readers.pop()) else {
+        unreachable!("the writer made fewer readers than it was asked for");
+    };
+    let seed = scenario.seed ^ u64::from(index) << 32;
+    let eyes = case.scheme.policy.is_some() && watched != 0;
+    let (cache, core) = if eyes {
+        let (cache, reader) = FlowCache::new(16_384, watched, 65_536, seed);
+        let mut core = ControlCore::new(&control(scenario, case, ports, watched, seed));
+        core.attach(reader);
+        (Some(cache), Some(core))
+    } else {
+        (None, None)
+    };
+    let configs = ports.iter().enumerate().map(|(port, plan)| {
+        let here = watched & 1 << port != 0;
+        port_config(scenario, case, index, port, plan, here)
+    });
+    let mut path = Datapath::new(configs.collect(), pool, forwarding, Eye(cache), seed);
+    if scenario.pfc {
+        path = path.with_lossless(lossless(scenario, ports, pool));
+    }
+    Switch {
+        path,
+        core,
+        fib,
+        routes,
+        ports: ports
+            .iter()
+            .map(|plan| Port {
+                link: plan.link,
+                wake: Nanos(u64::MAX),
+                marked: 0,
+            })
+            .collect(),
+        themis: if case.scheme.themis { watched } else { 0 },
+        pfc: scenario.pfc,
+        out: (1..BURST).map(|_| filler()).collect(),
+        cnps: 0,
+    }
+}
+
+/// Takes up a place in a burst; never sent.
+fn filler() -> Queued<SimFrame> {
+    Queued {
+        buf: SimFrame::of_len(0),
+        meta: Meta {
+            arrived: 0,
+            slot: FlowSlot::NONE,
+            wire_len: 0,
+            ingress: PortId(0),
+            egress: PortId(0),
+            priority: Priority::new(0),
+            l3_off: 0,
+            flags: MetaFlags::default(),
+        },
+    }
+}
+
+fn pool(scenario: &Scenario) -> PoolConfig {
+    match scenario.pool {
+        Some(bytes) => PoolConfig {
+            bytes: bytes.0,
+            // Acknowledgements are short; data are not.
+            frames: bytes.0.div_ceil(1_024).min(UNLIMITED_FRAMES),
+            alpha_256: 256,
+        },
+        None => PoolConfig {
+            bytes: UNLIMITED_BYTES,
+            frames: UNLIMITED_FRAMES,
+            alpha_256: 256,
+        },
+    }
+}
+
+/// Groups of priority 3 on every port, with headroom for what is on the wire and in the peer when a pause goes out.
+fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> LosslessConfig {
+    let frame = wire_len(OVERHEAD + 16 + usize::from(scenario.mtu));
+    let groups = ports.iter().map(|plan| {
+        let mut groups = [GroupConfig::default(); 8];
+        let flying = BitRate(plan.rate.0).bytes_in(Nanos(2 * plan.delay.0));
+        groups[usize::from(DATA)] = GroupConfig {
+            lossless: true,
+            reserved: 2 * u64::from(frame),
+            headroom: flying + RESPONSE + 4 * u64::from(frame),
+            xon: 2 * u64::from(frame),
+            xon_offset: 4 * u64::from(frame),
+        };
+        groups
+    });
+    let groups: Vec<_> = groups.collect();
+    let ports = ports.iter().zip(&groups).map(|(plan, groups)| {
+        // A link so long that its headroom would not leave half of the pool is not paused: no card has that memory.
+        let fits = groups[usize::from(DATA)].headroom < pool.bytes / 4;
+        let set = if fits { Priority::new(DATA).bit() } else { 0 };
+        PauseConfig {
+            send: set,
+            honour: set,
+            rate: BitRate(plan.rate.0),
+            ..PauseConfig::off()
+        }
+    });
+    LosslessConfig {
+        ports: ports.collect(),
+        buffer: BufferConfig {
+            pool,
+            min_frame: 1_048,
+            shared_headroom: None,
+            groups,
+        },
+    }
+}
+
+fn port_config(
+    scenario: &Scenario,
+    case: &Case,
+    switch: u32,
+    port: usize,
+    plan: &PortPlan,
+    watched: bool,
+) -> PortConfig {
+    let thresholds = &scenario.thresholds;
+    let bytes =
+        |threshold: npcc_config::units::Threshold| threshold.bytes_floored(plan.rate, scenario.mtu);
+    let red = Red {
+        kmin: bytes(thresholds.kmin),
+        kmax: bytes(thresholds.kmax),
+        pmax: thresholds.pmax.of(CERTAIN),
+    };
+    let marks = case.scheme.ecn != EcnUse::Off;
+    let mut queues: [QueueConfig; 8] = std::array::from_fn(|_| QueueConfig::default());
+    queues[usize::from(DATA)] = QueueConfig {
+        discipline: Discipline::Dwrr(50),
+        ecn: marks.then_some(red),
+        lossless: true,
+        ..QueueConfig::default()
+    };
+    queues[usize::from(CONTROL)].discipline = Discipline::Strict;
+    let mut dscp = [Priority::new(0); 64];
+    dscp[26] = Priority::new(DATA);
+    dscp[48] = Priority::new(CONTROL);
+    let mtu = u16::try_from(OVERHEAD + 16 - 14).unwrap_or(u16::MAX) + scenario.mtu;
+    PortConfig {
+        intake: Intake {
+            mac: port_mac(switch, port),
+            mtu,
+            vlans: Box::default(),
+            classifier: Classifier {
+                trust: Trust::Dscp,
+                default: Priority::new(0),
+                dscp,
+                pcp: [Priority::new(0); 8],
+            },
+        },
+        egress: EgressConfig {
+            rate: None,
+            max_frame: mtu + 14,
+            queues,
+        },
+        ecn: match case.scheme.ecn {
+            EcnUse::MarkUnlessNotified if watched => EcnMode::MarkUnlessNotified,
+            EcnUse::Off => EcnMode::Off,
+            EcnUse::Mark | EcnUse::MarkUnlessNotified => EcnMode::Mark,
+        },
+    }
+}
+
+fn control(
+    scenario: &Scenario,
+    case: &Case,
+    ports: &[PortPlan],
+    watched: u32,
+    seed: u64,
+) -> ControlConfig {
+    let mode = case.scheme.mode();
+    let thresholds = &scenario.thresholds;
+    let queue = |(plan, port): (&PortPlan, u8)| {
+        let rate: Rate = plan.rate;
+        let bytes =
+            |threshold: npcc_config::units::Threshold| threshold.bytes_floored(rate, scenario.mtu);
+        let (shallow, deep) = mode.thresholds(bytes(thresholds.shallow), bytes(thresholds.deep));
+        let policy = case.scheme.policy?;
+        (watched & PortId(port).bit() != 0).then(|| Watched {
+            port: PortId(port),
+            priority: Priority::new(DATA),
+            detector: DetectorConfig {
+                shallow,
+                deep,
+                hard: bytes(thresholds.hard),
+                hysteresis: 20,
+                filter: 2,
+                tick: Nanos::from_micros(20),
+                drain: BitRate(rate.0),
+                mtu: u64::from(wire_len(OVERHEAD + 16 + usize::from(scenario.mtu))),
+            },
+            policy: policy.kind(mode),
+        })
+    };
+    ControlConfig {
+        queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
+        port_rates: ports.iter().map(|plan| BitRate(plan.rate.0)).collect(),
+        ecn: match case.scheme.ecn {
+            EcnUse::Off => CnpEcn::Off,
+            EcnUse::Mark => CnpEcn::Mark,
+            EcnUse::MarkUnlessNotified => CnpEcn::MarkUnlessNotified,
+        },
+        flows: 8_192,
+        ends: 16_384,
+        hash_seed: seed,
+        ..ControlConfig::default()
+    }
+}

@@ -1,0 +1,250 @@
+//! A host: one link, connections taking turns at their rates, control packets first, pauses obeyed.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::units::{Nanos, Priority};
+use npcc_pipeline::wire::bth::RoceClass;
+
+use super::event::Event;
+use super::flow::of_qpn;
+use super::{DATA, Engine};
+use crate::frame::SimFrame;
+use crate::host::Gbps;
+use crate::host::np::adaptive_period;
+use crate::host::params::Sender;
+use crate::host::pause::PauseState;
+use crate::host::rc::{Answer, unwrap};
+use crate::scenario::Verb;
+use crate::wire::{self, Packet, Seen, opcode};
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Its way out.
+    pub(crate) link: usize,
+    pub(crate) line: Gbps,
+    pub(crate) ready: BinaryHeap<Reverse<(Nanos, u32)>>,
+    pub(crate) control: VecDeque<SimFrame>,
+    pub(crate) pause: PauseState,
+    /// The next time it was promised to be asked.
+    pub(crate) wake: Nanos,
+    /// Connections that end here as receivers.
+    pub(crate) receives: Vec<u32>,
+    /// Frames that came in.
+    pub(crate) received: super::link::Tally,
+    pub(crate) cnps_sent: u64,
+    pub(crate) cnps_received: u64,
+    pub(crate) not_understood: u64,
+}
+
+impl Engine {
+    /// The host may send now: does, if its link is free and somebody's turn has come.
+    pub(crate) fn host_turn(&mut self, host: u32) {
+        let now = self.now;
+        let at = host as usize;
+        let free = self.links[self.hosts[at].link].free_at();
+        if free > now {
+            self.wake_host(host, free);
+            return;
+        }
+        if let Some(frame) = self.hosts[at].control.pop_front() {
+            self.host_send(host, frame);
+            return;
+        }
+        let resumes = self.hosts[at].pause.until(Priority::new(DATA));
+        if resumes > now {
+            if !self.hosts[at].ready.is_empty() {
+                self.wake_host(host, resumes);
+            }
+            return;
+        }
+        while let Some(Reverse((time, index))) = self.hosts[at].ready.peek().copied() {
+            if time > now {
+                self.wake_host(host, time);
+                return;
+            }
+            self.hosts[at].ready.pop();
+            let flow = &mut self.flows[index as usize];
+            let frame = if flow.can_send() {
+                flow.data(now)
+            } else {
+                None
+            };
+            let Some(frame) = frame else {
+                flow.armed = false;
+                continue;
+            };
+            let next = flow.next_at;
+            self.hosts[at].ready.push(Reverse((next, index)));
+            self.host_send(host, frame);
+            return;
+        }
+    }
+
+    fn host_send(&mut self, host: u32, frame: SimFrame) {
+        let link = self.hosts[host as usize].link;
+        self.put_on(link, frame);
+        let free = self.links[link].free_at();
+        self.wake_host(host, free);
+    }
+
+    fn wake_host(&mut self, host: u32, time: Nanos) {
+        let state = &mut self.hosts[host as usize];
+        if state.wake > time || state.wake <= self.now {
+            state.wake = time;
+            self.queue.at(time, Event::Host(host));
+        }
+    }
+
+    /// The connection has something to send: its host's list gets it.
+    pub(crate) fn arm(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        if flow.armed || !flow.can_send() {
+            return;
+        }
+        flow.armed = true;
+        let (host, time) = (flow.src, flow.next_at.max(now));
+        self.hosts[host as usize]
+            .ready
+            .push(Reverse((time, crate::num::small(index as u64))));
+        self.wake_host(host, time);
+    }
+
+    pub(crate) fn host_control(&mut self, host: u32, frame: SimFrame) {
+        self.hosts[host as usize].control.push_back(frame);
+        self.wake_host(host, self.now);
+    }
+
+    /// A frame reached its host.
+    pub(crate) fn host_receive(&mut self, host: u32, frame: &SimFrame) {
+        let now = self.now;
+        let state = &mut self.hosts[host as usize];
+        state.received.add(frame);
+        match wire::read(frame.data()) {
+            Seen::MacControl => {
+                let payload = frame.data().get(14..).unwrap_or_default();
+                state.pause.obey(payload, state.line, now);
+                self.wake_host(host, now);
+            }
+            Seen::Packet(packet) => match of_qpn(packet.dest_qp) {
+                Some((index, at_sender)) if index < self.flows.len() => {
+                    if at_sender {
+                        self.sender_receives(host, index, &packet);
+                    } else if packet.class == RoceClass::Data {
+                        self.receiver_receives(index, &packet);
+                    }
+                }
+                _ => state.not_understood += 1,
+            },
+            Seen::Other => state.not_understood += 1,
+        }
+    }
+
+    fn sender_receives(&mut self, host: u32, index: usize, packet: &Packet) {
+        let now = self.now;
+        let recovery = self.recovery;
+        let flow = &mut self.flows[index];
+        match packet.class {
+            RoceClass::Cnp => {
+                self.hosts[host as usize].cnps_received += 1;
+                let period = (packet.extra > 0).then_some(Nanos(packet.extra));
+                flow.rate.cnp(period, now);
+            }
+            RoceClass::Ack => {
+                let number = unwrap(packet.psn, flow.tx.acked());
+                if packet.extra >> 24 & 0x60 == 0x60 {
+                    let seen = unwrap(crate::num::small(packet.extra & 0xff_ffff), number);
+                    flow.tx.nak(number, seen, recovery, now);
+                } else {
+                    flow.tx.ack(number, now);
+                    while let Some((timed, sent)) = flow.timed.front().copied() {
+                        if timed > number {
+                            break;
+                        }
+                        flow.timed.pop_front();
+                        if timed == number {
+                            flow.rate.rtt(now.since(sent), now);
+                        }
+                    }
+                }
+            }
+            RoceClass::ReadRequest => {
+                let first = unwrap(packet.psn, flow.tx.limit());
+                let packets = packet.extra.div_ceil(flow.mtu.max(1) as u64);
+                flow.tx.request(first, packets, now);
+            }
+            _ => {}
+        }
+        self.arm(index);
+    }
+
+    fn receiver_receives(&mut self, index: usize, packet: &Packet) {
+        let now = self.now;
+        let host = self.flows[index].dst;
+        if packet.ce {
+            self.notify(host, index);
+        }
+        let flow = &mut self.flows[index];
+        let before = flow.rx.expected();
+        let number = unwrap(packet.psn, before);
+        let answer = flow.rx.receive(number, packet.ack, self.recovery);
+        let expected = flow.rx.expected();
+        if expected > before {
+            flow.progress = now;
+            while let Some(burst) = flow.bursts.front().copied() {
+                if burst.end > expected {
+                    break;
+                }
+                flow.bursts.pop_front();
+                self.record.completed(flow.group, now.since(burst.begun));
+            }
+        }
+        match (flow.verb, answer) {
+            (Verb::Write, Some(answer)) => {
+                let (number, bytes) = match answer {
+                    Answer::Ack(number) => (number, wire::aeth(false, 0)),
+                    Answer::Nak(missing, seen) => (missing, wire::aeth(true, seen)),
+                };
+                let tos = wire::CONTROL_TOS;
+                let frame = wire::packet(&flow.back, tos, opcode::ACK, number, false, &bytes, 0);
+                self.host_control(host, frame);
+            }
+            (Verb::Read, Some(Answer::Nak(missing, _))) => {
+                let frame = flow.request_for(missing, flow.requested - missing);
+                self.host_control(host, frame);
+            }
+            (Verb::Read, _) => self.request_more(index),
+            (Verb::Write, None) => {}
+        }
+    }
+
+    /// READ: asks for more, while fewer than enough requests are on their way.
+    pub(crate) fn request_more(&mut self, index: usize) {
+        while let Some(frame) = self.flows[index].request() {
+            let host = self.flows[index].dst;
+            self.host_control(host, frame);
+        }
+    }
+
+    /// The notification point of a flow saw a mark.
+    fn notify(&mut self, host: u32, index: usize) {
+        let now = self.now;
+        let interval = self.cnp_interval;
+        let adaptive = self.sender == Sender::DcqcnPlus;
+        let flow = &mut self.flows[index];
+        if flow.np.marked(interval, now) {
+            let back = flow.back;
+            let period = adaptive.then(|| {
+                let receives = &self.hosts[host as usize].receives;
+                let recent = |flow: &&u32| self.flows[**flow as usize].np.is_recent(now);
+                adaptive_period(interval, receives.iter().filter(recent).count())
+            });
+            let frame = wire::cnp(&back, period);
+            self.hosts[host as usize].cnps_sent += 1;
+            self.host_control(host, frame);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What came of a run.
+
+use npcc_pipeline::frame::wire_len;
+use npcc_pipeline::units::Nanos;
+
+use super::link::Tally;
+use super::record::Sample;
+use super::{DATA, Engine};
+use crate::scenario::Verb;
+use crate::wire::OVERHEAD;
+
+/// See the module's text. Depths in wire bytes; rates as shares of the reported link's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Deepest the reported queue was.
+    pub peak: u64,
+    /// Mean of the deepest values of each sampled interval.
+    pub mean: u64,
+    /// From the start until the queue was first back at `kmin` after its deepest; `None` when it was never above, or not back.
+    pub drained: Option<Nanos>,
+    /// Share of the link used from the start.
+    pub utilisation: f64,
+    /// Share of the link that carried data delivered in order, over the later part.
+    pub goodput: f64,
+    /// Jain's index of the connections through the reported queue, over the later part; 1 is equal.
+    pub jain: f64,
+    /// Pauses begun by switches.
+    pub pauses: u64,
+    /// Time hosts were paused, all together.
+    pub paused: Nanos,
+    /// CNPs of the switches.
+    pub cnps_switch: u64,
+    /// CNPs of receivers.
+    pub cnps_host: u64,
+    /// CNPs that reached senders.
+    pub cnps_received: u64,
+    /// Frames that left the reported queue marked.
+    pub marked: u64,
+    /// Frames dropped by switches.
+    pub dropped: u64,
+    /// Data packets sent again.
+    pub repeated: u64,
+    /// By flow group: name, goodput in Gb/s over the later part, and the times of its bursts, sorted.
+    pub groups: Vec<GroupOutcome>,
+    /// Curves.
+    pub samples: Vec<Sample>,
+    /// Where every frame is.
+    pub audit: Audit,
+}
+
+/// One flow group's part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupOutcome {
+    /// Its name.
+    pub name: String,
+    /// Delivered in order over the later part, in Gb/s on the wire.
+    pub goodput: f64,
+    /// Times from the start of a burst to its last packet's arrival, sorted.
+    pub bursts: Vec<Nanos>,
+}
+
+impl GroupOutcome {
+    /// The time that this share (in thousandths) of the bursts took at most.
+    #[must_use]
+    pub fn quantile(&self, thousandths: usize) -> Option<Nanos> {
+        let last = self.bursts.len().checked_sub(1)?;
+        self.bursts
+            .get((last * thousandths).div_ceil(1_000))
+            .copied()
+    }
+}
+
+/// Conservation: `made = received + consumed + dropped + lost + flying + held`, in frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Put on the first link by hosts, and made by switches.
+    pub made: u64,
+    /// Reached a host.
+    pub received: u64,
+    /// MAC control taken in by switches.
+    pub consumed: u64,
+    /// Dropped by switches.
+    pub dropped: u64,
+    /// On a link that failed.
+    pub lost: u64,
+    /// On links.
+    pub flying: u64,
+    /// In switches.
+    pub held: u64,
+    /// Frames hosts could not make sense of: 0.
+    pub not_understood: u64,
+}
+
+impl Audit {
+    /// Frames nobody can account for.
+    #[must_use]
+    pub const fn missing(&self) -> u64 {
+        let found =
+            self.received + self.consumed + self.dropped + self.lost + self.flying + self.held;
+        self.made.abs_diff(found)
+    }
+}
+
+fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares == 0.0 {
+        return 1.0;
+    }
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+impl Engine {
+    pub(crate) fn outcome(self) -> Outcome {
+        let audit = self.audit();
+        let window = self.now.since(self.record.goodput_since).0.max(1) as f64;
+        // What a full packet costs on the wire.
+        let frame = f64::from(wire_len(OVERHEAD + usize::from(self.scenario.mtu)));
+        let rates: Vec<f64> = self
+            .flows
+            .iter()
+            .map(|flow| {
+                let packets = flow.rx.expected() - flow.delivered_before;
+                packets as f64 * frame * 8.0 / window
+            })
+            .collect();
+        let crossing: Vec<f64> = self
+            .flows
+            .iter()
+            .zip(&rates)
+            .filter(|(flow, _)| flow.crosses)
+            .map(|(_, rate)| *rate)
+            .collect();
+        let groups = self.groups.iter().enumerate().map(|(group, name)| {
+            let of = self
+                .flows
+                .iter()
+                .zip(&rates)
+                .filter(|(flow, _)| flow.group == group);
+            let mut bursts = self.record.bursts[group].clone();
+            bursts.sort_unstable();
+            GroupOutcome {
+                name: name.clone(),
+                goodput: of.map(|(_, rate)| *rate).sum(),
+                bursts,
+            }
+        });
+        let (watched, port) = self.watch;
+        let started = self.record.started.unwrap_or_default();
+        let samples = &self.record.samples;
+        let mean =
+            samples.iter().map(|sample| sample.depth).sum::<u64>() / samples.len().max(1) as u64;
+        let paused = self.hosts.iter().map(|host| host.pause.total.0).sum();
+        let pauses = self.switches.iter().flat_map(|switch| {
+            let counters = switch.path.counters();
+            let of = |port: usize| {
+                let port = counters.port(port)?;
+                Some(port.flow.priorities.get(usize::from(DATA))?.tx_pauses.get())
+            };
+            (0..switch.ports.len()).filter_map(of).collect::<Vec<u64>>()
+        });
+        Outcome {
+            peak: self.record.peak,
+            mean,
+            drained: self.record.drained_at.map(|at| at.since(started)),
+            utilisation: self.record.utilisation.unwrap_or_default(),
+            goodput: crossing.iter().sum::<f64>() / self.watch_rate,
+            jain: jain(&crossing),
+            pauses: pauses.sum(),
+            paused: Nanos(paused),
+            cnps_switch: self.switches.iter().map(|switch| switch.cnps).sum(),
+            cnps_host: self.hosts.iter().map(|host| host.cnps_sent).sum(),
+            cnps_received: self.hosts.iter().map(|host| host.cnps_received).sum(),
+            marked: self.switches[watched as usize].ports[usize::from(port)].marked,
+            dropped: audit.dropped,
+            repeated: self.flows.iter().map(|flow| flow.tx.repeated).sum(),
+            groups: groups.collect(),
+            samples: samples.clone(),
+            audit,
+        }
+    }
+
+    fn audit(&self) -> Audit {
+        let mut audit = Audit::default();
+        for host in &self.hosts {
+            audit.made += self.links[host.link].sent.frames;
+            audit.received += host.received.frames;
+            audit.not_understood += host.not_understood;
+        }
+        for link in &self.links {
+            audit.lost += link.lost.frames;
+            audit.flying += link.in_flight().frames;
+        }
+        for switch in &self.switches {
+            switch.path.publish_held();
+            let counters = switch.path.counters();
+            audit.held += counters.held.packets.get();
+            for port in counters.ports() {
+                audit.made += port.originated.packets.get();
+                audit.consumed += port.consumed.packets.get();
+                audit.dropped += port.drops.iter().map(|drops| drops.get()).sum::<u64>();
+            }
+        }
+        audit
+    }
+
+    /// One connection's rate control, delivered packets and READ state are not for the report; their sum is.
+    pub(crate) fn offered(&mut self) -> f64 {
+        let now = self.now;
+        let active = self
+            .flows
+            .iter_mut()
+            .filter(|flow| flow.armed || flow.verb == Verb::Read);
+        active.map(|flow| flow.rate.rate(now)).sum()
+    }
+}
+
+impl Tally {
+    /// Whether nothing was counted.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.frames == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_is_one_for_equal_and_one_nth_for_one_of_n() {
+        assert!((jain(&[3.0; 7]) - 1.0).abs() < 1e-12);
+        assert!((jain(&[1.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn quantiles_are_of_the_sorted_times() {
+        let group = GroupOutcome {
+            name: String::new(),
+            goodput: 0.0,
+            bursts: (1..=100).map(Nanos).collect(),
+        };
+        assert_eq!(group.quantile(990), Some(Nanos(100)));
+        assert_eq!(group.quantile(500), Some(Nanos(51)));
+    }
+}

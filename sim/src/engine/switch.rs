@@ -1,0 +1,301 @@
+//! A switch: the production packet path and control core between links.
+//!
+//! A port takes one frame at a time when its link is free, so that everything that waits, waits in the queue where it is
+//! measured, marked and watched. The control core is called as often as it asks; its CNPs are built from the routes and
+//! queued at once, as the switch's injector does.
+
+use arrayvec::ArrayVec;
+use npcc_cnp::build::{CnpSpec, CnpStyle};
+use npcc_cnp::control::ControlCore;
+use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::key::FlowKey;
+use npcc_cnp::plan::{CnpOrder, Suppressed};
+use npcc_pipeline::datapath::{Datapath, Outgoing};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf};
+use npcc_pipeline::route::fib::FibReader;
+use npcc_pipeline::route::nexthop::Kind;
+use npcc_pipeline::route::writer::RouteWriter;
+use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::units::{BURST, Nanos, PortId, Priority};
+use npcc_pipeline::wire::bth::RoceClass;
+use npcc_pipeline::wire::checksum;
+
+use super::event::Event;
+use super::flow::{of_qpn, sender_qpn};
+use super::{CONTROL, DATA, Engine};
+use crate::frame::SimFrame;
+use crate::wire::{self, Seen};
+
+/// Time between two turns of a worker as far as pauses are concerned.
+const TURN: Nanos = Nanos::from_micros(2);
+/// THEMIS: shortest time between two CNPs of one flow.
+const THEMIS: Nanos = Nanos::from_micros(5);
+
+/// NPCC's eye, where a switch has one.
+#[derive(Debug)]
+pub(crate) struct Eye(pub(crate) Option<FlowCache>);
+
+impl FlowTap for Eye {
+    #[inline]
+    fn enqueued(&mut self, sighting: &Sighting<'_>) -> FlowSlot {
+        self.0
+            .as_mut()
+            .map_or(FlowSlot::NONE, |cache| cache.enqueued(sighting))
+    }
+
+    #[inline]
+    fn notified(&self, slot: FlowSlot, now: Nanos) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|cache| cache.notified(slot, now))
+    }
+
+    fn ports(&self) -> u32 {
+        self.0.as_ref().map_or(0, FlowTap::ports)
+    }
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    pub(crate) path: Datapath<SimFrame, Eye>,
+    pub(crate) core: Option<ControlCore>,
+    pub(crate) fib: FibReader,
+    pub(crate) routes: RouteWriter,
+    pub(crate) ports: Vec<Port>,
+    /// Ports with THEMIS, as a port set.
+    pub(crate) themis: u32,
+    /// Whether neighbours are paused.
+    pub(crate) pfc: bool,
+    /// Full but for one place, so that a port hands out one frame at a time.
+    pub(crate) out: Outgoing<SimFrame>,
+    pub(crate) cnps: u64,
+}
+
+/// One port.
+#[derive(Debug)]
+pub(crate) struct Port {
+    /// Its way out.
+    pub(crate) link: usize,
+    /// The next time it was promised to be asked.
+    pub(crate) wake: Nanos,
+    /// CE and the rest seen leaving, for the report.
+    pub(crate) marked: u64,
+}
+
+impl Engine {
+    /// A frame reached a switch.
+    pub(crate) fn switch_receive(&mut self, index: u32, port: u8, frame: SimFrame) {
+        let now = self.now;
+        let switch = &mut self.switches[index as usize];
+        let to = self.record.route_of(index, frame.data());
+        let mut burst: ArrayVec<SimFrame, BURST> = ArrayVec::new();
+        burst.push(frame);
+        switch.path.ingress(PortId(port), &mut burst, now);
+        if self.watch.0 == index && to == Some(self.watch.1) {
+            let depth = switch.path.depth(PortId(self.watch.1), Priority::new(DATA));
+            self.record.depth(depth);
+        }
+        match to {
+            Some(to) => self.port_turn(index, to),
+            // MAC control: somebody may go on.
+            None => self.all_ports(index),
+        }
+        self.pauses(index, port);
+    }
+
+    /// A port may send now: does, if its link is free and the scheduler finds something.
+    pub(crate) fn port_turn(&mut self, index: u32, port: u8) {
+        let now = self.now;
+        let switch = &mut self.switches[index as usize];
+        let link = switch.ports[usize::from(port)].link;
+        let free = self.links[link].free_at();
+        if free > now {
+            if switch.path.waiting(PortId(port)) > 0 {
+                self.wake_port(index, port, free);
+            }
+            return;
+        }
+        let full = switch.out.len();
+        switch.path.egress(PortId(port), &mut switch.out, now);
+        if switch.out.len() == full {
+            return;
+        }
+        let Some(queued) = switch.out.pop() else {
+            return;
+        };
+        let mut frame = queued.buf;
+        switch.path.sent(PortId(port), 1, frame.data().len() as u64);
+        let ingress = queued.meta.ingress.0;
+        if self.watch == (index, port) {
+            let depth = switch.path.depth(PortId(port), Priority::new(DATA));
+            self.record.drained(depth, now);
+        }
+        if frame.data()[15] & 3 == 3 {
+            switch.ports[usize::from(port)].marked += 1;
+            if switch.themis & PortId(port).bit() != 0 {
+                self.themis(index, &mut frame);
+            }
+        }
+        self.put_on(link, frame);
+        let switch = &self.switches[index as usize];
+        if switch.path.waiting(PortId(port)) > 0 {
+            let free = self.links[link].free_at();
+            self.wake_port(index, port, free);
+        }
+        if ingress != port {
+            self.pauses(index, ingress);
+        }
+    }
+
+    fn wake_port(&mut self, index: u32, port: u8, time: Nanos) {
+        let state = &mut self.switches[index as usize].ports[usize::from(port)];
+        if state.wake > time || state.wake <= self.now {
+            state.wake = time;
+            self.queue.at(time, Event::Port(index, port));
+        }
+    }
+
+    fn all_ports(&mut self, index: u32) {
+        for port in 0..self.switches[index as usize].ports.len() {
+            let port = u8::try_from(port).unwrap_or(u8::MAX);
+            if self.switches[index as usize].path.waiting(PortId(port)) > 0 {
+                self.port_turn(index, port);
+            }
+        }
+    }
+
+    /// Sends the pause frame that is due on this port, if any.
+    fn pauses(&mut self, index: u32, port: u8) {
+        let now = self.now;
+        let switch = &mut self.switches[index as usize];
+        if !switch.pfc {
+            return;
+        }
+        if let Some(frame) = switch.path.control_due(PortId(port), now) {
+            let link = switch.ports[usize::from(port)].link;
+            switch.path.control_sent(PortId(port), &frame, now);
+            self.put_on(link, SimFrame::with(&frame.bytes));
+        }
+    }
+
+    /// A turn of the worker: pauses are begun, refreshed and ended, ports whose pause ran out go on.
+    pub(crate) fn turn(&mut self, index: u32) {
+        for port in 0..self.switches[index as usize].ports.len() {
+            self.pauses(index, u8::try_from(port).unwrap_or(u8::MAX));
+        }
+        self.all_ports(index);
+        self.queue.at(self.now + TURN, Event::Turn(index));
+    }
+
+    /// The control core looks at its queues and tells whom it will.
+    pub(crate) fn control(&mut self, index: u32) {
+        let now = self.now;
+        let switch = &mut self.switches[index as usize];
+        let Switch {
+            path,
+            core,
+            fib,
+            cnps,
+            ..
+        } = switch;
+        let Some(core) = core else {
+            return;
+        };
+        let mut woken = 0u32;
+        let mut ready: ArrayVec<(PortId, SimFrame), 512> = ArrayVec::new();
+        let depth = |port: PortId, priority: Priority| path.depth(port, priority);
+        core.tick(now, depth, &mut |order: CnpOrder| {
+            let (port, frame) = build(fib, &order).ok_or(Suppressed::NoNeighbor)?;
+            ready
+                .try_push((port, frame))
+                .map_err(|_| Suppressed::RingFull)
+        });
+        let period = core.period();
+        for (port, frame) in ready {
+            if path
+                .originate(port, Priority::new(CONTROL), frame, now)
+                .is_ok()
+            {
+                woken |= port.bit();
+                *cnps += 1;
+            }
+        }
+        for port in 0..32u8 {
+            if woken & PortId(port).bit() != 0 {
+                self.port_turn(index, port);
+            }
+        }
+        self.queue.at(now + period, Event::Control(index));
+    }
+
+    /// THEMIS: a marked packet leaves; its sender is told, and the mark taken off again.
+    fn themis(&mut self, index: u32, frame: &mut SimFrame) {
+        let Seen::Packet(packet) = wire::read(frame.data()) else {
+            return;
+        };
+        let Some((flow, false)) =
+            of_qpn(packet.dest_qp).filter(|_| packet.class == RoceClass::Data)
+        else {
+            return;
+        };
+        let now = self.now;
+        let state = &mut self.flows[flow];
+        if state.told.is_none_or(|told| now.since(told) >= THEMIS) {
+            state.told = Some(now);
+            let (src, dst) = (state.forward.src, state.forward.dst);
+            let order = FlowKey::new(src.into(), dst.into(), packet.dest_qp);
+            let switch = &mut self.switches[index as usize];
+            // The pair is known from the hosts, as its testbed does it.
+            let built = spec(
+                &switch.fib,
+                order,
+                sender_qpn(crate::num::small(flow as u64)),
+                None,
+            );
+            if let Some((port, cnp)) = built
+                && switch
+                    .path
+                    .originate(port, Priority::new(CONTROL), cnp, now)
+                    .is_ok()
+            {
+                switch.cnps += 1;
+                self.wake_port(index, port.0, now);
+            }
+        }
+        let ip = &mut frame.data_mut()[14..34];
+        ip[1] &= !3;
+        ip[10..12].fill(0);
+        let sum = !checksum::sum(ip);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+}
+
+/// The CNP of an order, and the port it leaves by.
+fn build(fib: &FibReader, order: &CnpOrder) -> Option<(PortId, SimFrame)> {
+    spec(fib, order.flow, order.sender_qpn, Some(order.ingress))
+}
+
+fn spec(
+    fib: &FibReader,
+    flow: FlowKey,
+    sender_qpn: npcc_cnp::key::Qpn,
+    ingress: Option<PortId>,
+) -> Option<(PortId, SimFrame)> {
+    let paths = || {
+        fib.paths(flow.src())
+            .filter(|path| path.kind == Kind::Forward)
+    };
+    let by_ingress = paths().find(|path| Some(path.port) == ingress);
+    let path = by_ingress.or_else(|| paths().next())?;
+    let spec = CnpSpec {
+        flow,
+        sender_qpn,
+        dst_mac: path.dst,
+        src_mac: path.src,
+        vlan: None,
+        ip_id: 0,
+        style: CnpStyle::default(),
+    };
+    Some((path.port, SimFrame::with(spec.build().bytes())))
+}

@@ -1,0 +1,40 @@
+//! Model hosts: what a RoCEv2 network card does, as pure state machines. Time is an argument; nothing here knows the engine.
+//!
+//! - a *rate control* ([`RateControl`]): DCQCN's reaction point and senders to compare with, one file each;
+//! - the notification point ([`np`]): when a receiver sends a CNP;
+//! - the reliable connection ([`rc`]): go-back-N and selective repeat; READ is the same with request credit;
+//! - the answer to PFC ([`pause`]).
+
+pub mod np;
+pub mod paper;
+pub mod params;
+pub mod pause;
+pub mod rc;
+pub mod swift;
+pub mod timely;
+pub mod vendor;
+
+use npcc_pipeline::units::Nanos;
+
+/// Gigabits per second, which is bits per nanosecond.
+pub type Gbps = f64;
+
+/// How fast one queue pair may send.
+pub trait RateControl: std::fmt::Debug + Send {
+    /// The rate now.
+    fn rate(&mut self, now: Nanos) -> Gbps;
+
+    /// A data packet of `bytes` on the wire was sent.
+    fn sent(&mut self, bytes: u64, now: Nanos);
+
+    /// A CNP for this queue pair came in; DCQCN+ reads `period` from it.
+    fn cnp(&mut self, period: Option<Nanos>, now: Nanos);
+
+    /// An acknowledgement came `rtt` after its packet was sent.
+    fn rtt(&mut self, rtt: Nanos, now: Nanos);
+
+    /// Most bytes on the way at once, if this sender bounds them.
+    fn window(&self) -> Option<u64> {
+        None
+    }
+}

@@ -1,0 +1,67 @@
+//! What a host does about PFC frames (802.1Qbb): stops a priority for so many quanta of 512 bit times of its link.
+
+use npcc_pipeline::units::{Nanos, Priority};
+use npcc_pipeline::wire::mac_control::Pfc;
+use zerocopy::FromBytes;
+
+use super::Gbps;
+use crate::num::whole;
+
+/// Pause state of a sender, per priority.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PauseState {
+    until: [Nanos; 8],
+    /// Time each priority has been or will be stopped by what came in until now.
+    pub total: Nanos,
+    /// Frames that stopped a priority that was running.
+    pub xoffs: u64,
+}
+
+impl PauseState {
+    /// Obeys a MAC control payload (what follows the EtherType); anything but PFC is ignored.
+    pub fn obey(&mut self, payload: &[u8], line: Gbps, now: Nanos) {
+        let Ok((frame, _)) = Pfc::ref_from_prefix(payload) else {
+            return;
+        };
+        let Some(classes) = npcc_pipeline::wire::mac_control::pfc_classes(payload) else {
+            return;
+        };
+        for priority in Priority::all().filter(|priority| classes & priority.bit() != 0) {
+            let quanta = frame.times[priority.index()].get();
+            let until = now + Nanos(whole(f64::from(quanta) * 512.0 / line));
+            let old = self.until[priority.index()];
+            let left = old.since(now);
+            if left == Nanos::ZERO && quanta > 0 {
+                self.xoffs += 1;
+            }
+            self.total = self.total - left + until.since(now);
+            self.until[priority.index()] = until;
+        }
+    }
+
+    /// Until when this priority is stopped; in the past when it is not.
+    #[must_use]
+    pub const fn until(&self, priority: Priority) -> Nanos {
+        self.until[priority.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_stops_for_its_quanta_and_zero_ends_it() {
+        let mut state = PauseState::default();
+        let mut frame = [0u8; 46];
+        frame[..4].copy_from_slice(&[1, 1, 0, 0b1000]);
+        frame[10..12].copy_from_slice(&100u16.to_be_bytes());
+        state.obey(&frame, 100.0, Nanos(1_000));
+        assert_eq!(state.until(Priority::new(3)), Nanos(1_000 + 512));
+        assert_eq!(state.until(Priority::new(2)), Nanos::ZERO, "not named");
+        frame[10..12].copy_from_slice(&[0, 0]);
+        state.obey(&frame, 100.0, Nanos(1_200));
+        assert_eq!(state.until(Priority::new(3)), Nanos(1_200));
+        assert_eq!((state.total, state.xoffs), (Nanos(200), 1));
+    }
+}

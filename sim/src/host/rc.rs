@@ -1,0 +1,300 @@
+//! The reliable connection: what is sent next, what is acknowledged, what is sent again.
+//!
+//! Packets are counted from 0 for ever here; the wire carries the low 24 bits, and [`unwrap`] finds the count again.
+//! Go-back-N: the receiver takes packets in order only, says NAK once per gap, and the sender goes back to it. Selective
+//! repeat (as IRN, SIGCOMM'18): the receiver keeps what is beyond a gap; a NAK names the gap's first packet and the one that
+//! showed it, and the sender repeats what lies between. READ runs on the same halves: the responder sends, and what it may
+//! send is what was requested.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use npcc_pipeline::units::Nanos;
+use serde::Deserialize;
+
+/// What happens when a packet is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// All from the missing one is sent again.
+    #[default]
+    GoBackN,
+    /// Only what is missing.
+    Selective,
+}
+
+/// The count nearest to `near` with these low 24 bits.
+#[must_use]
+pub fn unwrap(psn: u32, near: u64) -> u64 {
+    const SPAN: u64 = 1 << 24;
+    let guess = (near & !(SPAN - 1)) | u64::from(psn);
+    if guess + SPAN / 2 < near {
+        guess + SPAN
+    } else if guess > near + SPAN / 2 && guess >= SPAN {
+        guess - SPAN
+    } else {
+        guess
+    }
+}
+
+/// The sending half.
+#[derive(Debug, Clone, Default)]
+pub struct RcSender {
+    next: u64,
+    acked: u64,
+    limit: u64,
+    high: u64,
+    again: VecDeque<u64>,
+    progress: Nanos,
+    /// Packets sent more than once.
+    pub repeated: u64,
+    /// Times nothing came back for too long.
+    pub timeouts: u64,
+}
+
+impl RcSender {
+    /// More packets may be sent.
+    pub const fn offer(&mut self, packets: u64) {
+        self.limit = self.limit.saturating_add(packets);
+    }
+
+    /// Packets that may be sent in all.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// All before this count have arrived.
+    #[must_use]
+    pub const fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// Sent and not acknowledged.
+    #[must_use]
+    pub const fn flying(&self) -> u64 {
+        self.high.saturating_sub(self.acked)
+    }
+
+    /// Whether there is a packet to send.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.again.is_empty() || self.next < self.limit
+    }
+
+    /// The packet to send now.
+    pub fn take(&mut self, now: Nanos) -> Option<u64> {
+        while let Some(packet) = self.again.pop_front() {
+            if packet >= self.acked {
+                self.repeated += 1;
+                return Some(packet);
+            }
+        }
+        if self.next >= self.limit {
+            return None;
+        }
+        let packet = self.next;
+        self.next += 1;
+        if packet < self.high {
+            self.repeated += 1;
+        } else {
+            self.high = self.next;
+        }
+        // A sender slowed down to a packet now and then waits for the answer to its last one.
+        self.progress = now;
+        Some(packet)
+    }
+
+    /// All up to and including `packet` have arrived.
+    pub fn ack(&mut self, packet: u64, now: Nanos) {
+        if packet >= self.acked && packet < self.high {
+            self.acked = packet + 1;
+            self.next = self.next.max(self.acked);
+            self.progress = now;
+        }
+    }
+
+    /// `missing` has not arrived though `seen` has; all before it have.
+    pub fn nak(&mut self, missing: u64, seen: u64, recovery: Recovery, now: Nanos) {
+        if missing < self.acked || missing >= self.high {
+            return;
+        }
+        self.acked = missing;
+        self.progress = now;
+        match recovery {
+            Recovery::GoBackN => self.next = missing,
+            Recovery::Selective => {
+                let from = self
+                    .again
+                    .back()
+                    .map_or(missing, |last| (last + 1).max(missing));
+                self.again.extend(from..seen.min(self.high));
+            }
+        }
+    }
+
+    /// READ: packets from `first` on are wanted; what was answered before is answered again.
+    pub fn request(&mut self, first: u64, packets: u64, now: Nanos) {
+        if first < self.next {
+            self.next = first;
+        }
+        self.acked = self.acked.max(first.min(self.high));
+        self.limit = self.limit.max(first + packets);
+        self.progress = now;
+    }
+
+    /// Goes back to what is not acknowledged when nothing came back for `patience`; `true` when it did.
+    pub fn expire(&mut self, patience: Nanos, now: Nanos) -> bool {
+        let late = self.flying() > 0 && now.since(self.progress) >= patience;
+        if late {
+            self.again.clear();
+            self.next = self.acked;
+            self.progress = now;
+            self.timeouts += 1;
+        }
+        late
+    }
+}
+
+/// What the receiver says back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// All up to and including this packet are here.
+    Ack(u64),
+    /// The first is missing, the second has shown it.
+    Nak(u64, u64),
+}
+
+/// The receiving half.
+#[derive(Debug, Clone, Default)]
+pub struct RcReceiver {
+    expected: u64,
+    beyond: BTreeSet<u64>,
+    told: Option<u64>,
+    /// Packets that came in again or out of order and were not kept.
+    pub wasted: u64,
+    /// NAKs said.
+    pub naks: u64,
+}
+
+impl RcReceiver {
+    /// The first packet not yet here: all before it were delivered, in order.
+    #[must_use]
+    pub const fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// A packet came in; `ack` when it asks for an answer.
+    pub fn receive(&mut self, packet: u64, ack: bool, recovery: Recovery) -> Option<Answer> {
+        if packet < self.expected {
+            self.wasted += 1;
+            return ack.then(|| Answer::Ack(self.expected - 1));
+        }
+        if packet > self.expected {
+            let keep = recovery == Recovery::Selective;
+            if !(keep && self.beyond.insert(packet)) {
+                self.wasted += 1;
+            }
+            // Go-back-N says it once; selective repeat says what is newly known to be missing.
+            let news = if keep { packet } else { self.expected };
+            if self.told == Some(news) {
+                return None;
+            }
+            let fresh = self.told.is_none_or(|told| told < self.expected || !keep);
+            let gap_grew = keep && !self.beyond.contains(&(packet - 1));
+            if !fresh && !gap_grew {
+                return None;
+            }
+            self.told = Some(news);
+            self.naks += 1;
+            return Some(Answer::Nak(self.expected, packet));
+        }
+        self.expected += 1;
+        while self.beyond.remove(&self.expected) {
+            self.expected += 1;
+        }
+        self.told = None;
+        ack.then(|| Answer::Ack(self.expected - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn counts_are_found_again_around_the_wrap() {
+        for near in [0u64, 5, (1 << 24) - 1, 1 << 24, (1 << 24) + 7, 1 << 30] {
+            for count in near.saturating_sub(1_000)..near + 1_000 {
+                assert_eq!(
+                    unwrap(u32::try_from(count & 0xff_ffff).unwrap(), near),
+                    count
+                );
+            }
+        }
+    }
+
+    /// Sends `total` packets over a path that loses those `lost` says, and returns what was sent.
+    fn run(recovery: Recovery, total: u64, mut lost: impl FnMut() -> bool) -> (u64, u64) {
+        let (mut sender, mut receiver) = (RcSender::default(), RcReceiver::default());
+        sender.offer(total);
+        let mut path = VecDeque::new();
+        let mut now = 0;
+        while receiver.expected() < total && now < 200_000 {
+            now += 1;
+            if let Some(packet) = sender.take(Nanos(now)) {
+                path.push_back((now + 20, packet));
+            }
+            while path.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, packet) = path.pop_front().unwrap();
+                if lost() {
+                    continue;
+                }
+                match receiver.receive(packet, packet % 4 == 3, recovery) {
+                    Some(Answer::Ack(packet)) => sender.ack(packet, Nanos(now)),
+                    Some(Answer::Nak(missing, seen)) => {
+                        sender.nak(missing, seen, recovery, Nanos(now));
+                    }
+                    None => {}
+                }
+            }
+            sender.expire(Nanos(200), Nanos(now));
+        }
+        (receiver.expected(), sender.repeated)
+    }
+
+    proptest! {
+        #[test]
+        fn everything_arrives_in_order_whatever_is_lost(seed: u64, one_in in 4u64..50, selective: bool) {
+            let mut rng = crate::rng::Rng::new(seed);
+            let recovery = if selective { Recovery::Selective } else { Recovery::GoBackN };
+            prop_assert_eq!(run(recovery, 400, || rng.below(one_in) == 0).0, 400);
+        }
+    }
+
+    #[test]
+    fn without_loss_nothing_is_repeated_and_selective_repeats_less() {
+        assert_eq!(run(Recovery::GoBackN, 400, || false), (400, 0));
+        let repeated = |recovery| {
+            let mut arrivals = 0;
+            let lost = || {
+                arrivals += 1;
+                [51, 151, 251].contains(&arrivals)
+            };
+            run(recovery, 400, lost).1
+        };
+        assert!(repeated(Recovery::GoBackN) > 20 * 3);
+        assert_eq!(repeated(Recovery::Selective), 3);
+    }
+
+    #[test]
+    fn a_request_extends_and_a_repeated_one_goes_back() {
+        let mut responder = RcSender::default();
+        responder.request(0, 4, Nanos(0));
+        let sent: Vec<u64> = std::iter::from_fn(|| responder.take(Nanos(1))).collect();
+        assert_eq!(sent, [0, 1, 2, 3]);
+        responder.request(2, 2, Nanos(2));
+        assert_eq!(responder.take(Nanos(3)), Some(2));
+        assert_eq!(responder.repeated, 1);
+    }
+}

@@ -1,0 +1,60 @@
+//! CSV: one line a run with everything that is counted, one header line, points as decimals.
+
+use crate::scenario::Scenario;
+use crate::sweep::Run;
+
+const HEAD: &str = "scenario,sender,start,qps,length_m,scheme,peak_bytes,mean_bytes,drained_ns,utilisation,goodput,jain,\
+pauses,paused_ns,cnps_switch,cnps_host,cnps_received,marked,dropped,repeated,groups\n";
+
+/// The file's text (RFC 4180).
+#[must_use]
+pub fn csv(scenario: &Scenario, runs: &[Run]) -> String {
+    let mut text = HEAD.to_owned();
+    for run in runs {
+        let (case, outcome) = (&run.case, &run.outcome);
+        let groups = outcome.groups.iter().map(|group| {
+            let bursts =
+                [500, 990, 1_000].map(|share| group.quantile(share).map_or(0, |time| time.0));
+            let [half, most, all] = bursts;
+            format!(
+                "{}={:.3}Gbps p50={half} p99={most} max={all}",
+                group.name, group.goodput
+            )
+        });
+        let fields = [
+            quoted(&scenario.name),
+            case.sender.name().to_owned(),
+            if case.warm { "warm" } else { "cold" }.to_owned(),
+            case.qps.map(|qps| qps.to_string()).unwrap_or_default(),
+            case.length
+                .map(|length| format!("{}", length.millimetres() as f64 / 1_000.0))
+                .unwrap_or_default(),
+            case.scheme.to_string(),
+            outcome.peak.to_string(),
+            outcome.mean.to_string(),
+            outcome
+                .drained
+                .map(|time| time.0.to_string())
+                .unwrap_or_default(),
+            format!("{:.6}", outcome.utilisation),
+            format!("{:.6}", outcome.goodput),
+            format!("{:.6}", outcome.jain),
+            outcome.pauses.to_string(),
+            outcome.paused.0.to_string(),
+            outcome.cnps_switch.to_string(),
+            outcome.cnps_host.to_string(),
+            outcome.cnps_received.to_string(),
+            outcome.marked.to_string(),
+            outcome.dropped.to_string(),
+            outcome.repeated.to_string(),
+            quoted(&groups.collect::<Vec<_>>().join("; ")),
+        ];
+        text.push_str(&fields.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}

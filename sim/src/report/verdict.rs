@@ -1,0 +1,151 @@
+//! Which targets of a scenario were met, and by how much the others were missed.
+
+use std::fmt::Write;
+
+use super::baseline;
+use crate::scenario::{Case, Scenario, Target};
+use crate::sweep::Run;
+
+/// One line for each target and scheme: met in how many of the runs it is meant for, and the worst of them.
+#[must_use]
+pub fn verdicts(scenario: &Scenario, runs: &[Run]) -> String {
+    let mut text = String::new();
+    for target in &scenario.targets {
+        for scheme in &target.scheme {
+            let of_scheme = |run: &&Run| run.case.scheme == *scheme && target.is_for(&run.case);
+            let chosen: Vec<&Run> = runs.iter().filter(of_scheme).collect();
+            for bound in bounds(target) {
+                let results = chosen.iter().filter_map(|run| {
+                    let value = (bound.value)(runs, run)?;
+                    Some((bound.margin(value), value, run.case))
+                });
+                let results: Vec<(f64, f64, Case)> = results.collect();
+                let met = results.iter().filter(|(margin, ..)| *margin >= 0.0).count();
+                let worst = results.iter().min_by(|a, b| a.0.total_cmp(&b.0));
+                let Some((_, value, case)) = worst else {
+                    continue;
+                };
+                let word = if met == results.len() {
+                    "met   "
+                } else {
+                    "MISSED"
+                };
+                let _ = writeln!(
+                    text,
+                    "{word} {:<18} {} {}  {met}/{} runs, worst {} ({case})",
+                    scheme.to_string(),
+                    bound.name,
+                    bound.bound(),
+                    results.len(),
+                    digits(*value),
+                );
+            }
+        }
+    }
+    text
+}
+
+fn digits(value: f64) -> String {
+    if value.fract() == 0.0 || value >= 1_000.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+type Value<'a> = Box<dyn Fn(&[Run], &Run) -> Option<f64> + 'a>;
+
+/// One number of a run, and what it is held against.
+struct Bound<'a> {
+    name: &'static str,
+    limit: f64,
+    at_most: bool,
+    value: Value<'a>,
+}
+
+impl Bound<'_> {
+    /// Not negative when met.
+    fn margin(&self, value: f64) -> f64 {
+        if self.at_most {
+            self.limit - value
+        } else {
+            value - self.limit
+        }
+    }
+
+    fn bound(&self) -> String {
+        let sign = if self.at_most { "<=" } else { ">=" };
+        format!("{sign} {}", digits(self.limit))
+    }
+}
+
+fn bounds(target: &Target) -> Vec<Bound<'_>> {
+    let least = |name, limit: Option<f64>, value: Value<'static>| {
+        limit.map(|limit| Bound {
+            name,
+            limit,
+            at_most: false,
+            value,
+        })
+    };
+    let ratio = |runs: &[Run], run: &Run| {
+        let ecn = baseline(runs, run)?;
+        Some(ecn.outcome.peak as f64 / run.outcome.peak.max(1) as f64)
+    };
+    let gain = |runs: &[Run], run: &Run| {
+        Some(run.outcome.utilisation - baseline(runs, run)?.outcome.utilisation)
+    };
+    let spread = |runs: &[Run], run: &Run| {
+        let alike = |other: &&Run| {
+            other.case
+                == Case {
+                    length: other.case.length,
+                    ..run.case
+                }
+        };
+        let peaks = || runs.iter().filter(alike).map(|run| run.outcome.peak as f64);
+        let most = peaks().fold(0.0, f64::max);
+        Some(most / peaks().fold(f64::INFINITY, f64::min).max(1.0))
+    };
+    let bounds = [
+        least(
+            "times below ecn's peak",
+            target.times_below_ecn,
+            Box::new(ratio),
+        ),
+        least(
+            "utilisation",
+            target.utilisation,
+            Box::new(|_, run| Some(run.outcome.utilisation)),
+        ),
+        // A thousandth is noise.
+        least(
+            "utilisation above ecn's",
+            target.utilisation_of_ecn.then_some(-0.001),
+            Box::new(gain),
+        ),
+        least(
+            "goodput",
+            target.goodput,
+            Box::new(|_, run| Some(run.outcome.goodput)),
+        ),
+        least(
+            "Jain",
+            target.jain,
+            Box::new(|_, run| Some(run.outcome.jain)),
+        ),
+        target.pauses.map(|pauses| Bound {
+            name: "pauses",
+            limit: pauses as f64,
+            at_most: true,
+            value: Box::new(|_, run| Some(run.outcome.pauses as f64)),
+        }),
+        target.flat.map(|limit| Bound {
+            name: "peak, longest over shortest",
+            limit,
+            at_most: true,
+            value: Box::new(spread),
+        }),
+    ];
+    bounds.into_iter().flatten().collect()
+}

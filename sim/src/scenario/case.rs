@@ -1,0 +1,73 @@
+//! One run of a scenario: a value for everything that is varied.
+
+use std::fmt;
+
+use npcc_config::units::Length;
+
+use super::{Scenario, Scheme};
+use crate::host::params::Sender;
+
+/// See the module's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Case {
+    /// What the switches do.
+    pub scheme: Scheme,
+    /// What the hosts do.
+    pub sender: Sender,
+    /// Length of the links between switches, where it is varied.
+    pub length: Option<Length>,
+    /// Connections between each two hosts, where it is varied.
+    pub qps: Option<u32>,
+    /// Whether the switch could know the connections before the start.
+    pub warm: bool,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.sender.name(), self.scheme)?;
+        if let Some(length) = self.length {
+            write!(out, " {length}")?;
+        }
+        if let Some(qps) = self.qps {
+            write!(out, " {qps} QPs")?;
+        }
+        if self.warm {
+            Ok(())
+        } else {
+            out.write_str(" cold")
+        }
+    }
+}
+
+fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() {
+        vec![None]
+    } else {
+        values.iter().copied().map(Some).collect()
+    }
+}
+
+impl Scenario {
+    /// Every run, senders outermost, schemes innermost, so that what is compared stands together.
+    #[must_use]
+    pub fn cases(&self) -> Vec<Case> {
+        let vary = &self.vary;
+        let mut cases = Vec::new();
+        for sender in &vary.sender {
+            for warm in &vary.warm {
+                for qps in or_none(&vary.qps) {
+                    for length in or_none(&vary.length) {
+                        cases.extend(vary.scheme.iter().map(|scheme| Case {
+                            scheme: *scheme,
+                            sender: *sender,
+                            length,
+                            qps,
+                            warm: *warm,
+                        }));
+                    }
+                }
+            }
+        }
+        cases
+    }
+}

@@ -1,0 +1,293 @@
+//! A scenario: who sends to whom over what, under which schemes, and what is varied. The file format of `npcc-switch sim`.
+//!
+//! Sizes, rates, times and lengths are written as in the switch's configuration. Everything but topology and traffic has a
+//! default. [`Scenario::cases`] lists the runs: every combination of what `vary` names.
+
+mod case;
+mod model;
+mod scheme;
+mod target;
+
+use std::path::Path;
+
+use npcc_config::units::{Bytes, Length, Time};
+use serde::Deserialize;
+
+use crate::host::params::Sender;
+use crate::host::rc::Recovery;
+pub use case::Case;
+pub use model::{Failure, FlowGroup, HostGroup, LinkSpec, Thresholds, Verb};
+pub use scheme::{EcnUse, Policy, Scheme};
+pub use target::Target;
+
+/// The file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Format, 1.
+    pub version: u32,
+    /// Short name, for titles.
+    pub name: String,
+    /// What it shows.
+    #[serde(default)]
+    pub about: String,
+    /// One seed, one outcome.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Simulated time after the start of the traffic.
+    pub duration: Time,
+    /// RoCEv2 path MTU: payload bytes of a full packet.
+    #[serde(default = "path_mtu")]
+    pub mtu: u16,
+    /// Switches by name.
+    pub switches: Vec<String>,
+    /// Hosts.
+    pub hosts: Vec<HostGroup>,
+    /// Links between switches.
+    #[serde(default)]
+    pub links: Vec<LinkSpec>,
+    /// Traffic.
+    pub flows: Vec<FlowGroup>,
+    /// Links that fail.
+    #[serde(default)]
+    pub failures: Vec<Failure>,
+    /// The egress queue that is reported: a link, or a host group (toward its first host).
+    pub watch: String,
+    /// Egress queues with NPCC or THEMIS: links or host groups. Default: `watch`.
+    #[serde(default)]
+    pub npcc: Vec<String>,
+    /// Marking and NPCC thresholds.
+    #[serde(default)]
+    pub thresholds: Thresholds,
+    /// Shared buffer of each switch; `unlimited` when absent.
+    #[serde(default)]
+    pub pool: Option<Bytes>,
+    /// Switches pause their neighbours before the buffer is full, and hosts obey.
+    #[serde(default)]
+    pub pfc: bool,
+    /// What happens when a packet is missing.
+    #[serde(default)]
+    pub recovery: Recovery,
+    /// Shortest time between two CNPs of a receiver for one flow. Default: the sender set's own.
+    #[serde(default)]
+    pub cnp_interval: Option<Time>,
+    /// Time over which utilisation is taken, from the start.
+    #[serde(default = "sixty")]
+    pub utilisation_over: Time,
+    /// From when on goodput and fairness are taken.
+    #[serde(default = "ten")]
+    pub goodput_from: Time,
+    /// What is compared.
+    #[serde(default)]
+    pub vary: Vary,
+    /// What should come of it.
+    #[serde(default)]
+    pub targets: Vec<Target>,
+}
+
+/// What is compared: every combination is a run.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Vary {
+    /// Schemes by name; see [`Scheme`].
+    pub scheme: Vec<Scheme>,
+    /// Sender parameter sets.
+    pub sender: Vec<Sender>,
+    /// Lengths of the links between switches; as in `links` when empty.
+    pub length: Vec<Length>,
+    /// Connections between each two hosts; as in `flows` when empty.
+    pub qps: Vec<u32>,
+    /// Whether connections have been used before the start, so that the switch can know them.
+    pub warm: Vec<bool>,
+}
+
+impl Default for Vary {
+    fn default() -> Vary {
+        Vary {
+            scheme: vec![Scheme::ECN, Scheme::NPCC],
+            sender: vec![Sender::HpccVendor],
+            length: Vec::new(),
+            qps: Vec::new(),
+            warm: vec![true],
+        }
+    }
+}
+
+/// Why a scenario cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("{path}: cannot read the scenario: {source}")]
+    Read {
+        /// Which.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is not a scenario; the message names line and column.
+    #[error("{path}: {source}; see config/scenarios for examples")]
+    Form {
+        /// Which.
+        path: String,
+        /// What is wrong.
+        source: serde_yaml::Error,
+    },
+    /// A value does not fit the others.
+    #[error("{path}: {what}")]
+    Sense {
+        /// Which.
+        path: String,
+        /// What, and what to do.
+        what: String,
+    },
+}
+
+const fn one() -> u64 {
+    1
+}
+const fn path_mtu() -> u16 {
+    4_096
+}
+const fn sixty() -> Time {
+    Time::from_millis(60)
+}
+const fn ten() -> Time {
+    Time::from_millis(10)
+}
+
+impl Scenario {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ScenarioError`].
+    pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+            path: name.clone(),
+            source,
+        })?;
+        Scenario::parse(&name, &text)
+    }
+
+    /// Reads a text; `path` is what errors call it.
+    ///
+    /// # Errors
+    /// [`ScenarioError`].
+    pub fn parse(path: &str, text: &str) -> Result<Scenario, ScenarioError> {
+        let scenario: Scenario =
+            serde_yaml::from_str(text).map_err(|source| ScenarioError::Form {
+                path: path.to_owned(),
+                source,
+            })?;
+        scenario.check().map_err(|what| ScenarioError::Sense {
+            path: path.to_owned(),
+            what,
+        })?;
+        Ok(scenario)
+    }
+
+    /// The queues NPCC watches, by name.
+    pub fn npcc_queues(&self) -> impl Iterator<Item = &str> {
+        let default = self.npcc.is_empty().then_some(&self.watch);
+        self.npcc.iter().chain(default).map(String::as_str)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.version != 1 {
+            return Err(format!(
+                "version {} is not known; write version: 1",
+                self.version
+            ));
+        }
+        if !(64..=9_000).contains(&self.mtu) {
+            return Err(format!("mtu {} is outside 64 to 9000", self.mtu));
+        }
+        if self.duration.nanos() == 0 {
+            return Err("duration must be above 0".to_owned());
+        }
+        let group = |name: &str| self.hosts.iter().any(|group| group.name == name);
+        let switch = |name: &str| self.switches.iter().any(|known| known == name);
+        let link = |name: &str| self.links.iter().any(|link| link.name == name);
+        let links = self.links.iter().flat_map(|link| [&link.from, &link.to]);
+        let hung = self.hosts.iter().map(|group| &group.switch);
+        if let Some(name) = links.chain(hung).find(|name| !switch(name)) {
+            return Err(format!("`{name}` is not in switches"));
+        }
+        let mut ends = self.flows.iter().flat_map(|flow| [&flow.from, &flow.to]);
+        if let Some(name) = ends.find(|name| !group(name)) {
+            return Err(format!("flows name `{name}`, which is not in hosts"));
+        }
+        let queues = self.npcc.iter().chain([&self.watch]);
+        if let Some(name) = queues.into_iter().find(|name| !group(name) && !link(name)) {
+            return Err(format!("`{name}` is neither a link nor a host group"));
+        }
+        if let Some(failure) = self.failures.iter().find(|failure| !link(&failure.link)) {
+            return Err(format!(
+                "failures name `{}`, which is not in links",
+                failure.link
+            ));
+        }
+        if let Some(flow) = self
+            .flows
+            .iter()
+            .find(|flow| flow.burst.is_some() != flow.every.is_some())
+        {
+            return Err(format!(
+                "flows from `{}`: burst and every go together",
+                flow.from
+            ));
+        }
+        if self
+            .hosts
+            .iter()
+            .any(|group| group.count == 0 || group.rate.0 == 0)
+        {
+            return Err("hosts need a count and a rate above 0".to_owned());
+        }
+        if self.vary.scheme.is_empty() || self.vary.sender.is_empty() || self.vary.warm.is_empty() {
+            return Err("vary: scheme, sender and warm need at least one value each".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "
+version: 1
+name: small
+duration: 1ms
+switches: [a]
+hosts: [{ name: from, count: 2, switch: a }, { name: to, count: 1, switch: a }]
+flows: [{ from: from, to: to }]
+watch: to
+";
+
+    #[test]
+    fn defaults_fill_what_is_not_written() {
+        let scenario = Scenario::parse("small.yaml", SMALL).unwrap();
+        assert_eq!(scenario.hosts[0].rate.0, 100_000_000_000);
+        assert_eq!(scenario.cases().len(), 2);
+        assert_eq!(scenario.npcc_queues().collect::<Vec<_>>(), ["to"]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (from, to, said) in [
+            ("version: 1", "version: 2", "version 2"),
+            ("watch: to", "watch: there", "`there` is neither"),
+            ("to: to }", "to: who }", "`who`"),
+            ("switch: a }, {", "switch: b }, {", "`b` is not in switches"),
+            ("duration: 1ms", "duration: 1", "line 4"),
+            ("name: small", "nmae: small", "nmae"),
+        ] {
+            let text = SMALL.replacen(from, to, 1);
+            let error = Scenario::parse("small.yaml", &text)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

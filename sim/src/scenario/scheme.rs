@@ -1,0 +1,207 @@
+//! What the switches do about congestion, by name.
+//!
+//! | name | marks | CNPs of the switch |
+//! |---|---|---|
+//! | `pfc` | no | none: only the pool and, where asked for, PFC |
+//! | `ecn` | yes | none: the far receiver answers marks |
+//! | `npcc`, `model`, `pi` | unless just told | that policy's |
+//! | `npcc/low-latency` | same | Huawei's other mode |
+//! | `npcc+mark`, `npcc+off` | always, never | the same for the other policies |
+//! | `themis` | cleared after use | one per marked packet that leaves, at most every 5 us a flow |
+
+use std::fmt;
+use std::str::FromStr;
+
+use npcc_cnp::policy::PolicyKind;
+use npcc_cnp::policy::model::ModelConfig;
+use npcc_cnp::policy::npcc::{Mode, NpccConfig};
+use npcc_cnp::policy::pi::PiConfig;
+use serde::{Deserialize, Deserializer};
+
+/// NPCC's marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EcnUse {
+    /// None.
+    Off,
+    /// By depth.
+    Mark,
+    /// By depth, unless the sender has just been told.
+    MarkUnlessNotified,
+}
+
+/// Which policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// The table.
+    Npcc,
+    /// Rates predicted.
+    Model,
+    /// A set-point.
+    Pi,
+}
+
+impl Policy {
+    const ALL: [(Policy, &'static str); 3] = [
+        (Policy::Npcc, "npcc"),
+        (Policy::Model, "model"),
+        (Policy::Pi, "pi"),
+    ];
+
+    /// With this mode, else the policy's defaults.
+    #[must_use]
+    pub fn kind(self, mode: Mode) -> PolicyKind {
+        match self {
+            Policy::Npcc => PolicyKind::Npcc(NpccConfig {
+                mode,
+                ..NpccConfig::default()
+            }),
+            Policy::Model => PolicyKind::Model(ModelConfig::default()),
+            Policy::Pi => PolicyKind::Pi(PiConfig::default()),
+        }
+    }
+}
+
+/// See the module's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Scheme {
+    /// NPCC's policy, if any.
+    pub policy: Option<Policy>,
+    /// Huawei's low-latency mode.
+    pub low_latency: bool,
+    /// Marking.
+    pub ecn: EcnUse,
+    /// THEMIS-like.
+    pub themis: bool,
+}
+
+impl Scheme {
+    /// No signal at all.
+    pub const PFC: Scheme = Scheme {
+        policy: None,
+        low_latency: false,
+        ecn: EcnUse::Off,
+        themis: false,
+    };
+    /// Ordinary DCQCN.
+    pub const ECN: Scheme = Scheme {
+        ecn: EcnUse::Mark,
+        ..Scheme::PFC
+    };
+    /// NPCC's table.
+    pub const NPCC: Scheme = Scheme {
+        policy: Some(Policy::Npcc),
+        ecn: EcnUse::MarkUnlessNotified,
+        ..Scheme::PFC
+    };
+    /// THEMIS-like.
+    pub const THEMIS: Scheme = Scheme {
+        themis: true,
+        ..Scheme::ECN
+    };
+
+    /// Huawei's mode.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        if self.low_latency {
+            Mode::LowLatency
+        } else {
+            Mode::HighThroughput
+        }
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.policy {
+            Some(policy) => {
+                let named = Policy::ALL.iter().find(|(known, _)| *known == policy);
+                named.map_or("", |(_, name)| name)
+            }
+            None if self.themis => "themis",
+            None if self.ecn == EcnUse::Off => "pfc",
+            None => "ecn",
+        };
+        let mode = if self.low_latency { "/low-latency" } else { "" };
+        let ecn = match (self.policy, self.ecn) {
+            (Some(_), EcnUse::Off) => "+off",
+            (Some(_), EcnUse::Mark) => "+mark",
+            _ => "",
+        };
+        out.pad(&format!("{name}{mode}{ecn}"))
+    }
+}
+
+impl FromStr for Scheme {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Scheme, String> {
+        match text {
+            "pfc" => return Ok(Scheme::PFC),
+            "ecn" => return Ok(Scheme::ECN),
+            "themis" => return Ok(Scheme::THEMIS),
+            _ => {}
+        }
+        let (rest, ecn) = match text.split_once('+') {
+            None => (text, EcnUse::MarkUnlessNotified),
+            Some((rest, "mark")) => (rest, EcnUse::Mark),
+            Some((rest, "off")) => (rest, EcnUse::Off),
+            Some((_, other)) => {
+                return Err(format!("`+{other}` is not known; write +mark or +off"));
+            }
+        };
+        let (name, low_latency) = match rest.split_once('/') {
+            None => (rest, false),
+            Some((name, "low-latency")) => (name, true),
+            Some((_, other)) => {
+                return Err(format!("mode `{other}` is not known; write low-latency"));
+            }
+        };
+        let found = Policy::ALL.iter().find(|(_, known)| *known == name);
+        let (policy, _) = found.ok_or_else(|| {
+            let names: Vec<&str> = Policy::ALL.iter().map(|(_, name)| *name).collect();
+            format!(
+                "`{name}` is no scheme; write pfc, ecn, themis or {}",
+                names.join(", ")
+            )
+        })?;
+        Ok(Scheme {
+            policy: Some(*policy),
+            low_latency,
+            ecn,
+            themis: false,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Scheme {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Scheme, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for name in [
+            "pfc",
+            "ecn",
+            "themis",
+            "npcc",
+            "npcc+off",
+            "npcc+mark",
+            "model",
+            "pi+off",
+            "npcc/low-latency",
+            "npcc/low-latency+off",
+        ] {
+            assert_eq!(name.parse::<Scheme>().unwrap().to_string(), name);
+        }
+        for wrong in ["", "npc", "npcc+clear", "npcc/fast", "ecn+off"] {
+            assert!(wrong.parse::<Scheme>().is_err(), "{wrong}");
+        }
+    }
+}

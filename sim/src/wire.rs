@@ -1,0 +1,266 @@
+//! The bytes model hosts send, and how they read what comes in: with the switch's own parser, and the CNP's ICRC checked.
+//!
+//! Data frames carry a zero ICRC: nobody on the path reads it, and a real one would cost more than all the rest.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use npcc_cnp::build::{CnpSpec, CnpStyle};
+use npcc_cnp::icrc;
+use npcc_cnp::key::{FlowKey, Qpn};
+use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::parse::{Kind, L3, parse};
+use npcc_pipeline::units::{Mac, Nanos};
+use npcc_pipeline::wire::bth::{self, Bth, RoceClass};
+use npcc_pipeline::wire::{checksum, ethernet, udp};
+use zerocopy::FromBytes;
+
+use crate::frame::SimFrame;
+use crate::num::small;
+
+/// DSCP 26 and ECT(0): the lossless priority.
+pub const DATA_TOS: u8 = 26 << 2 | 2;
+/// DSCP 48: acknowledgements and CNPs, out of the data's way.
+pub const CONTROL_TOS: u8 = 48 << 2 | 2;
+/// Headers before the payload of a middle packet, and the ICRC after it.
+pub const OVERHEAD: usize = 14 + 20 + 8 + 12 + 4;
+
+/// Opcodes used (IBTA table 38).
+pub mod opcode {
+    /// RDMA WRITE first, middle, last, only.
+    pub const WRITE: [u8; 4] = [0x06, 0x07, 0x08, 0x0a];
+    /// RDMA READ response first, middle, last, only.
+    pub const RESPONSE: [u8; 4] = [0x0d, 0x0e, 0x0f, 0x10];
+    /// RDMA READ request.
+    pub const READ: u8 = 0x0c;
+    /// Acknowledge.
+    pub const ACK: u8 = 0x11;
+}
+
+/// Where packets of one direction of a connection go.
+#[derive(Debug, Clone, Copy)]
+pub struct Direction {
+    /// Own MAC address.
+    pub src_mac: Mac,
+    /// The first switch's.
+    pub dst_mac: Mac,
+    /// Own address.
+    pub src: Ipv4Addr,
+    /// The other's.
+    pub dst: Ipv4Addr,
+    /// UDP source port.
+    pub port: u16,
+    /// The other's queue pair.
+    pub dest_qp: Qpn,
+}
+
+/// One RoCEv2 packet of `payload` bytes after the extended header `extended`.
+#[must_use]
+pub fn packet(
+    to: &Direction,
+    tos: u8,
+    opcode: u8,
+    psn: u64,
+    ack: bool,
+    extended: &[u8],
+    payload: usize,
+) -> SimFrame {
+    let len = OVERHEAD + extended.len() + payload;
+    let mut frame = SimFrame::of_len(len);
+    let bytes = frame.data_mut();
+    let ip_len = u16::try_from(len - 14).unwrap_or(u16::MAX).to_be_bytes();
+    let udp_len = u16::try_from(len - 34).unwrap_or(u16::MAX).to_be_bytes();
+    bytes[..6].copy_from_slice(&to.dst_mac.0);
+    bytes[6..12].copy_from_slice(&to.src_mac.0);
+    bytes[12..14].copy_from_slice(&ethernet::IPV4.to_be_bytes());
+    let ip = &mut bytes[14..34];
+    ip[..12].copy_from_slice(&[0x45, tos, ip_len[0], ip_len[1], 0, 0, 0x40, 0, 64, 17, 0, 0]);
+    ip[12..16].copy_from_slice(&to.src.octets());
+    ip[16..20].copy_from_slice(&to.dst.octets());
+    let sum = !checksum::sum(ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    bytes[34..36].copy_from_slice(&to.port.to_be_bytes());
+    bytes[36..38].copy_from_slice(&udp::ROCEV2_PORT.to_be_bytes());
+    bytes[38..42].copy_from_slice(&[udp_len[0], udp_len[1], 0, 0]);
+    let [a, b, c] = bth::to_be24(to.dest_qp.get());
+    let [d, e, f] = bth::to_be24(small(psn & 0xff_ffff));
+    let ack = if ack { 0x80 } else { 0 };
+    bytes[42..54].copy_from_slice(&[opcode, 0x40, 0xff, 0xff, 0, a, b, c, ack, d, e, f]);
+    bytes[54..54 + extended.len()].copy_from_slice(extended);
+    frame
+}
+
+/// RETH of a WRITE or READ of `length` bytes.
+#[must_use]
+pub const fn reth(length: u32) -> [u8; 16] {
+    let [a, b, c, d] = length.to_be_bytes();
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
+}
+
+/// AETH: an ACK, or a NAK (PSN sequence error); the low 24 bits carry the packet a selective NAK has seen.
+#[must_use]
+pub fn aeth(nak: bool, number: u64) -> [u8; 4] {
+    let [a, b, c] = bth::to_be24(small(number & 0xff_ffff));
+    [if nak { 0x60 } else { 0x1f }, a, b, c]
+}
+
+/// The receiver's CNP for the flow whose packets go `data`-wards from its sender; `period` is DCQCN+'s.
+#[must_use]
+pub fn cnp(back: &Direction, period: Option<Nanos>) -> SimFrame {
+    let spec = CnpSpec {
+        // The builder swaps the addresses; it asks for the direction of the data.
+        flow: FlowKey::new(IpAddr::V4(back.dst), IpAddr::V4(back.src), Qpn::new(0)),
+        sender_qpn: back.dest_qp,
+        dst_mac: back.dst_mac,
+        src_mac: back.src_mac,
+        vlan: None,
+        ip_id: 0,
+        style: CnpStyle::default(),
+    };
+    let mut frame = SimFrame::with(spec.build().bytes());
+    if let Some(period) = period {
+        let bytes = frame.data_mut();
+        bytes[54..62].copy_from_slice(&period.0.to_be_bytes());
+        let end = bytes.len() - bth::ICRC_LEN;
+        if let Some(crc) = icrc::icrc(L3::V4, 20, &bytes[14..end]) {
+            bytes[end..].copy_from_slice(&crc);
+        }
+    }
+    frame
+}
+
+/// A received frame, read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// MAC control; what follows the EtherType starts at 14.
+    MacControl,
+    /// A RoCEv2 packet.
+    Packet(Packet),
+    /// Neither, or with a wrong ICRC.
+    Other,
+}
+
+/// The fields a host reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// What it is.
+    pub class: RoceClass,
+    /// Own queue pair.
+    pub dest_qp: Qpn,
+    /// Low 24 bits of the packet's count.
+    pub psn: u32,
+    /// Asks for an answer.
+    pub ack: bool,
+    /// Came in marked.
+    pub ce: bool,
+    /// READ request: length in bytes. ACK: AETH. CNP: DCQCN+'s period.
+    pub extra: u64,
+}
+
+/// Reads a frame as the card at its end would.
+#[must_use]
+pub fn read(frame: &[u8]) -> Seen {
+    let Ok(parsed) = parse(frame) else {
+        return Seen::Other;
+    };
+    let Some(roce) = parsed.roce else {
+        return if parsed.kind == Kind::MacControl {
+            Seen::MacControl
+        } else {
+            Seen::Other
+        };
+    };
+    let at = usize::from(roce.bth_off);
+    let Ok((header, rest)) = Bth::ref_from_prefix(&frame[at..]) else {
+        return Seen::Other;
+    };
+    let word = |from: usize, len: usize| {
+        let bytes = rest.get(from..from + len).unwrap_or_default();
+        bytes
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte))
+    };
+    let extra = match roce.class {
+        RoceClass::ReadRequest => word(12, 4),
+        RoceClass::Ack => word(0, 4),
+        RoceClass::Cnp => {
+            if icrc::verify(frame, &parsed) != Some(true) {
+                return Seen::Other;
+            }
+            word(0, 8)
+        }
+        _ => 0,
+    };
+    Seen::Packet(Packet {
+        class: roce.class,
+        dest_qp: Qpn::new(header.dest_qp()),
+        psn: header.psn(),
+        ack: header.ack_req(),
+        ce: parsed.ecn() == 3,
+        extra,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn direction() -> Direction {
+        Direction {
+            src_mac: Mac([2, 0, 0, 0, 0, 1]),
+            dst_mac: Mac([2, 0, 0, 0, 0, 2]),
+            src: Ipv4Addr::new(10, 0, 0, 1),
+            dst: Ipv4Addr::new(10, 1, 0, 1),
+            port: 49_152,
+            dest_qp: Qpn::new(0x8001),
+        }
+    }
+
+    fn packet_of(frame: &SimFrame) -> Packet {
+        match read(frame.data()) {
+            Seen::Packet(packet) => packet,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_built_is_read_back() {
+        let frame = packet(
+            &direction(),
+            DATA_TOS,
+            0x07,
+            (1 << 24) + 5,
+            true,
+            &[],
+            4_096,
+        );
+        assert_eq!(frame.data().len(), 4_096 + OVERHEAD);
+        let seen = packet_of(&frame);
+        assert_eq!(
+            (seen.class, seen.dest_qp.get(), seen.psn),
+            (RoceClass::Data, 0x8001, 5)
+        );
+        assert!(seen.ack && !seen.ce);
+        let request = packet(
+            &direction(),
+            DATA_TOS,
+            opcode::READ,
+            7,
+            false,
+            &reth(65_536),
+            0,
+        );
+        assert_eq!(packet_of(&request).extra, 65_536);
+    }
+
+    #[test]
+    fn a_cnp_is_believed_with_a_right_icrc_only() {
+        let mut frame = cnp(&direction(), Some(Nanos(500_000)));
+        let seen = packet_of(&frame);
+        assert_eq!(
+            (seen.class, seen.dest_qp.get(), seen.extra),
+            (RoceClass::Cnp, 0x8001, 500_000)
+        );
+        frame.data_mut()[60] ^= 1;
+        assert_eq!(read(frame.data()), Seen::Other);
+    }
+}

@@ -1,0 +1,129 @@
+//! What holds in every run: frames are conserved, rates are kept, a seed gives one outcome, lossless means lossless.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+
+use npcc_config::units::Time;
+use npcc_sim::engine;
+use npcc_sim::host::rc::Recovery;
+use npcc_sim::scenario::Scenario;
+use npcc_sim::sweep::{self, Run};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
+}
+
+fn small(name: &str) -> Scenario {
+    Scenario::load(&root().join("tests/scenarios").join(name)).unwrap()
+}
+
+fn run(scenario: &Scenario) -> Vec<Run> {
+    sweep::all(scenario, 2, &|_, _| {}).unwrap()
+}
+
+fn is_sound(scenario: &Scenario, run: &Run) {
+    let outcome = &run.outcome;
+    let name = format!("{}: {}", scenario.name, run.case);
+    assert_eq!(outcome.audit.missing(), 0, "{name}: {:?}", outcome.audit);
+    assert_eq!(outcome.audit.not_understood, 0, "{name}");
+    assert!(outcome.audit.made > 100, "{name}: nothing happened");
+    let line = scenario
+        .links
+        .iter()
+        .map(|link| link.rate)
+        .chain(scenario.hosts.iter().map(|group| group.rate));
+    let line = line.map(|rate| rate.0).max().unwrap() as f64 / 1e9;
+    let step = outcome.samples.first().unwrap().at.0 as f64;
+    // A frame counts when it begins to leave.
+    let frame = 8.0 * (f64::from(scenario.mtu) + 100.0) / step;
+    for sample in &outcome.samples {
+        assert!(
+            sample.through <= line + frame,
+            "{name}: {} at {:?}",
+            sample.through,
+            sample.at
+        );
+    }
+    assert!(
+        outcome.utilisation <= 1.0001 && outcome.jain <= 1.0 + 1e-9,
+        "{name}"
+    );
+}
+
+/// Every scenario that is delivered, a few ms of it, and those of the tests.
+#[test]
+fn frames_are_conserved_and_no_link_is_faster_than_its_rate() {
+    let mut scenarios: Vec<Scenario> = ["small.yaml", "lossy.yaml"].map(small).into();
+    for entry in std::fs::read_dir(root().join("../config/scenarios")).unwrap() {
+        let mut scenario = Scenario::load(&entry.unwrap().path()).unwrap();
+        scenario.duration = Time::from_millis(2);
+        scenario.vary.sender.truncate(1);
+        scenario.vary.length.truncate(3);
+        for failure in &mut scenario.failures {
+            failure.at = Time::from_micros(700);
+            failure.rerouted_after = Time::from_micros(100);
+        }
+        scenarios.push(scenario);
+    }
+    assert!(scenarios.len() >= 10);
+    for scenario in &scenarios {
+        for done in run(scenario) {
+            is_sound(scenario, &done);
+        }
+    }
+}
+
+#[test]
+fn one_seed_gives_one_outcome_and_another_another() {
+    let mut scenario = small("small.yaml");
+    scenario.vary.scheme.truncate(3);
+    let case = scenario.cases().pop().unwrap();
+    let first = engine::run(&scenario, &case).unwrap();
+    assert_eq!(first, engine::run(&scenario, &case).unwrap());
+    scenario.seed += 1;
+    assert_ne!(first, engine::run(&scenario, &case).unwrap());
+}
+
+/// Three senders overload a link by 200G into 8 MB: with PFC nothing is dropped, whatever else the switch does.
+#[test]
+fn with_pauses_nothing_is_lost() {
+    let scenario = small("small.yaml");
+    let runs = run(&scenario);
+    for done in &runs {
+        let outcome = &done.outcome;
+        assert_eq!((outcome.dropped, outcome.repeated), (0, 0), "{}", done.case);
+    }
+    let paused = runs.iter().filter(|done| done.outcome.pauses > 0).count();
+    assert!(paused >= 2, "the senders without any signal at least");
+}
+
+/// Without pauses the buffer overflows; go-back-N and selective repeat both bring everything, the second with less.
+#[test]
+fn what_is_lost_comes_again() {
+    let scenario = small("lossy.yaml");
+    for recovery in [Recovery::GoBackN, Recovery::Selective] {
+        let scenario = Scenario {
+            recovery,
+            ..scenario.clone()
+        };
+        for done in run(&scenario) {
+            assert!(done.outcome.dropped > 0, "{recovery:?} {}", done.case);
+            for group in &done.outcome.groups {
+                let name = &group.name;
+                assert_eq!(group.bursts.len(), 4, "{recovery:?} {} {name}", done.case);
+            }
+        }
+    }
+    let repeated = |recovery| {
+        let mut scenario = Scenario {
+            recovery,
+            ..scenario.clone()
+        };
+        // A READ is asked for again from the gap on, whatever the recovery.
+        scenario.flows.truncate(1);
+        let runs = run(&scenario);
+        runs.iter().map(|done| done.outcome.repeated).sum::<u64>()
+    };
+    let (all, missing) = (repeated(Recovery::GoBackN), repeated(Recovery::Selective));
+    assert!(0 < missing && missing < all, "{missing} of {all}");
+}

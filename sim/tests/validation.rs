@@ -1,0 +1,83 @@
+//! Known results come out of the model within stated bounds (facts 3.1, 3.3).
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+
+use npcc_sim::engine::Outcome;
+use npcc_sim::host::params::Sender;
+use npcc_sim::scenario::{Case, Scenario, Scheme};
+use npcc_sim::sweep::{self, Run};
+
+fn run(name: &str) -> Vec<Run> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/scenarios")
+        .join(name);
+    let scenario = Scenario::load(&path).unwrap();
+    sweep::all(&scenario, 2, &|_, _| {}).unwrap()
+}
+
+fn find(runs: &[Run], wanted: impl Fn(&Case) -> bool) -> &Outcome {
+    &runs.iter().find(|run| wanted(&run.case)).unwrap().outcome
+}
+
+/// Mean depth over the last third of the run, in bytes.
+fn settled(outcome: &Outcome) -> f64 {
+    let late = &outcome.samples[outcome.samples.len() * 2 / 3..];
+    late.iter().map(|sample| sample.depth as f64).sum::<f64>() / late.len() as f64
+}
+
+/// SIGCOMM'15, sections 5 and 6: with g = 1/256 and the published timers, four flows share a 40G link evenly, keep it busy,
+/// and the queue settles below Kmax.
+#[test]
+fn dcqcn_converges_to_a_fair_share() {
+    let runs = run("fairness.yaml");
+    let outcome = find(&runs, |_| true);
+    assert!(outcome.jain > 0.98, "{}", outcome.jain);
+    assert!(outcome.utilisation > 0.95, "{}", outcome.utilisation);
+    assert!(settled(outcome) < 200_000.0, "{}", settled(outcome));
+}
+
+/// DCQCN+'s observation: at 40G beyond some 160 flows DCQCN's queue runs away from Kmax, as every flow adds 40 Mb/s each
+/// 55 us; timers and steps that follow the number of flows hold it.
+#[test]
+fn dcqcn_loses_the_queue_to_many_flows_and_dcqcn_plus_does_not() {
+    let runs = run("collapse.yaml");
+    let at = |sender, qps| {
+        settled(find(&runs, |case| {
+            case.sender == sender && case.qps == Some(qps)
+        }))
+    };
+    let kmax = 200_000.0;
+    let (few, many) = (at(Sender::Paper, 5), at(Sender::Paper, 20));
+    assert!(few < 1.6 * kmax, "80 flows: {few}");
+    assert!(many > 3.0 * kmax && many > 2.5 * few, "320 flows: {many}");
+    assert!(at(Sender::DcqcnPlus, 20) < kmax, "DCQCN+, 320 flows");
+}
+
+/// Facts 3.3, peak queue in MB by length. A packet model adds to the fluid one what a round trip of rate increases brings.
+#[test]
+fn the_fluid_table_comes_out() {
+    let runs = run("fluid.yaml");
+    let of = |sender: Sender, scheme: Scheme, km: u64| {
+        find(&runs, move |case| {
+            let length = case.length.map(|length| length.millimetres());
+            case.sender == sender && case.scheme == scheme && length == Some(km * 1_000_000)
+        })
+    };
+    for (km, fluid) in [(1, 0.86), (40, 4.5), (100, 10.1), (300, 28.9)] {
+        let far = of(Sender::HpccVendor, Scheme::ECN, km).peak as f64 / 1e6;
+        assert!(
+            far > 0.9 * fluid && far < 1.05 * fluid + 1.0,
+            "{km} km: {far} MB, fluid {fluid}"
+        );
+        let near = of(Sender::HpccVendor, Scheme::NPCC, km).peak as f64 / 1e6;
+        assert!(near > 0.4 && near < 2.0 * 0.85, "{km} km: {near} MB near");
+    }
+    // Utilisation with the published parameters: nearly full at 1 km, about three quarters at a distance.
+    for (km, fluid) in [(1, 0.994), (40, 0.75), (100, 0.76), (300, 0.78)] {
+        let far = of(Sender::Paper, Scheme::ECN, km).utilisation;
+        assert!((far - fluid).abs() < 0.16, "{km} km: {far}, fluid {fluid}");
+        let near = of(Sender::Paper, Scheme::NPCC, km).utilisation;
+        assert!(near > far, "{km} km: {near} near, {far} far");
+    }
+}
