@@ -6,6 +6,7 @@ mod check;
 mod run;
 mod schema;
 mod show;
+mod sim;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ enum Command {
     Check(ConfigArgs),
     /// Show the state of a running switch
     Show(ShowArgs),
+    /// Run a scenario in simulated time; print a table, write CSV and HTML
+    Sim(sim::SimArgs),
     /// Print the JSON schema of the configuration, for editors
     Schema,
 }
@@ -101,6 +104,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Sim(args) => sim::run(&args),
         Command::Schema => schema::run(),
     };
     match result {
