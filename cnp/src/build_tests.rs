@@ -1,6 +1,7 @@
 use super::*;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::wire::bth::RoceClass;
+use npcc_pipeline::wire::checksum;
 use proptest::prelude::*;
 
 fn hex(text: &str) -> Vec<u8> {

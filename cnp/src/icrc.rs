@@ -11,8 +11,8 @@ use npcc_pipeline::wire::ipv4;
 use npcc_pipeline::wire::ipv6;
 use npcc_pipeline::wire::udp;
 
-/// Octets of ones in front of the packet. They are computed over rather than begun after (running state 0xdebb20e3): with
-/// them the CNP of IPv4 is 64 octets, the stride of `crc32fast` on short input, which halves the cost of a CNP.
+/// Octets of ones in front of the packet, computed over rather than begun after (running state 0xdebb20e3): so the head is a
+/// multiple of 64 octets, the stride of `crc32fast` on short input.
 const PREFIX: usize = 8;
 const TRANSPORT: usize = udp::HEADER_LEN + bth::HEADER_LEN;
 

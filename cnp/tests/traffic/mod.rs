@@ -253,7 +253,7 @@ fn exchange(bed: &mut Bed, manner: Manner, n: u32, round: u32) {
         }
         _ => {
             let (data, answer) = match manner {
-                Manner::Asymmetric => (true, n % 2 == 0),
+                Manner::Asymmetric => (true, n.is_multiple_of(2)),
                 Manner::AsymmetricBoth => (n % 4 != 1, n % 4 != 2),
                 _ => (true, true),
             };

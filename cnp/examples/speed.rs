@@ -1,0 +1,215 @@
+//! What NPCC's own work costs on this machine: a CNP, a packet in the flow cache, a tick over a million flows.
+//!
+//! `cargo run --release -p npcc-cnp --example speed [FLOWS]`
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a measurement for a terminal"
+)]
+
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use npcc_cnp::build::{CnpSpec, CnpStyle};
+use npcc_cnp::control::ControlCore;
+use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::key::{FlowKey, Qpn};
+use npcc_cnp::policy::PolicyKind;
+use npcc_cnp::policy::npcc::NpccConfig;
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
+use npcc_pipeline::parse::parse;
+use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
+
+const WAN: PortId = PortId(1);
+const RATE: BitRate = BitRate(100_000_000_000);
+const TICK: Nanos = Nanos::from_micros(20);
+
+/// Nanoseconds of one of `n` turns, the best of five.
+fn best(n: u32, mut turn: impl FnMut(u32)) -> f64 {
+    let mut least = f64::MAX;
+    for _ in 0..5 {
+        let begin = Instant::now();
+        (0..n).for_each(&mut turn);
+        least = least.min(begin.elapsed().as_nanos() as f64 / f64::from(n));
+    }
+    least
+}
+
+fn cnp() {
+    let hosts: [(&str, IpAddr, IpAddr); 2] = [
+        ("IPv4", [10, 0, 1, 3].into(), [10, 0, 2, 2].into()),
+        (
+            "IPv6",
+            "2001:db8:1::3".parse().unwrap(),
+            "2001:db8:2::2".parse().unwrap(),
+        ),
+    ];
+    for (name, sender, receiver) in hosts {
+        let mut spec = CnpSpec {
+            flow: FlowKey::new(sender, receiver, Qpn::new(0x11)),
+            sender_qpn: Qpn::new(0x18),
+            dst_mac: Mac([2, 0, 0, 0, 1, 3]),
+            src_mac: Mac([2, 0, 0, 0, 1, 1]),
+            vlan: None,
+            ip_id: 0,
+            style: CnpStyle::default(),
+        };
+        let ns = best(2_000_000, |n| {
+            spec.sender_qpn = Qpn::new(n);
+            black_box(black_box(&spec).build());
+        });
+        println!("CNP, {name}: {ns:.1} ns, {:.1} M/s", 1_000.0 / ns);
+    }
+}
+
+/// Shows packets of data to queue pair `n`.
+struct Source {
+    frame: Vec<u8>,
+    now: Nanos,
+}
+
+impl Source {
+    fn new() -> Source {
+        let craft = Craft::roce([10, 0, 0, 0].into(), [10, 9, 2, 2].into(), 0x0e, 1, 64);
+        Source {
+            frame: craft.frame(),
+            now: Nanos::from_millis(1),
+        }
+    }
+
+    #[inline]
+    fn show(&mut self, cache: &mut FlowCache, n: u32) -> FlowSlot {
+        let [_, a, b, c] = n.to_be_bytes();
+        self.frame[47..50].copy_from_slice(&[a, b, c]);
+        let parsed = parse(&self.frame).unwrap();
+        let meta = Meta {
+            arrived: 0,
+            slot: FlowSlot::NONE,
+            wire_len: wire_len(self.frame.len()),
+            ingress: PortId(0),
+            egress: WAN,
+            priority: Priority::new(3),
+            l3_off: 14,
+            flags: MetaFlags::default(),
+        };
+        cache.enqueued(&Sighting {
+            data: &self.frame,
+            parsed: &parsed,
+            roce: parsed.roce.unwrap(),
+            meta: &meta,
+            now: self.now,
+        })
+    }
+
+    /// The same without the cache.
+    #[inline]
+    fn pretend(&mut self, n: u32) {
+        let [_, a, b, c] = n.to_be_bytes();
+        self.frame[47..50].copy_from_slice(&[a, b, c]);
+        black_box(parse(black_box(&self.frame)).unwrap());
+    }
+}
+
+fn cache() {
+    for flows in [64u32, 4_096, 65_536] {
+        let (mut cache, _reader) = FlowCache::new(65_536, WAN.bit(), 1_024, 7);
+        let mut source = Source::new();
+        let without = best(1_000_000, |n| source.pretend(n % flows));
+        let with = best(1_000_000, |n| {
+            black_box(source.show(&mut cache, n % flows));
+        });
+        println!(
+            "flow cache, {flows} flows: {:.1} ns a packet",
+            with - without
+        );
+    }
+}
+
+fn million(flows: u32) {
+    let config = ControlConfig {
+        queues: vec![QueueConfig {
+            port: WAN,
+            priority: Priority::new(3),
+            detector: DetectorConfig {
+                shallow: 375_000,
+                deep: 1_500_000,
+                hard: 3_000_000,
+                hysteresis: 20,
+                filter: 2,
+                tick: TICK,
+                drain: RATE,
+                mtu: 4_200,
+            },
+            policy: PolicyKind::Npcc(NpccConfig::default()),
+        }],
+        port_rates: vec![RATE, RATE],
+        flows: flows as usize,
+        ends: 2 * flows as usize,
+        new_flows: u64::MAX,
+        new_flows_burst: u64::MAX,
+        ..ControlConfig::default()
+    };
+    let (mut cache, reader) = FlowCache::new(2 * flows as usize, WAN.bit(), 65_536, 7);
+    let mut core = ControlCore::new(&config);
+    assert!(core.attach(reader));
+    let mut source = Source::new();
+    let status = core.status();
+    let mut longest = [Duration::ZERO; 3];
+    let mut tick = |source: &mut Source, core: &mut ControlCore, step: Nanos, phase: usize| {
+        source.now += step;
+        let begin = Instant::now();
+        core.tick(source.now, |_, _| 0, &mut |_| Ok(()));
+        longest[phase] = longest[phase].max(begin.elapsed());
+        begin.elapsed()
+    };
+    let mut spent = Duration::ZERO;
+    for n in 0..flows {
+        source.show(&mut cache, n);
+        if n % 512 == 511 {
+            spent += tick(&mut source, &mut core, TICK, 0);
+        }
+    }
+    while status.records.get() < u64::from(flows) {
+        spent += tick(&mut source, &mut core, TICK, 0);
+    }
+    let each = spent.as_nanos() as f64 / f64::from(flows);
+    println!("{} flows entered: {each:.0} ns each", status.flows.get());
+    // A second round: every flow shows again and is looked up.
+    source.now += Nanos::from_millis(20);
+    let (before, mut spent) = (status.records.get(), Duration::ZERO);
+    for n in 0..flows {
+        source.show(&mut cache, n);
+        if n % 512 == 511 {
+            spent += tick(&mut source, &mut core, TICK, 1);
+        }
+    }
+    let seen = status.records.get() - before;
+    println!(
+        "looked up again: {:.0} ns each",
+        spent.as_nanos() as f64 / seen as f64
+    );
+    // Seven seconds of silence: nobody contributes any more, and ends without a partner are forgotten.
+    for _ in 0..7_000 {
+        tick(&mut source, &mut core, Nanos::from_millis(1), 2);
+    }
+    println!("ends left after 7 s of silence: {}", status.ends.get());
+    println!(
+        "longest tick: {:?} entering, {:?} looking up, {:?} ageing",
+        longest[0], longest[1], longest[2]
+    );
+}
+
+fn main() {
+    let flows = std::env::args().nth(1).and_then(|n| n.parse().ok());
+    cnp();
+    cache();
+    million(flows.unwrap_or(1 << 20));
+}
