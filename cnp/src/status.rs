@@ -7,7 +7,7 @@ use crate::detector::{Reading, Trend, Zone};
 use crate::histogram::Histogram;
 use crate::pair::Evidence;
 use crate::plan::{REASONS, Suppressed};
-use crate::policy::{self, Amount, Decision, Reason};
+use crate::policy::{self, Amount, Decision, PolicyKind, Reason};
 
 /// A row of the detector's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,8 +52,10 @@ pub struct QueueStatus {
     pub port: PortId,
     /// Which.
     pub priority: Priority,
-    /// The policy's name.
+    /// The name of the policy it was started with.
     pub policy: &'static str,
+    /// One more than the index of the policy it was given since; 0 for none.
+    changed_policy: Gauge,
     /// Wire bytes at the last tick.
     pub depth: Gauge,
     /// Most bytes at any tick.
@@ -83,6 +85,7 @@ impl QueueStatus {
             port,
             priority,
             policy,
+            changed_policy: Gauge::default(),
             depth: Gauge::default(),
             peak: Gauge::default(),
             contributors: Gauge::default(),
@@ -113,6 +116,20 @@ impl QueueStatus {
         if let Some(counter) = self.amounts.get(decision.amount.index()) {
             counter.add(1);
         }
+    }
+
+    pub(crate) fn change_policy(&self, kind: PolicyKind) {
+        self.changed_policy.set(kind.index() as u64 + 1);
+    }
+
+    /// The name of the policy in its slot at this moment.
+    #[must_use]
+    pub fn policy_now(&self) -> &'static str {
+        let changed = usize::try_from(self.changed_policy.get()).unwrap_or(0);
+        let name = changed
+            .checked_sub(1)
+            .and_then(|index| PolicyKind::NAMES.get(index));
+        name.copied().unwrap_or(self.policy)
     }
 
     pub(crate) fn suppress(&self, reason: Suppressed) {

@@ -8,6 +8,7 @@
 //! One thread calls [`ControlCore::tick`]; it allocates nothing and its work is bounded by the configuration. Others read
 //! [`NpccStatus`] and [`FlowView`].
 
+pub mod command;
 pub mod config;
 
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::ledger::Ledger;
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
 use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
-use crate::policy::{Amount, Choice, Decision, Policy, QueueContext, Round};
+use crate::policy::{Amount, Choice, Decision, Policy, PolicyKind, QueueContext, Round};
 use crate::status::{NpccStatus, QueueStatus};
 use crate::table::FlowView;
 use config::{ControlConfig, QueueConfig};
@@ -147,6 +148,7 @@ pub struct ControlCore {
     reads_per_tick: usize,
     orders_per_tick: usize,
     unpaired: Unpaired,
+    offers: Vec<(PortId, Priority, PolicyKind)>,
 }
 
 impl ControlCore {
@@ -178,6 +180,7 @@ impl ControlCore {
             period,
             orders_per_tick: config.orders_per_tick.max(1),
             unpaired: config.unpaired,
+            offers: Vec::new(),
         }
     }
 

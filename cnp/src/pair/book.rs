@@ -9,7 +9,7 @@ use super::ends::{End, Ends};
 use super::{Evidence, Pairing, only, port, port_hash, psn};
 use crate::cm::message::Message;
 use crate::fixed_map::NONE;
-use crate::key::FlowKey;
+use crate::key::{FlowKey, Qpn};
 use crate::sample::{Record, SlotRef};
 
 /// An end's place in the book, valid while its key is.
@@ -102,6 +102,30 @@ impl PairBook {
         let Change::Paired(one, other, uc) = self.cm.take(way, message, now) else {
             return;
         };
+        self.begin((one, other), uc, now);
+    }
+
+    /// Pairs two queue pairs known by other means; `false` when there is no room.
+    pub(crate) fn give(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+        let given = self.cm.give(to_receiver, sender, now);
+        if given {
+            let both = (*to_receiver, to_receiver.reversed(sender));
+            for key in [both.0, both.1] {
+                if let Some((end, _)) = self.ends.enter(&key, false, now) {
+                    self.settle(EndId(end), now);
+                }
+            }
+        }
+        given
+    }
+
+    /// Forgets what the connection manager, or somebody, named; `false` when nothing is known.
+    pub(crate) fn take_back(&mut self, key: &FlowKey) -> bool {
+        self.cm.take_back(key)
+    }
+
+    /// A connection between two ends begins.
+    fn begin(&mut self, (one, other): (FlowKey, FlowKey), uc: bool, now: Nanos) {
         // Both are known now, though neither may have sent yet.
         let labelled = self
             .cm

@@ -22,8 +22,7 @@ const ASKED: u8 = 0;
 /// List of connections granted.
 const GRANTED: u8 = 1;
 
-/// The asking side's name of a connection between two addresses. The queue pair in the key is the id's low 24 bits; the
-/// rest of it is beside.
+/// The asking side's name of a connection between two addresses. `way` has no queue pair (0) but for pairs given by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Id {
     way: FlowKey,
@@ -113,7 +112,7 @@ impl CmBook {
             } => self.ask(there(local), qpn, service, flow_label, now),
             Message::Rep {
                 local, remote, qpn, ..
-            } => return self.grant(back(remote), qpn, local, now),
+            } => return self.grant(back(remote), qpn, local),
             Message::Rej { local, remote } | Message::Drep { local, remote } => {
                 self.end(there(local), Some(remote));
                 self.end(back(remote), Some(local));
@@ -125,6 +124,32 @@ impl CmBook {
             Message::Other => {}
         }
         Change::Nothing
+    }
+
+    /// Pairs two queue pairs known by other means; `false` when there is no room.
+    pub(crate) fn give(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+        if self
+            .named(to_receiver)
+            .is_some_and(|named| named.sender == sender)
+        {
+            return true;
+        }
+        // No id of the connection manager's has a queue pair.
+        let id = Id {
+            way: to_receiver.with_qp(sender),
+            id: to_receiver.dest_qp().get(),
+        };
+        self.ask(id, sender, Service::Rc, 0, now);
+        matches!(self.grant(id, to_receiver.dest_qp(), 0), Change::Paired(..))
+    }
+
+    /// Forgets what is known of packets to this end; `false` when nothing is.
+    pub(crate) fn take_back(&mut self, key: &FlowKey) -> bool {
+        let Some(named) = self.named(key) else {
+            return false;
+        };
+        self.end(named.id, None);
+        true
     }
 
     fn ask(&mut self, id: Id, qpn: Qpn, service: Service, flow_label: u32, now: Nanos) {
@@ -173,7 +198,7 @@ impl CmBook {
         true
     }
 
-    fn grant(&mut self, id: Id, qpn: Qpn, granter: u32, now: Nanos) -> Change {
+    fn grant(&mut self, id: Id, qpn: Qpn, granter: u32) -> Change {
         let Some(index) = self.connections.find(&id) else {
             return Change::Nothing;
         };
@@ -214,7 +239,6 @@ impl CmBook {
             self.end(id, None);
             return Change::Nothing;
         }
-        let _ = now;
         Change::Paired(to_granter, to_asker, uc)
     }
 

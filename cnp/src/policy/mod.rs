@@ -249,6 +249,30 @@ pub enum PolicyKind {
 }
 
 impl PolicyKind {
+    /// The names of all, in the order of their indices.
+    pub const NAMES: [&'static str; 3] = ["npcc", "model", "pi"];
+
+    /// As an index into an array of three.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            PolicyKind::Npcc(_) => 0,
+            PolicyKind::Model(_) => 1,
+            PolicyKind::Pi(_) => 2,
+        }
+    }
+
+    /// The name in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        let [npcc, model, pi] = PolicyKind::NAMES;
+        match self {
+            PolicyKind::Npcc(_) => npcc,
+            PolicyKind::Model(_) => model,
+            PolicyKind::Pi(_) => pi,
+        }
+    }
+
     /// A slot with this policy, nothing having happened yet.
     #[must_use]
     pub fn slot(self) -> Box<dyn Policy> {
