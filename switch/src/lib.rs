@@ -9,6 +9,7 @@
 
 pub mod cli;
 pub mod clock;
+pub mod command;
 pub mod control;
 pub mod frame;
 pub mod inject;

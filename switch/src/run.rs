@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -22,6 +22,7 @@ use crate::control::{Control, ControlStats};
 use crate::inject::{self, Injector};
 use crate::manage::server::Server;
 use crate::reaction::FirstAnswer;
+use crate::report::lossless::BufferFacts;
 use crate::report::model::Snapshot;
 use crate::report::observer::{Observer, PortFacts};
 use crate::wiring::{self, ports::OpenPort};
@@ -144,13 +145,29 @@ fn assemble(
         .iter()
         .zip(&ports)
         .map(|(plan, port)| wiring::path::port(config, plan, port.mac, port.rate));
+    let settings: Vec<_> = settings.collect();
+    let qos = crate::report::qos::effective(config, &settings);
+    let (lossless, flows_of) = wiring::pfc::lossless(config, &ports);
+    let buffer = BufferFacts {
+        pool: lossless.buffer.pool.bytes,
+        shared: lossless.buffer.shared().bytes,
+        headroom: lossless.buffer.headroom().bytes,
+    };
+    if lossless.buffer.shared().is_zero() {
+        return Err(anyhow!(
+            "at the links' speeds headroom takes the whole pool: raise buffer.pool above {} B",
+            buffer.headroom
+        ));
+    }
     let path = Datapath::new(
-        settings.collect(),
+        settings,
         wiring::path::pool(config),
         worker_fib,
         cache,
         seed,
-    );
+    )
+    .with_lossless(lossless);
+    let (orders, commands) = crate::command::ring();
     let counters = vec![Arc::clone(path.counters())];
     let (to_worker, injections) = inject::ring();
     let (worker_stats, control_stats) = (
@@ -162,12 +179,14 @@ fn assemble(
         .ports
         .iter()
         .zip(&ports)
-        .map(|(plan, port)| PortFacts {
+        .zip(flows_of)
+        .map(|((plan, port), flow)| PortFacts {
             name: plan.name.clone(),
             device: plan.device.to_string(),
             mac: port.mac,
             rate: port.rate,
             port: Arc::clone(&port.port),
+            flow,
         });
     let (npcc, flows, cache) = observed;
     let observer = Observer {
@@ -180,6 +199,10 @@ fn assemble(
         npcc,
         flows,
         control: Arc::clone(&control_stats),
+        buffer,
+        qos: Mutex::new(qos),
+        orders: vec![orders],
+        cleared: Mutex::new(None),
     };
     let owners = vec![0; ports.len()];
     let (style, priority) = wiring::control::style(config);
@@ -200,6 +223,7 @@ fn assemble(
         path,
         ports: queues.collect(),
         injections,
+        commands,
         pool,
         clock,
         stats: worker_stats,

@@ -9,10 +9,12 @@ use npcc_dpdk::{Burst, Mempool, RxQueue, TxQueue};
 use npcc_pipeline::counters::{Counter, Gauge};
 use npcc_pipeline::datapath::{Datapath, Outgoing};
 use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::pause::PfcFrame;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 use rtrb::Consumer;
 
 use crate::clock::Clock;
+use crate::command::Command;
 use crate::frame::Frame;
 use crate::inject::Injection;
 use crate::reaction::{Crossing, Reactions};
@@ -57,6 +59,30 @@ impl PortQueues {
             path.ingress(self.id, &mut frames, now);
         }
         received
+    }
+
+    /// Sends the PFC frame that is due, if any, past what is queued and in hand.
+    #[inline]
+    fn control(&mut self, path: &mut Path, pool: &Mempool, now: Nanos) {
+        if let Some(frame) = path.control_due(self.id, now) {
+            self.pause(path, pool, &frame, now);
+        }
+    }
+
+    #[cold]
+    fn pause(&mut self, path: &mut Path, pool: &Mempool, frame: &PfcFrame, now: Nanos) {
+        let mut burst = Burst::<1>::new();
+        if pool.alloc_bulk(&mut burst, 1).is_err() {
+            return;
+        }
+        let Some(mut mbuf) = burst.pop() else { return };
+        // A frame that cannot be sent now is due again next turn.
+        if mbuf.fill(&frame.bytes).is_ok()
+            && burst.push(mbuf).is_ok()
+            && self.tx.tx(&mut burst) == 1
+        {
+            path.control_sent(self.id, frame, now);
+        }
     }
 
     /// Sends what the port may send now; what the device does not take stays in hand.
@@ -107,7 +133,9 @@ pub struct Worker {
     pub ports: Vec<PortQueues>,
     /// CNPs from the control core.
     pub injections: Consumer<Injection>,
-    /// Where CNPs get their buffers.
+    /// The operator's orders.
+    pub commands: Consumer<Command>,
+    /// Where CNPs and pause frames get their buffers.
     pub pool: Mempool,
     /// Time.
     pub clock: Clock,
@@ -127,7 +155,9 @@ impl Worker {
             let mut moved = 0;
             for port in &mut self.ports {
                 moved += port.receive(&mut self.path, now);
+                port.control(&mut self.path, &self.pool, now);
             }
+            self.obey();
             moved += self.inject(now);
             for port in &mut self.ports {
                 moved += port.transmit(&mut self.path, now);
@@ -138,6 +168,21 @@ impl Worker {
             last = now;
         }
         self.finish();
+    }
+
+    /// Carries out the operator's orders.
+    #[inline]
+    fn obey(&mut self) {
+        while let Ok(command) = self.commands.pop() {
+            match command {
+                Command::ClearWatermarks => self.path.clear_watermarks(),
+                Command::Discipline {
+                    port,
+                    priority,
+                    discipline,
+                } => self.path.set_discipline(port, priority, discipline),
+            }
+        }
     }
 
     #[inline]
@@ -200,6 +245,7 @@ impl Worker {
             let mut waiting = 0;
             for port in &mut self.ports {
                 port.transmit(&mut self.path, now);
+                port.control(&mut self.path, &self.pool, now);
                 waiting += port.hand.len() + self.path.waiting(port.id);
             }
             if waiting == 0 || now >= deadline {

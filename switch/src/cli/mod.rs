@@ -3,6 +3,7 @@
 //! Exit codes: 0 fine, 1 runtime failure, 2 bad usage or configuration.
 
 mod check;
+mod clear;
 mod run;
 mod schema;
 mod show;
@@ -33,6 +34,10 @@ enum Command {
     Check(ConfigArgs),
     /// Show the state of a running switch
     Show(ShowArgs),
+    /// Start counters or watermarks anew
+    Clear(clear::ClearArgs),
+    /// Change a tunable of a running switch
+    Set(clear::SetArgs),
     /// Run a scenario in simulated time; print a table, write CSV and HTML
     Sim(sim::SimArgs),
     /// Print the JSON schema of the configuration, for editors
@@ -104,6 +109,8 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Clear(args) => clear::clear(&args),
+        Command::Set(args) => clear::set(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Schema => schema::run(),
     };

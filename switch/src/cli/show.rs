@@ -8,7 +8,9 @@ use clap::ValueEnum;
 use super::{Failure, ShowArgs, say};
 use crate::manage::client;
 use crate::manage::protocol::{Reply, Request};
-use crate::report::table;
+use crate::report::lossless::{Buffer, Group};
+use crate::report::model::Snapshot;
+use crate::report::{lossless_table, table};
 
 /// What can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -19,6 +21,12 @@ pub(super) enum What {
     Queues,
     /// RoCEv2 flows: QPNs, evidence, bytes, CNPs
     Flows,
+    /// Pause sent and obeyed, backends, storms
+    Pfc,
+    /// The shared buffer: groups, headroom, watermarks
+    Buffer,
+    /// Effective queues, maps and headroom
+    Qos,
     /// Watched queues: zone, trend, decisions, CNPs, reaction time
     Npcc,
 }
@@ -40,7 +48,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
 fn once(args: &ShowArgs) -> Result<String, Failure> {
     let request = match args.what {
         What::Flows => Request::Flows,
-        What::Ports | What::Queues | What::Npcc => Request::Snapshot,
+        _ => Request::Snapshot,
     };
     let reply = client::ask(&args.socket, &request)?;
     Ok(match (args.what, reply) {
@@ -48,11 +56,16 @@ fn once(args: &ShowArgs) -> Result<String, Failure> {
         (What::Flows, Reply::Flows(flows)) => table::flows(&flows),
         (What::Npcc, Reply::Snapshot(snapshot)) if args.json => json(&snapshot.npcc)?,
         (What::Npcc, Reply::Snapshot(snapshot)) => table::npcc(&snapshot),
-        (What::Ports | What::Queues, Reply::Snapshot(snapshot)) if args.json => {
+        (What::Qos, Reply::Snapshot(snapshot)) if args.json => json(&snapshot.qos)?,
+        (What::Buffer, Reply::Snapshot(snapshot)) if args.json => json(&Held::of(&snapshot))?,
+        (What::Ports | What::Queues | What::Pfc, Reply::Snapshot(snapshot)) if args.json => {
             json(&snapshot.ports)?
         }
         (What::Ports, Reply::Snapshot(snapshot)) => table::ports(&snapshot),
         (What::Queues, Reply::Snapshot(snapshot)) => table::queues(&snapshot),
+        (What::Pfc, Reply::Snapshot(snapshot)) => lossless_table::pfc(&snapshot),
+        (What::Buffer, Reply::Snapshot(snapshot)) => lossless_table::buffer(&snapshot),
+        (What::Qos, Reply::Snapshot(snapshot)) => lossless_table::qos(&snapshot),
         (_, Reply::Error(message)) => {
             return Err(anyhow::anyhow!("the switch refused: {message}").into());
         }
@@ -63,6 +76,34 @@ fn once(args: &ShowArgs) -> Result<String, Failure> {
             .into());
         }
     })
+}
+
+/// `show buffer --json`
+#[derive(serde::Serialize)]
+struct Held<'a> {
+    buffer: Buffer,
+    ports: Vec<HeldBy<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct HeldBy<'a> {
+    name: &'a str,
+    lossless_lost: u64,
+    groups: &'a [Group],
+}
+
+impl Held<'_> {
+    fn of(snapshot: &Snapshot) -> Held<'_> {
+        let ports = snapshot.ports.iter().map(|port| HeldBy {
+            name: &port.name,
+            lossless_lost: port.lossless_lost,
+            groups: &port.groups,
+        });
+        Held {
+            buffer: snapshot.buffer,
+            ports: ports.collect(),
+        }
+    }
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String, Failure> {

@@ -12,6 +12,17 @@ pub enum Request {
     Snapshot,
     /// All flows.
     Flows,
+    /// Show counters from here on.
+    ClearCounters,
+    /// Start the user watermarks anew.
+    ClearWatermarks,
+    /// Change a queue's weight, on all ports.
+    Weight {
+        /// The queue.
+        priority: u8,
+        /// Its share among the DWRR queues, 1 to 100.
+        weight: u8,
+    },
 }
 
 /// An answer: one line of JSON.
@@ -22,6 +33,8 @@ pub enum Reply {
     Snapshot(Box<Snapshot>),
     /// To [`Request::Flows`].
     Flows(Vec<Flow>),
+    /// Done.
+    Done,
     /// The question was not understood.
     Error(String),
 }

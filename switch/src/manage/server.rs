@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::unistd::Group;
 
 use super::protocol::{Reply, Request};
+use crate::command::Command;
 use crate::report::observer::Observer;
 
 /// A question is never longer.
@@ -109,6 +110,14 @@ impl Drop for Server {
     }
 }
 
+fn done(done: bool) -> Reply {
+    if done {
+        Reply::Done
+    } else {
+        Reply::Error("the value is out of range, or the worker does not listen".to_owned())
+    }
+}
+
 fn answer(stream: UnixStream, observer: &Observer) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -116,8 +125,14 @@ fn answer(stream: UnixStream, observer: &Observer) -> std::io::Result<()> {
     let mut line = String::new();
     BufReader::new(Read::take(&stream, LONGEST_REQUEST)).read_line(&mut line)?;
     let reply = match serde_json::from_str(&line) {
-        Ok(Request::Snapshot) => Reply::Snapshot(Box::new(observer.snapshot())),
+        Ok(Request::Snapshot) => Reply::Snapshot(Box::new(observer.shown())),
         Ok(Request::Flows) => Reply::Flows(observer.flows()),
+        Ok(Request::ClearCounters) => {
+            observer.clear_counters();
+            Reply::Done
+        }
+        Ok(Request::ClearWatermarks) => done(observer.order(Command::ClearWatermarks)),
+        Ok(Request::Weight { priority, weight }) => done(observer.set_weight(priority, weight)),
         Err(error) => Reply::Error(format!("not a request: {error}")),
     };
     let mut text = serde_json::to_string(&reply)?;

@@ -2,6 +2,10 @@
 //!
 //! Field names are a contract with scripts; a field may be added, never renamed.
 
+pub mod lossless;
+pub mod lossless_table;
 pub mod model;
 pub mod observer;
+pub mod qos;
+pub mod since;
 pub mod table;

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::lossless::{Buffer, FlowControl, Group};
+use super::qos::Qos;
+
 /// Frames and bytes (without FCS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Traffic {
@@ -28,6 +31,12 @@ pub struct Snapshot {
     pub workers: Vec<Worker>,
     /// The account of all frames.
     pub conservation: Conservation,
+    /// The shared buffer.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// Effective queues and maps.
+    #[serde(default)]
+    pub qos: Qos,
 }
 
 /// One port.
@@ -45,7 +54,7 @@ pub struct Port {
     pub up: bool,
     /// Bits per second its egress side is shaped to; absent when unlimited.
     pub rate: Option<u64>,
-    /// Received.
+    /// Received, without MAC control.
     pub rx: Traffic,
     /// Taken by the device.
     pub tx: Traffic,
@@ -61,6 +70,15 @@ pub struct Port {
     pub device_drops: DeviceDrops,
     /// Priority flow control frames by priority.
     pub pfc: Pfc,
+    /// Flow control.
+    #[serde(default)]
+    pub flow: FlowControl,
+    /// Ingress groups, lowest priority first.
+    #[serde(default)]
+    pub groups: Vec<Group>,
+    /// Lossless frames lost here, those the device had no room for included: must stay 0.
+    #[serde(default)]
+    pub lossless_lost: u64,
     /// What RoCEv2 frames said on arrival.
     pub roce: Roce,
     /// Egress queues, lowest priority first.
@@ -111,14 +129,20 @@ pub struct Queue {
     pub priority: u8,
     /// Wire bytes waiting.
     pub depth: u64,
-    /// Most that ever waited.
+    /// Most that waited since the last `clear watermarks`.
     pub peak: u64,
+    /// Most that ever waited.
+    #[serde(default)]
+    pub peak_ever: u64,
     /// Frames accepted.
     pub enqueued: u64,
     /// Bytes accepted.
     pub enqueued_bytes: u64,
     /// Frames refused.
     pub dropped: u64,
+    /// Of those, dropped early by WRED.
+    #[serde(default)]
+    pub wred_dropped: u64,
     /// Frames set to CE here.
     pub ecn_marked: u64,
 }

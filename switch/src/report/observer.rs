@@ -1,7 +1,7 @@
 //! Puts a snapshot together from what workers, control core and devices publish. Never makes any of them wait.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use npcc_cnp::detector::Zone;
@@ -14,14 +14,19 @@ use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
 use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_pipeline::counters::{self, Counter, Counters, PortCounters};
 use npcc_pipeline::drop::Drop;
-use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
+use npcc_pipeline::egress::scheduler::Discipline;
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
 
+use super::lossless::{self, BufferFacts};
 use super::model::{
     Conservation, DeviceDrops, Flow, Npcc, NpccQueue, Pfc, Port, Queue, Reaction, Roce, Snapshot,
     Traffic, Worker,
 };
+use super::qos::Qos;
+use crate::command::{Command, Orders};
 use crate::control::ControlStats;
 use crate::reaction::Reactions;
+use crate::wiring::pfc::PortFlow;
 use crate::worker::WorkerStats;
 
 /// What does not change about a port.
@@ -37,6 +42,8 @@ pub struct PortFacts {
     pub rate: Option<BitRate>,
     /// The device.
     pub port: Arc<npcc_dpdk::Port>,
+    /// Its flow control.
+    pub flow: PortFlow,
 }
 
 /// Everything there is to see.
@@ -60,6 +67,14 @@ pub struct Observer {
     pub flows: Arc<FlowView>,
     /// The control loop.
     pub control: Arc<ControlStats>,
+    /// Sizes of the buffer.
+    pub buffer: BufferFacts,
+    /// Effective queues and maps.
+    pub qos: Mutex<Qos>,
+    /// Each worker's orders.
+    pub orders: Vec<Orders>,
+    /// What `clear counters` found.
+    pub cleared: Mutex<Option<Box<Snapshot>>>,
 }
 
 impl Observer {
@@ -75,7 +90,34 @@ impl Observer {
             npcc: self.npcc(),
             workers: self.workers.iter().map(|stats| worker(stats)).collect(),
             conservation: self.conservation(),
+            buffer: lossless::buffer(self.buffer, self.counters.iter().map(|own| &**own)),
+            qos: self.qos.lock().map(|qos| qos.clone()).unwrap_or_default(),
         }
+    }
+
+    /// The snapshot since the last `clear counters`.
+    #[must_use]
+    pub fn shown(&self) -> Snapshot {
+        let mut now = self.snapshot();
+        if let Ok(cleared) = self.cleared.lock()
+            && let Some(then) = cleared.as_deref()
+        {
+            super::since::since(&mut now, then);
+        }
+        now
+    }
+
+    /// Counters are shown from here on.
+    pub fn clear_counters(&self) {
+        let now = self.snapshot();
+        if let Ok(mut cleared) = self.cleared.lock() {
+            *cleared = Some(Box::new(now));
+        }
+    }
+
+    /// Gives an order to every worker; `false` when one of them does not listen.
+    pub fn order(&self, command: Command) -> bool {
+        self.orders.iter().all(|orders| orders.give(command))
     }
 
     /// All flows, heaviest first.
@@ -90,6 +132,27 @@ impl Observer {
         flows
     }
 
+    /// Gives a DWRR queue of every port another weight; `false` when there is no such queue or weight.
+    pub fn set_weight(&self, priority: u8, weight: u8) -> bool {
+        let Ok(mut qos) = self.qos.lock() else {
+            return false;
+        };
+        let Some(queue) = qos.priorities.get_mut(usize::from(priority)) else {
+            return false;
+        };
+        if queue.weight.is_none() || !(1..=100).contains(&weight) {
+            return false;
+        }
+        queue.weight = Some(weight);
+        (0u8..).zip(&self.ports).all(|(port, _)| {
+            self.order(Command::Discipline {
+                port: PortId(port),
+                priority: Priority::new(priority),
+                discipline: Discipline::Dwrr(weight),
+            })
+        })
+    }
+
     fn port_name(&self, port: PortId) -> String {
         self.ports
             .get(port.index())
@@ -97,7 +160,7 @@ impl Observer {
     }
 
     /// A port's counters of every worker.
-    fn of_port(&self, index: usize) -> impl Iterator<Item = &PortCounters> {
+    fn of_port(&self, index: usize) -> impl Iterator<Item = &PortCounters> + Clone {
         self.counters
             .iter()
             .filter_map(move |counters| counters.port(index))
@@ -126,7 +189,7 @@ impl Observer {
             mac: facts.mac.to_string(),
             up: link.is_some_and(|link| link.up),
             rate: facts.rate.map(|rate| rate.0),
-            rx: traffic(|port| &port.rx),
+            rx: self.rx_ok(index),
             tx: traffic(|port| &port.tx),
             originated: traffic(|port| &port.originated),
             consumed: traffic(|port| &port.consumed),
@@ -139,9 +202,17 @@ impl Observer {
                 tx_errors: device.tx_errors,
             },
             pfc: Pfc {
-                rx: self.pfc_rx(index),
-                tx: [0; 8],
+                rx: self.per_priority(index, |port| &port.pfc_rx),
+                tx: self.per_priority(index, |port| &port.pfc_tx),
             },
+            flow: lossless::flow(&facts.flow, self.longest_turn(), self.of_port(index)),
+            groups: lossless::groups(&facts.flow, self.of_port(index)),
+            lossless_lost: sum(|port| &port.lossless_lost)
+                + if facts.flow.send == 0 {
+                    0
+                } else {
+                    device.rx_missed + device.rx_no_mbuf
+                },
             roce: Roce {
                 ce: sum(|port| &port.ce_in),
                 cnp: sum(|port| &port.cnp_in),
@@ -168,10 +239,24 @@ impl Observer {
         drops
     }
 
-    fn pfc_rx(&self, index: usize) -> [u64; 8] {
+    fn rx_ok(&self, index: usize) -> Traffic {
+        let mut total = Traffic::default();
+        for (packets, bytes) in self.of_port(index).map(PortCounters::rx_ok) {
+            total.packets += packets;
+            total.bytes += bytes;
+        }
+        total
+    }
+
+    fn longest_turn(&self) -> u64 {
+        let turns = self.workers.iter().map(|stats| stats.longest_ns.get());
+        turns.max().unwrap_or_default()
+    }
+
+    fn per_priority(&self, index: usize, of: fn(&PortCounters) -> &[Counter; 8]) -> [u64; 8] {
         let mut total = [0; 8];
         for port in self.of_port(index) {
-            for (sum, count) in total.iter_mut().zip(&port.pfc_rx) {
+            for (sum, count) in total.iter_mut().zip(of(port)) {
                 *sum += count.get();
             }
         }
@@ -189,6 +274,8 @@ impl Observer {
         {
             total.depth += queue.depth.get();
             total.peak += queue.peak.get();
+            total.peak_ever += queue.peak.get().max(queue.peak_before.get());
+            total.wred_dropped += queue.wred_dropped.get();
             total.enqueued += queue.enqueued.packets.get();
             total.enqueued_bytes += queue.enqueued.bytes.get();
             total.dropped += queue.dropped.get();

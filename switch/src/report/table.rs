@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table};
 
 use super::model::{Flow, Reaction, Snapshot};
 
-fn table(header: &[&str], left: usize) -> Table {
+pub(super) fn table(header: &[&str], left: usize) -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(header.to_vec());
     for (index, column) in table.column_iter_mut().enumerate() {
@@ -20,14 +20,14 @@ fn table(header: &[&str], left: usize) -> Table {
     table
 }
 
-fn finish(table: &Table) -> String {
+pub(super) fn finish(table: &Table) -> String {
     let text = table.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
 }
 
 /// `1 234 567` as `1,234,567`.
-fn thousands(value: u64) -> String {
+pub(super) fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -40,7 +40,7 @@ fn thousands(value: u64) -> String {
 }
 
 /// A rate in the unit people say.
-fn rate(bits: Option<u64>) -> String {
+pub(super) fn rate(bits: Option<u64>) -> String {
     match bits {
         None => "unlimited".to_owned(),
         Some(bits) if bits >= 1_000_000_000 => format!("{}G", decimal(bits, 1_000_000_000)),
@@ -118,9 +118,11 @@ pub fn queues(snapshot: &Snapshot) -> String {
             "PRIO",
             "DEPTH",
             "PEAK",
+            "EVER",
             "PACKETS",
             "BYTES",
             "DROPPED",
+            "WRED",
             "ECN MARKED",
         ],
         1,
@@ -132,9 +134,11 @@ pub fn queues(snapshot: &Snapshot) -> String {
                 queue.priority.to_string(),
                 thousands(queue.depth),
                 thousands(queue.peak),
+                thousands(queue.peak_ever),
                 thousands(queue.enqueued),
                 thousands(queue.enqueued_bytes),
                 thousands(queue.dropped),
+                thousands(queue.wred_dropped),
                 thousands(queue.ecn_marked),
             ]);
         }

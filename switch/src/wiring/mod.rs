@@ -3,5 +3,6 @@
 pub mod control;
 pub mod eal;
 pub mod path;
+pub mod pfc;
 pub mod ports;
 pub mod routes;

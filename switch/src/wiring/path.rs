@@ -76,7 +76,7 @@ fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
             Scheduler::Dwrr => Discipline::Dwrr(plan.weight),
         },
         max_rate,
-        min_rate: None,
+        min_rate: plan.min_rate.map(|rate| BitRate(rate.bits_per_second())),
         ecn: plan.ecn.and_then(|ecn| red(ecn.kmin, ecn.kmax, ecn.pmax)),
         wred: plan
             .wred
@@ -105,12 +105,7 @@ fn classifier(qos: &EffectiveQos) -> Classifier {
 pub fn pool(config: &Config) -> PoolConfig {
     let bytes = config.buffer.pool.0;
     let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the configuration bounds alpha to small positive values; the cast saturates"
-    )]
-    let alpha_256 = (config.buffer.alpha * 256.0).round() as u32;
+    let alpha_256 = config.buffer.alpha_256();
     PoolConfig {
         bytes,
         frames: bytes.div_ceil(frame),

@@ -1,0 +1,107 @@
+//! The effective queues and maps, as `show qos` prints them: what the profile and the explicit keys come to.
+
+use std::collections::BTreeMap;
+
+use npcc_config::Config;
+use npcc_config::model::{Profile, Scheduler, Trust};
+use npcc_pipeline::datapath::PortConfig;
+use npcc_pipeline::egress::ecn::Red;
+use npcc_pipeline::units::BitRate;
+use serde::{Deserialize, Serialize};
+
+/// Everything about queues.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Qos {
+    /// The profile it grew from.
+    pub profile: String,
+    /// Which field of a packet tells its priority.
+    pub trust: String,
+    /// Priority of whatever no table names.
+    pub default_priority: u8,
+    /// DSCPs that do not go to the default priority.
+    pub dscp_to_priority: BTreeMap<u8, u8>,
+    /// VLAN priorities that do not go to the default priority.
+    pub pcp_to_priority: BTreeMap<u8, u8>,
+    /// The queues.
+    pub priorities: Vec<QosPriority>,
+}
+
+/// One queue of every port.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QosPriority {
+    /// Its priority.
+    pub priority: u8,
+    /// Its senders are paused, not its frames dropped.
+    pub lossless: bool,
+    /// `strict` or `dwrr`.
+    pub scheduler: String,
+    /// Share among the DWRR queues.
+    pub weight: Option<u8>,
+    /// Minimum rate in bits per second.
+    pub min_rate: Option<u64>,
+    /// Highest rate in bits per second.
+    pub max_rate: Option<u64>,
+    /// By port name: marking from `kmin` on, all above `kmax`, in bytes.
+    pub ecn: BTreeMap<String, [u64; 2]>,
+    /// By port name: early drop from `min` on, all above `max`, in bytes.
+    pub wred: BTreeMap<String, [u64; 2]>,
+}
+
+/// Of a configuration and the ports' settings it came to.
+#[must_use]
+pub fn effective(config: &Config, ports: &[PortConfig]) -> Qos {
+    let qos = config.effective_qos();
+    let others = |map: &[u8]| {
+        (0u8..)
+            .zip(map)
+            .filter(|(_, to)| **to != qos.default_priority)
+            .map(|(from, to)| (from, *to))
+            .collect()
+    };
+    let curves = |n: usize, of: fn(&npcc_pipeline::egress::port::QueueConfig) -> Option<Red>| {
+        config
+            .ports
+            .iter()
+            .zip(ports)
+            .filter_map(|(plan, port)| {
+                let red = of(port.egress.queues.get(n)?)?;
+                Some((plan.name.clone(), [red.kmin, red.kmax]))
+            })
+            .collect()
+    };
+    let priority = |(n, plan): (u8, &npcc_config::plan::PriorityPlan)| QosPriority {
+        priority: n,
+        lossless: plan.lossless,
+        scheduler: match plan.scheduler {
+            Scheduler::Strict => "strict",
+            Scheduler::Dwrr => "dwrr",
+        }
+        .to_owned(),
+        weight: (plan.scheduler == Scheduler::Dwrr).then_some(plan.weight),
+        min_rate: plan.min_rate.map(|rate| BitRate(rate.bits_per_second()).0),
+        max_rate: plan.max_rate.map(|rate| BitRate(rate.bits_per_second()).0),
+        ecn: curves(usize::from(n), |queue| queue.ecn),
+        wred: curves(usize::from(n), |queue| queue.wred),
+    };
+    Qos {
+        profile: match qos.profile {
+            Profile::RoceLossless => "roce-lossless",
+            Profile::RoceSemiLossless => "roce-semi-lossless",
+            Profile::Lossy => "lossy",
+        }
+        .to_owned(),
+        trust: match qos.trust {
+            Trust::Port => "port",
+            Trust::Pcp => "pcp",
+            Trust::Dscp => "dscp",
+            Trust::Both => "both",
+        }
+        .to_owned(),
+        default_priority: qos.default_priority,
+        dscp_to_priority: others(&qos.dscp),
+        pcp_to_priority: others(&qos.pcp),
+        priorities: (0u8..).zip(&qos.priorities).map(priority).collect(),
+    }
+}

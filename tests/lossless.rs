@@ -1,0 +1,168 @@
+//! Pause on devices: real soft-RoCE data into a slow egress, and the PFC frames that come out, read by tshark.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{Lab, alone, assert_success, root};
+use npcc_testkit::capture;
+
+const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");
+const RECEIVER: (&str, &str) = ("10.0.1.2", "02:00:00:00:01:02");
+
+/// `(destination, classes, quanta of class 3)` of every PFC frame of a capture.
+fn tshark_pfc(capture: &Path) -> Vec<(String, u32, u32)> {
+    let output = Command::new("tshark")
+        .args([
+            "-Y",
+            "macc.opcode == 0x0101",
+            "-T",
+            "fields",
+            "-e",
+            "eth.dst",
+        ])
+        .args([
+            "-e",
+            "macc.cbfc.enbv",
+            "-e",
+            "macc.cbfc.pause_time.c3",
+            "-r",
+        ])
+        .arg(capture)
+        .output()
+        .unwrap_or_else(|error| panic!("tshark does not run ({error}): scripts/test installs it"));
+    assert_success(&output);
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).unwrap(),
+        None => text.parse().unwrap(),
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            (fields[0].to_owned(), number(fields[1]), number(fields[2]))
+        })
+        .collect()
+}
+
+fn lab(pfc: &str) -> Lab {
+    let lab = Lab::new();
+    let source = root().join("tests/captures/softroce-write-4qp.pcap");
+    let mac = capture::mac(SENDER.1).unwrap();
+    let (dc, wan) = (lab.path("dc-in.pcap"), lab.path("wan-in.pcap"));
+    capture::split(&source, mac, 1, &dc, &wan).unwrap();
+    let ((sender, sender_mac), (receiver, receiver_mac)) = (SENDER, RECEIVER);
+    lab.config(&format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+ports:
+  - {{ name: dc0, device: \"net_pcap0,rx_pcap=dc-in.pcap,tx_pcap=dc-out.pcap\", mac: \"{receiver_mac}\", mtu: 1500, speed: 10G, {pfc} }}
+  - {{ name: wan0, device: \"net_pcap1,rx_pcap=wan-in.pcap,tx_pcap=wan-out.pcap\", mac: \"{sender_mac}\", mtu: 1500, speed: 50M, pfc: off }}
+routes:
+  - {{ prefix: {sender}/32, via: {sender} }}
+  - {{ prefix: {receiver}/32, via: {receiver} }}
+neighbors:
+  - {{ address: {sender}, port: dc0, mac: \"{sender_mac}\" }}
+  - {{ address: {receiver}, port: wan0, mac: \"{receiver_mac}\" }}
+qos: {{ dscp_to_priority: {{ 0: 3 }}, priorities: {{ 3: {{ ecn: {{ kmin: 20KB, kmax: 100KB }} }} }} }}
+buffer: {{ pool: 1MB }}
+"
+    ));
+    lab
+}
+
+/// The queue to the WAN outgrows its share: the sender's priority 3 is paused, refreshed, and let go when the queue has
+/// drained. The source is a file and does not stop, so what headroom cannot hold is counted as lossless loss.
+#[test]
+fn a_slow_egress_pauses_the_sender_and_lets_it_go() {
+    let _alone = alone();
+    let lab = lab("pfc: send");
+    let snapshot = lab.run_for("1500ms");
+    let frames = tshark_pfc(&lab.path("dc-out.pcap"));
+    assert!(frames.len() >= 3, "XOFF, refreshes, XON: {frames:?}");
+    assert!(
+        frames
+            .iter()
+            .all(|(dst, classes, _)| dst == "01:80:c2:00:00:01" && *classes == 1 << 3)
+    );
+    assert_eq!(frames.first().unwrap().2, 0xffff);
+    assert_eq!(frames.last().unwrap().2, 0, "XON at the end");
+    let dc = &snapshot.ports[0];
+    assert_eq!(dc.pfc.tx[3], frames.len() as u64);
+    assert!(dc.flow.xoff_buffer + dc.flow.xoff_cpu >= 1);
+    assert!(dc.flow.asserted.is_empty() && dc.flow.priorities[3].tx_paused_us > 0.0);
+    assert!(dc.groups[3].headroom_peak > 0 && dc.groups[3].held == 0);
+    assert!(
+        tshark_pfc(&lab.path("wan-out.pcap")).is_empty(),
+        "the far side sent nothing"
+    );
+}
+
+/// With `auto` a capture has no peer: nothing is sent, and the switch says why.
+#[test]
+fn a_capture_is_not_paused_unless_told() {
+    let _alone = alone();
+    let lab = lab("pfc: auto");
+    let snapshot = lab.run_for("300ms");
+    assert!(tshark_pfc(&lab.path("dc-out.pcap")).is_empty());
+    let flow = &snapshot.ports[0].flow;
+    assert_eq!(flow.backend, "none");
+    assert!(flow.why.contains("no peer"), "{}", flow.why);
+}
+
+/// `show`, `clear` and `set` on a running switch.
+#[test]
+fn the_operator_sees_and_changes() {
+    let _alone = alone();
+    let lab = lab("pfc: send");
+    let mut running = lab.start(&["--for", "6s"]);
+    let socket = lab.path("switch.sock");
+    let ask = |args: &[&str]| {
+        let mut all = args.to_vec();
+        all.extend(["--socket", socket.to_str().unwrap()]);
+        lab.command(&all).output().unwrap()
+    };
+    let mut tries = 0;
+    while !ask(&["show", "ports"]).status.success() {
+        tries += 1;
+        assert!(tries < 100, "the switch does not answer");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let text = |args: &[&str]| {
+        let output = ask(args);
+        assert_success(&output);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let qos = text(&["show", "qos"]);
+    assert!(
+        qos.contains("roce-lossless") && qos.contains("lossless"),
+        "{qos}"
+    );
+    assert!(text(&["show", "pfc"]).contains("dc0: software, because the port is told to"));
+    assert!(text(&["show", "buffer"]).contains("LOSSLESS LOST"));
+    let _ =
+        serde_json::from_str::<serde_json::Value>(&text(&["show", "buffer", "--json"])).unwrap();
+    text(&["clear", "watermarks"]);
+    text(&["clear", "counters"]);
+    text(&["set", "qos.priorities.3.weight", "20"]);
+    let qos: serde_json::Value = serde_json::from_str(&text(&["show", "qos", "--json"])).unwrap();
+    assert_eq!(qos["priorities"][3]["weight"], 20);
+    assert_eq!(
+        ask(&["set", "qos.priorities.3.weight", "0"]).status.code(),
+        Some(2)
+    );
+    assert_eq!(
+        ask(&["set", "qos.priorities.6.weight", "5"]).status.code(),
+        Some(1),
+        "strict"
+    );
+    let output = running.wait().unwrap();
+    assert!(output.success());
+}
