@@ -103,7 +103,7 @@ fn what_is_missing_on_the_machine_is_named_and_exits_1() {
         ),
         (
             "net_null0",
-            "\"net_af_packet0,iface=nosuchif\"",
+            "\"net_af_packet0,iface=nosuchif,blocksz=73728,framesz=9216,framecnt=512\"",
             &["port dc0", "nosuchif"],
         ),
         (

@@ -150,7 +150,7 @@ neighbors:
   - {{ address: 10.0.2.3, port: wan0, mac: \"02:00:00:00:02:03\" }}
   - {{ address: \"2001:db8:2::3\", port: wan0, mac: \"02:00:00:00:02:03\" }}
 qos: {{ profile: lossy }}
-buffer: {{ pool: 8MB, mbuf: 9600 }}
+buffer: {{ pool: 8MB }}
 ",
         device(0, "dc"),
         device(1, "wan")

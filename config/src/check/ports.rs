@@ -14,6 +14,7 @@ pub(super) fn check(check: &mut Check<'_>) {
     let file = check.file;
     for (i, port) in file.ports.iter().enumerate() {
         mac(check, i, port);
+        ring_frame(check, i, port);
         outstanding(check, i, port);
         vlans(check, i, port);
         if port.speed.is_some_and(|s| s.0 == 0) {
@@ -95,6 +96,27 @@ fn devices(check: &mut Check<'_>) {
         } else {
             first.insert(device.id().to_owned(), i);
         }
+    }
+}
+
+/// Bytes of a ring frame that are not the packet's: the kernel's header, its alignment, an address.
+const RING_HEADER: u64 = 80;
+
+/// A frame that does not fit the ring vanishes.
+fn ring_frame(check: &mut Check<'_>, i: usize, port: &Port) {
+    let Some(frame) = Device::parse(&port.device).and_then(|device| device.ring_frame()) else {
+        return;
+    };
+    let mtu = u64::from(port.mtu.get());
+    if mtu + LINK_HEADERS + RING_HEADER > frame {
+        let message = format!(
+            "packets of {mtu} bytes do not fit net_af_packet's frames of {frame} bytes: they would vanish"
+        );
+        let room = frame.saturating_sub(LINK_HEADERS + RING_HEADER);
+        let hint = format!(
+            "add `,blocksz=73728,framesz=9216,framecnt=512` to the device, or set `mtu: {room}` or less"
+        );
+        check.error(&port_path(i).key("device"), message, hint);
     }
 }
 

@@ -138,6 +138,20 @@ impl Device {
         }
     }
 
+    /// Bytes of a frame of its packet ring, for `net_af_packet`, which drops longer ones without a word and asks for packet
+    /// buffers that hold it.
+    #[must_use]
+    pub fn ring_frame(&self) -> Option<u64> {
+        let Self::Virtual { name, args } = self else {
+            return None;
+        };
+        let given = args
+            .split(',')
+            .find_map(|arg| arg.strip_prefix("framesz=")?.parse().ok());
+        name.starts_with("net_af_packet")
+            .then(|| given.unwrap_or(2048))
+    }
+
     /// Whether it is virtual: such a device's reported link speed means nothing.
     #[must_use]
     pub const fn is_virtual(&self) -> bool {

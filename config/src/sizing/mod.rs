@@ -125,7 +125,17 @@ impl Sizing {
 fn data_room(config: &Config) -> u64 {
     match config.buffer.mbuf {
         MbufSize::Bytes(bytes) => bytes.0,
-        MbufSize::Auto => smallest_data_room(config.max_mtu()),
+        MbufSize::Auto => {
+            // net_af_packet wants buffers that hold a whole ring frame, less the kernel's own header of 32 bytes.
+            let rings = config
+                .ports
+                .iter()
+                .filter_map(|port| port.device.ring_frame());
+            let ring = rings
+                .max()
+                .map_or(0, |frame| MBUF_HEADROOM + frame.saturating_sub(32));
+            smallest_data_room(config.max_mtu()).max(ring.next_multiple_of(64))
+        }
     }
 }
 
