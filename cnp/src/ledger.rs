@@ -11,6 +11,7 @@ use crate::cm::message::Message;
 use crate::control::config::{ControlConfig, EcnMode};
 use crate::dynamics::Measure;
 use crate::flow_cache::CacheReader;
+use crate::hosts::Hosts;
 use crate::key::QueueFlow;
 use crate::pair::book::{EndId, PairBook};
 use crate::pair::{Evidence, Pairing};
@@ -26,6 +27,8 @@ pub(crate) const MAX_READERS: usize = 32;
 const SLOW: Nanos = Nanos::from_millis(10);
 /// QP1 packets taken in per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
+/// New ends per tick and worker: entering one costs several times what an old one's record does.
+const NEW_PER_TICK: u64 = 64;
 /// No watched queue.
 const UNWATCHED: u8 = u8::MAX;
 
@@ -35,6 +38,7 @@ pub(crate) struct Ledger {
     pub(crate) book: PairBook,
     readers: ArrayVec<CacheReader, MAX_READERS>,
     sources: SourceLimit,
+    pub(crate) hosts: Hosts,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
     /// By port and priority.
@@ -66,6 +70,7 @@ impl Ledger {
             book: PairBook::new(config.ends, config.hash_seed),
             readers: ArrayVec::new(),
             sources: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
+            hosts: Hosts::new(config.hash_seed),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
             queue_of,
@@ -103,7 +108,12 @@ impl Ledger {
                 };
                 self.hear(&message, now);
             }
+            let entered = self.book.entered();
             for _ in 0..self.records_per_tick {
+                // A flood of new flows must not hold up those that are to be told.
+                if self.book.entered() - entered >= NEW_PER_TICK {
+                    break;
+                }
                 let Some(record) = self.readers.get_mut(reader).and_then(CacheReader::pop) else {
                     break;
                 };
@@ -145,7 +155,9 @@ impl Ledger {
         } else {
             None
         };
-        if !trusted {
+        if trusted {
+            self.hosts.see(record, &self.status.hosts);
+        } else {
             self.status.untrusted.add(1);
         }
         if record.class == RoceClass::Data {

@@ -5,6 +5,8 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::detector::{Reading, Trend, Zone};
 use crate::histogram::Histogram;
+use crate::hosts::HostView;
+use crate::log::DecisionLog;
 use crate::pair::Evidence;
 use crate::plan::{REASONS, Suppressed};
 use crate::policy::{self, Amount, Decision, PolicyKind, Reason};
@@ -245,6 +247,10 @@ pub struct NpccStatus {
     pub cnps_passed: Counter,
     /// The connection manager's messages.
     pub cm: CmStatus,
+    /// The last CNPs and why.
+    pub log: DecisionLog,
+    /// Counts per host.
+    pub hosts: HostView,
 }
 
 impl NpccStatus {
@@ -270,6 +276,8 @@ impl NpccStatus {
             unpaired_bytes: Counter::default(),
             cnps_passed: Counter::default(),
             cm: CmStatus::default(),
+            log: DecisionLog::default(),
+            hosts: HostView::default(),
         }
     }
 

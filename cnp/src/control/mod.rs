@@ -19,6 +19,7 @@ use crate::detector::{Detector, Reading, Zone};
 use crate::flow_cache::CacheReader;
 use crate::key::QueueFlow;
 use crate::ledger::Ledger;
+use crate::log::Entry;
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
 use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
@@ -304,6 +305,9 @@ impl ControlCore {
                 } else {
                     looked_at += 1;
                     self.order(*flow, *bytes, &decision, now, out)
+                        .inspect(|()| {
+                            self.log(*flow, context, &decision, now);
+                        })
                 };
                 match told {
                     Ok(()) => {
@@ -424,6 +428,7 @@ impl ControlCore {
         if let Some(state) = end.and_then(|end| self.ledger.book.end_mut(end)) {
             state.told = Some(now);
         }
+        self.ledger.hosts.told(&key.key, &self.status.hosts);
         self.note(index, bytes, now);
         Ok(())
     }
@@ -465,11 +470,31 @@ impl ControlCore {
                 return Err(reason);
             }
             told = Ok(());
+            self.ledger.hosts.told(&key.key, &self.status.hosts);
             if let Some(state) = self.ledger.book.end_mut(other) {
                 state.told_among = Some(now);
             }
         }
         told
+    }
+
+    /// Notes why a flow was just told.
+    fn log(&self, index: u32, context: &QueueContext, decision: &Decision, now: Nanos) {
+        let (Some(key), Some(flow)) = (self.ledger.flows.key(index), self.ledger.flows.get(index))
+        else {
+            return;
+        };
+        self.status.log.note(&Entry {
+            time: now,
+            flow: key,
+            sender_qpn: flow.sender,
+            evidence: flow.evidence,
+            reason: decision.reason,
+            depth: context.depth,
+            zone: context.reading.zone,
+            trend: context.reading.trend,
+            cnps: flow.cnps,
+        });
     }
 
     /// A flow was told.

@@ -2,9 +2,11 @@ use super::*;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
+use crate::policy::Reason;
 use crate::response::Response;
 use crate::status::Row;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config};
+use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::tap::FlowTap;
 
 const TICK: Nanos = Nanos::from_micros(20);
@@ -385,6 +387,8 @@ fn a_flood_of_made_up_flows_does_not_displace_live_ones() {
             ..data(0x18, 0x4000 + b)
         });
     }
+    // New ones are taken in bit by bit.
+    rig.tick(TICK, 0);
     rig.tick(TICK, 0);
     let status = rig.core.status();
     assert_eq!((status.flows.get(), status.flows_refused.get()), (16, 88));
@@ -452,4 +456,42 @@ fn all_queue_pairs_of_the_sender_are_told_once_where_asked_for() {
     let before = rig.sent.len();
     rig.tick(Nanos::from_micros(2), 950_000);
     assert_eq!(rig.sent.len(), before, "not again within the spacing");
+}
+
+#[test]
+fn every_cnp_is_explained_and_counted_to_its_host() {
+    let mut rig = warm(2, &config(TICK));
+    send(&mut rig, 2);
+    rig.tick(TICK, 900_000);
+    let status = rig.core.status();
+    let entries: Vec<_> = status.log.last(10).collect();
+    assert_eq!(entries.len(), 2);
+    assert_eq!(
+        (entries[0].sender_qpn, entries[0].depth),
+        (Qpn::new(0x1_0018), 900_000)
+    );
+    assert_eq!(
+        (entries[0].zone, entries[0].reason, entries[0].cnps),
+        (Zone::Hard, Reason::Overfull, 1)
+    );
+    assert!(
+        entries[0]
+            .to_string()
+            .contains("QP 0x10018 of 10.0.1.3 got CNP 1 because")
+    );
+    // A NAK and a CNP of the receiver come back to the sender.
+    rig.back(&back(0x1_0018, 0x11, 0x81));
+    let mut nak = back(0x1_0018, 0x11, 0x11).frame();
+    nak.data_mut()[54] = 0x60;
+    rig.now += Nanos::from_micros(10);
+    rig.pass_frame(&nak, WAN, DC);
+    rig.tick(TICK, 0);
+    let hosts: Vec<_> = status.hosts.hosts().collect();
+    assert_eq!(hosts.len(), 1);
+    let (host, counts) = hosts[0];
+    assert_eq!(host.to_string(), "10.0.1.3");
+    assert_eq!(
+        (counts.cnps_sent, counts.cnps_passed, counts.naks),
+        (2, 1, 1)
+    );
 }

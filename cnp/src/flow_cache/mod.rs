@@ -18,7 +18,7 @@ use std::sync::Arc;
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::Nanos;
-use npcc_pipeline::wire::bth::{Bth, GSI_QPN, RoceClass};
+use npcc_pipeline::wire::bth::{Bth, GSI_QPN, HEADER_LEN, RoceClass};
 use rtrb::{Producer, RingBuffer};
 use zerocopy::FromBytes;
 
@@ -36,7 +36,7 @@ const WAYS: usize = 8;
 pub const BUSY: Nanos = Nanos::from_millis(10);
 /// One packet of every flow is shown this often, so that contradictions are still seen.
 pub const REFRESH: Nanos = Nanos::from_millis(10);
-/// Two passing CNPs of one flow are shown no closer than this: NICs ignore closer ones (facts 5.5).
+/// Two passing CNPs (or NAKs) of one flow are shown no closer than this: NICs ignore closer ones (facts 5.5).
 pub const CNP_GAP: Nanos = Nanos::from_micros(4);
 /// Details of a flow not yet paired: any packet, and packets with AckReq or AETH only.
 const DETAILS_ANY: u8 = 8;
@@ -44,6 +44,8 @@ const DETAILS_NOTABLE: u8 = 8;
 
 /// Notable packets shown after each refresh, while the flow is still not paired.
 const AGAIN_NOTABLE: u8 = 4;
+/// ACK and NAK of RC.
+const ACKNOWLEDGE: u8 = 0x11;
 /// Changes of a flow's UDP source port that are shown at once, of those within [`REFRESH`].
 const CHANGES: u8 = 4;
 /// QP1 packets on their way to the control core, 400 bytes each.
@@ -130,8 +132,8 @@ impl FlowCache {
     /// The slot of this key, made for it if need be.
     #[inline]
     fn slot_of(&mut self, key: &QueueFlow, now: u32) -> Option<usize> {
-        let hash = self.hasher.hash(key);
         let words = key.words();
+        let hash = self.hasher.of_words(&words);
         let tag = low32(hash) | 1;
         let index = low32(hash >> 32) as usize & self.mask;
         let set = self.sets.get_mut(index)?;
@@ -214,8 +216,9 @@ impl FlowCache {
         let packets = shared.count(bytes, request, sighting.now);
         let flow_slot = FlowSlot(u32::try_from(slot).unwrap_or(u32::MAX));
         let notable = base.ack_req() || has_aeth(base.opcode);
+        let urgent = class == RoceClass::Cnp || is_nak(sighting, base.opcode);
         let moved = entry.moves(class, source_port(sighting));
-        if let Some(turn) = entry.turn(class, notable, moved, now, shared) {
+        if let Some(turn) = entry.turn(urgent, notable, moved, now, shared) {
             let reference = SlotRef {
                 slot: flow_slot,
                 generation: entry.generation,
@@ -252,6 +255,17 @@ fn source_port(sighting: &Sighting<'_>) -> u16 {
     port.map_or(0, |port| u16::from_be_bytes(*port))
 }
 
+/// Whether an ACK is a NAK or RNR NAK.
+#[inline]
+fn is_nak(sighting: &Sighting<'_>, opcode: u8) -> bool {
+    if opcode != ACKNOWLEDGE {
+        return false;
+    }
+    let aeth = usize::from(sighting.roce.bth_off) + HEADER_LEN;
+    let syndrome = sighting.data.get(aeth);
+    syndrome.is_some_and(|syndrome| syndrome & 0b0110_0000 != 0)
+}
+
 impl Entry {
     /// Takes a packet's UDP source port; `true` when it is another than before. A CNP has one of its own.
     #[inline]
@@ -265,13 +279,13 @@ impl Entry {
     #[inline]
     fn turn(
         &self,
-        class: RoceClass,
+        urgent: bool,
         notable: bool,
         moved: bool,
         now: u32,
         shared: &Slot,
     ) -> Option<Turn> {
-        if class == RoceClass::Cnp {
+        if urgent {
             let due = self.fresh || now.wrapping_sub(self.cnp_shown) >= stamp(CNP_GAP);
             return due.then_some(Turn::Cnp);
         }

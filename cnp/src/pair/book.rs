@@ -51,6 +51,12 @@ impl PairBook {
         self.ends.refused
     }
 
+    /// Ends entered since the start.
+    #[must_use]
+    pub fn entered(&self) -> u64 {
+        self.ends.entered
+    }
+
     /// Idle ends that made room for others.
     #[must_use]
     pub fn displaced(&self) -> u64 {

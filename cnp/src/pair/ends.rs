@@ -104,6 +104,7 @@ pub(crate) struct Ends {
     pairs: FixedMap<PairKey, PairState>,
     pub(crate) refused: u64,
     pub(crate) displaced: u64,
+    pub(crate) entered: u64,
 }
 
 impl Ends {
@@ -114,6 +115,7 @@ impl Ends {
             pairs: FixedMap::new(capacity, seed),
             refused: 0,
             displaced: 0,
+            entered: 0,
         }
     }
 
@@ -197,6 +199,7 @@ impl Ends {
         };
         let end = self.ends.insert(*key, End::new(uc, pair, now))?;
         let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
+        self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
         let head = state.side(direction).head;
         state.joined(direction, end, now);

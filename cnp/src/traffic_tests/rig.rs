@@ -125,7 +125,15 @@ impl Rig {
     }
 
     pub(crate) fn pass(&mut self, packet: &Packet, ingress: PortId, egress: PortId) -> FlowSlot {
-        let frame = packet.frame();
+        self.pass_frame(&packet.frame(), ingress, egress)
+    }
+
+    pub(crate) fn pass_frame(
+        &mut self,
+        frame: &HeapFrame,
+        ingress: PortId,
+        egress: PortId,
+    ) -> FlowSlot {
         let parsed = parse(frame.data()).unwrap();
         let roce = parsed.roce.unwrap();
         let meta = Meta {

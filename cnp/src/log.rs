@@ -1,0 +1,134 @@
+//! The last CNPs and why each was sent: a ring of fixed size that others read and the data path never touches.
+//!
+//! The control core is its only writer; a reader takes each entry as it was at one moment, and skips one being overwritten.
+
+use npcc_pipeline::counters::Counter;
+use npcc_pipeline::units::Nanos;
+
+use crate::detector::{Trend, Zone};
+use crate::key::{Qpn, QueueFlow, low32};
+use crate::pair::Evidence;
+use crate::policy::Reason;
+use crate::seqlock::SeqCell;
+
+/// Entries kept.
+const KEPT: usize = 4_096;
+const WORDS: usize = 9;
+const LIVE: u64 = 1 << 63;
+
+/// Why a CNP was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub time: Nanos,
+    /// The flow, and the queue it was told for.
+    pub flow: QueueFlow,
+    /// The queue pair that was told.
+    pub sender_qpn: Qpn,
+    /// How it is known.
+    pub evidence: Evidence,
+    /// The policy's reason.
+    pub reason: Reason,
+    /// The queue's wire bytes at that moment.
+    pub depth: u64,
+    /// Its zone.
+    pub zone: Zone,
+    /// Its trend.
+    pub trend: Trend,
+    /// CNPs the flow has been told, this one included.
+    pub cnps: u64,
+}
+
+impl std::fmt::Display for Entry {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            out,
+            "{} us: QP {} of {} got CNP {} because its flow to {} qp {} filled queue {} of port {}: {} ({} B, {}, {}), known by {}",
+            self.time.0 / 1_000,
+            self.sender_qpn,
+            self.flow.key.src(),
+            self.cnps,
+            self.flow.key.dst(),
+            self.flow.key.dest_qp(),
+            self.flow.priority.get(),
+            self.flow.egress.0,
+            self.reason.name(),
+            self.depth,
+            self.zone.name(),
+            self.trend.name(),
+            self.evidence.name(),
+        )
+    }
+}
+
+impl Entry {
+    fn to_words(self) -> [u64; WORDS] {
+        let [a, b, c, d, e] = self.flow.words();
+        let meta = u64::from(self.sender_qpn.get())
+            | (self.evidence as u64) << 24
+            | (self.reason.index() as u64) << 32
+            | (self.zone as u64) << 40
+            | (self.trend as u64) << 48
+            | LIVE;
+        [a, b, c, d, e, meta, self.time.0, self.depth, self.cnps]
+    }
+
+    fn from_words(words: [u64; WORDS]) -> Option<Entry> {
+        let [a, b, c, d, e, meta, time, depth, cnps] = words;
+        let [_, _, _, evidence, reason, zone, trend, _] = meta.to_le_bytes();
+        let zone_of = |index: u8| Zone::ALL.get(usize::from(index)).copied();
+        (meta & LIVE != 0).then(|| Entry {
+            time: Nanos(time),
+            flow: QueueFlow::from_words([a, b, c, d, e]),
+            sender_qpn: Qpn::new(low32(meta)),
+            evidence: Evidence::from_index(usize::from(evidence)),
+            reason: Reason::from_index(usize::from(reason)),
+            depth,
+            zone: zone_of(zone).unwrap_or_default(),
+            trend: if trend == Trend::Rising as u8 {
+                Trend::Rising
+            } else {
+                Trend::Falling
+            },
+            cnps,
+        })
+    }
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct DecisionLog {
+    cells: Box<[SeqCell<WORDS>]>,
+    /// CNPs noted since the start.
+    pub noted: Counter,
+}
+
+impl Default for DecisionLog {
+    fn default() -> DecisionLog {
+        DecisionLog {
+            cells: (0..KEPT).map(|_| SeqCell::new()).collect(),
+            noted: Counter::default(),
+        }
+    }
+}
+
+impl DecisionLog {
+    /// Control core only.
+    pub(crate) fn note(&self, entry: &Entry) {
+        let at = usize::try_from(self.noted.get() % KEPT as u64).unwrap_or(0);
+        if let Some(cell) = self.cells.get(at) {
+            cell.write(&entry.to_words());
+            self.noted.add(1);
+        }
+    }
+
+    /// The last `n` entries that are kept, oldest first.
+    pub fn last(&self, n: usize) -> impl Iterator<Item = Entry> + '_ {
+        let noted = self.noted.get();
+        let n = u64::try_from(n.min(KEPT)).unwrap_or(0).min(noted);
+        (noted - n..noted).filter_map(|at| {
+            let at = usize::try_from(at % KEPT as u64).unwrap_or(0);
+            self.cells.get(at)?.read().and_then(Entry::from_words)
+        })
+    }
+}
