@@ -337,9 +337,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let Some(owed) = self.owed.get_mut(port.index()) else {
             return;
         };
-        for _ in 0..frames {
-            let Some(receipt) = owed.pop() else { break };
-            self.buffer.release(receipt);
+        let mut left = frames;
+        while left > 0 {
+            let Some(run) = owed.pop_run(&mut left) else {
+                break;
+            };
+            self.buffer.release_run(&run);
         }
     }
 

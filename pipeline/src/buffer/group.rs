@@ -10,11 +10,11 @@ pub struct Group {
     pub(super) limit: Amount,
     pub(super) xon: Amount,
     pub(super) xon_offset: Amount,
-    /// Everything ever taken in.
-    pub(super) charged: Amount,
     /// Everything ever given back, as far as the owner has looked.
     pub(super) released: Amount,
-    /// Of what is held, what lies in headroom.
+    /// Held in the reserve and in the shared pool.
+    pub(super) ordinary: Amount,
+    /// Held in headroom.
     pub(super) headroom: Amount,
 }
 
@@ -23,7 +23,13 @@ impl Group {
     #[inline]
     #[must_use]
     pub const fn held(&self) -> Amount {
-        self.charged.minus(self.released)
+        self.ordinary.plus(self.headroom)
+    }
+
+    /// Everything ever taken in.
+    #[must_use]
+    pub const fn charged(&self) -> Amount {
+        self.released.plus(self.held())
     }
 
     /// Of that, in headroom.
@@ -33,16 +39,10 @@ impl Group {
         self.headroom
     }
 
-    /// Of that, in the reserve and in the shared pool.
+    /// Of that, in the shared pool.
     #[inline]
-    pub(super) const fn ordinary(&self) -> Amount {
-        self.held().minus(self.headroom)
-    }
-
-    /// Of that, in the reserve.
-    #[inline]
-    pub(super) fn in_reserve(&self) -> Amount {
-        self.ordinary().min(self.reserved)
+    pub(super) const fn in_shared(&self) -> Amount {
+        self.ordinary.minus(self.reserved)
     }
 
     /// The point beyond which frames go to headroom, when the group's share of what is free is `share`.

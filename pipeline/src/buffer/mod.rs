@@ -17,5 +17,5 @@ mod pool;
 pub use amount::Amount;
 pub use config::{BufferConfig, GroupConfig, PoolConfig};
 pub use group::Group;
-pub use owed::{GroupId, Owed, Receipt};
+pub use owed::{GroupId, Owed, Receipt, Run};
 pub use pool::{Buffer, Queue, Released};

@@ -1,5 +1,6 @@
 //! What a port has handed to its device's burst and not yet seen taken: still held.
 
+use super::amount::Amount;
 use crate::frame::{Meta, MetaFlags};
 use crate::units::{BURST, PRIORITIES, PortId, Priority};
 
@@ -65,7 +66,7 @@ impl Receipt {
     }
 }
 
-/// Receipts kept: two bursts, one handed out and one that a caller may have in hand.
+/// Receipts kept, a power of two: two bursts, one handed out and one that a caller may have in hand.
 const ROOM: usize = 2 * BURST;
 
 /// Receipts in the order the frames were handed out.
@@ -74,6 +75,15 @@ pub struct Owed {
     ring: [Receipt; ROOM],
     head: usize,
     len: usize,
+}
+
+/// Frames of one group that left one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// Whose they were.
+    pub group: GroupId,
+    /// What they held.
+    pub amount: Amount,
 }
 
 impl Default for Owed {
@@ -95,7 +105,7 @@ impl Owed {
     #[inline]
     pub fn push(&mut self, receipt: Receipt) -> Option<Receipt> {
         let oldest = if self.len == ROOM { self.pop() } else { None };
-        if let Some(cell) = self.ring.get_mut((self.head + self.len) % ROOM) {
+        if let Some(cell) = self.ring.get_mut((self.head + self.len) & (ROOM - 1)) {
             *cell = receipt;
         }
         self.len += 1;
@@ -108,9 +118,32 @@ impl Owed {
         if self.len == 0 {
             return None;
         }
-        let receipt = self.ring.get(self.head).copied();
-        self.head = (self.head + 1) % ROOM;
+        let receipt = self.ring.get(self.head & (ROOM - 1)).copied();
+        self.head = (self.head + 1) & (ROOM - 1);
         self.len -= 1;
         receipt
+    }
+
+    /// The receipts of up to `frames` of the oldest frames, as far as they are of one group.
+    #[inline]
+    pub fn pop_run(&mut self, frames: &mut u64) -> Option<Run> {
+        let first = self.pop()?;
+        let mut run = Run {
+            group: first.group,
+            amount: Amount::frame(first.wire_len),
+        };
+        *frames -= 1;
+        while *frames > 0
+            && self.len > 0
+            && let Some(next) = self.ring.get(self.head & (ROOM - 1))
+            && next.group == run.group
+        {
+            run.amount.bytes += u64::from(next.wire_len);
+            run.amount.frames += 1;
+            self.head = (self.head + 1) & (ROOM - 1);
+            self.len -= 1;
+            *frames -= 1;
+        }
+        Some(run)
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::amount::Amount;
 use super::config::BufferConfig;
 use super::group::Group;
-use super::owed::{GroupId, Receipt};
+use super::owed::{GroupId, Receipt, Run};
 use crate::counters::{PortCounters, Traffic};
 use crate::drop::Drop;
-use crate::units::{PRIORITIES, PortId, Priority};
+use crate::units::{PRIORITIES, PortId};
 
 /// What one worker has given back of each group. Written by that worker alone; the owner of the ingress port reads the
 /// ledgers of all workers once a burst.
@@ -35,9 +35,9 @@ pub struct Buffer {
     headroom: Amount,
     /// All that is held.
     used: Amount,
-    /// Of that, in reserves and headroom.
-    apart: Amount,
-    /// Of that, in headroom.
+    /// Of the shared pool, what is held or was not yet looked at since its release.
+    in_shared: Amount,
+    /// Of headroom, the same.
     in_headroom: Amount,
     groups: Box<[Group]>,
     released: Arc<Released>,
@@ -75,7 +75,7 @@ impl Buffer {
             shared: config.shared(),
             headroom: config.headroom(),
             used: Amount::ZERO,
-            apart: Amount::ZERO,
+            in_shared: Amount::ZERO,
             in_headroom: Amount::ZERO,
             released: Arc::new(groups.iter().map(|_| Traffic::default()).collect()),
             groups,
@@ -100,7 +100,7 @@ impl Buffer {
     #[inline]
     #[must_use]
     pub const fn free(&self) -> Amount {
-        self.shared.minus(self.used.minus(self.apart))
+        self.shared.minus(self.in_shared)
     }
 
     /// One group.
@@ -121,35 +121,36 @@ impl Buffer {
             return Err(Drop::BufferFull);
         };
         if group.lossless {
-            let before = group.ordinary();
-            let after = before.plus(one);
+            let after = group.ordinary.plus(one);
             let fits = after.within(group.threshold(free.share(self.alpha_256)))
                 && (one.within(free) || after.within(group.reserved));
             if fits && group.headroom.is_zero() {
-                let reserve = after.min(group.reserved).minus(before.min(group.reserved));
-                self.apart = self.apart.plus(reserve);
+                let before = group.in_shared();
+                group.ordinary = after;
+                self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
             } else if group.headroom.plus(one).within(group.limit)
                 && self.in_headroom.plus(one).within(self.headroom)
             {
                 group.headroom = group.headroom.plus(one);
                 self.in_headroom = self.in_headroom.plus(one);
-                self.apart = self.apart.plus(one);
             } else {
                 return Err(Drop::HeadroomFull);
             }
-        } else if !one.within(free) {
-            return Err(Drop::BufferFull);
-        } else if !queue.lossless {
+        } else {
+            if !one.within(free) {
+                return Err(Drop::BufferFull);
+            }
             let share = free.share(self.alpha_256);
             let waiting = Amount {
                 bytes: queue.depth,
                 frames: queue.frames,
             };
-            if !waiting.plus(one).within(share) {
+            if !queue.lossless && !waiting.plus(one).within(share) {
                 return Err(Drop::QueueFull);
             }
+            group.ordinary = group.ordinary.plus(one);
+            self.in_shared = self.in_shared.plus(one);
         }
-        group.charged = group.charged.plus(one);
         self.used = self.used.plus(one);
         if let Some(touched) = self.touched.get_mut(id.port()) {
             *touched |= id.bit();
@@ -168,19 +169,32 @@ impl Buffer {
             return Err(Drop::BufferFull);
         }
         self.used = self.used.plus(one);
+        self.in_shared = self.in_shared.plus(one);
         Ok(())
     }
 
     /// Gives back a frame's room.
-    #[inline]
     pub fn release(&mut self, receipt: Receipt) {
-        self.used = self.used.minus(Amount::frame(receipt.wire_len));
-        if let Some(released) = self.released.get(receipt.group.index()) {
-            released.add(1, u64::from(receipt.wire_len));
-        }
-        if let Some(stale) = self.stale.get_mut(receipt.group.port()) {
-            *stale |= receipt.group.bit();
-        }
+        self.release_run(&Run {
+            group: receipt.group,
+            amount: Amount::frame(receipt.wire_len),
+        });
+    }
+
+    /// Gives back the room of frames of one group. It can be used again after the next [`Buffer::settle`].
+    #[inline]
+    pub fn release_run(&mut self, run: &Run) {
+        self.used = self.used.minus(run.amount);
+        let (Some(released), Some(stale)) = (
+            self.released.get(run.group.index()),
+            self.stale.get_mut(run.group.port()),
+        ) else {
+            // The switch's own: in no group.
+            self.in_shared = self.in_shared.minus(run.amount);
+            return;
+        };
+        released.add(run.amount.frames, run.amount.bytes);
+        *stale |= run.group.bit();
     }
 
     /// Looks at what was given back since the last look: out of headroom first, then of the shared part, the reserve last.
@@ -194,8 +208,8 @@ impl Buffer {
             if let Some(touched) = self.touched.get_mut(port) {
                 *touched |= stale;
             }
-            for priority in Priority::all().filter(|priority| stale & priority.bit() != 0) {
-                self.settle_group(port * PRIORITIES + priority.index());
+            for index in bits(stale) {
+                self.settle_group(port * PRIORITIES + index);
             }
         }
     }
@@ -209,17 +223,14 @@ impl Buffer {
             bytes: released.bytes.get(),
             frames: released.packets.get(),
         };
-        if !group.lossless {
-            group.released = total;
-            return;
-        }
-        let reserve_before = group.in_reserve();
-        let from_headroom = total.minus(group.released).min(group.headroom);
+        let given = total.minus(group.released);
+        let from_headroom = given.min(group.headroom);
+        let before = group.in_shared();
         group.released = total;
         group.headroom = group.headroom.minus(from_headroom);
+        group.ordinary = group.ordinary.minus(given.minus(from_headroom));
         self.in_headroom = self.in_headroom.minus(from_headroom);
-        let reserve = reserve_before.minus(group.in_reserve());
-        self.apart = self.apart.minus(from_headroom).minus(reserve);
+        self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
     }
 
     /// The priorities of `port`, among `classes`, whose senders are to pause; `paused` are those that are paused already.
@@ -228,12 +239,9 @@ impl Buffer {
     pub fn wants_pause(&self, port: PortId, classes: u8, paused: u8) -> u8 {
         let share = self.free().share(self.alpha_256);
         let mut wanted = 0;
-        let mut left = classes;
-        while left != 0 {
-            let bit = left & left.wrapping_neg();
-            left &= left - 1;
-            let index = port.index() * PRIORITIES + bit.trailing_zeros() as usize;
-            let group = self.groups.get(index);
+        for index in bits(classes) {
+            let bit = 1u8 << index;
+            let group = self.groups.get(port.index() * PRIORITIES + index);
             if group
                 .is_some_and(|group| group.lossless && group.wants_pause(paused & bit != 0, share))
             {
@@ -251,11 +259,10 @@ impl Buffer {
         if touched == 0 {
             return;
         }
-        for priority in Priority::all().filter(|priority| touched & priority.bit() != 0) {
+        for index in bits(touched) {
             if let (Some(group), Some(gauges)) = (
-                self.groups
-                    .get(port.index() * PRIORITIES + priority.index()),
-                counters.groups.get(priority.index()),
+                self.groups.get(port.index() * PRIORITIES + index),
+                counters.groups.get(index),
             ) {
                 let (held, headroom) = (group.held(), group.headroom);
                 gauges.held.set(held.bytes);
@@ -265,4 +272,14 @@ impl Buffer {
             }
         }
     }
+}
+
+/// Indices of the bits that are set.
+#[inline]
+fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let index = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (index < 8).then_some(index as usize)
+    })
 }

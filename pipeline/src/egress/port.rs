@@ -163,6 +163,18 @@ impl EgressPort {
             .map_or(0, |queue| queue.depth)
     }
 
+    /// A queue as the buffer sees it, unless nothing may enter it.
+    #[inline]
+    #[must_use]
+    pub fn admission(&self, priority: Priority) -> Option<crate::buffer::Queue> {
+        let queue = self.queues.get(priority.index())?;
+        (self.dropping & priority.bit() == 0).then_some(crate::buffer::Queue {
+            depth: queue.depth,
+            frames: queue.fifo.len() as u64,
+            lossless: queue.config.lossless,
+        })
+    }
+
     /// Frames waiting in a queue.
     #[inline]
     #[must_use]
@@ -189,13 +201,6 @@ impl EgressPort {
     /// The queues that take nothing in until told otherwise.
     pub const fn set_dropping(&mut self, queues: u8) {
         self.dropping = queues;
-    }
-
-    /// Whether a queue takes nothing in.
-    #[inline]
-    #[must_use]
-    pub const fn is_dropping(&self, priority: Priority) -> bool {
-        self.dropping & priority.bit() != 0
     }
 
     /// Serves a queue otherwise from now on.
@@ -314,7 +319,7 @@ impl EgressPort {
                 break;
             };
             queue.shaper.charge(wire_len);
-            if queue.floor.ready() {
+            if self.floored & priority.bit() != 0 && queue.floor.ready() {
                 queue.floor.charge(wire_len);
             }
             if !queue.shaper.ready() {

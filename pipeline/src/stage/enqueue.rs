@@ -2,7 +2,7 @@
 
 use super::parse::is_v6;
 use crate::bits::low32;
-use crate::buffer::{Buffer, GroupId, Queue, Receipt};
+use crate::buffer::{Buffer, GroupId, Receipt};
 use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
@@ -45,22 +45,14 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         let Some(port) = self.ports.get_mut(egress.index()) else {
             return Err((buf, Drop::NoRoute));
         };
-        if port.is_dropping(priority) {
+        let Some(queue) = port.admission(priority) else {
             return Err((buf, Drop::PfcStorm));
-        }
-        let lossless = port
-            .queue_config(priority)
-            .is_some_and(|queue| queue.lossless);
+        };
         let ect = parsed.ecn() != 0;
-        if !lossless && !ect && port.wred_strikes(priority) {
+        if !queue.lossless && !ect && port.wred_strikes(priority) {
             return Err((buf, Drop::Wred));
         }
         let wire = wire_len(buf.data().len());
-        let queue = Queue {
-            depth: port.depth(priority),
-            frames: port.waiting(priority) as u64,
-            lossless,
-        };
         let group = GroupId::new(ingress, priority);
         if let Err(reason) = self.buffer.charge(group, wire, queue) {
             return Err((buf, reason));
