@@ -310,6 +310,7 @@ impl Engine {
             mtu: usize::from(self.scenario.mtu),
             armed: false,
             next_at: Nanos::ZERO,
+            debt: 0.0,
             timed: VecDeque::new(),
             asked: Nanos::ZERO,
             crosses: false,

@@ -17,6 +17,8 @@ use crate::wire::{self, Direction, opcode};
 const ACK_EVERY: u64 = 16;
 /// And when it has not asked for this long, so that a slow sender measures its round trip too.
 const ACK_AFTER: Nanos = Nanos::from_micros(50);
+/// A slow sender looks again after this time, as its rate may have risen.
+const LOOK: Nanos = Nanos::from_micros(100);
 /// READ: messages requested ahead.
 const READ_AHEAD: u64 = 64;
 /// First queue pair numbers of senders and of receivers; connections count on from there.
@@ -52,6 +54,8 @@ pub(crate) struct Flow {
     /// In its host's list of those with something to send.
     pub(crate) armed: bool,
     pub(crate) next_at: Nanos,
+    /// Bits it must still earn then, at the rate it has then.
+    pub(crate) debt: f64,
     /// Packets whose acknowledgement gives a round-trip time, and when they were sent.
     pub(crate) timed: VecDeque<(u64, Nanos)>,
     /// When an acknowledgement was last asked for.
@@ -144,9 +148,27 @@ impl Flow {
         let wire = u64::from(wire_len(frame.data().len()));
         self.rate.sent(wire, now);
         // A host that was held up may catch up by a few packets, not more.
-        let gap = crate::num::whole((wire * 8) as f64 / self.rate.rate(now).max(1e-6));
-        self.next_at = self.next_at.max(now.since(Nanos(2_000))) + Nanos(gap);
+        let due = self.next_at.max(now.since(Nanos(2_000)));
+        self.owe((wire * 8) as f64, due, now);
         Some(frame)
+    }
+
+    /// Waits until `bits` are earned from `from` on, and no longer than until it should look again.
+    fn owe(&mut self, bits: f64, from: Nanos, now: Nanos) {
+        let rate = self.rate.rate(now).max(1e-6);
+        let gap = bits / rate;
+        let look = LOOK.0 as f64;
+        self.debt = if gap > look { bits - look * rate } else { 0.0 };
+        self.next_at = from + Nanos(crate::num::whole(gap.min(look)));
+    }
+
+    /// Whether its turn has come; if not, `next_at` is when it should look again.
+    pub(crate) fn has_earned(&mut self, now: Nanos) -> bool {
+        if self.debt <= 0.0 {
+            return true;
+        }
+        self.owe(self.debt, now, now);
+        false
     }
 
     /// READ: the next request, while fewer than enough are on their way.

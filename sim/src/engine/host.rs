@@ -67,6 +67,11 @@ impl Engine {
             }
             self.hosts[at].ready.pop();
             let flow = &mut self.flows[index as usize];
+            if !flow.has_earned(now) {
+                let look = flow.next_at;
+                self.hosts[at].ready.push(Reverse((look, index)));
+                continue;
+            }
             let frame = if flow.can_send() {
                 flow.data(now)
             } else {
