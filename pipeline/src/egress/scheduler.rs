@@ -164,8 +164,13 @@ const fn next(offered: u8, turn: Priority) -> Priority {
     Priority::new(turn.get() + 1 + low8(rotated.trailing_zeros() as usize))
 }
 
-fn each(mask: u8) -> impl Iterator<Item = Priority> {
-    Priority::all().filter(move |queue| mask & queue.bit() != 0)
+#[inline]
+fn each(mut mask: u8) -> impl Iterator<Item = Priority> {
+    std::iter::from_fn(move || {
+        let index = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (index < PRIORITIES).then_some(Priority::new(low8(index)))
+    })
 }
 
 #[cfg(test)]
