@@ -8,6 +8,7 @@ use npcc_pipeline::counters::{Counter, Counters};
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::clock::Clock;
+use crate::control_commands::Inbox;
 use crate::inject::Injector;
 use crate::reaction::FirstAnswer;
 
@@ -29,6 +30,8 @@ pub struct Control {
     pub first: FirstAnswer,
     /// Each worker's counters: their depths.
     pub counters: Vec<Arc<Counters>>,
+    /// Orders of operators.
+    pub inbox: Inbox,
     /// Time between ticks.
     pub tick: Nanos,
     /// Time.
@@ -62,8 +65,10 @@ impl Control {
             injector,
             first,
             counters,
+            inbox,
             ..
         } = self;
+        inbox.obey(core, now);
         injector.refresh();
         let depth = |port: PortId, priority: Priority| depth(counters, port, priority);
         core.tick(now, depth, &mut |order| {

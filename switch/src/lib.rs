@@ -11,6 +11,7 @@ pub mod cli;
 pub mod clock;
 pub mod command;
 pub mod control;
+pub mod control_commands;
 pub mod frame;
 pub mod inject;
 pub mod manage;

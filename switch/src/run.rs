@@ -135,6 +135,8 @@ fn assemble(
     );
     let rates: Vec<_> = ports.iter().map(|port| port.rate).collect();
     let mut core = ControlCore::new(&wiring::control::plan(config, &rates, seed));
+    wiring::control::offer(&mut core, config, &rates);
+    let (npcc_orders, inbox) = crate::control_commands::ring();
     let observed = (core.status(), core.flows(), reader.shared());
     if !core.attach(reader) {
         return Err(anyhow!("the control core takes no more workers"));
@@ -202,6 +204,7 @@ fn assemble(
         buffer,
         qos: Mutex::new(qos),
         orders: vec![orders],
+        npcc_orders,
         cleared: Mutex::new(None),
     };
     let owners = vec![0; ports.len()];
@@ -211,6 +214,7 @@ fn assemble(
         injector: Injector::new(control_fib, style, priority, vec![to_worker], owners),
         first: FirstAnswer::default(),
         counters,
+        inbox,
         tick: wiring::control::tick(config),
         clock,
         stats: control_stats,

@@ -29,7 +29,7 @@ pub(super) struct ClearArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SetArgs {
-    /// What to change: qos.priorities.N.weight
+    /// What to change: qos.priorities.N.weight, npcc.PORT.N.policy, npcc.PORT.N.PARAMETER
     key: String,
     /// Its new value
     value: String,
@@ -47,6 +47,10 @@ pub(super) fn clear(args: &ClearArgs) -> Result<(), Failure> {
 }
 
 pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
+    if let Some(order) = super::set::npcc(&args.key, &args.value) {
+        let order = order.map_err(Failure::Config)?;
+        return ask(&args.socket, &Request::Npcc(order));
+    }
     let priority = args
         .key
         .strip_prefix("qos.priorities.")
@@ -56,7 +60,7 @@ pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
     let Some(priority) = priority else {
         let key = &args.key;
         return Err(Failure::Config(format!(
-            "error: `{key}` cannot be set while the switch runs: qos.priorities.N.weight can"
+            "error: `{key}` cannot be set while the switch runs: qos.priorities.N.weight, npcc.PORT.N.policy and npcc.PORT.N.PARAMETER can"
         )));
     };
     let weight = args

@@ -4,8 +4,10 @@
 
 mod check;
 mod clear;
+mod pair;
 mod run;
 mod schema;
+mod set;
 mod show;
 mod sim;
 
@@ -38,6 +40,8 @@ enum Command {
     Clear(clear::ClearArgs),
     /// Change a tunable of a running switch
     Set(clear::SetArgs),
+    /// Add, delete or import queue pairs known by other means
+    Pair(pair::PairArgs),
     /// Run a scenario in simulated time; print a table, write CSV and HTML
     Sim(sim::SimArgs),
     /// Print the JSON schema of the configuration, for editors
@@ -111,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Clear(args) => clear::clear(&args),
         Command::Set(args) => clear::set(&args),
+        Command::Pair(args) => pair::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Schema => schema::run(),
     };

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::control_commands::NpccOrder;
 use crate::report::model::{Flow, Snapshot};
 
 /// A question: one line of JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
     /// Everything but flows.
@@ -23,6 +24,8 @@ pub enum Request {
         /// Its share among the DWRR queues, 1 to 100.
         weight: u8,
     },
+    /// Change something of NPCC.
+    Npcc(NpccOrder),
 }
 
 /// An answer: one line of JSON.

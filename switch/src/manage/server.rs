@@ -133,6 +133,10 @@ fn answer(stream: UnixStream, observer: &Observer) -> std::io::Result<()> {
         }
         Ok(Request::ClearWatermarks) => done(observer.order(Command::ClearWatermarks)),
         Ok(Request::Weight { priority, weight }) => done(observer.set_weight(priority, weight)),
+        Ok(Request::Npcc(order)) => match observer.npcc_order(&order) {
+            Ok(()) => Reply::Done,
+            Err(error) => Reply::Error(error.to_string()),
+        },
         Err(error) => Reply::Error(format!("not a request: {error}")),
     };
     let mut text = serde_json::to_string(&reply)?;

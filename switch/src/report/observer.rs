@@ -25,6 +25,7 @@ use super::model::{
 use super::qos::Qos;
 use crate::command::{Command, Orders};
 use crate::control::ControlStats;
+use crate::control_commands::{NpccOrder, NpccOrders, OrderError};
 use crate::reaction::Reactions;
 use crate::wiring::pfc::PortFlow;
 use crate::worker::WorkerStats;
@@ -67,6 +68,8 @@ pub struct Observer {
     pub flows: Arc<FlowView>,
     /// The control loop.
     pub control: Arc<ControlStats>,
+    /// Orders to the control core.
+    pub npcc_orders: NpccOrders,
     /// Sizes of the buffer.
     pub buffer: BufferFacts,
     /// Effective queues and maps.
@@ -78,6 +81,19 @@ pub struct Observer {
 }
 
 impl Observer {
+    /// Has the control core obey an order.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that nobody listens.
+    pub fn npcc_order(&self, order: &NpccOrder) -> Result<(), OrderError> {
+        let port = |name: &str| {
+            let mut ids = self.ports.iter().zip(0u8..);
+            ids.find(|(port, _)| port.name == name)
+                .map(|(_, id)| PortId(id))
+        };
+        self.npcc_orders.give(order.command(port)?)
+    }
+
     /// Everything but flows, now.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {

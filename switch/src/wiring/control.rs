@@ -1,12 +1,15 @@
 //! The configuration as NPCC's settings.
 
 use npcc_cnp::build::CnpStyle;
+use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, EcnMode, QueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::plan::Unpaired;
 use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::npcc::{Mode, NpccConfig};
+use npcc_cnp::policy::model::ModelConfig;
+use npcc_cnp::policy::npcc::{CLOSEST, Mode, NpccConfig};
+use npcc_cnp::policy::pi::PiConfig;
 use npcc_config::plan::PortNpcc;
 use npcc_config::units::{Rate, Time};
 use npcc_config::{Config, model};
@@ -25,10 +28,16 @@ pub fn ports(config: &Config) -> u32 {
     watched(config).fold(0, |set, (id, _, _)| set | id.bit())
 }
 
-/// Time between ticks.
+/// Time between two turns of the control core: a tick, or a look of the policy `model`, which looks five times as often.
 #[must_use]
-pub const fn tick(config: &Config) -> Nanos {
-    nanos(config.npcc.tick)
+pub fn tick(config: &Config) -> Nanos {
+    let models = watched(config).any(|(_, _, watch)| watch.policy == model::Policy::Model);
+    let tick = nanos(config.npcc.tick);
+    if models { look(tick) } else { tick }
+}
+
+fn look(tick: Nanos) -> Nanos {
+    Nanos(tick.0 / 5).max(CLOSEST)
 }
 
 /// How CNPs look, and the queue they enter.
@@ -58,11 +67,11 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
             port: id,
             priority: Priority::new(priority),
             detector: detector(config, watch, port.mtu, drain),
-            policy: policy(config, watch),
+            policy: policy(config, watch, watch.policy, port.mtu, drain),
         })
     });
     ControlConfig {
-        tick: tick(config),
+        tick: nanos(config.npcc.tick),
         queues: queues.collect(),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
         cap: npcc.cnp.cap.basis_points() / 10,
@@ -91,6 +100,23 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         trusted_ports: trusted(config),
         hash_seed,
         ..ControlConfig::default()
+    }
+}
+
+/// Makes every policy available to every watched queue, for `set` while running.
+pub fn offer(core: &mut ControlCore, config: &Config, rates: &[Option<BitRate>]) {
+    for (id, port, watch) in watched(config) {
+        let drain = rates
+            .get(id.index())
+            .copied()
+            .flatten()
+            .unwrap_or(UNLIMITED);
+        for priority in watch.priorities() {
+            for which in [model::Policy::Npcc, model::Policy::Model, model::Policy::Pi] {
+                let kind = policy(config, watch, which, port.mtu, drain);
+                core.offer(id, Priority::new(priority), kind);
+            }
+        }
     }
 }
 
@@ -123,7 +149,7 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
             .unwrap_or(99)
             .min(99),
         filter: config.npcc.filter,
-        tick: tick(config),
+        tick: nanos(config.npcc.tick),
         drain,
         mtu: u64::from(mtu) + FRAME,
     }
@@ -137,20 +163,44 @@ pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
     [shallow, deep, hard]
 }
 
-fn policy(config: &Config, watch: &PortNpcc) -> PolicyKind {
+fn policy(
+    config: &Config,
+    watch: &PortNpcc,
+    which: model::Policy,
+    mtu: u16,
+    drain: BitRate,
+) -> PolicyKind {
     let npcc = &config.npcc;
-    match watch.policy {
-        // `model` and `pi` are refused by the configuration.
-        model::Policy::Npcc | model::Policy::Model | model::Policy::Pi => {
-            PolicyKind::Npcc(NpccConfig {
-                mode: mode(watch),
-                tick: tick(config),
-                recovery: nanos(npcc.recovery),
-                min_interval: nanos(npcc.min_cnp_interval),
-                feedback: nanos(npcc.feedback),
-            })
-        }
+    let table = NpccConfig {
+        mode: mode(watch),
+        tick: nanos(npcc.tick),
+        recovery: nanos(npcc.recovery),
+        min_interval: nanos(npcc.min_cnp_interval),
+        feedback: nanos(npcc.feedback),
+    };
+    let [shallow, _, _] = thresholds(watch, mtu, drain);
+    match which {
+        model::Policy::Npcc => PolicyKind::Npcc(table),
+        model::Policy::Model => PolicyKind::Model(ModelConfig {
+            look: look(nanos(npcc.tick)),
+            set_point: time_of(shallow / 2, drain),
+            horizon: nanos(npcc.recovery),
+            fallback: table,
+            ..ModelConfig::default()
+        }),
+        model::Policy::Pi => PolicyKind::Pi(PiConfig {
+            period: Nanos(npcc.tick.nanos().saturating_mul(2)),
+            set_point: time_of(shallow / 5 * 4, drain),
+            min_interval: nanos(npcc.min_cnp_interval),
+            ..PiConfig::default()
+        }),
     }
+}
+
+/// How long a queue takes to drain so many bytes.
+fn time_of(bytes: u64, drain: BitRate) -> Nanos {
+    let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(drain.0.max(1));
+    Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 const fn mode(watch: &PortNpcc) -> Mode {
