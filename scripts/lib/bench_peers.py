@@ -1,0 +1,197 @@
+"""Paired runs of forwarders on one core: bench_peers.py NPCC_SWITCH [ROUNDS] [--no-ovs]
+
+Source: a capture of 64 RoCEv2 flows, net_pcap infinite_rx. Sink: net_null. Measured: CPU time of the polling thread (from the
+scheduler's account) over frames sent in the same interval, so that a preempted thread does not count against itself.
+"""
+import glob
+import json
+import os
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+SIZES = (62, 1082, 4154)
+SETTLE, MEASURE = 1.5, 2.0
+
+
+def checksum(header):
+    total = sum(struct.unpack(f">{len(header) // 2}H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def capture(path, size, flows=64):
+    """Frames of `size` bytes: UDP to 4791, SEND ONLY to QPs 0x11.., one flow each."""
+    with open(path, "wb") as out:
+        out.write(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        for flow in range(flows):
+            bth = bytes([0x0A, 0x40, 0xFF, 0xFF, 0]) + (0x11 + flow).to_bytes(3, "big") + bytes(4)
+            payload = bth + bytes(size - 14 - 20 - 8 - 12)
+            udp = struct.pack(">HHHH", 49152 + flow, 4791, 8 + len(payload), 0) + payload
+            ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0x6A, 20 + len(udp), 0, 0x4000, 64, 17, 0,
+                             bytes([10, 0, 1, 3]), bytes([10, 0, 2, flow + 1]))
+            ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
+            frame = bytes.fromhex("020000000101" "020000000103" "0800") + ip + udp
+            assert len(frame) == size
+            out.write(struct.pack("<IIII", 0, flow, size, size) + frame)
+
+
+def thread(pid, name):
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/comm") as comm:
+            if name in comm.read():
+                return f"/proc/{pid}/task/{task}/schedstat"
+    sys.exit(f"no thread {name} in process {pid}")
+
+
+def cpu(path):
+    with open(path) as account:
+        return int(account.read().split()[0])
+
+
+class Ours:
+    name = "npcc-switch"
+
+    def __init__(self, folder, binary, size):
+        self.socket, self.binary = f"{folder}/s.sock", binary
+        config = f"{folder}/ours-{size}.yaml"
+        with open(config, "w") as out:
+            out.write(f"""version: 1
+dpdk: {{ eal_args: ["--no-pci", "--in-memory"] }}
+telemetry: {{ socket: {self.socket} }}
+ports:
+  - {{ name: dc0, device: "net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1", mac: "02:00:00:00:01:01", mtu: 4200,
+      addresses: [10.0.1.1/24], speed: 400G }}
+  - {{ name: wan0, device: "net_null0,no-rx=1", mac: "02:00:00:00:02:01", mtu: 4200, speed: 400G, addresses: [10.0.12.1/24],
+      npcc: {{ enable: true, queues: [3] }} }}
+routes: [ {{ prefix: 10.0.2.0/24, via: 10.0.12.2 }} ]
+neighbors: [ {{ address: 10.0.12.2, port: wan0, mac: "02:00:00:00:02:02" }} ]
+buffer: {{ pool: 64MB, lossless_min_frame: 1024 }}
+""")
+        self.process = subprocess.Popen([binary, "run", "-c", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(SETTLE)
+        self.account = thread(self.process.pid, "rte-worker-1")
+
+    def sent(self):
+        reply = subprocess.check_output([self.binary, "show", "ports", "--json", "--socket", self.socket])
+        return json.loads(reply)[1]["tx"]["packets"]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+class Testpmd:
+    name = "testpmd mac"
+
+    def __init__(self, folder, _binary, size):
+        self.process = subprocess.Popen(
+            # Its answers would wait in a buffer of their own.
+            ["stdbuf", "-oL", "dpdk-testpmd", "-l", "0,1", "--no-pci", "--in-memory", "--vdev", f"net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1",
+             "--vdev", "net_null0,no-rx=1", "--", "-i", "--forward-mode=mac", "--total-num-mbufs=40000", "--mbuf-size=4400",
+             "--auto-start"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        time.sleep(SETTLE)
+        self.account = thread(self.process.pid, "worker-1")
+
+    def sent(self):
+        self.process.stdin.write("show port stats 1\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            if "TX-packets:" in line:
+                return int(line.split("TX-packets:")[1].split()[0])
+        sys.exit("testpmd ended")
+
+    def stop(self):
+        self.process.stdin.write("quit\n")
+        self.process.stdin.close()
+        self.process.stdout.read()
+        self.process.wait()
+
+
+class Ovs:
+    """A database and a switch of its own in the folder; nothing of the system's is touched."""
+    name = "OVS-DPDK"
+
+    def __init__(self, folder, _binary, size):
+        self.folder = folder
+        self.env = dict(os.environ, OVS_RUNDIR=folder, OVS_LOGDIR=folder, OVS_DBDIR=folder, OVS_SYSCONFDIR=folder)
+        self.database = f"unix:{folder}/db.sock"
+        for stale in ("conf.db", "db.sock", "ovs-vswitchd.pid"):
+            if os.path.exists(f"{folder}/{stale}"):
+                os.remove(f"{folder}/{stale}")
+        self.run("ovsdb-tool", "create", f"{folder}/conf.db", "/usr/share/openvswitch/vswitch.ovsschema")
+        quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env)
+        self.db = subprocess.Popen(["ovsdb-server", f"{folder}/conf.db", f"--remote=p{self.database}"], **quiet)
+        time.sleep(0.5)
+        self.vsctl("--no-wait", "init")
+        self.vsctl("--no-wait", "set", "Open_vSwitch", ".", "other_config:dpdk-init=true", "other_config:dpdk-lcore-mask=0x1",
+                   "other_config:pmd-cpu-mask=0x2", "other_config:dpdk-socket-mem=512", "other_config:dpdk-extra=--no-pci --in-memory")
+        self.switch = subprocess.Popen(["/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk", self.database], **quiet)
+        time.sleep(1.5)
+        self.vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev")
+        self.vsctl("add-port", "br0", "in0", "--", "set", "Interface", "in0", "type=dpdk",
+                   f"options:dpdk-devargs=net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1")
+        self.vsctl("add-port", "br0", "out0", "--", "set", "Interface", "out0", "type=dpdk", "options:dpdk-devargs=net_null0,no-rx=1")
+        self.run("ovs-ofctl", "add-flow", "br0", "in_port=in0,ip,actions=mod_dl_src:02:00:00:00:02:01,mod_dl_dst:02:00:00:00:02:02,dec_ttl,output:out0")
+        time.sleep(SETTLE)
+        self.account = thread(self.switch.pid, "pmd-c01")
+
+    def run(self, *command):
+        return subprocess.check_output(command, env=self.env, text=True, stderr=subprocess.DEVNULL)
+
+    def vsctl(self, *words):
+        return self.run("ovs-vsctl", f"--db={self.database}", *words)
+
+    def sent(self):
+        # The interfaces' own statistics are seconds old; the polling thread's are not.
+        socket = glob.glob(f"{self.folder}/*.{self.switch.pid}.ctl")[0]
+        shown = self.run("ovs-appctl", "-t", socket, "dpif-netdev/pmd-stats-show")
+        thread = shown.split("core_id 1:")[1]
+        return int(thread.split("packets received:")[1].split()[0])
+
+    def stop(self):
+        for process in (self.switch, self.db):
+            process.terminate()
+            process.wait()
+
+
+def measure(forwarder, folder, binary, size):
+    running = forwarder(folder, binary, size)
+    try:
+        frames, used = running.sent(), cpu(running.account)
+        time.sleep(MEASURE)
+        return (cpu(running.account) - used) / max(1, running.sent() - frames)
+    finally:
+        running.stop()
+
+
+def main():
+    binary = sys.argv[1]
+    rounds = next((int(word) for word in sys.argv[2:] if word.isdigit()), 5)
+    peers = [Testpmd] if "--no-ovs" in sys.argv else [Testpmd, Ovs]
+    with tempfile.TemporaryDirectory() as folder:
+        for size in SIZES:
+            capture(f"{folder}/{size}.pcap", size)
+        print(f"{'frame':>6}  {'forwarder':<12} {'ns a frame: min':>15} {'median':>7} {'max':>7}   ours less peer   ours / peer")
+        for size in SIZES:
+            times = {forwarder: [] for forwarder in [Ours, *peers]}
+            for _ in range(rounds):
+                for forwarder, list_of in times.items():
+                    list_of.append(measure(forwarder, folder, binary, size))
+            for forwarder, list_of in times.items():
+                row = f"{size:>6}  {forwarder.name:<12} {min(list_of):>15.1f} {statistics.median(list_of):>7.1f} {max(list_of):>7.1f}"
+                if forwarder is not Ours:
+                    pairs = list(zip(times[Ours], list_of))
+                    less = statistics.median(ours - peer for ours, peer in pairs)
+                    ratio = statistics.median(ours / peer for ours, peer in pairs)
+                    row += f"   {less:>+11.1f} ns   {ratio:>11.2f}"
+                print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
