@@ -40,3 +40,7 @@ mod window;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod traffic_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod safety_tests;

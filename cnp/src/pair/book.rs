@@ -5,7 +5,7 @@ use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
 use super::cm::{Change, CmBook, Named};
-use super::ends::{End, Ends};
+use super::ends::{End, Ends, LIVE};
 use super::{Evidence, Pairing, only, port, port_hash, psn};
 use crate::cm::message::Message;
 use crate::fixed_map::NONE;
@@ -108,7 +108,27 @@ impl PairBook {
         let Change::Paired(one, other, uc) = self.cm.take(way, message, now) else {
             return;
         };
+        if self.is_refuted(&one, now) || self.is_refuted(&other, now) {
+            self.cm.refute(&one);
+            return;
+        }
         self.begin((one, other), uc, now);
+    }
+
+    /// Whether packets of the last seconds show another sender than the connection manager names: a made-up connection over
+    /// a living one.
+    fn is_refuted(&self, key: &FlowKey, now: Nanos) -> bool {
+        let Some(end) = self.ends.find(key) else {
+            return false;
+        };
+        let live = self
+            .ends
+            .end(end)
+            .is_some_and(|state| now.since(state.last_seen) < LIVE);
+        let seen = port_hash::partner(&self.ends, end).or_else(|| psn::partner(&self.ends, end));
+        let seen = seen.and_then(|partner| self.ends.key(partner));
+        let named = self.cm.named(key);
+        live && seen.is_some_and(|seen| named.is_some_and(|named| named.sender != seen.dest_qp()))
     }
 
     /// Pairs two queue pairs known by other means; `false` when there is no room.

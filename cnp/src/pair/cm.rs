@@ -7,7 +7,8 @@
 //! RTU is not waited for: it may be lost, and data imply it. Law: a name is taken back as soon as anything speaks against
 //! it. A REP that grants something else than the one before, a REQ that uses an id or a queue pair anew, REJ, DREQ and DREP
 //! end the pair; what was contradicted stays unpaired until the next REQ. So forged messages can take evidence away, and
-//! pair what both sides of a made-up connection claim, but not turn an existing pair into another.
+//! pair what both sides of a made-up connection claim, but not turn an existing pair into another: neither one the connection
+//! manager named, nor one that the packets of a living flow show.
 
 use npcc_pipeline::units::Nanos;
 
@@ -141,6 +142,12 @@ impl CmBook {
         };
         self.ask(id, sender, Service::Rc, 0, now);
         matches!(self.grant(id, to_receiver.dest_qp(), 0), Change::Paired(..))
+    }
+
+    /// Takes a pair back because what passes speaks against it.
+    pub(crate) fn refute(&mut self, key: &FlowKey) {
+        self.contradicted += 1;
+        self.take_back(key);
     }
 
     /// Forgets what is known of packets to this end; `false` when nothing is.

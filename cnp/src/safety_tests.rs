@@ -1,0 +1,207 @@
+//! Attacks by somebody who can send any packet through a trusted port: no CNP may reach a queue pair it is not for.
+//!
+//! What they can do is take evidence away: a flow that is lied about keeps ordinary ECN marks.
+
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::frame::HeapFrame;
+use npcc_pipeline::parse::L3;
+use npcc_pipeline::units::Nanos;
+
+use crate::icrc::icrc;
+use crate::key::Qpn;
+use crate::pair::port_hash::port_of;
+use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
+
+const TICK: Nanos = Nanos::from_micros(20);
+const A: [u8; 4] = [10, 0, 1, 3];
+const B: [u8; 4] = [10, 0, 2, 2];
+const SENDER: u32 = 0x18;
+const RECEIVER: u32 = 0x11;
+/// A queue pair of A that has nothing to do with it.
+const BYSTANDER: u32 = 0x999;
+
+fn data() -> Packet {
+    Packet {
+        src: A,
+        dst: B,
+        port: port_of(Qpn::new(SENDER), Qpn::new(RECEIVER)),
+        opcode: 0x0a,
+        qpn: RECEIVER,
+        psn: 0,
+        payload: 1024,
+    }
+}
+
+fn ack(qpn: u32, psn: u32) -> Packet {
+    Packet {
+        src: B,
+        dst: A,
+        opcode: 0x11,
+        qpn,
+        psn,
+        payload: 0,
+        ..data()
+    }
+}
+
+/// A message of the connection manager; `good` has a right ICRC.
+fn message(
+    from: [u8; 4],
+    to: [u8; 4],
+    attribute: u8,
+    fields: &[(usize, u32)],
+    good: bool,
+) -> HeapFrame {
+    let mut craft = Craft::roce(from.into(), to.into(), 0x64, 1, 264);
+    craft.payload[..12].copy_from_slice(&[0x80, 1, 0, 0, 0, 0, 0, 1, 1, 7, 2, 3]);
+    craft.payload[25] = attribute;
+    for (offset, value) in fields {
+        craft.payload[32 + offset..36 + offset].copy_from_slice(&value.to_be_bytes());
+    }
+    let mut frame = craft.frame();
+    let end = frame.len() - 4;
+    let crc = icrc(L3::V4, 20, &frame[14..end]).unwrap();
+    frame[end..].copy_from_slice(&crc);
+    frame[end] ^= u8::from(!good);
+    HeapFrame::new(&frame)
+}
+
+fn connect(rig: &mut Rig, id: u32, sender: u32, receiver: u32, good: bool) {
+    let req = message(
+        A,
+        B,
+        0x10,
+        &[(0, id), (32, sender << 8), (88, 0x1234_5000)],
+        good,
+    );
+    rig.pass_frame(&req, DC, WAN);
+    let rep = message(B, A, 0x13, &[(0, 9), (4, id), (12, receiver << 8)], good);
+    rig.pass_frame(&rep, WAN, DC);
+    rig.tick(TICK, 0);
+}
+
+/// A living flow, paired by the hash.
+fn living() -> Rig {
+    let mut rig = Rig::new(&config(TICK));
+    rig.out(&data());
+    rig.back(&ack(SENDER, 0));
+    rig.tick(TICK, 0);
+    rig
+}
+
+/// Congests the queue for a while; returns who was told.
+fn told(rig: &mut Rig) -> Vec<u32> {
+    let before = rig.sent.len();
+    for tick in 0..50u64 {
+        rig.out(&data());
+        rig.tick(TICK, 900_000 + tick * 1_000);
+    }
+    let mut told: Vec<_> = rig.sent[before..]
+        .iter()
+        .map(|order| order.sender_qpn.get())
+        .collect();
+    told.sort_unstable();
+    told.dedup();
+    told
+}
+
+#[test]
+fn the_living_flow_is_told() {
+    assert_eq!(told(&mut living()), [SENDER]);
+}
+
+#[test]
+fn forged_acknowledgements_do_not_move_the_pair() {
+    let mut rig = living();
+    for psn in 0..64 {
+        rig.out(&Packet { psn, ..data() });
+        rig.back(&ack(BYSTANDER, psn));
+        rig.tick(TICK, 0);
+    }
+    let told = told(&mut rig);
+    assert!(!told.contains(&BYSTANDER), "{told:x?}");
+}
+
+#[test]
+fn a_forged_connection_over_a_living_flow_is_not_believed() {
+    let mut rig = living();
+    connect(&mut rig, 7, BYSTANDER, RECEIVER, true);
+    assert_eq!(rig.core.status().cm.contradicted.get(), 1);
+    assert_eq!(told(&mut rig), [SENDER]);
+}
+
+#[test]
+fn a_forged_grant_takes_evidence_away_and_gives_none() {
+    let mut rig = Rig::new(&config(TICK));
+    connect(&mut rig, 7, SENDER, RECEIVER, true);
+    assert_eq!(told(&mut rig), [SENDER]);
+    let forged = message(B, A, 0x13, &[(0, 9), (4, 7), (12, 0x666 << 8)], true);
+    rig.pass_frame(&forged, WAN, DC);
+    rig.now += Nanos::from_millis(1);
+    rig.tick(TICK, 0);
+    assert_eq!(told(&mut rig), [] as [u32; 0]);
+}
+
+#[test]
+fn messages_with_a_wrong_icrc_teach_nothing() {
+    let mut rig = Rig::new(&config(TICK));
+    connect(&mut rig, 7, SENDER, RECEIVER, false);
+    assert_eq!(rig.core.status().cm.damaged.get(), 2);
+    assert_eq!(told(&mut rig), [] as [u32; 0]);
+}
+
+#[test]
+fn ids_that_collide_pair_each_with_its_own() {
+    let mut rig = Rig::new(&config(TICK));
+    connect(&mut rig, 7, SENDER, RECEIVER, true);
+    // The same id from another host, granted by the same receiver under the same name.
+    let other = [10, 0, 1, 4];
+    let req = message(other, B, 0x10, &[(0, 7), (32, 0x77 << 8)], true);
+    rig.pass_frame(&req, DC, WAN);
+    let rep = message(B, other, 0x13, &[(0, 9), (4, 7), (12, 0x78 << 8)], true);
+    rig.pass_frame(&rep, WAN, DC);
+    rig.tick(TICK, 0);
+    assert_eq!(told(&mut rig), [SENDER]);
+}
+
+#[test]
+fn a_made_up_connection_without_data_reaches_nobody() {
+    let mut rig = living();
+    connect(&mut rig, 7, BYSTANDER, 0x4000, true);
+    let told = told(&mut rig);
+    assert_eq!(told, [SENDER], "only who fills the queue is told");
+}
+
+#[test]
+fn a_flood_of_new_flows_does_not_hold_up_the_living_one() {
+    let mut rig = living();
+    for n in 0..5_000 {
+        rig.out(&Packet {
+            src: [10, 9, 9, 9],
+            qpn: 0x10_0000 + n,
+            ..data()
+        });
+    }
+    rig.out(&data());
+    assert_eq!(rig.tick(TICK, 900_000), 1, "at the next tick");
+    assert_eq!(rig.sent[0].sender_qpn.get(), SENDER);
+}
+
+#[test]
+fn farewell_and_reuse_leave_no_stale_pair() {
+    let mut rig = Rig::new(&config(TICK));
+    connect(&mut rig, 7, SENDER, RECEIVER, true);
+    assert_eq!(told(&mut rig), [SENDER]);
+    let dreq = message(A, B, 0x15, &[(0, 7), (4, 9), (8, RECEIVER << 8)], true);
+    rig.pass_frame(&dreq, DC, WAN);
+    rig.now += Nanos::from_millis(1);
+    rig.tick(TICK, 0);
+    assert_eq!(
+        told(&mut rig),
+        [] as [u32; 0],
+        "between DREQ and the next REQ nobody is told"
+    );
+    connect(&mut rig, 8, 0x55, RECEIVER, true);
+    rig.now += Nanos::from_millis(1);
+    assert_eq!(told(&mut rig), [0x55]);
+}
