@@ -51,6 +51,9 @@ const CHANGES: u8 = 4;
 /// QP1 packets on their way to the control core, 400 bytes each.
 const MESSAGES: usize = 1_024;
 
+/// One in every octet.
+const ONES: u64 = u64::MAX / 0xff;
+
 /// Ages are kept in units of 1,024 ns and wrap after 73 minutes.
 const AGE_SHIFT: u32 = 10;
 
@@ -61,8 +64,8 @@ const fn stamp(time: Nanos) -> u32 {
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 struct Set {
-    /// Low hash bits, lowest set; 0 is free.
-    tags: [u32; WAYS],
+    /// Eight low hash bits a way, lowest set, the first way in the low octet; 0 is free.
+    tags: u64,
     /// When last seen.
     seen: [u32; WAYS],
 }
@@ -134,19 +137,15 @@ impl FlowCache {
     fn slot_of(&mut self, key: &QueueFlow, now: u32) -> Option<usize> {
         let words = key.words();
         let hash = self.hasher.of_words(&words);
-        let tag = low32(hash) | 1;
+        let tag = hash & 0xff | 1;
         let index = low32(hash >> 32) as usize & self.mask;
         let set = self.sets.get_mut(index)?;
-        // All eight at once, which the compiler does with vectors.
-        let mut matches = set
-            .tags
-            .iter()
-            .zip([1u8, 2, 4, 8, 16, 32, 64, 128])
-            .fold(0u8, |matches, (known, bit)| {
-                matches | if *known == tag { bit } else { 0 }
-            });
+        // All eight at once: an octet that is equal becomes zero. One above such an octet may be taken for another; its key
+        // tells.
+        let differ = set.tags ^ (tag * ONES);
+        let mut matches = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
         while matches != 0 {
-            let way = matches.trailing_zeros() as usize;
+            let way = matches.trailing_zeros() as usize / 8;
             let slot = index * WAYS + way;
             if self
                 .entries
@@ -163,20 +162,23 @@ impl FlowCache {
 
     /// Gives the way longest unseen to a new key, unless all are busy.
     #[cold]
-    fn replace(&mut self, index: usize, tag: u32, words: [u64; 5], now: u32) -> Option<usize> {
+    fn replace(&mut self, index: usize, tag: u64, words: [u64; 5], now: u32) -> Option<usize> {
         let set = self.sets.get_mut(index)?;
-        let age = |(seen_tag, seen): (&u32, &u32)| match seen_tag {
+        let known = set.tags.to_le_bytes();
+        let age = |(known, seen): (&u8, &u32)| match known {
             0 => u32::MAX,
             _ => now.wrapping_sub(*seen),
         };
-        let ages = set.tags.iter().zip(&set.seen).map(age).enumerate();
+        let ages = known.iter().zip(&set.seen).map(age).enumerate();
         let (way, oldest) = ages.max_by_key(|(_, age)| *age)?;
         let counters = &self.shared.counters;
         if oldest <= stamp(BUSY) {
             counters.cache_full.add(1);
             return None;
         }
-        let free = std::mem::replace(set.tags.get_mut(way)?, tag) == 0;
+        let shift = 8 * u32::try_from(way).ok()?;
+        let free = set.tags >> shift & 0xff == 0;
+        set.tags = set.tags & !(0xff << shift) | tag << shift;
         *set.seen.get_mut(way)? = now;
         counters.replaced.add(u64::from(!free));
         let slot = index * WAYS + way;
