@@ -53,6 +53,7 @@ pub(crate) struct Ledger {
     verify_cm: bool,
     ecn: EcnMode,
     records_per_tick: usize,
+    reads_per_tick: usize,
 }
 
 impl Ledger {
@@ -87,6 +88,7 @@ impl Ledger {
             verify_cm: config.verify_cm,
             ecn: config.ecn,
             records_per_tick: config.records_per_tick,
+            reads_per_tick: config.reads_per_tick.max(1),
         }
     }
 
@@ -362,7 +364,8 @@ impl Ledger {
         }
     }
 
-    /// Reads flows of a queue, round and round: up to `busy` of them, or as many as keep [`SLOW`].
+    /// Reads flows of a queue, round and round: up to `busy` of them, or as many as keep [`SLOW`], and
+    /// never more than a tick may read.
     pub(crate) fn read_queue(&mut self, queue: usize, busy: Option<usize>, now: Nanos) {
         let Some(mut list) = self.lists.get(queue).copied() else {
             return;
@@ -372,7 +375,7 @@ impl Ledger {
             .saturating_mul(self.tick.0)
             .div_ceil(SLOW.0);
         let slow = usize::try_from(slow).unwrap_or(usize::MAX);
-        for _ in 0..busy.unwrap_or(slow).min(list.len) {
+        for _ in 0..busy.unwrap_or(slow).min(self.reads_per_tick).min(list.len) {
             let Some(index) = self.flows.advance(&mut list) else {
                 break;
             };
