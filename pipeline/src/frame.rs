@@ -105,9 +105,12 @@ pub fn wire_len(len: usize) -> u16 {
     u16::try_from(padded.saturating_add(WIRE_OVERHEAD)).unwrap_or(u16::MAX)
 }
 
-/// A frame on the heap: stands in for an mbuf in tests, benches and the simulator.
+/// A frame on the heap: stands in for an mbuf in tests, benches and the simulator. One pointer large, as an mbuf is.
 #[derive(Debug, Clone)]
-pub struct HeapFrame {
+pub struct HeapFrame(Box<Heap>);
+
+#[derive(Debug, Clone)]
+struct Heap {
     bytes: Vec<u8>,
     start: usize,
 }
@@ -121,26 +124,24 @@ impl HeapFrame {
     pub fn new(frame: &[u8]) -> HeapFrame {
         let mut bytes = vec![0; HeapFrame::HEADROOM];
         bytes.extend_from_slice(frame);
-        HeapFrame {
-            bytes,
-            start: HeapFrame::HEADROOM,
-        }
+        HeapFrame(Box::new(Heap { bytes, start: HeapFrame::HEADROOM }))
     }
 }
 
 impl FrameBuf for HeapFrame {
     fn data(&self) -> &[u8] {
-        self.bytes.get(self.start..).unwrap_or_default()
+        self.0.bytes.get(self.0.start..).unwrap_or_default()
     }
 
     fn data_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.start..).unwrap_or_default()
+        let Heap { bytes, start } = &mut *self.0;
+        bytes.get_mut(*start..).unwrap_or_default()
     }
 
     fn prepend(&mut self, n: usize) -> bool {
-        match self.start.checked_sub(n) {
+        match self.0.start.checked_sub(n) {
             Some(start) => {
-                self.start = start;
+                self.0.start = start;
                 true
             }
             None => false,
@@ -151,7 +152,7 @@ impl FrameBuf for HeapFrame {
         if n > self.data().len() {
             return false;
         }
-        self.start += n;
+        self.0.start += n;
         true
     }
 }
