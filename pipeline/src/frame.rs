@@ -124,7 +124,10 @@ impl HeapFrame {
     pub fn new(frame: &[u8]) -> HeapFrame {
         let mut bytes = vec![0; HeapFrame::HEADROOM];
         bytes.extend_from_slice(frame);
-        HeapFrame(Box::new(Heap { bytes, start: HeapFrame::HEADROOM }))
+        HeapFrame(Box::new(Heap {
+            bytes,
+            start: HeapFrame::HEADROOM,
+        }))
     }
 }
 
