@@ -260,6 +260,8 @@ fn show_prints_tables_and_json_of_a_running_switch() {
     wait_for_socket(&lab);
     let socket = lab.path("switch.sock");
     for (what, part) in [
+        ("hosts", "CNP SENT"),
+        ("log", ""),
         ("ports", "dc0"),
         ("queues", "wan0"),
         ("flows", "SENDER QP"),

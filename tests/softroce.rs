@@ -17,14 +17,14 @@ use npcc_switch::report::model::Snapshot;
 use npcc_testkit::capture;
 
 /// Splits a capture: what `senders` sends comes in by dc0, the rest by wan0; DSCP 0 is priority 3.
-fn lab(file: &str, sender: (&str, &str), receiver: (&str, &str)) -> Lab {
+fn lab(file: &str, sender: (&str, &str), receiver: (&str, &str), wan_speed: &str) -> Lab {
     let lab = Lab::new();
     let source = root().join("tests/captures").join(file);
     let mac = capture::mac(sender.1).unwrap();
     capture::split(
         &source,
         mac,
-        10,
+        30,
         &lab.path("dc-in.pcap"),
         &lab.path("wan-in.pcap"),
     )
@@ -35,7 +35,7 @@ fn lab(file: &str, sender: (&str, &str), receiver: (&str, &str)) -> Lab {
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
 ports:
   - {{ name: dc0, device: \"net_pcap0,rx_pcap=dc-in.pcap,tx_pcap=dc-out.pcap\", mac: \"{receiver_mac}\", mtu: 1500 }}
-  - {{ name: wan0, device: \"net_pcap1,rx_pcap=wan-in.pcap,tx_pcap=wan-out.pcap\", mac: \"{sender_mac}\", mtu: 1500, speed: 10M,
+  - {{ name: wan0, device: \"net_pcap1,rx_pcap=wan-in.pcap,tx_pcap=wan-out.pcap\", mac: \"{sender_mac}\", mtu: 1500, speed: {wan_speed},
        npcc: {{ enable: true, queues: [3] }} }}
 routes:
   - {{ prefix: {sender}/32, via: {sender} }}
@@ -96,6 +96,7 @@ fn write_four_qps() {
         "softroce-write-4qp.pcap",
         ("10.0.1.3", "02:00:00:00:01:03"),
         ("10.0.1.2", "02:00:00:00:01:02"),
+        "10M",
     );
     let mut child = lab.start(&["--for", "2500ms", "--stats-json", "stats.json"]);
     std::thread::sleep(std::time::Duration::from_millis(1800));
@@ -110,6 +111,14 @@ fn write_four_qps() {
         ])
         .output()
         .unwrap();
+    let log = lab
+        .command(&["show", "log", "--socket", socket.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let hosts = lab
+        .command(&["show", "hosts", "--socket", socket.to_str().unwrap()])
+        .output()
+        .unwrap();
     assert!(child.wait().unwrap().success());
     let snapshot: Snapshot =
         serde_json::from_str(&std::fs::read_to_string(lab.path("stats.json")).unwrap()).unwrap();
@@ -120,6 +129,20 @@ fn write_four_qps() {
         "10.0.1.3",
         "10.0.1.2",
         &[0x18, 0x19, 0x1a, 0x1b],
+    );
+
+    // Every CNP can be explained, and is counted for its host.
+    let log = String::from_utf8(log.stdout).unwrap();
+    assert!(
+        log.lines().count() > 4
+            && log.contains("of 10.0.1.3 got CNP")
+            && log.contains("known by port-hash"),
+        "{log}"
+    );
+    assert!(
+        String::from_utf8(hosts.stdout)
+            .unwrap()
+            .contains("10.0.1.3")
     );
 
     // Each sender's QP is matched to the right flow: soft-RoCE numbers both ends in the order of creation.
@@ -148,6 +171,7 @@ fn read_four_qps() {
         "softroce-read-4qp.pcap",
         ("10.0.1.2", "02:00:00:00:01:02"),
         ("10.0.1.3", "02:00:00:00:01:03"),
+        "10M",
     );
     let snapshot = lab.run_for("2s");
     check(
@@ -166,7 +190,9 @@ fn what_goes_in_comes_out_unchanged_but_for_the_headers_a_router_changes() {
         "softroce-cm-send.pcap",
         ("10.0.1.3", "02:00:00:00:01:03"),
         ("10.0.1.2", "02:00:00:00:01:02"),
+        "1G",
     );
+    // Fast enough that a busy machine gets it through in time.
     lab.run_for("2s");
     let sent = capture::read(&lab.path("dc-in.pcap")).unwrap();
     let got = capture::read(&lab.path("wan-out.pcap")).unwrap();

@@ -77,9 +77,16 @@ pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
         .next()
         .ok_or_else(|| anyhow!("EAL offers no worker core"))?;
     let stop_worker = Arc::new(AtomicBool::new(false));
+    let ready = Arc::new(AtomicBool::new(false));
     let worker = {
-        let stop = Arc::clone(&stop_worker);
-        eal.launch(lcore, move || worker.run(&stop))?
+        let (ready, stop) = (Arc::clone(&ready), Arc::clone(&stop_worker));
+        eal.launch(lcore, move || {
+            // The first frames are not to pass before there is somebody to judge them.
+            while !ready.load(Ordering::Acquire) && !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            worker.run(&stop);
+        })?
     };
 
     let observer = Arc::new(observer);
@@ -92,6 +99,9 @@ pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
     };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
+        if !ready.load(Ordering::Relaxed) {
+            ready.store(true, Ordering::Release);
+        }
         deadline.is_some_and(|deadline| Instant::now() >= deadline) || worker.is_finished()
     });
 

@@ -21,6 +21,10 @@ pub(super) enum What {
     Queues,
     /// RoCEv2 flows: QPNs, evidence, bytes, CNPs
     Flows,
+    /// CNPs, NAKs and CE by host
+    Hosts,
+    /// The latest CNPs and why each was sent
+    Log,
     /// Pause sent and obeyed, backends, storms
     Pfc,
     /// The shared buffer: groups, headroom, watermarks
@@ -48,12 +52,18 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
 fn once(args: &ShowArgs) -> Result<String, Failure> {
     let request = match args.what {
         What::Flows => Request::Flows,
+        What::Hosts => Request::Hosts,
+        What::Log => Request::Log,
         _ => Request::Snapshot,
     };
     let reply = client::ask(&args.socket, &request)?;
     Ok(match (args.what, reply) {
         (What::Flows, Reply::Flows(flows)) if args.json => json(&flows)?,
         (What::Flows, Reply::Flows(flows)) => table::flows(&flows),
+        (What::Hosts, Reply::Hosts(hosts)) if args.json => json(&hosts)?,
+        (What::Hosts, Reply::Hosts(hosts)) => table::hosts(&hosts),
+        (What::Log, Reply::Log(lines)) if args.json => json(&lines)?,
+        (What::Log, Reply::Log(lines)) => lines.into_iter().map(|line| line + "\n").collect(),
         (What::Npcc, Reply::Snapshot(snapshot)) if args.json => json(&snapshot.npcc)?,
         (What::Npcc, Reply::Snapshot(snapshot)) => table::npcc(&snapshot),
         (What::Qos, Reply::Snapshot(snapshot)) if args.json => json(&snapshot.qos)?,

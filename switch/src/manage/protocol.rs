@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::control_commands::NpccOrder;
-use crate::report::model::{Flow, Snapshot};
+use crate::report::model::{Flow, Host, Snapshot};
 
 /// A question: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +13,10 @@ pub enum Request {
     Snapshot,
     /// All flows.
     Flows,
+    /// CNPs, NAKs and CE by host.
+    Hosts,
+    /// The latest CNPs and why they were sent.
+    Log,
     /// Show counters from here on.
     ClearCounters,
     /// Start the user watermarks anew.
@@ -36,6 +40,10 @@ pub enum Reply {
     Snapshot(Box<Snapshot>),
     /// To [`Request::Flows`].
     Flows(Vec<Flow>),
+    /// To [`Request::Hosts`].
+    Hosts(Vec<Host>),
+    /// To [`Request::Log`], oldest first.
+    Log(Vec<String>),
     /// Done.
     Done,
     /// The question was not understood.

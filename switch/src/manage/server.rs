@@ -127,6 +127,8 @@ fn answer(stream: UnixStream, observer: &Observer) -> std::io::Result<()> {
     let reply = match serde_json::from_str(&line) {
         Ok(Request::Snapshot) => Reply::Snapshot(Box::new(observer.shown())),
         Ok(Request::Flows) => Reply::Flows(observer.flows()),
+        Ok(Request::Hosts) => Reply::Hosts(observer.hosts()),
+        Ok(Request::Log) => Reply::Log(observer.log()),
         Ok(Request::ClearCounters) => {
             observer.clear_counters();
             Reply::Done

@@ -235,6 +235,23 @@ pub struct Flow {
     pub response: Option<String>,
 }
 
+/// One host, by address.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Host {
+    /// Its address.
+    pub address: String,
+    /// CNPs this switch sent it.
+    pub cnps_sent: u64,
+    /// CNPs of receivers to it that passed.
+    pub cnps_passed: u64,
+    /// NAKs it was sent.
+    pub naks: u64,
+    /// Receiver-not-ready NAKs it was sent.
+    pub rnr_naks: u64,
+    /// Sampled packets to it that came marked CE.
+    pub ce: u64,
+}
+
 /// A worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Worker {

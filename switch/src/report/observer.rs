@@ -19,8 +19,8 @@ use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
 
 use super::lossless::{self, BufferFacts};
 use super::model::{
-    Conservation, DeviceDrops, Flow, Npcc, NpccQueue, Pfc, Port, Queue, Reaction, Roce, Snapshot,
-    Traffic, Worker,
+    Conservation, DeviceDrops, Flow, Host, Npcc, NpccQueue, Pfc, Port, Queue, Reaction, Roce,
+    Snapshot, Traffic, Worker,
 };
 use super::qos::Qos;
 use crate::command::{Command, Orders};
@@ -29,6 +29,9 @@ use crate::control_commands::{NpccOrder, NpccOrders, OrderError};
 use crate::reaction::Reactions;
 use crate::wiring::pfc::PortFlow;
 use crate::worker::WorkerStats;
+
+/// CNPs that `show log` tells of.
+const SHOWN: usize = 100;
 
 /// What does not change about a port.
 #[derive(Debug)]
@@ -167,6 +170,40 @@ impl Observer {
                 discipline: Discipline::Dwrr(weight),
             })
         })
+    }
+
+    /// Hosts with CNPs, NAKs or CE, most CNPs first.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<Host> {
+        let mut hosts: Vec<Host> = self
+            .npcc
+            .hosts
+            .hosts()
+            .map(|(address, counts)| Host {
+                address: address.to_string(),
+                cnps_sent: counts.cnps_sent,
+                cnps_passed: counts.cnps_passed,
+                naks: counts.naks,
+                rnr_naks: counts.rnr_naks,
+                ce: counts.ce,
+            })
+            .collect();
+        hosts.sort_by(|a, b| {
+            b.cnps_sent
+                .cmp(&a.cnps_sent)
+                .then_with(|| a.address.cmp(&b.address))
+        });
+        hosts
+    }
+
+    /// The latest CNPs, each with its reason, oldest first.
+    #[must_use]
+    pub fn log(&self) -> Vec<String> {
+        self.npcc
+            .log
+            .last(SHOWN)
+            .map(|entry| entry.to_string())
+            .collect()
     }
 
     fn port_name(&self, port: PortId) -> String {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::model::{Flow, Reaction, Snapshot};
+use super::model::{Flow, Host, Reaction, Snapshot};
 
 pub(super) fn table(header: &[&str], left: usize) -> Table {
     let mut table = Table::new();
@@ -178,6 +178,34 @@ pub fn flows(flows: &[Flow]) -> String {
             thousands(flow.cnps),
             flow.response.clone().unwrap_or_else(|| "-".to_owned()),
         ]);
+    }
+    finish(&table)
+}
+
+/// `show hosts`
+#[must_use]
+pub fn hosts(hosts: &[Host]) -> String {
+    let mut table = table(
+        &[
+            "HOST",
+            "CNP SENT",
+            "CNP PASSED",
+            "NAK",
+            "RNR NAK",
+            "CE (sampled)",
+        ],
+        1,
+    );
+    for host in hosts {
+        let counts = [
+            host.cnps_sent,
+            host.cnps_passed,
+            host.naks,
+            host.rnr_naks,
+            host.ce,
+        ]
+        .map(thousands);
+        table.add_row(std::iter::once(host.address.clone()).chain(counts));
     }
     finish(&table)
 }
