@@ -10,6 +10,7 @@
 
 pub mod command;
 pub mod config;
+mod round;
 
 use std::sync::Arc;
 
@@ -23,10 +24,10 @@ use crate::log::Entry;
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
 use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
-use crate::policy::{Amount, Choice, Decision, Policy, PolicyKind, QueueContext, Round};
+use crate::policy::{Amount, Decision, Policy, PolicyKind, QueueContext, Round};
 use crate::status::{NpccStatus, QueueStatus};
 use crate::table::FlowView;
-use config::{ControlConfig, QueueConfig};
+use config::{ControlConfig, EcnMode, QueueConfig};
 
 /// Most contributors looked at for one decision.
 const CONTRIBUTORS: usize = 16_384;
@@ -58,6 +59,8 @@ struct Queue {
     /// The same for the hard zone.
     hard_since: Option<Nanos>,
     last_zone: Zone,
+    /// When this excursion, or the last, began.
+    risen: Nanos,
 }
 
 impl Queue {
@@ -74,6 +77,7 @@ impl Queue {
             shallow_since: None,
             hard_since: None,
             last_zone: Zone::Idle,
+            risen: Nanos::ZERO,
         }
     }
 
@@ -120,6 +124,9 @@ impl Queue {
             };
         self.shallow_since = begun(Zone::Shallow, self.last_zone, self.shallow_since);
         self.hard_since = begun(Zone::Hard, self.last_zone, self.hard_since);
+        if zone > Zone::Idle && self.last_zone == Zone::Idle {
+            self.risen = now;
+        }
         self.last_zone = zone;
     }
 
@@ -143,6 +150,8 @@ pub struct ControlCore {
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
     notified: Nanos,
+    /// Whether a told flow is not marked until its queue has been above idle for long.
+    holds_marks: bool,
     feedback: Nanos,
     tick: Nanos,
     period: Nanos,
@@ -175,6 +184,7 @@ impl ControlCore {
             status,
             contributors: Vec::with_capacity(config.flows.min(CONTRIBUTORS)),
             notified: config.notified,
+            holds_marks: config.ecn == EcnMode::MarkUnlessNotified,
             feedback: config.feedback,
             reads_per_tick: config.reads_per_tick,
             tick: config.tick,
@@ -273,104 +283,6 @@ impl ControlCore {
         status.noted(decision);
     }
 
-    /// Tells the contributors a decision reaches.
-    fn round(
-        &mut self,
-        index: usize,
-        decision: &Decision,
-        context: &QueueContext,
-        now: Nanos,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
-    ) -> Round {
-        let mut contributors = std::mem::take(&mut self.contributors);
-        self.ledger.contributors(index, now, &mut contributors);
-        let status = Arc::clone(&self.status);
-        let mut round = Round::default();
-        if let Some(status) = status.queues().get(index) {
-            status.contributors.set(contributors.len() as u64);
-            let reach = Planner::reach(decision, contributors.len());
-            let decision = self.spread(decision, reach);
-            let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
-            let mut looked_at = 0;
-            for (bytes, flow) in contributors.iter().take(reach) {
-                let rate = self.rate(*flow, *bytes, total, context);
-                let cut = self.cut(*flow, rate, now);
-                if !chosen(decision.choice, rate, cut, round.cut) {
-                    continue;
-                }
-                let told = if self.too_soon(*flow, &decision, now) {
-                    Err(Suppressed::Spacing)
-                } else if looked_at >= self.orders_per_tick {
-                    Err(Suppressed::CapTick)
-                } else {
-                    looked_at += 1;
-                    self.order(*flow, *bytes, &decision, now, out)
-                        .inspect(|()| {
-                            self.log(*flow, context, &decision, now);
-                        })
-                };
-                match told {
-                    Ok(()) => {
-                        round.sent += 1;
-                        round.cut.0 = round.cut.0.saturating_add(cut.0);
-                        round.feedback = round.feedback.max(self.told(*flow, rate, now));
-                    }
-                    Err(reason) => status.suppress(reason),
-                }
-            }
-            status.cnps.add(u64::from(round.sent));
-        }
-        self.contributors = contributors;
-        round
-    }
-
-    /// The rate a flow will have once the CNPs on their way have had effect: as measured, or its share of what comes in.
-    fn rate(&self, index: u32, bytes: u64, total: u64, context: &QueueContext) -> u64 {
-        let known = self
-            .ledger
-            .flows
-            .get(index)
-            .map_or(0, |flow| flow.dynamics.predicted());
-        if known > 0 {
-            return known;
-        }
-        let share = u128::from(context.arrival.0) * u128::from(bytes) / u128::from(total.max(1));
-        u64::try_from(share).unwrap_or(u64::MAX)
-    }
-
-    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
-        let flow = self.ledger.flows.get(index);
-        flow.map_or(BitRate(0), |flow| flow.dynamics.cut_of(rate, now))
-    }
-
-    /// Notes that a sender was told; says when that will show.
-    fn told(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
-        let feedback = self.feedback;
-        self.ledger.flows.get_mut(index).map_or(feedback, |flow| {
-            flow.dynamics.told(rate, now);
-            flow.dynamics.feedback(feedback)
-        })
-    }
-
-    /// A round of more flows than a tick may order takes several ticks, and tells everyone once before anyone twice.
-    fn spread(&self, decision: &Decision, reach: usize) -> Decision {
-        let ticks = u64::try_from(reach.div_ceil(self.orders_per_tick)).unwrap_or(u64::MAX);
-        let spread = if ticks > 1 {
-            Nanos(self.tick.0.saturating_mul(ticks))
-        } else {
-            Nanos::ZERO
-        };
-        Decision {
-            spacing: decision.spacing.max(spread),
-            ..*decision
-        }
-    }
-
-    fn too_soon(&self, index: u32, decision: &Decision, now: Nanos) -> bool {
-        let flow = self.ledger.flows.get(index);
-        flow.is_some_and(|flow| flow.cnps > 0 && now.since(flow.last_cnp) < decision.spacing)
-    }
-
     fn order(
         &mut self,
         index: u32,
@@ -406,7 +318,7 @@ impl ControlCore {
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
                 let told = self.order_all(&key, end, &candidate, decision, now, out);
                 if told.is_ok() {
-                    self.note(index, bytes, now);
+                    self.note((key.egress, key.priority), index, bytes, now);
                 }
                 return told;
             }
@@ -429,7 +341,7 @@ impl ControlCore {
             state.told = Some(now);
         }
         self.ledger.hosts.told(&key.key, &self.status.hosts);
-        self.note(index, bytes, now);
+        self.note((key.egress, key.priority), index, bytes, now);
         Ok(())
     }
 
@@ -496,17 +408,6 @@ impl ControlCore {
             cnps: flow.cnps,
         });
     }
-
-    /// A flow was told.
-    fn note(&mut self, index: u32, bytes: u64, now: Nanos) {
-        if let Some(flow) = self.ledger.flows.get_mut(index) {
-            flow.cnps += 1;
-            flow.last_cnp = now;
-            flow.response.told(now, bytes, flow.dynamics.alpha(now) / 2);
-        }
-        self.ledger.tell(index, now + self.notified, now);
-        self.ledger.flows.publish(index);
-    }
 }
 
 /// What came into a queue that went from one depth to another while it drained.
@@ -514,18 +415,6 @@ fn arrival(drain: BitRate, depth: u64, before: u64, time: Nanos) -> BitRate {
     let grown = (i128::from(depth) - i128::from(before)) * 8_000_000_000;
     let rate = i128::from(drain.0) + grown / i128::from(time.0.max(1));
     BitRate(u64::try_from(rate.max(0)).unwrap_or(u64::MAX))
-}
-
-/// Whether a decision means a contributor of this rate, which would give up `cut`, when others give up `before`.
-fn chosen(choice: Choice, rate: u64, cut: BitRate, before: BitRate) -> bool {
-    match choice {
-        Choice::All => true,
-        Choice::Above(fair) => rate > fair.0,
-        Choice::Cut(wanted) => {
-            let left = wanted.0.saturating_sub(before.0);
-            cut.0 > 0 && cut.0 / 2 <= left && left > 0
-        }
-    }
 }
 
 #[cfg(test)]

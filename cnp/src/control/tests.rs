@@ -11,7 +11,7 @@ use npcc_pipeline::tap::FlowTap;
 
 const TICK: Nanos = Nanos::from_micros(20);
 
-fn data(a: u32, b: u32) -> Packet {
+pub(super) fn data(a: u32, b: u32) -> Packet {
     let port = port_of(Qpn::new(a), Qpn::new(b));
     Packet {
         src: [10, 0, 1, 3],
@@ -24,7 +24,7 @@ fn data(a: u32, b: u32) -> Packet {
     }
 }
 
-fn back(a: u32, b: u32, opcode: u8) -> Packet {
+pub(super) fn back(a: u32, b: u32, opcode: u8) -> Packet {
     let forth = data(a, b);
     Packet {
         src: forth.dst,
@@ -37,7 +37,7 @@ fn back(a: u32, b: u32, opcode: u8) -> Packet {
 }
 
 /// A rig with one paired flow per queue pair 0x11.., sender 0x18.., having just sent.
-fn warm(flows: u32, config: &ControlConfig) -> Rig {
+pub(super) fn warm(flows: u32, config: &ControlConfig) -> Rig {
     let mut rig = Rig::new(config);
     for n in 0..flows {
         rig.out(&data(0x1_0018 + n, 0x11 + n));

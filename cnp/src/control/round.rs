@@ -1,0 +1,172 @@
+//! One round of a decision: which contributors are told, what that should cost them, and what is remembered of it.
+//!
+//! Law: no flow is told more often than the decision's spacing says, and no round orders more than `orders_per_tick`.
+//! A flow proves itself unresponsive only by CNPs that should each have cost it an eighth of its rate.
+
+use std::sync::Arc;
+
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+use super::{ControlCore, Queue};
+use crate::plan::{CnpOrder, Planner, Suppressed};
+use crate::policy::{Choice, Decision, QueueContext, Round};
+
+/// Share of its rate that a CNP must be able to cost a flow, in 65,536ths, to prove anything when nothing is seen: what
+/// less does, a sender's own recovery undoes before it can be measured.
+const PROOF: u32 = 1 << 13;
+/// A flow not told for this long has no effect of a CNP on its way.
+const SETTLED: Nanos = Nanos::from_millis(1);
+/// An excursion of the queue is young for so long: about a round trip of 300 km.
+const YOUNG: Nanos = Nanos::from_millis(3);
+/// A told flow stays unmarked for so long at most: what the senders take to come back (their rate-increase timer).
+const HOLD: Nanos = Nanos::from_micros(300);
+
+/// A queue of a port.
+type PortQueue = (PortId, Priority);
+
+impl ControlCore {
+    /// Tells the contributors a decision reaches.
+    pub(super) fn round(
+        &mut self,
+        index: usize,
+        decision: &Decision,
+        context: &QueueContext,
+        now: Nanos,
+        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+    ) -> Round {
+        let mut contributors = std::mem::take(&mut self.contributors);
+        self.ledger.contributors(index, now, &mut contributors);
+        let status = Arc::clone(&self.status);
+        let mut round = Round::default();
+        if let Some(status) = status.queues().get(index) {
+            status.contributors.set(contributors.len() as u64);
+            let reach = Planner::reach(decision, contributors.len());
+            let decision = self.spread(decision, reach);
+            let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
+            let mean = total / u64::try_from(contributors.len().max(1)).unwrap_or(u64::MAX);
+            let mut looked_at = 0;
+            for (bytes, flow) in contributors.iter().take(reach) {
+                let rate = self.rate(*flow, *bytes, total, context, now);
+                let cut = self.cut(*flow, rate, now);
+                let spared = *bytes < mean && cut.0 < rate / 8;
+                if !chosen(decision.choice, rate, cut, round.cut, spared) {
+                    continue;
+                }
+                let told = if self.too_soon(*flow, &decision, now) {
+                    Err(Suppressed::Spacing)
+                } else if looked_at >= self.orders_per_tick {
+                    Err(Suppressed::CapTick)
+                } else {
+                    looked_at += 1;
+                    self.order(*flow, *bytes, &decision, now, out)
+                        .inspect(|()| {
+                            self.log(*flow, context, &decision, now);
+                        })
+                };
+                match told {
+                    Ok(()) => {
+                        round.sent += 1;
+                        round.cut.0 = round.cut.0.saturating_add(cut.0);
+                        round.feedback = round.feedback.max(self.told(*flow, rate, now));
+                    }
+                    Err(reason) => status.suppress(reason),
+                }
+            }
+            status.cnps.add(u64::from(round.sent));
+        }
+        self.contributors = contributors;
+        round
+    }
+
+    /// The rate a flow will have once the CNPs on their way have had effect: as measured. Of one not told for long, that
+    /// may still hold the silence before a start, so it is not below its share of what comes in.
+    fn rate(&self, index: u32, bytes: u64, total: u64, context: &QueueContext, now: Nanos) -> u64 {
+        let flow = self.ledger.flows.get(index);
+        let known = flow.map_or(0, |flow| flow.dynamics.predicted());
+        let settled = flow.is_none_or(|flow| flow.cnps == 0 || now.since(flow.last_cnp) > SETTLED);
+        if !settled && known > 0 {
+            return known;
+        }
+        let share = u128::from(context.arrival.0) * u128::from(bytes) / u128::from(total.max(1));
+        u64::try_from(share).unwrap_or(u64::MAX).max(known)
+    }
+
+    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
+        let flow = self.ledger.flows.get(index);
+        flow.map_or(BitRate(0), |flow| flow.dynamics.cut_of(rate, now))
+    }
+
+    /// Notes that a sender was told; says when that will show.
+    fn told(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
+        let feedback = self.feedback;
+        self.ledger.flows.get_mut(index).map_or(feedback, |flow| {
+            flow.dynamics.told(rate, now);
+            flow.dynamics.feedback(feedback)
+        })
+    }
+
+    /// A round of more flows than a tick may order takes several ticks, and tells everyone once before anyone twice.
+    fn spread(&self, decision: &Decision, reach: usize) -> Decision {
+        let ticks = u64::try_from(reach.div_ceil(self.orders_per_tick)).unwrap_or(u64::MAX);
+        let spread = if ticks > 1 {
+            Nanos(self.tick.0.saturating_mul(ticks))
+        } else {
+            Nanos::ZERO
+        };
+        Decision {
+            spacing: decision.spacing.max(spread),
+            ..*decision
+        }
+    }
+
+    fn too_soon(&self, index: u32, decision: &Decision, now: Nanos) -> bool {
+        let flow = self.ledger.flows.get(index);
+        flow.is_some_and(|flow| flow.cnps > 0 && now.since(flow.last_cnp) < decision.spacing)
+    }
+
+    /// A flow was told.
+    ///
+    /// It is not marked for `notified`, and a while longer where [`ControlCore::unmarked_until`] says so.
+    pub(super) fn note(&mut self, queue: PortQueue, index: u32, bytes: u64, now: Nanos) {
+        let mut until = now + self.notified;
+        if let Some(flow) = self.ledger.flows.get_mut(index) {
+            flow.cnps += 1;
+            flow.last_cnp = now;
+            let share = flow.dynamics.alpha(now) / 2;
+            let proof = if share < PROOF { 0 } else { share };
+            flow.response.told(now, bytes, proof);
+            if self.holds_marks && !flow.response.is_unresponsive() {
+                until = until.max(self.unmarked_until(queue, now));
+            }
+        }
+        self.ledger.tell(index, until, now);
+        self.ledger.flows.publish(index);
+    }
+
+    /// Until when a flow of this queue that is told now need not be marked. Marks of a young excursion that is not yet
+    /// `hard` would come back from a far end as CNPs when the CNPs of here have long ended it; of an older one they help.
+    fn unmarked_until(&self, (port, priority): PortQueue, now: Nanos) -> Nanos {
+        let same = |queue: &&Queue| queue.port == port && queue.priority == priority;
+        let queue = self.queues.iter().find(same);
+        let young = queue.filter(|queue| queue.reading.depth < queue.detector.config().hard);
+        young.map_or(Nanos::ZERO, |queue| (queue.risen + YOUNG).min(now + HOLD))
+    }
+}
+
+/// Whether a decision means a contributor of this rate, which would give up `cut`, when others give up `before`. Who sends
+/// less than others and would give up little is spared when a sum is to be reached: they meet in the middle.
+fn chosen(choice: Choice, rate: u64, cut: BitRate, before: BitRate, spared: bool) -> bool {
+    match choice {
+        Choice::All => true,
+        Choice::Above(fair) => rate > fair.0,
+        Choice::Cut(wanted) => {
+            let left = wanted.0.saturating_sub(before.0);
+            !spared && cut.0 > 0 && cut.0 / 2 <= left && left > 0
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+#[path = "round_tests.rs"]
+mod tests;

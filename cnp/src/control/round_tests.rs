@@ -1,0 +1,101 @@
+use super::*;
+use crate::control::config::{ControlConfig, EcnMode};
+use crate::control::tests::{data, warm};
+use crate::detector::Reading;
+use crate::traffic_tests::rig::{QUEUE, RATE, WAN, config};
+use npcc_pipeline::tap::FlowTap;
+
+const STEP: Nanos = Nanos::from_micros(10);
+const G: u64 = 1_000_000_000;
+
+/// A sender comes back every 300 us as fast as small cuts took it down: that is no disobedience. Three of four senders
+/// judged so once left all cuts to the fourth, and the queue grew without end.
+#[test]
+fn a_sender_that_recovers_from_small_cuts_is_not_unresponsive() {
+    let mut rig = warm(1, &config(STEP));
+    let mut run = |steps: u64, depth: u64, rise: u64| {
+        for step in 0..steps {
+            rig.out(&data(0x1_0018, 0x11));
+            rig.tick(STEP, depth + step * rise);
+        }
+        rig.core.flows().flows().next().unwrap()
+    };
+    run(20, 0, 0);
+    // Told once, when it should cost half.
+    assert_eq!(run(1, 900_000, 0).cnps, 1);
+    // By then a CNP costs 0.2 %, later up to 4 %.
+    run(200, 0, 0);
+    let flow = run(100, 900_000, 2_000);
+    assert!(flow.cnps > 80, "{}", flow.cnps);
+    let status = rig.core.status();
+    assert_eq!(status.cnps_suppressed(Suppressed::Unresponsive), 0);
+}
+
+/// How long a flow told at this depth, so many ticks after the queue rose, counts as told: in steps of 100 us.
+fn unmarked(depth: u64, ticks: u64, ecn: EcnMode) -> u64 {
+    let mut rig = warm(
+        1,
+        &ControlConfig {
+            ecn,
+            ..config(STEP)
+        },
+    );
+    for step in 0..ticks {
+        rig.tick(STEP, depth - 100_000 + step);
+    }
+    let slot = rig.out(&data(0x1_0018, 0x11));
+    assert_eq!(rig.tick(STEP, depth), 1);
+    let told = |time: &u64| {
+        rig.cache
+            .notified(slot, rig.now + Nanos::from_micros(time * 100 + 50))
+    };
+    (0..100).take_while(told).count() as u64
+}
+
+/// Marks of the first moments come back from 300 km as CNPs when the queue has long drained.
+#[test]
+fn a_young_excursion_is_left_to_our_own_cnps() {
+    let (hold, off) = (EcnMode::MarkUnlessNotified, EcnMode::ClearAfterCnp);
+    assert_eq!(unmarked(600_000, 1, hold), 3, "young");
+    assert_eq!(unmarked(600_000, 350, hold), 1, "3.5 ms old");
+    assert_eq!(unmarked(900_000, 1, hold), 1, "hard");
+    assert_eq!(
+        unmarked(600_000, 1, off),
+        1,
+        "upstream's marks are not hidden longer"
+    );
+}
+
+#[test]
+fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
+    let mut rig = warm(1, &config(STEP));
+    let context = QueueContext {
+        reading: Reading::default(),
+        fresh: true,
+        depth: 150_000,
+        drain: RATE,
+        arrival: BitRate(400 * G),
+        mtu: 4_200,
+        rates_known: true,
+    };
+    let now = rig.now;
+    assert_eq!(rig.core.rate(0, 1_000, 4_000, &context, now), 100 * G);
+    rig.core.told(0, 100 * G, now);
+    rig.core.note((WAN, QUEUE), 0, 1_000, now);
+    let later = now + STEP;
+    assert_eq!(rig.core.rate(0, 1_000, 4_000, &context, later), 50 * G);
+}
+
+#[test]
+fn who_sends_less_is_spared_only_where_a_sum_is_to_be_reached() {
+    let cut = BitRate(G);
+    let none = BitRate(0);
+    let wanted = Choice::Cut(BitRate(10 * G));
+    assert!(chosen(wanted, 30 * G, cut, none, false));
+    assert!(!chosen(wanted, 10 * G, cut, none, true));
+    assert!(chosen(Choice::All, 10 * G, cut, none, true));
+    assert!(chosen(Choice::Above(cut), 10 * G, cut, none, true));
+    // Nobody gives up more than twice what is left.
+    assert!(!chosen(wanted, 60 * G, BitRate(30 * G), none, false));
+    assert!(!chosen(wanted, 30 * G, cut, BitRate(10 * G), false));
+}
