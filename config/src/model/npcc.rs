@@ -138,7 +138,7 @@ pub struct Cnp {
     pub priority: PriorityId,
     /// DSCP they carry.
     pub dscp: Dscp,
-    /// UDP source port they carry; 0 takes the flow's.
+    /// UDP source port they carry; network cards send 0.
     pub udp_source_port: Ranged<0, 65535>,
     /// TTL or hop limit they carry.
     pub ttl: Ranged<1, 255>,

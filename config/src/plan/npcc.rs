@@ -82,8 +82,8 @@ pub struct Cnp {
     pub priority: u8,
     /// DSCP they carry.
     pub dscp: u8,
-    /// UDP source port they carry; `None` takes the flow's.
-    pub udp_source_port: Option<u16>,
+    /// UDP source port they carry.
+    pub udp_source_port: u16,
     /// TTL or hop limit they carry.
     pub ttl: u8,
     /// How they find their port.

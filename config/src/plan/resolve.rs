@@ -132,7 +132,6 @@ fn routes(file: &File, subnets: &Subnets) -> Vec<Route> {
 }
 
 fn npcc(npcc: &model::Npcc, trusted_ports: Vec<usize>) -> Npcc {
-    let source = npcc.cnp.udp_source_port.short();
     Npcc {
         tick: npcc.tick,
         flows: size(npcc.flows),
@@ -149,7 +148,7 @@ fn npcc(npcc: &model::Npcc, trusted_ports: Vec<usize>) -> Npcc {
         cnp: Cnp {
             priority: npcc.cnp.priority.byte(),
             dscp: npcc.cnp.dscp.byte(),
-            udp_source_port: (source != 0).then_some(source),
+            udp_source_port: npcc.cnp.udp_source_port.short(),
             ttl: npcc.cnp.ttl.byte(),
             via: npcc.cnp.via,
             cap: npcc.cnp.cap,

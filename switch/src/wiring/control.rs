@@ -46,7 +46,7 @@ pub fn style(config: &Config) -> (CnpStyle, Priority) {
     let cnp = &config.npcc.cnp;
     let style = CnpStyle {
         ttl: cnp.ttl,
-        udp_source_port: cnp.udp_source_port.unwrap_or(0),
+        udp_source_port: cnp.udp_source_port,
         ..CnpStyle::with_dscp(cnp.dscp)
     };
     (style, Priority::new(cnp.priority))
