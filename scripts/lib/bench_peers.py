@@ -42,10 +42,13 @@ def capture(path, size, flows=64):
 
 
 def thread(pid, name):
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/comm") as comm:
-            if name in comm.read():
-                return f"/proc/{pid}/task/{task}/schedstat"
+    """The scheduler's account of a thread, once it is there."""
+    for _ in range(100):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/comm") as comm:
+                if name in comm.read():
+                    return f"/proc/{pid}/task/{task}/schedstat"
+        time.sleep(0.1)
     sys.exit(f"no thread {name} in process {pid}")
 
 
