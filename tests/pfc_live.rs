@@ -1,0 +1,427 @@
+//! PFC on a live wire: a host, two switch processes in a chain, a host; veth pairs and `net_af_packet`. The far host pauses
+//! priority 3, the switches hand the pause on hop by hop, and the near host obeys it.
+//!
+//! Needs root. Touches nothing but namespaces and links of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use common::{Lab, alone, assert_success, root};
+use npcc_switch::report::model::Snapshot;
+use npcc_testkit::capture;
+use serde::Deserialize;
+
+/// Ends of the links, by name: near host - a0, a1 - b0, b1 - far host.
+struct Net {
+    id: u32,
+}
+
+impl Net {
+    fn new() -> Net {
+        let net = Net {
+            id: std::process::id(),
+        };
+        let name = |end: &str| net.link(end);
+        let mut commands = Vec::new();
+        for (space, end, inside) in [("near", "a0", "near"), ("far", "b1", "far")] {
+            commands.extend([
+                format!("ip netns add {}", net.space(space)),
+                format!(
+                    "ip link add {} type veth peer name {} netns {}",
+                    name(end),
+                    name(inside),
+                    net.space(space)
+                ),
+                format!("ip -n {} link set {} up", net.space(space), name(inside)),
+                // Nothing but what the test sends.
+                format!(
+                    "ip netns exec {} sysctl -qw net.ipv6.conf.{}.disable_ipv6=1",
+                    net.space(space),
+                    name(inside)
+                ),
+            ]);
+        }
+        commands.push(format!(
+            "ip link add {} type veth peer name {}",
+            name("a1"),
+            name("b0")
+        ));
+        for end in ["a0", "a1", "b0", "b1"] {
+            commands.push(format!(
+                "sysctl -qw net.ipv6.conf.{}.disable_ipv6=1",
+                name(end)
+            ));
+            commands.push(format!("ip link set {} up", name(end)));
+        }
+        for command in commands {
+            run(&command);
+        }
+        net
+    }
+
+    fn space(&self, side: &str) -> String {
+        format!("npcc-{side}-{}", self.id)
+    }
+
+    fn link(&self, end: &str) -> String {
+        format!("p{end}{}", self.id)
+    }
+
+    fn host(&self, side: &str, args: &[&str]) -> Child {
+        let script = root().join("tests/peer/pfc_hosts.py");
+        Command::new("ip")
+            .args(["netns", "exec", &self.space(side), "/usr/bin/python3"])
+            .arg(script)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for side in ["near", "far"] {
+            // Its veth goes with the namespace. One that was never made is no loss.
+            let _ = Command::new("ip")
+                .args(["netns", "del", &self.space(side)])
+                .stderr(Stdio::null())
+                .status();
+        }
+        let _ = Command::new("ip")
+            .args(["link", "del", &self.link("a1")])
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+fn run(command: &str) {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let output = Command::new(words[0]).args(&words[1..]).output();
+    let output = output.unwrap_or_else(|error| panic!("{command}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command} (needs root): {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Records the MAC control frames that *arrive* at one end: what a switch sends there itself bypasses the kernel's taps.
+struct Tap {
+    child: Child,
+}
+
+impl Tap {
+    fn start(space: Option<&str>, interface: &str, to: &Path) -> Tap {
+        let mut words = Vec::new();
+        if let Some(space) = space {
+            words.extend(["ip", "netns", "exec", space]);
+        }
+        words.extend([
+            "dumpcap",
+            "-q",
+            "-P",
+            "-i",
+            interface,
+            "-f",
+            "ether proto 0x8808",
+        ]);
+        let mut child = Command::new(words[0])
+            .args(&words[1..])
+            .arg("-w")
+            .arg(to)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("dumpcap does not run ({error}): scripts/test installs it with tshark")
+            });
+        // It says so when it listens.
+        let stderr = child.stderr.take().unwrap();
+        let listens = BufReader::new(stderr)
+            .lines()
+            .map_while(Result::ok)
+            .any(|line| line.starts_with("File:"));
+        assert!(listens, "dumpcap did not start on {interface}");
+        Tap { child }
+    }
+
+    fn stop(mut self) {
+        run(&format!("kill -INT {}", self.child.id()));
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        // Gone already unless the test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A switch, stopped when the test ends however it ends.
+struct Running {
+    lab: Lab,
+    child: Option<Child>,
+}
+
+impl Running {
+    fn start(lab: Lab) -> Running {
+        let child = lab.start(&["--stats-json", "stats.json"]);
+        let socket = lab.path("switch.sock");
+        let mut running = Running {
+            lab,
+            child: Some(child),
+        };
+        for _ in 0..400 {
+            if std::os::unix::net::UnixStream::connect(&socket).is_ok() && running.shown().is_some()
+            {
+                return running;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(25));
+        }
+        let child = running.child.take().unwrap();
+        run(&format!("kill -TERM {}", child.id()));
+        panic!(
+            "the switch does not answer: {:?}",
+            child.wait_with_output().unwrap()
+        );
+    }
+
+    fn shown(&self) -> Option<String> {
+        let socket = self.lab.path("switch.sock");
+        let output = self
+            .lab
+            .command(&["show", "pfc", "--socket", socket.to_str().unwrap()])
+            .output()
+            .unwrap();
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8(output.stdout).unwrap())
+    }
+
+    fn stop(mut self) -> Snapshot {
+        let child = self.child.take().unwrap();
+        run(&format!("kill -TERM {}", child.id()));
+        assert_success(&child.wait_with_output().unwrap());
+        let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
+        let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
+        assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
+        snapshot
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// What the near host saw.
+#[derive(Debug, Deserialize)]
+struct Sender {
+    sent: [u64; 2],
+    xoffs: u64,
+    xons: u64,
+    held_s: f64,
+    resumed_at_s: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Class {
+    got: u64,
+    disorder: u64,
+    /// While this priority was paused.
+    paused: u64,
+}
+
+/// What the far host saw.
+#[derive(Debug, Deserialize)]
+struct Receiver {
+    lossless: Class,
+    lossy: Class,
+}
+
+fn said<T: serde::de::DeserializeOwned>(host: Child) -> T {
+    let output = host.wait_with_output().unwrap();
+    assert_success(&output);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Both lossless hops: a pool whose first pause comes at about half a megabyte, and headroom for a peer that a busy machine
+/// may keep from its core for 50 ms.
+fn switch(net: &Net, ports: [(&str, &str, &str); 2], routes: &str) -> Running {
+    let lab = Lab::new();
+    let mut text = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+"
+    .to_owned();
+    for (index, (name, end, mac)) in ports.iter().enumerate() {
+        text.push_str(&format!(
+            "  - {{ name: {name}, device: \"net_af_packet{index},iface={},blocksz=65536,framesz=2048,framecnt=1024\", mac: \"{mac}\", mtu: 1500, speed: 100M, peer_response: 50ms }}\n",
+            net.link(end)
+        ));
+    }
+    text.push_str(routes);
+    text.push_str(
+        "pfc: { watchdog: { detect: 5s, restore: 1s, poll: 1s } }
+qos: { priorities: { 3: { ecn: { kmin: 20KB, kmax: 100KB } } } }
+buffer: { pool: 2500KB }
+",
+    );
+    lab.config(&text);
+    Running::start(lab)
+}
+
+const A0: &str = "02:00:00:00:0a:00";
+const A1: &str = "02:00:00:00:0a:01";
+const B0: &str = "02:00:00:00:0b:00";
+const B1: &str = "02:00:00:00:0b:01";
+const NEAR: &str = "02:00:00:00:00:01";
+const FAR: &str = "02:00:00:00:00:02";
+
+/// Every MAC control frame of a capture is an XOFF or XON of priority 3 alone from `source`, octet by octet as 802.1Qbb
+/// lays it out; the quanta, in order.
+fn quanta(path: &Path, source: &str) -> Vec<u16> {
+    let frames = capture::read(path).unwrap();
+    let quanta = |frame: &capture::Captured| {
+        let bytes = &frame.frame;
+        let quanta = u16::from_be_bytes([bytes[24], bytes[25]]);
+        let mut want = vec![0x01, 0x80, 0xc2, 0, 0, 0x01];
+        want.extend(capture::mac(source).unwrap());
+        want.extend([0x88, 0x08, 0x01, 0x01, 0x00, 0x08, 0, 0, 0, 0, 0, 0]);
+        want.extend(quanta.to_be_bytes());
+        want.resize(60, 0);
+        assert_eq!(bytes[..], want[..], "a PFC frame of 802.1Qbb");
+        quanta
+    };
+    frames.iter().map(quanta).collect()
+}
+
+/// tshark agrees: its own count of PFC frames that name class 3 with no other, by value.
+fn tshark_counts(path: &Path, xoff: bool) -> usize {
+    let operator = if xoff { ">" } else { "==" };
+    let filter = format!(
+        "macc.opcode == 0x0101 && macc.cbfc.enbv == 0x0008 && macc.cbfc.pause_time.c3 {operator} 0"
+    );
+    let output = Command::new("tshark")
+        .args(["-Y", &filter, "-r"])
+        .arg(path)
+        .output()
+        .unwrap();
+    assert_success(&output);
+    String::from_utf8(output.stdout).unwrap().lines().count()
+}
+
+/// docs/testplan/pfc (SONiC), PAUSE_LOSSLESS, over two hops: while the far host pauses priority 3 for a second, nothing of it
+/// arrives and the other priority goes on; each switch pauses the one before it, the near host stops; after XON everything
+/// that was ever sent arrives, in order. No pause frame is handed on.
+#[test]
+fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
+    let _alone = alone();
+    let net = Net::new();
+    let a = switch(
+        &net,
+        [("dc0", "a0", A0), ("wan0", "a1", A1)],
+        &format!(
+            "routes: [{{ prefix: 10.0.2.0/24, via: 10.9.0.2 }}]\nneighbors: [{{ address: 10.9.0.2, port: wan0, mac: \"{B0}\" }}]\n"
+        ),
+    );
+    let b = switch(
+        &net,
+        [("wan0", "b0", B0), ("dc0", "b1", B1)],
+        &format!(
+            "routes: [{{ prefix: 10.0.2.0/24, via: 10.0.2.2 }}]\nneighbors: [{{ address: 10.0.2.2, port: dc0, mac: \"{FAR}\" }}]\n"
+        ),
+    );
+    let lab = Lab::new();
+    let (near, far) = (net.space("near"), net.space("far"));
+    let taps = [
+        (Some(near.as_str()), "near"),
+        (None, "a1"),
+        (None, "b0"),
+        (Some(far.as_str()), "far"),
+    ]
+    .map(|(space, end)| Tap::start(space, &net.link(end), &lab.path(&format!("{end}.pcap"))));
+    let receiver = net.host(
+        "far",
+        &["receive", &net.link("far"), FAR, "4.5", "0.5", "1.0"],
+    );
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let sender = net.host("near", &["send", &net.link("near"), NEAR, A0, "2.5"]);
+    let sender: Sender = said(sender);
+    let receiver: Receiver = said(receiver);
+    taps.into_iter().for_each(Tap::stop);
+    let (a, b) = (a.stop(), b.stop());
+
+    // The hosts' view.
+    assert!(
+        receiver.lossy.paused > 100,
+        "the other priority: {receiver:?}"
+    );
+    assert_eq!(receiver.lossless.paused, 0, "{receiver:?}");
+    assert_eq!(
+        [receiver.lossless.got, receiver.lossy.got],
+        sender.sent,
+        "{receiver:?} {sender:?}"
+    );
+    assert_eq!(receiver.lossless.disorder + receiver.lossy.disorder, 0);
+    assert!(sender.xoffs >= 1 && sender.xons >= 1, "{sender:?}");
+    assert!(
+        sender.held_s > 0.2 && sender.resumed_at_s.is_some(),
+        "{sender:?}"
+    );
+
+    // The wire's view.
+    for (end, source) in [("near", A0), ("a1", B0)] {
+        let path = lab.path(&format!("{end}.pcap"));
+        let quanta = quanta(&path, source);
+        assert_eq!(quanta.first(), Some(&0xffff), "{end}: {quanta:?}");
+        assert_eq!(quanta.last(), Some(&0), "{end}: {quanta:?}");
+        let xoffs = quanta.iter().filter(|quanta| **quanta > 0).count();
+        assert_eq!(tshark_counts(&path, true), xoffs);
+        assert_eq!(tshark_counts(&path, false), quanta.len() - xoffs);
+    }
+    // The far host's own frames do not bypass its tap.
+    let own = capture::mac(FAR).unwrap();
+    for end in ["b0", "far"] {
+        let arrived = capture::read(&lab.path(&format!("{end}.pcap"))).unwrap();
+        let handed_on = arrived.iter().filter(|frame| frame.frame[6..12] != own);
+        assert_eq!(handed_on.count(), 0, "{end}");
+    }
+
+    // The switches' view.
+    for (name, snapshot, (rx, tx)) in [("a", &a, (1, 0)), ("b", &b, (1, 0))] {
+        let (heard, told) = (&snapshot.ports[rx], &snapshot.ports[tx]);
+        assert!(snapshot.ports.iter().all(|port| port.lossless_lost == 0));
+        assert!(snapshot.ports.iter().all(|port| port.drops.is_empty()));
+        let (heard, told) = (&heard.flow.priorities[3], &told.flow.priorities[3]);
+        assert!(heard.rx_pauses >= 1 && told.tx_pauses >= 1, "{name}");
+        assert!(
+            heard.rx_paused_us > 400_000.0 && told.tx_paused_us > 100_000.0,
+            "{name}: {heard:?} {told:?}"
+        );
+        for port in &snapshot.ports {
+            assert!(port.flow.paused.is_empty() && port.flow.asserted.is_empty());
+            assert_eq!(port.flow.invalid, 0);
+        }
+    }
+}
