@@ -1,5 +1,6 @@
 //! pcap in, pcap out: real soft-RoCE traffic, split by direction onto two `net_pcap` ports, a 10 Mb/s WAN egress with NPCC.
-//! The CNPs that come out are read by scapy (ICRC and checksums recomputed) and by tshark.
+//! The CNPs that come out are read by scapy (ICRC and checksums recomputed) and by tshark. Live soft-RoCE guests are in
+//! `tests/softroce/`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
