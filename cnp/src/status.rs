@@ -1,10 +1,9 @@
 //! What NPCC does, for whoever shows it: counters and gauges written by the control core alone, read by anybody.
 
 use npcc_pipeline::counters::{Counter, Gauge};
-use npcc_pipeline::units::{Nanos, PortId, Priority};
+use npcc_pipeline::units::{PortId, Priority};
 
 use crate::detector::{Reading, Trend, Zone};
-use crate::histogram::Histogram;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
@@ -75,10 +74,6 @@ pub struct QueueStatus {
     /// CNPs that left.
     pub cnps: Counter,
     suppressed: [Counter; REASONS],
-    /// From the first tick at or above `shallow` to the first CNP of that excursion.
-    pub reaction: Histogram,
-    /// From the first tick in the hard zone to the first CNP after it.
-    pub reaction_hard: Histogram,
 }
 
 impl QueueStatus {
@@ -98,8 +93,6 @@ impl QueueStatus {
             reasons: Default::default(),
             cnps: Counter::default(),
             suppressed: Default::default(),
-            reaction: Histogram::default(),
-            reaction_hard: Histogram::default(),
         }
     }
 
@@ -307,15 +300,5 @@ impl NpccStatus {
             .iter()
             .map(|queue| queue.suppressed(reason).get())
             .sum()
-    }
-
-    /// The slowest reaction so far.
-    #[must_use]
-    pub fn reaction_max(&self) -> Nanos {
-        self.queues
-            .iter()
-            .map(|queue| queue.reaction.max())
-            .max()
-            .unwrap_or_default()
     }
 }

@@ -25,7 +25,7 @@ use crate::pair::Evidence;
 use crate::pair::book::EndId;
 use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
 use crate::policy::{Amount, Decision, Policy, PolicyKind, QueueContext, Round};
-use crate::status::{NpccStatus, QueueStatus};
+use crate::status::NpccStatus;
 use crate::table::FlowView;
 use config::{ControlConfig, EcnMode, QueueConfig};
 
@@ -54,10 +54,6 @@ struct Queue {
     next_look: Nanos,
     /// The look before: when, and the depth.
     looked: (Nanos, u64),
-    /// First tick above idle of this excursion, until the first CNP of it.
-    shallow_since: Option<Nanos>,
-    /// The same for the hard zone.
-    hard_since: Option<Nanos>,
     last_zone: Zone,
     /// When this excursion, or the last, began.
     risen: Nanos,
@@ -74,8 +70,6 @@ impl Queue {
             next_tick: Nanos::ZERO,
             next_look: Nanos::ZERO,
             looked: (Nanos::ZERO, 0),
-            shallow_since: None,
-            hard_since: None,
             last_zone: Zone::Idle,
             risen: Nanos::ZERO,
         }
@@ -116,28 +110,10 @@ impl Queue {
 
     /// Notes when an excursion began.
     fn clock(&mut self, zone: Zone, now: Nanos) {
-        let begun =
-            |from: Zone, last: Zone, since: Option<Nanos>| match (zone >= from, last >= from) {
-                (true, false) => Some(now),
-                (true, true) => since,
-                (false, _) => None,
-            };
-        self.shallow_since = begun(Zone::Shallow, self.last_zone, self.shallow_since);
-        self.hard_since = begun(Zone::Hard, self.last_zone, self.hard_since);
         if zone > Zone::Idle && self.last_zone == Zone::Idle {
             self.risen = now;
         }
         self.last_zone = zone;
-    }
-
-    /// A CNP left at `now`.
-    fn reacted(&mut self, status: &QueueStatus, now: Nanos) {
-        if let Some(since) = self.shallow_since.take() {
-            status.reaction.record(now.since(since));
-        }
-        if let Some(since) = self.hard_since.take() {
-            status.reaction_hard.record(now.since(since));
-        }
     }
 }
 
@@ -274,9 +250,6 @@ impl ControlCore {
             return;
         };
         queue.policy.sent(context, decision, round, now);
-        if round.sent > 0 {
-            queue.reacted(status, now);
-        }
         if context.fresh {
             status.observed(&context.reading);
         }

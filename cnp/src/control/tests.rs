@@ -127,18 +127,6 @@ fn the_heaviest_are_the_few() {
 }
 
 #[test]
-fn reaction_runs_from_the_first_look_above_shallow() {
-    let mut rig = warm(4, &config(TICK));
-    for depth in [50_000, 150_000, 250_000] {
-        send(&mut rig, 4);
-        rig.tick(TICK, depth);
-    }
-    let status = rig.core.status();
-    assert_eq!(status.queues()[0].reaction.count(), 1);
-    assert_eq!(status.reaction_max(), TICK);
-}
-
-#[test]
 fn only_contributors_are_told() {
     let mut rig = warm(2, &config(TICK));
     // The first goes silent; the second sends on, the first through another queue.
