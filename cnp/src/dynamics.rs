@@ -3,7 +3,8 @@
 //! The response expected is DCQCN's: a CNP cuts the rate by half of alpha; alpha is 1 at the first CNP, decays by 5/1024 a
 //! microsecond (NVIDIA's default, half in 142 us) and grows by 5/1024 with every CNP. What the flow did is compared with
 //! what was expected, and a gain learned from it, so that another alpha, another gain or no DCQCN at all is soon allowed
-//! for. The feedback delay counts as 20 us until it has been seen once.
+//! for. The feedback delay is the time from a CNP to the fall of the flow's rate, as seen last; before the first, that to
+//! the sender and back as replies show it ([`crate::near`]), between the default and ten times that; before that, the default (20 us).
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
@@ -40,6 +41,9 @@ const STEP_UP: u32 = ONE / 1024 * 5;
 const UNIT: u32 = 1024;
 /// How many times the default feedback delay a first effect is waited for.
 const UNSEEN: u64 = 10;
+/// How many times the default replies can make the delay. A reply can be made up: at 5 ms nobody would be told while a queue
+/// grows by 14 MB, at 2 us everybody twice, and a third of the link lost. So replies only lengthen, and so far.
+const FORGED: u64 = 10;
 /// A feedback delay is not shorter or longer than this.
 const DELAYS: (u64, u64) = (2_000, 10_000_000);
 
@@ -65,6 +69,8 @@ pub(crate) struct Dynamics {
     gain: u32,
     /// 0 until learned, in ns.
     feedback: u64,
+    /// Time to the sender and back, in ns; 0 until learned.
+    near: u64,
 }
 
 impl Dynamics {
@@ -83,7 +89,13 @@ impl Dynamics {
             alpha_at: now,
             gain: UNIT,
             feedback: 0,
+            near: 0,
         }
+    }
+
+    /// The time to the sender and back was learned.
+    pub(crate) fn learn_near(&mut self, near: Option<Nanos>) {
+        self.near = near.map_or(self.near, |near| near.0);
     }
 
     /// Takes the flow's running total of bytes.
@@ -133,7 +145,9 @@ impl Dynamics {
         let patience = if self.fallen || self.feedback > 0 {
             self.feedback(measure.feedback).0
         } else {
-            measure.feedback.0.saturating_mul(UNSEEN)
+            // What replies say may be forged: it lengthens the wait, and does not shorten it.
+            let default = measure.feedback.0.saturating_mul(UNSEEN);
+            default.max(self.near.saturating_mul(2))
         };
         if now.since(last).0 < patience + 2 * measure.step.0 {
             return;
@@ -153,10 +167,15 @@ impl Dynamics {
     /// Time from a CNP to its effect; `default` until learned.
     pub(crate) fn feedback(&self, default: Nanos) -> Nanos {
         if self.feedback == 0 {
-            default
+            self.replies(default)
         } else {
             Nanos(self.feedback)
         }
+    }
+
+    /// Time to the sender and back as replies show it, as far as it is believed; `default` until there were any.
+    pub(crate) fn replies(&self, default: Nanos) -> Nanos {
+        Nanos(self.near.clamp(default.0, default.0.saturating_mul(FORGED)))
     }
 
     /// The rate the flow will have once the CNPs on their way have had effect; 0 when it is not known.

@@ -13,7 +13,9 @@ use crate::dynamics::Measure;
 use crate::flow_cache::CacheReader;
 use crate::hosts::Hosts;
 use crate::key::QueueFlow;
+use crate::near::NearSide;
 use crate::pair::book::{EndId, PairBook};
+use crate::pair::psn::{asks, is_answer};
 use crate::pair::{Evidence, Pairing};
 use crate::response::ResponseConfig;
 use crate::sample::Record;
@@ -29,6 +31,8 @@ const SLOW: Nanos = Nanos::from_millis(10);
 const MESSAGES_PER_TICK: usize = 64;
 /// New ends per tick and worker: entering one costs several times what an old one's record does.
 const NEW_PER_TICK: u64 = 64;
+/// Ends whose sequence numbers are compared with those of replies, per tick.
+const COMPARED_PER_TICK: usize = 1_024;
 /// No watched queue.
 const UNWATCHED: u8 = u8::MAX;
 
@@ -39,6 +43,7 @@ pub(crate) struct Ledger {
     readers: ArrayVec<CacheReader, MAX_READERS>,
     sources: SourceLimit,
     pub(crate) hosts: Hosts,
+    near: NearSide,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
     /// By port and priority.
@@ -72,6 +77,7 @@ impl Ledger {
             readers: ArrayVec::new(),
             sources: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
             hosts: Hosts::new(config.hash_seed),
+            near: NearSide::new(config.hash_seed),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
             queue_of,
@@ -99,6 +105,7 @@ impl Ledger {
 
     /// Takes in records of all workers, so many from each.
     pub(crate) fn drain(&mut self, now: Nanos) {
+        self.book.refill(COMPARED_PER_TICK);
         for reader in 0..self.readers.len() {
             for _ in 0..MESSAGES_PER_TICK {
                 let message = self
@@ -167,10 +174,20 @@ impl Ledger {
         } else if record.class == RoceClass::Cnp {
             self.status.cnps_passed.add(1);
         }
+        if end.is_some() && asks(record) {
+            self.near.asked(record);
+        }
         // A packet that comes back may settle, or unsettle, the flow it answers.
-        let Some((partner, _)) = end.and_then(|end| self.book.partner(end, now)) else {
+        let Some((partner, evidence)) = end.and_then(|end| self.book.partner(end, now)) else {
             return;
         };
+        if let Some(request) = self
+            .book
+            .key(partner)
+            .filter(|_| evidence >= self.floor && is_answer(record))
+        {
+            self.near.answered(record, &request);
+        }
         let answered = self.book.end(partner).map(|state| state.flow);
         if let Some(flow) = answered.filter(|flow| self.owns(*flow, partner)) {
             self.settle(flow, now);
@@ -180,6 +197,13 @@ impl Ledger {
                 self.tell(flow, record.time + self.response.feedback, now);
             }
         }
+    }
+
+    /// Time from a CNP to a flow's sender to its effect.
+    pub(crate) fn feedback(&self, index: u32) -> Nanos {
+        let default = self.response.feedback;
+        let flow = self.flows.get(index);
+        flow.map_or(default, |flow| flow.dynamics.feedback(default))
     }
 
     fn told_by_receiver(&mut self, index: u32, now: Nanos) {
@@ -321,7 +345,9 @@ impl Ledger {
             self.book.settle(end, now);
         }
         let evidence = pairing.evidence();
+        let near = key.and_then(|key| self.near.delay(&key));
         if let Some(flow) = self.flows.get_mut(index) {
+            flow.dynamics.learn_near(near);
             if let Pairing::Paired(qpn, _) = pairing {
                 flow.sender = qpn;
             }
@@ -413,7 +439,11 @@ impl Ledger {
                 status.unpaired_bytes.add(fresh);
             }
         }
-        flow.response.observe(now, flow.bytes, &self.response);
+        let response = ResponseConfig {
+            feedback: flow.dynamics.replies(self.response.feedback),
+            ..self.response
+        };
+        flow.response.observe(now, flow.bytes, &response);
         flow.dynamics.observe(now, flow.bytes, &self.measure);
         let silent = now.since(flow.last_seen) >= IDLE;
         if now.since(flow.settled) >= SLOW {

@@ -24,6 +24,7 @@ pub mod icrc;
 pub mod key;
 mod ledger;
 pub mod log;
+mod near;
 pub mod pair;
 pub mod plan;
 pub mod policy;

@@ -44,3 +44,39 @@ fn pi_settles() {
     assert!(figures.peak <= 5_000_000, "{figures:?}");
     assert!(figures.utilisation >= 0.80, "{figures:?}");
 }
+
+/// 20 us of wire to the senders, where the default is for half of that: not knowing costs a third of the link.
+#[test]
+fn model_uses_the_length_of_the_near_side_that_replies_show() {
+    let near = 20_000;
+    let run = |replies| {
+        Bed::with_near(PolicyKind::Model(ModelConfig::default()), 0, near, replies).run(60_000)
+    };
+    let (guessed, learned) = (run(None), run(Some(2 * near)));
+    assert!(
+        learned.utilisation >= 0.98 && learned.peak <= guessed.peak,
+        "{learned:?}"
+    );
+    assert!(
+        learned.utilisation > guessed.utilisation + 0.1,
+        "{guessed:?} {learned:?}"
+    );
+}
+
+/// Somebody on the near side answers in the senders' names, at once or as late as counts.
+#[test]
+fn made_up_replies_do_not_break_the_loop() {
+    for replies in [1, 200_000, 4_990_000] {
+        let figures = Bed::with_near(
+            PolicyKind::Model(ModelConfig::default()),
+            0,
+            5_000,
+            Some(replies),
+        )
+        .run(60_000);
+        assert!(
+            figures.peak <= 800_000 && figures.utilisation >= 0.98,
+            "{replies}: {figures:?}"
+        );
+    }
+}

@@ -128,7 +128,6 @@ pub struct ControlCore {
     notified: Nanos,
     /// Whether a told flow is not marked until its queue has been above idle for long.
     holds_marks: bool,
-    feedback: Nanos,
     tick: Nanos,
     period: Nanos,
     reads_per_tick: usize,
@@ -161,7 +160,6 @@ impl ControlCore {
             contributors: Vec::with_capacity(config.flows.min(CONTRIBUTORS)),
             notified: config.notified,
             holds_marks: config.ecn == EcnMode::MarkUnlessNotified,
-            feedback: config.feedback,
             reads_per_tick: config.reads_per_tick,
             tick: config.tick,
             period,
@@ -393,3 +391,7 @@ fn arrival(drain: BitRate, depth: u64, before: u64, time: Nanos) -> BitRate {
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod near_tests;

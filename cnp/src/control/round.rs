@@ -98,11 +98,10 @@ impl ControlCore {
 
     /// Notes that a sender was told; says when that will show.
     fn told(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
-        let feedback = self.feedback;
-        self.ledger.flows.get_mut(index).map_or(feedback, |flow| {
+        if let Some(flow) = self.ledger.flows.get_mut(index) {
             flow.dynamics.told(rate, now);
-            flow.dynamics.feedback(feedback)
-        })
+        }
+        self.ledger.feedback(index)
     }
 
     /// A round of more flows than a tick may order takes several ticks, and tells everyone once before anyone twice.

@@ -36,14 +36,18 @@ const WAYS: usize = 8;
 pub const BUSY: Nanos = Nanos::from_millis(10);
 /// One packet of every flow is shown this often, so that contradictions are still seen.
 pub const REFRESH: Nanos = Nanos::from_millis(10);
+/// So long a refresh waits for a packet that the other direction shows the answer of.
+const PATIENCE: Nanos = Nanos::from_millis(15);
 /// Two passing CNPs (or NAKs) of one flow are shown no closer than this: NICs ignore closer ones (facts 5.5).
 pub const CNP_GAP: Nanos = Nanos::from_micros(4);
 /// Details of a flow not yet paired: any packet, and packets with AckReq or AETH only.
 const DETAILS_ANY: u8 = 8;
 const DETAILS_NOTABLE: u8 = 8;
 
-/// Notable packets shown after each refresh, while the flow is still not paired.
-const AGAIN_NOTABLE: u8 = 4;
+/// Chosen packets shown after each refresh, while the flow is still not paired.
+const AGAIN: u8 = 4;
+/// Notable packets between two refreshes, in powers of two, of which all are chosen.
+const CHOOSY: u8 = 2;
 /// ACK and NAK of RC.
 const ACKNOWLEDGE: u8 = 0x11;
 /// Changes of a flow's UDP source port that are shown at once, of those within [`REFRESH`].
@@ -81,6 +85,12 @@ struct Entry {
     port: u16,
     any: u8,
     notable: u8,
+    /// Chosen packets still shown, until the next refresh.
+    again: u8,
+    /// One notable packet in two to the power of this is chosen.
+    choice: u8,
+    /// Notable packets since the last refresh.
+    notables: u16,
     /// Changes of the port still shown, until the next refresh.
     changes: u8,
     fresh: bool,
@@ -191,6 +201,9 @@ impl FlowCache {
             port: 0,
             any: DETAILS_ANY,
             notable: DETAILS_NOTABLE,
+            again: 0,
+            choice: 0,
+            notables: 0,
             changes: CHANGES,
             fresh: true,
         };
@@ -217,7 +230,8 @@ impl FlowCache {
         let request = is_request(base.opcode).then(|| base.psn());
         let packets = shared.count(bytes, request, sighting.now);
         let flow_slot = FlowSlot(u32::try_from(slot).unwrap_or(u32::MAX));
-        let notable = base.ack_req() || has_aeth(base.opcode);
+        let notable = (base.ack_req() || has_aeth(base.opcode)).then(|| base.psn());
+        entry.notables = entry.notables.saturating_add(u16::from(notable.is_some()));
         let urgent = class == RoceClass::Cnp || is_nak(sighting, base.opcode);
         let moved = entry.moves(class, source_port(sighting));
         if let Some(turn) = entry.turn(urgent, notable, moved, now, shared) {
@@ -244,6 +258,7 @@ impl FlowCache {
 enum Turn {
     Notable,
     Any,
+    Chosen,
     Refresh,
     Moved,
     Cnp,
@@ -278,29 +293,42 @@ impl Entry {
         std::mem::replace(&mut self.port, port) != 0
     }
 
+    /// Whether a packet with this number is one of the few that are shown: a request and its reply have the same number, so
+    /// that both directions show the same few.
+    #[inline]
+    fn is_chosen(&self, psn: u32) -> bool {
+        psn.wrapping_mul(0x9e37_79b1).leading_zeros() >= u32::from(self.choice)
+    }
+
+    /// `notable` is the number of a packet with AckReq or AETH.
     #[inline]
     fn turn(
         &self,
         urgent: bool,
-        notable: bool,
+        notable: Option<u32>,
         moved: bool,
         now: u32,
         shared: &Slot,
     ) -> Option<Turn> {
+        let since = now.wrapping_sub(self.refreshed);
         if urgent {
             let due = self.fresh || now.wrapping_sub(self.cnp_shown) >= stamp(CNP_GAP);
             return due.then_some(Turn::Cnp);
         }
-        if now.wrapping_sub(self.refreshed) >= stamp(REFRESH) {
-            return Some(Turn::Refresh);
+        if since >= stamp(REFRESH) {
+            let chosen = notable.is_some_and(|psn| self.is_chosen(psn));
+            if chosen || self.notables == 0 || since >= stamp(PATIENCE) {
+                return Some(Turn::Refresh);
+            }
         }
         // Another connection may have taken the queue pair's number: its sender is another.
         if moved && self.changes > 0 {
             return Some(Turn::Moved);
         }
-        let turn = match (notable, self.notable, self.any) {
-            (true, 1.., _) => Turn::Notable,
-            (_, _, 1..) => Turn::Any,
+        let turn = match (notable, self.notable, self.any, self.again) {
+            (Some(_), 1.., ..) => Turn::Notable,
+            (_, _, 1.., _) => Turn::Any,
+            (Some(psn), _, _, 1..) if self.is_chosen(psn) => Turn::Chosen,
             _ => return None,
         };
         (!shared.is_paired(self.generation)).then_some(turn)
@@ -312,9 +340,13 @@ impl Entry {
         match turn {
             Turn::Notable => self.notable -= 1,
             Turn::Any => self.any -= 1,
+            Turn::Chosen => self.again -= 1,
             Turn::Refresh => {
                 self.changes = CHANGES;
-                self.notable = self.notable.max(AGAIN_NOTABLE);
+                self.again = AGAIN;
+                let power = self.notables.checked_ilog2().unwrap_or(0);
+                self.choice = u8::try_from(power).unwrap_or(0).saturating_sub(CHOOSY);
+                self.notables = 0;
             }
             Turn::Moved => self.changes -= 1,
             Turn::Cnp => self.cnp_shown = now,
@@ -344,11 +376,9 @@ impl FlowTap for FlowCache {
         let entering = self.ports & sighting.meta.ingress.bit() != 0;
         let leaving = self.ports & sighting.meta.egress.bit() != 0;
         let wanted = match sighting.roce.class {
-            RoceClass::Data => entering || leaving,
-            // They name the queue pair at the near side.
-            RoceClass::Ack | RoceClass::ReadRequest | RoceClass::Atomic | RoceClass::Cnp => {
-                entering
-            }
+            // An ACK that enters names the queue pair at the near side; one that leaves says how long the near side takes.
+            RoceClass::Data | RoceClass::Ack => entering || leaving,
+            RoceClass::ReadRequest | RoceClass::Atomic | RoceClass::Cnp => entering,
             RoceClass::Management | RoceClass::Datagram | RoceClass::Unsupported => false,
         };
         match sighting.roce.class {

@@ -89,7 +89,7 @@ fn only_what_reveals_or_contributes_is_watched() {
         (0x0a, WAN, DC, true),
         (0x0a, DC, PortId(2), false),
         (0x11, WAN, DC, true),
-        (0x11, DC, WAN, false),
+        (0x11, DC, WAN, true),
         (0x0c, WAN, DC, true),
         (0x0c, DC, WAN, false),
         (0x81, WAN, DC, true),

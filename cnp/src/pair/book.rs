@@ -98,7 +98,8 @@ impl PairBook {
         } else {
             self.cm.see_port(&record.key, record.udp_port);
             self.ends.see_port(end, record.udp_port, record.time);
-            self.ends.see_psn(end, record, reader, &live);
+            let named = self.cm.named(&record.key).is_some();
+            self.ends.see_psn(end, record, reader, named, &live);
         }
         Some(EndId(end))
     }
@@ -246,6 +247,11 @@ impl PairBook {
     pub fn settle(&mut self, end: EndId, now: Nanos) {
         let partner = self.partner(end, now).map(|(partner, _)| partner.0);
         self.ends.settle(end.0, partner);
+    }
+
+    /// Another tick begins: so many ends may be compared by number in it.
+    pub(crate) fn refill(&mut self, steps: usize) {
+        self.ends.numbers.steps = steps;
     }
 
     /// Forgets a few ends that are not paired and long unseen. Bounded work.

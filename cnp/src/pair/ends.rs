@@ -5,6 +5,7 @@
 
 use npcc_pipeline::units::Nanos;
 
+use super::numbers::{NumberIndex, Sent};
 use super::pair_state::{PairKey, PairState, Side, Verdict};
 use super::psn::PsnState;
 use crate::fixed_map::{FixedMap, NONE};
@@ -76,7 +77,9 @@ pub(crate) struct End {
     /// Ends of the same direction between these addresses.
     side_previous: u32,
     pub(super) side_next: u32,
-    /// Its sequence numbers.
+    /// Sequence numbers of requests to it.
+    pub(super) sent: Sent,
+    /// Whose they fit.
     pub(super) psn: PsnState,
     /// The connection manager gave it a flow label: its port is no hash of queue pairs.
     pub(crate) labelled: bool,
@@ -102,6 +105,7 @@ pub(crate) struct Ends {
     ends: FixedMap<FlowKey, End>,
     groups: FixedMap<PortKey, Group>,
     pairs: FixedMap<PairKey, PairState>,
+    pub(super) numbers: NumberIndex,
     pub(crate) refused: u64,
     pub(crate) displaced: u64,
     pub(crate) entered: u64,
@@ -113,6 +117,7 @@ impl Ends {
             ends: FixedMap::new(capacity, seed),
             groups: FixedMap::new(capacity, seed),
             pairs: FixedMap::new(capacity, seed),
+            numbers: NumberIndex::new(capacity, seed),
             refused: 0,
             displaced: 0,
             entered: 0,
@@ -470,6 +475,7 @@ impl End {
             next: NONE,
             side_previous: NONE,
             side_next: NONE,
+            sent: Sent::new(),
             psn: PsnState::new(),
             labelled: false,
             partner: NONE,

@@ -11,6 +11,7 @@ pub mod book;
 mod calibrate;
 pub(crate) mod cm;
 pub(crate) mod ends;
+mod numbers;
 mod only;
 mod pair_state;
 mod port;

@@ -5,37 +5,38 @@
 //!   reply   to end X with PSN q                                   (ACK, READ RESPONSE FIRST or ONLY, ATOMIC ACK)
 //!   => X and Y are the two ends of one connection, three times over
 //! ```
-//! A reply supports a match only if its number is, to the bit, one that was seen to ask for a reply, at one end only, and no
-//! other end of that direction is within 65,536 numbers of it at this moment: where connections move in lock step (NCCL
-//! begins them all at 0) numbers say nothing, and nothing is concluded. The present number of every end comes from the
-//! worker's flow cache, which has it of every packet, not from samples. A reply far from where its partner is, or that fits
-//! another end, or two ends that claim the same one, undo the match. Numbers are 24 bits and wrap.
+//! A reply supports a match only if its number is, to the bit, one that was seen to ask for a reply, and no other end of that
+//! direction can have sent it ([`super::numbers`]): where connections move in lock step numbers say nothing, and nothing is
+//! concluded. A reply far from where its partner is, or that fits another end, or two ends that claim the same one, undo the
+//! match. Numbers are 24 bits and wrap.
 //!
-//! With more than [`MOST`] queue pairs in a direction it is not tried: by chance alone some would be near.
+//! What is not seen cannot be compared, so two things more are asked for. Numbers must be random: an end whose first number is
+//! below [`SMALL`] may have begun at 0, as all of NCCL's do, and one such connection of which only the data are seen and one of
+//! which only the answers are seen would fit to the bit. And few replies may fit nobody: each is of a connection whose
+//! data take another path, and by chance its number is one that another was seen to ask for, once in 2^22 for each of the
+//! others. Where the two together come to more than 1 in 2^14, no match between these addresses is believed.
 
 use super::ends::Ends;
+use super::numbers::{NEAR, Senders, distance};
+use super::port_hash;
 use crate::fixed_map::NONE;
 use crate::sample::{Record, SlotRef};
+use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::RoceClass;
 
 /// Replies that must fit.
 const SUPPORTS: u8 = 3;
-/// Ends of one direction that are compared, at most.
-const MOST: u32 = 64;
-/// How far apart two ends' numbers are for one not to be taken for the other: more than any queue pair has in flight.
-const NEAR: u32 = 1 << 16;
-const MASK: u32 = (1 << 24) - 1;
+/// A first number below this may be a count from 0.
+const SMALL: u32 = 1 << 16;
+/// Ends without a sender times ends of a direction, above which chance is too likely: four marks each, of 2^24 numbers.
+const CHANCE: u64 = 1 << 8;
 
-/// What is known of an end's numbers, and whose they fit.
+/// What is known of whose numbers an end's fit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PsnState {
     /// Numbers of requests to this end that ask for a reply; [`NONE`] for none.
     marks: [u32; 4],
     at: usize,
-    /// The last request seen.
-    last: u32,
-    /// Where the worker has the present number.
-    slot: Option<(usize, SlotRef)>,
     /// The end that replies to this end fit, how often, and the last of them.
     candidate: u32,
     supports: u8,
@@ -44,6 +45,8 @@ pub(crate) struct PsnState {
     claimed: u32,
     /// Replies do not fit the only end with the same UDP source port.
     pub(super) refutes_port: bool,
+    /// The last reply to this end fits nobody seen.
+    orphan: bool,
 }
 
 impl PsnState {
@@ -51,13 +54,12 @@ impl PsnState {
         PsnState {
             marks: [NONE; 4],
             at: 0,
-            last: NONE,
-            slot: None,
             candidate: NONE,
             supports: 0,
             supported: NONE,
             claimed: NONE,
             refutes_port: false,
+            orphan: false,
         }
     }
 }
@@ -80,73 +82,87 @@ const fn is_reply(opcode: u8) -> bool {
 /// ACK and no NAK: a NAK's number is one not received.
 const ACK_MASK: u8 = 0b0110_0000;
 
-const fn distance(a: u32, b: u32) -> u32 {
-    let forth = a.wrapping_sub(b) & MASK;
-    let back = b.wrapping_sub(a) & MASK;
-    if forth < back { forth } else { back }
+/// Whether a record is of a request that is answered with its own number, if with any.
+pub(crate) const fn asks(record: &Record) -> bool {
+    is_request(record.opcode) && (record.asks_for_reply() || ends_message(record.opcode))
+}
+
+/// Whether a record is of a reply that has its request's number.
+pub(crate) fn is_answer(record: &Record) -> bool {
+    let positive = |syndrome| syndrome & ACK_MASK == 0;
+    is_reply(record.opcode)
+        && record.class != RoceClass::Cnp
+        && record.syndrome.is_none_or(positive)
 }
 
 impl Ends {
-    /// Takes in the number of a packet to `end`; `live` says the present number of requests in a slot.
+    /// Takes in the number of a packet to `end`; `live` says the present number of requests in a slot. `named` ends are
+    /// known by better evidence.
     pub(super) fn see_psn(
         &mut self,
         end: u32,
         record: &Record,
         reader: usize,
+        named: bool,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) {
         if is_request(record.opcode) {
-            let marks = record.asks_for_reply() || ends_message(record.opcode);
-            if let Some(state) = self.end_mut(end) {
-                state.psn.last = record.psn;
-                state.psn.slot = Some((reader, record.slot));
-                if marks && let Some(mark) = state.psn.marks.get_mut(state.psn.at) {
-                    *mark = record.psn;
-                    state.psn.at = (state.psn.at + 1) % state.psn.marks.len();
-                }
-            }
-        } else if is_reply(record.opcode)
-            && record
-                .syndrome
-                .is_none_or(|syndrome| syndrome & ACK_MASK == 0)
-            && record.class != RoceClass::Cnp
-        {
-            self.reply(end, record.psn, live);
-        }
-    }
-
-    /// The present number of requests to an end.
-    fn number(&self, end: u32, live: &impl Fn(usize, SlotRef) -> Option<u32>) -> Option<u32> {
-        let psn = &self.end(end)?.psn;
-        let (reader, slot) = psn.slot?;
-        Some(live(reader, slot).unwrap_or(psn.last))
-    }
-
-    fn reply(&mut self, end: u32, number: u32, live: &impl Fn(usize, SlotRef) -> Option<u32>) {
-        self.weigh_port(end, number, live);
-        if self.opposite_side(end).is_none_or(|side| side.ends > MOST) {
-            return;
-        }
-        let head = self.opposite_side(end).map_or(NONE, |side| side.head);
-        let (mut at, mut near, mut exact) = (head, 0, None);
-        while let Some(state) = self.end(at) {
-            if self
-                .number(at, live)
-                .is_some_and(|present| distance(present, number) <= NEAR)
+            self.see_number(end, record, reader);
+            if asks(record)
+                && let Some(state) = self.end_mut(end)
             {
-                near += 1;
-                if state.psn.marks.contains(&number) {
-                    exact = Some(at);
+                if let Some(mark) = state.psn.marks.get_mut(state.psn.at) {
+                    *mark = record.psn;
+                }
+                state.psn.at = (state.psn.at + 1) % state.psn.marks.len();
+            }
+        } else if is_answer(record) {
+            self.weigh_port(end, record.psn, live);
+            if !named && port_hash::partner(self, end).is_none() {
+                self.reply(end, record.psn, record.time, live);
+            }
+        }
+    }
+
+    fn reply(
+        &mut self,
+        end: u32,
+        number: u32,
+        now: Nanos,
+        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+    ) {
+        let candidate = self.end(end).map_or(NONE, |state| state.psn.candidate);
+        if let Some(present) = self.number(candidate, live) {
+            if distance(present, number) > NEAR {
+                // Where its partner is not, or no longer is.
+                self.part(end);
+            } else if partner(self, end) == Some(candidate) {
+                return;
+            }
+        }
+        match self.senders(end, number, now, live) {
+            Senders::One(fits) => {
+                self.set_orphan(end, false);
+                let marked = |state: &super::ends::End| {
+                    state.sent.first >= SMALL && state.psn.marks.contains(&number)
+                };
+                if self.end(fits).is_some_and(marked) {
+                    self.support(end, fits, number);
                 }
             }
-            at = state.side_next;
+            Senders::Nobody => self.set_orphan(end, true),
+            Senders::Unknown => {}
         }
-        let candidate = self.end(end).map_or(NONE, |state| state.psn.candidate);
-        match (exact, near) {
-            (Some(fits), 1) => self.support(end, fits, number),
-            // Where its partner is not, or no longer is.
-            (_, 0) if candidate != NONE => self.part(end),
-            _ => {}
+    }
+
+    fn set_orphan(&mut self, end: u32, orphan: bool) {
+        let Some(state) = self.end_mut(end) else {
+            return;
+        };
+        let (before, pair) = (std::mem::replace(&mut state.psn.orphan, orphan), state.pair);
+        if let Some(pair) = self.pair_mut(pair) {
+            let step = i32::from(orphan) - i32::from(before);
+            pair.orphans = pair.orphans.saturating_add_signed(step);
         }
     }
 
@@ -201,6 +217,8 @@ impl Ends {
         let claimed = self.end(end).map_or(NONE, |state| state.psn.claimed);
         self.part(claimed);
         self.part(end);
+        self.set_orphan(end, false);
+        self.forget_numbers(end);
         if let Some(state) = self.end_mut(end) {
             state.psn = PsnState::new();
         }
@@ -227,7 +245,11 @@ impl Ends {
 
 /// The end that replies fit, from either side, if both sides do not differ.
 pub(super) fn partner(ends: &Ends, end: u32) -> Option<u32> {
-    let psn = &ends.end(end)?.psn;
+    let state = ends.end(end)?;
+    if ends.pair(state.pair)?.chance() > CHANCE {
+        return None;
+    }
+    let psn = &state.psn;
     let own = (psn.supports >= SUPPORTS).then_some(psn.candidate);
     let own = own.filter(|other| {
         ends.end(*other)
@@ -237,17 +259,5 @@ pub(super) fn partner(ends: &Ends, end: u32) -> Option<u32> {
     match (own, others) {
         (Some(own), Some(others)) if own != others => None,
         (own, others) => own.or(others),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distance_wraps() {
-        assert_eq!(distance(5, MASK), 6);
-        assert_eq!(distance(MASK, 5), 6);
-        assert_eq!(distance(0, 1 << 23), 1 << 23);
     }
 }

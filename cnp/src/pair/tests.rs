@@ -319,6 +319,9 @@ fn emptying_the_book_leaves_no_score_behind() {
     );
 }
 
+/// Numbers begin here: from 0 on they would say nothing.
+const BASE: u32 = 0x20_0000;
+
 /// A connection from 0x18 to 0x11 whose ports say nothing: each direction has its own.
 struct Numbers {
     book: PairBook,
@@ -328,7 +331,7 @@ struct Numbers {
 impl Numbers {
     fn new() -> Numbers {
         Numbers {
-            book: PairBook::new(512, 5),
+            book: PairBook::new(4_096, 5),
             now: ms(1),
         }
     }
@@ -339,7 +342,7 @@ impl Numbers {
             u16::try_from(50_000 + (qpn & 0xfff) + if src == A { 0 } else { 5_000 }).unwrap();
         let syndrome = (opcode == 0x11).then_some(0x1f);
         let record = Record {
-            psn: psn & 0xff_ffff,
+            psn: psn.wrapping_add(BASE) & 0xff_ffff,
             syndrome,
             ..record(src, dst, qpn, opcode, port, self.now)
         };
@@ -364,12 +367,13 @@ fn three_numbers_that_fit_pair_and_two_do_not() {
     for other in 0..20 {
         numbers.exchange(0x300 + other, 0x200 + other, (other + 1) << 18);
     }
-    let end = numbers.exchange(0x18, 0x11, 0xff_fffe);
-    numbers.exchange(0x18, 0x11, 0xff_ffff);
+    let wrap = 0x100_0000 - BASE;
+    let end = numbers.exchange(0x18, 0x11, wrap - 2);
+    numbers.exchange(0x18, 0x11, wrap - 1);
     assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
-    numbers.exchange(0x18, 0x11, 0x100_0000);
+    numbers.exchange(0x18, 0x11, wrap);
     assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
-    let back = numbers.packet(B, A, 0x18, 0x11, 0);
+    let back = numbers.packet(B, A, 0x18, 0x11, wrap);
     assert_eq!(numbers.resolve(back), paired(0x11, Evidence::Psn));
 }
 
@@ -400,6 +404,78 @@ fn numbers_in_lock_step_say_nothing() {
         let end = numbers.exchange(0x300, 0x200, psn);
         assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
     }
+}
+
+/// All begin at 0, drift apart, and are seen from 0x20_0000 on: 40 of them within what 64 could be by chance.
+#[test]
+fn numbers_that_began_together_say_nothing_when_they_have_drifted() {
+    let mut numbers = Numbers::new();
+    for step in 0..60 {
+        for n in 0..40 {
+            numbers.exchange(0x300 + n, 0x200 + n, n * 300 + step);
+        }
+        numbers.now += ms(1);
+    }
+    for n in 0..40 {
+        let end = numbers.packet(A, B, 0x200 + n, 0x0a, n * 300 + 60);
+        assert_eq!(numbers.resolve(end).evidence(), Evidence::None, "{n}");
+    }
+}
+
+/// One of which only the data are seen, and one of which only the answers are, both counting from 0.
+#[test]
+fn numbers_from_zero_on_pair_nobody() {
+    let mut numbers = Numbers::new();
+    for psn in 0..100u32 {
+        let end = numbers.exchange(0x18, 0x11, psn.wrapping_sub(BASE));
+        assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+        numbers.now += ms(1);
+    }
+}
+
+#[test]
+fn a_thousand_random_numbers_are_told_apart_once_their_pace_is_known() {
+    let mut numbers = Numbers::new();
+    let start = |n: u32| n.wrapping_mul(0x9e37_79b1) >> 8;
+    let mut ends = Vec::new();
+    for step in 0..60 {
+        ends = (0..1_000)
+            .map(|n| numbers.exchange(0x30_0000 + n, 0x20_0000 + n, start(n) + step))
+            .collect();
+        numbers.now += ms(1);
+    }
+    let pairs: Vec<_> = ends.iter().map(|end| numbers.resolve(*end)).collect();
+    let right = (0..1_000)
+        .zip(&pairs)
+        .filter(|(n, pair)| **pair == paired(0x30_0000 + n, Evidence::Psn))
+        .count();
+    let unpaired = pairs
+        .iter()
+        .filter(|pair| pair.evidence() == Evidence::None)
+        .count();
+    assert_eq!(right + unpaired, 1_000, "none wrong");
+    assert!(right >= 950, "{right}");
+}
+
+/// Answers whose data take another path may fit others' numbers by chance; where there are many, nobody is believed.
+#[test]
+fn many_answers_that_fit_nobody_take_the_evidence_away() {
+    let mut numbers = Numbers::new();
+    let mut end = None;
+    for psn in 0..4 {
+        end = Some(numbers.exchange(0x18, 0x11, psn));
+    }
+    let end = end.unwrap();
+    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    for n in 0..40 {
+        numbers.packet(B, A, 0x300 + n, 0x11, (n + 1) << 18);
+    }
+    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    // Their data appear after all.
+    for n in 0..40 {
+        numbers.exchange(0x300 + n, 0x200 + n, (n + 1) << 18);
+    }
+    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
 }
 
 #[test]

@@ -210,15 +210,9 @@ fn a_flow_label_gives_port_evidence_and_no_mistake() {
             assert_eq!(outcome.wrong, 0, "{n} {layout:?}: told {}", outcome.told);
             if layout == Numbers::Disjoint && n <= 8 {
                 assert_eq!(outcome.told, n as usize, "{n} {layout:?}");
-                // One alone is not in lock step with anybody.
-                let evidence = if n == 1 {
-                    Evidence::Psn
-                } else {
-                    Evidence::Port
-                };
                 assert_eq!(
                     outcome.evidence,
-                    HashSet::from([evidence]),
+                    HashSet::from([Evidence::Port]),
                     "{n} {layout:?}"
                 );
             }

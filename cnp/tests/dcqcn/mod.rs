@@ -1,4 +1,4 @@
-//! Four senders, a queue, a switch's control core, and 5 us of wire between them, each way.
+//! Four senders, a queue, a switch's control core, and a length of wire between them.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -29,7 +29,6 @@ const WAN: PortId = PortId(1);
 const QUEUE: Priority = Priority::new(3);
 const SENDERS: u32 = 4;
 const LINE: f64 = 100e9;
-const NEAR: u64 = 5_000;
 const PAYLOAD: usize = 4_096;
 
 /// What a run gave.
@@ -134,6 +133,8 @@ pub(crate) struct Bed {
     cache: FlowCache,
     core: ControlCore,
     phase: u64,
+    /// Wire between the senders and the switch, one way.
+    near: u64,
     /// Frames on their way to the queue.
     coming: VecDeque<(u64, usize)>,
     /// CNPs on their way to their sender.
@@ -145,8 +146,19 @@ fn thresholds(drain: BitRate) -> [u64; 3] {
 }
 
 impl Bed {
-    /// `phase` is when the first look at the queue comes, after the first frame was sent.
+    /// `phase` is when the first look at the queue comes, after the first frame was sent. 5 us of wire each way.
     pub(crate) fn new(policy: PolicyKind, phase: u64) -> Bed {
+        Bed::with_near(policy, phase, 5_000, None)
+    }
+
+    /// `near` is the wire to the senders, in ns; `replies` the time in which they, or somebody in their names, answered what
+    /// the far side read before.
+    pub(crate) fn with_near(
+        policy: PolicyKind,
+        phase: u64,
+        near: u64,
+        replies: Option<u64>,
+    ) -> Bed {
         let drain = BitRate(100_000_000_000);
         let [shallow, deep, hard] = thresholds(drain);
         let tick = Nanos::from_micros(20);
@@ -180,12 +192,16 @@ impl Bed {
             sight(&mut cache, &ack, (WAN, DC), Nanos::from_millis(1));
         }
         core.tick(Nanos::from_millis(1), |_, _| 0, &mut |_| Ok(()));
+        if let Some(replies) = replies {
+            read(&mut cache, &mut core, replies);
+        }
         Bed {
             senders: (0..SENDERS).map(Sender::new).collect(),
             frames,
             cache,
             core,
             phase,
+            near,
             coming: VecDeque::new(),
             going: VecDeque::new(),
         }
@@ -195,13 +211,13 @@ impl Bed {
     pub(crate) fn run(mut self, us: u64) -> Figures {
         let begin = 10_000_000;
         let (step, end) = (40, begin + us * 1_000);
-        let period = self.core.period().0;
+        let (period, near) = (self.core.period().0, self.near);
         let (mut depth, mut peak, mut sent, mut cnps) = (0.0f64, 0u64, 0.0f64, 0);
         let mut next_look = begin + self.phase;
         for sender in &mut self.senders {
-            sender.next_frame += begin - NEAR;
+            sender.next_frame += begin - near;
         }
-        let mut now = begin - NEAR;
+        let mut now = begin - near;
         while now < end {
             now += step;
             while self.going.front().is_some_and(|(at, _)| *at <= now) {
@@ -212,7 +228,7 @@ impl Bed {
                 sender.time(now);
                 let wire = f64::from(wire_len(self.frames[number].len()));
                 while sender.next_frame <= now {
-                    self.coming.push_back((sender.next_frame + NEAR, number));
+                    self.coming.push_back((sender.next_frame + near, number));
                     sender.next_frame += (wire * 8e9 / sender.rate) as u64;
                 }
             }
@@ -237,7 +253,7 @@ impl Bed {
                     .tick(Nanos(now), |_, _| depth as u64, &mut |order| {
                         let sender = order.flow.dest_qp().get() - 0x11;
                         assert_eq!(order.sender_qpn.get(), 0x1_0018 + sender);
-                        going.push_back((now + NEAR, sender as usize));
+                        going.push_back((now + near, sender as usize));
                         cnps += 1;
                         Ok(())
                     });
@@ -257,12 +273,37 @@ impl Bed {
     }
 }
 
+/// Four connections of each sender's, over which the far side has read something.
+fn read(cache: &mut FlowCache, core: &mut ControlCore, replies: u64) {
+    let connections = 0..SENDERS * 4;
+    let mut packets: Vec<_> = connections
+        .flat_map(|n| {
+            let numbers = (0x2_0100 + n, 0x100 + n);
+            let request = frame_of(n % SENDERS, numbers, 0x0c, 16);
+            let reply = frame_of(n % SENDERS, numbers, 0x10, PAYLOAD);
+            let asked = 2_000_000 + u64::from(n) * 100_000;
+            [
+                (asked, (WAN, DC), request),
+                (asked + replies, (DC, WAN), reply),
+            ]
+        })
+        .collect();
+    packets.sort_by_key(|(at, ..)| *at);
+    for (at, ports, packet) in packets {
+        sight(cache, &packet, ports, Nanos(at));
+        core.tick(Nanos(at), |_, _| 0, &mut |_| Ok(()));
+    }
+}
+
 /// Data of a sender, or the ACK that comes back to it.
 fn frame(number: u32, opcode: u8, payload: usize) -> Vec<u8> {
-    let (near, far) = (0x1_0018 + number, 0x11 + number);
+    frame_of(number, (0x1_0018 + number, 0x11 + number), opcode, payload)
+}
+
+fn frame_of(number: u32, (near, far): (u32, u32), opcode: u8, payload: usize) -> Vec<u8> {
     let sender = [10, 0, 1, 3 + u8::try_from(number).unwrap()].into();
     let receiver = [10, 0, 2, 2].into();
-    let mut frame = if opcode == 0x11 {
+    let mut frame = if matches!(opcode, 0x11 | 0x0c) {
         Craft::roce(receiver, sender, opcode, near, payload).frame()
     } else {
         Craft::roce(sender, receiver, opcode, far, payload).frame()

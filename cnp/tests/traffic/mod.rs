@@ -35,6 +35,7 @@ pub(crate) enum Manner {
     Cm,
     Nccl,
     RandomPsn,
+    RandomPsnAsymmetric,
     Read,
     Both,
     Uc,
@@ -44,10 +45,11 @@ pub(crate) enum Manner {
 }
 
 impl Manner {
-    pub(crate) const ALL: [Manner; 9] = [
+    pub(crate) const ALL: [Manner; 10] = [
         Manner::Cm,
         Manner::Nccl,
         Manner::RandomPsn,
+        Manner::RandomPsnAsymmetric,
         Manner::Read,
         Manner::Both,
         Manner::Uc,
@@ -61,6 +63,9 @@ impl Manner {
             Manner::Cm => "CM, ports by flow label",
             Manner::Nccl => "NCCL-like: all PSN 0, flow label 0",
             Manner::RandomPsn => "random PSN, one port for all",
+            Manner::RandomPsnAsymmetric => {
+                "the same, a quarter of data, a quarter of answers by another path"
+            }
             Manner::Read => "READ, flow label 0",
             Manner::Both => "both directions, flow label 0",
             Manner::Uc => "UC, flow label 0",
@@ -78,7 +83,7 @@ impl Manner {
             Manner::Cm => {
                 same(0xc000 + ((a ^ b.rotate_left(9)).wrapping_mul(0x85eb_ca6b) >> 18) as u16)
             }
-            Manner::RandomPsn => same(0xd000),
+            Manner::RandomPsn | Manner::RandomPsnAsymmetric => same(0xd000),
             Manner::OwnPorts => (own(a), own(b)),
             _ => same(port_of(Qpn::new(a), Qpn::new(b))),
         }
@@ -236,7 +241,7 @@ fn exchange(bed: &mut Bed, manner: Manner, n: u32, round: u32) {
     let (a, b) = numbers(n);
     let (forth, back) = manner.ports(a, b);
     let psn = match manner {
-        Manner::RandomPsn | Manner::Cm => scatter(n),
+        Manner::RandomPsn | Manner::RandomPsnAsymmetric | Manner::Cm => scatter(n),
         _ => 0,
     } + round;
     match manner {
@@ -254,7 +259,7 @@ fn exchange(bed: &mut Bed, manner: Manner, n: u32, round: u32) {
         _ => {
             let (data, answer) = match manner {
                 Manner::Asymmetric => (true, n.is_multiple_of(2)),
-                Manner::AsymmetricBoth => (n % 4 != 1, n % 4 != 2),
+                Manner::AsymmetricBoth | Manner::RandomPsnAsymmetric => (n % 4 != 1, n % 4 != 2),
                 _ => (true, true),
             };
             if data {

@@ -1,0 +1,224 @@
+//! How long the way to a host and back is: from a request that leaves toward it to the reply that comes back.
+//!
+//! ```text
+//!   what is to be known:   switch --- CNP ---------------> host --- slower data -----------> switch
+//!   what can be seen:      switch --- READ REQUEST ------> host --- first READ RESPONSE ---> switch
+//!                          switch --- SEND, WRITE ------> host --- its ACK --------------> switch     (of the far side)
+//! ```
+//! Both run over the same cables and the same network card, so a reply takes as long as a CNP's effect, and whatever waits
+//! for memory, for other replies of the card or to be acknowledged together with more. That only lengthens it: the shortest
+//! of a few is nearest. The other round trips in sight do not contain the host that is to be told: data of the near side and
+//! the far side's ACK measure the far side, and that is what is kept of *that* host.
+//!
+//! Laws: a reply counts only for the request with exactly its sequence number, of the connection it is paired with, when it
+//! comes in by the port the request left by and leaves by the port the request came in by; a number asked twice says nothing
+//! (Karn). Of a host's last eight delays the second shortest counts, so that one forged or mistaken reply changes nothing.
+//! No delay is shorter than 2 us or longer than 5 ms; what a flow makes of it is bounded once more ([`crate::dynamics`]).
+
+use npcc_pipeline::units::{Nanos, PortId};
+
+use crate::fixed_map::FixedMap;
+use crate::key::{Bits, FlowKey, KeyHasher, low32};
+use crate::sample::Record;
+
+/// Requests waited for at a time.
+const PROBES: usize = 4_096;
+/// Hosts remembered; the one longest unheard goes first.
+const HOSTS: usize = 4_096;
+/// Delays of a host that count.
+const RECENT: usize = 8;
+/// Shortest and longest delay, in ns: less than a network card takes, more than 300 km and a card that is busy.
+const BOUNDS: (u64, u64) = (2_000, 5_000_000);
+
+/// Where and when a packet passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pass {
+    at: Nanos,
+    ingress: PortId,
+    egress: PortId,
+}
+
+impl Pass {
+    fn of(record: &Record) -> Pass {
+        Pass {
+            at: record.time,
+            ingress: record.ingress,
+            egress: record.egress,
+        }
+    }
+
+    /// Time from a request to its reply; `None` when they cannot belong together.
+    fn to(self, reply: Pass) -> Option<u64> {
+        let same_way = (self.ingress, self.egress) == (reply.egress, reply.ingress);
+        let time = reply.at.since(self.at).0;
+        (same_way && reply.at > self.at && time <= BOUNDS.1).then_some(time.max(BOUNDS.0))
+    }
+}
+
+/// What is known of one sequence number of one connection.
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Its request passed.
+    Asked(Pass),
+    /// Its reply passed, and the request may still be shown by another worker.
+    Answered(Pass),
+    /// It was answered, or asked twice: what passes now says nothing.
+    Void(Nanos),
+}
+
+impl State {
+    fn at(self) -> Nanos {
+        match self {
+            State::Asked(pass) | State::Answered(pass) => pass.at,
+            State::Void(at) => at,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    /// Packets to the host.
+    key: FlowKey,
+    psn: u32,
+    state: State,
+}
+
+/// The last delays of one host, in ns; the `seen` first are set.
+#[derive(Debug, Clone, Copy, Default)]
+struct Delays {
+    recent: [u32; RECENT],
+    seen: usize,
+    next: usize,
+}
+
+impl Delays {
+    fn add(&mut self, delay: u64) {
+        if let Some(place) = self.recent.get_mut(self.next) {
+            *place = u32::try_from(delay).unwrap_or(u32::MAX);
+        }
+        self.next = (self.next + 1) % RECENT;
+        self.seen = (self.seen + 1).min(RECENT);
+    }
+
+    /// The second shortest; the only one when there is no other.
+    fn estimate(&self) -> Option<Nanos> {
+        let known = self.recent.get(..self.seen)?;
+        let (first, second) = known.iter().fold((None, None), |(first, second), delay| {
+            let delay = Some(*delay);
+            match (first, second) {
+                (None, _) => (delay, None),
+                _ if delay < first => (delay, first),
+                (_, None) => (first, delay),
+                _ => (first, second.min(delay)),
+            }
+        });
+        second.or(first).map(|delay: u32| Nanos(u64::from(delay)))
+    }
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct NearSide {
+    probes: Box<[Option<Probe>]>,
+    hosts: FixedMap<(Bits, bool), Delays>,
+    hasher: KeyHasher,
+}
+
+impl NearSide {
+    /// Nothing known.
+    pub(crate) fn new(seed: u64) -> NearSide {
+        NearSide {
+            probes: vec![None; PROBES].into_boxed_slice(),
+            hosts: FixedMap::new(HOSTS, seed),
+            hasher: KeyHasher::new(seed),
+        }
+    }
+
+    /// A request that is to be answered passed.
+    pub(crate) fn asked(&mut self, record: &Record) {
+        let pass = Pass::of(record);
+        let (state, delay) = match self.known(&record.key, record) {
+            Some(State::Asked(_) | State::Void(_)) => (State::Void(pass.at), None),
+            Some(State::Answered(reply)) if pass.to(reply).is_some() => {
+                (State::Void(pass.at), pass.to(reply))
+            }
+            _ => (State::Asked(pass), None),
+        };
+        self.note(&record.key, record, state);
+        self.learn(&record.key, delay);
+    }
+
+    /// The reply to requests of `asked` with this record's sequence number passed.
+    pub(crate) fn answered(&mut self, record: &Record, asked: &FlowKey) {
+        let pass = Pass::of(record);
+        match self.known(asked, record) {
+            Some(State::Asked(request)) => {
+                if let Some(delay) = request.to(pass) {
+                    self.note(asked, record, State::Void(pass.at));
+                    self.learn(asked, Some(delay));
+                }
+            }
+            Some(State::Answered(_) | State::Void(_)) => {}
+            None => self.note(asked, record, State::Answered(pass)),
+        }
+    }
+
+    /// Time to the host that sends `flow` and back; `None` until it is known.
+    pub(crate) fn delay(&self, flow: &FlowKey) -> Option<Nanos> {
+        let index = self.hosts.find(&(flow.src, flow.is_ipv6()))?;
+        self.hosts.get(index)?.estimate()
+    }
+
+    fn place(&self, key: &FlowKey, psn: u32) -> usize {
+        low32(self.hasher.hash(&(*key, psn))) as usize & (PROBES - 1)
+    }
+
+    /// What is known of this record's number, of packets to `key`.
+    fn known(&self, key: &FlowKey, record: &Record) -> Option<State> {
+        let probe = (*self.probes.get(self.place(key, record.psn))?)?;
+        let same = (probe.key, probe.psn) == (*key, record.psn);
+        (same && within(probe.state.at(), record.time)).then_some(probe.state)
+    }
+
+    fn note(&mut self, key: &FlowKey, record: &Record, state: State) {
+        let place = self.place(key, record.psn);
+        if let Some(place) = self.probes.get_mut(place) {
+            *place = Some(Probe {
+                key: *key,
+                psn: record.psn,
+                state,
+            });
+        }
+    }
+
+    fn learn(&mut self, request: &FlowKey, delay: Option<u64>) {
+        let Some(delay) = delay else {
+            return;
+        };
+        let host = (request.dst, request.is_ipv6());
+        let index = match self.hosts.find(&host) {
+            Some(index) => {
+                self.hosts.touch(index);
+                Some(index)
+            }
+            None => {
+                if let Some(oldest) = self.hosts.oldest(0).filter(|_| self.hosts.is_full()) {
+                    self.hosts.remove(oldest);
+                }
+                self.hosts.insert(host, Delays::default())
+            }
+        };
+        if let Some(delays) = index.and_then(|index| self.hosts.get_mut(index)) {
+            delays.add(delay);
+        }
+    }
+}
+
+/// Whether what passed at these times may belong together.
+fn within(one: Nanos, other: Nanos) -> bool {
+    one.since(other).max(other.since(one)).0 <= BOUNDS.1
+}
+
+#[cfg(test)]
+#[path = "near_tests.rs"]
+mod tests;
