@@ -45,7 +45,10 @@ const FUNCTIONS: &[&str] = &[
     "rte_eth_dev_close",
     "rte_eth_dev_configure",
     "rte_eth_dev_default_mac_addr_set",
+    "rte_eth_dev_flow_ctrl_get",
+    "rte_eth_dev_get_dcb_info",
     "rte_eth_dev_info_get",
+    "rte_eth_dev_priority_flow_ctrl_(set|queue_configure|queue_info_get)",
     "rte_eth_dev_socket_id",
     "rte_eth_dev_start",
     "rte_eth_dev_stop",
@@ -71,8 +74,8 @@ const FUNCTIONS: &[&str] = &[
 ];
 
 const VARIABLES: &[&str] = &[
-    "E(ACCES|AGAIN|ALREADY|BUSY|EXIST|INVAL|NODEV|NOENT|NOMEM|NOTSUP|PERM)",
-    "NPCC_RSS_IP_UDP",
+    "E(ACCES|AGAIN|ALREADY|BUSY|EXIST|INVAL|NODEV|NOENT|NOMEM|NOSYS|NOTSUP|PERM)",
+    "NPCC_(DCB_PFC|RSS_IP_UDP)",
     "RING_F_(EXACT_SZ|SC_DEQ|SP_ENQ)",
     "RTE_EAL_PMD_PATH",
     "RTE_ETH_SPEED_NUM_(NONE|UNKNOWN)",

@@ -42,4 +42,7 @@ enum npcc_mbuf_offset {
 /* Header fields to spread frames over receive queues by. A constant: the macros are casts. */
 static const uint64_t NPCC_RSS_IP_UDP = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP;
 
+/* Whether rte_eth_dev_configure shall prepare priority flow control. A constant: the macro is a cast. */
+static const uint32_t NPCC_DCB_PFC = RTE_ETH_DCB_PFC_SUPPORT;
+
 #endif

@@ -39,7 +39,8 @@ impl Errno {
 
     /// Whether the driver lacks the operation rather than failed in it.
     pub(crate) fn is_unsupported(self) -> bool {
-        self.0 == dpdk_sys::ENOTSUP
+        // i40e says ENOSYS where others say ENOTSUP.
+        self.0 == dpdk_sys::ENOTSUP || self.0 == dpdk_sys::ENOSYS
     }
 }
 

@@ -17,6 +17,9 @@ pub struct PortConfig {
     pub rx_queues: u16,
     /// Transmit queues.
     pub tx_queues: u16,
+    /// Whether the device is asked for eight traffic classes on transmission (DCB with priority flow control), one a
+    /// priority: what drivers want before [`Port::obey_pfc`](super::Port::obey_pfc).
+    pub dcb: bool,
     /// Descriptors of each receive queue; brought to what the device allows.
     pub rx_descriptors: u16,
     /// Descriptors of each transmit queue; brought to what the device allows.
@@ -33,6 +36,7 @@ impl Default for PortConfig {
         Self {
             rx_queues: 1,
             tx_queues: 1,
+            dcb: false,
             rx_descriptors: 1024,
             tx_descriptors: 1024,
             mtu: 1500,
@@ -63,6 +67,14 @@ pub(super) fn apply(
         conf.rxmode.mq_mode = dpdk_sys::RTE_ETH_MQ_RX_RSS;
         // No key of ours: the driver's own.
         conf.rx_adv_conf.rss_conf.rss_hf = spread;
+    }
+    if config.dcb {
+        conf.txmode.mq_mode = dpdk_sys::RTE_ETH_MQ_TX_DCB;
+        conf.tx_adv_conf.dcb_tx_conf = dpdk_sys::rte_eth_dcb_tx_conf {
+            nb_tcs: dpdk_sys::RTE_ETH_8_TCS,
+            dcb_tc: [0, 1, 2, 3, 4, 5, 6, 7],
+        };
+        conf.dcb_capability_en = dpdk_sys::NPCC_DCB_PFC;
     }
     // SAFETY: an existing port that does not run (callers hold its lock); the structure lives
     // through the call.

@@ -54,6 +54,12 @@ pub enum Operation {
     ClearStats,
     /// Reading the link's state.
     ReadLink,
+    /// Asking what pause by queue it can do.
+    ReadPfc,
+    /// Having it obey priority pause.
+    SetPfc,
+    /// Reading which queue serves which traffic class.
+    ReadClasses,
 }
 
 impl fmt::Display for Operation {
@@ -72,6 +78,9 @@ impl fmt::Display for Operation {
             Self::ReadStats => "read counters",
             Self::ClearStats => "zero counters",
             Self::ReadLink => "read the link's state",
+            Self::ReadPfc => "tell which pause by queue it can do",
+            Self::SetPfc => "obey priority pause by itself",
+            Self::ReadClasses => "tell which queue serves which traffic class",
         })
     }
 }

@@ -96,6 +96,20 @@ impl RxQueue {
         }
     }
 
+    /// Frames waiting in the device's ring: one question to the driver, cheap enough for once a burst. None when the driver
+    /// cannot tell, as with every software driver.
+    #[inline]
+    #[must_use]
+    pub fn waiting(&self) -> Option<u32> {
+        // SAFETY: the port is started, so its table entry is set and the queue has an entry.
+        let count = unsafe {
+            let ask = (*self.ops).rx_queue_count?;
+            ask((*self.ops).rxq.data.add(usize::from(self.queue)).read())
+        };
+        // The callback counts descriptors; a driver that refuses does so as a negative number.
+        i32::try_from(count).ok().and(Some(count))
+    }
+
     /// EAL's number of the port.
     #[must_use]
     pub fn port_id(&self) -> u16 {

@@ -1,0 +1,122 @@
+//! Priority flow control by the device (IEEE 802.1Qbb): its MAC obeys the peer's pauses, one transmit queue a priority.
+//!
+//! Law: what a driver lacks comes back as a [`PortError`] that [`is_unsupported`](PortError::is_unsupported), and the port
+//! is as it was. DPDK has two calls. The older one sets a priority of the port and wants DCB classes; the newer one (22.03,
+//! experimental) sets a traffic class of one transmit queue. Sending pause is left to the caller: a device sends it when its
+//! own FIFO fills, which is long after a buffer in memory wants it, and too late for long cables.
+
+use super::error::{Operation, PortError};
+use super::state::Phase;
+use super::{Port, PortCore};
+use crate::errno::Errno;
+
+/// Priorities of 802.1Q.
+const PRIORITIES: usize = 8;
+
+/// What a device can do about pause by queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PfcQueues {
+    /// Traffic classes it tells apart, 1 to 8.
+    pub classes: u8,
+    /// It obeys the peer's pauses.
+    pub obeys: bool,
+    /// It asks the peer to pause.
+    pub sends: bool,
+}
+
+impl Port {
+    /// What the device can do about pause by queue (`rte_eth_dev_priority_flow_ctrl_queue_info_get`).
+    ///
+    /// # Errors
+    /// When the port is not configured, or the driver has no such call, as most.
+    pub fn pfc_queues(&self) -> Result<PfcQueues, PortError> {
+        let state = self.core.lock();
+        configured(&self.core, state.phase)?;
+        let mut info = dpdk_sys::rte_eth_pfc_queue_info::default();
+        // SAFETY: an existing, configured port; the structure is ours to write.
+        let rc = unsafe {
+            dpdk_sys::rte_eth_dev_priority_flow_ctrl_queue_info_get(self.core.id, &raw mut info)
+        };
+        Errno::check(rc).map_err(self.core.failed(Operation::ReadPfc))?;
+        let full = info.mode_capa == dpdk_sys::RTE_ETH_FC_FULL;
+        Ok(PfcQueues {
+            classes: info.tc_max,
+            obeys: full || info.mode_capa == dpdk_sys::RTE_ETH_FC_RX_PAUSE,
+            sends: full || info.mode_capa == dpdk_sys::RTE_ETH_FC_TX_PAUSE,
+        })
+    }
+
+    /// Has the device hold transmit queue `queue` while the peer pauses `priority`
+    /// (`rte_eth_dev_priority_flow_ctrl_queue_configure`).
+    ///
+    /// # Errors
+    /// When the port is not configured, or the driver refuses or has no such call.
+    pub fn obey_pfc_on_queue(&mut self, priority: u8, queue: u16) -> Result<(), PortError> {
+        let state = self.core.lock();
+        configured(&self.core, state.phase)?;
+        let mut conf = dpdk_sys::rte_eth_pfc_queue_conf {
+            mode: dpdk_sys::RTE_ETH_FC_RX_PAUSE,
+            ..Default::default()
+        };
+        conf.rx_pause.tx_qid = queue;
+        conf.rx_pause.tc = priority;
+        // SAFETY: an existing, configured port; the structure lives through the call.
+        let rc = unsafe {
+            dpdk_sys::rte_eth_dev_priority_flow_ctrl_queue_configure(self.core.id, &raw mut conf)
+        };
+        Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
+    }
+
+    /// Has the device hold the traffic class of `priority` while the peer pauses it
+    /// (`rte_eth_dev_priority_flow_ctrl_set`). MAC control frames are to be handed on to receive queues all the same, where
+    /// the driver knows how: the watchdog and the counters live on them.
+    ///
+    /// # Errors
+    /// When the port is not configured, or the driver refuses or has no such call.
+    pub fn obey_pfc(&mut self, priority: u8) -> Result<(), PortError> {
+        let state = self.core.lock();
+        configured(&self.core, state.phase)?;
+        let mut conf = dpdk_sys::rte_eth_pfc_conf {
+            priority,
+            ..Default::default()
+        };
+        // The driver's own watermarks, where it tells them: they matter to pause it sends, and some check them always.
+        // SAFETY: an existing port; the structure is ours to write.
+        let rc = unsafe { dpdk_sys::rte_eth_dev_flow_ctrl_get(self.core.id, &raw mut conf.fc) };
+        if Errno::check(rc).is_err() {
+            conf.fc = dpdk_sys::rte_eth_fc_conf::default();
+        }
+        conf.fc.mode = dpdk_sys::RTE_ETH_FC_RX_PAUSE;
+        conf.fc.mac_ctrl_frame_fwd = 1;
+        // SAFETY: an existing, configured port; the structure lives through the call.
+        let rc =
+            unsafe { dpdk_sys::rte_eth_dev_priority_flow_ctrl_set(self.core.id, &raw mut conf) };
+        Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
+    }
+
+    /// The first transmit queue of each priority's traffic class (`rte_eth_dev_get_dcb_info`), lowest priority first.
+    ///
+    /// # Errors
+    /// When the port is not configured, or not with DCB, or the driver cannot tell.
+    pub fn class_queues(&self) -> Result<[u16; PRIORITIES], PortError> {
+        let state = self.core.lock();
+        configured(&self.core, state.phase)?;
+        let mut info = dpdk_sys::rte_eth_dcb_info::default();
+        // SAFETY: an existing, configured port; the structure is ours to write.
+        let rc = unsafe { dpdk_sys::rte_eth_dev_get_dcb_info(self.core.id, &raw mut info) };
+        Errno::check(rc).map_err(self.core.failed(Operation::ReadClasses))?;
+        Ok(info.prio_tc.map(|class| {
+            let pool = info.tc_queue.tc_txq.first();
+            let queues = pool.and_then(|pool| pool.get(usize::from(class)));
+            queues.map_or(0, |queues| queues.base)
+        }))
+    }
+}
+
+/// Drivers look at what `configure` left behind.
+fn configured(core: &PortCore, phase: Phase) -> Result<(), PortError> {
+    if phase == Phase::Open {
+        return Err(core.wrong_phase(phase, Phase::Configured));
+    }
+    Ok(())
+}
