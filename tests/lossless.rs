@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Lab, alone, assert_success, root};
+use npcc_switch::report::events::Kind;
 use npcc_testkit::capture;
 
 const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");
@@ -99,6 +100,19 @@ fn a_slow_egress_pauses_the_sender_and_lets_it_go() {
     assert!(dc.flow.xoff_buffer + dc.flow.xoff_cpu >= 1);
     assert!(dc.flow.asserted.is_empty() && dc.flow.priorities[3].tx_paused_us > 0.0);
     assert!(dc.groups[3].headroom_peak > 0 && dc.groups[3].held == 0);
+    let history = &dc.flow.priorities[3];
+    assert!(history.tx_longest_us > 0.0 && history.tx_longest_us <= history.tx_paused_us);
+    assert!(
+        history
+            .tx_began_s_ago
+            .is_some_and(|ago| (0.0..1.6).contains(&ago))
+    );
+    let lost: u64 = (snapshot.events.iter())
+        .filter(|event| event.kind == Kind::LosslessLost)
+        .map(|event| event.count)
+        .sum();
+    assert_eq!(lost, dc.lossless_lost, "{:?}", snapshot.events);
+    assert!(snapshot.buffer.turn_ns > 0 && snapshot.buffer.turn_covered_ns == 50_000);
     assert!(
         tshark_pfc(&lab.path("wan-out.pcap")).is_empty(),
         "the far side sent nothing"
@@ -115,6 +129,36 @@ fn a_capture_is_not_paused_unless_told() {
     let flow = &snapshot.ports[0].flow;
     assert_eq!(flow.backend, "none");
     assert!(flow.why.contains("no peer"), "{}", flow.why);
+}
+
+/// A device that cannot obey pause by itself, with `backend: hardware`: a start error with the driver's words and what to do.
+#[test]
+fn hardware_on_a_device_that_cannot_is_an_error() {
+    let _alone = alone();
+    let lab = Lab::new();
+    lab.config(
+        "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: quiet, device: net_null0, mtu: 1500, pfc: off }
+  - { name: dc0, device: net_null1, mtu: 1500, pfc: send }
+pfc: { backend: hardware }
+qos: { priorities: { 3: { ecn: off } } }
+buffer: { pool: 1MB }
+",
+    );
+    let output = lab
+        .command(&["run", "-c", "switch.yaml", "--for", "1s"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("port dc0: pfc.backend is hardware")
+            && said.contains("not supported")
+            && said.contains("write backend: auto or software"),
+        "{said}"
+    );
 }
 
 /// `show`, `clear` and `set` on a running switch.
@@ -145,7 +189,12 @@ fn the_operator_sees_and_changes() {
         qos.contains("roce-lossless") && qos.contains("lossless"),
         "{qos}"
     );
-    assert!(text(&["show", "pfc"]).contains("dc0: software, because the port is told to"));
+    let pfc = text(&["show", "pfc"]);
+    assert!(pfc.contains("dc0: software, because the port is told to"));
+    assert!(
+        pfc.contains("longest turn of a worker's loop") && pfc.contains("LONGEST US"),
+        "{pfc}"
+    );
     assert!(text(&["show", "buffer"]).contains("LOSSLESS LOST"));
     let _ =
         serde_json::from_str::<serde_json::Value>(&text(&["show", "buffer", "--json"])).unwrap();

@@ -265,8 +265,8 @@ fn said<T: serde::de::DeserializeOwned>(host: Child) -> T {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Both lossless hops: a pool whose first pause comes at about half a megabyte, and headroom for a peer that a busy machine
-/// may keep from its core for 50 ms.
+/// Both lossless hops: a pool whose first pause comes at about 130 KB, and headroom for a peer that a busy machine may keep from
+/// its core for 100 ms. The hosts send a tenth of the ports' speed: a worker that gets a tenth of a core still keeps up.
 fn switch(net: &Net, ports: [(&str, &str, &str); 2], routes: &str) -> Running {
     let lab = Lab::new();
     let mut text = "version: 1
@@ -276,15 +276,15 @@ ports:
     .to_owned();
     for (index, (name, end, mac)) in ports.iter().enumerate() {
         text.push_str(&format!(
-            "  - {{ name: {name}, device: \"net_af_packet{index},iface={},blocksz=65536,framesz=2048,framecnt=1024\", mac: \"{mac}\", mtu: 1500, speed: 100M, peer_response: 50ms }}\n",
+            "  - {{ name: {name}, device: \"net_af_packet{index},iface={},blocksz=65536,framesz=2048,framecnt=1024\", mac: \"{mac}\", mtu: 1500, speed: 100M, peer_response: 100ms }}\n",
             net.link(end)
         ));
     }
     text.push_str(routes);
     text.push_str(
         "pfc: { watchdog: { detect: 5s, restore: 1s, poll: 1s } }
-qos: { priorities: { 3: { ecn: { kmin: 20KB, kmax: 100KB } } } }
-buffer: { pool: 2500KB }
+qos: { priorities: { 3: { ecn: { kmin: 20KB, kmax: 60KB } } } }
+buffer: { pool: 2900KB }
 ",
     );
     lab.config(&text);
@@ -363,7 +363,7 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     .map(|(space, end)| Tap::start(space, &net.link(end), &lab.path(&format!("{end}.pcap"))));
     let receiver = net.host(
         "far",
-        &["receive", &net.link("far"), FAR, "4.5", "0.5", "1.0"],
+        &["receive", &net.link("far"), FAR, "15", "0.5", "1.0"],
     );
     std::thread::sleep(std::time::Duration::from_millis(300));
     let sender = net.host("near", &["send", &net.link("near"), NEAR, A0, "2.5"]);
@@ -372,18 +372,22 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     taps.into_iter().for_each(Tap::stop);
     let (a, b) = (a.stop(), b.stop());
 
+    // Shown when the test fails.
+    for port in a.ports.iter().chain(&b.ports) {
+        println!("{}: {:?}", port.name, port.flow.priorities[3]);
+    }
+
     // The hosts' view.
     assert!(
-        receiver.lossy.paused > 100,
+        receiver.lossy.paused > 20,
         "the other priority: {receiver:?}"
     );
     assert_eq!(receiver.lossless.paused, 0, "{receiver:?}");
-    assert_eq!(
-        [receiver.lossless.got, receiver.lossy.got],
-        sender.sent,
-        "{receiver:?} {sender:?}"
-    );
-    assert_eq!(receiver.lossless.disorder + receiver.lossy.disorder, 0);
+    let said = format!("{receiver:?} {sender:?}");
+    assert_eq!(receiver.lossless.got, sender.sent[0], "{said}");
+    assert_eq!(receiver.lossless.disorder, 0, "{said}");
+    // A veth loses when the machine is busy; what the switches drop is looked at below.
+    assert!(receiver.lossy.got * 10 >= sender.sent[1] * 9, "{said}");
     assert!(sender.xoffs >= 1 && sender.xons >= 1, "{sender:?}");
     assert!(
         sender.held_s > 0.2 && sender.resumed_at_s.is_some(),
@@ -416,12 +420,16 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
         let (heard, told) = (&heard.flow.priorities[3], &told.flow.priorities[3]);
         assert!(heard.rx_pauses >= 1 && told.tx_pauses >= 1, "{name}");
         assert!(
-            heard.rx_paused_us > 400_000.0 && told.tx_paused_us > 100_000.0,
+            heard.rx_paused_us > 300_000.0 && told.tx_paused_us > 100_000.0,
             "{name}: {heard:?} {told:?}"
         );
         for port in &snapshot.ports {
             assert!(port.flow.paused.is_empty() && port.flow.asserted.is_empty());
             assert_eq!(port.flow.invalid, 0);
+            assert_eq!(
+                (port.flow.backend.as_str(), port.flow.self_test.as_str()),
+                ("software", "sent")
+            );
         }
     }
 }

@@ -126,10 +126,20 @@ pub struct PauseCounters {
     pub rx_paused_ns: Counter,
     /// Length of the last pause that ended, in ns.
     pub rx_last_ns: Gauge,
+    /// Length of the longest pause that ended, in ns.
+    pub rx_longest_ns: Gauge,
+    /// When the peer's last pause began, in ns of the worker's clock.
+    pub rx_began: Gauge,
     /// Pauses we began.
     pub tx_pauses: Counter,
     /// Time we had the peer paused, in ns; a pause counts when it ends.
     pub tx_paused_ns: Counter,
+    /// Length of our last pause that ended, in ns.
+    pub tx_last_ns: Gauge,
+    /// Length of our longest pause that ended, in ns.
+    pub tx_longest_ns: Gauge,
+    /// When our last pause began, in ns of the worker's clock.
+    pub tx_began: Gauge,
     /// Storms the watchdog found.
     pub storms: Counter,
     /// Storms that ended.

@@ -93,6 +93,11 @@ fn xon_hysteresis() {
     assert_eq!(rig.counters(0).flow.asserted.get(), 0);
     let was = rig.counters(0).flow.priorities[3].tx_paused_ns.get();
     assert_eq!(was, now, "time we held the peer");
+    let history = &rig.counters(0).flow.priorities[3];
+    assert_eq!(
+        [history.tx_last_ns.get(), history.tx_longest_ns.get()],
+        [now; 2]
+    );
 }
 
 /// LossyQueue: drops at its limit, no PFC.

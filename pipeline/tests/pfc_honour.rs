@@ -10,7 +10,7 @@
 mod rig;
 
 use npcc_pipeline::drop::Drop;
-use npcc_pipeline::units::BitRate;
+use npcc_pipeline::units::{BitRate, PortId};
 use npcc_pipeline::wire::mac_control::{self, time_of};
 use rig::{GIG, Rig, Setup, mac};
 
@@ -124,6 +124,36 @@ fn zero_releases_at_once() {
     assert_eq!(priorities(&mut rig, 77), [4]);
     assert_eq!(rig.counters(1).flow.priorities[4].rx_last_ns.get(), 77);
     assert_eq!(rig.counters(1).flow.paused.get(), 1 << 3);
+}
+
+/// SONiC's PFC history (doc/pfc_historical_stats): transitions, total, longest and last pause, and when the last began.
+#[test]
+fn pauses_leave_a_history() {
+    let mut rig = Setup::default().build();
+    for (from, to) in [(1_000, 51_000), (100_000, 400_000), (500_000, 520_000)] {
+        rig.hear(1, 1 << 3, 0xffff, from);
+        rig.hear(1, 1 << 3, 0, to);
+    }
+    let history = &rig.counters(1).flow.priorities[3];
+    assert_eq!(history.rx_pauses.get(), 3);
+    assert_eq!(history.rx_paused_ns.get(), 50_000 + 300_000 + 20_000);
+    assert_eq!(history.rx_longest_ns.get(), 300_000);
+    assert_eq!(history.rx_last_ns.get(), 20_000);
+    assert_eq!(history.rx_began.get(), 500_000);
+    let other = &rig.counters(1).flow.priorities[4];
+    assert_eq!((other.rx_pauses.get(), other.rx_began.get()), (0, 0));
+}
+
+/// A device that obeys pauses by itself stops taking frames of a priority: only that one is not scheduled.
+#[test]
+fn a_priority_the_device_holds_back_holds_back_no_other() {
+    let mut rig = one_of_each();
+    rig.path.hold_back(PortId(1), 1 << 3);
+    assert_eq!(priorities(&mut rig, 0), [0, 1, 2, 4, 5, 6, 7]);
+    rig.hear(1, 1 << 5, 100, 10);
+    assert!(priorities(&mut rig, 20).is_empty());
+    rig.path.hold_back(PortId(1), 0);
+    assert_eq!(priorities(&mut rig, 30), [3]);
 }
 
 /// mac_pause_ctrl: one frame with a time for each class releases each class at its own time.

@@ -14,7 +14,7 @@ use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Eal, HEADROOM, Mempool, MempoolConfig};
 use npcc_pipeline::datapath::Datapath;
 use npcc_pipeline::route::writer::RouteWriter;
-use npcc_pipeline::units::{Mac, PortId};
+use npcc_pipeline::units::{Mac, Nanos, PortId};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::clock::Clock;
@@ -164,6 +164,7 @@ fn assemble(
         pool: lossless.buffer.pool.bytes,
         shared: lossless.buffer.shared().bytes,
         headroom: lossless.buffer.headroom().bytes,
+        turn: Nanos(config.buffer.loop_time.nanos()),
     };
     if lossless.buffer.shared().is_zero() {
         return Err(anyhow!(
@@ -215,6 +216,8 @@ fn assemble(
         qos: Mutex::new(qos),
         orders: vec![orders],
         npcc_orders,
+        events: Mutex::default(),
+        clock,
         cleared: Mutex::new(None),
     };
     let owners = vec![0; ports.len()];
@@ -290,6 +293,7 @@ fn manage(
     let terminal = std::io::stderr().is_terminal();
     let mut due = Instant::now();
     server.serve(observer, stop, || {
+        observer.watch();
         if terminal && Instant::now() >= due {
             due = Instant::now() + Duration::from_secs(1);
             let _ = write!(

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrayvec::ArrayVec;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_dpdk::{Burst, Mempool, RxQueue, TxQueue};
+use npcc_dpdk::{Burst, Mempool, RxQueue};
 use npcc_pipeline::counters::{Counter, Gauge};
-use npcc_pipeline::datapath::{Datapath, Outgoing};
-use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::datapath::Datapath;
 use npcc_pipeline::pause::PfcFrame;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 use rtrb::Consumer;
@@ -18,6 +17,7 @@ use crate::command::Command;
 use crate::frame::Frame;
 use crate::inject::Injection;
 use crate::reaction::{Crossing, Reactions};
+use crate::transmit::Transmit;
 
 /// The packet path as the switch builds it.
 pub type Path = Datapath<Frame, FlowCache>;
@@ -25,27 +25,28 @@ pub type Path = Datapath<Frame, FlowCache>;
 /// How long a stopping worker goes on sending what is queued.
 const LINGER: Nanos = Nanos::from_millis(200);
 
-/// One port's device queues and what is in hand between pipeline and device.
+/// One port's device queues.
 #[derive(Debug)]
 pub struct PortQueues {
     id: PortId,
     rx: RxQueue,
-    tx: TxQueue,
-    /// Frames the device has not taken yet, and their lengths.
-    hand: Burst<BURST>,
-    lengths: ArrayVec<u64, BURST>,
+    /// Whether the driver tells how full the receive ring is.
+    tells: bool,
+    tx: Transmit,
 }
+
+/// Half of a receive ring: from there on its peer is paused.
+pub const HALF_RING: u16 = 512;
 
 impl PortQueues {
     /// Nothing in hand.
     #[must_use]
-    pub fn new(id: PortId, rx: RxQueue, tx: TxQueue) -> PortQueues {
+    pub fn new(id: PortId, rx: RxQueue, tx: Transmit) -> PortQueues {
         PortQueues {
             id,
+            tells: rx.holds_more_than(0).is_some(),
             rx,
             tx,
-            hand: Burst::new(),
-            lengths: ArrayVec::new(),
         }
     }
 
@@ -57,6 +58,9 @@ impl PortQueues {
         if received > 0 {
             let mut frames: ArrayVec<Frame, BURST> = burst.drain().map(Frame).collect();
             path.ingress(self.id, &mut frames, now);
+            if self.tells && received == BURST {
+                path.ring(self.id, self.rx.holds_more_than(HALF_RING) == Some(true));
+            }
         }
         received
     }
@@ -79,33 +83,10 @@ impl PortQueues {
         // A frame that cannot be sent now is due again next turn.
         if mbuf.fill(&frame.bytes).is_ok()
             && burst.push(mbuf).is_ok()
-            && self.tx.tx(&mut burst) == 1
+            && self.tx.control(&mut burst)
         {
             path.control_sent(self.id, frame, now);
         }
-    }
-
-    /// Sends what the port may send now; what the device does not take stays in hand.
-    #[inline]
-    fn transmit(&mut self, path: &mut Path, now: Nanos) -> usize {
-        if self.hand.is_empty() {
-            let mut out = Outgoing::new();
-            path.egress(self.id, &mut out, now);
-            for queued in out {
-                self.lengths.push(queued.buf.data().len() as u64);
-                // The hand has room for as many frames as `out`.
-                drop(self.hand.push(queued.buf.0));
-            }
-            if self.hand.is_empty() {
-                return 0;
-            }
-        }
-        let taken = self.tx.tx(&mut self.hand);
-        if taken > 0 {
-            let bytes = self.lengths.drain(..taken).sum();
-            path.sent(self.id, taken as u64, bytes);
-        }
-        taken
     }
 }
 
@@ -116,8 +97,10 @@ pub struct WorkerStats {
     pub loops: Counter,
     /// Turns in which a frame moved.
     pub busy: Counter,
-    /// Longest turn in ns.
+    /// Longest turn in ns since the last `clear watermarks`.
     pub longest_ns: Gauge,
+    /// Longest turn in ns before that.
+    pub longest_before_ns: Gauge,
     /// CNPs lost because the pool or the buffer was empty.
     pub cnp_lost: Counter,
     /// From crossings to the CNPs that answer them.
@@ -160,7 +143,7 @@ impl Worker {
             self.obey();
             moved += self.inject(now);
             for port in &mut self.ports {
-                moved += port.transmit(&mut self.path, now);
+                moved += port.tx.send(&mut self.path, port.id, now);
             }
             self.reacted();
             self.path.publish_held();
@@ -175,7 +158,12 @@ impl Worker {
     fn obey(&mut self) {
         while let Ok(command) = self.commands.pop() {
             match command {
-                Command::ClearWatermarks => self.path.clear_watermarks(),
+                Command::ClearWatermarks => {
+                    self.path.clear_watermarks();
+                    let stats = &self.stats;
+                    stats.longest_before_ns.raise(stats.longest_ns.get());
+                    stats.longest_ns.set(0);
+                }
                 Command::Discipline {
                     port,
                     priority,
@@ -244,18 +232,16 @@ impl Worker {
             self.inject(now);
             let mut waiting = 0;
             for port in &mut self.ports {
-                port.transmit(&mut self.path, now);
+                port.tx.send(&mut self.path, port.id, now);
                 port.control(&mut self.path, &self.pool, now);
-                waiting += port.hand.len() + self.path.waiting(port.id);
+                waiting += port.tx.in_hand() + self.path.waiting(port.id);
             }
             if waiting == 0 || now >= deadline {
                 break;
             }
         }
         for port in &mut self.ports {
-            for bytes in port.lengths.drain(..) {
-                self.path.abandon(port.id, bytes);
-            }
+            port.tx.abandon(&mut self.path, port.id);
         }
         self.path.shut_down();
     }

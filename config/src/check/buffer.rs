@@ -4,7 +4,7 @@ use super::Check;
 use crate::model::MbufSize;
 use crate::sizing::{LINK_HEADERS, smallest_data_room};
 use crate::tree::Path;
-use crate::units::Bytes;
+use crate::units::{Bytes, Time};
 
 /// Frames each port should find room for.
 const FRAMES: u64 = 64;
@@ -31,6 +31,13 @@ pub(super) fn check(check: &mut Check<'_>) {
             message,
             "64MB is usual; 100 km at 100G want 32MB",
         );
+    }
+    let turn = file.buffer.loop_time;
+    let (shortest, longest) = (Time::from_micros(1), Time::from_millis(100));
+    if turn < shortest || turn > longest {
+        let message = format!("a loop time of {turn} is out of range");
+        let hint = format!("write {shortest} to {longest}; 50us is usual on an isolated core");
+        check.error(&path("loop_time"), message, hint);
     }
     let alpha = file.buffer.alpha;
     if !(1.0 / 128.0..=64.0).contains(&alpha) {

@@ -25,7 +25,10 @@ pub(super) fn check(check: &mut Check<'_>) {
         .file
         .ports
         .iter()
-        .map(|port| sends_pause(port.pfc, backend, &port.device).then(|| Link::of_model(port)))
+        .map(|port| {
+            sends_pause(port.pfc, backend, &port.device)
+                .then(|| Link::of_model(port, check.file.buffer.loop_time))
+        })
         .collect();
     let room = Lossless::new(&check.file.buffer, mask.count_ones(), &links);
     if fits(check, &room, &links) {
@@ -51,7 +54,7 @@ fn inputs_certain(check: &Check<'_>) -> bool {
         .iter()
         .all(|key| check.certain(&port_path(i).key(key)))
     });
-    let pool = ["pool", "alpha", "shared_headroom"];
+    let pool = ["pool", "alpha", "shared_headroom", "loop_time"];
     ports
         && check.certain(&Path::root("ports"))
         && check.certain(&qos.key("profile"))

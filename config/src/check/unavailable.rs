@@ -1,8 +1,7 @@
 //! What the format knows and this version cannot do: refused, never silently ignored.
 
 use super::Check;
-use super::port_path;
-use crate::model::{CnpVia, Idle, PfcBackend};
+use crate::model::{CnpVia, Idle};
 use crate::tree::Path;
 
 fn refuse(check: &mut Check<'_>, path: &Path, what: &str, hint: &str) {
@@ -11,23 +10,11 @@ fn refuse(check: &mut Check<'_>, path: &Path, what: &str, hint: &str) {
 
 pub(super) fn check(check: &mut Check<'_>) {
     cores(check);
-    pfc(check);
     let file = check.file;
     if file.npcc.cnp.via == CnpVia::IngressPort {
         let hint = "write via: route; it prefers the flow's ingress port among equal paths";
         let path = Path::root("npcc").key("cnp").key("via");
         refuse(check, &path, "via: ingress-port", hint);
-    }
-    for (i, port) in file.ports.iter().enumerate() {
-        if port.tx_outstanding.is_some() {
-            let hint = "remove it; the shaper keeps queues out of the device";
-            refuse(
-                check,
-                &port_path(i).key("tx_outstanding"),
-                "a bound on the device's ring",
-                hint,
-            );
-        }
     }
     if file.linux.integrate {
         let hint = "write integrate: false, and list static routes and neighbors";
@@ -60,13 +47,5 @@ fn cores(check: &mut Check<'_>) {
             "idle: adaptive",
             "write idle: poll",
         );
-    }
-}
-
-fn pfc(check: &mut Check<'_>) {
-    if check.file.pfc.backend == PfcBackend::Hardware {
-        let path = Path::root("pfc").key("backend");
-        let hint = "write backend: auto, software or none";
-        refuse(check, &path, "backend: hardware", hint);
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::units::{Bytes, Ranged, UnitError};
+use crate::units::{Bytes, Ranged, Time, UnitError};
 
 /// The shared packet buffer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +22,8 @@ pub struct Buffer {
     /// Mean frame size of lossless traffic in bytes at the worst, from which the number of buffers
     /// follows.
     pub lossless_min_frame: Ranged<64, 9216>,
+    /// Longest turn of a worker's loop that headroom covers; `show pfc` compares it with the longest measured.
+    pub loop_time: Time,
     /// Headroom shared by all ports; 0 gives each lossless priority of each port its own.
     pub shared_headroom: Bytes,
 }
@@ -33,6 +35,7 @@ impl Default for Buffer {
             alpha: 1.0,
             mbuf: MbufSize::Auto,
             lossless_min_frame: Ranged::fixed(1024),
+            loop_time: Time::from_micros(50),
             shared_headroom: Bytes(0),
         }
     }

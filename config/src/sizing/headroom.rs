@@ -26,8 +26,6 @@ const PORT_MTU: u64 = 9100;
 /// A frame of the lossless priority, in bytes.
 const LOSSLESS_MTU: u64 = 1024;
 
-/// Longest turn of the worker's loop that headroom covers; `show pfc` tells the longest measured.
-pub const LOOP: Time = Time::from_micros(50);
 /// Frames of one receive burst.
 pub const RX_BURST: u64 = 32;
 /// Link headers, preamble, gap and FCS of a full frame, beyond its IP packet.
@@ -50,22 +48,25 @@ pub struct Link {
     pub mtu: u16,
     /// Most that waits in the transmit ring, if not the default.
     pub outstanding: Option<Threshold>,
+    /// Longest turn of the worker's loop that is to be survived.
+    pub turn: Time,
 }
 
 impl Link {
-    /// Of a resolved port, at `speed`.
+    /// Of a resolved port, at `speed`, for a worker whose loop takes `turn` at the longest.
     #[must_use]
-    pub const fn of(port: &plan::Port, speed: Rate) -> Self {
+    pub const fn of(port: &plan::Port, speed: Rate, turn: Time) -> Self {
         Self {
             cable: port.cable,
             speed,
             response: port.peer_response,
             mtu: port.mtu,
             outstanding: port.tx_outstanding,
+            turn,
         }
     }
 
-    pub(crate) fn of_model(port: &model::Port) -> Self {
+    pub(crate) fn of_model(port: &model::Port, turn: Time) -> Self {
         let device = plan::Device::parse(&port.device);
         Self {
             cable: port.cable,
@@ -73,6 +74,7 @@ impl Link {
             response: port.peer_response,
             mtu: port.mtu.short(),
             outstanding: port.tx_outstanding,
+            turn,
         }
     }
 
@@ -82,17 +84,22 @@ impl Link {
         u64::from(self.mtu) + FRAME_OVERHEAD
     }
 
+    /// Wire bytes the device's transmit ring may hold: as written, or two full frames and at least 2us of the link.
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding.map_or_else(
+            || within(self.speed, Time::from_micros(2)).max(2 * self.frame()),
+            |depth| depth.bytes(self.speed),
+        )
+    }
+
     /// Bytes that still arrive on one priority after its pause was wanted, in whole KiB.
     #[must_use]
     pub fn headroom(&self) -> u64 {
-        let outstanding = self.outstanding.map_or_else(
-            || within(self.speed, Time::from_micros(2)).max(2 * self.frame()),
-            |depth| depth.bytes(self.speed),
-        );
         [
             RX_BURST * self.frame(),
-            within(self.speed, LOOP),
-            outstanding,
+            within(self.speed, self.turn),
+            self.outstanding(),
         ]
         .into_iter()
         .fold(
@@ -171,7 +178,7 @@ pub(super) fn table(config: &Config) -> Vec<Headroom> {
             cable: port.cable,
             speed,
             known: port.speed.is_some(),
-            bytes: sends.then(|| Link::of(port, speed).headroom()),
+            bytes: sends.then(|| Link::of(port, speed, config.buffer.loop_time).headroom()),
         }
     };
     let rows = |port| {
@@ -218,6 +225,7 @@ mod tests {
             response: PeerResponse::Ieee,
             mtu: 9100,
             outstanding: None,
+            turn: Time::from_micros(50),
         };
         let own = 32 * 9146 + 625_000 + 25_000;
         assert_eq!(link.headroom(), (12_661_760u64 + own).div_ceil(1024) * 1024);
@@ -226,6 +234,11 @@ mod tests {
             ..link
         };
         assert!(ring.headroom() >= link.headroom() + 124_000);
+        let late = Link {
+            turn: Time::from_micros(150),
+            ..link
+        };
+        assert!(late.headroom() >= link.headroom() + 1_249_000);
     }
 
     #[test]

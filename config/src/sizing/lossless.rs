@@ -109,7 +109,7 @@ impl Lossless {
         let link = |port: &crate::plan::Port| {
             sends_pause(port.pfc, config.pfc.backend, port.device.id()).then(|| {
                 let speed = port.speed.unwrap_or_else(|| assumed(Some(&port.device)));
-                Link::of(port, speed)
+                Link::of(port, speed, config.buffer.loop_time)
             })
         };
         let links: Vec<Option<Link>> = config.ports.iter().map(link).collect();
@@ -139,6 +139,7 @@ mod tests {
             response: crate::model::PeerResponse::Ieee,
             mtu: 9100,
             outstanding: None,
+            turn: crate::units::Time::from_micros(50),
         }
     }
 

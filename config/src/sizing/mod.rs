@@ -12,8 +12,7 @@ mod lossless;
 mod table;
 
 pub use headroom::{
-    FRAME_OVERHEAD, Headroom, LOOP, Link, RX_BURST, assumed as assumed_speed,
-    bytes as headroom_bytes,
+    FRAME_OVERHEAD, Headroom, Link, RX_BURST, assumed as assumed_speed, bytes as headroom_bytes,
 };
 pub use lossless::{GroupRoom, Lossless, sends_pause};
 

@@ -83,6 +83,22 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         pause.due(wanted, now)
     }
 
+    /// The priorities of `port` whose frames the device does not take now.
+    #[cold]
+    pub fn hold_back(&mut self, port: PortId, priorities: u8) {
+        if let Some(pause) = self.pause.get_mut(port.index()) {
+            pause.set_stuck(priorities);
+        }
+    }
+
+    /// The driver of `port` told, after a full burst, whether its receive ring is over half full.
+    #[cold]
+    pub fn ring(&mut self, port: PortId, over_half: bool) {
+        if let Some(pause) = self.pause.get_mut(port.index()) {
+            pause.ring(over_half);
+        }
+    }
+
     /// `port`'s device took a frame of [`Datapath::control_due`].
     #[cold]
     pub fn control_sent(&mut self, port: PortId, frame: &PfcFrame, now: Nanos) {

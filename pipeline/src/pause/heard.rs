@@ -56,6 +56,7 @@ impl Heard {
                 }
                 if let Some(counters) = counters.priorities.get(priority.index()) {
                     counters.rx_pauses.add(1);
+                    counters.rx_began.set(now.0);
                 }
             }
         }
@@ -94,6 +95,7 @@ impl Heard {
         if let Some(counters) = counters.priorities.get(priority.index()) {
             counters.rx_paused_ns.add(lasted.0);
             counters.rx_last_ns.set(lasted.0);
+            counters.rx_longest_ns.raise(lasted.0);
         }
         counters.paused.set(u64::from(self.paused));
     }

@@ -27,7 +27,8 @@ pub struct PauseConfig {
     pub honour: u8,
     /// Speed of the link, by which quanta are reckoned.
     pub rate: BitRate,
-    /// Full receive bursts in a row from which the peer is paused because the worker falls behind; 0: never.
+    /// Full receive bursts in a row from which the peer is paused because the worker falls behind; 0: never, or by what the
+    /// driver tells.
     pub pressure: u16,
     /// What is done about a pause without end.
     pub watchdog: Option<WatchdogConfig>,
@@ -58,6 +59,8 @@ pub struct PortPause {
     /// When a priority that is not yet paused was first wanted to be.
     wanted_since: [Nanos; PRIORITIES],
     wanted: u8,
+    /// Priorities whose transmit queue the device does not empty.
+    stuck: u8,
 }
 
 impl PortPause {
@@ -72,6 +75,7 @@ impl PortPause {
             watchdog: config.watchdog.clone().map(Watchdog::new),
             wanted_since: [Nanos::ZERO; PRIORITIES],
             wanted: 0,
+            stuck: 0,
         }
     }
 
@@ -96,10 +100,15 @@ impl PortPause {
     #[inline]
     pub fn held_back(&mut self, now: Nanos, counters: &FlowCounters) -> u8 {
         if self.heard.is_quiet() {
-            return 0;
+            return self.stuck;
         }
         let paused = self.heard.paused(now, counters);
-        paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
+        self.stuck | paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
+    }
+
+    /// The priorities of which the device takes no more until told otherwise: it obeys the peer's pauses by itself.
+    pub const fn set_stuck(&mut self, priorities: u8) {
+        self.stuck = priorities;
     }
 
     /// Priorities whose frames are dropped because of a storm.
@@ -127,6 +136,12 @@ impl PortPause {
     #[inline]
     pub fn burst(&mut self, frames: usize, full: usize) {
         self.pressure.burst(frames >= full, frames * 2 < full);
+    }
+
+    /// The driver told, after a full burst, whether the receive ring is over half full.
+    #[inline]
+    pub const fn ring(&mut self, over_half: bool) {
+        self.pressure.told(over_half);
     }
 
     /// The frame to send now, ahead of everything, if any. `by_buffer` are the priorities whose groups want a pause.

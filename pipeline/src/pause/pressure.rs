@@ -1,4 +1,5 @@
-//! Whether the worker falls behind a port's receive ring: full bursts in a row, where no driver tells the ring's fill.
+//! Whether the worker falls behind a port's receive ring: by the ring's fill where the driver tells it, by full bursts in a row
+//! elsewhere.
 
 /// Full bursts in a row on one port.
 #[derive(Debug)]
@@ -36,6 +37,13 @@ impl Pressure {
         }
     }
 
+    /// The driver told after a burst whether the ring is over half full; it knows better than any count of bursts.
+    #[inline]
+    pub const fn told(&mut self, over_half: bool) {
+        self.seen = true;
+        self.high = over_half;
+    }
+
     /// Once a turn of the loop: whether the pressure is high. A turn without a burst ends it.
     #[inline]
     pub const fn turn(&mut self) -> bool {
@@ -62,6 +70,24 @@ mod tests {
             high = pressure.turn();
         }
         high
+    }
+
+    /// Where the driver tells, the limit is 0 and only its word counts; a turn without a burst, or a light one, ends it.
+    #[test]
+    fn a_driver_that_tells_is_believed() {
+        let mut pressure = Pressure::new(0);
+        for _ in 0..100 {
+            pressure.burst(true, false);
+            pressure.told(false);
+            assert!(!pressure.turn());
+        }
+        pressure.burst(true, false);
+        pressure.told(true);
+        assert!(pressure.turn());
+        pressure.burst(false, false);
+        assert!(pressure.turn(), "hysteresis");
+        pressure.burst(false, true);
+        assert!(!pressure.turn());
     }
 
     #[test]

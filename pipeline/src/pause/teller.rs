@@ -122,6 +122,7 @@ impl Teller {
             if begun & bit != 0 {
                 *since = now;
                 pauses.tx_pauses.add(1);
+                pauses.tx_began.set(now.0);
                 if frame.by_buffer & bit != 0 {
                     flow.xoff_buffer.add(1);
                 } else {
@@ -129,7 +130,10 @@ impl Teller {
                 }
             }
             if frame.xon & bit != 0 {
-                pauses.tx_paused_ns.add(now.since(*since).0);
+                let lasted = now.since(*since).0;
+                pauses.tx_paused_ns.add(lasted);
+                pauses.tx_last_ns.set(lasted);
+                pauses.tx_longest_ns.raise(lasted);
             }
         }
         self.asserted = frame.xoff;

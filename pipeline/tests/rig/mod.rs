@@ -174,10 +174,15 @@ pub(crate) struct Rig {
 
 /// A RoCEv2 frame of `len` bytes from port to port.
 pub(crate) fn frame(from: u8, to: u8, priority: u8, len: usize) -> Vec<u8> {
+    frame_with(from, to, priority << 5 | 2, len)
+}
+
+/// The same with a type of service: its upper three bits are the priority, its lower two ECN.
+pub(crate) fn frame_with(from: u8, to: u8, tos: u8, len: usize) -> Vec<u8> {
     let (src, dst) = (IpAddr::from([10, 0, from, 3]), IpAddr::from([10, 0, to, 2]));
     Craft {
         dst_mac: mac(from),
-        tos: priority << 5 | 2,
+        tos,
         ..Craft::roce(src, dst, 0x0a, 0x11, len - 58)
     }
     .frame()
@@ -204,12 +209,16 @@ impl Rig {
         count: usize,
         now: u64,
     ) {
-        let bytes = frame(from, to, priority, len);
+        self.push_copies(from, &frame(from, to, priority, len), count, now);
+    }
+
+    /// `count` copies of a frame in full bursts, the turn of the loop after each.
+    pub(crate) fn push_copies(&mut self, from: u8, bytes: &[u8], count: usize, now: u64) {
         let mut left = count;
         while left > 0 {
             let mut burst: ArrayVec<HeapFrame, BURST> = ArrayVec::new();
             while left > 0 && !burst.is_full() {
-                burst.push(HeapFrame::new(&bytes));
+                burst.push(HeapFrame::new(bytes));
                 left -= 1;
             }
             self.path.ingress(PortId(from), &mut burst, Nanos(now));

@@ -1,5 +1,8 @@
 //! Flow control, buffer and queues' settings as tables for people. What must be 0 is red when it is not.
 
+use comfy_table::Table;
+
+use super::lossless::{FlowControl, Pause};
 use super::model::Snapshot;
 use super::qos::QosPriority;
 use super::table::{finish, rate, table, thousands};
@@ -18,6 +21,85 @@ fn red(count: u64) -> String {
     } else {
         format!("\x1b[31m{}\x1b[0m", thousands(count))
     }
+}
+
+/// Events that `show pfc` tells of; `show log` tells of all.
+const EVENTS: usize = 10;
+
+/// One line for each direction in which a priority was ever paused.
+fn remember(history: &mut Table, port: &str, pause: &Pause) {
+    for (by, pauses, total, longest, last, began) in [
+        (
+            "peer",
+            pause.rx_pauses,
+            pause.rx_paused_us,
+            pause.rx_longest_us,
+            pause.rx_last_us,
+            pause.rx_began_s_ago,
+        ),
+        (
+            "us",
+            pause.tx_pauses,
+            pause.tx_paused_us,
+            pause.tx_longest_us,
+            pause.tx_last_us,
+            pause.tx_began_s_ago,
+        ),
+    ] {
+        let Some(began) = began else { continue };
+        history.add_row(vec![
+            port.to_owned(),
+            pause.priority.to_string(),
+            by.to_owned(),
+            thousands(pauses),
+            format!("{total:.1}"),
+            format!("{longest:.1}"),
+            format!("{last:.1}"),
+            format!("{began:.1} s ago"),
+        ]);
+    }
+}
+
+/// The longest turn of a worker's loop beside what headroom was computed from; red when it is more.
+fn slow(snapshot: &Snapshot) -> String {
+    let (turn, covered) = (
+        snapshot.buffer.turn_ns / 1_000,
+        snapshot.buffer.turn_covered_ns / 1_000,
+    );
+    let worst = snapshot
+        .ports
+        .iter()
+        .max_by_key(|port| port.flow.headroom_short);
+    match worst.filter(|port| port.flow.headroom_short > 0) {
+        None => {
+            format!("longest turn of a worker's loop: {turn} us, headroom covers {covered} us\n")
+        }
+        Some(port) => format!(
+            "\x1b[31mlongest turn of a worker's loop: {turn} us, headroom covers {covered} us: up to {} B more than headroom may arrive on {}; isolate the worker's core, or write buffer.loop_time: {turn}us\x1b[0m\n",
+            thousands(port.flow.headroom_short),
+            port.name
+        ),
+    }
+}
+
+/// What there is to know of a port's backend, in a line.
+fn about(name: &str, flow: &FlowControl) -> String {
+    let mut line = format!("{name}: {}, because {}", flow.backend, flow.why);
+    match flow.self_test.as_str() {
+        "" | "not run" => {}
+        "sent" => line.push_str("; the pause frame of the start was sent"),
+        "link down" => line.push_str("; the link was down at start, so no pause frame was tried"),
+        other => line.push_str(&format!(
+            "; \x1b[31mthe pause frame of the start was {other}\x1b[0m"
+        )),
+    }
+    if let Some(bytes) = flow.tx_outstanding {
+        line.push_str(&format!(
+            "; up to {} B in the transmit ring",
+            thousands(bytes)
+        ));
+    }
+    line + "\n"
 }
 
 /// `show pfc`
@@ -48,17 +130,25 @@ pub fn pfc(snapshot: &Snapshot) -> String {
             "PRIO",
             "RX PFC",
             "TX PFC",
-            "RX PAUSES",
-            "RX PAUSED US",
-            "LAST US",
-            "TX PAUSES",
-            "TX PAUSED US",
             "STORMS",
             "ENDED",
             "STORM DROPS TX",
             "RX",
         ],
         1,
+    );
+    let mut history = table(
+        &[
+            "PORT",
+            "PRIO",
+            "PAUSED BY",
+            "PAUSES",
+            "TOTAL US",
+            "LONGEST US",
+            "LAST US",
+            "BEGAN",
+        ],
+        3,
     );
     let mut why = String::new();
     for port in &snapshot.ports {
@@ -79,10 +169,7 @@ pub fn pfc(snapshot: &Snapshot) -> String {
             thousands(flow.global_pause),
             thousands(flow.invalid),
         ]);
-        why.push_str(&format!(
-            "{}: {}, because {}\n",
-            port.name, flow.backend, flow.why
-        ));
+        why.push_str(&about(&port.name, flow));
         for pause in &flow.priorities {
             let of = |counts: &[u64; 8]| {
                 let count = counts.get(usize::from(pause.priority));
@@ -99,19 +186,23 @@ pub fn pfc(snapshot: &Snapshot) -> String {
                 pause.priority.to_string(),
                 thousands(rx),
                 thousands(tx),
-                thousands(pause.rx_pauses),
-                format!("{:.1}", pause.rx_paused_us),
-                format!("{:.1}", pause.rx_last_us),
-                thousands(pause.tx_pauses),
-                format!("{:.1}", pause.tx_paused_us),
                 thousands(pause.storms),
                 thousands(pause.storms_ended),
                 thousands(pause.storm_tx_dropped),
                 thousands(pause.storm_rx_dropped),
             ]);
+            remember(&mut history, &port.name, pause);
         }
     }
-    format!("{}\n{}\n{why}", finish(&ports), finish(&priorities))
+    let events = snapshot.events.iter().rev().take(EVENTS).rev();
+    let events: String = events.map(|event| format!("{event}\n")).collect();
+    format!(
+        "{}\n{}\n{}\n{why}{}{events}",
+        finish(&ports),
+        finish(&priorities),
+        finish(&history),
+        slow(snapshot)
+    )
 }
 
 /// `show buffer`
@@ -129,6 +220,8 @@ pub fn buffer(snapshot: &Snapshot) -> String {
         thousands(buffer.headroom),
         thousands(buffer.headroom_peak),
     );
+    out.push_str(&slow(snapshot));
+    out.push('\n');
     let mut groups = table(
         &[
             "PORT",
@@ -248,5 +341,48 @@ fn curves(
         "-".to_owned()
     } else {
         all.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::model::Port;
+
+    #[test]
+    fn a_turn_that_headroom_does_not_cover_is_red() {
+        let mut snapshot = Snapshot::default();
+        snapshot.buffer.turn_ns = 41_000;
+        snapshot.buffer.turn_covered_ns = 50_000;
+        assert_eq!(
+            slow(&snapshot),
+            "longest turn of a worker's loop: 41 us, headroom covers 50 us\n"
+        );
+        snapshot.buffer.turn_ns = 312_000;
+        let mut port = Port {
+            name: "dc0".to_owned(),
+            ..Port::default()
+        };
+        port.flow.headroom_short = 3_275_000;
+        snapshot.ports.push(port);
+        let told = slow(&snapshot);
+        assert!(
+            told.contains("\x1b[31m") && told.contains("3,275,000 B") && told.contains("312us"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_pause_frame_that_was_not_counted_is_red() {
+        let mut flow = FlowControl {
+            backend: "software".to_owned(),
+            why: "a reason".to_owned(),
+            self_test: "sent".to_owned(),
+            ..FlowControl::default()
+        };
+        let line = about("dc0", &flow);
+        assert!(line.starts_with("dc0: software, because a reason;") && !line.contains('\x1b'));
+        flow.self_test = "not counted".to_owned();
+        assert!(about("dc0", &flow).contains("\x1b[31m"));
     }
 }

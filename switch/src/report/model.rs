@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::events::Event;
 use super::lossless::{Buffer, FlowControl, Group};
 use super::qos::Qos;
 
@@ -37,6 +38,9 @@ pub struct Snapshot {
     /// Effective queues and maps.
     #[serde(default)]
     pub qos: Qos,
+    /// What happened to lossless queues, oldest first.
+    #[serde(default)]
+    pub events: Vec<Event>,
 }
 
 /// One port.
@@ -259,8 +263,11 @@ pub struct Worker {
     pub loops: u64,
     /// Turns in which a frame moved.
     pub busy: u64,
-    /// Longest turn in ns.
+    /// Longest turn in ns since the last `clear watermarks`.
     pub longest_ns: u64,
+    /// Longest turn in ns ever.
+    #[serde(default)]
+    pub longest_ever_ns: u64,
     /// CNPs lost for want of a buffer.
     pub cnp_lost: u64,
 }

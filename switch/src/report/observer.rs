@@ -17,12 +17,14 @@ use npcc_pipeline::drop::Drop;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
 
+use super::events::{Event, Events};
 use super::lossless::{self, BufferFacts};
 use super::model::{
     Conservation, DeviceDrops, Flow, Host, Npcc, NpccQueue, Pfc, Port, Queue, Reaction, Roce,
     Snapshot, Traffic, Worker,
 };
 use super::qos::Qos;
+use crate::clock::Clock;
 use crate::command::{Command, Orders};
 use crate::control::ControlStats;
 use crate::control_commands::{NpccOrder, NpccOrders, OrderError};
@@ -79,6 +81,10 @@ pub struct Observer {
     pub qos: Mutex<Qos>,
     /// Each worker's orders.
     pub orders: Vec<Orders>,
+    /// What happened to lossless queues.
+    pub events: Mutex<Events>,
+    /// The workers' time.
+    pub clock: Clock,
     /// What `clear counters` found.
     pub cleared: Mutex<Option<Box<Snapshot>>>,
 }
@@ -109,9 +115,34 @@ impl Observer {
             npcc: self.npcc(),
             workers: self.workers.iter().map(|stats| worker(stats)).collect(),
             conservation: self.conservation(),
-            buffer: lossless::buffer(self.buffer, self.counters.iter().map(|own| &**own)),
+            buffer: lossless::buffer(
+                self.buffer,
+                self.longest_turn(),
+                self.counters.iter().map(|own| &**own),
+            ),
+            events: self.events(),
             qos: self.qos.lock().map(|qos| qos.clone()).unwrap_or_default(),
         }
+    }
+
+    /// Looks whether anything happened to lossless queues; to be called every few milliseconds.
+    pub fn watch(&self) {
+        let Ok(mut events) = self.events.lock() else {
+            return;
+        };
+        let now = self.clock.now();
+        for (index, facts) in self.ports.iter().enumerate() {
+            events.look((index, &facts.name), self.of_port(index), now);
+        }
+        events.turn(Nanos(self.longest_turn()), self.buffer.turn, now);
+    }
+
+    /// What happened to lossless queues, oldest first.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.watch();
+        let events = self.events.lock();
+        events.map(|events| events.all()).unwrap_or_default()
     }
 
     /// The snapshot since the last `clear counters`.
@@ -196,14 +227,16 @@ impl Observer {
         hosts
     }
 
-    /// The latest CNPs, each with its reason, oldest first.
+    /// The latest CNPs, each with its reason, and what happened to lossless queues, oldest first.
     #[must_use]
     pub fn log(&self) -> Vec<String> {
-        self.npcc
-            .log
-            .last(SHOWN)
-            .map(|entry| entry.to_string())
-            .collect()
+        let cnps = self.npcc.log.last(SHOWN);
+        let cnps = cnps.map(|entry| (entry.time.0 / 1_000, entry.to_string()));
+        let events = self.events().into_iter();
+        let events = events.map(|event| (event.time_us, event.to_string()));
+        let mut lines: Vec<(u64, String)> = cnps.chain(events).collect();
+        lines.sort_by_key(|(time, _)| *time);
+        lines.into_iter().map(|(_, line)| line).collect()
     }
 
     fn port_name(&self, port: PortId) -> String {
@@ -258,7 +291,13 @@ impl Observer {
                 rx: self.per_priority(index, |port| &port.pfc_rx),
                 tx: self.per_priority(index, |port| &port.pfc_tx),
             },
-            flow: lossless::flow(&facts.flow, self.longest_turn(), self.of_port(index)),
+            flow: lossless::flow(
+                &facts.flow,
+                self.longest_turn(),
+                self.buffer.turn,
+                &self.clock,
+                self.of_port(index),
+            ),
             groups: lossless::groups(&facts.flow, self.of_port(index)),
             lossless_lost: sum(|port| &port.lossless_lost)
                 + if facts.flow.send == 0 {
@@ -459,6 +498,7 @@ fn worker(stats: &WorkerStats) -> Worker {
         loops: stats.loops.get(),
         busy: stats.busy.get(),
         longest_ns: stats.longest_ns.get(),
+        longest_ever_ns: stats.longest_ns.get().max(stats.longest_before_ns.get()),
         cnp_lost: stats.cnp_lost.get(),
     }
 }

@@ -1,8 +1,10 @@
 //! From a checked configuration to things that run: EAL arguments, ports, routes, the pipeline's and NPCC's settings.
 
+pub mod backend;
 pub mod control;
 pub mod eal;
 pub mod path;
 pub mod pfc;
 pub mod ports;
 pub mod routes;
+mod self_test;

@@ -1,26 +1,28 @@
-//! Who pauses whom: each port's flow control by its configuration and its driver, and the buffer's groups that go with it.
+//! Who pauses whom: each port's flow control as it was decided when the port was opened, and the buffer's groups that go with
+//! it.
 
-use npcc_config::model::{PortPfc, WatchdogAction};
+use npcc_config::Config;
+use npcc_config::model::WatchdogAction;
 use npcc_config::sizing::{Link, Lossless, RX_BURST, assumed_speed, sends_pause};
 use npcc_config::units::Rate;
-use npcc_config::{Config, plan};
 use npcc_pipeline::buffer::{BufferConfig, GroupConfig};
 use npcc_pipeline::datapath::LosslessConfig;
 use npcc_pipeline::pause::{PauseConfig, StormAction, WatchdogConfig};
 use npcc_pipeline::units::{BitRate, Nanos};
 
+use super::backend::{Backend, SelfTest, Verdict};
 use super::ports::OpenPort;
 
-/// Full receive bursts in a row that mean a ring of 1024 is over half full.
+/// Full receive bursts in a row that mean a ring of 1024 is over half full, where no driver tells.
 const PRESSURE: u16 = 16;
 
 /// What is done about pause on a port, and why.
 #[derive(Debug, Clone)]
 pub struct PortFlow {
-    /// `software` or `none`.
-    pub backend: &'static str,
-    /// Why.
-    pub why: &'static str,
+    /// Who does it, and why.
+    pub verdict: Verdict,
+    /// What became of the pause frame sent at start.
+    pub self_test: SelfTest,
     /// Bit n: the peer is asked to pause priority n.
     pub send: u8,
     /// Bit n: the peer's pauses of priority n are obeyed.
@@ -35,49 +37,10 @@ pub struct PortFlow {
     pub xon_offset: u64,
     /// Wire bytes of a burst of full frames: what may still be sent once a pause has arrived.
     pub hand: u64,
-}
-
-/// What a driver does to MAC control frames that the switch itself makes and reads.
-fn driver(name: &str) -> Result<&'static str, &'static str> {
-    let is = |part: &str| name.contains(part);
-    if is("pcap") || is("null") {
-        Err("a capture or null device has no peer")
-    } else if is("i40e") {
-        Err("the i40e driver drops pause frames that software sends")
-    } else if is("mlx") {
-        Err("mlx5 keeps pause to itself: set it with mlnx_qos on the kernel interface")
-    } else if [
-        "af_packet",
-        "af_xdp",
-        "tap",
-        "virtio",
-        "memif",
-        "vhost",
-        "ring",
-    ]
-    .iter()
-    .any(|known| is(known))
-    {
-        Ok("virtual device: pause frames are frames like others")
-    } else {
-        Ok("no pause by the device; its MAC may keep pause frames it receives")
-    }
-}
-
-/// Decides a port's flow control.
-fn decide(config: &Config, port: &plan::Port, driver_name: &str) -> (&'static str, &'static str) {
-    use npcc_config::model::PfcBackend;
-    match (config.pfc.backend, port.pfc) {
-        (PfcBackend::None, _) => ("none", "pfc.backend: none"),
-        (_, PortPfc::Off) => ("none", "pfc: off"),
-        (PfcBackend::Software, _) => ("software", "pfc.backend: software"),
-        (_, PortPfc::Send | PortPfc::Honour) => ("software", "the port is told to"),
-        // A backend of the device is refused by the configuration.
-        (PfcBackend::Auto | PfcBackend::Hardware, PortPfc::Auto) => match driver(driver_name) {
-            Ok(why) => ("software", why),
-            Err(why) => ("none", why),
-        },
-    }
+    /// Wire bytes the device's transmit ring may hold; none where its driver does not tell what it holds.
+    pub outstanding: Option<u64>,
+    /// Whether the driver tells how full the receive ring is.
+    pub tells_fill: bool,
 }
 
 /// The path's lossless part, and what to tell of each port.
@@ -87,24 +50,25 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
     let mut links = Vec::new();
     let mut flows = Vec::new();
     for (plan, open) in config.ports.iter().zip(ports) {
-        let (backend, why) = decide(config, plan, open.port.driver_name());
         let speed = open
             .rate
             .map_or_else(|| assumed_speed(Some(&plan.device)), |rate| Rate(rate.0));
-        let on = backend == "software";
+        let on = open.pause.backend != Backend::None;
         let sends = on && sends_pause(plan.pfc, config.pfc.backend, plan.device.id());
-        let link = sends.then(|| Link::of(plan, speed));
+        let link = sends.then(|| Link::of(plan, speed, config.buffer.loop_time));
         links.push(link);
         flows.push(PortFlow {
-            backend,
-            why,
+            verdict: open.pause.clone(),
+            self_test: open.self_test,
             send: if sends { classes } else { 0 },
             honour: if on { classes } else { 0 },
             rate: BitRate(speed.0),
             headroom: 0,
             reserved: 0,
             xon_offset: 0,
-            hand: RX_BURST * Link::of(plan, speed).frame(),
+            hand: RX_BURST * Link::of(plan, speed, config.buffer.loop_time).frame(),
+            outstanding: open.outstanding,
+            tells_fill: open.tells_fill,
         });
     }
     let room = Lossless::new(&config.buffer, classes.count_ones(), &links);
@@ -133,7 +97,7 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
         send: flow.send,
         honour: flow.honour,
         rate: flow.rate,
-        pressure: PRESSURE,
+        pressure: if flow.tells_fill { 0 } else { PRESSURE },
         watchdog: (flow.honour != 0).then(|| watchdog(config)),
     });
     let shared = config.buffer.shared_headroom.0;
@@ -160,17 +124,5 @@ const fn watchdog(config: &Config) -> WatchdogConfig {
             WatchdogAction::Forward => StormAction::Forward,
             WatchdogAction::Alert => StormAction::Alert,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn drivers_that_cannot_are_named_with_the_reason() {
-        assert!(driver("net_i40e").unwrap_err().contains("i40e"));
-        assert!(driver("mlx5_pci").is_err() && driver("net_pcap").is_err());
-        assert!(driver("net_af_packet").is_ok() && driver("net_ixgbe").is_ok());
     }
 }

@@ -1,18 +1,41 @@
-//! Opening the configured ports.
+//! Opening the configured ports, and finding out what each can do about pause.
 
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
+use npcc_config::sizing::{Link, assumed_speed};
+use npcc_config::units::Rate;
 use npcc_config::{Config, plan};
-use npcc_dpdk::{Eal, Mempool, Port, PortConfig, PortError, RxQueue, TxQueue};
-use npcc_pipeline::units::{BitRate, Mac};
+use npcc_dpdk::{Eal, Mempool, Port, PortConfig, PortError, RxQueue};
+use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
+
+use super::backend::{self, Ability, Answer, SelfTest, Verdict, Wish};
+use super::self_test;
+use crate::transmit::{Eight, Lane, Transmit};
 
 /// A port could not be brought up.
 #[derive(Debug, thiserror::Error)]
-#[error("port {name}")]
-pub struct OpenError {
-    name: String,
-    #[source]
-    source: PortError,
+pub enum OpenError {
+    /// Its device failed.
+    #[error("port {name}")]
+    Device {
+        /// The port.
+        name: String,
+        /// How.
+        #[source]
+        source: PortError,
+    },
+    /// `pfc.backend: hardware`, and its device cannot.
+    #[error(
+        "port {name}: pfc.backend is hardware, and the device does not obey pause: {why}; write backend: auto or software, or \
+         pfc: off on this port"
+    )]
+    Pfc {
+        /// The port.
+        name: String,
+        /// Why.
+        why: String,
+    },
 }
 
 /// A running port.
@@ -22,12 +45,20 @@ pub struct OpenPort {
     pub port: Arc<Port>,
     /// Its only receive queue.
     pub rx: RxQueue,
-    /// Its only transmit queue.
-    pub tx: TxQueue,
+    /// Its way out.
+    pub tx: Transmit,
     /// Its address.
     pub mac: Mac,
     /// The rate its egress side is shaped to, if any.
     pub rate: Option<BitRate>,
+    /// Who does pause, and why.
+    pub pause: Verdict,
+    /// What the test at start showed.
+    pub self_test: SelfTest,
+    /// Wire bytes its transmit ring may hold; none where the driver does not tell what it holds.
+    pub outstanding: Option<u64>,
+    /// Whether its driver tells how full the receive ring is.
+    pub tells_fill: bool,
 }
 
 /// Opens, configures and starts all ports, in the order of the configuration.
@@ -35,49 +66,178 @@ pub struct OpenPort {
 /// # Errors
 /// The first port that fails, with what to do.
 pub fn open(eal: &Eal, config: &Config, pool: &Mempool) -> Result<Vec<OpenPort>, OpenError> {
-    config
-        .ports
-        .iter()
-        .map(|port| {
-            open_one(eal, port, pool).map_err(|source| OpenError {
-                name: port.name.clone(),
-                source,
-            })
-        })
-        .collect()
+    let open = |port| open_one(eal, config, port, pool);
+    config.ports.iter().map(open).collect()
 }
 
-fn open_one(eal: &Eal, config: &plan::Port, pool: &Mempool) -> Result<OpenPort, PortError> {
-    let mut port = Port::open_by_device(eal, &config.device.to_string())?;
-    port.configure(
-        &PortConfig {
-            mtu: config.mtu,
-            ..PortConfig::default()
-        },
-        pool,
-    )?;
-    let mac = match config.mac {
-        Some(mac) => {
-            // A virtual device may not take an address; the pipeline compares with ours all the same.
-            match port.set_mac(mac.0) {
-                Err(error) if !error.is_unsupported() => return Err(error),
-                _ => Mac(mac.0),
-            }
+fn open_one(
+    eal: &Eal,
+    config: &Config,
+    plan: &plan::Port,
+    pool: &Mempool,
+) -> Result<OpenPort, OpenError> {
+    let device = |source| OpenError::Device {
+        name: plan.name.clone(),
+        source,
+    };
+    let mut port = Port::open_by_device(eal, &plan.device.to_string()).map_err(device)?;
+    let wish = Wish {
+        backend: config.pfc.backend,
+        port: plan.pfc,
+    };
+    let classes = config.effective_qos().lossless_mask();
+    let plain = PortConfig {
+        mtu: plan.mtu,
+        ..PortConfig::default()
+    };
+    let (mut answer, mut eight) = (Answer::NotAsked, None);
+    if backend::asks(wish, port.driver_name()) && classes != 0 {
+        match by_priority(&mut port, &plain, pool, classes) {
+            Ok(queues) => (answer, eight) = (Answer::Obeys, Some(queues)),
+            Err(why) => answer = Answer::Refused(why),
         }
-        None => Mac(port.mac()?),
+    }
+    let mac = if eight.is_none() {
+        stopped(&mut port).map_err(device)?;
+        port.configure(&plain, pool).map_err(device)?;
+        let mac = address(&mut port, plan).map_err(device)?;
+        port.start().map_err(device)?;
+        mac
+    } else {
+        address(&mut port, plan).map_err(device)?
     };
-    port.start()?;
-    let rate = match config.speed {
+    let rate = match plan.speed {
         Some(speed) => Some(BitRate(speed.bits_per_second())),
-        None => link_rate(&port)?,
+        None => link_rate(&port).map_err(device)?,
     };
+    let self_test = if backend::tests(wish, port.driver_name()) && classes != 0 {
+        self_test::run(&port, pool, mac, classes).map_err(device)?
+    } else {
+        SelfTest::NotRun
+    };
+    let ability = Ability {
+        driver: port.driver_name().to_owned(),
+        answer,
+        self_test,
+    };
+    let pause = backend::decide(wish, &ability).map_err(|why| OpenError::Pfc {
+        name: plan.name.clone(),
+        why,
+    })?;
+    let speed = rate.map_or_else(|| assumed_speed(Some(&plan.device)), |rate| Rate(rate.0));
+    let bound = Link::of(plan, speed, config.buffer.loop_time).outstanding();
+    let lane = |queue| port.tx_queue(queue).map(|tx| Lane::new(tx, bound));
+    let (tx, bounded) = match eight {
+        None => {
+            let lane = lane(0).map_err(device)?;
+            let bounded = lane.is_bounded();
+            (Transmit::One(lane), bounded)
+        }
+        Some(queues) => {
+            let lanes: Result<ArrayVec<Lane, PRIORITIES>, _> =
+                queues.into_iter().map(lane).collect();
+            let eight = Eight::new(lanes.map_err(device)?, classes);
+            (Transmit::Eight(Box::new(eight)), true)
+        }
+    };
+    let rx = port.rx_queue(0).map_err(device)?;
     Ok(OpenPort {
-        rx: port.rx_queue(0)?,
-        tx: port.tx_queue(0)?,
+        tells_fill: rx.holds_more_than(0).is_some(),
+        rx,
+        tx,
         mac,
         rate,
+        pause,
+        self_test,
+        outstanding: bounded.then_some(bound),
         port: Arc::new(port),
     })
+}
+
+/// Descriptors of each of eight transmit rings: together as many as one ring has otherwise.
+const EACH: u16 = 128;
+
+/// Configures and starts a port that obeys pause of `classes` by itself; the transmit queue of each priority.
+///
+/// # Errors
+/// Why it does not, for the operator. The port may be left in any phase.
+fn by_priority(
+    port: &mut Port,
+    plain: &PortConfig,
+    pool: &Mempool,
+    classes: u8,
+) -> Result<[u16; PRIORITIES], String> {
+    let said = |error: PortError| error.to_string();
+    let lossless = || (0u8..8).filter(|priority| classes & 1 << priority != 0);
+    if port.is_vdev() {
+        // Without queues for it, just to hear the driver's own words.
+        port.configure(plain, pool).map_err(said)?;
+        port.pfc_queues()
+            .map(|_| ())
+            .or_else(|_| lossless().try_for_each(|priority| port.obey_pfc(priority)))
+            .map_err(said)?;
+        return Err("a virtual device has no MAC that could hold a queue".to_owned());
+    }
+    let eight = PortConfig {
+        tx_queues: 8,
+        tx_descriptors: EACH,
+        ..*plain
+    };
+    port.configure(&eight, pool).map_err(said)?;
+    let queues = match port.pfc_queues() {
+        Ok(able) if able.obeys && able.classes >= 8 => {
+            for priority in lossless() {
+                port.obey_pfc_on_queue(priority, u16::from(priority))
+                    .map_err(said)?;
+            }
+            port.start().map_err(said)?;
+            [0, 1, 2, 3, 4, 5, 6, 7]
+        }
+        _ => {
+            port.configure(&PortConfig { dcb: true, ..eight }, pool)
+                .map_err(said)?;
+            port.start().map_err(said)?;
+            for priority in lossless() {
+                port.obey_pfc(priority).map_err(said)?;
+            }
+            port.class_queues().map_err(said)?
+        }
+    };
+    let apart = (0u16..).zip(&queues).all(|(n, queue)| {
+        *queue < 8
+            && !queues
+                .iter()
+                .skip(usize::from(n) + 1)
+                .any(|other| other == queue)
+    });
+    if !apart {
+        return Err(format!(
+            "its traffic classes have the transmit queues {queues:?}, not one each"
+        ));
+    }
+    let tells = port.tx_queue(0).map_err(said)?.holds_at_least(1).is_some();
+    if !tells {
+        return Err("its driver does not tell what its transmit rings hold".to_owned());
+    }
+    Ok(queues)
+}
+
+fn stopped(port: &mut Port) -> Result<(), PortError> {
+    if port.phase() == npcc_dpdk::Phase::Started {
+        port.stop()?;
+    }
+    Ok(())
+}
+
+fn address(port: &mut Port, config: &plan::Port) -> Result<Mac, PortError> {
+    let Some(mac) = config.mac else {
+        return port.mac().map(Mac);
+    };
+    // A virtual device may not take an address; the pipeline compares with ours all the same.
+    match port.set_mac(mac.0) {
+        Err(error) if !error.is_unsupported() => Err(error),
+        _ => Ok(Mac(mac.0)),
+    }
 }
 
 /// 99.9 % of a physical link, so that queues form in ours and not in the device's ring. What a vdev reports means nothing.

@@ -96,18 +96,26 @@ impl RxQueue {
         }
     }
 
-    /// Frames waiting in the device's ring: one question to the driver, cheap enough for once a burst. None when the driver
-    /// cannot tell, as with every software driver.
+    /// Whether more than `frames` wait in the device's ring: one question to the driver, cheap enough for once a burst. None
+    /// when the driver cannot tell, as with every software driver, or when the ring is not that large.
     #[inline]
     #[must_use]
-    pub fn waiting(&self) -> Option<u32> {
-        // SAFETY: the port is started, so its table entry is set and the queue has an entry.
-        let count = unsafe {
+    pub fn holds_more_than(&self, frames: u16) -> Option<bool> {
+        // SAFETY: the port is started, so its table entry is set and the queue has an entry; the driver checks the offset.
+        unsafe {
+            let queue = (*self.ops).rxq.data.add(usize::from(self.queue)).read();
+            if let Some(ask) = (*self.ops).rx_descriptor_status {
+                return match u32::try_from(ask(queue, frames)) {
+                    Ok(dpdk_sys::RTE_ETH_RX_DESC_DONE) => Some(true),
+                    Ok(_) => Some(false),
+                    Err(_) => None,
+                };
+            }
             let ask = (*self.ops).rx_queue_count?;
-            ask((*self.ops).rxq.data.add(usize::from(self.queue)).read())
-        };
-        // The callback counts descriptors; a driver that refuses does so as a negative number.
-        i32::try_from(count).ok().and(Some(count))
+            // A driver that refuses does so as a negative number.
+            let count = i32::try_from(ask(queue)).ok()?;
+            Some(count > i32::from(frames))
+        }
     }
 
     /// EAL's number of the port.

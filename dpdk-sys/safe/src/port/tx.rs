@@ -42,7 +42,14 @@ impl TxQueue {
     /// rest moves to the front.
     #[inline]
     pub fn tx<const N: usize>(&mut self, burst: &mut Burst<N>) -> usize {
+        self.tx_up_to(burst, N)
+    }
+
+    /// The same, with at most `most` frames.
+    #[inline]
+    pub fn tx_up_to<const N: usize>(&mut self, burst: &mut Burst<N>, most: usize) -> usize {
         let (slots, mut count) = burst.owned();
+        count = count.min(u16::try_from(most).unwrap_or(u16::MAX));
         if count == 0 {
             return 0;
         }

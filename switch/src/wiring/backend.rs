@@ -1,0 +1,353 @@
+//! Who obeys and makes a port's pause frames: the device, the switch, or nobody. A pure decision over what is known of the
+//! driver, what the device answered, and what the test at start showed.
+
+use npcc_config::model::{PfcBackend, PortPfc};
+
+/// Who obeys and makes pause frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// Nobody.
+    None,
+    /// The switch makes them and reads them, as frames like others.
+    Software,
+    /// The device obeys them, with a transmit queue a priority; the switch makes them, long before the device's own FIFO fills.
+    Hardware,
+}
+
+impl Backend {
+    /// As `show pfc` writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::None => "none",
+            Backend::Software => "software",
+            Backend::Hardware => "hardware",
+        }
+    }
+}
+
+/// What the operator asks of a port.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish {
+    /// `pfc.backend`.
+    pub backend: PfcBackend,
+    /// `ports[].pfc`.
+    pub port: PortPfc,
+}
+
+/// What the device answered when it was asked to obey pause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Nobody asked.
+    NotAsked,
+    /// It obeys.
+    Obeys,
+    /// It refused, or lacks the call; its words.
+    Refused(String),
+}
+
+/// What became of a pause frame sent at start, one that lets everything go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SelfTest {
+    /// None was sent.
+    NotRun,
+    /// The link is down.
+    LinkDown,
+    /// The device counted it as sent.
+    Sent,
+    /// The device did not take it, or counted an error.
+    Refused,
+    /// The device took it and counted nothing: its driver may filter pause frames, or count late.
+    Uncounted,
+}
+
+impl SelfTest {
+    /// As `show pfc` writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            SelfTest::NotRun => "not run",
+            SelfTest::LinkDown => "link down",
+            SelfTest::Sent => "sent",
+            SelfTest::Refused => "refused",
+            SelfTest::Uncounted => "not counted",
+        }
+    }
+}
+
+/// What is known of a port.
+#[derive(Debug, Clone)]
+pub struct Ability {
+    /// The driver's name.
+    pub driver: String,
+    /// What the device answered.
+    pub answer: Answer,
+    /// What the test showed.
+    pub self_test: SelfTest,
+}
+
+/// Who does it, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Who.
+    pub backend: Backend,
+    /// Why.
+    pub why: String,
+}
+
+/// What a driver is known to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// Pause cannot work.
+    Never(&'static str),
+    /// Pause frames are frames like others.
+    Frames,
+    /// A device with a MAC of its own.
+    Mac,
+}
+
+/// By a part of the driver's name; sources: the drivers of DPDK 22.11.
+const DRIVERS: [(&str, Known); 11] = [
+    ("pcap", Known::Never("a capture or null device has no peer")),
+    ("null", Known::Never("a capture or null device has no peer")),
+    (
+        "i40e",
+        Known::Never("the i40e driver drops pause frames that software sends"),
+    ),
+    (
+        "mlx",
+        Known::Never("mlx5 keeps pause to itself: set it with mlnx_qos on the kernel interface"),
+    ),
+    ("af_packet", Known::Frames),
+    ("af_xdp", Known::Frames),
+    ("tap", Known::Frames),
+    ("virtio", Known::Frames),
+    ("memif", Known::Frames),
+    ("vhost", Known::Frames),
+    ("ring", Known::Frames),
+];
+
+fn known(driver: &str) -> Known {
+    let row = DRIVERS.iter().find(|(part, _)| driver.contains(part));
+    row.map_or(Known::Mac, |(_, known)| *known)
+}
+
+/// Whether the device is to be asked to obey pause by itself.
+#[must_use]
+pub fn asks(wish: Wish, driver: &str) -> bool {
+    match (wish.backend, wish.port) {
+        (_, PortPfc::Off) | (PfcBackend::None | PfcBackend::Software, _) => false,
+        (PfcBackend::Hardware, _) => true,
+        (PfcBackend::Auto, _) => known(driver) == Known::Mac,
+    }
+}
+
+/// Whether a pause frame is to be sent at start: where one can arrive, and nobody has said that it shall be so.
+#[must_use]
+pub fn tests(wish: Wish, driver: &str) -> bool {
+    let sends = matches!(wish.port, PortPfc::Auto);
+    sends && wish.backend != PfcBackend::None && !matches!(known(driver), Known::Never(_))
+}
+
+/// Decides.
+///
+/// # Errors
+/// Why the device cannot, when `backend: hardware` says it must.
+pub fn decide(wish: Wish, ability: &Ability) -> Result<Verdict, String> {
+    let verdict = |backend, why: &str| {
+        Ok(Verdict {
+            backend,
+            why: why.to_owned(),
+        })
+    };
+    let known = known(&ability.driver);
+    match (wish.backend, wish.port) {
+        (PfcBackend::None, _) => return verdict(Backend::None, "pfc.backend: none"),
+        (_, PortPfc::Off) => return verdict(Backend::None, "pfc: off"),
+        (PfcBackend::Software, _) => return verdict(Backend::Software, "pfc.backend: software"),
+        (PfcBackend::Hardware, _) => {
+            return match &ability.answer {
+                Answer::Obeys => verdict(Backend::Hardware, "pfc.backend: hardware"),
+                Answer::Refused(why) => Err(why.clone()),
+                Answer::NotAsked => Err("the device was not asked".to_owned()),
+            };
+        }
+        (PfcBackend::Auto, _) => {}
+    }
+    if ability.answer == Answer::Obeys {
+        let why = "the device obeys pause by itself, with a transmit queue a priority";
+        return verdict(Backend::Hardware, why);
+    }
+    if wish.port != PortPfc::Auto {
+        return verdict(Backend::Software, "the port is told to");
+    }
+    if let Known::Never(why) = known {
+        return verdict(Backend::None, why);
+    }
+    if ability.self_test == SelfTest::Refused {
+        let why = "the device refused a pause frame at start; write pfc: send to have them sent all the same";
+        return verdict(Backend::None, why);
+    }
+    match (known, &ability.answer) {
+        (Known::Frames, _) => verdict(
+            Backend::Software,
+            "virtual device: pause frames are frames like others",
+        ),
+        (_, Answer::Refused(why)) => {
+            let why = format!("{why}; its MAC may keep pause frames it receives: watch RX PFC");
+            verdict(Backend::Software, &why)
+        }
+        _ => verdict(
+            Backend::Software,
+            "its MAC may keep pause frames it receives: watch RX PFC",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decided(
+        (backend, port): (PfcBackend, PortPfc),
+        driver: &str,
+        answer: Answer,
+        self_test: SelfTest,
+    ) -> Result<(Backend, String), String> {
+        let ability = Ability {
+            driver: driver.to_owned(),
+            answer,
+            self_test,
+        };
+        let verdict = decide(Wish { backend, port }, &ability)?;
+        Ok((verdict.backend, verdict.why))
+    }
+
+    /// Every row: what is asked and known, who does it, and a word of the reason.
+    #[test]
+    fn the_table() {
+        use Answer::{NotAsked, Obeys};
+        use Backend as B;
+        use PfcBackend::{Auto, Hardware, None, Software};
+        use SelfTest::{LinkDown, NotRun, Refused, Sent, Uncounted};
+        let lacks = || Answer::Refused("Operation not supported".to_owned());
+        let auto = (Auto, PortPfc::Auto);
+        let rows = [
+            (auto, "net_pcap", NotAsked, NotRun, B::None, "no peer"),
+            (auto, "net_null", NotAsked, NotRun, B::None, "no peer"),
+            (auto, "net_i40e", NotAsked, NotRun, B::None, "i40e"),
+            (auto, "mlx5_pci", NotAsked, NotRun, B::None, "mlnx_qos"),
+            (
+                auto,
+                "net_af_packet",
+                NotAsked,
+                Sent,
+                B::Software,
+                "virtual",
+            ),
+            (
+                auto,
+                "net_af_packet",
+                NotAsked,
+                LinkDown,
+                B::Software,
+                "virtual",
+            ),
+            (auto, "net_af_packet", NotAsked, Refused, B::None, "refused"),
+            (auto, "net_ixgbe", Obeys, Sent, B::Hardware, "by itself"),
+            (auto, "net_cnxk", Obeys, Uncounted, B::Hardware, "by itself"),
+            (auto, "net_ice", lacks(), Sent, B::Software, "not supported"),
+            (auto, "net_ice", lacks(), Uncounted, B::Software, "RX PFC"),
+            (auto, "net_ice", lacks(), Refused, B::None, "refused"),
+            (
+                (Auto, PortPfc::Send),
+                "net_pcap",
+                NotAsked,
+                NotRun,
+                B::Software,
+                "told to",
+            ),
+            (
+                (Auto, PortPfc::Honour),
+                "net_i40e",
+                NotAsked,
+                NotRun,
+                B::Software,
+                "told to",
+            ),
+            (
+                (Auto, PortPfc::Send),
+                "net_ixgbe",
+                Obeys,
+                NotRun,
+                B::Hardware,
+                "by itself",
+            ),
+            (
+                (Auto, PortPfc::Off),
+                "net_ixgbe",
+                NotAsked,
+                NotRun,
+                B::None,
+                "pfc: off",
+            ),
+            (
+                (Software, PortPfc::Auto),
+                "net_i40e",
+                NotAsked,
+                Refused,
+                B::Software,
+                "software",
+            ),
+            (
+                (None, PortPfc::Send),
+                "net_ixgbe",
+                NotAsked,
+                NotRun,
+                B::None,
+                "none",
+            ),
+            (
+                (Hardware, PortPfc::Auto),
+                "net_ixgbe",
+                Obeys,
+                Sent,
+                B::Hardware,
+                "hardware",
+            ),
+            (
+                (Hardware, PortPfc::Off),
+                "net_null",
+                NotAsked,
+                NotRun,
+                B::None,
+                "pfc: off",
+            ),
+        ];
+        for (wish, driver, answer, test, backend, word) in rows {
+            let row = format!("{wish:?} {driver} {answer:?} {test:?}");
+            let (got, why) = decided(wish, driver, answer, test).unwrap();
+            assert_eq!(got, backend, "{row}: {why}");
+            assert!(why.contains(word), "{row}: {why}");
+        }
+    }
+
+    #[test]
+    fn hardware_on_a_port_that_cannot_is_an_error_with_the_devices_words() {
+        let refused = Answer::Refused("Operation not supported (errno 95)".to_owned());
+        let wish = (PfcBackend::Hardware, PortPfc::Send);
+        let error = decided(wish, "net_af_packet", refused, SelfTest::Sent).unwrap_err();
+        assert!(error.contains("errno 95"), "{error}");
+    }
+
+    #[test]
+    fn only_a_mac_is_asked_unless_it_must() {
+        let ask = |backend, port, driver| asks(Wish { backend, port }, driver);
+        assert!(ask(PfcBackend::Auto, PortPfc::Auto, "net_ixgbe"));
+        assert!(!ask(PfcBackend::Auto, PortPfc::Auto, "net_af_packet"));
+        assert!(!ask(PfcBackend::Auto, PortPfc::Auto, "net_i40e"));
+        assert!(ask(PfcBackend::Hardware, PortPfc::Auto, "net_af_packet"));
+        assert!(!ask(PfcBackend::Hardware, PortPfc::Off, "net_ixgbe"));
+        assert!(!ask(PfcBackend::Software, PortPfc::Auto, "net_ixgbe"));
+    }
+}
