@@ -364,15 +364,21 @@ impl Ledger {
         pairing
     }
 
-    /// Marks a flow as told until then.
+    /// Marks a flow as told at least until then.
     pub(crate) fn tell(&mut self, index: u32, until: Nanos, now: Nanos) {
+        let known = self.flows.get(index).map(|flow| flow.notified_until);
+        self.tell_until(index, until.max(known.unwrap_or(until)), now);
+    }
+
+    /// Marks a flow as told until then, and no longer.
+    pub(crate) fn tell_until(&mut self, index: u32, until: Nanos, now: Nanos) {
         if !self.ecn.minds_notified() || until <= now {
             return;
         }
         let Some(flow) = self.flows.get_mut(index) else {
             return;
         };
-        flow.notified_until = until.max(flow.notified_until);
+        flow.notified_until = until;
         let (until, evidence) = (flow.notified_until, flow.evidence);
         self.write_control(index, until, evidence);
     }

@@ -54,8 +54,9 @@ impl Control {
                 self.stats.late.add(1);
             }
             self.tick(now);
-            // A tick that was missed is not made up for: two at once would see no time pass between them.
-            next = (next + self.tick).max(now);
+            // A tick that was missed is not made up for: two at once would see no time pass between them. The core says when:
+            // sooner than a tick while a policy is urgent.
+            next = (next + self.core.period()).max(now);
         }
     }
 

@@ -24,6 +24,7 @@ use crate::log::Entry;
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
 use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
+use crate::policy::npcc::CLOSEST;
 use crate::policy::{Amount, Decision, Policy, PolicyKind, QueueContext, Round};
 use crate::status::NpccStatus;
 use crate::table::FlowView;
@@ -54,9 +55,8 @@ struct Queue {
     next_look: Nanos,
     /// The look before: when, and the depth.
     looked: (Nanos, u64),
-    last_zone: Zone,
-    /// When this excursion, or the last, began.
-    risen: Nanos,
+    /// What it found.
+    context: Option<QueueContext>,
 }
 
 impl Queue {
@@ -70,8 +70,7 @@ impl Queue {
             next_tick: Nanos::ZERO,
             next_look: Nanos::ZERO,
             looked: (Nanos::ZERO, 0),
-            last_zone: Zone::Idle,
-            risen: Nanos::ZERO,
+            context: None,
         }
     }
 
@@ -91,29 +90,32 @@ impl Queue {
         if fresh {
             self.next_tick = due(pace.tick);
             self.reading = self.detector.observe(depth);
-            self.clock(self.reading.zone, now);
         }
         let reads = u64::try_from(listed.div_ceil(READS_PER_LOOK)).unwrap_or(u64::MAX);
         let config = self.detector.config();
         let (at, before) = std::mem::replace(&mut self.looked, (now, depth));
         let arrival = arrival(config.drain, depth, before, now.since(at));
-        QueueContext {
+        let context = QueueContext {
             reading: self.reading,
             fresh,
             depth,
+            deep: config.deep,
             drain: config.drain,
             arrival,
             mtu: config.mtu,
             rates_known: reads.saturating_mul(look.0) <= pace.stale.0,
-        }
+        };
+        self.context = Some(context);
+        context
     }
 
-    /// Notes when an excursion began.
-    fn clock(&mut self, zone: Zone, now: Nanos) {
-        if zone > Zone::Idle && self.last_zone == Zone::Idle {
-            self.risen = now;
-        }
-        self.last_zone = zone;
+    /// Between two looks, for a policy that asked for it: the depth now, the rest as the last look found it.
+    fn glance(&self, depth: u64) -> Option<QueueContext> {
+        self.context.map(|last| QueueContext {
+            fresh: false,
+            depth,
+            ..last
+        })
     }
 }
 
@@ -126,10 +128,14 @@ pub struct ControlCore {
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
     notified: Nanos,
-    /// Whether a told flow is not marked until its queue has been above idle for long.
+    /// Whether a told flow is not marked while its queue is below `hard`.
     holds_marks: bool,
     tick: Nanos,
     period: Nanos,
+    /// The last call that was not between two looks only.
+    regular: Nanos,
+    /// Time to the next call, when that is not a period.
+    hurry: Option<Nanos>,
     reads_per_tick: usize,
     orders_per_tick: usize,
     unpaired: Unpaired,
@@ -163,6 +169,8 @@ impl ControlCore {
             reads_per_tick: config.reads_per_tick,
             tick: config.tick,
             period,
+            regular: Nanos::ZERO,
+            hurry: None,
             orders_per_tick: config.orders_per_tick.max(1),
             unpaired: config.unpaired,
             offers: Vec::new(),
@@ -186,10 +194,30 @@ impl ControlCore {
         self.ledger.flows.view()
     }
 
-    /// Time between two calls of [`ControlCore::tick`]: that of the policy that looks most often, at most a tick.
+    /// Time from the last call of [`ControlCore::tick`] to the next: that of the policy that looks most often, at most a
+    /// tick; less while a policy is urgent.
     #[must_use]
-    pub const fn period(&self) -> Nanos {
-        self.period
+    pub fn period(&self) -> Nanos {
+        self.hurry.unwrap_or(self.period)
+    }
+
+    /// Whether the queues that are due are looked at in this call, and not only those whose policy is urgent.
+    fn is_regular(&mut self, now: Nanos) -> bool {
+        // A call that comes an eighth early is still that of its time.
+        let regular =
+            self.hurry.is_none() || now.since(self.regular).0 >= self.period.0 - self.period.0 / 8;
+        if regular {
+            self.regular = now;
+        }
+        regular
+    }
+
+    /// When to be called next.
+    fn plan_next(&mut self, now: Nanos) {
+        let urgent = self.queues.iter().any(|queue| queue.policy.urgent());
+        let left = Nanos(self.period.0.saturating_sub(now.since(self.regular).0));
+        let next = if urgent { left.min(CLOSEST) } else { left };
+        self.hurry = (next > Nanos::ZERO && next < self.period).then_some(next);
     }
 
     /// One tick, or a look between two. `depth` gives a queue's wire bytes, those still in the device included; `out` sends
@@ -207,23 +235,33 @@ impl ControlCore {
             period: self.period,
             stale: self.ledger.measure.stale,
         };
+        let regular = self.is_regular(now);
         for index in 0..self.queues.len() {
             let listed = self.ledger.listed(index);
             let Some(queue) = self.queues.get_mut(index) else {
                 break;
             };
-            if now < queue.next_look {
+            let due = regular && now >= queue.next_look;
+            if !due && !queue.policy.urgent() {
                 continue;
             }
             let looks = queue.policy.look();
             let depth = depth(queue.port, queue.priority);
-            let context = queue.look(depth, listed, &pace, now);
+            let context = if due {
+                queue.look(depth, listed, &pace, now)
+            } else if let Some(context) = queue.glance(depth) {
+                context
+            } else {
+                continue;
+            };
             let decision = queue.policy.decide(&context, now);
             let busy = match looks {
                 Some(_) if depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
                 _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
             };
-            self.ledger.read_queue(index, busy, now);
+            if due {
+                self.ledger.read_queue(index, busy, now);
+            }
             let round = if decision.amount == Amount::None {
                 Round::default()
             } else {
@@ -231,6 +269,7 @@ impl ControlCore {
             };
             self.finish(index, &context, &decision, &round, now);
         }
+        self.plan_next(now);
         self.ledger.tidy(now);
     }
 

@@ -16,10 +16,8 @@ use crate::policy::{Choice, Decision, QueueContext, Round};
 const PROOF: u32 = 1 << 13;
 /// A flow not told for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
-/// An excursion of the queue is young for so long: about a round trip of 300 km.
-const YOUNG: Nanos = Nanos::from_millis(3);
-/// A told flow stays unmarked for so long at most: what the senders take to come back (their rate-increase timer).
-const HOLD: Nanos = Nanos::from_micros(300);
+/// A told flow stays unmarked for so long, unless told again: in this time every one of some 1,000 contributors has its turn.
+const HOLD: Nanos = Nanos::from_millis(20);
 
 /// A queue of a port.
 type PortQueue = (PortId, Priority);
@@ -125,7 +123,7 @@ impl ControlCore {
 
     /// A flow was told.
     ///
-    /// It is not marked for `notified`, and a while longer where [`ControlCore::unmarked_until`] says so.
+    /// It is not marked for `notified`, or longer where [`ControlCore::unmarked_until`] says so.
     pub(super) fn note(&mut self, queue: PortQueue, index: u32, bytes: u64, now: Nanos) {
         let mut until = now + self.notified;
         if let Some(flow) = self.ledger.flows.get_mut(index) {
@@ -138,17 +136,17 @@ impl ControlCore {
                 until = until.max(self.unmarked_until(queue, now));
             }
         }
-        self.ledger.tell(index, until, now);
+        self.ledger.tell_until(index, until, now);
         self.ledger.flows.publish(index);
     }
 
-    /// Until when a flow of this queue that is told now need not be marked. Marks of a young excursion that is not yet
-    /// `hard` would come back from a far end as CNPs when the CNPs of here have long ended it; of an older one they help.
+    /// Until when a flow of this queue that is told now need not be marked. Below `hard` the CNPs of here are enough, and its
+    /// mark would come back from a far end as a CNP for a queue that has drained; above, marks are the second line.
     fn unmarked_until(&self, (port, priority): PortQueue, now: Nanos) -> Nanos {
         let same = |queue: &&Queue| queue.port == port && queue.priority == priority;
         let queue = self.queues.iter().find(same);
-        let young = queue.filter(|queue| queue.reading.depth < queue.detector.config().hard);
-        young.map_or(Nanos::ZERO, |queue| (queue.risen + YOUNG).min(now + HOLD))
+        let held = queue.filter(|queue| queue.reading.depth < queue.detector.config().hard);
+        held.map_or(Nanos::ZERO, |_| now + HOLD)
     }
 }
 

@@ -31,8 +31,8 @@ fn a_sender_that_recovers_from_small_cuts_is_not_unresponsive() {
     assert_eq!(status.cnps_suppressed(Suppressed::Unresponsive), 0);
 }
 
-/// How long a flow told at this depth, so many ticks after the queue rose, counts as told: in steps of 100 us.
-fn unmarked(depth: u64, ticks: u64, ecn: EcnMode) -> u64 {
+/// How long a flow told at these depths, one after the other, counts as told: in steps of 100 us.
+fn unmarked(depths: &[u64], ecn: EcnMode) -> u64 {
     let mut rig = warm(
         1,
         &ControlConfig {
@@ -40,30 +40,48 @@ fn unmarked(depth: u64, ticks: u64, ecn: EcnMode) -> u64 {
             ..config(STEP)
         },
     );
-    for step in 0..ticks {
-        rig.tick(STEP, depth - 100_000 + step);
-    }
+    rig.tick(STEP, 500_000);
     let slot = rig.out(&data(0x1_0018, 0x11));
-    assert_eq!(rig.tick(STEP, depth), 1);
+    for depth in depths {
+        assert_eq!(rig.tick(STEP, *depth), 1);
+    }
     let told = |time: &u64| {
         rig.cache
             .notified(slot, rig.now + Nanos::from_micros(time * 100 + 50))
     };
-    (0..100).take_while(told).count() as u64
+    (0..300).take_while(told).count() as u64
 }
 
 /// Marks of the first moments come back from 300 km as CNPs when the queue has long drained.
 #[test]
-fn a_young_excursion_is_left_to_our_own_cnps() {
-    let (hold, off) = (EcnMode::MarkUnlessNotified, EcnMode::ClearAfterCnp);
-    assert_eq!(unmarked(600_000, 1, hold), 3, "young");
-    assert_eq!(unmarked(600_000, 350, hold), 1, "3.5 ms old");
-    assert_eq!(unmarked(900_000, 1, hold), 1, "hard");
+fn below_hard_a_told_flow_is_left_to_our_own_cnps() {
+    let (hold, clear) = (EcnMode::MarkUnlessNotified, EcnMode::ClearAfterCnp);
+    assert_eq!(unmarked(&[600_000], hold), 200);
+    assert_eq!(unmarked(&[900_000], hold), 1, "hard");
+    assert_eq!(unmarked(&[600_000, 900_000], hold), 1, "hard meanwhile");
     assert_eq!(
-        unmarked(600_000, 1, off),
+        unmarked(&[600_000], clear),
         1,
         "upstream's marks are not hidden longer"
     );
+}
+
+/// While a rise goes on, the core asks to be called between two ticks, and the tick keeps its time.
+#[test]
+fn an_urgent_policy_is_asked_between_two_ticks() {
+    let mut rig = warm(1, &config(STEP));
+    let mut sent = Vec::new();
+    let mut depth = 600_000;
+    for _ in 0..6 {
+        rig.out(&data(0x1_0018, 0x11));
+        depth += 400_000;
+        sent.push((rig.tick(rig.core.period(), depth), rig.core.period().0));
+    }
+    // Ticks of 10 us: one round, which is given time; then two, 4 us apart.
+    let us = 1_000;
+    let (first, rising) = sent.split_at(3);
+    assert_eq!(first, [(1, 10 * us); 3]);
+    assert_eq!(rising, [(1, 4 * us), (1, 6 * us), (1, 4 * us)]);
 }
 
 #[test]
@@ -73,6 +91,7 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
         reading: Reading::default(),
         fresh: true,
         depth: 150_000,
+        deep: 1_500_000,
         drain: RATE,
         arrival: BitRate(400 * G),
         mtu: 4_200,

@@ -4,6 +4,7 @@
 //! one: write the file, add a variant to [`PolicyKind`], build it in [`PolicyKind::slot`], and test its table.
 //! A policy does not know flows: it says how many, how often and by how much, the planner ([`crate::plan`]) says who.
 
+mod in_flight;
 pub mod model;
 pub mod npcc;
 mod parameter;
@@ -179,6 +180,8 @@ pub struct QueueContext {
     pub fresh: bool,
     /// Wire bytes waiting at this moment.
     pub depth: u64,
+    /// Wire bytes from which the queue is deep.
+    pub deep: u64,
     /// The queue's drain rate.
     pub drain: BitRate,
     /// What came in since the look before, if the queue drained at its rate meanwhile.
@@ -225,6 +228,11 @@ pub trait Policy: std::fmt::Debug + Send {
     /// Time between two looks, where that is less than a tick.
     fn look(&self) -> Option<Nanos> {
         None
+    }
+
+    /// Whether it wants to be asked again [`npcc::CLOSEST`] from now, between two looks.
+    fn urgent(&self) -> bool {
+        false
     }
 
     /// Its parameters at this moment.

@@ -18,6 +18,7 @@
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BitRate, Nanos};
 
+use super::in_flight::InFlight;
 use super::npcc::{CLOSEST, Npcc, NpccConfig};
 use super::parameter::{checked, time};
 use super::{
@@ -27,8 +28,6 @@ use super::{
 
 /// Looks remembered.
 const LOOKS: usize = 16;
-/// Rounds whose effect may be on its way at a time; further ones count with the latest.
-const ROUNDS: usize = 64;
 /// Frames by which the depth must have moved for its movement to count as more than the order of packets.
 const SIGNIFICANT: u64 = 8;
 /// Frames below which a queue is as good as empty.
@@ -67,13 +66,6 @@ struct Look {
     depth: u64,
 }
 
-/// A round of CNPs whose effect is not all in the growth yet.
-#[derive(Debug, Clone, Copy)]
-struct Cut {
-    seen_from: Nanos,
-    rate: u64,
-}
-
 /// Bits per second above (or, negative, below) the drain rate, and over which time they were measured.
 #[derive(Debug, Clone, Copy)]
 struct Growth {
@@ -86,7 +78,7 @@ struct Growth {
 pub struct Model {
     config: ModelConfig,
     looks: ArrayVec<Look, LOOKS>,
-    cuts: ArrayVec<Cut, ROUNDS>,
+    flight: InFlight,
     fallback: Npcc,
     fell_back: bool,
 }
@@ -99,7 +91,7 @@ impl Model {
             fallback: Npcc::new(config.fallback),
             config,
             looks: ArrayVec::new(),
-            cuts: ArrayVec::new(),
+            flight: InFlight::default(),
             fell_back: false,
         }
     }
@@ -130,24 +122,14 @@ impl Model {
 
     /// What those told will give up that the growth does not show yet.
     fn on_the_way(&mut self, over: Nanos, now: Nanos) -> i64 {
-        let unseen = |cut: &Cut| {
-            let shown = now.since(cut.seen_from).0.min(over.0);
-            let left =
-                u128::from(cut.rate) * u128::from(over.0 - shown) / u128::from(over.0.max(1));
-            i64::try_from(left).unwrap_or(i64::MAX)
-        };
-        let longest = self
-            .looks
-            .first()
-            .map_or(Nanos::ZERO, |first| now.since(first.at));
-        self.cuts
-            .retain(|cut| now < cut.seen_from || now.since(cut.seen_from) < longest);
-        self.cuts.iter().map(unseen).fold(0, i64::saturating_add)
+        let first = self.looks.first();
+        let longest = first.map_or(Nanos::ZERO, |first| now.since(first.at));
+        self.flight.unseen(over, longest, now)
     }
 }
 
 /// Bits per second from one depth to another.
-fn per_second(to: u64, from: u64, over: Nanos) -> i64 {
+pub(super) fn per_second(to: u64, from: u64, over: Nanos) -> i64 {
     let bits = (i128::from(to) - i128::from(from)) * 8 * 1_000_000_000;
     i64::try_from(bits / i128::from(over.0.max(1))).unwrap_or(i64::MAX)
 }
@@ -161,11 +143,7 @@ impl Policy for Model {
         self.remember(context.depth, now);
         self.fell_back = !context.rates_known;
         if self.fell_back {
-            return if context.fresh {
-                self.fallback.decide(context, now)
-            } else {
-                Decision::none(Amount::None, Reason::Idle)
-            };
+            return self.fallback.decide(context, now);
         }
         if context.depth < EMPTY * context.mtu {
             return Decision::none(Amount::None, Reason::Idle);
@@ -194,21 +172,13 @@ impl Policy for Model {
     }
 
     fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos) {
-        if round.sent == 0 {
-            return;
-        }
         if self.fell_back {
             self.fallback.sent(context, decision, round, now);
         }
-        let cut = Cut {
-            seen_from: now + round.feedback,
-            rate: round.cut.0,
-        };
-        if let Err(full) = self.cuts.try_push(cut)
-            && let Some(last) = self.cuts.last_mut()
-        {
-            last.rate = last.rate.saturating_add(full.element().rate);
+        if round.sent == 0 {
+            return;
         }
+        self.flight.add(round, now);
     }
 
     fn look(&self) -> Option<Nanos> {

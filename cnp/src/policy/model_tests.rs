@@ -8,6 +8,7 @@ fn at(depth: u64) -> QueueContext {
         reading: Reading::default(),
         fresh: true,
         depth,
+        deep: 1_500_000,
         drain: BitRate(100 * G),
         arrival: BitRate(100 * G),
         mtu: 4_200,

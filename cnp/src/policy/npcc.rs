@@ -2,8 +2,18 @@
 //!
 //! | answer | who | how often |
 //! |---|---|---|
-//! | many, rising | every contributor once | at most once a tick and flow |
+//! | many, rising | every contributor | once a tick; in the n-th tick in a row up to n times, see below |
 //! | few | the heaviest ceil(5 %) | one round per queue and `recovery`; 60 us a flow |
+//!
+//! A CNP to a sender told lately costs it little (DCQCN's alpha fades in 0.2 ms), so one a tick does not stop senders that
+//! recover at the same moment. While `many` is called for tick after tick, the n-th tick has up to n rounds, 4 us apart, but
+//! none once those told should have given up
+//!
+//! ```text
+//!   excess = growth over the tick + (depth - deep) / recovery - cuts on their way
+//! ```
+//! Senders that obey the first round end the rise before there is a second; what was told is what they did, not
+//! what they are believed to be.
 //!
 //! Never two CNPs to a flow within 4 us: network cards ignore the second (facts 5.5). After a round in the shallow zone
 //! the next waits one feedback delay, so that the effect is seen before more is asked; the hard zone does not wait.
@@ -13,6 +23,8 @@
 
 use npcc_pipeline::units::Nanos;
 
+use super::in_flight::InFlight;
+use super::model::per_second;
 use super::parameter::{checked, time};
 use super::{
     Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext, Reason,
@@ -102,6 +114,15 @@ pub struct Npcc {
     few: u16,
     few_round: Option<Nanos>,
     shallow_round: Option<Nanos>,
+    /// The tick before: when, and the depth.
+    before: Option<(Nanos, u64)>,
+    flight: InFlight,
+    /// What is still to be given up in this tick, in bit/s.
+    excess: i64,
+    /// Rounds of many that this tick may still have.
+    rounds: u64,
+    /// Ticks in a row that called for many.
+    rising: u64,
 }
 
 impl Npcc {
@@ -113,6 +134,46 @@ impl Npcc {
             few: config.mode.few(),
             few_round: None,
             shallow_round: None,
+            before: None,
+            flight: InFlight::default(),
+            excess: 0,
+            rounds: 0,
+            rising: 0,
+        }
+    }
+}
+
+impl Npcc {
+    /// What a tick finds: how much is too much, and how many rounds it may have.
+    fn begin(&mut self, wanted: Amount, context: &QueueContext, now: Nanos) {
+        let before = self.before.replace((now, context.depth));
+        let (at, depth) = before.unwrap_or((now, context.depth));
+        let over = now.since(at);
+        let growth = per_second(context.depth, depth, over);
+        let above = context.depth.saturating_sub(context.deep);
+        let pull = per_second(above, 0, self.config.recovery);
+        let unseen = self.flight.unseen(over, over, now);
+        self.excess = growth.saturating_add(pull).saturating_sub(unseen);
+        self.rising = if wanted == Amount::Many {
+            self.rising.saturating_add(1)
+        } else {
+            0
+        };
+        self.rounds = self.rising.min(self.config.tick.0 / CLOSEST.0);
+    }
+
+    /// Between two ticks: everyone once more, where the tick has called for it.
+    fn again(&self) -> Decision {
+        if !self.urgent() {
+            return Decision::none(Amount::None, Reason::Feedback);
+        }
+        Decision {
+            wanted: Amount::Many,
+            amount: Amount::Many,
+            choice: Choice::All,
+            few: self.few,
+            spacing: CLOSEST,
+            reason: Reason::Overfull,
         }
     }
 }
@@ -127,18 +188,25 @@ impl Policy for Npcc {
     }
 
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
+        if !context.fresh {
+            return self.again();
+        }
+        let (wanted, reason) = table(&context.reading);
+        self.begin(wanted, context, now);
         let (config, reading) = (&self.config, &context.reading);
-        let (wanted, reason) = table(reading);
         if wanted == Amount::None {
             return Decision::none(wanted, reason);
         }
         if reading.zone != Zone::Hard && within(self.shallow_round, config.feedback, now) {
+            self.rounds = 0;
             return Decision::none(wanted, Reason::Feedback);
         }
         if wanted == Amount::Few && within(self.few_round, config.recovery, now) {
             return Decision::none(wanted, Reason::Recovery);
         }
         let spacing = match wanted {
+            // The tick before may have had rounds until just now.
+            Amount::Many if self.rising > 1 => CLOSEST,
             // A tick that comes an eighth early is still a tick.
             Amount::Many => Nanos(config.tick.0 - config.tick.0 / 8),
             Amount::Few | Amount::None => config.min_interval,
@@ -154,15 +222,23 @@ impl Policy for Npcc {
     }
 
     fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos) {
+        self.rounds = self.rounds.saturating_sub(1);
         if round.sent == 0 {
             return;
         }
+        self.flight.add(round, now);
+        let cut = i64::try_from(round.cut.0).unwrap_or(i64::MAX);
+        self.excess = self.excess.saturating_sub(cut);
         if decision.amount == Amount::Few {
             self.few_round = Some(now);
         }
         if context.reading.zone == Zone::Shallow {
             self.shallow_round = Some(now);
         }
+    }
+
+    fn urgent(&self) -> bool {
+        self.rounds > 0 && self.excess > 0
     }
 
     fn parameters(&self) -> Parameters {

@@ -11,6 +11,7 @@ fn reading(zone: Zone, trend: Trend) -> QueueContext {
         },
         fresh: true,
         depth: 0,
+        deep: 1_500_000,
         drain: npcc_pipeline::units::BitRate(100_000_000_000),
         arrival: npcc_pipeline::units::BitRate(100_000_000_000),
         mtu: 4_200,
@@ -129,6 +130,58 @@ fn parameters_change_within_their_range() {
         policy.set("min_cnp_interval", 3_999),
         Err(BadParameter::Range(4_000, 1_000_000_000))
     );
+}
+
+/// The rounds of each of `ticks` ticks in which the queue grows by `step` bytes a tick, a round costing `cut`.
+fn rounds(policy: &mut Npcc, ticks: u64, step: u64, cut: u64) -> Vec<u32> {
+    let mut rounds = Vec::new();
+    for tick in 1..=ticks {
+        let mut count = 0;
+        for look in 0..5 {
+            let now = Nanos::from_micros(tick * 20 + look * 4);
+            let depth = 1_500_000 + tick * step;
+            let context = QueueContext {
+                fresh: look == 0,
+                depth,
+                ..reading(Zone::Deep, Trend::Rising)
+            };
+            if look > 0 && !policy.urgent() {
+                continue;
+            }
+            let decision = policy.decide(&context, now);
+            assert!(look == 0 || decision.spacing == CLOSEST);
+            count += u32::from(decision.amount == Amount::Many);
+            let round = Round {
+                cut: npcc_pipeline::units::BitRate(cut),
+                feedback: Nanos::from_micros(10),
+                ..sent(4)
+            };
+            policy.sent(&context, &decision, &round, now);
+        }
+        rounds.push(count);
+    }
+    rounds
+}
+
+#[test]
+fn a_rise_that_goes_on_gets_one_round_more_each_tick() {
+    let g = 1_000_000_000;
+    let mut policy = Npcc::new(NpccConfig::default());
+    // 20G too much; a round costs 1G.
+    let steady = rounds(&mut policy, 8, 50_000, g);
+    assert_eq!(steady, [1, 2, 3, 4, 5, 5, 5, 5]);
+    // A round that gives up all of it is the only one of its tick.
+    let mut policy = Npcc::new(NpccConfig::default());
+    assert_eq!(rounds(&mut policy, 4, 50_000, 40 * g), [1, 1, 1, 1]);
+}
+
+#[test]
+fn a_fall_ends_the_row() {
+    let mut policy = Npcc::new(NpccConfig::default());
+    rounds(&mut policy, 6, 50_000, 0);
+    decide(&mut policy, Zone::Deep, Trend::Falling, 160);
+    assert!(!policy.urgent());
+    assert_eq!(rounds(&mut policy, 2, 50_000, 0), [1, 2]);
 }
 
 proptest! {

@@ -173,6 +173,7 @@ mod tests {
             },
             fresh: true,
             depth,
+            deep: 1_500_000,
             drain: BitRate(100_000_000_000),
             arrival: BitRate(100_000_000_000),
             mtu: 4_200,

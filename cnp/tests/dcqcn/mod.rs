@@ -211,7 +211,7 @@ impl Bed {
     pub(crate) fn run(mut self, us: u64) -> Figures {
         let begin = 10_000_000;
         let (step, end) = (40, begin + us * 1_000);
-        let (period, near) = (self.core.period().0, self.near);
+        let near = self.near;
         let (mut depth, mut peak, mut sent, mut cnps) = (0.0f64, 0u64, 0.0f64, 0);
         let mut next_look = begin + self.phase;
         for sender in &mut self.senders {
@@ -247,7 +247,6 @@ impl Bed {
                 sent += out;
             }
             if now >= next_look {
-                next_look += period;
                 let going = &mut self.going;
                 self.core
                     .tick(Nanos(now), |_, _| depth as u64, &mut |order| {
@@ -257,6 +256,7 @@ impl Bed {
                         cnps += 1;
                         Ok(())
                     });
+                next_look += self.core.period().0;
             }
         }
         let total: u64 = self.senders.iter().map(|sender| sender.bytes).sum();
