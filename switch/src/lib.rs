@@ -14,6 +14,7 @@ pub mod control;
 pub mod control_commands;
 pub mod frame;
 pub mod inject;
+pub mod live;
 pub mod manage;
 pub mod outstanding;
 pub mod reaction;

@@ -90,7 +90,12 @@ class Watch:
     def look(self):
         while True:
             last = self.over.wait(0.4)
-            for flow in self.switch.show("flows"):
+            try:
+                flows = self.switch.show("flows")
+            except subprocess.CalledProcessError:
+                # The switch is gone; who started it says so.
+                return
+            for flow in flows:
                 key = flow["src"], flow["dst"], flow["dest_qp"]
                 self.seen.setdefault(key, set()).add((flow["sender_qp"], flow["evidence"]))
             if last:

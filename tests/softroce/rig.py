@@ -1,4 +1,4 @@
-"""Two Linux hosts with soft-RoCE, the real switch between them: rig.py SWITCH IMAGE [--short] [--keep FOLDER]
+"""Two Linux hosts with soft-RoCE, the real switch between them: rig.py SWITCH IMAGE [--short] [--part fast|slow] [--keep FOLDER]
 
 Prints a line for each transfer and ends with 1 if one broke a law:
 
@@ -63,7 +63,7 @@ class Rig:
         self.failed = 0
 
     def one(self, switch, what, iterations, slowed):
-        """One transfer; prints its line."""
+        """One transfer; prints its line and returns what was wrong."""
         before = [guest.counters() for guest in self.guests]
         dropped = lost(switch.show("ports"))
         capture = Capture(self.folder, self.space, "tap1") if slowed else None
@@ -74,8 +74,7 @@ class Rig:
             pairs, speed = transfer(what, self.guests, iterations)
         except GuestError as error:
             print(f"{what}  FAILED: {error}", flush=True)
-            self.failed += 1
-            return
+            return ["failed"]
         finally:
             seen = watch.stop()
             told = cnps(self.python, capture.stop()) if capture else []
@@ -109,16 +108,20 @@ class Rig:
                 wrong.append(f"never told: {sorted(untold)}")
             queue = next(port for port in switch.show("ports") if port["name"] == "wan0")["queues"][3]
             sent = f"  {len(told):>5} CNPs, {len(bad)} wrong QP, peak {queue['peak'] / 1e3:.0f} KB"
-        self.failed += bool(wrong)
         repeated = sum(moved.get(key, 0) for key in REPEATED)
         print(f"{what}  {took:5.1f} s  {speed:6.1f} MB/s  {len(pairs)} paired by {', '.join(sorted(evidence)) or '-'}"
               f"  {repeated} repeated{sent}  {'; '.join(wrong) or 'ok'}", flush=True)
+        return wrong
 
     def all(self, transfers, iterations, rate=None):
         switch = Switch(self.folder, self.space, self.binary, rate)
         try:
             for what in transfers:
-                self.one(switch, what, max(5, iterations // what.qps), rate is not None)
+                wrong = self.one(switch, what, max(5, iterations // what.qps), rate is not None)
+                # A guest that gets no core for a second repeats by timeout, with nothing lost. Twice in a row is no accident.
+                if wrong and all(word.split()[0] in REPEATED for word in wrong):
+                    wrong = self.one(switch, what, max(5, iterations // what.qps), rate is not None)
+                self.failed += bool(wrong)
         finally:
             totals = switch.stop()
         account = totals["conservation"]
@@ -131,6 +134,7 @@ def main():
     words.add_argument("switch")
     words.add_argument("image")
     words.add_argument("--short", action="store_true")
+    words.add_argument("--part", choices=("fast", "slow"), help="only this half")
     words.add_argument("--python", default=sys.executable)
     words.add_argument("--keep", help="folder for logs and captures")
     given = words.parse_args()
@@ -153,10 +157,12 @@ def main():
         guests[0].check("(ib_write_bw -F -d rxe0 -q 7 -n 5 -s 64 > /dev/null 2>&1 < /dev/null &); sleep 1; "
                         "ib_write_bw -F -d rxe0 -q 7 -n 5 -s 64 127.0.0.1 < /dev/null 2>&1")
         rig = Rig(folder, space, guests, given.switch, given.python)
-        print("\n== as fast as it goes", flush=True)
-        rig.all(fast(given.short), 200)
-        print("\n== wan0 slowed to 100 Mb/s: shallow 50 KB, deep 200 KB", flush=True)
-        rig.all(slow(given.short), 400, "100M")
+        if given.part != "slow":
+            print("\n== as fast as it goes", flush=True)
+            rig.all(fast(given.short), 200)
+        if given.part != "fast":
+            print("\n== wan0 slowed to 100 Mb/s: shallow 50 KB, deep 200 KB", flush=True)
+            rig.all(slow(given.short), 400, "100M")
         for guest in guests:
             guest.check("true")
     print(f"\n== {rig.failed} transfers broke a law; {time.monotonic() - begun:.0f} s in all")

@@ -245,6 +245,8 @@ impl Engine {
             hosts: plan.hosts,
             switches,
             trunks: plan.trunks,
+            outside: None,
+            leaving: VecDeque::new(),
         };
         engine.add_flows(case, &plan.members, &plan.homes);
         engine.install_routes(&plan.homes, &plan.ports)?;

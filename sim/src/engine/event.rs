@@ -58,6 +58,11 @@ impl EventQueue {
         self.heap.push(Reverse((time, self.sequence, event)));
     }
 
+    /// When the next event is.
+    pub(crate) fn next(&self) -> Option<Nanos> {
+        self.heap.peek().map(|Reverse((time, ..))| *time)
+    }
+
     pub(crate) fn pop(&mut self) -> Option<(Nanos, Event)> {
         self.heap
             .pop()

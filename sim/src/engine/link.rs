@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use npcc_pipeline::frame::{FrameBuf, wire_len};
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{BitRate, Nanos};
 
 use crate::frame::SimFrame;
 
@@ -60,6 +60,11 @@ impl Link {
             sent: Tally::default(),
             lost: Tally::default(),
         }
+    }
+
+    /// Bits a second, rounded to what a whole number of femtoseconds a byte is.
+    pub(crate) const fn rate(&self) -> BitRate {
+        BitRate(8 * 1_000_000_000 * FS / self.fs_per_byte)
     }
 
     /// When the next frame can start.

@@ -8,9 +8,12 @@ mod event;
 mod flow;
 mod host;
 mod link;
+mod live;
 mod outcome;
 mod record;
 mod switch;
+
+use std::collections::VecDeque;
 
 use npcc_config::units::Time;
 use npcc_pipeline::frame::{FrameBuf, wire_len};
@@ -26,6 +29,7 @@ use flow::{Burst, Flow};
 use host::Host;
 pub use link::Tally;
 use link::{End, Link};
+pub use live::{Attachment, Live, Seen};
 pub use outcome::{Audit, GroupOutcome, Outcome};
 use record::Record;
 pub use record::Sample;
@@ -65,6 +69,9 @@ pub struct Engine {
     step: Nanos,
     /// Links between switches by scenario index: both directions and where they attach.
     trunks: Vec<build::Trunk>,
+    /// The switch that is somebody else's process, and frames on their way to it with the port they go into.
+    outside: Option<u32>,
+    leaving: VecDeque<(u8, SimFrame)>,
 }
 
 /// Runs one case of a scenario.
@@ -129,6 +136,9 @@ impl Engine {
         }
         match (frame, to) {
             (Some(frame), End::Host(host)) => self.host_receive(host, &frame),
+            (Some(frame), End::Switch(switch, port)) if self.outside == Some(switch) => {
+                self.leave(port, frame);
+            }
             (Some(frame), End::Switch(switch, port)) => self.switch_receive(switch, port, frame),
             (None, _) => {}
         }

@@ -2,12 +2,14 @@
 
 mod csv;
 mod html;
+mod picture;
 mod svg;
 mod table;
 mod verdict;
 
 pub use csv::csv;
 pub use html::html;
+pub use picture::{Column, picture};
 pub use table::table;
 pub use verdict::verdicts;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 220.0;
+pub(super) const WIDTH: f64 = 560.0;
+pub(super) const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 34.0;
 const TOP: f64 = 26.0;
@@ -51,9 +51,14 @@ fn open(title: &str) -> String {
 
 /// Curves over time in ms.
 pub(super) fn curves(title: &str, series: &[Series]) -> String {
+    curves_to(title, series, 0.0)
+}
+
+/// The same, on a scale that reaches `most` at least.
+pub(super) fn curves_to(title: &str, series: &[Series], most: f64) -> String {
     let points = || series.iter().flat_map(|series| &series.points);
     let x_most = points().map(|(x, _)| *x).fold(1e-9, f64::max);
-    let y_most = points().map(|(_, y)| *y).fold(1e-9, f64::max) * 1.05;
+    let y_most = points().map(|(_, y)| *y).fold(most.max(1e-9), f64::max) * 1.05;
     let x = |value: f64| LEFT + value / x_most * (WIDTH - LEFT - RIGHT);
     let y = |value: f64| HEIGHT - BOTTOM - value / y_most * (HEIGHT - BOTTOM - TOP);
     let mut text = open(title);

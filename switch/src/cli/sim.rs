@@ -1,17 +1,18 @@
-//! `sim`: a scenario in simulated time; table to stdout, CSV and HTML to files.
+//! `sim`: a scenario in simulated time, or (`--live`) in real time around a switch process; table to stdout, pictures to files.
 
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use npcc_sim::report;
-use npcc_sim::scenario::{Scenario, ScenarioError};
+use npcc_sim::scenario::{Case, Scenario, ScenarioError};
 use npcc_sim::sweep;
 
-use super::{Failure, say};
+use super::{Failure, say, say_error};
 
 #[derive(Debug, Args)]
 pub(super) struct SimArgs {
@@ -26,6 +27,24 @@ pub(super) struct SimArgs {
     /// Runs at a time (default: one per core)
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Run the hosts in real time around a real switch process over veth pairs; needs root
+    #[arg(long, conflicts_with_all = ["csv", "html", "jobs"])]
+    live: bool,
+    /// With --live: how many times slower than life, for both the hosts and the switch
+    #[arg(long, value_name = "N", default_value_t = 1000.0, requires = "live", value_parser = scale)]
+    time_scale: f64,
+    /// With --live: write the picture, schemes side by side, here
+    #[arg(long, value_name = "FILE", requires = "live")]
+    svg: Option<PathBuf>,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if (1.0..=1e6).contains(&value) {
+        Ok(value)
+    } else {
+        Err("must be between 1 and 1000000".to_owned())
+    }
 }
 
 pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
@@ -34,6 +53,9 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
             Failure::Config(format!("error: {error}"))
         }
     })?;
+    if args.live {
+        return live(args, &scenario);
+    }
     let jobs = args
         .jobs
         .or_else(|| std::thread::available_parallelism().ok());
@@ -55,6 +77,17 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
     }
     say(&report::table(&scenario, &runs))?;
     say(&report::verdicts(&scenario, &runs))
+}
+
+fn live(args: &SimArgs, scenario: &Scenario) -> Result<(), Failure> {
+    let begins = |case: &Case, time: Duration| {
+        say_error(&format!("{case}: {:.0} s of real time", time.as_secs_f64()));
+    };
+    let runs = crate::live::all(scenario, args.time_scale, &begins)?;
+    if let Some(path) = &args.svg {
+        write(path, &crate::live::svg(scenario, args.time_scale, &runs))?;
+    }
+    say(&crate::live::table(&runs))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

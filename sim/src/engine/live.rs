@@ -1,0 +1,241 @@
+//! Real time: the scenario's hosts, links and other switches as ever, but the watched switch is somebody else's process.
+//!
+//! Law: nothing of this end decides about congestion. Frames reach the process as bytes and come back as bytes; its queue is
+//! what it says itself; CNPs are counted where hosts read them. Time here is the reader's: `now` is the simulated time that
+//! the real clock has reached, so that the same dilation holds on both sides.
+
+use std::net::Ipv4Addr;
+
+use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::units::{BitRate, Mac, Nanos};
+
+use super::build::{host_mac, port_mac};
+use super::link::End;
+use super::record::address;
+use super::{BuildError, Engine, Sample};
+use crate::frame::SimFrame;
+use crate::scenario::{Case, Scenario};
+
+/// A scenario around a switch that is not here.
+#[derive(Debug)]
+pub struct Live {
+    engine: Engine,
+    outside: u32,
+    latest: Nanos,
+}
+
+/// What hangs on one port of the switch that is not here.
+#[derive(Debug, Clone)]
+pub struct Attachment {
+    /// The port's own address, which the hosts send to.
+    pub mac: Mac,
+    /// Its link's rate.
+    pub rate: BitRate,
+    /// Hosts behind it, and the address frames to them go to.
+    pub hosts: Vec<(Ipv4Addr, Mac)>,
+    /// Whether it is the port whose queue is watched.
+    pub watched: bool,
+}
+
+/// What hosts saw in a run. Times are simulated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// CNPs that reached senders, read from their bytes.
+    pub cnps_received: u64,
+    /// Of these, sent by receivers.
+    pub cnps_host: u64,
+    /// Data packets sent again: frames got lost, or came too late.
+    pub repeated: u64,
+    /// Share of the watched link used over the scenario's `utilisation_over`.
+    pub utilisation: f64,
+    /// Share of it that carried data delivered in order, over the later part.
+    pub goodput: f64,
+    /// Jain's index of the connections, over the later part.
+    pub jain: f64,
+    /// Longest that something happened after its time.
+    pub latest: Nanos,
+    /// Curves.
+    pub samples: Vec<Sample>,
+}
+
+impl Live {
+    /// Everything but the watched switch.
+    ///
+    /// # Errors
+    /// As [`super::run`].
+    pub fn new(scenario: &Scenario, case: &Case) -> Result<Live, BuildError> {
+        let mut engine = Engine::build(scenario, case)?;
+        let outside = engine.watch.0;
+        engine.outside = Some(outside);
+        Ok(Live {
+            engine,
+            outside,
+            latest: Nanos::ZERO,
+        })
+    }
+
+    /// The ports the process needs, by number.
+    #[must_use]
+    pub fn attachments(&self) -> Vec<Attachment> {
+        let engine = &self.engine;
+        let switch = &engine.switches[self.outside as usize];
+        let routes = &engine.record.routes[self.outside as usize];
+        let attachment = |(port, at): (usize, &super::switch::Port)| {
+            let link = &engine.links[at.link];
+            let peer = match link.to {
+                End::Host(host) => host_mac(host),
+                End::Switch(switch, port) => port_mac(switch, usize::from(port)),
+            };
+            let behind = routes.iter().zip(0u32..);
+            let behind = behind.filter(|(toward, _)| usize::from(**toward) == port);
+            Attachment {
+                mac: port_mac(self.outside, port),
+                rate: link.rate(),
+                hosts: behind.map(|(_, host)| (address(host), peer)).collect(),
+                watched: usize::from(engine.watch.1) == port,
+            }
+        };
+        switch.ports.iter().enumerate().map(attachment).collect()
+    }
+
+    /// When the traffic starts, and when the run is over.
+    #[must_use]
+    pub const fn span(&self) -> (Nanos, Nanos) {
+        (self.engine.start, self.engine.end)
+    }
+
+    /// All that is to happen up to `now` happens. Returns when the next thing is to.
+    pub fn advance(&mut self, now: Nanos) -> Option<Nanos> {
+        let engine = &mut self.engine;
+        while let Some(time) = engine.queue.next().filter(|time| *time <= now) {
+            let Some((_, event)) = engine.queue.pop() else {
+                break;
+            };
+            engine.now = time;
+            if time >= engine.start {
+                self.latest = self.latest.max(now.since(time));
+            }
+            engine.happen(event);
+        }
+        engine.now = engine.now.max(now);
+        engine.queue.next()
+    }
+
+    /// The next frame for the switch, and the port it goes into.
+    pub fn leaving(&mut self) -> Option<(u8, SimFrame)> {
+        self.engine.leaving.pop_front()
+    }
+
+    /// The switch sent this frame by this port. [`Live::advance`] says how late it is.
+    pub fn entering(&mut self, port: u8, frame: &[u8]) {
+        let switch = &self.engine.switches[self.outside as usize];
+        // What does not fit is not from the scenario's hosts.
+        if let Some(port) = switch.ports.get(usize::from(port))
+            && frame.len() <= usize::from(self.engine.frame_wire)
+        {
+            let link = port.link;
+            self.engine.put_on(link, SimFrame::with(frame));
+        }
+    }
+
+    /// The switch says that its watched queue is this deep.
+    pub fn depth(&mut self, depth: u64) {
+        self.engine.record.high = depth;
+    }
+
+    /// What hosts saw.
+    #[must_use]
+    pub fn seen(self) -> Seen {
+        let latest = self.latest;
+        let outcome = self.engine.outcome();
+        Seen {
+            cnps_received: outcome.cnps_received,
+            cnps_host: outcome.cnps_host,
+            repeated: outcome.repeated,
+            utilisation: outcome.utilisation,
+            goodput: outcome.goodput,
+            jain: outcome.jain,
+            latest,
+            samples: outcome.samples,
+        }
+    }
+}
+
+impl Engine {
+    /// A frame reached a switch that is not here.
+    pub(super) fn leave(&mut self, port: u8, frame: SimFrame) {
+        debug_assert!(frame.data().len() <= usize::from(self.frame_wire));
+        self.leaving.push_back((port, frame));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCENARIO: &str = "
+version: 1
+name: live
+duration: 2ms
+switches: [edge, far-edge]
+hosts:
+  - { name: senders, count: 2, switch: edge, rate: 10G }
+  - { name: receivers, count: 2, switch: far-edge, rate: 10G }
+links: [ { name: dci, from: edge, to: far-edge, rate: 40G, length: 10km } ]
+flows: [ { from: senders, to: receivers } ]
+watch: dci
+utilisation_over: 2ms
+goodput_from: 1ms
+";
+
+    /// A switch that has no queue: every frame leaves at once by the port its destination hangs on.
+    fn forward(live: &mut Live, attachments: &[Attachment]) -> u32 {
+        let mut frames = 0;
+        while let Some((_, mut frame)) = live.leaving() {
+            let to = Ipv4Addr::from(<[u8; 4]>::try_from(&frame.data()[30..34]).unwrap());
+            let (port, mac) = attachments
+                .iter()
+                .zip(0u8..)
+                .find_map(|(at, port)| {
+                    let host = at.hosts.iter().find(|(host, _)| *host == to)?;
+                    Some((port, host.1))
+                })
+                .unwrap();
+            frame.data_mut()[..6].copy_from_slice(&mac.0);
+            live.entering(port, frame.data());
+            frames += 1;
+        }
+        frames
+    }
+
+    #[test]
+    fn hosts_talk_through_a_switch_that_is_not_here() {
+        let scenario = Scenario::parse("live", SCENARIO).unwrap();
+        let mut live = Live::new(&scenario, &scenario.cases()[0]).unwrap();
+        let attachments = live.attachments();
+        let watched: Vec<bool> = attachments.iter().map(|at| at.watched).collect();
+        assert_eq!(watched, [false, false, true]);
+        assert_eq!(attachments[2].hosts.len(), 2, "the far ones");
+        assert_eq!(attachments[2].rate, BitRate(40_000_000_000));
+        let (_, end) = live.span();
+        let (mut now, mut frames) = (Nanos::ZERO, 0);
+        while now <= end {
+            live.depth(1_234);
+            live.advance(now);
+            frames += forward(&mut live, &attachments);
+            now += Nanos(200);
+        }
+        let seen = live.seen();
+        // 2 ms at 20 of 40 Gb/s are 1,200 frames, the answers besides.
+        assert!(frames > 1_100, "{frames}");
+        assert_eq!((seen.repeated, seen.cnps_received), (0, 0));
+        assert!(
+            (seen.utilisation - 0.5).abs() < 0.02,
+            "{}",
+            seen.utilisation
+        );
+        assert!(seen.jain > 0.99 && seen.goodput > 0.45, "{seen:?}");
+        assert!(seen.samples.iter().all(|sample| sample.depth == 1_234));
+        assert!(seen.latest < Nanos(200));
+    }
+}

@@ -1,0 +1,140 @@
+//! What is shown of live runs: a table for the terminal and one picture, each saying which run was not a fair one.
+
+use std::fmt::Write as _;
+
+use npcc_sim::report::{Column, picture};
+use npcc_sim::scenario::Scenario;
+
+use super::LiveRun;
+
+impl LiveRun {
+    /// What made this run less than a fair one; empty for a clean one.
+    #[must_use]
+    pub fn blemishes(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let (late, ticks) = (self.totals.ticks_late, self.totals.ticks);
+        if late > 0 {
+            found.push(format!("{late} of {ticks} ticks late by more than half"));
+        }
+        let lost = self.totals.dropped + self.refused;
+        if lost > 0 {
+            found.push(format!("{lost} frames lost"));
+        }
+        if self.seen.repeated > 0 {
+            found.push(format!("{} packets sent again", self.seen.repeated));
+        }
+        found
+    }
+
+    fn name(&self) -> String {
+        let what = match self.case.scheme.policy {
+            None => "NPCC off",
+            Some(_) => "NPCC on",
+        };
+        format!("{what}: {}", self.case.scheme)
+    }
+
+    fn column(&self) -> Column {
+        let (seen, totals) = (&self.seen, &self.totals);
+        let blemishes = self.blemishes();
+        let verdict = if blemishes.is_empty() {
+            "clean: no tick late by more than half, nothing lost".to_owned()
+        } else {
+            format!("NOT CLEAN: {}", blemishes.join(", "))
+        };
+        let notes = vec![
+            format!(
+                "peak {:.2} MB (simulated: {:.2} MB), {} frames marked",
+                megabytes(totals.peak),
+                megabytes(self.simulated.peak),
+                totals.marked
+            ),
+            format!(
+                "CNPs: {} of the switch, {} of the receivers, {} reached senders",
+                totals.cnps, seen.cnps_host, seen.cnps_received
+            ),
+            format!(
+                "link used {:.1} %, fairness {:.3}",
+                seen.utilisation * 100.0,
+                seen.jain
+            ),
+            verdict,
+        ];
+        Column {
+            name: self.name(),
+            notes,
+            samples: seen.samples.clone(),
+        }
+    }
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// The table; `sim` columns are the same case in simulated time.
+#[must_use]
+pub fn table(runs: &[LiveRun]) -> String {
+    let mut text = format!(
+        "{:<8}{:>9}{:>9}{:>9}{:>8}{:>12}{:>10}{:>10}{:>9}{:>7}{:>13}{:>16}\n",
+        "scheme",
+        "peak MB",
+        "sim",
+        "link",
+        "sim",
+        "CNP switch",
+        "CNP host",
+        "received",
+        "goodput",
+        "Jain",
+        "hosts late",
+        "ticks late"
+    );
+    for run in runs {
+        let (seen, totals, simulated) = (&run.seen, &run.totals, &run.simulated);
+        // Infallible: the target is a string.
+        let _ = writeln!(
+            text,
+            "{:<8}{:>9.3}{:>9.3}{:>9.3}{:>8.3}{:>12}{:>10}{:>10}{:>9.3}{:>7.3}{:>10.0} us{:>9} of {}",
+            run.case.scheme,
+            megabytes(totals.peak),
+            megabytes(simulated.peak),
+            seen.utilisation,
+            simulated.utilisation,
+            totals.cnps,
+            seen.cnps_host,
+            seen.cnps_received,
+            seen.goodput,
+            seen.jain,
+            seen.latest.0 as f64 / 1e3,
+            totals.ticks_late,
+            totals.ticks,
+        );
+    }
+    for run in runs {
+        let blemishes = run.blemishes();
+        if !blemishes.is_empty() {
+            let _ = writeln!(
+                text,
+                "{}: not a clean run: {}; on a quiet machine, or with a larger --time-scale, it is",
+                run.case.scheme,
+                blemishes.join(", ")
+            );
+        }
+    }
+    text
+}
+
+/// The picture, as SVG.
+#[must_use]
+pub fn svg(scenario: &Scenario, time_scale: f64, runs: &[LiveRun]) -> String {
+    let about = format!(
+        "{}. Real switch process, model hosts, real time. time_scale {time_scale}: one ms here took {:.3} s, and 100 Gb/s here are {:.3} Gb/s on this machine.",
+        scenario.about,
+        time_scale / 1e3,
+        100.0 / time_scale
+    );
+    let columns: Vec<Column> = runs.iter().map(LiveRun::column).collect();
+    let title = format!("npcc-switch, {}: time_scale {time_scale}", scenario.name);
+    picture(&title, &about, &columns)
+}

@@ -1,0 +1,70 @@
+//! The closed loop in real time, short: model hosts around a real switch process over veth pairs, NPCC off and on.
+//!
+//! Needs root; the network namespace is the process's own and goes with it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::float_cmp,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use common::{Lab, alone, assert_success};
+
+/// As config/scenarios/demo.yaml, but 40 km and 4 ms.
+const SCENARIO: &str = "version: 1
+name: short
+about: a short one
+duration: 4ms
+switches: [edge, far-edge]
+hosts:
+  - { name: senders, count: 4, switch: edge }
+  - { name: receivers, count: 4, switch: far-edge }
+links: [ { name: dci, from: edge, to: far-edge, rate: 100G, length: 40km } ]
+flows: [ { from: senders, to: receivers } ]
+watch: dci
+cnp_interval: 4us
+utilisation_over: 4ms
+vary: { scheme: [ecn, npcc], sender: [hpcc-vendor] }
+";
+
+#[test]
+fn the_switch_process_tells_model_senders() {
+    let _alone = alone();
+    let lab = Lab::new();
+    std::fs::write(lab.path("short.yaml"), SCENARIO).unwrap();
+    let output = lab
+        .command(&[
+            "sim",
+            "short.yaml",
+            "--live",
+            "--time-scale",
+            "500",
+            "--svg",
+            "short.svg",
+        ])
+        .output()
+        .unwrap();
+    assert_success(&output);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row = |scheme: &str| -> Vec<f64> {
+        let line = text.lines().find(|line| line.starts_with(scheme));
+        let line = line.unwrap_or_else(|| panic!("no row of {scheme}: {text}"));
+        let cells = line.split_whitespace().skip(1);
+        cells.map_while(|cell| cell.parse().ok()).collect()
+    };
+    // Peak, simulated, link, simulated, CNPs of the switch, of the receivers, received.
+    let (off, on) = (row("ecn "), row("npcc "));
+    assert_eq!(off[4], 0.0, "{text}");
+    assert!(
+        off[6] > 0.0 && on[4] > 0.0 && on[6] >= on[4] / 2.0,
+        "{text}"
+    );
+    // Simulated 19 and 4.4 MB. A busy machine makes both deeper.
+    assert!(off[0] > 2.0 * on[0] && off[0] > 10.0, "{text}");
+    assert!(off[2] > 0.3 && on[2] > 0.3, "{text}");
+    let svg = std::fs::read_to_string(lab.path("short.svg")).unwrap();
+    assert!(svg.contains("time_scale 500") && svg.contains("NPCC on: npcc"));
+}
