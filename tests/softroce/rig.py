@@ -29,7 +29,7 @@ REPEATED = ("duplicate_request", "completer_retry_err")
 
 
 def fast(short):
-    kinds = (("write", False), ("read", False), ("send", False), ("send", True))
+    kinds = (("write", False), ("read", False), ("send", False), ("send", True), ("write", True), ("read", True))
     if short:
         return [Transfer("write", 8, 4096, 4), Transfer("read", 8, 1024, 6), Transfer("send", 1, 4096, 4, True)]
     # perftest of Debian 12 resolves IPv4 names only for -R.
@@ -125,7 +125,7 @@ class Rig:
         finally:
             totals = switch.stop()
         account = totals["conservation"]
-        print(f"the switch: {account['rx']['packets']:,} frames in, {account['drops']['packets']} dropped, "
+        print(f"the switch: {account['rx']['packets']:,} frames in, {lost(totals['ports']).total()} dropped, "
               f"{totals['npcc']['cnps_sent']:,} CNPs, {totals['npcc']['ticks_late']:,} of {totals['npcc']['ticks']:,} ticks late by more than half")
 
 
