@@ -93,6 +93,10 @@ fn about(name: &str, flow: &FlowControl) -> String {
             "; \x1b[31mthe pause frame of the start was {other}\x1b[0m"
         )),
     }
+    if !flow.honour.is_empty() {
+        let us = flow.response_us.ceil();
+        line.push_str(&format!("; the peer may count on peer_response: {us:.0}us"));
+    }
     if let Some(bytes) = flow.tx_outstanding {
         line.push_str(&format!(
             "; up to {} B in the transmit ring",
@@ -383,6 +387,12 @@ mod tests {
         let line = about("dc0", &flow);
         assert!(line.starts_with("dc0: software, because a reason;") && !line.contains('\x1b'));
         flow.self_test = "not counted".to_owned();
-        assert!(about("dc0", &flow).contains("\x1b[31m"));
+        flow.honour = vec![3];
+        flow.response_us = 84.2;
+        let line = about("dc0", &flow);
+        assert!(
+            line.contains("\x1b[31m") && line.contains("peer_response: 85us"),
+            "{line}"
+        );
     }
 }
