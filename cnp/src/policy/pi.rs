@@ -5,8 +5,11 @@
 //! ```
 //! RoCC (CoNEXT 2020) sends the rate itself to its sources; a CNP carries no rate, so whoever sends faster than it is told,
 //! at most once in `min_cnp_interval`, and nobody else; above eight set-points once in half a period, because cuts of senders
-//! told before are small, and the queue of a start grew fivefold. The gains are RoCC's for 100G (0.45 and 2.25, of 10 Mb/s
-//! for 600 bytes), scaled to the drain rate. The fair rate stays between 1/1000 of the drain rate and all of it.
+//! told before are small, and the queue of a start grew fivefold. Below that nobody is told while the queue falls: RoCC's
+//! sources take the fair rate and rise with it, DCQCN's senders are cut by half and come back in their own time, so that what
+//! is taken off a falling queue is missing when it is empty (goodput of `paper` senders: 0.93 with, 1.00 without). The gains
+//! are RoCC's for 100G (0.45 and 2.25, of 10 Mb/s for 600 bytes), scaled to the drain rate. The fair rate stays between
+//! 1/1000 of the drain rate and all of it.
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
@@ -57,6 +60,7 @@ pub struct Pi {
     fair: Option<i128>,
     before: u64,
     stepped: Option<Nanos>,
+    falling: bool,
 }
 
 impl Pi {
@@ -68,6 +72,7 @@ impl Pi {
             fair: None,
             before: 0,
             stepped: None,
+            falling: false,
         }
     }
 
@@ -83,6 +88,7 @@ impl Pi {
             let depth = i128::from(context.depth);
             let error = depth - set_point;
             let slope = depth - i128::from(self.before);
+            self.falling = slope < 0;
             let push = error * i128::from(self.config.alpha) + slope * i128::from(self.config.beta);
             fair = (fair - push * GAIN * drain / REFERENCE / 1_000)
                 .clamp((drain / 1_000).max(1), drain.max(1));
@@ -106,6 +112,9 @@ impl Policy for Pi {
             return Decision::none(Amount::None, Reason::SetPoint);
         }
         let overfull = context.depth > OVERFULL * context.drain.bytes_in(self.config.set_point);
+        if self.falling && !overfull {
+            return Decision::none(Amount::Many, Reason::Draining);
+        }
         let spacing = if overfull {
             // Half a period less an eighth: a tick, as two make a period.
             self.config
@@ -214,5 +223,20 @@ mod tests {
             policy.decide(&at(0), Nanos::from_micros(40)).amount,
             Amount::None
         );
+    }
+
+    #[test]
+    fn a_falling_queue_is_left_alone_unless_it_is_overfull() {
+        let mut policy = Pi::new(PiConfig::default());
+        let mut now = Nanos::ZERO;
+        let mut reason = |depth| {
+            now += Nanos::from_micros(40);
+            policy.decide(&at(depth), now).reason
+        };
+        assert_eq!(reason(2_000_000), Reason::Overload);
+        assert_eq!(reason(1_900_000), Reason::Draining);
+        assert_eq!(reason(1_900_000), Reason::Overload);
+        assert_eq!(reason(3_000_000), Reason::Overload);
+        assert_eq!(reason(2_900_000), Reason::Overload);
     }
 }
