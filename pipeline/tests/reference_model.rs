@@ -12,11 +12,12 @@
 mod rig;
 
 use npcc_pipeline::buffer::GroupConfig;
+use npcc_pipeline::egress::ecn::{CERTAIN, Red};
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::units::{BURST, BitRate, PortId};
 use npcc_pipeline::wire::mac_control::time_of;
 use proptest::prelude::*;
-use rig::{GIG, LOSSLESS, Rig, Setup, prio, wire};
+use rig::{GIG, LOSSLESS, Rig, Setup, frame_with, prio, wire};
 
 const PORTS: u8 = 3;
 /// Bytes a sender still delivers after our XOFF.
@@ -32,6 +33,8 @@ enum Event {
         priority: u8,
         len: usize,
         count: usize,
+        /// ECN field: Not-ECT frames of a lossy queue can be dropped early.
+        ecn: u8,
     },
     Pull(u8),
     Hear {
@@ -45,17 +48,35 @@ enum Event {
         priority: u8,
         weight: u8,
     },
+    Curves {
+        port: u8,
+        priority: u8,
+        ecn: Option<Red>,
+        wred: Option<Red>,
+    },
+}
+
+/// Marking or early drop anywhere between never and always.
+fn red() -> impl Strategy<Value = Option<Red>> {
+    let curve = (0u64..60_000, 0u64..60_000, 0..=CERTAIN);
+    prop::option::of(curve.prop_map(|(kmin, span, pmax)| Red {
+        kmin,
+        kmax: kmin + span,
+        pmax,
+    }))
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let priority = prop_oneof![Just(0u8), Just(3), Just(3), Just(4), Just(6)];
     prop_oneof![
-        6 => (0..PORTS, 0..PORTS, priority.clone(), 276..LONGEST, 1..=BURST).prop_map(
-            |(from, to, priority, len, count)| Event::Push { from, to, priority, len, count }),
+        6 => (0..PORTS, 0..PORTS, priority.clone(), 276..LONGEST, 1..=BURST, prop_oneof![Just(0u8), Just(2)]).prop_map(
+            |(from, to, priority, len, count, ecn)| Event::Push { from, to, priority, len, count, ecn }),
         3 => (0..PORTS).prop_map(Event::Pull),
         1 => (0..PORTS, any::<u8>(), prop_oneof![Just(0u16), any::<u16>()]).prop_map(
             |(port, classes, quanta)| Event::Hear { port, classes, quanta }),
         2 => (1u64..400_000).prop_map(Event::Wait),
+        1 => (0..PORTS, priority.clone(), red(), red()).prop_map(
+            |(port, priority, ecn, wred)| Event::Curves { port, priority, ecn, wred }),
         1 => (0..PORTS, priority, 1u8..=100).prop_map(
             |(port, priority, weight)| Event::Weight { port, priority, weight }),
     ]
@@ -87,7 +108,7 @@ impl Model {
         }
     }
 
-    fn push(&mut self, rig: &mut Rig, event: (u8, u8, u8, usize, usize)) {
+    fn push(&mut self, rig: &mut Rig, event: (u8, u8, u8, usize, usize), ecn: u8) {
         let (from, to, priority, len, mut count) = event;
         let (port, class) = (usize::from(from), usize::from(priority));
         if self.asserted[port] & 1 << priority != 0 {
@@ -99,8 +120,12 @@ impl Model {
             return;
         }
         let before = rig.counters(to).queues[class].enqueued.packets.get();
-        rig.push(from, to, priority, len, count, self.now);
+        let frame = frame_with(from, to, priority << 5 | ecn, len);
+        rig.push_copies(from, &frame, count, self.now);
         let accepted = rig.counters(to).queues[class].enqueued.packets.get() - before;
+        if LOSSLESS & 1 << priority != 0 {
+            assert_eq!(accepted, count as u64, "a lossless frame was not taken in");
+        }
         let held = &mut self.held[port][class];
         *held = (held.0 + accepted * wire(len), held.1 + accepted);
     }
@@ -180,7 +205,12 @@ proptest! {
         let mut model = Model::default();
         for event in events {
             match event {
-                Event::Push { from, to, priority, len, count } => model.push(&mut rig, (from, to, priority, len, count)),
+                Event::Push { from, to, priority, len, count, ecn } => {
+                    model.push(&mut rig, (from, to, priority, len, count), ecn);
+                }
+                Event::Curves { port, priority, ecn, wred } => {
+                    rig.path.set_curves(PortId(port), prio(priority), ecn, wred);
+                }
                 Event::Pull(port) => { model.pull(&mut rig, port); }
                 Event::Hear { port, classes, quanta } => {
                     rig.hear(port, classes, quanta, model.now);

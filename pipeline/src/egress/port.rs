@@ -230,6 +230,14 @@ impl EgressPort {
         self.queues.get(priority.index()).map(|queue| &queue.config)
     }
 
+    /// Marks and drops early by other curves from now on.
+    pub fn set_curves(&mut self, priority: Priority, ecn: Option<Red>, wred: Option<Red>) {
+        if let Some(queue) = self.queues.get_mut(priority.index()) {
+            queue.config.ecn = ecn;
+            queue.config.wred = wred;
+        }
+    }
+
     /// Whether a lossy Not-ECT frame is dropped early at the queue's present depth.
     #[inline]
     pub fn wred_strikes(&mut self, priority: Priority) -> bool {
