@@ -1,0 +1,161 @@
+//! Laws of `model` and `pi`, as the table's of `npcc` are tested beside it: more depth never asks for less, an idle queue
+//! and one that empties below the set-point are left alone, noise of a frame starts nothing, and nobody is told twice within
+//! the interval.
+//!
+//! "More depth" is a queue that went the same way, deeper by the same everywhere: a single deeper look is another trend too,
+//! and `model` reads its growth over the shortest time in which the depth moved by eight frames, so that there a byte more
+//! may be a longer time and a smaller growth. What this does not show: what the senders make of it (`closed_loop.rs`).
+
+#![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use npcc_cnp::detector::Reading;
+use npcc_cnp::policy::model::ModelConfig;
+use npcc_cnp::policy::npcc::CLOSEST;
+use npcc_cnp::policy::pi::PiConfig;
+use npcc_cnp::policy::{Amount, Choice, Decision, Policy, PolicyKind, QueueContext};
+use npcc_pipeline::units::{BitRate, Nanos};
+use proptest::prelude::*;
+
+const DRAIN: BitRate = BitRate(100_000_000_000);
+const MTU: u64 = 4_200;
+const TICK: Nanos = Nanos::from_micros(20);
+
+fn context(depth: u64) -> QueueContext {
+    QueueContext {
+        reading: Reading::default(),
+        fresh: true,
+        depth,
+        drain: DRAIN,
+        arrival: DRAIN,
+        mtu: MTU,
+        rates_known: true,
+    }
+}
+
+fn model() -> PolicyKind {
+    PolicyKind::Model(ModelConfig::default())
+}
+
+fn pi() -> PolicyKind {
+    PolicyKind::Pi(PiConfig::default())
+}
+
+fn set_point(kind: PolicyKind) -> u64 {
+    match kind {
+        PolicyKind::Model(config) => DRAIN.bytes_in(config.set_point),
+        PolicyKind::Pi(config) => DRAIN.bytes_in(config.set_point),
+        PolicyKind::Npcc(_) => 0,
+    }
+}
+
+/// All decisions at these depths, one a look, nobody being told.
+fn decisions(kind: PolicyKind, depths: &[u64]) -> Vec<Decision> {
+    let mut policy: Box<dyn Policy> = kind.slot();
+    let look = policy.look().unwrap_or(TICK);
+    let mut now = Nanos::ZERO;
+    let decide = |depth: &u64| {
+        now += look;
+        policy.decide(&context(*depth), now)
+    };
+    depths.iter().map(decide).collect()
+}
+
+/// How much a decision asks for: bits per second to be given up, or that a sender may not exceed.
+fn asks(decision: &Decision) -> u64 {
+    match (decision.amount, decision.choice) {
+        (Amount::None, _) => 0,
+        (_, Choice::Cut(rate)) => rate.0,
+        (_, Choice::Above(fair)) => DRAIN.0 + 1 - fair.0.min(DRAIN.0),
+        (_, Choice::All) => u64::MAX,
+    }
+}
+
+/// Depths of a queue that moves by up to 100 KB a look.
+fn walk() -> impl Strategy<Value = Vec<u64>> {
+    let steps = prop::collection::vec(-100_000i64..100_000, 1..40);
+    (0u64..3_000_000, steps).prop_map(|(start, steps)| {
+        let mut depth = start;
+        steps
+            .into_iter()
+            .map(|step| {
+                depth = depth.saturating_add_signed(step);
+                depth
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn deeper_by_the_same_never_asks_for_less(depths in walk(), more in 0u64..2_000_000) {
+        for kind in [model(), pi()] {
+            let deeper: Vec<_> = depths.iter().map(|depth| depth + more).collect();
+            for (low, high) in decisions(kind, &depths).iter().zip(decisions(kind, &deeper)) {
+                prop_assert!(asks(low) <= asks(&high), "{kind:?}: {low:?} {high:?}");
+                prop_assert!(low.wanted <= high.wanted, "{kind:?}: {low:?} {high:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn growing_faster_never_asks_model_for_less(depths in walk(), more in 8u64..100, faster in 0u64..100) {
+        let last = *depths.last().unwrap();
+        let grown = |frames: u64| {
+            let mut all = depths.clone();
+            all.push(last + frames * MTU);
+            asks(decisions(model(), &all).last().unwrap())
+        };
+        prop_assert!(grown(more) <= grown(more + faster));
+    }
+
+    #[test]
+    fn an_idle_queue_is_left_alone(depths in walk(), part in 0u64..=1_000) {
+        for (kind, idle) in [(model(), 4 * MTU - 1), (pi(), set_point(pi()) / 2)] {
+            let mut depths = depths.clone();
+            depths.push(idle * part / 1_000);
+            let last = *decisions(kind, &depths).last().unwrap();
+            prop_assert_eq!((last.amount, last.wanted), (Amount::None, Amount::None));
+        }
+    }
+
+    #[test]
+    fn a_queue_that_empties_below_the_set_point_is_left_alone(steps in prop::collection::vec(0u64..40_000, 1..40)) {
+        let mut depth = set_point(model());
+        let depths: Vec<_> = steps.iter().map(|step| { depth = depth.saturating_sub(*step); depth }).collect();
+        for decision in decisions(model(), &depths) {
+            prop_assert_eq!(decision.amount, Amount::None);
+        }
+    }
+
+    /// A frame more or less is the order of packets; the link is not slowed for it.
+    #[test]
+    fn noise_of_a_frame_about_the_set_point_starts_nothing(noise in prop::collection::vec(0u64..=2 * MTU, 100)) {
+        let about = |kind| {
+            let middle = set_point(kind) - MTU;
+            // A queue that came there a frame at a time, and stays.
+            let rise = (0..=middle / MTU).map(|frames| middle / 2 + frames * MTU / 2);
+            let come = rise.chain(std::iter::repeat_n(middle + MTU, 20));
+            let depths: Vec<_> = come.chain(noise.iter().map(|noise| middle + noise)).collect();
+            decisions(kind, &depths).split_off(depths.len() - noise.len())
+        };
+        for decision in about(model()) {
+            prop_assert_eq!(decision.amount, Amount::None, "{:?}", decision);
+        }
+        // One that sends more than 98 % of the drain rate alone may be told, and nobody else.
+        for decision in about(pi()) {
+            prop_assert!(asks(&decision) <= DRAIN.0 / 50, "{:?}", decision);
+        }
+    }
+
+    #[test]
+    fn spacing_is_never_under_the_interval(depths in walk(), interval in 0u64..200_000, period in 1_000u64..200_000) {
+        let config = PiConfig { min_interval: Nanos(interval), period: Nanos(period), ..PiConfig::default() };
+        for decision in decisions(PolicyKind::Pi(config), &depths) {
+            let least = config.min_interval.min(Nanos(period / 16 * 7)).max(CLOSEST);
+            prop_assert!(decision.amount == Amount::None || decision.spacing >= least);
+        }
+        for decision in decisions(model(), &depths) {
+            prop_assert!(decision.amount == Amount::None || decision.spacing >= CLOSEST);
+        }
+    }
+}
