@@ -95,6 +95,15 @@ impl FlowKey {
         }
     }
 
+    /// A key of two GIDs as a connection manager writes them (an IPv4 address is mapped), with no queue pair.
+    #[must_use]
+    pub(crate) fn of_gids(src: [u8; 16], dst: [u8; 16]) -> FlowKey {
+        let (src, dst) = (v6_bits(src), v6_bits(dst));
+        let is_v4 = |[high, low]: Bits| high == 0 && low & !0xffff_ffff == MAPPED;
+        let v6 = if is_v4(src) && is_v4(dst) { 0 } else { V6 };
+        FlowKey { src, dst, tail: v6 }
+    }
+
     /// The addresses of a parsed IP packet with this destination queue pair; `None` when it is not IP.
     #[inline]
     #[must_use]

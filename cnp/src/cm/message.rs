@@ -6,12 +6,13 @@
 //!   REQ:  0 local id  32 local QPN  43 service type  44 PSN  88 flow label
 //!   REP:  0 local id   4 remote id  12 local QPN     20 PSN
 //!   others:  0 local id   4 remote id;  DREQ: 8 remote QPN
+//!   LAP: 24 local GID  40 remote GID  56 flow label;  APR: 9 status
 //! ```
 //! It reads, and believes nothing: [`super::book`] does that.
 
 use npcc_pipeline::wire::bth::be24;
 
-use crate::key::Qpn;
+use crate::key::{FlowKey, Qpn};
 
 /// Octets of the UDP payload up to the ICRC.
 const LEN: usize = 276;
@@ -85,7 +86,27 @@ pub enum Message {
         /// The other's.
         remote: u32,
     },
-    /// RTU, MRA, LAP, APR, SIDR: they name no queue pair that is not known already.
+    /// The connection is to have another path to change over to.
+    Lap {
+        /// The proposing side's name.
+        local: u32,
+        /// The other's.
+        remote: u32,
+        /// From the proposing side's other address to the other side's; no queue pair.
+        way: FlowKey,
+        /// As in a REQ.
+        flow_label: u32,
+    },
+    /// The answer to that.
+    Apr {
+        /// The answering side's name.
+        local: u32,
+        /// The other's.
+        remote: u32,
+        /// Whether the other path is taken.
+        accepted: bool,
+    },
+    /// RTU, MRA, SIDR: they name no queue pair that is not known already, and the connection needs none of them.
     Other,
 }
 
@@ -136,7 +157,21 @@ impl Message {
                 remote_qpn: Qpn::new(three(8)?),
             },
             0x16 => Message::Drep { local, remote },
-            0x11 | 0x14 | 0x17..=0x1a => Message::Other,
+            0x19 => Message::Lap {
+                local,
+                remote,
+                way: FlowKey::of_gids(
+                    *message.get(24..)?.first_chunk()?,
+                    *message.get(40..)?.first_chunk()?,
+                ),
+                flow_label: word(56)? >> 12,
+            },
+            0x1a => Message::Apr {
+                local,
+                remote,
+                accepted: *message.get(9)? == 0,
+            },
+            0x11 | 0x14 | 0x17 | 0x18 => Message::Other,
             _ => return None,
         })
     }
@@ -198,7 +233,43 @@ pub(crate) mod tests {
                 remote_qpn: Qpn::new(0x11)
             })
         );
-        for attribute in [0x11, 0x14, 0x19] {
+        let v4 = |last: u8| {
+            let mut gid = [0; 16];
+            gid[10..].copy_from_slice(&[0xff, 0xff, 10, 9, 0, last]);
+            gid
+        };
+        let lap = payload(
+            0x19,
+            &[
+                (0, &[0, 0, 0, 7, 0, 0, 0, 9]),
+                (24, &v4(1)),
+                (40, &v4(2)),
+                (56, &[0x12, 0x34, 0x50, 0]),
+            ],
+        );
+        let way = FlowKey::new([10, 9, 0, 1].into(), [10, 9, 0, 2].into(), Qpn::new(0));
+        assert_eq!(
+            Message::of(&lap),
+            Some(Message::Lap {
+                local: 7,
+                remote: 9,
+                way,
+                flow_label: 0x12345
+            })
+        );
+        for (status, accepted) in [(0, true), (3, false)] {
+            let apr = payload(0x1a, &[(0, &[0, 0, 0, 9, 0, 0, 0, 7]), (9, &[status])]);
+            assert_eq!(
+                Message::of(&apr),
+                Some(Message::Apr {
+                    local: 9,
+                    remote: 7,
+                    accepted
+                })
+            );
+        }
+        // MRA, RTU, SIDR_REQ, SIDR_REP.
+        for attribute in [0x11, 0x14, 0x17, 0x18] {
             assert_eq!(Message::of(&payload(attribute, &[])), Some(Message::Other));
         }
     }

@@ -4,7 +4,7 @@
 //!   REQ  A -> B   (id a, queue pair qa)      remembered by (A, B, a)
 //!   REP  B -> A   (id b for a, queue pair qb)    pairs (A -> B, qb) with qa and (B -> A, qa) with qb
 //! ```
-//! RTU is not waited for: it may be lost, and data imply it. Law: a name is taken back as soon as anything speaks against
+//! A LAP that an APR accepts names the same queue pairs between the other path's addresses. RTU is not waited for: it may be lost, and data imply it. Law: a name is taken back as soon as anything speaks against
 //! it. A REP that grants something else than the one before, a REQ that uses an id or a queue pair anew, REJ, DREQ and DREP
 //! end the pair; what was contradicted stays unpaired until the next REQ. So forged messages can take evidence away, and
 //! pair what both sides of a made-up connection claim, but not turn an existing pair into another: neither one the connection
@@ -47,6 +47,18 @@ struct Connection {
     at: Nanos,
     /// Granted twice, differently.
     disputed: bool,
+    /// The other path: from the asker's other address to the granter's, who proposed it, and whether it was accepted.
+    other: Option<OtherPath>,
+}
+
+/// A path a connection may change over to (LAP), in the direction of [`Id`].
+#[derive(Debug, Clone, Copy)]
+struct OtherPath {
+    way: FlowKey,
+    flow_label: u32,
+    /// Proposed by the asker.
+    by_asker: bool,
+    accepted: bool,
 }
 
 /// What the connection manager says of an end.
@@ -122,6 +134,36 @@ impl CmBook {
                 self.end(there(local), Some(remote));
                 self.end(back(remote), Some(local));
             }
+            Message::Lap {
+                local,
+                remote,
+                way,
+                flow_label,
+            } => {
+                let path = OtherPath {
+                    way,
+                    flow_label,
+                    by_asker: true,
+                    accepted: false,
+                };
+                let turned = OtherPath {
+                    way: way.reversed(Qpn::default()),
+                    by_asker: false,
+                    ..path
+                };
+                self.propose(there(local), remote, path);
+                self.propose(back(remote), local, turned);
+            }
+            Message::Apr {
+                local,
+                remote,
+                accepted,
+            } => {
+                return match self.accept(back(remote), local, true, accepted) {
+                    Change::Nothing => self.accept(there(local), remote, false, accepted),
+                    change @ Change::Paired(..) => change,
+                };
+            }
             Message::Other => {}
         }
         Change::Nothing
@@ -186,6 +228,7 @@ impl CmBook {
             flow_label,
             at: now,
             disputed: false,
+            other: None,
         };
         let _ = self.connections.insert(id, asked);
     }
@@ -217,10 +260,13 @@ impl CmBook {
             Some(before) if before == (qpn, granter) => return Change::Nothing,
             Some((before, _)) => {
                 known.disputed = true;
-                let asker = known.asker;
+                let (asker, other) = (known.asker, known.other.take());
                 self.contradicted += 1;
-                self.forget(&id.way.with_qp(before));
-                self.forget(&id.way.reversed(asker));
+                let ways = [Some(id.way), other.map(|other| other.way)];
+                for way in ways.into_iter().flatten() {
+                    self.forget_of(&way.with_qp(before), &id);
+                    self.forget_of(&way.reversed(asker), &id);
+                }
                 return Change::Nothing;
             }
             None => known.granter = Some((qpn, granter)),
@@ -249,6 +295,66 @@ impl CmBook {
         Change::Paired(to_granter, to_asker, uc)
     }
 
+    /// The connection between these ids, if it was granted and nothing speaks against it.
+    fn granted(&mut self, id: Id, granter: u32) -> Option<&mut Connection> {
+        let index = self.connections.find(&id)?;
+        let known = self.connections.get_mut(index)?;
+        let fits = known.granter.is_some_and(|(_, granted)| granted == granter);
+        (fits && !known.disputed).then_some(known)
+    }
+
+    /// Notes another path; one in use stays until the new one is accepted.
+    fn propose(&mut self, id: Id, granter: u32, path: OtherPath) {
+        if let Some(known) = self.granted(id, granter)
+            && known.other.is_none_or(|other| !other.accepted)
+        {
+            known.other = Some(path);
+        }
+    }
+
+    /// The side that did not propose the other path answers.
+    fn accept(&mut self, id: Id, granter: u32, by_asker: bool, accepted: bool) -> Change {
+        let Some(known) = self.granted(id, granter) else {
+            return Change::Nothing;
+        };
+        let Some(other) = known.other.as_mut() else {
+            return Change::Nothing;
+        };
+        if other.by_asker != by_asker || other.accepted {
+            return Change::Nothing;
+        }
+        if !accepted {
+            known.other = None;
+            return Change::Nothing;
+        }
+        other.accepted = true;
+        let (other, connection) = (*other, *known);
+        let Some((qpn, _)) = connection.granter else {
+            return Change::Nothing;
+        };
+        let (to_granter, to_asker) = (other.way.with_qp(qpn), other.way.reversed(connection.asker));
+        // Whoever else has these queue pairs at these addresses keeps them: a made-up path takes nothing from anybody.
+        let taken = |key: &FlowKey| self.owners.find(&Owner::destination(key)).is_some();
+        if taken(&to_granter) || taken(&to_asker) {
+            self.contradicted += 1;
+            return Change::Nothing;
+        }
+        let uc = connection.service == Service::Uc;
+        let named = |sender| Named {
+            sender,
+            uc,
+            flow_label: other.flow_label,
+            id,
+            port: None,
+        };
+        if self.name(to_granter, named(connection.asker)) && self.name(to_asker, named(qpn)) {
+            return Change::Paired(to_granter, to_asker, uc);
+        }
+        self.refused += 1;
+        self.end(id, None);
+        Change::Nothing
+    }
+
     fn name(&mut self, key: FlowKey, named: Named) -> bool {
         if self.owners.insert(Owner::destination(&key), key).is_none() {
             return false;
@@ -275,6 +381,10 @@ impl CmBook {
         self.connections.remove(index);
         if let Some((qpn, _)) = known.granter {
             self.forget_of(&id.way.with_qp(qpn), &id);
+            if let Some(other) = known.other {
+                self.forget_of(&other.way.with_qp(qpn), &id);
+                self.forget_of(&other.way.reversed(known.asker), &id);
+            }
         }
         self.forget_of(&id.way.reversed(known.asker), &id);
     }

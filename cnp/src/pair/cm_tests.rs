@@ -70,6 +70,157 @@ fn a_request_and_its_grant_pair_both_ways_without_rtu_and_on_ipv6() {
     assert_eq!(sender(&book, &back, 0x18), Some(0x11));
 }
 
+/// The other path: from 10.8.0.1 to 10.8.0.2.
+fn other() -> FlowKey {
+    way("10.8.0.1", "10.8.0.2")
+}
+
+/// A LAP of the asker's, or of the granter's.
+fn lap(by_asker: bool) -> (FlowKey, Message) {
+    let way = other().with_qp(Qpn::default());
+    let (from, local, remote, way) = if by_asker {
+        (there(), 7, 9, way)
+    } else {
+        (back(), 9, 7, way.reversed(Qpn::default()))
+    };
+    (
+        from,
+        Message::Lap {
+            local,
+            remote,
+            way,
+            flow_label: 0,
+        },
+    )
+}
+
+fn apr(by_asker: bool, accepted: bool) -> (FlowKey, Message) {
+    let (from, local, remote) = if by_asker {
+        (there(), 7, 9)
+    } else {
+        (back(), 9, 7)
+    };
+    (
+        from,
+        Message::Apr {
+            local,
+            remote,
+            accepted,
+        },
+    )
+}
+
+fn other_named(book: &CmBook) -> [Option<u32>; 2] {
+    let back = other().reversed(Qpn::default());
+    [sender(book, &other(), 0x11), sender(book, &back, 0x18)]
+}
+
+#[test]
+fn lap_and_apr_name_the_other_path_until_the_connection_ends() {
+    for by_asker in [true, false] {
+        let mut book = connected();
+        let (from, message) = lap(by_asker);
+        assert_eq!(book.take(&from, &message, NOW), Change::Nothing);
+        assert_eq!(other_named(&book), [None; 2], "proposed is not accepted");
+        // Its own side cannot accept it.
+        let (from, message) = apr(by_asker, true);
+        assert_eq!(book.take(&from, &message, NOW), Change::Nothing);
+        let (from, message) = apr(!by_asker, true);
+        assert!(matches!(
+            book.take(&from, &message, NOW),
+            Change::Paired(..)
+        ));
+        assert_eq!(other_named(&book), [Some(0x18), Some(0x11)]);
+        assert_eq!(
+            sender(&book, &there(), 0x11),
+            Some(0x18),
+            "the first path stays"
+        );
+        assert_eq!(
+            book.take(&from, &message, NOW),
+            Change::Nothing,
+            "sent again"
+        );
+        book.take(
+            &there(),
+            &Message::Drep {
+                local: 7,
+                remote: 9,
+            },
+            NOW,
+        );
+        assert!(is_forgotten(&book));
+        assert_eq!(other_named(&book), [None; 2]);
+    }
+}
+
+#[test]
+fn a_lap_refused_or_of_nobody_names_nothing() {
+    let mut book = connected();
+    let (from, message) = lap(true);
+    book.take(&from, &message, NOW);
+    let (from, message) = apr(false, false);
+    book.take(&from, &message, NOW);
+    let (from, message) = apr(false, true);
+    assert_eq!(
+        book.take(&from, &message, NOW),
+        Change::Nothing,
+        "refused is refused"
+    );
+    let stranger = way("10.0.9.9", "10.0.2.2");
+    let (_, message) = lap(true);
+    book.take(&stranger, &message, NOW);
+    assert_eq!(other_named(&book), [None; 2]);
+}
+
+#[test]
+fn a_lap_takes_no_queue_pair_from_another() {
+    let mut book = connected();
+    // Somebody else between those addresses has the granter's number.
+    let theirs = other().with_qp(Qpn::new(1));
+    book.take(&theirs, &req(3, 0x55), NOW);
+    book.take(&theirs.reversed(Qpn::new(1)), &rep(4, 3, 0x11), NOW);
+    let (from, message) = lap(true);
+    book.take(&from, &message, NOW);
+    let (from, message) = apr(false, true);
+    book.take(&from, &message, NOW);
+    assert_eq!(other_named(&book), [Some(0x55), None]);
+    assert_eq!(book.contradicted, 1);
+    // Nor does its end take theirs along.
+    book.take(
+        &there(),
+        &Message::Drep {
+            local: 7,
+            remote: 9,
+        },
+        NOW,
+    );
+    assert_eq!(other_named(&book), [Some(0x55), None]);
+}
+
+#[test]
+fn a_disputed_grant_takes_the_other_path_along() {
+    let mut book = connected();
+    for (from, message) in [lap(true), apr(false, true)] {
+        book.take(&from, &message, NOW);
+    }
+    book.take(&back(), &rep(9, 7, 0x666), NOW);
+    assert!(is_forgotten(&book));
+    assert_eq!(other_named(&book), [None; 2]);
+}
+
+/// The granter asks for time; the RTU never comes.
+#[test]
+fn an_mra_and_a_lost_rtu_change_nothing() {
+    let mut book = CmBook::new(64, 3);
+    book.take(&there(), &req(7, 0x18), NOW);
+    book.take(&back(), &Message::Other, NOW);
+    book.take(&there(), &req(7, 0x18), NOW);
+    book.take(&back(), &rep(9, 7, 0x11), NOW);
+    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
+    assert_eq!((book.contradicted, book.refused), (0, 0));
+}
+
 #[test]
 fn messages_sent_again_change_nothing() {
     let mut book = connected();
