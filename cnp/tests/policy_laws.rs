@@ -29,6 +29,7 @@ fn context(depth: u64) -> QueueContext {
         arrival: DRAIN,
         mtu: MTU,
         rates_known: true,
+        deep: 1_500_000,
     }
 }
 

@@ -312,3 +312,50 @@ fn a_flow_is_notified_until_then_and_its_successor_is_not() {
     });
     assert!(!cache.notified(slot, Nanos::from_millis(21)));
 }
+
+/// Both halves at once: what the control core reads is of one flow, whatever the worker replaces meanwhile.
+#[test]
+fn both_halves_work_on_their_own_threads() {
+    const PACKETS: u32 = if cfg!(miri) { 60 } else { 20_000 };
+    let (mut cache, mut reader) = small(8, 16);
+    let worker = std::thread::spawn(move || {
+        for n in 0..PACKETS {
+            // Each flow is idle for long enough that its slot goes to the next.
+            let packet = Packet {
+                qpn: 1 + n / 2,
+                ..DATA
+            };
+            show(
+                &mut cache,
+                &packet,
+                DC,
+                WAN,
+                Nanos(u64::from(n) * 6_000_000),
+            );
+        }
+        cache
+    });
+    let mut seen = 0;
+    let mut look = || {
+        while let Some(record) = reader.pop() {
+            seen += 1;
+            reader.tell(record.slot, record.time, true);
+            if let Some(reading) = reader.read(record.slot) {
+                // Two packets a flow, of as many bytes each.
+                let whole = u64::from(record.wire_len) * reading.packets;
+                assert!(
+                    reading.packets <= 2 && reading.bytes <= whole + u64::from(record.wire_len)
+                );
+            }
+        }
+    };
+    while !worker.is_finished() {
+        look();
+        std::thread::yield_now();
+    }
+    look();
+    let cache = worker.join().unwrap();
+    let counters = &cache.shared.counters;
+    assert_eq!(seen, counters.samples.get());
+    assert!(seen > 0);
+}
