@@ -54,6 +54,15 @@ impl Classifier {
         }
     }
 
+    /// The priority of untagged IP packets by their DSCP: [`Classifier::priority`] as a table.
+    #[must_use]
+    pub fn untagged(&self) -> [Priority; 64] {
+        match self.trust {
+            Trust::Port | Trust::Pcp => [self.default; 64],
+            Trust::Dscp | Trust::Both => self.dscp,
+        }
+    }
+
     #[inline]
     fn by_dscp(&self, parsed: &Parsed) -> Option<Priority> {
         match parsed.kind {
@@ -86,7 +95,7 @@ mod tests {
             ip_len: 60,
             protocol: 17,
             l4_off: 34,
-            dst_v4: 0,
+            addresses_v4: 0,
             roce: None,
         }
     }
@@ -119,6 +128,7 @@ mod tests {
                 of_plain,
                 "{trust:?} untagged"
             );
+            assert_eq!(maps(trust).untagged()[26].get(), of_plain, "{trust:?}");
         }
     }
 }

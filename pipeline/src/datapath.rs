@@ -18,7 +18,7 @@ use arrayvec::ArrayVec;
 
 use crate::bits::low32;
 use crate::buffer::{Buffer, BufferConfig, Owed, PoolConfig, Receipt};
-use crate::counters::Counters;
+use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking};
@@ -26,9 +26,11 @@ use crate::egress::scheduler::Discipline;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued, wire_len};
 use crate::pause::{PauseConfig, PortPause};
 use crate::route::fib::FibReader;
-use crate::stage::enqueue::{Egress, count_queue, count_roce};
-use crate::stage::lane::{Lanes, Trash, discard};
-use crate::stage::parse::Intake;
+use crate::stage::admit::{Room, Runs};
+use crate::stage::enqueue::Egress;
+use crate::stage::packet::{Packet, Packets, Trash, packets, sweep};
+use crate::stage::parse::{Arrival, Entrance, Intake};
+use crate::stage::rewrite::Mtus;
 use crate::stage::{parse, rewrite, route};
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
@@ -47,7 +49,9 @@ pub struct PortConfig {
 /// A worker's path.
 #[derive(Debug)]
 pub struct Datapath<B, T> {
-    ports: Box<[PortConfig]>,
+    entrances: Box<[Entrance]>,
+    /// By port: when it marks.
+    ecn: Box<[EcnMode]>,
     egress: Box<[EgressPort]>,
     store: FifoStore<Queued<B>>,
     buffer: Buffer,
@@ -58,7 +62,10 @@ pub struct Datapath<B, T> {
     tap: T,
     counters: Arc<Counters>,
     held: Held,
-    lanes: Lanes<B>,
+    /// What is known of the frames of the burst in hand.
+    packets: Packets,
+    /// Largest IP packet of each port.
+    mtus: Mtus,
     trash: Trash<B>,
 }
 
@@ -71,9 +78,9 @@ struct Held {
 
 impl Held {
     #[inline]
-    const fn take(&mut self, bytes: usize) {
-        self.packets += 1;
-        self.bytes += bytes as u64;
+    const fn take(&mut self, packets: u64, bytes: u64) {
+        self.packets += packets;
+        self.bytes += bytes;
     }
 
     #[inline]
@@ -115,9 +122,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             tap,
             counters: Arc::new(Counters::new(ports.len())),
             held: Held::default(),
-            lanes: Lanes::new(),
+            packets: packets(),
+            mtus: std::array::from_fn(|port| ports.get(port).map_or(0, |port| port.intake.mtu)),
             trash: Trash::new(),
-            ports: ports.into_boxed_slice(),
+            ecn: ports.iter().map(|port| port.ecn).collect(),
+            entrances: ports
+                .into_iter()
+                .map(|port| Entrance::new(port.intake))
+                .collect(),
         }
     }
 
@@ -168,87 +180,84 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Walks a received burst into the queues. `frames` is empty afterwards.
     #[inline]
     pub fn ingress(&mut self, port: PortId, frames: &mut ArrayVec<B, BURST>, now: Nanos) {
-        let (Some(config), Some(counters), Some(pause)) = (
-            self.ports.get(port.index()),
+        let (Some(entrance), Some(counters), Some(pause)) = (
+            self.entrances.get(port.index()),
             self.counters.port(port.index()),
             self.pause.get_mut(port.index()),
         ) else {
             frames.clear();
             return;
         };
-        counters.rx.packets.add(frames.len() as u64);
+        let (packets, trash) = (&mut self.packets, &mut self.trash);
         pause.burst(frames.len(), BURST);
-        parse::run(
-            &config.intake,
-            frames,
-            &mut self.lanes,
-            pause,
-            now,
-            counters,
-            &mut self.trash,
-        );
-        let storm = pause.dropping();
+        let arrival = Arrival {
+            port,
+            time: low32(now.0),
+        };
+        let came = parse::run(entrance, frames, packets, arrival, counters);
+        counters.rx.add(frames.len() as u64, came.bytes);
+        if !came.gone.is_empty() {
+            sweep(came.gone, frames, packets, trash, |buf, packet| {
+                if packet.reason.is_none() {
+                    counters.consumed.add(1, buf.data().len() as u64);
+                    pause.receive(buf.data(), now, counters);
+                } else {
+                    count_drop(counters, buf, packet);
+                }
+            });
+        }
+        let gone = route::run(&self.fib, frames, packets);
+        if !gone.is_empty() {
+            sweep(gone, frames, packets, trash, |buf, packet| {
+                count_drop(counters, buf, packet);
+            });
+        }
+        if pause.dropping() != 0 {
+            let gone = lossless::storm(pause.dropping(), frames.len(), packets);
+            sweep(gone, frames, packets, trash, |buf, packet| {
+                lossless::count_storm(counters, packet);
+                count_drop(counters, buf, packet);
+            });
+        }
+        let gone = rewrite::run(&self.mtus, frames, packets, counters);
+        if !gone.is_empty() {
+            sweep(gone, frames, packets, trash, |buf, packet| {
+                count_drop(counters, buf, packet);
+            });
+        }
         self.buffer.settle();
-        route::run(&self.fib, &mut self.lanes, counters, &mut self.trash);
+        let mut room = Room {
+            ports: &mut self.egress,
+            buffer: &mut self.buffer,
+            now,
+        };
+        let mut runs = Runs::new();
+        let gone = room.take(
+            packets.get_mut(..frames.len()).unwrap_or_default(),
+            &mut runs,
+        );
+        if !gone.is_empty() {
+            sweep(gone, frames, packets, trash, |buf, packet| {
+                lossless::count_refused(&self.counters, &self.egress, packet);
+                let to = self.counters.port(packet.meta.egress.index());
+                count_drop(to.unwrap_or(counters), buf, packet);
+            });
+        }
+        let packets = packets.get_mut(..frames.len()).unwrap_or_default();
         let mut egress = Egress {
             ports: &mut self.egress,
             store: &mut self.store,
             buffer: &mut self.buffer,
             tap: &mut self.tap,
+            counters: &self.counters,
             now,
         };
-        for mut lane in self.lanes.drain(..) {
-            let Some(mut buf) = lane.buf.take() else {
-                continue;
-            };
-            if storm & lane.priority.bit() != 0 {
-                if let Some(pause) = counters.flow.priorities.get(lane.priority.index()) {
-                    pause.storm_rx_dropped.add(1);
-                }
-                discard(buf, Drop::PfcStorm, counters, &mut self.trash);
-                continue;
-            }
-            count_roce(buf.data(), &lane.parsed, counters);
-            let before = buf.data().len();
-            let mtu = self
-                .ports
-                .get(lane.path.port().index())
-                .map_or(0, |egress| egress.intake.mtu);
-            if let Err(reason) =
-                rewrite::rewrite(&mut buf, &mut lane.parsed, lane.path, mtu, lane.priority)
-            {
-                discard(buf, reason, counters, &mut self.trash);
-                continue;
-            }
-            let after = buf.data().len();
-            if after != before {
-                counters
-                    .tag_bytes_added
-                    .add(after.saturating_sub(before) as u64);
-                counters
-                    .tag_bytes_removed
-                    .add(before.saturating_sub(after) as u64);
-            }
-            let to = lane.path.port();
-            match egress.accept(buf, &lane.parsed, lane.priority, port, to) {
-                Ok(()) => {
-                    self.held.take(after);
-                    count_queue(&self.counters, to, lane.priority, Ok(after as u64));
-                }
-                Err((buf, reason)) => {
-                    count_queue(&self.counters, to, lane.priority, Err(reason));
-                    let out = self.counters.port(to.index()).unwrap_or(counters);
-                    let lossless = egress
-                        .ports
-                        .get(to.index())
-                        .and_then(|port| port.queue_config(lane.priority))
-                        .is_some_and(|queue| queue.lossless);
-                    lossless::count_refused(counters, out, lane.priority, reason, lossless);
-                    discard(buf, reason, out, &mut self.trash);
-                }
-            }
+        egress.show(frames, packets, &runs);
+        let taken = egress.push(frames, packets, &runs, trash);
+        self.held.take(taken.frames, taken.bytes);
+        if !trash.is_empty() {
+            B::free_all(trash);
         }
-        B::free_all(&mut self.trash);
         self.buffer.publish(port, counters);
     }
 
@@ -285,20 +294,22 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             self.buffer.release(Receipt::of(&queued.meta));
             return Err(queued.buf);
         }
-        self.held.take(len);
+        self.held.take(1, len as u64);
         if let Some(counters) = self.counters.port(port.index()) {
             counters.originated.add(1, len as u64);
+            if let Some(queue) = counters.queues.get(priority.index()) {
+                queue.enqueued.add(1, len as u64);
+            }
         }
-        count_queue(&self.counters, port, priority, Ok(len as u64));
         Ok(())
     }
 
     /// Fills `out` with what `port` may send now, and publishes its depths.
     #[inline]
     pub fn egress(&mut self, port: PortId, out: &mut Outgoing<B>, now: Nanos) {
-        let (Some(egress), Some(config), Some(counters), Some(pause), Some(owed)) = (
+        let (Some(egress), Some(ecn), Some(counters), Some(pause), Some(owed)) = (
             self.egress.get_mut(port.index()),
-            self.ports.get(port.index()),
+            self.ecn.get(port.index()),
             self.counters.port(port.index()),
             self.pause.get_mut(port.index()),
             self.owed.get_mut(port.index()),
@@ -308,16 +319,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         egress.set_paused(pause.held_back(now, &counters.flow));
         let first = out.len();
         let marking = Marking {
-            mode: config.ecn,
+            mode: *ecn,
             tap: &self.tap,
             now,
         };
         egress.schedule(&mut self.store, out, &marking, counters);
-        for frame in out.get(first..).unwrap_or_default() {
-            if let Some(oldest) = owed.push(Receipt::of(&frame.meta)) {
-                self.buffer.release(oldest);
-            }
-        }
+        let receipts = out.get(first..).unwrap_or_default().iter();
+        owed.push_burst(receipts.map(|frame| Receipt::of(&frame.meta)), |gone| {
+            self.buffer.release_run(&gone);
+        });
         egress.publish(counters);
     }
 
@@ -381,6 +391,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             egress.publish(counters);
         }
         self.publish_held();
+    }
+}
+
+/// Counts a frame that goes no further on `counters`.
+#[cold]
+fn count_drop<B: FrameBuf>(counters: &PortCounters, buf: &B, packet: &Packet) {
+    if let Some(reason) = packet.reason {
+        counters.drop(reason, buf.data().len() as u64);
     }
 }
 

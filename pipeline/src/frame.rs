@@ -5,6 +5,7 @@
 
 use arrayvec::ArrayVec;
 
+use crate::bits::low16;
 use crate::units::{BURST, PortId, Priority, WIRE_OVERHEAD};
 
 /// An owned frame buffer: one contiguous Ethernet frame, without FCS.
@@ -22,6 +23,18 @@ pub trait FrameBuf {
 
     /// Takes `n` bytes off the front; `false` (and no change) when the frame is shorter.
     fn trim_front(&mut self, n: usize) -> bool;
+
+    /// Bytes of the frame.
+    #[inline]
+    fn len(&self) -> usize {
+        self.data().len()
+    }
+
+    /// Whether it has none.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 
     /// Starts loading the frame's headers into the cache.
     #[inline]
@@ -98,12 +111,15 @@ pub struct Queued<B> {
 }
 
 /// Bytes on the wire of a frame of `len` bytes (without FCS).
+#[inline]
 #[must_use]
 pub fn wire_len(len: usize) -> u16 {
     // Ethernet pads to 60 + FCS; the overhead counts the FCS.
-    let padded = u32::try_from(len.max(60)).unwrap_or(u32::MAX);
-    u16::try_from(padded.saturating_add(WIRE_OVERHEAD)).unwrap_or(u16::MAX)
+    low16(len.clamp(60, LONGEST) + WIRE_OVERHEAD as usize)
 }
+
+/// The longest frame whose length on the wire fits its field.
+pub(crate) const LONGEST: usize = u16::MAX as usize - WIRE_OVERHEAD as usize;
 
 /// A frame on the heap: stands in for an mbuf in tests, benches and the simulator. One pointer large, as an mbuf is.
 #[derive(Debug, Clone)]

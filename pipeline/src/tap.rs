@@ -1,7 +1,8 @@
 //! Where the packet path shows RoCEv2 frames to NPCC. The pipeline knows only this trait; `npcc-cnp` implements it.
 
-use crate::frame::{FlowSlot, Meta};
+use crate::frame::{FlowSlot, FrameBuf, Meta};
 use crate::parse::{Parsed, Roce};
+use crate::stage::packet::Packet;
 use crate::units::{Nanos, PortId};
 
 /// A RoCEv2 frame that was accepted into a queue.
@@ -23,6 +24,22 @@ pub struct Sighting<'a> {
 pub trait FlowTap {
     /// A frame was enqueued. Returns the slot it was counted in.
     fn enqueued(&mut self, sighting: &Sighting<'_>) -> FlowSlot;
+
+    /// Frames of one port were enqueued in one queue: each RoCEv2 frame learns the slot it was counted in.
+    #[inline]
+    fn enqueued_run<B: FrameBuf>(&mut self, frames: &[B], packets: &mut [Packet], now: Nanos) {
+        for (buf, packet) in frames.iter().zip(packets) {
+            if let Some(roce) = packet.parsed.roce {
+                packet.meta.slot = self.enqueued(&Sighting {
+                    data: buf.data(),
+                    parsed: &packet.parsed,
+                    roce,
+                    meta: &packet.meta,
+                    now,
+                });
+            }
+        }
+    }
 
     /// Whether the sender of this slot's flow has been told, and its effect is still on the way.
     fn notified(&self, slot: FlowSlot, now: Nanos) -> bool;

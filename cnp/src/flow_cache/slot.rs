@@ -21,7 +21,7 @@ const UNTIL_SHIFT: u32 = 12;
 pub struct SlotReading {
     /// Wire bytes of data enqueued since the slot became this flow's.
     pub bytes: u64,
-    /// Packets of any class (wraps at 2^39).
+    /// Packets of any class.
     pub packets: u64,
     /// Sequence number of the latest request (SEND, WRITE, READ REQUEST, ATOMIC of RC).
     pub request: Option<u32>,
@@ -29,9 +29,8 @@ pub struct SlotReading {
     pub last_seen: Nanos,
 }
 
-const PACKETS: u64 = (1 << 39) - 1;
-const REQUESTED: u64 = 1 << 39;
-const REQUEST_SHIFT: u32 = 40;
+/// A request was seen; its sequence number is below.
+const REQUESTED: u64 = 1 << 32;
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -40,8 +39,10 @@ pub(super) struct Slot {
     generation: AtomicU64,
     /// Worker writes.
     bytes: AtomicU64,
-    /// Worker writes: packets in the low 39 bits, whether a request was seen, its sequence number.
+    /// Worker writes.
     packets: AtomicU64,
+    /// Worker writes: the latest request.
+    request: AtomicU64,
     /// Worker writes, in ns.
     last_seen: AtomicU64,
     /// Control core writes.
@@ -69,27 +70,41 @@ impl Slot {
         fence(Ordering::Release);
         self.bytes.store(0, Ordering::Relaxed);
         self.packets.store(0, Ordering::Relaxed);
+        self.request.store(0, Ordering::Relaxed);
         self.last_seen.store(0, Ordering::Relaxed);
         self.generation
             .store(generation.wrapping_add(2), Ordering::Release);
         low32(generation.wrapping_add(2))
     }
 
-    /// Counts a packet that contributes `bytes` and may be a request; returns the packets so far. Worker only.
+    /// Counts a packet. Worker only, as are the next four.
     #[inline]
-    pub(super) fn count(&self, bytes: u64, request: Option<u32>, now: Nanos) -> u64 {
-        if bytes > 0 {
-            bump(&self.bytes, bytes);
-        }
+    pub(super) fn count(&self, now: Nanos) {
+        bump(&self.packets, 1);
         self.last_seen.store(now.0, Ordering::Relaxed);
-        let word = self.packets.load(Ordering::Relaxed);
-        let packets = word.wrapping_add(1) & PACKETS;
-        let request = match request {
-            Some(psn) => u64::from(psn) << REQUEST_SHIFT | REQUESTED,
-            None => word & !PACKETS,
-        };
-        self.packets.store(request | packets, Ordering::Relaxed);
-        packets
+    }
+
+    /// The packet contributes to congestion.
+    #[inline]
+    pub(super) fn contribute(&self, wire_len: u16) {
+        bump(&self.bytes, u64::from(wire_len));
+    }
+
+    /// The packet is a request.
+    #[inline]
+    pub(super) fn request(&self, psn: u32) {
+        self.request
+            .store(REQUESTED | u64::from(psn), Ordering::Relaxed);
+    }
+
+    /// When it was last counted.
+    pub(super) fn last_seen(&self) -> Nanos {
+        Nanos(self.last_seen.load(Ordering::Relaxed))
+    }
+
+    /// Packets so far.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets.load(Ordering::Relaxed)
     }
 
     /// Whether the control core has this flow paired. Worker only.
@@ -115,11 +130,11 @@ impl Slot {
     pub(super) fn read(&self, generation: u32) -> Option<SlotReading> {
         let before = self.generation.load(Ordering::Acquire);
         let packets = self.packets.load(Ordering::Relaxed);
-        let request = (packets & REQUESTED != 0).then(|| low32(packets >> REQUEST_SHIFT));
+        let request = self.request.load(Ordering::Relaxed);
         let reading = SlotReading {
             bytes: self.bytes.load(Ordering::Relaxed),
-            packets: packets & PACKETS,
-            request,
+            packets,
+            request: (request & REQUESTED != 0).then(|| low32(request)),
             last_seen: Nanos(self.last_seen.load(Ordering::Relaxed)),
         };
         fence(Ordering::Acquire);
@@ -147,11 +162,13 @@ mod loom_tests {
         loom::model(|| {
             let slot = Arc::new(Slot::default());
             let first = slot.renew();
-            slot.count(10, None, Nanos(1));
+            slot.contribute(10);
+            slot.count(Nanos(1));
             let worker = Arc::clone(&slot);
             let thread = loom::thread::spawn(move || {
                 let second = worker.renew();
-                worker.count(7, None, Nanos(2));
+                worker.contribute(7);
+                worker.count(Nanos(2));
                 second
             });
             if let Some(reading) = slot.read(first) {

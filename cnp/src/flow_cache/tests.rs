@@ -1,7 +1,8 @@
 use super::*;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
-use npcc_pipeline::frame::{FrameBuf, Meta, MetaFlags, wire_len};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, wire_len};
 use npcc_pipeline::parse::parse;
+use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::PortId;
 
 const DATA: Packet = Packet {

@@ -66,15 +66,16 @@ impl Receipt {
     }
 }
 
-/// Receipts kept, a power of two: two bursts, one handed out and one that a caller may have in hand.
+/// Receipts kept: two bursts, one handed out and one that a caller may have in hand.
 const ROOM: usize = 2 * BURST;
 
 /// Receipts in the order the frames were handed out.
 #[derive(Debug)]
 pub struct Owed {
-    ring: [Receipt; ROOM],
+    /// Those from `head` to `tail` are owed.
+    receipts: [Receipt; ROOM],
     head: usize,
-    len: usize,
+    tail: usize,
 }
 
 /// Frames of one group that left one after the other.
@@ -93,57 +94,108 @@ impl Default for Owed {
             group: GroupId::NONE,
         };
         Owed {
-            ring: [none; ROOM],
+            receipts: [none; ROOM],
             head: 0,
-            len: 0,
+            tail: 0,
         }
     }
 }
 
 impl Owed {
-    /// Keeps a receipt. With no room left the oldest comes back: its frame counts as gone.
+    /// Keeps the receipts of one burst. Those there is no room left for come back, oldest first: their frames count as gone.
     #[inline]
-    pub fn push(&mut self, receipt: Receipt) -> Option<Receipt> {
-        let oldest = if self.len == ROOM { self.pop() } else { None };
-        if let Some(cell) = self.ring.get_mut((self.head + self.len) & (ROOM - 1)) {
-            *cell = receipt;
+    pub fn push_burst(
+        &mut self,
+        burst: impl ExactSizeIterator<Item = Receipt>,
+        mut gone: impl FnMut(Run),
+    ) {
+        if self.tail + burst.len() > ROOM {
+            self.make_room(burst.len(), &mut gone);
         }
-        self.len += 1;
-        oldest
+        let cells = self.receipts.get_mut(self.tail..).unwrap_or_default();
+        let mut pushed = 0;
+        for (cell, receipt) in cells.iter_mut().zip(burst) {
+            *cell = receipt;
+            pushed += 1;
+        }
+        self.tail += pushed;
     }
 
-    /// The receipt of the oldest frame.
-    #[inline]
-    pub fn pop(&mut self) -> Option<Receipt> {
-        if self.len == 0 {
-            return None;
+    /// Moves what is owed to the front.
+    #[cold]
+    fn make_room(&mut self, needed: usize, gone: &mut impl FnMut(Run)) {
+        let mut over = (self.tail - self.head + needed).saturating_sub(ROOM) as u64;
+        while over > 0
+            && let Some(run) = self.pop_run(&mut over)
+        {
+            gone(run);
         }
-        let receipt = self.ring.get(self.head & (ROOM - 1)).copied();
-        self.head = (self.head + 1) & (ROOM - 1);
-        self.len -= 1;
-        receipt
+        self.receipts.copy_within(self.head..self.tail, 0);
+        self.tail -= self.head;
+        self.head = 0;
     }
 
     /// The receipts of up to `frames` of the oldest frames, as far as they are of one group.
     #[inline]
     pub fn pop_run(&mut self, frames: &mut u64) -> Option<Run> {
-        let first = self.pop()?;
-        let mut run = Run {
-            group: first.group,
-            amount: Amount::frame(first.wire_len),
-        };
-        *frames -= 1;
-        while *frames > 0
-            && self.len > 0
-            && let Some(next) = self.ring.get(self.head & (ROOM - 1))
-            && next.group == run.group
-        {
-            run.amount.bytes += u64::from(next.wire_len);
-            run.amount.frames += 1;
-            self.head = (self.head + 1) & (ROOM - 1);
-            self.len -= 1;
-            *frames -= 1;
+        let owed = self.receipts.get(self.head..self.tail)?;
+        let group = owed.first()?.group;
+        let mut amount = Amount::ZERO;
+        for receipt in owed {
+            if amount.frames == *frames || receipt.group != group {
+                break;
+            }
+            amount = amount.plus(Amount::frame(receipt.wire_len));
         }
-        Some(run)
+        *frames -= amount.frames;
+        self.head += usize::try_from(amount.frames).unwrap_or(ROOM);
+        if self.head == self.tail {
+            (self.head, self.tail) = (0, 0);
+        }
+        Some(Run { group, amount })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        /// Whatever is pushed and popped, receipts come out in order, each once.
+        #[test]
+        fn equals_a_queue(ops in prop::collection::vec((0usize..=BURST, 0u64..40, 0u8..2), 0..60)) {
+            let (mut owed, mut model) = (Owed::default(), VecDeque::new());
+            let mut wire_len = 0u16;
+            for (push, pop, port) in ops {
+                let burst: Vec<Receipt> = (0..push)
+                    .map(|n| {
+                        wire_len = wire_len.wrapping_add(1);
+                        let group = GroupId::new(PortId(port), Priority::new(n as u8 / 20));
+                        Receipt { wire_len, group }
+                    })
+                    .collect();
+                let mut gone = Vec::new();
+                owed.push_burst(burst.iter().copied(), |run| gone.push(run));
+                model.extend(burst);
+                let mut left = pop;
+                while left > 0 && let Some(run) = owed.pop_run(&mut left) {
+                    gone.push(run);
+                }
+                let expected = (pop as usize).min(model.len());
+                let taken: u64 = gone.iter().map(|run| run.amount.frames).sum();
+                prop_assert!(taken as usize >= expected.min(model.len()));
+                for run in gone {
+                    let mut bytes = 0;
+                    for receipt in model.drain(..run.amount.frames as usize) {
+                        prop_assert_eq!(receipt.group, run.group);
+                        bytes += u64::from(receipt.wire_len);
+                    }
+                    prop_assert_eq!(bytes, run.amount.bytes);
+                }
+                prop_assert!(model.len() <= ROOM);
+            }
+        }
     }
 }

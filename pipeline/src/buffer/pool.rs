@@ -17,10 +17,8 @@ pub type Released = Box<[Traffic]>;
 /// The egress queue a frame would join.
 #[derive(Debug, Clone, Copy)]
 pub struct Queue {
-    /// Wire bytes waiting.
-    pub depth: u64,
-    /// Frames waiting.
-    pub frames: u64,
+    /// What waits in it.
+    pub waiting: Amount,
     /// Frames must not be dropped for want of a share.
     pub lossless: bool,
 }
@@ -141,11 +139,7 @@ impl Buffer {
                 return Err(Drop::BufferFull);
             }
             let share = free.share(self.alpha_256);
-            let waiting = Amount {
-                bytes: queue.depth,
-                frames: queue.frames,
-            };
-            if !queue.lossless && !waiting.plus(one).within(share) {
+            if !queue.lossless && !queue.waiting.plus(one).within(share) {
                 return Err(Drop::QueueFull);
             }
             group.ordinary = group.ordinary.plus(one);
@@ -156,6 +150,41 @@ impl Buffer {
             *touched |= id.bit();
         }
         Ok(())
+    }
+
+    /// Takes room for frames of `group` together, all bound for `queue`: `true` when [`Buffer::charge`] would have let every
+    /// one of them into the ordinary part. Else nothing has changed, and they must be charged one by one.
+    #[inline]
+    pub fn charge_run(&mut self, id: GroupId, run: Amount, queue: Queue) -> bool {
+        let free = self.free();
+        if !run.within(free) {
+            return false;
+        }
+        // The share shrinks with every frame: what holds for the last held for those before it.
+        let share = free.minus(run).share(self.alpha_256);
+        let Some(group) = self.groups.get_mut(id.index()) else {
+            return false;
+        };
+        let after = group.ordinary.plus(run);
+        if group.lossless {
+            if !(group.headroom.is_zero() && after.within(group.threshold(share))) {
+                return false;
+            }
+            let before = group.in_shared();
+            group.ordinary = after;
+            self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
+        } else {
+            if !queue.lossless && !queue.waiting.plus(run).within(share) {
+                return false;
+            }
+            group.ordinary = after;
+            self.in_shared = self.in_shared.plus(run);
+        }
+        self.used = self.used.plus(run);
+        if let Some(touched) = self.touched.get_mut(id.port()) {
+            *touched |= id.bit();
+        }
+        true
     }
 
     /// Takes room for a frame the switch makes itself; it belongs to no group.

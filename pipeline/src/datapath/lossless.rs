@@ -2,11 +2,14 @@
 
 use super::Datapath;
 use crate::buffer::{Buffer, BufferConfig, Receipt};
-use crate::counters::PortCounters;
+use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
 use crate::egress::ecn::Red;
+use crate::egress::port::EgressPort;
 use crate::frame::{FrameBuf, wire_len};
 use crate::pause::{PauseConfig, PfcFrame, PortPause};
+use crate::stage::enqueue;
+use crate::stage::packet::{Packet, Packets, Places};
 use crate::tap::FlowTap;
 use crate::units::{Nanos, PortId, Priority};
 
@@ -27,8 +30,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         config
             .buffer
             .groups
-            .resize_with(self.ports.len(), Default::default);
-        config.ports.resize_with(self.ports.len(), PauseConfig::off);
+            .resize_with(self.entrances.len(), Default::default);
+        config
+            .ports
+            .resize_with(self.entrances.len(), PauseConfig::off);
         for (groups, pause) in config.buffer.groups.iter_mut().zip(&config.ports) {
             for (priority, group) in Priority::all().zip(groups) {
                 group.lossless &= pause.send & priority.bit() != 0;
@@ -36,10 +41,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         self.buffer = Buffer::new(&config.buffer);
         self.pause = self
-            .ports
+            .entrances
             .iter()
             .zip(&config.ports)
-            .map(|(port, pause)| PortPause::new(pause, port.intake.mac))
+            .map(|(port, pause)| PortPause::new(pause, port.mac()))
             .collect();
         self
     }
@@ -153,27 +158,57 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 }
 
-/// Counts a frame that did not get into its queue on the group it came from, and as lost when that must not happen.
+/// Frames of the priorities under a storm.
 #[cold]
-pub(super) fn count_refused(
-    ingress: &PortCounters,
-    egress: &PortCounters,
-    priority: Priority,
-    reason: Drop,
-    lossless: bool,
-) {
-    if reason == Drop::PfcStorm
-        && let Some(pause) = egress.flow.priorities.get(priority.index())
-    {
-        pause.storm_tx_dropped.add(1);
+pub(super) fn storm(priorities: u8, frames: usize, packets: &mut Packets) -> Places {
+    let mut gone = Places::NONE;
+    for (place, packet) in packets.iter_mut().take(frames).enumerate() {
+        if priorities & packet.meta.priority.bit() != 0 {
+            packet.reason = Some(Drop::PfcStorm);
+            gone.add(place);
+        }
     }
-    if !reason.is_congestion() {
+    gone
+}
+
+/// Counts a frame dropped because of a storm on the port it came in by.
+#[cold]
+pub(super) fn count_storm(ingress: &PortCounters, packet: &Packet) {
+    if let Some(pause) = ingress.flow.priorities.get(packet.meta.priority.index()) {
+        pause.storm_rx_dropped.add(1);
+    }
+}
+
+/// Counts a frame that did not get into its queue: on the queue, on the group it came from, and as lost when that must not
+/// happen.
+#[cold]
+pub(super) fn count_refused(counters: &Counters, egress: &[EgressPort], packet: &Packet) {
+    let (meta, Some(reason)) = (&packet.meta, packet.reason) else {
         return;
+    };
+    let priority = meta.priority.index();
+    if let Some(to) = counters.port(meta.egress.index()) {
+        enqueue::count_refused(to, meta.priority, reason);
+        if reason == Drop::PfcStorm
+            && let Some(pause) = to.flow.priorities.get(priority)
+        {
+            pause.storm_tx_dropped.add(1);
+        }
     }
-    if let Some(group) = ingress.groups.get(priority.index()) {
+    let Some(from) = counters
+        .port(meta.ingress.index())
+        .filter(|_| reason.is_congestion())
+    else {
+        return;
+    };
+    if let Some(group) = from.groups.get(priority) {
         group.dropped.add(1);
     }
-    if lossless {
-        ingress.lossless_lost.add(1);
+    let queue = egress.get(meta.egress.index());
+    if queue
+        .and_then(|port| port.queue_config(meta.priority))
+        .is_some_and(|queue| queue.lossless)
+    {
+        from.lossless_lost.add(1);
     }
 }

@@ -108,6 +108,33 @@ impl Fifo {
         Ok(())
     }
 
+    /// Appends items while the store has room, and returns how many; the others stay with the iterator.
+    #[inline]
+    pub fn extend<T>(
+        &mut self,
+        store: &mut FifoStore<T>,
+        items: &mut impl ExactSizeIterator<Item = T>,
+    ) -> usize {
+        let before = self.len;
+        while items.len() > 0 {
+            if (self.tail == NONE || self.tail_at == SEGMENT) && !self.grow(store) {
+                break;
+            }
+            let start = self.tail as usize * SEGMENT + self.tail_at;
+            let room = (SEGMENT - self.tail_at).min(items.len());
+            let Some(cells) = store.cells.get_mut(start..start + room) else {
+                break;
+            };
+            for (cell, item) in cells.iter_mut().zip(items.by_ref()) {
+                // A free cell holds nothing, so nothing is forgotten.
+                std::mem::forget(cell.replace(item));
+            }
+            self.tail_at += room;
+            self.len += room;
+        }
+        self.len - before
+    }
+
     #[cold]
     fn grow<T>(&mut self, store: &mut FifoStore<T>) -> bool {
         let Some(segment) = store.take_segment() else {
@@ -141,8 +168,25 @@ impl Fifo {
             return None;
         }
         let item = store.cell(self.head, self.head_at)?.take();
-        self.head_at += 1;
-        self.len -= 1;
+        self.advance(store, 1);
+        item
+    }
+
+    /// The cells of the oldest items, as many as lie in a row. What is taken out of them is to be told to
+    /// [`Fifo::advance`].
+    #[inline]
+    pub fn oldest<'a, T>(&self, store: &'a mut FifoStore<T>) -> &'a mut [Option<T>] {
+        let first = self.head as usize * SEGMENT + self.head_at;
+        let count = self.len.min(SEGMENT - self.head_at);
+        let cells = store.cells.get_mut(first..first + count);
+        cells.unwrap_or_default()
+    }
+
+    /// The first `taken` of the [`Fifo::oldest`] items were taken.
+    #[inline]
+    pub fn advance<T>(&mut self, store: &mut FifoStore<T>, taken: usize) {
+        self.head_at += taken;
+        self.len -= taken;
         if self.len == 0 {
             // The last segment is kept and filled again from its start: an almost empty queue stays in one cache line.
             self.head_at = 0;
@@ -150,7 +194,6 @@ impl Fifo {
         } else if self.head_at == SEGMENT {
             self.shrink(store);
         }
-        item
     }
 
     #[cold]
@@ -171,20 +214,40 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Any interleaving of pushes and pops on several queues equals as many `VecDeque`s, and no cell is ever lost.
+        /// Any interleaving of pushes and pops on several queues, one by one and in runs, equals as many `VecDeque`s, and no
+        /// cell is ever lost.
         #[test]
-        fn equals_a_deque_each(ops in prop::collection::vec((0usize..3, prop::bool::weighted(0.6)), 0..2000)) {
+        fn equals_a_deque_each(ops in prop::collection::vec((0usize..3, prop::bool::weighted(0.6), 1usize..70), 0..1000)) {
             let mut store = FifoStore::new(400, 3);
             let mut queues: [Fifo; 3] = Default::default();
             let mut models: [VecDeque<usize>; 3] = Default::default();
-            for (step, (queue, push)) in ops.into_iter().enumerate() {
+            for (step, (queue, push, run)) in ops.into_iter().enumerate() {
                 let total: usize = models.iter().map(VecDeque::len).sum();
-                if push && total < 400 {
+                let items = step * 100..step * 100 + run;
+                if push && run == 1 && total < 400 {
                     prop_assert_eq!(queues[queue].push(&mut store, step), Ok(()));
                     models[queue].push_back(step);
-                } else {
+                } else if push && total + run <= 400 {
+                    prop_assert_eq!(queues[queue].extend(&mut store, &mut items.clone()), run);
+                    models[queue].extend(items);
+                } else if run == 1 {
                     prop_assert_eq!(queues[queue].front(&store).copied(), models[queue].front().copied());
                     prop_assert_eq!(queues[queue].pop(&mut store), models[queue].pop_front());
+                } else {
+                    let (mut popped, mut expected) = (Vec::new(), Vec::new());
+                    let stop = |item: &usize| item % 7 != 3;
+                    let cells = queues[queue].oldest(&mut store);
+                    prop_assert!(!cells.is_empty() || models[queue].is_empty());
+                    let row = run.min(cells.len());
+                    for cell in &mut cells[..row] {
+                        popped.extend(cell.take_if(|item| stop(item)));
+                        if cell.is_some() { break; }
+                    }
+                    queues[queue].advance(&mut store, popped.len());
+                    while expected.len() < row && models[queue].front().is_some_and(stop) {
+                        expected.extend(models[queue].pop_front());
+                    }
+                    prop_assert_eq!(popped, expected);
                 }
                 prop_assert_eq!(queues[queue].len(), models[queue].len());
             }

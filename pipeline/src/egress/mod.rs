@@ -4,6 +4,7 @@
 
 pub mod ecn;
 pub mod fifo;
+pub mod marking;
 pub mod port;
 pub mod rng;
 pub mod scheduler;

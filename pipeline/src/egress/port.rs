@@ -2,13 +2,15 @@
 
 use arrayvec::ArrayVec;
 
-use super::ecn::{self, Red};
+use super::ecn::Red;
 use super::fifo::{Fifo, FifoStore};
+pub use super::marking::{EcnMode, Marking};
 use super::rng::Xorshift;
 use super::scheduler::{Discipline, Scheduler};
 use super::shaper::Shaper;
+use crate::buffer::Amount;
 use crate::counters::PortCounters;
-use crate::frame::{FrameBuf, MetaFlags, Queued};
+use crate::frame::{FrameBuf, Queued};
 use crate::tap::FlowTap;
 use crate::units::{BURST, BitRate, Nanos, PRIORITIES, Priority};
 
@@ -56,24 +58,11 @@ pub struct EgressConfig {
     pub queues: [QueueConfig; PRIORITIES],
 }
 
-/// When an ECT frame over the threshold is marked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EcnMode {
-    /// Always.
-    Mark,
-    /// Unless its sender has just been told by a CNP.
-    MarkUnlessNotified,
-    /// The same, and while the sender counts as told, marks from upstream are taken back to ECT(0).
-    ClearAfterCnp,
-    /// Never.
-    Off,
-}
-
 #[derive(Debug)]
 struct Queue {
     fifo: Fifo,
-    /// Wire bytes waiting.
-    depth: u64,
+    /// What waits, frames included that were let in and are not yet in the fifo.
+    waiting: Amount,
     /// Highest depth since last published.
     high: u64,
     /// When the watched depths were last risen to.
@@ -84,6 +73,16 @@ struct Queue {
     /// Credit below the minimum rate.
     floor: Shaper,
     config: QueueConfig,
+}
+
+/// A queue's turn to send.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    priority: Priority,
+    /// At most so many bytes on the wire.
+    bytes: i64,
+    /// At most so many frames.
+    frames: usize,
 }
 
 /// The egress side of one port.
@@ -123,7 +122,7 @@ impl EgressPort {
     pub fn new(config: &EgressConfig, seed: u64) -> EgressPort {
         let queues = config.queues.clone().map(|config_of| Queue {
             fifo: Fifo::default(),
-            depth: 0,
+            waiting: Amount::ZERO,
             high: 0,
             crossed: [Nanos::ZERO; 2],
             waiting_since: Nanos::ZERO,
@@ -160,7 +159,7 @@ impl EgressPort {
     pub fn depth(&self, priority: Priority) -> u64 {
         self.queues
             .get(priority.index())
-            .map_or(0, |queue| queue.depth)
+            .map_or(0, |queue| queue.waiting.bytes)
     }
 
     /// A queue as the buffer sees it, unless nothing may enter it.
@@ -169,8 +168,7 @@ impl EgressPort {
     pub fn admission(&self, priority: Priority) -> Option<crate::buffer::Queue> {
         let queue = self.queues.get(priority.index())?;
         (self.dropping & priority.bit() == 0).then_some(crate::buffer::Queue {
-            depth: queue.depth,
-            frames: queue.fifo.len() as u64,
+            waiting: queue.waiting,
             lossless: queue.config.lossless,
         })
     }
@@ -214,7 +212,7 @@ impl EgressPort {
     /// Charges the port for a frame that went past the queues.
     #[inline]
     pub fn charge(&mut self, wire_len: u16) {
-        self.shaper.charge(wire_len);
+        self.shaper.charge(i64::from(wire_len));
     }
 
     /// Frames waiting in all queues.
@@ -238,6 +236,14 @@ impl EgressPort {
         }
     }
 
+    /// Whether frames of this queue may be dropped early.
+    #[inline]
+    #[must_use]
+    pub fn drops_early(&self, priority: Priority) -> bool {
+        self.queue_config(priority)
+            .is_some_and(|queue| queue.wred.is_some() && !queue.lossless)
+    }
+
     /// Whether a lossy Not-ECT frame is dropped early at the queue's present depth.
     #[inline]
     pub fn wred_strikes(&mut self, priority: Priority) -> bool {
@@ -249,9 +255,9 @@ impl EgressPort {
                         lossless: false,
                         ..
                     },
-                depth,
+                waiting,
                 ..
-            }) => red.strikes(*depth, &mut self.rng),
+            }) => red.strikes(waiting.bytes, &mut self.rng),
             _ => false,
         }
     }
@@ -268,25 +274,58 @@ impl EgressPort {
         now: Nanos,
     ) -> Result<(), Queued<B>> {
         let priority = frame.meta.priority;
-        let wire_len = u64::from(frame.meta.wire_len);
+        let one = Amount::frame(frame.meta.wire_len);
         let Some(queue) = self.queues.get_mut(priority.index()) else {
             return Err(frame);
         };
         queue.fifo.push(store, frame)?;
+        self.join(priority, one, now);
+        Ok(())
+    }
+
+    /// Frames that [`EgressPort::fill`] will put into the queue are let in.
+    #[inline]
+    pub fn join(&mut self, priority: Priority, frames: Amount, now: Nanos) {
+        let Some(queue) = self.queues.get_mut(priority.index()) else {
+            return;
+        };
         if self.backlog & priority.bit() == 0 {
             queue.waiting_since = now;
         }
-        let before = queue.depth;
-        queue.depth += wire_len;
+        let before = queue.waiting.bytes;
+        queue.waiting = queue.waiting.plus(frames);
         for (crossed, watch) in queue.crossed.iter_mut().zip(queue.config.watch) {
-            if before < watch && queue.depth >= watch {
+            if before < watch && queue.waiting.bytes >= watch {
                 *crossed = now;
             }
         }
-        queue.high = queue.high.max(queue.depth);
+        queue.high = queue.high.max(queue.waiting.bytes);
         self.backlog |= priority.bit();
         self.dirty |= priority.bit();
-        Ok(())
+    }
+
+    /// Frames that were let in are gone.
+    #[inline]
+    pub fn leave(&mut self, priority: Priority, frames: Amount) {
+        if let Some(queue) = self.queues.get_mut(priority.index()) {
+            queue.waiting = queue.waiting.minus(frames);
+            if queue.waiting.frames == 0 {
+                self.backlog &= !priority.bit();
+            }
+        }
+        self.dirty |= priority.bit();
+    }
+
+    /// Puts frames that were let in into their queue, and returns how many there were cells for.
+    #[inline]
+    pub fn fill<B>(
+        &mut self,
+        store: &mut FifoStore<Queued<B>>,
+        priority: Priority,
+        frames: &mut impl ExactSizeIterator<Item = Queued<B>>,
+    ) -> usize {
+        let queue = self.queues.get_mut(priority.index());
+        queue.map_or(0, |queue| queue.fifo.extend(store, frames))
     }
 
     /// Moves frames into `out` while it has room and the rates allow, marking as they leave.
@@ -304,79 +343,113 @@ impl EgressPort {
         self.shaper.refill(marking.now);
         let mut held_back = self.over_rate(marking.now) | self.paused;
         while !out.is_full() && self.shaper.ready() {
-            let queues = &self.queues;
-            let head = |priority: Priority| {
-                let front = queues
-                    .get(priority.index())
-                    .and_then(|queue| queue.fifo.front(store));
-                front.map_or(0, |frame| frame.meta.wire_len)
-            };
             let offered = self.backlog & !held_back;
-            let Some(priority) = self
-                .below_floor(offered)
-                .or_else(|| self.scheduler.pick(offered, head))
-            else {
+            let Some(turn) = self.next(store, offered) else {
                 break;
             };
-            let Some(mut frame) = self.pop(store, priority) else {
+            let served = self.serve(store, turn, out, marking, counters);
+            if served == 0 {
                 break;
-            };
-            let wire_len = frame.meta.wire_len;
-            self.shaper.charge(wire_len);
-            let Some(queue) = self.queues.get_mut(priority.index()) else {
-                break;
-            };
-            queue.shaper.charge(wire_len);
-            if self.floored & priority.bit() != 0 && queue.floor.ready() {
-                queue.floor.charge(wire_len);
             }
-            if !queue.shaper.ready() {
-                held_back |= priority.bit();
+            let queue = self.queues.get(turn.priority.index());
+            if queue.is_some_and(|queue| !queue.shaper.ready()) {
+                held_back |= turn.priority.bit();
             }
-            if frame.meta.flags.has(MetaFlags::MARKABLE)
-                && marking.applies(queue, &frame, &mut self.rng)
-            {
-                let l3 = frame
-                    .buf
-                    .data_mut()
-                    .get_mut(usize::from(frame.meta.l3_off)..);
-                ecn::set_ce(
-                    l3.unwrap_or_default(),
-                    frame.meta.flags.has(MetaFlags::IPV6),
-                );
-                if let Some(queue) = counters.queues.get(priority.index()) {
-                    queue.ecn_marked.add(1);
-                }
-            }
-            if frame.meta.flags.has(MetaFlags::MARKED) && marking.clears(&frame) {
-                let l3 = frame
-                    .buf
-                    .data_mut()
-                    .get_mut(usize::from(frame.meta.l3_off)..);
-                let ipv6 = frame.meta.flags.has(MetaFlags::IPV6);
-                ecn::clear_ce(l3.unwrap_or_default(), ipv6);
-            }
-            out.push(frame);
         }
     }
 
-    /// Takes a frame off a queue: depth, backlog and the scheduler's books follow.
+    /// The queue whose turn it is, and how long.
     #[inline]
-    fn pop<B>(
+    fn next<B>(&mut self, store: &FifoStore<Queued<B>>, offered: u8) -> Option<Turn> {
+        if let Some(priority) = self.below_floor(offered) {
+            return Some(Turn {
+                priority,
+                bytes: i64::MAX,
+                frames: 1,
+            });
+        }
+        let queues = &self.queues;
+        let head = |priority: Priority| {
+            let queue = queues.get(priority.index());
+            let front = queue.and_then(|queue| queue.fifo.front(store));
+            front.map_or(0, |frame| frame.meta.wire_len)
+        };
+        let priority = self.scheduler.pick(offered, head)?;
+        Some(Turn {
+            priority,
+            bytes: self.scheduler.allowance(priority),
+            // After every frame a minimum rate may come first.
+            frames: if offered & self.floored == 0 {
+                BURST
+            } else {
+                1
+            },
+        })
+    }
+
+    /// Lets a queue send for as long as its turn and the rates allow; returns the frames it sent.
+    #[inline]
+    fn serve<B: FrameBuf>(
         &mut self,
         store: &mut FifoStore<Queued<B>>,
-        priority: Priority,
-    ) -> Option<Queued<B>> {
-        let queue = self.queues.get_mut(priority.index())?;
-        let frame = queue.fifo.pop(store)?;
-        queue.depth = queue.depth.saturating_sub(u64::from(frame.meta.wire_len));
-        let empty = queue.fifo.is_empty();
-        if empty {
-            self.backlog &= !priority.bit();
+        turn: Turn,
+        out: &mut ArrayVec<Queued<B>, BURST>,
+        marking: &Marking<'_, impl FlowTap>,
+        counters: &PortCounters,
+    ) -> usize {
+        let priority = turn.priority;
+        let (Some(queue), Some(counters)) = (
+            self.queues.get_mut(priority.index()),
+            counters.queues.get(priority.index()),
+        ) else {
+            return 0;
+        };
+        let rate = self.shaper.allowance().min(queue.shaper.allowance());
+        let scope = marking.scope(queue.config.ecn.as_ref());
+        let red = queue.config.ecn.as_ref();
+        let depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
+        let most = turn.frames.min(out.remaining_capacity());
+        let (mut sent, mut frames) = (0, 0);
+        while frames < most && !queue.fifo.is_empty() {
+            let cells = queue.fifo.oldest(store);
+            let before = frames;
+            for cell in cells.iter_mut().take(most - before) {
+                let may = |frame: &mut Queued<B>| {
+                    sent < rate && sent + i64::from(frame.meta.wire_len) <= turn.bytes
+                };
+                let Some(frame) = cell.take_if(may) else {
+                    break;
+                };
+                let meta = frame.meta;
+                out.push(frame);
+                sent += i64::from(meta.wire_len);
+                frames += 1;
+                let left = depth - sent;
+                if scope.concerns(left, meta.flags)
+                    && let Some(frame) = out.last_mut()
+                {
+                    marking.apply(red, frame, left, &mut self.rng, counters);
+                }
+            }
+            let all = frames - before == cells.len();
+            queue.fifo.advance(store, frames - before);
+            if !all {
+                break;
+            }
         }
-        self.dirty |= priority.bit();
-        self.scheduler.sent(priority, frame.meta.wire_len, empty);
-        Some(frame)
+        if self.floored & priority.bit() != 0 && queue.floor.ready() {
+            queue.floor.charge(sent);
+        }
+        queue.shaper.charge(sent);
+        self.shaper.charge(sent);
+        let empty = queue.fifo.is_empty();
+        self.scheduler.sent(priority, sent, empty);
+        let gone = Amount {
+            bytes: sent.unsigned_abs(),
+            frames: frames as u64,
+        };
+        self.leave(priority, gone);
+        frames
     }
 
     /// The highest queue that has not had its minimum rate.
@@ -422,9 +495,15 @@ impl EgressPort {
         priority: Priority,
         mut each: impl FnMut(Queued<B>),
     ) {
-        while let Some(frame) = self.pop(store, priority) {
+        let Some(queue) = self.queues.get_mut(priority.index()) else {
+            return;
+        };
+        while let Some(frame) = queue.fifo.pop(store) {
             each(frame);
         }
+        let gone = queue.waiting;
+        self.leave(priority, gone);
+        self.scheduler.sent(priority, 0, true);
     }
 
     /// Publishes the depths that changed.
@@ -434,47 +513,13 @@ impl EgressPort {
             return;
         }
         for (queue, gauges) in self.queues.iter_mut().zip(&counters.queues) {
-            gauges.depth.set(queue.depth);
+            gauges.depth.set(queue.waiting.bytes);
             gauges.peak.raise(queue.high);
             for (gauge, crossed) in gauges.crossed.iter().zip(queue.crossed) {
                 gauge.set(crossed.0);
             }
-            queue.high = queue.depth;
+            queue.high = queue.waiting.bytes;
         }
         self.dirty = 0;
-    }
-}
-
-/// What decides about a mark besides the queue's own curve.
-#[derive(Debug)]
-pub struct Marking<'a, T> {
-    /// The mode of the port.
-    pub mode: EcnMode,
-    /// Knows whose senders have been told.
-    pub tap: &'a T,
-    /// When.
-    pub now: Nanos,
-}
-
-impl<T: FlowTap> Marking<'_, T> {
-    /// Whether the mark this frame came with is taken back: its sender has been told, and would be told again by it.
-    #[inline]
-    fn clears<B>(&self, frame: &Queued<B>) -> bool {
-        self.mode == EcnMode::ClearAfterCnp && self.tap.notified(frame.meta.slot, self.now)
-    }
-
-    /// Whether this frame, just taken off the queue, gets CE: by the depth it leaves behind.
-    #[inline]
-    fn applies<B>(&self, queue: &Queue, frame: &Queued<B>, rng: &mut Xorshift) -> bool {
-        let Some(red) = &queue.config.ecn else {
-            return false;
-        };
-        match self.mode {
-            EcnMode::Off => false,
-            EcnMode::Mark => red.strikes(queue.depth, rng),
-            EcnMode::MarkUnlessNotified | EcnMode::ClearAfterCnp => {
-                red.strikes(queue.depth, rng) && !self.tap.notified(frame.meta.slot, self.now)
-            }
-        }
     }
 }

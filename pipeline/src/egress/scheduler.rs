@@ -76,18 +76,24 @@ impl Scheduler {
         }
     }
 
-    /// A frame of `wire_len` was sent from `queue`, which is `empty` now.
+    /// Bytes `queue`, just picked, may send before it is another's turn.
     #[inline]
-    pub fn sent(&mut self, queue: Priority, wire_len: u16, empty: bool) {
+    #[must_use]
+    pub fn allowance(&self, queue: Priority) -> i64 {
+        if self.strict & queue.bit() != 0 {
+            return i64::MAX;
+        }
+        self.deficit.get(queue.index()).copied().unwrap_or(0)
+    }
+
+    /// `bytes` were sent from `queue`, which is `empty` now.
+    #[inline]
+    pub fn sent(&mut self, queue: Priority, bytes: i64, empty: bool) {
         if self.strict & queue.bit() == 0
             && let Some(deficit) = self.deficit.get_mut(queue.index())
         {
             // An empty queue saves nothing up.
-            *deficit = if empty {
-                0
-            } else {
-                *deficit - i64::from(wire_len)
-            };
+            *deficit = if empty { 0 } else { *deficit - bytes };
         }
     }
 

@@ -8,7 +8,7 @@ fn serve(scheduler: &mut Scheduler, offered: u8, lengths: &[u16; 8], bytes: u64)
             .pick(offered, |queue| lengths[queue.index()])
             .unwrap();
         assert_ne!(offered & queue.bit(), 0, "a queue that was not offered");
-        scheduler.sent(queue, lengths[queue.index()], false);
+        scheduler.sent(queue, i64::from(lengths[queue.index()]), false);
         sent[queue.index()] += u64::from(lengths[queue.index()]);
     }
     sent

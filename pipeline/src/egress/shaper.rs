@@ -70,11 +70,22 @@ impl Shaper {
         self.credit > 0
     }
 
-    /// Pays for a frame of `wire_len` bytes.
+    /// A frame may be sent while fewer bytes than this were sent since the last [`Shaper::charge`]: [`Shaper::ready`] for
+    /// frames one after the other.
     #[inline]
-    pub fn charge(&mut self, wire_len: u16) {
+    #[must_use]
+    pub const fn allowance(&self) -> i64 {
+        if self.rate == 0 {
+            return i64::MAX;
+        }
+        (self.credit >> FRACTION) + (self.credit & ((1 << FRACTION) - 1) != 0) as i64
+    }
+
+    /// Pays for `bytes` on the wire, less than 1 GiB.
+    #[inline]
+    pub const fn charge(&mut self, bytes: i64) {
         if self.rate != 0 {
-            self.credit = self.credit.saturating_sub(i64::from(wire_len) << FRACTION);
+            self.credit = self.credit.saturating_sub(bytes << FRACTION);
         }
     }
 }
@@ -91,7 +102,7 @@ mod tests {
         while now <= total {
             shaper.refill(Nanos(now));
             while shaper.ready() {
-                shaper.charge(wire_len);
+                shaper.charge(i64::from(wire_len));
                 sent += u64::from(wire_len);
             }
             now += step;
@@ -115,11 +126,27 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// As many frames as one by one, when they are asked for together.
+        #[test]
+        fn the_allowance_is_readiness_in_a_row(credit in 1i64..1 << 40, wire_len in 84i64..9240) {
+            let mut one_by_one = Shaper { credit, ..Shaper::new(BitRate(1_000_000_000), 1 << 20) };
+            let allowance = one_by_one.allowance();
+            let mut frames = 0;
+            while one_by_one.ready() {
+                prop_assert!(frames * wire_len < allowance);
+                one_by_one.charge(wire_len);
+                frames += 1;
+            }
+            prop_assert!(frames * wire_len >= allowance);
+        }
+    }
+
     #[test]
     fn no_limit_is_always_ready() {
         let mut shaper = Shaper::unlimited();
         for _ in 0..1000 {
-            shaper.charge(u16::MAX);
+            shaper.charge(i64::from(u16::MAX));
         }
         assert!(shaper.ready());
     }

@@ -4,10 +4,11 @@
 //! nothing: what does not fit, or looks wrong, is the general parser's to name.
 
 use zerocopy::byteorder::native_endian;
-use zerocopy::byteorder::network_endian::{U16, U32};
+use zerocopy::byteorder::network_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 use super::{Kind, L3, Parsed, Roce};
+use crate::frame::LONGEST;
 use crate::wire::bth::RoceClass;
 use crate::wire::{ethernet, udp};
 
@@ -23,8 +24,7 @@ struct Headers {
     /// Flags and fragment offset, TTL, protocol.
     fragment_ttl_protocol: U32,
     ip_checksum: U16,
-    src: U32,
-    dst: U32,
+    addresses: U64,
     src_port: U16,
     dst_port: U16,
     udp_len: U16,
@@ -34,7 +34,7 @@ struct Headers {
     p_key: U16,
     /// FECN and BECN, destination QP.
     dest_qp: U32,
-    psn: U32,
+    ack_psn: U32,
 }
 
 /// The IPv4 header as words in the machine's order: a one's complement sum does not mind.
@@ -42,7 +42,9 @@ struct Headers {
 #[repr(C)]
 struct Sum {
     macs_and_type: [u8; 14],
-    words: [native_endian::U32; 5],
+    first: native_endian::U64,
+    second: native_endian::U64,
+    dst: native_endian::U32,
 }
 
 const _: () = assert!(size_of::<Headers>() == 54);
@@ -59,23 +61,31 @@ const BTH_OFF: u16 = 42;
 const MIN_IP: u16 = 44;
 
 /// `None`: not this kind of frame.
-#[inline]
-pub(super) fn parse(frame: &[u8]) -> Option<Parsed> {
+#[inline(always)]
+pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
+    if frame.len() > LONGEST {
+        return None;
+    }
     let (head, _) = Headers::ref_from_prefix(frame).ok()?;
     let (sum, _) = Sum::ref_from_prefix(frame).ok()?;
     let type_version_tos = head.type_version_tos.get();
     let ip_len = head.ip_len.get();
-    let (src, dst) = (head.src.get(), head.dst.get());
-    let plain = type_version_tos >> 8 == (ethernet::IPV4 as u32) << 8 | 0x45
-        && head.fragment_ttl_protocol.get() & 0x3fff_00ff == udp::PROTOCOL as u32
-        && head.dst_port.get() == udp::ROCEV2_PORT;
-    let fits = ip_len >= MIN_IP
-        && head.udp_len.get() == ip_len - HEADER_LEN
-        && usize::from(ip_len) + ethernet::HEADER_LEN <= frame.len();
-    if !(plain && fits && sums_to_ones(&sum.words) && routable(src) && routable(dst)) {
+    if type_version_tos >> 8 != (ethernet::IPV4 as u32) << 8 | 0x45
+        || head.fragment_ttl_protocol.get() & 0x3fff_00ff != udp::PROTOCOL as u32
+        || head.dst_port.get() != udp::ROCEV2_PORT
+        || ip_len < MIN_IP
+        || head.udp_len.get() != ip_len - HEADER_LEN
+        || usize::from(ip_len) + ethernet::HEADER_LEN > frame.len()
+        || !sums_to_ones(sum)
+    {
+        return None;
+    }
+    let addresses_v4 = head.addresses.get();
+    if suspect(addresses_v4 >> 56) | suspect(addresses_v4 >> 24) {
         return None;
     }
     let [.., tos] = type_version_tos.to_be_bytes();
+    let dest_qp = head.dest_qp.get() & 0x00ff_ffff;
     Some(Parsed {
         kind: Kind::Routed(L3::V4),
         l3_off: L3_OFF,
@@ -85,28 +95,48 @@ pub(super) fn parse(frame: &[u8]) -> Option<Parsed> {
         ip_len,
         protocol: udp::PROTOCOL,
         l4_off: L4_OFF,
-        dst_v4: dst,
+        addresses_v4,
         roce: Some(Roce {
             bth_off: BTH_OFF,
-            class: RoceClass::of(head.opcode, head.dest_qp.get() & 0x00ff_ffff),
+            class: RoceClass::of(head.opcode, dest_qp),
+            opcode: head.opcode,
+            dest_qp,
+            ack_psn: head.ack_psn.get(),
+            src_port: head.src_port.get(),
         }),
     })
 }
 
 /// Whether a header's one's complement sum is all ones (RFC 1071).
 #[inline]
-fn sums_to_ones(words: &[native_endian::U32; 5]) -> bool {
-    let total: u64 = words.iter().map(|word| u64::from(word.get())).sum();
-    // 2^32 = 2^16 = 1 modulo 2^16 - 1, and the sum of a header is never zero: it is all ones exactly when divisible.
-    total.is_multiple_of(0xffff)
+const fn sums_to_ones(sum: &Sum) -> bool {
+    let (total, carry) = sum.first.get().overflowing_add(sum.second.get());
+    let (total, carry) = (total + carry as u64).overflowing_add(sum.dst.get() as u64);
+    // 2^64 = 2^16 = 1 modulo 2^16 - 1, and the sum of a header is never zero: it is all ones exactly when divisible.
+    (total + carry as u64).is_multiple_of(0xffff)
 }
 
-/// First octets a router must not forward from or to (0, 127, 224 and above), as a set.
-const MARTIAN: [u64; 4] = [1, 1 << 63, 0, u64::MAX << 32];
+/// First octets of addresses a router must not forward from or to (0, 127, 224 and above), and 169, of which link-local
+/// is a part: the general parser looks closer.
+#[expect(clippy::indexing_slicing, reason = "when compiled")]
+static SUSPECT: [bool; 256] = {
+    let mut set = [false; 256];
+    let mut first = 224;
+    while first < 256 {
+        set[first] = true;
+        first += 1;
+    }
+    set[0] = true;
+    set[127] = true;
+    set[169] = true;
+    set
+};
 
+/// Of an address's first octet, the low octet of `word`.
 #[inline]
-fn routable(address: u32) -> bool {
-    let first = (address >> 24) as usize;
-    let set = MARTIAN.get(first >> 6).copied().unwrap_or(u64::MAX);
-    (set >> (first & 63)) & 1 == 0 && address >> 16 != 0xa9fe
+fn suspect(word: u64) -> bool {
+    let [first, ..] = word.to_le_bytes();
+    SUSPECT
+        .get(usize::from(first))
+        .is_none_or(|suspect| *suspect)
 }

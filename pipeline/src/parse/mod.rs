@@ -5,9 +5,11 @@
 
 mod common;
 
+pub(crate) use common::parse as parse_common;
+
 use zerocopy::FromBytes;
 
-use crate::bits::{low8, low16};
+use crate::bits::{low8, low16, low32};
 use crate::drop::Drop;
 use crate::wire::bth::{self, Bth, RoceClass};
 use crate::wire::checksum;
@@ -41,6 +43,30 @@ pub struct Roce {
     pub bth_off: u16,
     /// What it is to NPCC.
     pub class: RoceClass,
+    /// Transport and operation.
+    pub opcode: u8,
+    /// Destination queue pair, 24 bits.
+    pub dest_qp: u32,
+    /// The BTH's last word: AckReq in the highest bit, the packet sequence number in the low 24.
+    pub ack_psn: u32,
+    /// UDP source port.
+    pub src_port: u16,
+}
+
+impl Roce {
+    /// Packet sequence number, 24 bits.
+    #[inline]
+    #[must_use]
+    pub const fn psn(&self) -> u32 {
+        self.ack_psn & 0x00ff_ffff
+    }
+
+    /// The sender asks for an acknowledgement.
+    #[inline]
+    #[must_use]
+    pub const fn ack_req(&self) -> bool {
+        self.ack_psn >> 31 == 1
+    }
 }
 
 /// Offsets and fields of one frame.
@@ -62,13 +88,44 @@ pub struct Parsed {
     pub protocol: u8,
     /// Offset of the layer 4 header; 0 for a fragment, whose layer 4 is not read.
     pub l4_off: u16,
-    /// Destination of an IPv4 packet, for the route lookup; 0 otherwise.
-    pub dst_v4: u32,
+    /// Source (high half) and destination of an IPv4 packet; 0 otherwise.
+    pub addresses_v4: u64,
     /// RoCEv2 headers, unless a fragment or cut short.
     pub roce: Option<Roce>,
 }
 
 impl Parsed {
+    /// A frame of this kind of which nothing else is known.
+    #[must_use]
+    pub const fn nothing(kind: Kind) -> Parsed {
+        Parsed {
+            kind,
+            l3_off: 0,
+            tci: None,
+            tags: 0,
+            tos: 0,
+            ip_len: 0,
+            protocol: 0,
+            l4_off: 0,
+            addresses_v4: 0,
+            roce: None,
+        }
+    }
+
+    /// Whether it is an IPv6 packet.
+    #[inline]
+    #[must_use]
+    pub const fn is_v6(&self) -> bool {
+        matches!(self.kind, Kind::Routed(L3::V6))
+    }
+
+    /// Destination of an IPv4 packet.
+    #[inline]
+    #[must_use]
+    pub const fn dst_v4(&self) -> u32 {
+        low32(self.addresses_v4)
+    }
+
     /// The ECN field: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 section 5).
     #[must_use]
     pub const fn ecn(&self) -> u8 {
@@ -88,7 +145,7 @@ impl Parsed {
 /// The drop reason, when the frame is cut short, over-tagged, not IP, or its IP header is wrong.
 #[inline]
 pub fn parse(frame: &[u8]) -> Result<Parsed, Drop> {
-    match common::parse(frame) {
+    match parse_common(frame) {
         Some(parsed) => Ok(parsed),
         None => parse_any(frame),
     }
@@ -102,16 +159,10 @@ fn parse_any(frame: &[u8]) -> Result<Parsed, Drop> {
         plain => (plain, ethernet::HEADER_LEN, 0, None),
     };
     let parsed = Parsed {
-        kind: Kind::MacControl,
         l3_off: low8(l3_off),
         tci,
         tags,
-        tos: 0,
-        ip_len: 0,
-        protocol: 0,
-        l4_off: 0,
-        dst_v4: 0,
-        roce: None,
+        ..Parsed::nothing(Kind::MacControl)
     };
     match ethertype {
         ethernet::IPV4 => parse_ipv4(frame, parsed),
@@ -170,7 +221,8 @@ fn parse_ipv4(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, Drop> {
     parsed.tos = header.tos;
     parsed.ip_len = total_len;
     parsed.protocol = header.protocol;
-    parsed.dst_v4 = u32::from_be_bytes(header.dst);
+    let [src, dst] = [header.src, header.dst].map(|address| u64::from(u32::from_be_bytes(address)));
+    parsed.addresses_v4 = src << 32 | dst;
     if !header.is_fragment() {
         let end = l3_off + usize::from(total_len);
         read_l4(frame, l3_off + header_len, end, &mut parsed);
@@ -253,6 +305,10 @@ fn read_l4(frame: &[u8], l4_off: usize, end: usize, parsed: &mut Parsed) {
         parsed.roce = Some(Roce {
             bth_off: low16(l4_off + udp::HEADER_LEN),
             class: RoceClass::of(base.opcode, base.dest_qp()),
+            opcode: base.opcode,
+            dest_qp: base.dest_qp(),
+            ack_psn: base.ack_psn(),
+            src_port: header.src_port.get(),
         });
     }
 }

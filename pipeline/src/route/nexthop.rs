@@ -65,17 +65,26 @@ impl Adjacency {
         let [g, h, i, j, k, l] = self.src.0;
         let [vlan_low, vlan_high] = self.vlan.to_le_bytes();
         Path {
-            dst: u64::from_le_bytes([a, b, c, d, e, f, self.port.0, self.kind as u8]),
-            src: u64::from_le_bytes([g, h, i, j, k, l, vlan_low, vlan_high]),
+            head: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            rest: u64::from_le_bytes([
+                i,
+                j,
+                k,
+                l,
+                vlan_low,
+                vlan_high,
+                self.port.0,
+                self.kind as u8,
+            ]),
         }
     }
 }
 
-/// An adjacency as two words: the addresses in the order of the wire, the rest above them.
+/// An adjacency as two words: the addresses as a frame begins, the rest above them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    dst: u64,
-    src: u64,
+    head: u64,
+    rest: u64,
 }
 
 impl Path {
@@ -86,7 +95,7 @@ impl Path {
     #[inline]
     #[must_use]
     pub const fn kind(self) -> Kind {
-        match self.dst >> 56 {
+        match self.rest >> 56 {
             1 => Kind::Forward,
             2 => Kind::Unresolved,
             3 => Kind::Local,
@@ -99,14 +108,14 @@ impl Path {
     #[inline]
     #[must_use]
     pub const fn forwards(self) -> bool {
-        self.dst >> 56 == Kind::Forward as u64
+        self.rest >> 56 == Kind::Forward as u64
     }
 
     /// Egress port.
     #[inline]
     #[must_use]
     pub const fn port(self) -> PortId {
-        let [.., port, _] = self.dst.to_le_bytes();
+        let [.., port, _] = self.rest.to_le_bytes();
         PortId(port)
     }
 
@@ -114,24 +123,22 @@ impl Path {
     #[inline]
     #[must_use]
     pub const fn vlan(self) -> u16 {
-        let [.., low, high] = self.src.to_le_bytes();
+        let [_, _, _, _, low, high, ..] = self.rest.to_le_bytes();
         u16::from_le_bytes([low, high])
     }
 
-    /// Destination and source MAC address, as a frame begins.
+    /// Destination and source MAC address as a frame begins: the first eight octets, and the other four.
     #[inline]
     #[must_use]
-    pub const fn addresses(self) -> [u8; 12] {
-        let [a, b, c, d, e, f, ..] = self.dst.to_le_bytes();
-        let [g, h, i, j, k, l, ..] = self.src.to_le_bytes();
-        [a, b, c, d, e, f, g, h, i, j, k, l]
+    pub const fn addresses(self) -> ([u8; 8], [u8; 4]) {
+        let [i, j, k, l, ..] = self.rest.to_le_bytes();
+        (self.head.to_le_bytes(), [i, j, k, l])
     }
 
     /// Field by field.
     #[must_use]
     pub const fn unpacked(self) -> Adjacency {
-        let [a, b, c, d, e, f, ..] = self.dst.to_le_bytes();
-        let [g, h, i, j, k, l, ..] = self.src.to_le_bytes();
+        let ([a, b, c, d, e, f, g, h], [i, j, k, l]) = self.addresses();
         Adjacency {
             kind: self.kind(),
             port: self.port(),
@@ -193,6 +200,16 @@ impl NextHops {
         self.adjacency(AdjacencyId(id))
     }
 
+    /// The path of all flows of a group with one member; `None` where the flow decides.
+    #[inline]
+    #[must_use]
+    pub fn only(&self, group: u32) -> Option<Path> {
+        let group = self.groups.get(group as usize)?;
+        let [first, ..] = &group.buckets;
+        let id = AdjacencyId(first.load(Ordering::Relaxed));
+        (group.members.load(Ordering::Relaxed) <= 1).then(|| self.adjacency(id))
+    }
+
     /// All paths of a group, repeated as often as they have buckets.
     pub fn paths(&self, group: u32) -> impl Iterator<Item = Adjacency> {
         let buckets = self.groups.get(group as usize).map(|group| &group.buckets);
@@ -207,9 +224,9 @@ impl NextHops {
     #[must_use]
     pub fn adjacency(&self, id: AdjacencyId) -> Path {
         match self.adjacencies.get(usize::from(id.0)) {
-            Some([dst, src]) => Path {
-                dst: dst.load(Ordering::Relaxed),
-                src: src.load(Ordering::Relaxed),
+            Some([head, rest]) => Path {
+                head: head.load(Ordering::Relaxed),
+                rest: rest.load(Ordering::Relaxed),
             },
             None => Path::NONE,
         }
@@ -219,7 +236,7 @@ impl NextHops {
     pub(super) fn set_adjacency(&self, id: AdjacencyId, adjacency: Adjacency) {
         if let Some(words) = self.adjacencies.get(usize::from(id.0)) {
             let packed = adjacency.packed();
-            for (word, value) in words.iter().zip([packed.dst, packed.src]) {
+            for (word, value) in words.iter().zip([packed.head, packed.rest]) {
                 word.store(value, Ordering::Release);
             }
         }

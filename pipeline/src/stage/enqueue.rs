@@ -1,19 +1,19 @@
-//! Stage 5: into the egress queue, after the last chances to be dropped; here NPCC sees the frame.
+//! Stage 5: into the egress queues; room was taken before, and here NPCC sees the frames.
 
-use super::parse::is_v6;
-use crate::bits::low32;
-use crate::buffer::{Buffer, GroupId, Receipt};
+use arrayvec::ArrayVec;
+
+use super::admit::Runs;
+use super::packet::{Packet, Trash};
+use crate::buffer::{Amount, Buffer, Receipt};
 use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::EgressPort;
-use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued, wire_len};
-use crate::parse::Parsed;
-use crate::tap::{FlowTap, Sighting, watched};
-use crate::units::{Nanos, PortId, Priority};
-use crate::wire::bth::{HEADER_LEN, RoceClass};
+use crate::frame::{FrameBuf, Queued};
+use crate::tap::{FlowTap, watched};
+use crate::units::{BURST, Nanos, Priority};
 
-/// The egress side a frame is handed to.
+/// The egress side frames are handed to.
 #[derive(Debug)]
 pub struct Egress<'a, B, T> {
     /// All ports of the worker.
@@ -24,127 +24,98 @@ pub struct Egress<'a, B, T> {
     pub buffer: &'a mut Buffer,
     /// NPCC's eye.
     pub tap: &'a mut T,
+    /// What is counted.
+    pub counters: &'a Counters,
     /// When.
     pub now: Nanos,
 }
 
 impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
-    /// Queues one routed frame.
-    ///
-    /// # Errors
-    /// The frame and the reason it was refused.
+    /// Shows the frames of each run to NPCC.
     #[inline]
-    pub fn accept(
-        &mut self,
-        buf: B,
-        parsed: &Parsed,
-        priority: Priority,
-        ingress: PortId,
-        egress: PortId,
-    ) -> Result<(), (B, Drop)> {
-        let Some(port) = self.ports.get_mut(egress.index()) else {
-            return Err((buf, Drop::NoRoute));
-        };
-        let Some(queue) = port.admission(priority) else {
-            return Err((buf, Drop::PfcStorm));
-        };
-        let ect = parsed.ecn() != 0;
-        if !queue.lossless && !ect && port.wred_strikes(priority) {
-            return Err((buf, Drop::Wred));
-        }
-        let wire = wire_len(buf.data().len());
-        let group = GroupId::new(ingress, priority);
-        if let Err(reason) = self.buffer.charge(group, wire, queue) {
-            return Err((buf, reason));
-        }
-        let mut meta = Meta {
-            arrived: low32(self.now.0),
-            slot: FlowSlot::NONE,
-            wire_len: wire,
-            ingress,
-            egress,
-            priority,
-            l3_off: parsed.l3_off,
-            flags: flags(parsed),
-        };
-        if let Some(roce) = parsed.roce
-            && watched(self.tap.ports(), ingress, egress)
-        {
-            let sighting = Sighting {
-                data: buf.data(),
-                parsed,
-                roce,
-                meta: &meta,
-                now: self.now,
-            };
-            meta.slot = self.tap.enqueued(&sighting);
-        }
-        port.push(self.store, Queued { buf, meta }, self.now)
-            .map_err(|queued| {
-                self.buffer.release(Receipt::of(&queued.meta));
-                (queued.buf, Drop::BufferFull)
-            })
-    }
-}
-
-/// What may be done to the frame on its way out.
-#[inline]
-fn flags(parsed: &Parsed) -> MetaFlags {
-    let mut flags = if is_v6(parsed) { MetaFlags::IPV6 } else { 0 };
-    let class_allows = parsed.roce.is_none_or(|roce| roce.class.may_be_marked());
-    if class_allows {
-        flags |= match parsed.ecn() {
-            0 => 0,
-            3 => MetaFlags::MARKED,
-            _ => MetaFlags::MARKABLE,
-        };
-    }
-    MetaFlags(flags)
-}
-
-/// Counts what RoCEv2 says about itself on arrival: CE, CNP, NAK.
-#[inline]
-pub fn count_roce(data: &[u8], parsed: &Parsed, counters: &PortCounters) {
-    let Some(roce) = parsed.roce else { return };
-    if parsed.ecn() == 3 {
-        counters.ce_in.add(1);
-    }
-    match roce.class {
-        RoceClass::Cnp => counters.cnp_in.add(1),
-        RoceClass::Unsupported => counters.roce_unsupported.add(1),
-        RoceClass::Ack => {
-            // AETH: bits 6..5 of the syndrome tell ACK, RNR NAK and NAK apart (IBTA 9.7.5.2.1).
-            match data
-                .get(usize::from(roce.bth_off) + HEADER_LEN)
-                .map(|syndrome| syndrome >> 5)
+    pub fn show(&mut self, frames: &[B], packets: &mut [Packet], runs: &Runs) {
+        let (mut frames, mut packets) = (frames, packets);
+        for run in runs {
+            let (seen, later_frames) = frames.split_at(run.frames.min(frames.len()));
+            let (known, later_packets) = packets.split_at_mut(seen.len());
+            if let Some(first) = known.first()
+                && watched(self.tap.ports(), first.meta.ingress, run.egress)
             {
-                Some(0b001) => counters.rnr_in.add(1),
-                Some(0b011) => counters.nak_in.add(1),
-                _ => {}
+                self.tap.enqueued_run(seen, known, self.now);
             }
+            (frames, packets) = (later_frames, later_packets);
         }
-        _ => {}
+    }
+
+    /// Puts every frame into its queue; returns what was taken.
+    #[inline]
+    pub fn push(
+        &mut self,
+        frames: &mut ArrayVec<B, BURST>,
+        packets: &[Packet],
+        runs: &Runs,
+        trash: &mut Trash<B>,
+    ) -> Taken {
+        let (mut frames, mut packets) = (frames.drain(..), packets);
+        let mut total = Taken::default();
+        for run in runs {
+            let (mine, later) = packets.split_at(run.frames.min(packets.len()));
+            let mut bytes = 0;
+            let mut items = mine.iter().zip(frames.by_ref()).map(|(packet, buf)| {
+                bytes += u64::from(packet.len);
+                Queued {
+                    buf,
+                    meta: packet.meta,
+                }
+            });
+            let port = self.ports.get_mut(run.egress.index());
+            let taken = port.map_or(0, |port| port.fill(self.store, run.priority, &mut items));
+            let counters = self.counters.port(run.egress.index());
+            if let Some(queue) = counters.and_then(|port| port.queues.get(run.priority.index())) {
+                queue.enqueued.add(taken as u64, bytes);
+            }
+            for (packet, buf) in mine.iter().skip(taken).zip(frames.by_ref()) {
+                self.no_cell(packet, &buf);
+                trash.push(buf);
+            }
+            total.frames += taken as u64;
+            total.bytes += bytes;
+            packets = later;
+        }
+        total
+    }
+
+    /// Gives up an admitted frame. There is a cell for every frame of the pool the path was made with.
+    #[cold]
+    fn no_cell(&mut self, packet: &Packet, buf: &B) {
+        let meta = &packet.meta;
+        self.buffer.release(Receipt::of(meta));
+        if let Some(port) = self.ports.get_mut(meta.egress.index()) {
+            port.leave(meta.priority, Amount::frame(meta.wire_len));
+        }
+        if let Some(counters) = self.counters.port(meta.egress.index()) {
+            count_refused(counters, meta.priority, Drop::BufferFull);
+            counters.drop(Drop::BufferFull, buf.data().len() as u64);
+        }
     }
 }
 
-/// Counts an accepted or refused frame on its queue.
-#[inline]
-pub fn count_queue(
-    counters: &Counters,
-    egress: PortId,
-    priority: Priority,
-    bytes: Result<u64, Drop>,
-) {
-    let port = counters.port(egress.index());
-    if let Some(queue) = port.and_then(|port| port.queues.get(priority.index())) {
-        match bytes {
-            Ok(bytes) => queue.enqueued.add(1, bytes),
-            Err(reason) => {
-                queue.dropped.add(1);
-                if reason == Drop::Wred {
-                    queue.wred_dropped.add(1);
-                }
-            }
+/// What went into the queues.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Taken {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Counts a refused frame on its queue.
+#[cold]
+pub fn count_refused(egress: &PortCounters, priority: Priority, reason: Drop) {
+    if let Some(queue) = egress.queues.get(priority.index()) {
+        queue.dropped.add(1);
+        if reason == Drop::Wred {
+            queue.wred_dropped.add(1);
         }
     }
 }

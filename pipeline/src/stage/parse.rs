@@ -1,16 +1,14 @@
-//! Stage 1: headers, MAC and VLAN admission, priority. MAC control is consumed here and tells [`crate::pause`].
+//! Stage 1: headers, MAC and VLAN admission, priority.
 
-use arrayvec::ArrayVec;
-
-use super::lane::{Lane, Lanes, Trash, discard};
+use super::packet::{Packet, Packets, Places};
+use crate::bits::low16;
 use crate::classify::Classifier;
 use crate::counters::PortCounters;
 use crate::drop::Drop;
-use crate::frame::FrameBuf;
-use crate::parse::{Kind, L3, Parsed, parse};
-use crate::pause::PortPause;
-use crate::route::nexthop::Path;
-use crate::units::{BURST, Mac, Nanos};
+use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, wire_len};
+use crate::parse::{Kind, Parsed, parse, parse_common};
+use crate::units::{Mac, PortId, Priority};
+use crate::wire::bth::{HEADER_LEN, RoceClass};
 use crate::wire::ethernet;
 
 /// What a port takes in.
@@ -26,71 +24,211 @@ pub struct Intake {
     pub classifier: Classifier,
 }
 
-/// Fills `lanes` from `frames`.
-#[inline]
-pub fn run<B: FrameBuf>(
-    intake: &Intake,
-    frames: &mut ArrayVec<B, BURST>,
-    lanes: &mut Lanes<B>,
-    pause: &mut PortPause,
-    now: Nanos,
-    counters: &PortCounters,
-    trash: &mut Trash<B>,
-) {
-    let mut bytes = 0;
-    for frame in frames.iter() {
-        frame.prefetch();
-    }
-    for buf in frames.drain(..) {
-        let len = buf.data().len() as u64;
-        bytes += len;
-        match admit(intake, buf.data()) {
-            Ok(parsed) if parsed.kind == Kind::MacControl => {
-                counters.consumed.add(1, len);
-                pause.receive(buf.data(), now, counters);
-                trash.push(buf);
-            }
-            Ok(parsed) => lanes.push(Lane {
-                buf: Some(buf),
-                priority: intake.classifier.priority(&parsed),
-                parsed,
-                path: Path::NONE,
-            }),
-            Err(reason) => discard(buf, reason, counters, trash),
+/// What a port takes in, made ready for the common frame.
+#[derive(Debug)]
+pub struct Entrance {
+    intake: Intake,
+    /// The port's address, as the low octets of a frame's first word.
+    mac: u64,
+    by_dscp: [Priority; 64],
+}
+
+impl Entrance {
+    /// Of a port.
+    #[must_use]
+    pub fn new(intake: Intake) -> Entrance {
+        let [a, b, c, d, e, f] = intake.mac.0;
+        Entrance {
+            mac: u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
+            by_dscp: intake.classifier.untagged(),
+            intake,
         }
     }
-    counters.rx.bytes.add(bytes);
+
+    /// The port's address.
+    #[must_use]
+    pub const fn mac(&self) -> Mac {
+        self.intake.mac
+    }
+}
+
+/// Where and when a burst came in.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    /// By which port.
+    pub port: PortId,
+    /// Low 32 bits of the time in ns.
+    pub time: u32,
+}
+
+/// What became of a burst.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Taken {
+    /// Bytes of all frames.
+    pub bytes: u64,
+    /// Frames refused, and MAC control, which has no reason.
+    pub gone: Places,
+}
+
+/// Fills `packets` from `frames`.
+#[inline]
+pub fn run<B: FrameBuf>(
+    entrance: &Entrance,
+    frames: &[B],
+    packets: &mut Packets,
+    arrival: Arrival,
+    counters: &PortCounters,
+) -> Taken {
+    let mut taken = Taken::default();
+    for frame in frames {
+        frame.prefetch();
+    }
+    for (place, (buf, packet)) in frames.iter().zip(packets).enumerate() {
+        let frame = buf.data();
+        taken.bytes += frame.len() as u64;
+        let common = parse_common(frame).filter(|parsed| {
+            parsed.ip_len <= entrance.intake.mtu && first_six(frame) == entrance.mac
+        });
+        if let Some(parsed) = common {
+            let dscp = usize::from(parsed.dscp());
+            let priority = entrance.by_dscp.get(dscp).copied().unwrap_or_default();
+            fill(packet, frame, parsed, priority, arrival, counters);
+        } else if !take_any(&entrance.intake, frame, packet, arrival, counters) {
+            taken.gone.add(place);
+        }
+    }
+    taken
 }
 
 #[inline]
-fn admit(intake: &Intake, frame: &[u8]) -> Result<Parsed, Drop> {
+fn first_six(frame: &[u8]) -> u64 {
+    let word = frame
+        .first_chunk()
+        .map_or(0, |word| u64::from_le_bytes(*word));
+    word << 16 >> 16
+}
+
+/// Writes down what is known of a frame that goes on.
+#[inline(always)]
+fn fill(
+    packet: &mut Packet,
+    frame: &[u8],
+    parsed: Parsed,
+    priority: Priority,
+    arrival: Arrival,
+    counters: &PortCounters,
+) {
+    packet.meta = Meta {
+        arrived: arrival.time,
+        slot: FlowSlot::NONE,
+        wire_len: wire_len(frame.len()),
+        ingress: arrival.port,
+        egress: arrival.port,
+        priority,
+        l3_off: parsed.l3_off,
+        flags: flags(&parsed),
+    };
+    packet.parsed = parsed;
+    packet.len = low16(frame.len());
+    if tells_something(&parsed) {
+        count_roce(frame, &packet.parsed, counters);
+    }
+}
+
+/// Takes a frame of any kind; `false`, and a reason unless it is MAC control, when it goes no further.
+#[inline(never)]
+fn take_any(
+    intake: &Intake,
+    frame: &[u8],
+    packet: &mut Packet,
+    arrival: Arrival,
+    counters: &PortCounters,
+) -> bool {
+    match admit(intake, frame) {
+        Ok(parsed) => {
+            let priority = intake.classifier.priority(&parsed);
+            fill(packet, frame, parsed, priority, arrival, counters);
+            true
+        }
+        Err(reason) => {
+            packet.reason = reason;
+            false
+        }
+    }
+}
+
+/// No reason is MAC control's.
+fn admit(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
     let parsed = parse(frame)?;
     if parsed.kind == Kind::MacControl {
-        return Ok(parsed);
+        return Err(None);
     }
     let dst = frame
         .first_chunk()
         .map_or_else(Mac::default, |dst| Mac(*dst));
     if dst != intake.mac {
-        return Err(if dst.is_group() {
+        return Err(Some(if dst.is_group() {
             Drop::Multicast
         } else {
             Drop::NotForUs
-        });
+        }));
     }
     if parsed.ip_len > intake.mtu {
-        return Err(Drop::Oversize);
+        return Err(Some(Drop::Oversize));
     }
     match parsed.tci.map(ethernet::vlan_id) {
         // A priority tag (VLAN id 0) is as untagged.
         None | Some(0) if parsed.tags < 2 => Ok(parsed),
         Some(id) if parsed.tags == 1 && intake.vlans.contains(&id) => Ok(parsed),
-        _ => Err(Drop::VlanUnknown),
+        _ => Err(Some(Drop::VlanUnknown)),
     }
 }
 
-/// Whether the frame is IPv6.
-#[must_use]
-pub fn is_v6(parsed: &Parsed) -> bool {
-    parsed.kind == Kind::Routed(L3::V6)
+/// What may be done to the frame on its way out.
+#[inline]
+fn flags(parsed: &Parsed) -> MetaFlags {
+    /// By ECN field, Not-ECT in the low octet: ECT(1), ECT(0), CE.
+    const BY_ECN: u32 = u32::from_le_bytes([
+        0,
+        MetaFlags::MARKABLE,
+        MetaFlags::MARKABLE,
+        MetaFlags::MARKED,
+    ]);
+    let family = if parsed.is_v6() { MetaFlags::IPV6 } else { 0 };
+    let allowed = parsed.roce.is_none_or(|roce| roce.class.may_be_marked());
+    let [mark, ..] = (BY_ECN >> (8 * parsed.ecn())).to_le_bytes();
+    MetaFlags(family | if allowed { mark } else { 0 })
+}
+
+/// Whether RoCEv2 says something about itself: all but data that was not marked on its way.
+#[inline]
+fn tells_something(parsed: &Parsed) -> bool {
+    parsed
+        .roce
+        .is_some_and(|roce| roce.class != RoceClass::Data || parsed.ecn() == 3)
+}
+
+/// Counts it: CE, CNP, NAK.
+#[inline(never)]
+fn count_roce(data: &[u8], parsed: &Parsed, counters: &PortCounters) {
+    let Some(roce) = parsed.roce else { return };
+    if parsed.ecn() == 3 {
+        counters.ce_in.add(1);
+    }
+    match roce.class {
+        RoceClass::Cnp => counters.cnp_in.add(1),
+        RoceClass::Unsupported => counters.roce_unsupported.add(1),
+        RoceClass::Ack => {
+            // AETH: bits 6..5 of the syndrome tell ACK, RNR NAK and NAK apart (IBTA 9.7.5.2.1).
+            match data
+                .get(usize::from(roce.bth_off) + HEADER_LEN)
+                .map(|syndrome| syndrome >> 5)
+            {
+                Some(0b001) => counters.rnr_in.add(1),
+                Some(0b011) => counters.nak_in.add(1),
+                _ => {}
+            }
+        }
+        _ => {}
+    }
 }

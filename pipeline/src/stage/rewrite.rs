@@ -1,82 +1,109 @@
 //! Stage 4: the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses.
 
+use zerocopy::byteorder::network_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::packet::{Packet, Places};
 use crate::bits::{low8, low16};
+use crate::counters::PortCounters;
 use crate::drop::Drop;
-use crate::frame::FrameBuf;
+use crate::frame::{FrameBuf, wire_len};
 use crate::parse::{Kind, L3, Parsed};
 use crate::route::nexthop::{Path, UNTAGGED};
-use crate::units::Priority;
+use crate::units::{MAX_PORTS, Priority};
 use crate::wire::{checksum, ethernet};
 
-/// Rewrites a frame for its path; `parsed` follows. On an error the frame is as it was, except that it may be dropped only.
-///
-/// # Errors
-/// TTL used up, larger than the egress MTU, or no room for a tag.
+/// Largest IP packet of each port, by its index.
+pub type Mtus = [u16; MAX_PORTS];
+
+/// Rewrites every frame in hand for its path; tells those that cannot be sent. Tags put on and taken off are counted.
 #[inline]
-pub fn rewrite<B: FrameBuf>(
+pub fn run<B: FrameBuf>(
+    mtus: &Mtus,
+    frames: &mut [B],
+    packets: &mut [Packet],
+    counters: &PortCounters,
+) -> Places {
+    let mut gone = Places::NONE;
+    for (place, (buf, packet)) in frames.iter_mut().zip(packets).enumerate() {
+        let port = packet.path.port().index() % MAX_PORTS;
+        let mtu = mtus.get(port).copied().unwrap_or(0);
+        if let Err(reason) = rewrite(buf, packet, mtu, counters) {
+            packet.reason = Some(reason);
+            gone.add(place);
+        }
+    }
+    gone
+}
+
+/// Rewrites a frame for its path. On an error the frame is as it was, except that it may be dropped only.
+#[inline]
+fn rewrite<B: FrameBuf>(
     buf: &mut B,
-    parsed: &mut Parsed,
-    path: Path,
+    packet: &mut Packet,
     mtu: u16,
-    priority: Priority,
+    counters: &PortCounters,
 ) -> Result<(), Drop> {
+    let parsed = &packet.parsed;
     if parsed.ip_len > mtu {
         return Err(Drop::MtuExceeded);
     }
-    let plain = usize::from(parsed.l3_off) == ethernet::HEADER_LEN && path.vlan() == UNTAGGED;
-    if plain
-        && parsed.kind == Kind::Routed(L3::V4)
-        && let Some(head) = buf.data_mut().first_chunk_mut()
+    let untagged = usize::from(parsed.l3_off) == ethernet::HEADER_LEN;
+    if untagged
+        && packet.path.vlan() == UNTAGGED
+        && packet.is_v4()
+        && let Ok((head, _)) = Plain::mut_from_prefix(buf.data_mut())
     {
-        return rewrite_plain_v4(head, path);
+        return head.rewrite(packet.path);
     }
-    rewrite_any(buf, parsed, path, priority)
+    rewrite_other(buf, packet, counters)
 }
 
-/// Untagged IPv4 that stays untagged: everything at constant offsets.
-#[inline]
-fn rewrite_plain_v4(head: &mut [u8; 34], path: Path) -> Result<(), Drop> {
-    let [
-        a0,
-        a1,
-        a2,
-        a3,
-        a4,
-        a5,
-        a6,
-        a7,
-        a8,
-        a9,
-        a10,
-        a11,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        ttl,
-        protocol,
-        check_high,
-        check_low,
-        ..,
-    ] = head;
-    if *ttl <= 1 {
-        return Err(Drop::TtlExpired);
+/// Untagged IPv4 that stays untagged: everything at constant offsets, three stores.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Plain {
+    addresses: [u8; 8],
+    more_addresses: [u8; 4],
+    ethertype: [u8; 2],
+    version_to_fragment: [u8; 8],
+    ttl_protocol_checksum: U32,
+}
+
+impl Plain {
+    #[inline]
+    fn rewrite(&mut self, path: Path) -> Result<(), Drop> {
+        let word = self.ttl_protocol_checksum.get();
+        if word < 2 << 24 {
+            return Err(Drop::TtlExpired);
+        }
+        self.ttl_protocol_checksum.set(checksum::ttl_less_one(word));
+        (self.addresses, self.more_addresses) = path.addresses();
+        Ok(())
     }
-    let old = u16::from_be_bytes([*ttl, *protocol]);
-    let check = checksum::update(
-        u16::from_be_bytes([*check_high, *check_low]),
-        old,
-        old - 0x0100,
-    );
-    *ttl -= 1;
-    [*check_high, *check_low] = check.to_be_bytes();
-    [*a0, *a1, *a2, *a3, *a4, *a5, *a6, *a7, *a8, *a9, *a10, *a11] = path.addresses();
+}
+
+/// Any other frame: `packet` follows.
+#[inline(never)]
+fn rewrite_other<B: FrameBuf>(
+    buf: &mut B,
+    packet: &mut Packet,
+    counters: &PortCounters,
+) -> Result<(), Drop> {
+    let before = buf.data().len();
+    rewrite_any(buf, &mut packet.parsed, packet.path, packet.meta.priority)?;
+    let after = buf.data().len();
+    if after != before {
+        counters
+            .tag_bytes_added
+            .add(after.saturating_sub(before) as u64);
+        counters
+            .tag_bytes_removed
+            .add(before.saturating_sub(after) as u64);
+        packet.meta.wire_len = wire_len(after);
+        packet.meta.l3_off = packet.parsed.l3_off;
+        packet.len = low16(after);
+    }
     Ok(())
 }
 
@@ -106,8 +133,10 @@ fn rewrite_any<B: FrameBuf>(
         Kind::Routed(L3::V6) => ethernet::IPV6,
         _ => ethernet::IPV4,
     };
-    if let Some((addresses, rest)) = header.split_first_chunk_mut::<12>() {
-        *addresses = path.addresses();
+    let (first, second) = path.addresses();
+    if let Some(([addresses @ .., a, b, c, d], rest)) = header.split_first_chunk_mut::<12>() {
+        *addresses = first;
+        [*a, *b, *c, *d] = second;
         if tag == 0 {
             if new != old {
                 write_u16(rest, 0, ethertype);

@@ -2,38 +2,51 @@
 
 use zerocopy::FromBytes;
 
-use super::lane::{Lanes, Trash, discard};
+use super::packet::{Packet, Places};
 use crate::bits::low32;
-use crate::counters::PortCounters;
 use crate::drop::Drop;
 use crate::frame::FrameBuf;
 use crate::parse::{Kind, L3, Parsed};
 use crate::route::fib::FibReader;
-use crate::route::nexthop::Kind as PathKind;
+use crate::route::nexthop::{Kind as PathKind, Path};
 use crate::route::prefix::Family;
 use crate::route::writer::default_group;
 use crate::wire::bth::Bth;
 use crate::wire::ipv6::Ipv6;
 
-/// Finds the path of every frame in hand.
+/// Finds the path of every frame in hand; tells those that cannot be forwarded.
 #[inline]
-pub fn run<B: FrameBuf>(
-    fib: &FibReader,
-    lanes: &mut Lanes<B>,
-    counters: &PortCounters,
-    trash: &mut Trash<B>,
-) {
-    for lane in lanes.iter_mut() {
-        let Some(buf) = &lane.buf else { continue };
-        let data = buf.data();
-        let group = lookup(fib, data, &lane.parsed);
-        lane.path = fib.hops().resolve(group, || flow_hash(data, &lane.parsed));
-        if !lane.path.forwards()
-            && let Some(buf) = lane.buf.take()
-        {
-            discard(buf, reason(lane.path.kind()), counters, trash);
+pub fn run<B: FrameBuf>(fib: &FibReader, frames: &[B], packets: &mut [Packet]) -> Places {
+    let images = fib.images();
+    let mut gone = Places::NONE;
+    // Frames one after the other often take the same path.
+    let (mut last, mut known) = (u32::MAX, Path::NONE);
+    for (place, (buf, packet)) in frames.iter().zip(packets).enumerate() {
+        let group = if packet.is_v4() {
+            images.v4.lookup_v4(packet.parsed.dst_v4())
+        } else {
+            lookup_v6(fib, buf.data(), &packet.parsed)
+        };
+        if group != last {
+            (known, last) = match fib.hops().only(group) {
+                Some(path) => (path, group),
+                None => (resolve(fib, group, buf.data(), &packet.parsed), u32::MAX),
+            };
+        }
+        packet.path = known;
+        packet.meta.egress = known.port();
+        if !known.forwards() {
+            packet.reason = Some(reason(known.kind()));
+            gone.add(place);
         }
     }
+    gone
+}
+
+/// The path of a flow in a group with a choice.
+#[inline(never)]
+fn resolve(fib: &FibReader, group: u32, data: &[u8], parsed: &Parsed) -> Path {
+    fib.hops().resolve(group, || flow_hash(data, parsed))
 }
 
 /// Why a path forwards nothing.
@@ -47,25 +60,20 @@ const fn reason(kind: PathKind) -> Drop {
     }
 }
 
-/// The next-hop group of a frame's destination.
-#[inline]
-fn lookup(fib: &FibReader, data: &[u8], parsed: &Parsed) -> u32 {
-    match parsed.kind {
-        Kind::Routed(L3::V4) => fib.images().v4.lookup_v4(parsed.dst_v4),
-        Kind::Routed(L3::V6) => {
-            let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
-            let dst = Ipv6::ref_from_prefix(packet).map_or([0; 16], |(header, _)| header.dst);
-            match fib.images().v6.lookup_v6(u128::from_be_bytes(dst)) {
-                0 => u32::from(default_group(Family::V6).0),
-                group => group,
-            }
-        }
-        Kind::MacControl => 0,
+/// The next-hop group of an IPv6 destination.
+#[inline(never)]
+fn lookup_v6(fib: &FibReader, data: &[u8], parsed: &Parsed) -> u32 {
+    let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
+    let dst = Ipv6::ref_from_prefix(packet).map_or([0; 16], |(header, _)| header.dst);
+    match fib.images().v6.lookup_v6(u128::from_be_bytes(dst)) {
+        0 => u32::from(default_group(Family::V6).0),
+        group => group,
     }
 }
 
 /// A hash of what tells flows apart: addresses, protocol, UDP or TCP ports, destination QP. Fragments hash by addresses only.
 #[must_use]
+#[inline(never)]
 pub fn flow_hash(data: &[u8], parsed: &Parsed) -> u32 {
     let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
     let mut hash = Mixer::default();

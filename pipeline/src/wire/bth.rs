@@ -3,6 +3,8 @@
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::bits::low8;
+
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 12;
 /// Bytes of the invariant CRC that ends every RoCEv2 packet.
@@ -48,6 +50,13 @@ impl Bth {
     #[must_use]
     pub const fn psn(&self) -> u32 {
         be24(self.psn)
+    }
+
+    /// The last word: AckReq in the highest bit, the packet sequence number in the low 24.
+    #[must_use]
+    pub const fn ack_psn(&self) -> u32 {
+        let [a, b, c] = self.psn;
+        u32::from_be_bytes([self.ack_req, a, b, c])
     }
 
     /// Backward congestion notification.
@@ -102,13 +111,30 @@ impl RoceClass {
     /// The class of a packet with this opcode and destination QP.
     #[inline]
     #[must_use]
-    pub const fn of(opcode: u8, dest_qp: u32) -> RoceClass {
+    pub fn of(opcode: u8, dest_qp: u32) -> RoceClass {
+        let class = CLASSES.get(usize::from(opcode)).copied();
+        let class = class.unwrap_or(RoceClass::Unsupported);
+        if class == RoceClass::Datagram {
+            return RoceClass::datagram(dest_qp);
+        }
+        class
+    }
+
+    #[cold]
+    const fn datagram(dest_qp: u32) -> RoceClass {
+        if dest_qp == GSI_QPN {
+            RoceClass::Management
+        } else {
+            RoceClass::Datagram
+        }
+    }
+
+    const fn of_opcode(opcode: u8) -> RoceClass {
         match opcode {
             0x0d..=0x10 | 0x00..=0x0b | 0x16 | 0x17 | 0x20..=0x2b => RoceClass::Data,
             0x0c => RoceClass::ReadRequest,
             0x11 => RoceClass::Ack,
             0x12..=0x14 => RoceClass::Atomic,
-            0x64 | 0x65 if dest_qp == GSI_QPN => RoceClass::Management,
             0x64 | 0x65 => RoceClass::Datagram,
             CNP => RoceClass::Cnp,
             _ => RoceClass::Unsupported,
@@ -125,6 +151,18 @@ impl RoceClass {
         )
     }
 }
+
+/// By opcode, as if no datagram were for the connection manager.
+#[expect(clippy::indexing_slicing, reason = "when compiled")]
+static CLASSES: [RoceClass; 256] = {
+    let mut classes = [RoceClass::Unsupported; 256];
+    let mut opcode = 0;
+    while opcode < 256 {
+        classes[opcode] = RoceClass::of_opcode(low8(opcode));
+        opcode += 1;
+    }
+    classes
+};
 
 /// Whether this opcode of UC has no acknowledgements.
 #[must_use]

@@ -40,6 +40,17 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !add(add(!checksum, !old), new)
 }
 
+/// TTL, protocol and checksum of an IPv4 header, as one big-endian word, after the TTL (at least 1) went down by one:
+/// [`update`] for this one change.
+#[inline]
+#[must_use]
+pub const fn ttl_less_one(word: u32) -> u32 {
+    // The covered word falls by 0x0100, so the checksum rises by it, modulo 2^16 - 1.
+    let checksum = (word & 0xffff) + 0x0100;
+    let around = if checksum >= 0xffff { 0xffff } else { 0 };
+    word - 0x0100_0000 + 0x0100 - around
+}
+
 #[inline]
 const fn fold(total: u64) -> u16 {
     let total = (total >> 32) + (total & 0xffff_ffff);
@@ -61,6 +72,18 @@ mod tests {
                 u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]),
             )
         })
+    }
+
+    #[test]
+    fn one_hop_less_is_the_update_of_that_change() {
+        for ttl_protocol in [0x0100u16, 0x0111, 0x40ff, 0xff00, 0xffff] {
+            for check in 0..=u16::MAX {
+                let word = u32::from(ttl_protocol) << 16 | u32::from(check);
+                let less = ttl_protocol - 0x0100;
+                let expected = u32::from(less) << 16 | u32::from(update(check, ttl_protocol, less));
+                assert_eq!(ttl_less_one(word), expected, "{word:#x}");
+            }
+        }
     }
 
     proptest! {

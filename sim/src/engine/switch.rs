@@ -15,6 +15,7 @@ use npcc_pipeline::frame::{FlowSlot, FrameBuf};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::Kind;
 use npcc_pipeline::route::writer::RouteWriter;
+use npcc_pipeline::stage::packet::Packet;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{BURST, Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
@@ -41,6 +42,13 @@ impl FlowTap for Eye {
         self.0
             .as_mut()
             .map_or(FlowSlot::NONE, |cache| cache.enqueued(sighting))
+    }
+
+    #[inline]
+    fn enqueued_run<B: FrameBuf>(&mut self, frames: &[B], packets: &mut [Packet], now: Nanos) {
+        if let Some(cache) = &mut self.0 {
+            cache.enqueued_run(frames, packets, now);
+        }
     }
 
     #[inline]

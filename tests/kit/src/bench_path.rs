@@ -15,10 +15,12 @@ use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
-use npcc_pipeline::stage::lane::Trash;
+use npcc_pipeline::stage::packet::Trash;
 use npcc_pipeline::stage::parse::Intake;
 use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority};
 
+/// Ethernet, IPv4, UDP, BTH and ICRC.
+const HEAD: usize = 58;
 const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
@@ -29,8 +31,8 @@ pub struct Rig {
     path: Datapath<HeapFrame, FlowCache>,
     _reader: CacheReader,
     _writer: RouteWriter,
-    /// One pristine frame of each flow.
-    templates: Vec<Vec<u8>>,
+    /// The first octets of a frame of each flow, up to the ICRC of one without payload.
+    templates: Vec<[u8; HEAD]>,
     frames: Trash<HeapFrame>,
     next: usize,
     now: u64,
@@ -84,6 +86,8 @@ impl Rig {
             })
             .collect();
         let frames = (0..BURST).map(|_| HeapFrame::new(&templates[0])).collect();
+        let heads = templates.iter().filter_map(|frame| frame.first_chunk());
+        let templates = heads.copied().collect();
         let path = Datapath::new(vec![port(), port()], pool, fib, cache, 1);
         Rig {
             path,
@@ -100,9 +104,17 @@ impl Rig {
     /// One burst in by the first port and out by the second.
     pub fn walk(&mut self) {
         for frame in &mut self.frames {
-            self.next = (self.next + 1) % self.templates.len();
-            frame.data_mut()[..64.min(self.templates[0].len())]
-                .copy_from_slice(&self.templates[self.next][..64.min(self.templates[0].len())]);
+            let template = self
+                .templates
+                .get(self.next)
+                .or_else(|| self.templates.first());
+            if let (Some(head), Some(template)) = (frame.data_mut().first_chunk_mut(), template) {
+                *head = *template;
+            }
+            self.next += 1;
+            if self.next >= self.templates.len() {
+                self.next = 0;
+            }
         }
         self.now += 2_000;
         let now = Nanos(self.now);

@@ -1,0 +1,224 @@
+//! How a worker counts and shows what its packet path lets through.
+
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta};
+use npcc_pipeline::parse::{Parsed, Roce};
+use npcc_pipeline::stage::packet::Packet;
+use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::units::{Nanos, PortId};
+use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass};
+
+use super::entry::Turn;
+use super::{FlowCache, stamp};
+use crate::cm::copy::CmCopy;
+use crate::key::{FlowKey, Qpn, QueueFlow, low32, queue_bits, words_v4};
+use crate::pair::psn::is_request;
+use crate::sample::{Record, SlotRef};
+
+/// ACK and NAK of RC.
+const ACKNOWLEDGE: u8 = 0x11;
+
+/// A counted packet.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    slot: FlowSlot,
+    /// Whether it is shown, and why.
+    turn: Option<Turn>,
+}
+
+impl FlowCache {
+    /// Classes counted between two ports, as a set.
+    #[inline]
+    fn wanted(&self, ingress: PortId, egress: PortId) -> u8 {
+        // An ACK that enters names the queue pair at the near side; one that leaves says how long the near side takes.
+        const EITHER: u8 = bit(RoceClass::Data) | bit(RoceClass::Ack);
+        const ENTERING: u8 =
+            EITHER | bit(RoceClass::ReadRequest) | bit(RoceClass::Atomic) | bit(RoceClass::Cnp);
+        if self.ports & ingress.bit() != 0 {
+            ENTERING
+        } else if self.ports & egress.bit() != 0 {
+            EITHER
+        } else {
+            0
+        }
+    }
+
+    /// Counts a packet of this key. `urgent`: a CNP, or a NAK.
+    #[inline]
+    fn count(
+        &mut self,
+        words: &[u64; 5],
+        roce: &Roce,
+        wire_len: u16,
+        urgent: bool,
+        now: Nanos,
+    ) -> Option<Counted> {
+        let age = stamp(now);
+        let slot = self.slot_of(words, now)?;
+        let (entry, shared) = (self.entries.get_mut(slot)?, self.shared.slots.get(slot)?);
+        if roce.class == RoceClass::Data {
+            shared.contribute(wire_len);
+        }
+        if is_request(roce.opcode) {
+            shared.request(roce.psn());
+        }
+        shared.count(now);
+        let turn = if entry.is_quiet(roce, age, shared) && !urgent {
+            None
+        } else {
+            entry.turn(roce, urgent, age, shared)
+        };
+        let slot = FlowSlot(low32(slot as u64));
+        Some(Counted { slot, turn })
+    }
+
+    /// Shows a counted packet to the control core.
+    #[cold]
+    fn show(&mut self, sighting: &Sighting<'_>, words: [u64; 5], counted: Counted, turn: Turn) {
+        let slot = counted.slot.0 as usize;
+        let (Some(entry), Some(shared)) = (self.entries.get_mut(slot), self.shared.slots.get(slot))
+        else {
+            return;
+        };
+        let reference = SlotRef {
+            slot: counted.slot,
+            generation: entry.generation,
+        };
+        let key = QueueFlow::from_words(words).key;
+        let Some(record) = Record::of(sighting, key, reference, low32(shared.packets())) else {
+            return;
+        };
+        let counters = &self.shared.counters;
+        if self.ring.push(record).is_ok() {
+            entry.shown(turn, stamp(sighting.now));
+            counters.samples.add(1);
+        } else {
+            counters.sample_drops.add(1);
+        }
+    }
+
+    /// Hands a QP1 packet over whole.
+    #[cold]
+    fn copy(&mut self, sighting: &Sighting<'_>) {
+        let key = FlowKey::of_packet(sighting.data, sighting.parsed, Qpn::new(GSI_QPN));
+        let Some(copy) = key.and_then(|key| CmCopy::of(sighting, key)) else {
+            return;
+        };
+        let counters = &self.shared.counters;
+        match self.messages.push(copy) {
+            Ok(()) => counters.messages.add(1),
+            Err(_) => counters.message_drops.add(1),
+        }
+    }
+}
+
+impl FlowTap for FlowCache {
+    #[inline(never)]
+    fn enqueued(&mut self, sighting: &Sighting<'_>) -> FlowSlot {
+        let (meta, class) = (sighting.meta, sighting.roce.class);
+        let wanted = self.wanted(meta.ingress, meta.egress);
+        match class {
+            RoceClass::Management if wanted != 0 => self.copy(sighting),
+            RoceClass::Unsupported => self.shared.counters.unsupported.add(1),
+            RoceClass::Datagram => self.shared.counters.datagrams.add(1),
+            _ => {}
+        }
+        if wanted & bit(class) == 0 {
+            return FlowSlot::NONE;
+        }
+        let roce = &sighting.roce;
+        let dest_qp = Qpn::new(roce.dest_qp);
+        let Some(key) = FlowKey::of_packet(sighting.data, sighting.parsed, dest_qp) else {
+            return FlowSlot::NONE;
+        };
+        let words = QueueFlow {
+            key,
+            egress: meta.egress,
+            priority: meta.priority,
+        }
+        .words();
+        let urgent = is_urgent(sighting.data, roce);
+        let counted = self.count(&words, roce, meta.wire_len, urgent, sighting.now);
+        let Some(counted) = counted else {
+            return FlowSlot::NONE;
+        };
+        if let Some(turn) = counted.turn {
+            self.show(sighting, words, counted, turn);
+        }
+        counted.slot
+    }
+
+    #[inline]
+    fn enqueued_run<B: FrameBuf>(&mut self, frames: &[B], packets: &mut [Packet], now: Nanos) {
+        let Some(first) = packets.first().map(|first| first.meta) else {
+            return;
+        };
+        let wanted = self.wanted(first.ingress, first.egress);
+        let queue = queue_bits(first.egress, first.priority);
+        for (buf, packet) in frames.iter().zip(packets) {
+            let v4 = packet.is_v4();
+            let Packet { meta, parsed, .. } = packet;
+            let Some(roce) = &parsed.roce else {
+                continue;
+            };
+            if !v4 || wanted & bit(roce.class) == 0 {
+                meta.slot = self.enqueued(&sighting(buf, parsed, roce, meta, now));
+                continue;
+            }
+            let words = words_v4(parsed.addresses_v4, roce.dest_qp, queue);
+            let urgent = roce.class != RoceClass::Data && is_urgent(buf.data(), roce);
+            let Some(counted) = self.count(&words, roce, meta.wire_len, urgent, now) else {
+                continue;
+            };
+            meta.slot = counted.slot;
+            if let Some(turn) = counted.turn {
+                let words = words_v4(parsed.addresses_v4, roce.dest_qp, queue);
+                let sighting = sighting(buf, parsed, roce, meta, now);
+                self.show(&sighting, words, counted, turn);
+            }
+        }
+    }
+
+    #[inline]
+    fn notified(&self, slot: FlowSlot, now: Nanos) -> bool {
+        self.shared
+            .slots
+            .get(slot.0 as usize)
+            .is_some_and(|slot| slot.is_notified(now))
+    }
+
+    fn ports(&self) -> u32 {
+        self.ports
+    }
+}
+
+#[inline]
+fn sighting<'a, B: FrameBuf>(
+    buf: &'a B,
+    parsed: &'a Parsed,
+    roce: &Roce,
+    meta: &'a Meta,
+    now: Nanos,
+) -> Sighting<'a> {
+    Sighting {
+        data: buf.data(),
+        parsed,
+        roce: *roce,
+        meta,
+        now,
+    }
+}
+
+#[inline]
+const fn bit(class: RoceClass) -> u8 {
+    1 << class as u8
+}
+
+/// Whether the packet is a CNP, or an ACK that is a NAK or RNR NAK.
+#[inline]
+fn is_urgent(frame: &[u8], roce: &Roce) -> bool {
+    if roce.opcode != ACKNOWLEDGE {
+        return roce.class == RoceClass::Cnp;
+    }
+    let syndrome = frame.get(usize::from(roce.bth_off) + HEADER_LEN);
+    syndrome.is_some_and(|syndrome| syndrome & 0b0110_0000 != 0)
+}

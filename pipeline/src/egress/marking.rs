@@ -1,0 +1,106 @@
+//! Which frames are marked CE on their way out, and which lose the mark they came with.
+
+use super::ecn::{self, Red};
+use super::rng::Xorshift;
+use crate::counters::QueueCounters;
+use crate::frame::{FrameBuf, MetaFlags, Queued};
+use crate::tap::FlowTap;
+use crate::units::Nanos;
+
+/// When an ECT frame over the threshold is marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EcnMode {
+    /// Always.
+    Mark,
+    /// Unless its sender has just been told by a CNP.
+    MarkUnlessNotified,
+    /// The same, and while the sender counts as told, marks from upstream are taken back to ECT(0).
+    ClearAfterCnp,
+    /// Never.
+    Off,
+}
+
+/// What decides about a mark besides the queue's own curve.
+#[derive(Debug)]
+pub struct Marking<'a, T> {
+    /// The mode of the port.
+    pub mode: EcnMode,
+    /// Knows whose senders have been told.
+    pub tap: &'a T,
+    /// When.
+    pub now: Nanos,
+}
+
+/// The frames of one queue that have to be looked at, the quick way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scope {
+    /// Depth up to which no frame is marked.
+    kmin: i64,
+    /// Flags of frames that may lose a mark.
+    marked: u8,
+}
+
+impl Scope {
+    /// Whether a frame with these flags, which leaves `depth` behind, may be changed.
+    #[inline]
+    pub(super) const fn concerns(self, depth: i64, flags: MetaFlags) -> bool {
+        let deep = if depth > self.kmin {
+            MetaFlags::MARKABLE
+        } else {
+            0
+        };
+        flags.0 & (deep | self.marked) != 0
+    }
+}
+
+impl<T: FlowTap> Marking<'_, T> {
+    /// For a queue with this curve.
+    #[inline]
+    pub(super) fn scope(&self, red: Option<&Red>) -> Scope {
+        let marks = self.mode != EcnMode::Off;
+        Scope {
+            kmin: red
+                .filter(|_| marks)
+                .and_then(|red| i64::try_from(red.kmin).ok())
+                .unwrap_or(i64::MAX),
+            marked: if self.mode == EcnMode::ClearAfterCnp {
+                MetaFlags::MARKED
+            } else {
+                0
+            },
+        }
+    }
+
+    /// Marks a frame just taken off the queue by the depth it leaves behind, or takes its mark back.
+    #[inline(never)]
+    pub(super) fn apply<B: FrameBuf>(
+        &self,
+        red: Option<&Red>,
+        frame: &mut Queued<B>,
+        depth: i64,
+        rng: &mut Xorshift,
+        counters: &QueueCounters,
+    ) {
+        let flags = frame.meta.flags;
+        let slot = frame.meta.slot;
+        let change = if flags.has(MetaFlags::MARKABLE) {
+            let spared = || self.mode != EcnMode::Mark && self.tap.notified(slot, self.now);
+            if !red.is_some_and(|red| red.strikes(depth.unsigned_abs(), rng)) || spared() {
+                return;
+            }
+            counters.ecn_marked.add(1);
+            ecn::set_ce
+        } else {
+            // It was told, and would be told again by the mark it came with.
+            if !self.tap.notified(slot, self.now) {
+                return;
+            }
+            ecn::clear_ce
+        };
+        let l3 = frame
+            .buf
+            .data_mut()
+            .get_mut(usize::from(frame.meta.l3_off)..);
+        change(l3.unwrap_or_default(), flags.has(MetaFlags::IPV6));
+    }
+}
