@@ -18,7 +18,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{Mac, Nanos, PortId, Priority};
+use npcc_pipeline::units::{Mac, Nanos, PortId, Priority, WorkerId};
 
 fn build(c: &mut Criterion) {
     let mut group = c.benchmark_group("cnp_build");
@@ -80,6 +80,7 @@ fn flow_cache(c: &mut Criterion) {
                         arrived: 0,
                         slot: FlowSlot::NONE,
                         wire_len: wire_len(frames[next].len()),
+                        worker: WorkerId::FIRST,
                         ingress: PortId(0),
                         egress: PortId(1),
                         priority: Priority::new(3),

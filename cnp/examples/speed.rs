@@ -26,7 +26,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority, WorkerId};
 
 const WAN: PortId = PortId(1);
 const RATE: BitRate = BitRate(100_000_000_000);
@@ -94,6 +94,7 @@ impl Source {
             arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: wire_len(self.frame.len()),
+            worker: WorkerId::FIRST,
             ingress: PortId(0),
             egress: WAN,
             priority: Priority::new(3),

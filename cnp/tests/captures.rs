@@ -20,7 +20,7 @@ use npcc_cnp::policy::npcc::NpccConfig;
 use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority, WorkerId};
 
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
@@ -88,6 +88,7 @@ fn pairs(file: &str, sender: u8) -> (Known, Known) {
             arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: wire_len(frame.len()),
+            worker: WorkerId::FIRST,
             ingress,
             egress,
             priority: Priority::new(3),

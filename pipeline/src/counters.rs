@@ -57,6 +57,13 @@ impl Gauge {
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// The sum of parts modulo 2^64, which may each be below zero; nothing where parts that were read one after the other
+    /// do not make a whole.
+    pub fn total<'a>(parts: impl Iterator<Item = &'a Gauge>) -> u64 {
+        let sum = parts.fold(0u64, |sum, part| sum.wrapping_add(part.get()));
+        if sum.cast_signed() < 0 { 0 } else { sum }
+    }
 }
 
 /// Packets and bytes (of the frame, without FCS).
@@ -270,24 +277,37 @@ pub struct Counters {
     pub held: CachePadded<Held>,
     /// The shared buffer.
     pub buffer: CachePadded<BufferGauges>,
+    /// To and from other workers.
+    pub crossing: CachePadded<CrossingCounters>,
 }
 
-/// The shared buffer as a whole, in wire bytes.
+/// What crosses between workers, as one of them sees it.
+#[derive(Debug, Default)]
+pub struct CrossingCounters {
+    /// Frames handed over to the owners of their egress ports.
+    pub handed_over: Counter,
+    /// Frames taken over.
+    pub taken_over: Counter,
+    /// Turns in which a receive queue was not polled, as a full ring held frames of its last burst back.
+    pub stalls: Counter,
+}
+
+/// The shared buffer, in wire bytes: this worker's part, and peaks of the whole.
 #[derive(Debug, Default)]
 pub struct BufferGauges {
-    /// Held.
+    /// Taken less given back, modulo 2^64: the sum over all workers is what is held.
     pub used: Gauge,
-    /// Buffers held.
+    /// The same in buffers.
     pub frames: Gauge,
     /// Held in headroom.
     pub headroom: Gauge,
-    /// Most held.
+    /// Most held by all workers.
     pub used_peak: Gauge,
-    /// Most held in headroom.
+    /// Most held in headroom by all workers.
     pub headroom_peak: Gauge,
 }
 
-/// Frames and bytes held, as gauges.
+/// Frames and bytes held, as gauges, modulo 2^64: the sum over all workers is what is held.
 #[derive(Debug, Default)]
 pub struct Held {
     /// Frames.
@@ -304,6 +324,7 @@ impl Counters {
             ports: (0..ports).map(|_| CachePadded::default()).collect(),
             held: CachePadded::default(),
             buffer: CachePadded::default(),
+            crossing: CachePadded::default(),
         }
     }
 

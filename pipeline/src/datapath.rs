@@ -4,10 +4,12 @@
 //! ingress: parse -> classify -> route -> rewrite -> wred -> admit -> enqueue     egress: pause -> schedule -> mark
 //! ```
 //!
-//! A frame is charged to the group it came in by as it is admitted, and given back when its device has taken it.
+//! A frame is charged to the group it came in by as it is admitted, and given back when its device has taken it. One that
+//! leaves by another worker's port crosses after it was charged: [`crate::cross`].
 //!
 //! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed`, in frames (without tags) and bytes.
 
+mod crossing;
 mod lossless;
 
 pub use lossless::LosslessConfig;
@@ -19,6 +21,7 @@ use arrayvec::ArrayVec;
 use crate::bits::low32;
 use crate::buffer::{Buffer, BufferConfig, Owed, PoolConfig, Receipt};
 use crate::counters::{Counters, PortCounters};
+use crate::cross::Roads;
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking};
@@ -33,7 +36,7 @@ use crate::stage::parse::{Arrival, Entrance, Intake};
 use crate::stage::rewrite::Mtus;
 use crate::stage::{parse, rewrite, route};
 use crate::tap::FlowTap;
-use crate::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
+use crate::units::{BURST, Nanos, PRIORITIES, PortId, Priority, WorkerId};
 
 /// One port's part of the path.
 #[derive(Debug, Clone)]
@@ -67,9 +70,17 @@ pub struct Datapath<B, T> {
     /// Largest IP packet of each port.
     mtus: Mtus,
     trash: Trash<B>,
+    me: WorkerId,
+    /// Ports whose egress side is this worker's.
+    owned: u32,
+    /// The ways to and from the other workers, if there are any.
+    roads: Option<Box<Roads<B>>>,
+    /// The board was read in this turn and no burst came since.
+    looked: bool,
+    config: BufferConfig,
 }
 
-/// Frames accepted and not yet taken by a device or dropped.
+/// Frames accepted and not yet taken by a device or dropped, modulo 2^64: another worker may take what this one gives.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     packets: u64,
@@ -79,14 +90,14 @@ struct Held {
 impl Held {
     #[inline]
     const fn take(&mut self, packets: u64, bytes: u64) {
-        self.packets += packets;
-        self.bytes += bytes;
+        self.packets = self.packets.wrapping_add(packets);
+        self.bytes = self.bytes.wrapping_add(bytes);
     }
 
     #[inline]
     const fn give(&mut self, packets: u64, bytes: u64) {
-        self.packets -= packets;
-        self.bytes -= bytes;
+        self.packets = self.packets.wrapping_sub(packets);
+        self.bytes = self.bytes.wrapping_sub(bytes);
     }
 }
 
@@ -109,10 +120,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             .zip(seed..)
             .map(|(port, seed)| EgressPort::new(&port.egress, seed))
             .collect();
+        let config = BufferConfig::plain(pool, ports.len());
         Datapath {
             egress,
             store: FifoStore::new(frames, ports.len() * PRIORITIES),
-            buffer: Buffer::new(&BufferConfig::plain(pool, ports.len())),
+            buffer: Buffer::new(&config),
             owed: ports.iter().map(|_| Owed::default()).collect(),
             pause: ports
                 .iter()
@@ -125,6 +137,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             packets: packets(),
             mtus: std::array::from_fn(|port| ports.get(port).map_or(0, |port| port.intake.mtu)),
             trash: Trash::new(),
+            me: WorkerId::FIRST,
+            owned: u32::MAX,
+            roads: None,
+            looked: false,
+            config,
             ecn: ports.iter().map(|port| port.ecn).collect(),
             entrances: ports
                 .into_iter()
@@ -171,15 +188,19 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             .map_or(0, |egress| egress.depth(priority))
     }
 
-    /// The top of the worker's loop: takes the newest routes.
+    /// The top of the worker's loop: takes the newest routes, and reads what the other workers tell.
     #[inline]
     pub fn refresh(&mut self) {
         self.fib.refresh();
+        if self.roads.is_some() {
+            self.look_around();
+        }
     }
 
     /// Walks a received burst into the queues. `frames` is empty afterwards.
     #[inline]
     pub fn ingress(&mut self, port: PortId, frames: &mut ArrayVec<B, BURST>, now: Nanos) {
+        self.look_again();
         let (Some(entrance), Some(counters), Some(pause)) = (
             self.entrances.get(port.index()),
             self.counters.port(port.index()),
@@ -190,7 +211,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         };
         let (packets, trash) = (&mut self.packets, &mut self.trash);
         pause.burst(frames.len(), BURST);
+        let owned = self.owned & port.bit() != 0;
         let arrival = Arrival {
+            worker: self.me,
             port,
             time: low32(now.0),
         };
@@ -200,7 +223,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             sweep(came.gone, frames, packets, trash, |buf, packet| {
                 if packet.reason.is_none() {
                     counters.consumed.add(1, buf.data().len() as u64);
-                    pause.receive(buf.data(), now, counters);
+                    match self.roads.as_deref_mut() {
+                        Some(roads) if !owned => {
+                            roads.relay(port, pause.listen(buf.data(), counters));
+                        }
+                        _ => pause.receive(buf.data(), now, counters),
+                    }
                 } else {
                     count_drop(counters, buf, packet);
                 }
@@ -212,8 +240,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 count_drop(counters, buf, packet);
             });
         }
-        if pause.dropping() != 0 {
-            let gone = lossless::storm(pause.dropping(), frames.len(), packets);
+        let storm = if owned {
+            pause.dropping()
+        } else {
+            self.buffer.dropping_elsewhere(port)
+        };
+        if storm != 0 {
+            let gone = lossless::storm(storm, frames.len(), packets);
             sweep(gone, frames, packets, trash, |buf, packet| {
                 lossless::count_storm(counters, packet);
                 count_drop(counters, buf, packet);
@@ -230,6 +263,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             ports: &mut self.egress,
             buffer: &mut self.buffer,
             now,
+            worker: self.me,
+            owned: self.owned,
+            charged: false,
         };
         let mut runs = Runs::new();
         let gone = room.take(
@@ -242,6 +278,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 let to = self.counters.port(packet.meta.egress.index());
                 count_drop(to.unwrap_or(counters), buf, packet);
             });
+        }
+        if let Some(roads) = self.roads.as_deref_mut() {
+            let away = roads.part(self.owned, frames, packets, &mut runs);
+            self.held.take(away.frames, away.bytes);
         }
         let packets = packets.get_mut(..frames.len()).unwrap_or_default();
         let mut egress = Egress {
@@ -259,6 +299,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             B::free_all(trash);
         }
         self.buffer.publish(port, counters);
+        self.depart(port);
     }
 
     /// Queues a frame made by this switch, ahead of the data in a strict queue.
@@ -284,6 +325,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             arrived: low32(now.0),
             slot: FlowSlot::NONE,
             wire_len: wire,
+            worker: self.me,
             ingress: port,
             egress: port,
             priority,
@@ -361,13 +403,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn publish_held(&self) {
         self.counters.held.packets.set(self.held.packets);
         self.counters.held.bytes.set(self.held.bytes);
-        let (buffer, used) = (&self.counters.buffer, self.buffer.used());
+        let (buffer, used) = (&self.counters.buffer, self.buffer.used_here());
         buffer.used.set(used.bytes);
         buffer.frames.set(used.frames);
-        buffer.used_peak.raise(used.bytes);
-        let headroom = self.buffer.in_headroom().bytes;
-        buffer.headroom.set(headroom);
-        buffer.headroom_peak.raise(headroom);
+        buffer.used_peak.raise(self.buffer.used().bytes);
+        buffer.headroom.set(self.buffer.in_headroom_here().bytes);
+        buffer.headroom_peak.raise(self.buffer.in_headroom().bytes);
     }
 
     /// A frame handed out by [`Datapath::egress`] that the device will not take any more: the switch stops.
@@ -390,7 +431,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             });
             egress.publish(counters);
         }
+        self.abandon_crossings();
         self.publish_held();
+        self.buffer.tell();
     }
 }
 

@@ -6,7 +6,7 @@
 use arrayvec::ArrayVec;
 
 use crate::bits::low16;
-use crate::units::{BURST, PortId, Priority, WIRE_OVERHEAD};
+use crate::units::{BURST, PortId, Priority, WIRE_OVERHEAD, WorkerId};
 
 /// An owned frame buffer: one contiguous Ethernet frame, without FCS.
 ///
@@ -68,6 +68,8 @@ pub struct Meta {
     pub slot: FlowSlot,
     /// Bytes on the wire, overhead included.
     pub wire_len: u16,
+    /// Worker that took it in and whose part of the buffer it is charged to.
+    pub worker: WorkerId,
     /// Port it came in by (for an originated frame: the port it leaves by).
     pub ingress: PortId,
     /// Port it leaves by.

@@ -14,6 +14,7 @@ pub mod buffer;
 pub mod classify;
 pub mod counters;
 pub mod craft;
+pub mod cross;
 pub mod datapath;
 pub mod drop;
 pub mod egress;

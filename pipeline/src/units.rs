@@ -82,6 +82,24 @@ impl PortId {
 /// Most ports of one switch: a port set is a `u32`.
 pub const MAX_PORTS: usize = 32;
 
+/// A worker's index, in the order of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId(pub u8);
+
+impl WorkerId {
+    /// The first, and often the only one.
+    pub const FIRST: WorkerId = WorkerId(0);
+
+    /// As an index into per-worker arrays.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Most workers of one switch.
+pub const MAX_WORKERS: usize = 32;
+
 /// A priority 0..=7: the egress queue, the PFC class, the ingress priority group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Priority(u8);

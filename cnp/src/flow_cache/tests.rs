@@ -3,7 +3,7 @@ use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::PortId;
+use npcc_pipeline::units::{PortId, WorkerId};
 
 const DATA: Packet = Packet {
     src: [10, 0, 1, 3],
@@ -29,6 +29,7 @@ fn show(
         arrived: 0,
         slot: FlowSlot::NONE,
         wire_len: wire_len(frame.data().len()),
+        worker: WorkerId::FIRST,
         ingress,
         egress,
         priority: QUEUE,
@@ -179,6 +180,7 @@ fn plain_packets_leave_room_for_those_that_tell_more() {
             arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: 100,
+            worker: WorkerId::FIRST,
             ingress: DC,
             egress: WAN,
             priority: QUEUE,

@@ -3,7 +3,7 @@
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, MetaFlags, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority, WorkerId};
 
 use crate::control::ControlCore;
 use crate::control::config::{ControlConfig, QueueConfig};
@@ -140,6 +140,7 @@ impl Rig {
             arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: wire_len(frame.data().len()),
+            worker: WorkerId::FIRST,
             ingress,
             egress,
             priority: QUEUE,

@@ -22,7 +22,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority, WorkerId};
 
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
@@ -318,6 +318,7 @@ fn sight(cache: &mut FlowCache, frame: &[u8], (ingress, egress): (PortId, PortId
         arrived: 0,
         slot: FlowSlot::NONE,
         wire_len: wire_len(frame.len()),
+        worker: WorkerId::FIRST,
         ingress,
         egress,
         priority: QUEUE,

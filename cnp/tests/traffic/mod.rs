@@ -17,7 +17,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
 use npcc_pipeline::parse::{L3, parse};
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority, WorkerId};
 
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
@@ -157,6 +157,7 @@ impl Bed {
             arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: wire_len(frame.len()),
+            worker: WorkerId::FIRST,
             ingress,
             egress,
             priority: QUEUE,

@@ -56,6 +56,47 @@ impl Amount {
         }
     }
 
+    /// Both together, modulo 2^64: a part may be below zero where one worker takes and another gives back.
+    #[inline]
+    #[must_use]
+    pub const fn wrapping_plus(self, other: Amount) -> Amount {
+        Amount {
+            bytes: self.bytes.wrapping_add(other.bytes),
+            frames: self.frames.wrapping_add(other.frames),
+        }
+    }
+
+    /// What is left without `other`, modulo 2^64.
+    #[inline]
+    #[must_use]
+    pub const fn wrapping_minus(self, other: Amount) -> Amount {
+        Amount {
+            bytes: self.bytes.wrapping_sub(other.bytes),
+            frames: self.frames.wrapping_sub(other.frames),
+        }
+    }
+
+    /// Nothing where a sum of parts that were read one after the other came out below zero.
+    #[inline]
+    #[must_use]
+    pub fn or_nothing(self) -> Amount {
+        let positive = |part: u64| if part.cast_signed() < 0 { 0 } else { part };
+        Amount {
+            bytes: positive(self.bytes),
+            frames: positive(self.frames),
+        }
+    }
+
+    /// An equal part of `parts`, rounded down.
+    #[must_use]
+    pub fn part(self, parts: u8) -> Amount {
+        let parts = u64::from(parts.max(1));
+        Amount {
+            bytes: self.bytes / parts,
+            frames: self.frames / parts,
+        }
+    }
+
     /// The lesser of each.
     #[inline]
     #[must_use]

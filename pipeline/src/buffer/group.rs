@@ -2,12 +2,20 @@
 
 use super::amount::Amount;
 
-/// An (ingress port, priority) group.
+/// An (ingress port, priority) group, as one worker that receives from the port sees it.
 #[derive(Debug, Clone, Default)]
 pub struct Group {
     pub(super) lossless: bool,
+    /// The reserve of the whole group.
+    pub(super) reserve: Amount,
+    /// This worker's part of it.
     pub(super) reserved: Amount,
+    /// Headroom of the whole group.
+    pub(super) bound: Amount,
+    /// Of that, what the other workers have left.
     pub(super) limit: Amount,
+    /// What the other workers hold in reserve and shared pool, and in headroom; as of the last look.
+    pub(super) beside: Beside,
     pub(super) xon: Amount,
     pub(super) xon_offset: Amount,
     /// Everything ever given back, as far as the owner has looked.
@@ -18,8 +26,15 @@ pub struct Group {
     pub(super) headroom: Amount,
 }
 
+/// The other workers' holdings in a group.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Beside {
+    pub(super) ordinary: Amount,
+    pub(super) headroom: Amount,
+}
+
 impl Group {
-    /// What is held.
+    /// What this worker holds.
     #[inline]
     #[must_use]
     pub const fn held(&self) -> Amount {
@@ -45,11 +60,17 @@ impl Group {
         self.ordinary.minus(self.reserved)
     }
 
-    /// The point beyond which frames go to headroom, when the group's share of what is free is `share`.
+    /// The point beyond which this worker's frames go to headroom, when the group's share of what is free is `share`.
     #[inline]
     #[must_use]
     pub(super) const fn threshold(&self, share: Amount) -> Amount {
-        self.reserved.plus(share)
+        self.reserve.plus(share).minus(self.beside.ordinary)
+    }
+
+    /// Takes note of what the other workers hold.
+    pub(super) fn look(&mut self, beside: Beside) {
+        self.beside = beside;
+        self.limit = self.bound.minus(beside.headroom);
     }
 
     /// Whether the sender is to pause: hysteresis between the threshold and `xon_offset` below it.
@@ -58,11 +79,13 @@ impl Group {
     #[inline]
     #[must_use]
     pub(super) const fn wants_pause(&self, paused: bool, share: Amount) -> bool {
-        let (held, threshold) = (self.held(), self.threshold(share));
+        let headroom = self.headroom.plus(self.beside.headroom);
+        let held = self.ordinary.plus(self.beside.ordinary).plus(headroom);
+        let threshold = self.reserve.plus(share);
         if !paused {
-            return !self.headroom.is_zero() || !held.within(threshold);
+            return !headroom.is_zero() || !held.within(threshold);
         }
         let low = held.within(self.xon) || held.plus(self.xon_offset).within(threshold);
-        !(self.headroom.is_zero() && low)
+        !(headroom.is_zero() && low)
     }
 }

@@ -9,13 +9,16 @@
 //! while headroom lasts. Does not send pause frames: see [`crate::pause`].
 
 mod amount;
+mod board;
 mod config;
 mod group;
+mod others;
 mod owed;
 mod pool;
 
 pub use amount::Amount;
+pub use board::Board;
 pub use config::{BufferConfig, GroupConfig, PoolConfig};
 pub use group::Group;
 pub use owed::{GroupId, Owed, Receipt, Run};
-pub use pool::{Buffer, Queue, Released};
+pub use pool::{Buffer, Queue};

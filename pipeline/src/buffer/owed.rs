@@ -2,9 +2,9 @@
 
 use super::amount::Amount;
 use crate::frame::{Meta, MetaFlags};
-use crate::units::{BURST, PRIORITIES, PortId, Priority};
+use crate::units::{BURST, PRIORITIES, PortId, Priority, WorkerId};
 
-/// A group's index: port times eight plus priority.
+/// A group of one worker: what it took in by a port with a priority. Worker, port, priority, from the highest bits down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupId(u16);
 
@@ -12,25 +12,46 @@ impl GroupId {
     /// The switch's own frames belong to no group.
     pub const NONE: GroupId = GroupId(u16::MAX);
 
-    /// The group of what came in by `port` with `priority`.
+    /// The group of what `worker` took in by `port` with `priority`.
     #[inline]
     #[must_use]
-    pub const fn new(port: PortId, priority: Priority) -> GroupId {
-        GroupId((port.0 as u16) << 3 | priority.get() as u16)
+    pub const fn new(worker: WorkerId, port: PortId, priority: Priority) -> GroupId {
+        GroupId((worker.0 as u16) << 8 | (port.0 as u16) << 3 | priority.get() as u16)
     }
 
-    /// As an index.
+    /// The worker that took its frames in.
+    #[inline]
+    #[must_use]
+    pub const fn worker(self) -> WorkerId {
+        WorkerId((self.0 >> 8) as u8)
+    }
+
+    /// Among the groups of its worker.
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
-        self.0 as usize
+        self.0 as usize & 0xff
+    }
+
+    /// The ingress port among those of all workers: worker times [`MAX_PORTS`](crate::units::MAX_PORTS) plus port.
+    #[inline]
+    #[must_use]
+    pub const fn line(self) -> usize {
+        self.0 as usize / PRIORITIES
     }
 
     /// The ingress port's index.
     #[inline]
     #[must_use]
     pub const fn port(self) -> usize {
-        self.0 as usize / PRIORITIES
+        self.index() / PRIORITIES
+    }
+
+    /// The priority's index.
+    #[inline]
+    #[must_use]
+    pub const fn priority(self) -> usize {
+        self.0 as usize & (PRIORITIES - 1)
     }
 
     /// The priority's bit.
@@ -60,7 +81,7 @@ impl Receipt {
             group: if meta.flags.has(MetaFlags::ORIGINATED) {
                 GroupId::NONE
             } else {
-                GroupId::new(meta.ingress, meta.priority)
+                GroupId::new(meta.worker, meta.ingress, meta.priority)
             },
         }
     }

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use super::amount::Amount;
+use super::board::Board;
 use super::config::BufferConfig;
 use super::group::Group;
+use super::others::Others;
 use super::owed::{GroupId, Receipt, Run};
-use crate::counters::{PortCounters, Traffic};
+use crate::counters::PortCounters;
 use crate::drop::Drop;
-use crate::units::{PRIORITIES, PortId};
-
-/// What one worker has given back of each group. Written by that worker alone; the owner of the ingress port reads the
-/// ledgers of all workers once a burst.
-pub type Released = Box<[Traffic]>;
+use crate::units::{MAX_PORTS, PRIORITIES, PortId, WorkerId};
 
 /// The egress queue a frame would join.
 #[derive(Debug, Clone, Copy)]
@@ -23,33 +21,50 @@ pub struct Queue {
     pub lossless: bool,
 }
 
-/// The shared buffer as the owner of the ingress ports sees it.
+/// The shared buffer as one worker sees it: what it took in itself, exactly, and what the others told at the last look.
 #[derive(Debug)]
 pub struct Buffer {
-    alpha_256: u32,
-    /// The pool without reserves and headroom.
-    shared: Amount,
-    /// Headroom of all groups together.
-    headroom: Amount,
-    /// All that is held.
-    used: Amount,
+    pub(super) alpha_256: u32,
+    /// The pool without reserves and headroom, less what other workers hold of it.
+    pub(super) shared: Amount,
+    /// Headroom of all groups together, less what other workers hold of it.
+    pub(super) headroom: Amount,
+    /// All that this worker took less what it gave back, modulo 2^64.
+    pub(super) used: Amount,
     /// Of the shared pool, what is held or was not yet looked at since its release.
-    in_shared: Amount,
+    pub(super) in_shared: Amount,
     /// Of headroom, the same.
-    in_headroom: Amount,
-    groups: Box<[Group]>,
-    released: Arc<Released>,
+    pub(super) in_headroom: Amount,
+    pub(super) groups: Box<[Group]>,
+    pub(super) board: Arc<Board>,
+    pub(super) me: WorkerId,
     /// Groups of each port whose releases were not looked at yet.
-    stale: Box<[u8]>,
+    pub(super) stale: Box<[u8]>,
     /// Groups of each port that changed since last published.
-    touched: Box<[u8]>,
+    pub(super) touched: Box<[u8]>,
+    /// What there is to know of other workers.
+    pub(super) others: Others,
 }
 
 impl Buffer {
-    /// Empty.
+    /// Empty, of the only worker.
     #[must_use]
     pub fn new(config: &BufferConfig) -> Buffer {
-        let group = |group: &super::GroupConfig| {
+        let ports = config.groups.len();
+        Buffer::of_worker(config, Arc::new(Board::new(1, ports)), WorkerId::FIRST, &[])
+    }
+
+    /// Empty, of one of the workers at a board. `receivers` tells from how many workers' queues each port is received; 1
+    /// where it says nothing.
+    #[must_use]
+    pub fn of_worker(
+        config: &BufferConfig,
+        board: Arc<Board>,
+        me: WorkerId,
+        receivers: &[u8],
+    ) -> Buffer {
+        let receivers = |port: usize| receivers.get(port).copied().unwrap_or(1).max(1);
+        let group = |port: usize, group: &super::GroupConfig| {
             let amount = |bytes| {
                 if group.lossless {
                     config.amount(bytes)
@@ -59,15 +74,22 @@ impl Buffer {
             };
             Group {
                 lossless: group.lossless,
-                reserved: amount(group.reserved),
+                reserve: amount(group.reserved),
+                reserved: amount(group.reserved).part(receivers(port)),
+                bound: amount(group.headroom),
                 limit: amount(group.headroom),
                 xon: amount(group.xon),
                 xon_offset: amount(group.xon_offset),
                 ..Group::default()
             }
         };
-        let groups: Box<[Group]> = config.groups.iter().flatten().map(group).collect();
+        let groups = config.groups.iter().enumerate();
+        let groups: Box<[Group]> = groups
+            .flat_map(|(port, groups)| groups.iter().map(move |of| (port, of)))
+            .map(|(port, of)| group(port, of))
+            .collect();
         let ports = config.groups.len();
+        let spread = (0..ports.min(MAX_PORTS)).filter(|port| receivers(*port) > 1);
         Buffer {
             alpha_256: config.pool.alpha_256,
             shared: config.shared(),
@@ -75,22 +97,43 @@ impl Buffer {
             used: Amount::ZERO,
             in_shared: Amount::ZERO,
             in_headroom: Amount::ZERO,
-            released: Arc::new(groups.iter().map(|_| Traffic::default()).collect()),
             groups,
+            board,
+            me,
             stale: vec![0; ports].into_boxed_slice(),
             touched: vec![0; ports].into_boxed_slice(),
+            others: Others {
+                shared: config.shared(),
+                headroom: config.headroom(),
+                used: Amount::ZERO,
+                holding: vec![0; ports].into_boxed_slice(),
+                spread: spread.fold(0, |set, port| set | 1 << port),
+            },
         }
     }
 
-    /// All that is held.
+    /// All that is held, the other workers' part as of the last look.
     #[must_use]
-    pub const fn used(&self) -> Amount {
+    pub fn used(&self) -> Amount {
+        self.used.wrapping_plus(self.others.used).or_nothing()
+    }
+
+    /// What this worker took less what it gave back, modulo 2^64: the sum over all workers is what is held.
+    #[must_use]
+    pub const fn used_here(&self) -> Amount {
         self.used
     }
 
-    /// What lies in headroom.
+    /// What lies in headroom, the other workers' part as of the last look.
     #[must_use]
     pub const fn in_headroom(&self) -> Amount {
+        self.in_headroom
+            .plus(self.others.headroom.minus(self.headroom))
+    }
+
+    /// What of this worker's frames lies in headroom.
+    #[must_use]
+    pub const fn in_headroom_here(&self) -> Amount {
         self.in_headroom
     }
 
@@ -145,7 +188,7 @@ impl Buffer {
             group.ordinary = group.ordinary.plus(one);
             self.in_shared = self.in_shared.plus(one);
         }
-        self.used = self.used.plus(one);
+        self.used = self.used.wrapping_plus(one);
         if let Some(touched) = self.touched.get_mut(id.port()) {
             *touched |= id.bit();
         }
@@ -180,7 +223,7 @@ impl Buffer {
             group.ordinary = after;
             self.in_shared = self.in_shared.plus(run);
         }
-        self.used = self.used.plus(run);
+        self.used = self.used.wrapping_plus(run);
         if let Some(touched) = self.touched.get_mut(id.port()) {
             *touched |= id.bit();
         }
@@ -197,7 +240,7 @@ impl Buffer {
         if !one.within(self.free()) {
             return Err(Drop::BufferFull);
         }
-        self.used = self.used.plus(one);
+        self.used = self.used.wrapping_plus(one);
         self.in_shared = self.in_shared.plus(one);
         Ok(())
     }
@@ -213,17 +256,24 @@ impl Buffer {
     /// Gives back the room of frames of one group. It can be used again after the next [`Buffer::settle`].
     #[inline]
     pub fn release_run(&mut self, run: &Run) {
-        self.used = self.used.minus(run.amount);
-        let (Some(released), Some(stale)) = (
-            self.released.get(run.group.index()),
-            self.stale.get_mut(run.group.port()),
-        ) else {
+        self.used = self.used.wrapping_minus(run.amount);
+        let released = self
+            .board
+            .desk(self.me)
+            .and_then(|desk| desk.released.get(run.group.line()))
+            .and_then(|released| released.get(run.group.priority()));
+        let Some(released) = released else {
             // The switch's own: in no group.
             self.in_shared = self.in_shared.minus(run.amount);
             return;
         };
         released.add(run.amount.frames, run.amount.bytes);
-        *stale |= run.group.bit();
+        // Another worker's: it finds out when it looks.
+        if run.group.worker() == self.me
+            && let Some(stale) = self.stale.get_mut(run.group.port())
+        {
+            *stale |= run.group.bit();
+        }
     }
 
     /// Looks at what was given back since the last look: out of headroom first, then of the shared part, the reserve last.
@@ -244,14 +294,20 @@ impl Buffer {
     }
 
     fn settle_group(&mut self, index: usize) {
-        let (Some(group), Some(released)) = (self.groups.get_mut(index), self.released.get(index))
-        else {
+        let Some(group) = self.groups.get_mut(index) else {
             return;
         };
-        let total = Amount {
-            bytes: released.bytes.get(),
-            frames: released.packets.get(),
-        };
+        let (line, priority) = (
+            self.me.index() * MAX_PORTS + index / PRIORITIES,
+            index % PRIORITIES,
+        );
+        let mut total = Amount::ZERO;
+        for desk in self.board.desks() {
+            if let Some(released) = desk.released.get(line).and_then(|line| line.get(priority)) {
+                total.bytes += released.bytes.get();
+                total.frames += released.packets.get();
+            }
+        }
         let given = total.minus(group.released);
         let from_headroom = given.min(group.headroom);
         let before = group.in_shared();
@@ -294,6 +350,9 @@ impl Buffer {
                 counters.groups.get(index),
             ) {
                 let (held, headroom) = (group.held(), group.headroom);
+                if let Some(holding) = self.others.holding.get_mut(port.index()) {
+                    *holding = *holding & !(1 << index) | u8::from(!held.is_zero()) << index;
+                }
                 gauges.held.set(held.bytes);
                 gauges.headroom.set(headroom.bytes);
                 gauges.held_peak.raise(held.bytes);

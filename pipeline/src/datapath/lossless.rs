@@ -40,6 +40,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
         }
         self.buffer = Buffer::new(&config.buffer);
+        self.config = config.buffer;
         self.pause = self
             .entrances
             .iter()
@@ -55,8 +56,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             port.clear_watermarks();
         }
         let buffer = &self.counters.buffer;
-        buffer.used_peak.set(buffer.used.get());
-        buffer.headroom_peak.set(buffer.headroom.get());
+        buffer.used_peak.set(self.buffer.used().bytes);
+        buffer.headroom_peak.set(self.buffer.in_headroom().bytes);
     }
 
     /// Marks and drops early in a queue by other curves from now on; of a lossless queue nothing is ever dropped early.

@@ -173,6 +173,16 @@ impl EgressPort {
         })
     }
 
+    /// A queue that another worker owns, whose limits are that worker's to see to.
+    #[must_use]
+    pub fn queue_abroad(&self, priority: Priority) -> crate::buffer::Queue {
+        let config = self.queue_config(priority);
+        crate::buffer::Queue {
+            waiting: Amount::ZERO,
+            lossless: config.is_some_and(|queue| queue.lossless),
+        }
+    }
+
     /// Frames waiting in a queue.
     #[inline]
     #[must_use]

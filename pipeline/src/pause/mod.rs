@@ -48,6 +48,31 @@ impl PauseConfig {
     }
 }
 
+/// What a PFC frame asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The priorities it names, as a mask.
+    pub classes: u8,
+    /// How long each is to pause; 0 lets it go on.
+    pub quanta: [u16; PRIORITIES],
+}
+
+impl Asked {
+    /// This, and then `later`.
+    #[must_use]
+    pub fn then(mut self, later: &Asked) -> Asked {
+        self.classes |= later.classes;
+        for (priority, (quanta, later_quanta)) in
+            Priority::all().zip(self.quanta.iter_mut().zip(later.quanta))
+        {
+            if later.classes & priority.bit() != 0 {
+                *quanta = later_quanta;
+            }
+        }
+        self
+    }
+}
+
 /// One port's flow control at work.
 #[derive(Debug)]
 pub struct PortPause {
@@ -82,6 +107,22 @@ impl PortPause {
     /// Takes a MAC control frame in.
     #[cold]
     pub fn receive(&mut self, frame: &[u8], now: Nanos, counters: &PortCounters) {
+        if let Some(heard) = self.listen(frame, counters) {
+            self.hear(&heard, now, counters);
+        }
+    }
+
+    /// Obeys a pause that came in here or by another worker's queue.
+    #[cold]
+    pub fn hear(&mut self, asked: &Asked, now: Nanos, counters: &PortCounters) {
+        self.heard
+            .take(asked.classes, &asked.quanta, now, &counters.flow);
+    }
+
+    /// Reads and counts a MAC control frame; what it asks, if it is PFC.
+    #[cold]
+    #[must_use]
+    pub fn listen(&self, frame: &[u8], counters: &PortCounters) -> Option<Asked> {
         match mac_control::read(frame, self.mac) {
             Control::Pfc { classes, quanta } => {
                 for (priority, count) in Priority::all().zip(&counters.pfc_rx) {
@@ -89,11 +130,12 @@ impl PortPause {
                         count.add(1);
                     }
                 }
-                self.heard.take(classes, &quanta, now, &counters.flow);
+                return Some(Asked { classes, quanta });
             }
             Control::Pause => counters.flow.global_pause.add(1),
             Control::Invalid => counters.flow.invalid.add(1),
         }
+        None
     }
 
     /// Priorities that may not send now.
@@ -142,6 +184,17 @@ impl PortPause {
     #[inline]
     pub const fn ring(&mut self, over_half: bool) {
         self.pressure.told(over_half);
+    }
+
+    /// Nothing can be received this turn, here or by another worker that receives from the port.
+    #[cold]
+    pub fn stall(&mut self) {
+        self.pressure.stall();
+    }
+
+    /// Once a turn, by a worker that receives from another's port: whether it falls behind.
+    pub fn pressed(&mut self) -> bool {
+        self.pressure.turn()
     }
 
     /// The frame to send now, ahead of everything, if any. `by_buffer` are the priorities whose groups want a pause.

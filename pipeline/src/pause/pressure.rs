@@ -44,6 +44,12 @@ impl Pressure {
         self.high = over_half;
     }
 
+    /// Nothing can be taken in this turn: as high as it gets.
+    pub const fn stall(&mut self) {
+        self.seen = true;
+        self.high = true;
+    }
+
     /// Once a turn of the loop: whether the pressure is high. A turn without a burst ends it.
     #[inline]
     pub const fn turn(&mut self) -> bool {

@@ -10,7 +10,7 @@ use crate::buffer::{Amount, GroupId};
 pub use crate::buffer::{Buffer, PoolConfig};
 use crate::drop::Drop;
 use crate::egress::port::EgressPort;
-use crate::units::{BURST, Nanos, PortId, Priority};
+use crate::units::{BURST, Nanos, PortId, Priority, WorkerId};
 
 /// Frames of a burst, one after the other, that join one queue.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +35,12 @@ pub struct Room<'a> {
     pub buffer: &'a mut Buffer,
     /// When.
     pub now: Nanos,
+    /// Who asks.
+    pub worker: WorkerId,
+    /// Ports whose queues are its own. What leaves by another's is charged here, and finds its queue's limits there.
+    pub owned: u32,
+    /// The frames came over from other workers, who have charged them.
+    pub charged: bool,
 }
 
 impl Room<'_> {
@@ -67,9 +73,18 @@ impl Room<'_> {
         else {
             return false;
         };
-        let group = GroupId::new(first.meta.ingress, run.priority);
+        let group = GroupId::new(self.worker, first.meta.ingress, run.priority);
+        if self.owned & run.egress.bit() == 0 {
+            let queue = port.queue_abroad(run.priority);
+            return self.buffer.charge_run(group, all, queue);
+        }
         let admitted = port.admission(run.priority).is_some_and(|queue| {
-            !port.drops_early(run.priority) && self.buffer.charge_run(group, all, queue)
+            !port.drops_early(run.priority)
+                && if self.charged {
+                    self.buffer.fits_queue(all, queue)
+                } else {
+                    self.buffer.charge_run(group, all, queue)
+                }
         });
         if admitted {
             port.join(run.priority, all, self.now);
@@ -96,14 +111,22 @@ impl Room<'_> {
         let Some(port) = self.ports.get_mut(meta.egress.index()) else {
             return Err(Drop::NoRoute);
         };
+        let group = GroupId::new(self.worker, meta.ingress, meta.priority);
+        if self.owned & meta.egress.bit() == 0 {
+            let queue = port.queue_abroad(meta.priority);
+            return self.buffer.charge(group, meta.wire_len, queue);
+        }
         let Some(queue) = port.admission(meta.priority) else {
             return Err(Drop::PfcStorm);
         };
         if packet.parsed.ecn() == 0 && port.wred_strikes(meta.priority) {
             return Err(Drop::Wred);
         }
-        let group = GroupId::new(meta.ingress, meta.priority);
-        self.buffer.charge(group, meta.wire_len, queue)?;
+        if !self.charged {
+            self.buffer.charge(group, meta.wire_len, queue)?;
+        } else if !self.buffer.fits_queue(Amount::frame(meta.wire_len), queue) {
+            return Err(Drop::QueueFull);
+        }
         port.join(meta.priority, Amount::frame(meta.wire_len), self.now);
         Ok(())
     }

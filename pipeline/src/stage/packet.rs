@@ -9,7 +9,7 @@ use crate::drop::Drop;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags};
 use crate::parse::{Kind, Parsed};
 use crate::route::nexthop::Path;
-use crate::units::{BURST, PortId, Priority};
+use crate::units::{BURST, PortId, Priority, WorkerId};
 
 /// One frame of the burst.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +77,7 @@ pub const fn packets() -> Packets {
             arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: 0,
+            worker: WorkerId::FIRST,
             ingress: PortId(0),
             egress: PortId(0),
             priority: Priority::new(0),

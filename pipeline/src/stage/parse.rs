@@ -7,7 +7,7 @@ use crate::counters::PortCounters;
 use crate::drop::Drop;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, wire_len};
 use crate::parse::{Kind, Parsed, parse, parse_common};
-use crate::units::{Mac, PortId, Priority};
+use crate::units::{Mac, PortId, Priority, WorkerId};
 use crate::wire::bth::{HEADER_LEN, RoceClass};
 use crate::wire::ethernet;
 
@@ -55,6 +55,8 @@ impl Entrance {
 /// Where and when a burst came in.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
+    /// Whose it is.
+    pub worker: WorkerId,
     /// By which port.
     pub port: PortId,
     /// Low 32 bits of the time in ns.
@@ -122,6 +124,7 @@ fn fill(
         arrived: arrival.time,
         slot: FlowSlot::NONE,
         wire_len: wire_len(frame.len()),
+        worker: arrival.worker,
         ingress: arrival.port,
         egress: arrival.port,
         priority,

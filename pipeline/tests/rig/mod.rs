@@ -7,6 +7,8 @@
     reason = "each test file uses its part of the rig, and stops at what it did not expect"
 )]
 
+pub(crate) mod several;
+
 use std::net::IpAddr;
 
 use arrayvec::ArrayVec;
@@ -24,7 +26,7 @@ use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::parse::Intake;
 use npcc_pipeline::tap::NoTap;
-use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority, WorkerId};
 use npcc_pipeline::wire::mac_control;
 
 pub(crate) type Path = Datapath<HeapFrame, NoTap>;
@@ -105,13 +107,25 @@ impl Setup {
     }
 
     pub(crate) fn build(self) -> Rig {
+        let (mut paths, routes) = self.paths(1);
+        let mut path = paths.remove(0);
+        path.refresh();
+        Rig {
+            path,
+            _routes: routes,
+            sent: Vec::new(),
+        }
+    }
+
+    /// A path for each of so many workers, and who writes their routes.
+    pub(crate) fn paths(&self, workers: usize) -> (Vec<Path>, RouteWriter) {
         let capacity = RouteCapacity {
             ipv4_routes: 64,
             ipv6_routes: 4,
             adjacencies: 64,
             groups: 64,
         };
-        let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
+        let (mut writer, mut readers) = RouteWriter::new(capacity, workers);
         for port in 0..self.ports {
             let adjacency = Adjacency {
                 kind: Kind::Forward,
@@ -154,14 +168,11 @@ impl Setup {
             },
             ports: vec![self.pause.clone(); count],
         };
-        let mut path =
-            Datapath::new(ports, self.pool(), readers.remove(0), NoTap, 7).with_lossless(lossless);
-        path.refresh();
-        Rig {
-            path,
-            _routes: writer,
-            sent: Vec::new(),
-        }
+        let path = |fib| {
+            Datapath::new(ports.clone(), self.pool(), fib, NoTap, 7).with_lossless(lossless.clone())
+        };
+        readers.truncate(workers);
+        (readers.drain(..).map(path).collect(), writer)
     }
 }
 
@@ -289,10 +300,10 @@ impl Rig {
 
     /// What a group holds, in bytes and frames.
     pub(crate) fn held(&self, port: u8, priority: u8) -> (u64, u64) {
-        let group = self
-            .path
-            .buffer()
-            .group(GroupId::new(PortId(port), prio(priority)));
+        let group =
+            self.path
+                .buffer()
+                .group(GroupId::new(WorkerId::FIRST, PortId(port), prio(priority)));
         let held = group.unwrap().held();
         (held.bytes, held.frames)
     }

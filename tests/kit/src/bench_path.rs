@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::craft::Craft;
+use npcc_pipeline::cross::{Seating, seats};
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
@@ -17,7 +18,7 @@ use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::packet::Trash;
 use npcc_pipeline::stage::parse::Intake;
-use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority, WorkerId};
 
 /// Ethernet, IPv4, UDP, BTH and ICRC.
 const HEAD: usize = 58;
@@ -25,11 +26,13 @@ const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
 
-/// A switch of two ports with traffic from the first to the second.
+/// A switch of two ports with traffic from the first to the second; of two workers, each owns one.
 #[derive(Debug)]
 pub struct Rig {
     path: Datapath<HeapFrame, FlowCache>,
-    _reader: CacheReader,
+    /// The second port's owner, when it is another.
+    owner: Option<Datapath<HeapFrame, FlowCache>>,
+    _readers: Vec<CacheReader>,
     _writer: RouteWriter,
     /// The first octets of a frame of each flow, up to the ICRC of one without payload.
     templates: Vec<[u8; HEAD]>,
@@ -43,13 +46,25 @@ impl Rig {
     /// `flows` flows of frames with `payload` bytes after the BTH, each to the address `destination` names.
     #[must_use]
     pub fn new(flows: usize, payload: usize, destination: impl Fn(usize) -> IpAddr) -> Rig {
+        Rig::with_workers(1, flows, payload, destination)
+    }
+
+    /// The same with two workers: every frame crosses.
+    #[must_use]
+    pub fn with_workers(
+        workers: u8,
+        flows: usize,
+        payload: usize,
+        destination: impl Fn(usize) -> IpAddr,
+    ) -> Rig {
+        let workers = workers.clamp(1, 2);
         let capacity = RouteCapacity {
             ipv4_routes: 1024,
             ipv6_routes: 1024,
             adjacencies: 64,
             groups: 64,
         };
-        let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
+        let (mut writer, readers) = RouteWriter::new(capacity, workers.into());
         let path = Adjacency {
             kind: Kind::Forward,
             port: WAN,
@@ -62,13 +77,11 @@ impl Rig {
             let _ = writer.insert(prefix, &[path]);
         }
         writer.commit();
-        let (cache, reader) = FlowCache::new(65_536, WAN.bit(), 4096, 7);
         let pool = PoolConfig {
             bytes: 64 << 20,
             frames: 65_536,
             alpha_256: 256,
         };
-        let fib = readers.remove(0);
         let templates: Vec<_> = (0..flows.max(1))
             .map(|flow| {
                 let qp = u32::try_from(flow).unwrap_or_default() + 0x11;
@@ -88,10 +101,26 @@ impl Rig {
         let frames = (0..BURST).map(|_| HeapFrame::new(&templates[0])).collect();
         let heads = templates.iter().filter_map(|frame| frame.first_chunk());
         let templates = heads.copied().collect();
-        let path = Datapath::new(vec![port(), port()], pool, fib, cache, 1);
+        let seating = Seating {
+            workers,
+            owners: vec![WorkerId(0), WorkerId(workers - 1)],
+            ..Seating::alone(2)
+        };
+        let (mut paths, mut samples) = (Vec::new(), Vec::new());
+        for (seat, fib) in seats(seating).into_iter().zip(readers) {
+            let (cache, reader) = FlowCache::new(65_536, WAN.bit(), 4096, 7);
+            let path = Datapath::new(vec![port(), port()], pool, fib, cache, 1);
+            paths.push(path.with_seat(seat));
+            samples.push(reader);
+        }
+        let mut paths = paths.into_iter();
+        let path = paths
+            .next()
+            .unwrap_or_else(|| unreachable!("one worker at least"));
         Rig {
             path,
-            _reader: reader,
+            owner: paths.next(),
+            _readers: samples,
             _writer: writer,
             templates,
             frames,
@@ -121,13 +150,22 @@ impl Rig {
         self.path.refresh();
         self.path.ingress(DC, &mut self.frames, now);
         let mut out = Outgoing::new();
-        self.path.egress(WAN, &mut out, now);
+        let owner = match &mut self.owner {
+            Some(owner) => {
+                self.path.publish_held();
+                owner.refresh();
+                owner.take_over(now);
+                owner
+            }
+            None => &mut self.path,
+        };
+        owner.egress(WAN, &mut out, now);
         let bytes = out
             .iter()
             .map(|queued| queued.buf.data().len() as u64)
             .sum();
-        self.path.sent(WAN, out.len() as u64, bytes);
-        self.path.publish_held();
+        owner.sent(WAN, out.len() as u64, bytes);
+        owner.publish_held();
         self.forwarded += out.len();
         self.frames = out.into_iter().map(|queued| queued.buf).collect();
     }

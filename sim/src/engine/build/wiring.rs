@@ -15,7 +15,7 @@ use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, Queued, wire_len};
 use npcc_pipeline::pause::PauseConfig;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::parse::Intake;
-use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority, WorkerId};
 
 use super::{PortPlan, port_mac};
 use crate::engine::switch::{Eye, Port, Switch};
@@ -97,6 +97,7 @@ fn filler() -> Queued<SimFrame> {
             arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: 0,
+            worker: WorkerId::FIRST,
             ingress: PortId(0),
             egress: PortId(0),
             priority: Priority::new(0),

@@ -1,5 +1,5 @@
 //! Walks bursts of RoCEv2 through the whole packet path, NPCC's flow cache included, and nothing else: for counting
-//! instructions. `walk BURSTS [FLOWS] [PAYLOAD]`; `scripts/count-instructions` runs it under callgrind.
+//! instructions. `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS]`; `scripts/count-instructions` runs it under callgrind.
 #![forbid(unsafe_code)]
 
 use std::net::IpAddr;
@@ -12,21 +12,22 @@ fn main() -> ExitCode {
         .skip(1)
         .map(|arg| arg.parse().ok())
         .collect();
-    let Some((bursts, flows, payload)) = numbers.map(|n| {
+    let Some((bursts, flows, payload, workers)) = numbers.map(|n| {
         (
             n.first().copied().unwrap_or(1000),
             n.get(1).copied().unwrap_or(64),
             n.get(2).copied().unwrap_or(4),
+            n.get(3).map_or(1, |workers| u8::from(*workers > 1) + 1),
         )
     }) else {
-        eprintln!("usage: walk BURSTS [FLOWS] [PAYLOAD]");
+        eprintln!("usage: walk BURSTS [FLOWS] [PAYLOAD] [WORKERS]");
         return ExitCode::from(2);
     };
     let destination = |flow: usize| {
         let [.., high, low] = flow.to_be_bytes();
         IpAddr::from([10, 0, 2 + high, low])
     };
-    let mut rig = bench_path::Rig::new(flows, payload, destination);
+    let mut rig = bench_path::Rig::with_workers(workers, flows, payload, destination);
     for _ in 0..bursts {
         rig.walk();
     }

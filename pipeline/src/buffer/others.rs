@@ -1,0 +1,145 @@
+//! The buffer among several workers: each looks at the board once a burst and tells its own part.
+
+use super::amount::Amount;
+use super::group::Beside;
+use super::pool::{Buffer, Queue};
+use crate::counters::PortCounters;
+use crate::units::{PRIORITIES, PortId};
+
+/// What a worker keeps to reckon with the others.
+#[derive(Debug)]
+pub(super) struct Others {
+    /// The pool without reserves and headroom, whoever holds it.
+    pub(super) shared: Amount,
+    /// Headroom of all groups together, whoever holds it.
+    pub(super) headroom: Amount,
+    /// What the others took less what they gave back, modulo 2^64.
+    pub(super) used: Amount,
+    /// Groups of each port of which this worker held something when last published.
+    pub(super) holding: Box<[u8]>,
+    /// Ports that several workers receive from.
+    pub(super) spread: u32,
+}
+
+impl Buffer {
+    /// Reads the board: what the others hold, and what they gave back of this worker's frames. Once a burst, where there
+    /// are others.
+    pub fn look(&mut self) {
+        let (mut used, mut shared, mut headroom) = (Amount::ZERO, Amount::ZERO, Amount::ZERO);
+        for desk in self.board.others(self.me) {
+            used = used.wrapping_plus(desk.pool.used.get());
+            shared = shared.plus(desk.pool.in_shared.get());
+            headroom = headroom.plus(desk.pool.in_headroom.get());
+        }
+        self.others.used = used;
+        self.shared = self.others.shared.minus(shared);
+        self.headroom = self.others.headroom.minus(headroom);
+        for (stale, holding) in self.stale.iter_mut().zip(&self.others.holding) {
+            *stale |= holding;
+        }
+        let mut spread = self.others.spread;
+        while spread != 0 {
+            self.look_beside(spread.trailing_zeros() as usize);
+            spread &= spread - 1;
+        }
+        self.settle();
+    }
+
+    /// What the other receivers of a port hold of its groups.
+    fn look_beside(&mut self, port: usize) {
+        for index in 0..PRIORITIES {
+            let Some(group) = self.groups.get_mut(port * PRIORITIES + index) else {
+                continue;
+            };
+            let mut beside = Beside::default();
+            for desk in self.board.others(self.me) {
+                if let Some(share) = desk.groups.get(port).and_then(|groups| groups.get(index)) {
+                    beside.ordinary = beside.ordinary.plus(share.ordinary.get());
+                    beside.headroom = beside.headroom.plus(share.headroom.get());
+                }
+            }
+            group.look(beside);
+        }
+    }
+
+    /// Writes this worker's part on the board. After every burst, where there are others.
+    pub fn tell(&self) {
+        let Some(desk) = self.board.desk(self.me) else {
+            return;
+        };
+        desk.pool.used.set(self.used);
+        desk.pool.in_shared.set(self.in_shared);
+        desk.pool.in_headroom.set(self.in_headroom);
+        let mut spread = self.others.spread;
+        while spread != 0 {
+            let port = spread.trailing_zeros() as usize;
+            spread &= spread - 1;
+            let groups = self.groups.get(port * PRIORITIES..).unwrap_or_default();
+            let shares = desk.groups.get(port).map_or(&[][..], |line| &line[..]);
+            for (group, share) in groups.iter().zip(shares) {
+                share.ordinary.set(group.ordinary);
+                share.headroom.set(group.headroom);
+            }
+        }
+    }
+
+    /// Publishes every group that changed: what others gave back is seen without a frame coming in.
+    pub fn publish_all<'a>(&mut self, ports: impl Iterator<Item = &'a PortCounters>) {
+        for (port, counters) in (0u8..).zip(ports) {
+            self.publish(PortId(port), counters);
+        }
+    }
+
+    /// Whether several workers receive from `port`.
+    #[inline]
+    #[must_use]
+    pub const fn is_spread(&self, port: PortId) -> bool {
+        self.others.spread & port.bit() != 0
+    }
+
+    /// Tells the port's owner whether this worker falls behind its receive queue.
+    pub fn tell_pressure(&self, port: PortId, high: bool) {
+        let desk = self.board.desk(self.me);
+        if let Some(signals) = desk.and_then(|desk| desk.ports.get(port.index())) {
+            signals.pressure.set(u64::from(high));
+        }
+    }
+
+    /// Whether another worker falls behind its receive queue of `port`.
+    #[must_use]
+    pub fn pressed_elsewhere(&self, port: PortId) -> bool {
+        let mut signals = self
+            .board
+            .others(self.me)
+            .filter_map(|desk| desk.ports.get(port.index()));
+        signals.any(|signals| signals.pressure.get() != 0)
+    }
+
+    /// Tells the other receivers of `port` which priorities are dropped because of a storm. By its owner.
+    pub fn tell_dropping(&self, port: PortId, priorities: u8) {
+        let desk = self.board.desk(self.me);
+        if let Some(signals) = desk.and_then(|desk| desk.ports.get(port.index())) {
+            signals.dropping.set(u64::from(priorities));
+        }
+    }
+
+    /// The priorities that the owner of `port` drops because of a storm.
+    #[must_use]
+    pub fn dropping_elsewhere(&self, port: PortId) -> u8 {
+        let signals = self
+            .board
+            .others(self.me)
+            .filter_map(|desk| desk.ports.get(port.index()));
+        signals.fold(0, |all, signals| {
+            all | u8::try_from(signals.dropping.get()).unwrap_or(u8::MAX)
+        })
+    }
+
+    /// Whether a queue has a share left for frames that another worker took in and charged.
+    #[inline]
+    #[must_use]
+    pub fn fits_queue(&self, frames: Amount, queue: Queue) -> bool {
+        let share = self.free().share(self.alpha_256);
+        queue.lossless || queue.waiting.plus(frames).within(share)
+    }
+}

@@ -1,0 +1,109 @@
+//! Who owns which port, and the rings between all workers.
+
+use std::sync::Arc;
+
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use super::{Crossing, Relay};
+use crate::buffer::Board;
+use crate::units::{PortId, WorkerId};
+
+/// Frames on the way from one worker to another at a time: as many as a receive ring of 1,024 holds.
+pub const CROSSING_RING: usize = 1024;
+
+/// Pauses on the way at a time; what is too much waits and is put together.
+const RELAYS: usize = 64;
+
+/// The plan of a switch's workers.
+#[derive(Debug, Clone)]
+pub struct Seating {
+    /// Number of workers.
+    pub workers: u8,
+    /// By port: the worker that owns its egress side and its pause.
+    pub owners: Vec<WorkerId>,
+    /// By port: from how many workers' receive queues its frames come.
+    pub receivers: Vec<u8>,
+    /// Room of each ring in frames.
+    pub ring: usize,
+}
+
+impl Seating {
+    /// One worker that owns all of `ports` ports.
+    #[must_use]
+    pub fn alone(ports: usize) -> Seating {
+        Seating {
+            workers: 1,
+            owners: vec![WorkerId::FIRST; ports],
+            receivers: vec![1; ports],
+            ring: CROSSING_RING,
+        }
+    }
+}
+
+/// One worker's place: what it owns, and its ends of the rings.
+#[derive(Debug)]
+pub struct Seat<B> {
+    pub(crate) me: WorkerId,
+    pub(crate) board: Arc<Board>,
+    pub(crate) seating: Arc<Seating>,
+    /// By worker; none to itself.
+    pub(crate) out: Vec<Option<Producer<Crossing<B>>>>,
+    /// From every other worker.
+    pub(crate) inward: Vec<Consumer<Crossing<B>>>,
+    /// Pauses, by worker; none to itself.
+    pub(crate) relays_out: Vec<Option<Producer<Relay>>>,
+    /// Pauses from every other worker.
+    pub(crate) relays_in: Vec<Consumer<Relay>>,
+}
+
+impl<B> Seat<B> {
+    /// Whose it is.
+    #[must_use]
+    pub const fn worker(&self) -> WorkerId {
+        self.me
+    }
+
+    /// The set of ports this worker owns.
+    #[must_use]
+    pub fn owned(&self) -> u32 {
+        let owners = self.seating.owners.iter().zip(0u8..);
+        let mine = owners.filter(|(owner, _)| **owner == self.me);
+        mine.fold(0, |set, (_, port)| set | PortId(port).bit())
+    }
+}
+
+/// The seats of all workers, in their order.
+#[must_use]
+pub fn seats<B>(seating: Seating) -> Vec<Seat<B>> {
+    let workers = usize::from(seating.workers.max(1));
+    let board = Arc::new(Board::new(workers, seating.owners.len()));
+    let seating = Arc::new(seating);
+    let mut seats: Vec<Seat<B>> = (0..seating.workers.max(1))
+        .map(|me| Seat {
+            me: WorkerId(me),
+            board: Arc::clone(&board),
+            seating: Arc::clone(&seating),
+            out: Vec::new(),
+            inward: Vec::new(),
+            relays_out: Vec::new(),
+            relays_in: Vec::new(),
+        })
+        .collect();
+    for from in 0..workers {
+        for to in 0..workers {
+            let frames = (from != to).then(|| RingBuffer::new(seating.ring.max(1)));
+            let (give, take) = frames.unzip();
+            let relays = (from != to).then(|| RingBuffer::new(RELAYS));
+            let (give_relay, take_relay) = relays.unzip();
+            if let Some(seat) = seats.get_mut(from) {
+                seat.out.push(give);
+                seat.relays_out.push(give_relay);
+            }
+            if let Some(seat) = seats.get_mut(to) {
+                seat.inward.extend(take);
+                seat.relays_in.extend(take_relay);
+            }
+        }
+    }
+    seats
+}
