@@ -69,7 +69,6 @@ fn all_mistakes_of_one_file_at_once() {
     let want = [
         (1, 10),  // version
         (2, 23),  // a worker on the control core
-        (2, 23),  // two workers
         (4, 11),  // name
         (5, 13),  // device
         (6, 10),  // mac

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use npcc_cnp::control::ControlCore;
 use npcc_pipeline::counters::{Counter, Counters};
@@ -38,6 +39,9 @@ pub struct Control {
     pub clock: Clock,
     /// What it tells.
     pub stats: Arc<ControlStats>,
+    /// A worker polls the same core: sleep between ticks, or both would get the core by turns of milliseconds. A nanosecond
+    /// of this clock in real ones.
+    pub yields: Option<f64>,
 }
 
 impl Control {
@@ -47,7 +51,10 @@ impl Control {
         while !stop.load(Ordering::Relaxed) && !done() {
             let now = self.clock.now();
             if now < next {
-                std::hint::spin_loop();
+                match self.yields {
+                    None => std::hint::spin_loop(),
+                    Some(scale) => sleep(next.since(now), scale),
+                }
                 continue;
             }
             if now.since(next).0 > self.tick.0 / 2 {
@@ -77,6 +84,13 @@ impl Control {
             injector.send(&order, answers)
         });
     }
+}
+
+/// Sleeps for a time of the switch's clock.
+#[expect(clippy::cast_precision_loss, reason = "a tick is far below 2^52 ns")]
+fn sleep(time: Nanos, scale: f64) {
+    let real = Duration::try_from_secs_f64(time.0 as f64 * scale / 1e9);
+    std::thread::sleep(real.unwrap_or(Duration::from_millis(1)));
 }
 
 /// When a queue last rose to `shallow` and to `hard`.

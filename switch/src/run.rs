@@ -9,15 +9,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use arrayvec::ArrayVec;
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::flow_cache::{CacheShared, FlowCache};
 use npcc_config::{Config, Sizing};
-use npcc_dpdk::{Eal, HEADROOM, Mempool, MempoolConfig};
+use npcc_dpdk::{Eal, LcoreHandle};
+use npcc_pipeline::counters::Counters;
+use npcc_pipeline::cross::seats;
 use npcc_pipeline::datapath::Datapath;
 use npcc_pipeline::route::writer::RouteWriter;
-use npcc_pipeline::units::{Mac, Nanos, PortId};
+use npcc_pipeline::units::{Mac, Nanos};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::clock::Clock;
+use crate::command::Orders;
 use crate::control::{Control, ControlStats};
 use crate::inject::{self, Injector};
 use crate::manage::server::Server;
@@ -25,8 +28,8 @@ use crate::reaction::FirstAnswer;
 use crate::report::lossless::BufferFacts;
 use crate::report::model::Snapshot;
 use crate::report::observer::{Observer, PortFacts};
-use crate::wiring::{self, ports::OpenPort};
-use crate::worker::{PortQueues, Worker, WorkerStats};
+use crate::wiring::{self, pools::Pools, ports::OpenPort};
+use crate::worker::{Receiving, Worker, WorkerStats};
 
 /// How to run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,32 +65,18 @@ pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
         );
     }
     let eal = Eal::init(&plan.args)?;
-    let pool = mempool(&eal, &sizing)?;
-    let ports = wiring::ports::open(&eal, config, &pool)?;
+    let pools = Pools::new(&eal, config, &sizing)?;
+    let ports = wiring::ports::open(&eal, config, &pools)?;
     let clock = Clock::new(npcc_dpdk::Clock::new(&eal), config.time_scale);
 
     let Assembly {
-        worker,
+        workers,
         control,
         observer,
-    } = assemble(config, ports, pool, clock)?;
-    let lcore = eal
-        .workers()
-        .into_iter()
-        .next()
-        .ok_or_else(|| anyhow!("EAL offers no worker core"))?;
+    } = assemble(config, ports, &pools, clock)?;
     let stop_worker = Arc::new(AtomicBool::new(false));
     let ready = Arc::new(AtomicBool::new(false));
-    let worker = {
-        let (ready, stop) = (Arc::clone(&ready), Arc::clone(&stop_worker));
-        eal.launch(lcore, move || {
-            // The first frames are not to pass before there is somebody to judge them.
-            while !ready.load(Ordering::Acquire) && !stop.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
-            }
-            worker.run(&stop);
-        })?
-    };
+    let workers = launch(&eal, config, workers, &ready, &stop_worker)?;
 
     let observer = Arc::new(observer);
     let manager = {
@@ -102,22 +91,54 @@ pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
         if !ready.load(Ordering::Relaxed) {
             ready.store(true, Ordering::Release);
         }
-        deadline.is_some_and(|deadline| Instant::now() >= deadline) || worker.is_finished()
+        deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            || workers.iter().any(LcoreHandle::is_finished)
     });
 
     stop_worker.store(true, Ordering::Relaxed);
-    let ended = worker.join();
-    // The socket answers until the worker stands still.
+    let ended: Result<Vec<()>, _> = workers.into_iter().map(LcoreHandle::join).collect();
+    // The socket answers until the workers stand still.
     manager
         .join()
         .map_err(|_| anyhow!("the management thread panicked"))?;
-    ended.context("the worker panicked; this is a defect, please report it")?;
+    ended.context("a worker panicked; this is a defect, please report it")?;
     Ok(observer.snapshot())
+}
+
+/// Starts every worker on its core; none moves a frame before `ready`.
+fn launch(
+    eal: &Eal,
+    config: &Config,
+    workers: Vec<Worker>,
+    ready: &Arc<AtomicBool>,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Vec<LcoreHandle<()>>> {
+    let start = |(index, worker): (usize, Worker)| {
+        let number = wiring::eal::worker_lcore(config, index);
+        let mut lcores = eal.workers().into_iter();
+        let lcore = lcores
+            .find(|lcore| Some(lcore.id()) == number)
+            .ok_or_else(|| anyhow!("EAL offers no core for worker {index}"))?;
+        let (ready, stop) = (Arc::clone(ready), Arc::clone(stop));
+        let handle = eal.launch(lcore, move || {
+            // The first frames are not to pass before there is somebody to judge them.
+            while !ready.load(Ordering::Acquire) && !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            worker.run(&stop);
+        });
+        Ok(handle?)
+    };
+    let started: anyhow::Result<Vec<_>> = workers.into_iter().enumerate().map(start).collect();
+    if started.is_err() {
+        stop.store(true, Ordering::Relaxed);
+    }
+    started
 }
 
 /// Things that run, and the one who watches them.
 struct Assembly {
-    worker: Worker,
+    workers: Vec<Worker>,
     control: Control,
     observer: Observer,
 }
@@ -125,32 +146,23 @@ struct Assembly {
 fn assemble(
     config: &Config,
     ports: Vec<OpenPort>,
-    pool: Mempool,
+    pools: &Pools,
     clock: Clock,
 ) -> anyhow::Result<Assembly> {
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
-    // Two readers: the worker, and the control core for its CNPs.
-    let (mut routes, mut readers) = RouteWriter::new(wiring::routes::capacity(config), 2);
+    let count = config.cores.workers.len();
+    // The readers: the workers, and the control core for its CNPs.
+    let (mut routes, mut readers) = RouteWriter::new(wiring::routes::capacity(config), count + 1);
     wiring::routes::install(config, &macs, &mut routes)?;
-    let (Some(control_fib), Some(worker_fib)) = (readers.pop(), readers.pop()) else {
+    let Some(control_fib) = readers.pop() else {
         return Err(anyhow!("the route table has no readers"));
     };
 
     let seed = clock.now().0;
-    let (cache, reader) = FlowCache::new(
-        config.npcc.flows,
-        wiring::control::ports(config),
-        wiring::control::RING,
-        seed,
-    );
     let rates: Vec<_> = ports.iter().map(|port| port.rate).collect();
     let mut core = ControlCore::new(&wiring::control::plan(config, &rates, seed));
     wiring::control::offer(&mut core, config, &rates);
     let (npcc_orders, inbox) = crate::control_commands::ring();
-    let observed = (core.status(), core.flows(), reader.shared());
-    if !core.attach(reader) {
-        return Err(anyhow!("the control core takes no more workers"));
-    }
 
     let settings = config
         .ports
@@ -172,22 +184,7 @@ fn assemble(
             buffer.headroom
         ));
     }
-    let path = Datapath::new(
-        settings,
-        wiring::path::pool(config),
-        worker_fib,
-        cache,
-        seed,
-    )
-    .with_lossless(lossless);
-    let (orders, commands) = crate::command::ring();
-    let counters = vec![Arc::clone(path.counters())];
-    let (to_worker, injections) = inject::ring();
-    let (worker_stats, control_stats) = (
-        Arc::new(WorkerStats::default()),
-        Arc::new(ControlStats::default()),
-    );
-
+    let seating = wiring::workers::seating(config, &ports);
     let facts = config
         .ports
         .iter()
@@ -200,73 +197,103 @@ fn assemble(
             rate: port.rate,
             port: Arc::clone(&port.port),
             flow,
+            workers: wiring::workers::receivers(config, plan, port),
         });
-    let (npcc, flows, cache) = observed;
+    let facts: Vec<PortFacts> = facts.collect();
+
+    let receiving = Arc::new(Receiving::new(count));
+    let mut observed = Observed::default();
+    let mut to_workers = Vec::new();
+    let mut workers = Vec::new();
+    let queues = wiring::workers::queues(config, ports);
+    for (((fib, seat), queues), seed) in readers
+        .into_iter()
+        .zip(seats(seating.clone()))
+        .zip(queues)
+        .zip(seed..)
+    {
+        let (cache, reader) = FlowCache::new(
+            config.npcc.flows,
+            wiring::control::ports(config),
+            wiring::control::RING,
+            seed,
+        );
+        observed.caches.push(reader.shared());
+        if !core.attach(reader) {
+            return Err(anyhow!("the control core takes no more workers"));
+        }
+        let pool = wiring::path::pool(config);
+        let path = Datapath::new(settings.clone(), pool, fib, cache, seed)
+            .with_lossless(lossless.clone())
+            .with_seat(seat);
+        let (orders, commands) = crate::command::ring();
+        let (to_worker, injections) = inject::ring();
+        let stats = Arc::new(WorkerStats::default());
+        observed.counters.push(Arc::clone(path.counters()));
+        observed.workers.push(Arc::clone(&stats));
+        observed.orders.push(orders);
+        to_workers.push(to_worker);
+        workers.push(Worker {
+            path,
+            ports: queues.own,
+            guests: queues.guests,
+            receiving: Arc::clone(&receiving),
+            injections,
+            commands,
+            pool: pools.near(queues.socket).clone(),
+            clock,
+            stats,
+            answered: ArrayVec::new(),
+        });
+    }
+
+    let control_stats = Arc::new(ControlStats::default());
+    let owners = seating.owners.iter().map(|owner| owner.index()).collect();
+    let (style, priority) = wiring::control::style(config);
     let observer = Observer {
         version: version(),
         started: Instant::now(),
-        ports: facts.collect(),
-        counters: counters.clone(),
-        workers: vec![Arc::clone(&worker_stats)],
-        caches: vec![cache],
-        npcc,
-        flows,
+        ports: facts,
+        cores: config.cores.workers.clone(),
+        counters: observed.counters.clone(),
+        workers: observed.workers,
+        caches: observed.caches,
+        npcc: core.status(),
+        flows: core.flows(),
         control: Arc::clone(&control_stats),
         buffer,
         qos: Mutex::new(qos),
-        orders: vec![orders],
+        orders: observed.orders,
         npcc_orders,
         events: Mutex::default(),
         clock,
         cleared: Mutex::new(None),
     };
-    let owners = vec![0; ports.len()];
-    let (style, priority) = wiring::control::style(config);
     let control = Control {
         core,
-        injector: Injector::new(control_fib, style, priority, vec![to_worker], owners),
+        injector: Injector::new(control_fib, style, priority, to_workers, owners),
         first: FirstAnswer::default(),
-        counters,
+        counters: observed.counters,
         inbox,
         tick: wiring::control::tick(config),
         clock,
         stats: control_stats,
-    };
-    let queues = ports
-        .into_iter()
-        .zip(0u8..)
-        .map(|(port, id)| PortQueues::new(PortId(id), port.rx, port.tx));
-    let worker = Worker {
-        path,
-        ports: queues.collect(),
-        injections,
-        commands,
-        pool,
-        clock,
-        stats: worker_stats,
-        answered: ArrayVec::new(),
+        yields: wiring::eal::shares(config).then_some(config.time_scale),
     };
     Ok(Assembly {
-        worker,
+        workers,
         control,
         observer,
     })
 }
 
-fn mempool(eal: &Eal, sizing: &Sizing) -> anyhow::Result<Mempool> {
-    let room = sizing.mbuf_data_room.saturating_sub(u64::from(HEADROOM));
-    Ok(Mempool::new(
-        eal,
-        &MempoolConfig {
-            name: "frames".to_owned(),
-            mbufs: u32::try_from(sizing.mbufs)
-                .context("buffer.pool needs more buffers than DPDK can count")?,
-            cache: 256,
-            frame_room: u16::try_from(room)
-                .context("buffer.mbuf is larger than DPDK can describe")?,
-            socket: None,
-        },
-    )?)
+/// What there is to see of each worker.
+#[derive(Default)]
+struct Observed {
+    counters: Vec<Arc<Counters>>,
+    workers: Vec<Arc<WorkerStats>>,
+    caches: Vec<Arc<CacheShared>>,
+    orders: Vec<Orders>,
 }
 
 /// A core for the management thread: one that neither control nor workers use, if there is any.

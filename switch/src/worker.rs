@@ -1,7 +1,7 @@
 //! A worker: polls its receive queues, walks the pipeline, injects CNPs, sends. The loop is [`Worker::run`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrayvec::ArrayVec;
 use npcc_cnp::flow_cache::FlowCache;
@@ -9,7 +9,7 @@ use npcc_dpdk::{Burst, Mempool, RxQueue};
 use npcc_pipeline::counters::{Counter, Gauge};
 use npcc_pipeline::datapath::Datapath;
 use npcc_pipeline::pause::PfcFrame;
-use npcc_pipeline::units::{BURST, Nanos, PortId};
+use npcc_pipeline::units::{BURST, MAX_PORTS, Nanos, PortId};
 use rtrb::Consumer;
 
 use crate::clock::Clock;
@@ -53,6 +53,9 @@ impl PortQueues {
     /// Receives one burst into the pipeline; returns its frames.
     #[inline]
     fn receive(&mut self, path: &mut Path, now: Nanos) -> usize {
+        if !path.may_receive(self.id) {
+            return 0;
+        }
         let mut burst = Burst::<BURST>::new();
         let received = self.rx.rx(&mut burst);
         if received > 0 {
@@ -90,6 +93,32 @@ impl PortQueues {
     }
 }
 
+/// A receive queue of a port that another worker owns.
+#[derive(Debug)]
+pub struct GuestQueue {
+    /// The port.
+    pub id: PortId,
+    /// The queue.
+    pub rx: RxQueue,
+}
+
+impl GuestQueue {
+    /// Receives one burst into the pipeline; returns its frames.
+    #[inline]
+    fn receive(&mut self, path: &mut Path, now: Nanos) -> usize {
+        if !path.may_receive(self.id) {
+            return 0;
+        }
+        let mut burst = Burst::<BURST>::new();
+        let received = self.rx.rx(&mut burst);
+        if received > 0 {
+            let mut frames: ArrayVec<Frame, BURST> = burst.drain().map(Frame).collect();
+            path.ingress(self.id, &mut frames, now);
+        }
+        received
+    }
+}
+
 /// What a worker tells about itself.
 #[derive(Debug, Default)]
 pub struct WorkerStats {
@@ -107,6 +136,29 @@ pub struct WorkerStats {
     pub reactions: Reactions,
 }
 
+/// Workers that may still hand frames over to others.
+///
+/// A worker is done once it receives no more and holds nothing for others. What it handed over before it said so, others
+/// see when they see that it did (release, acquire).
+#[derive(Debug)]
+pub struct Receiving(AtomicUsize);
+
+impl Receiving {
+    /// All of `workers` may.
+    #[must_use]
+    pub const fn new(workers: usize) -> Receiving {
+        Receiving(AtomicUsize::new(workers))
+    }
+
+    fn done(&self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+
+    fn nobody(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+}
+
 /// A worker and all it owns.
 #[derive(Debug)]
 pub struct Worker {
@@ -114,6 +166,10 @@ pub struct Worker {
     pub path: Path,
     /// Its ports.
     pub ports: Vec<PortQueues>,
+    /// Receive queues of others' ports.
+    pub guests: Vec<GuestQueue>,
+    /// Workers that may still hand frames over: how a stop is agreed upon.
+    pub receiving: Arc<Receiving>,
     /// CNPs from the control core.
     pub injections: Consumer<Injection>,
     /// The operator's orders.
@@ -140,6 +196,10 @@ impl Worker {
                 moved += port.receive(&mut self.path, now);
                 port.control(&mut self.path, &self.pool, now);
             }
+            for guest in &mut self.guests {
+                moved += guest.receive(&mut self.path, now);
+            }
+            moved += self.path.take_over(now);
             self.obey();
             moved += self.inject(now);
             for port in &mut self.ports {
@@ -224,11 +284,31 @@ impl Worker {
         }
     }
 
+    /// Tries again with what waits for room in rings; whether nothing waits any more.
+    fn hand_over(&mut self) -> bool {
+        let ids = self.ports.iter().map(|port| port.id);
+        let ids: ArrayVec<PortId, MAX_PORTS> = ids
+            .chain(self.guests.iter().map(|guest| guest.id))
+            .collect();
+        for id in ids {
+            let _ = self.path.may_receive(id);
+        }
+        self.path.handed_over()
+    }
+
     /// Takes nothing in any more, sends what it can for a while, and counts the rest as dropped.
     fn finish(mut self) {
-        let deadline = self.clock.now() + LINGER;
+        let start = self.clock.now();
+        let deadline = start + LINGER;
+        let mut handing_over = true;
         loop {
             let now = self.clock.now();
+            self.path.refresh();
+            self.path.take_over(now);
+            if handing_over && (self.hand_over() || now.since(start).0 >= LINGER.0 / 2) {
+                handing_over = false;
+                self.receiving.done();
+            }
             self.inject(now);
             let mut waiting = 0;
             for port in &mut self.ports {
@@ -236,7 +316,12 @@ impl Worker {
                 port.control(&mut self.path, &self.pool, now);
                 waiting += port.tx.in_hand() + self.path.waiting(port.id);
             }
-            if waiting == 0 || now >= deadline {
+            let alone = self.receiving.nobody();
+            if waiting == 0 && alone && self.path.take_over(now) == 0 {
+                break;
+            }
+            // A worker that died would never be done.
+            if now >= deadline && (alone || now.since(start).0 >= 2 * LINGER.0) {
                 break;
             }
         }

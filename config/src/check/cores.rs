@@ -1,6 +1,7 @@
 //! Cores: who runs where.
 
-use super::Check;
+use super::{Check, port_path};
+use crate::model::File;
 use crate::tree::Path;
 
 pub(super) fn check(check: &mut Check<'_>) {
@@ -22,12 +23,38 @@ pub(super) fn check(check: &mut Check<'_>) {
                 hint,
             );
         }
-        if *core == cores.control && check.certain(&Path::root("cores").key("control")) {
+        let shared = *core == cores.control && check.certain(&Path::root("cores").key("control"));
+        if shared && real_tick(check.file) < SHARED_TICK {
             let message = format!("core {core} is also the control core");
-            let hint = "a worker never yields its core; choose different ones";
+            let hint = "a worker never yields its core; choose different ones, or widen npcc.tick to 1ms or more";
             check.error(&workers.index(i), message, hint);
         }
     }
+    for (i, port) in check.file.ports.iter().enumerate() {
+        let known = |core| check.file.cores.workers.contains(&core);
+        if let Some(core) = port.worker.filter(|core| !known(*core)) {
+            let message = format!("core {core} is no worker");
+            let names: Vec<String> = check
+                .file
+                .cores
+                .workers
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            let hint = format!("cores.workers has {}", names.join(", "));
+            check.error(&port_path(i).key("worker"), message, hint);
+        }
+    }
+}
+
+/// Shortest tick of a control thread that shares its core with a worker: the system gives it the core for some time every
+/// few milliseconds, or as it wakes.
+const SHARED_TICK: f64 = 1e6;
+
+/// The tick on the wall's clock, in ns.
+#[expect(clippy::cast_precision_loss, reason = "compared with a round number")]
+fn real_tick(file: &File) -> f64 {
+    file.npcc.tick.nanos() as f64 * file.time_scale
 }
 
 /// EAL arguments that other keys decide, and which.

@@ -31,15 +31,6 @@ pub(super) fn check(check: &mut Check<'_>) {
 fn cores(check: &mut Check<'_>) {
     let cores = &check.file.cores;
     let path = Path::root("cores");
-    if cores.workers.len() > 1 {
-        let hint = "name one core, such as [1]";
-        refuse(
-            check,
-            &path.key("workers").index(1),
-            "more than one worker",
-            hint,
-        );
-    }
     if cores.idle == Idle::Adaptive {
         refuse(
             check,

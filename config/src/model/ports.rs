@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::cores::Core;
 use super::npcc::{Mode, Policy};
 use super::{Mtu, PriorityId, VlanId};
 use crate::units::{Interface, Length, MacAddr, Rate, Threshold, Time};
@@ -31,6 +32,10 @@ pub struct Port {
     /// Tagged interfaces.
     #[serde(default)]
     pub vlans: Vec<Vlan>,
+    /// Core of the worker that owns the port's queues and its pause, one of `cores.workers`; default the worker with the
+    /// fewest ports, in turn.
+    #[serde(default)]
+    pub worker: Option<Core>,
     /// Rate of the egress side, a shaper; default the link's (a virtual device is not shaped).
     #[serde(default)]
     pub speed: Option<Rate>,

@@ -21,7 +21,7 @@ use crate::model::{Buffer, Dpdk, Idle, Linux, Pfc, Telemetry};
 pub struct Cores {
     /// The core of the control thread.
     pub control: usize,
-    /// The cores that move packets; at least one, all different, none of them `control`.
+    /// The cores that move packets; at least one, all different. One of them may be `control` when the tick is wide.
     pub workers: Vec<usize>,
     /// What a worker does when there is nothing to do.
     pub idle: Idle,

@@ -23,6 +23,8 @@ pub struct Port {
     pub addresses: Vec<IpNet>,
     /// Tagged interfaces.
     pub vlans: Vec<Vlan>,
+    /// Index in `cores.workers` of the worker that owns the port's queues and its pause.
+    pub worker: usize,
     /// Egress shaper; `None` takes a physical link's rate and leaves a virtual device unlimited.
     pub speed: Option<Rate>,
     /// Most that may wait in the device's transmit ring; `None` takes the larger of two full frames

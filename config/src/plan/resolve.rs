@@ -26,7 +26,8 @@ impl Config {
         let ports = file
             .ports
             .iter()
-            .filter_map(|p| port(p, &file.npcc))
+            .zip(owners(&file))
+            .filter_map(|(p, worker)| port(p, worker, &file.npcc))
             .collect();
         let routes = routes(&file, &subnets);
         let neighbors = file
@@ -76,7 +77,7 @@ fn nets(addresses: &[Interface]) -> Vec<IpNet> {
     addresses.iter().map(|a| a.0).collect()
 }
 
-fn port(port: &model::Port, general: &model::Npcc) -> Option<Port> {
+fn port(port: &model::Port, worker: usize, general: &model::Npcc) -> Option<Port> {
     let npcc = port.npcc.as_ref().filter(|n| n.enable).map(|own| PortNpcc {
         queues: own.queues.iter().fold(0, |mask, p| mask | 1 << p.get()),
         policy: own.policy,
@@ -97,6 +98,7 @@ fn port(port: &model::Port, general: &model::Npcc) -> Option<Port> {
                 addresses: nets(&v.addresses),
             })
             .collect(),
+        worker,
         speed: port.speed,
         tx_outstanding: port.tx_outstanding,
         cable: port.cable,
@@ -104,6 +106,30 @@ fn port(port: &model::Port, general: &model::Npcc) -> Option<Port> {
         pfc: port.pfc,
         npcc,
     })
+}
+
+/// The worker of each port: the named one, or the one with the fewest ports so far, the first of equals.
+fn owners(file: &File) -> Vec<usize> {
+    let workers = &file.cores.workers;
+    let mut load = vec![0usize; workers.len()];
+    let named = |port: &model::Port| workers.iter().position(|core| Some(*core) == port.worker);
+    for owner in file.ports.iter().filter_map(named) {
+        if let Some(ports) = load.get_mut(owner) {
+            *ports += 1;
+        }
+    }
+    let mut next = || {
+        let fewest = load.iter().enumerate().min_by_key(|(_, ports)| **ports);
+        let owner = fewest.map_or(0, |(owner, _)| owner);
+        if let Some(ports) = load.get_mut(owner) {
+            *ports += 1;
+        }
+        owner
+    };
+    file.ports
+        .iter()
+        .map(|port| named(port).unwrap_or_else(&mut next))
+        .collect()
 }
 
 /// Routes by prefix; lines of the same prefix become equal-cost paths.
@@ -153,5 +179,30 @@ fn npcc(npcc: &model::Npcc, trusted_ports: Vec<usize>) -> Npcc {
             via: npcc.cnp.via,
             cap: npcc.cnp.cap,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    fn owners(text: &str) -> Vec<usize> {
+        let config = crate::parse("t", text).unwrap().config;
+        config.ports.iter().map(|port| port.worker).collect()
+    }
+
+    #[test]
+    fn ports_go_to_the_worker_with_the_fewest() {
+        let ports = |named: [&str; 4]| {
+            let port = |(n, worker): (usize, &str)| {
+                format!("  - {{ name: p{n}, device: net_null{n}{worker} }}\n")
+            };
+            let ports: String = named.into_iter().enumerate().map(port).collect();
+            format!("cores: {{ workers: [2, 5] }}\nports:\n{ports}qos: {{ profile: lossy }}\n")
+        };
+        assert_eq!(owners(&ports(["", "", "", ""])), [0, 1, 0, 1]);
+        assert_eq!(
+            owners(&ports(["", ", worker: 2", ", worker: 2", ""])),
+            [1, 0, 0, 1]
+        );
+        assert_eq!(owners(&ports([", worker: 5", "", "", ""])), [1, 0, 0, 1]);
     }
 }

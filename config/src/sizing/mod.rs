@@ -36,8 +36,10 @@ pub const BURST: u64 = 64;
 
 /// A queue's share per packet buffer: eight bytes of pointer and eight of bookkeeping.
 const QUEUE_SLOT: u64 = 16;
-/// One flow's entry, its index slots, and its share of the workers' caches.
+/// One flow's entry, its index slots, and its share of a worker's cache.
 const FLOW_ENTRY: u64 = 256;
+/// Its share of each further worker's cache.
+const CACHE_ENTRY: u64 = 144;
 /// One route in the routing base and in both images of the lookup structure.
 const ROUTE_ENTRY: u64 = 256;
 /// First-level tables of both images, IPv4 (2^24 entries of two bytes) and IPv6 (2^16 of four).
@@ -81,8 +83,11 @@ impl Sizing {
             .pool
             .0
             .div_ceil(frame)
-            .saturating_add(ports.saturating_mul(2 * RING))
+            // A device may spread what it receives over a queue for each worker; it sends by one.
+            .saturating_add(ports.saturating_mul((workers + 1) * RING))
             .saturating_add(workers.saturating_mul(MEMPOOL_CACHE + BURST))
+            // Each further worker may fill a burst into room that another has just taken, as may its CNPs.
+            .saturating_add(workers.saturating_sub(1).saturating_mul(BURST))
             .div_ceil(1024)
             .saturating_mul(1024);
         let object = mbuf_data_room + MBUF_STRUCT + MEMPOOL_HEADER;
@@ -99,7 +104,8 @@ impl Sizing {
             mempool_bytes,
             queue_bytes: mbufs.saturating_mul(QUEUE_SLOT),
             fib_bytes: routes.saturating_mul(ROUTE_ENTRY).saturating_add(FIB_BASE),
-            flow_bytes: flows.saturating_mul(FLOW_ENTRY),
+            flow_bytes: flows
+                .saturating_mul(FLOW_ENTRY + workers.saturating_sub(1).saturating_mul(CACHE_ENTRY)),
             hugepages_2m: mempool_bytes.div_ceil(HUGEPAGE),
             headroom: headroom::table(config),
             lossless: Lossless::of(config),

@@ -34,7 +34,7 @@ pub use mbuf::{FillError, HEADROOM, Mbuf, Segments};
 pub use mempool::{AllocError, Mempool, MempoolConfig, PoolError};
 pub use port::{
     Device, DeviceError, Direction, Link, MacAddr, Operation, PfcQueues, Phase, Port, PortConfig,
-    PortError, PortStats, RxQueue, TxQueue,
+    PortError, PortStats, RxQueue, Spread, TxQueue,
 };
 pub use ring::{RingError, RingPort, RingRx, RingTx};
 pub use tsc::{Clock, Tsc};

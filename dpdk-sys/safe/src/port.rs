@@ -40,6 +40,15 @@ use crate::log;
 use crate::mempool::Mempool;
 use crate::ring::Ring;
 
+/// How a device can spread what it receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Most receive queues.
+    pub rx_queues: u16,
+    /// By a hash over IP addresses and UDP ports, which keeps a RoCEv2 flow in one queue.
+    pub by_hash: bool,
+}
+
 /// A MAC address in the order of the wire.
 pub type MacAddr = [u8; 6];
 
@@ -257,6 +266,18 @@ impl Port {
     pub fn link(&self) -> Result<Link, PortError> {
         let _state = self.core.lock();
         stats::link(self.core.id).map_err(self.core.failed(Operation::ReadLink))
+    }
+
+    /// Whether and over how many receive queues the device can spread flows.
+    ///
+    /// # Errors
+    /// When the driver does not tell.
+    pub fn spread(&self) -> Result<Spread, PortError> {
+        let info = attach::info(self.core.id).map_err(self.core.failed(Operation::ReadInfo))?;
+        Ok(Spread {
+            rx_queues: info.max_rx_queues,
+            by_hash: info.flow_type_rss_offloads & dpdk_sys::NPCC_RSS_IP_UDP != 0,
+        })
     }
 
     /// EAL's number, which [`Mbuf::port`](crate::Mbuf::port) carries.

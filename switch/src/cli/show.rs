@@ -17,6 +17,8 @@ use crate::report::{lossless_table, table};
 pub(super) enum What {
     /// Traffic, drops and link of each port
     Ports,
+    /// Which worker has which ports, and what crosses between them
+    Workers,
     /// Depth, peak, drops and marks of each egress queue
     Queues,
     /// RoCEv2 flows: QPNs, evidence, bytes, CNPs
@@ -71,6 +73,8 @@ fn once(args: &ShowArgs) -> Result<String, Failure> {
         (What::Ports | What::Queues | What::Pfc, Reply::Snapshot(snapshot)) if args.json => {
             json(&snapshot.ports)?
         }
+        (What::Workers, Reply::Snapshot(snapshot)) if args.json => json(&snapshot.workers)?,
+        (What::Workers, Reply::Snapshot(snapshot)) => table::workers(&snapshot),
         (What::Ports, Reply::Snapshot(snapshot)) => table::ports(&snapshot),
         (What::Queues, Reply::Snapshot(snapshot)) => table::queues(&snapshot),
         (What::Pfc, Reply::Snapshot(snapshot)) => lossless_table::pfc(&snapshot),

@@ -304,12 +304,14 @@ pub fn buffer<'a>(
         turn_covered_ns: facts.turn.0,
         ..Buffer::default()
     };
-    for gauges in workers.map(|counters| &counters.buffer) {
-        buffer.used += gauges.used.get();
-        buffer.used_peak += gauges.used_peak.get();
-        buffer.headroom += gauges.headroom.get();
-        buffer.headroom_peak += gauges.headroom_peak.get();
-        buffer.frames += gauges.frames.get();
+    let gauges: Vec<_> = workers.map(|counters| &counters.buffer).collect();
+    buffer.used = Gauge::total(gauges.iter().map(|own| &own.used));
+    buffer.frames = Gauge::total(gauges.iter().map(|own| &own.frames));
+    for own in gauges {
+        buffer.headroom += own.headroom.get();
+        // Peaks are of the whole, as each worker saw it.
+        buffer.used_peak = buffer.used_peak.max(own.used_peak.get());
+        buffer.headroom_peak = buffer.headroom_peak.max(own.headroom_peak.get());
     }
     buffer
 }

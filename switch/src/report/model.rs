@@ -58,6 +58,9 @@ pub struct Port {
     pub up: bool,
     /// Bits per second its egress side is shaped to; absent when unlimited.
     pub rate: Option<u64>,
+    /// Cores of the workers that receive from it; the first owns its queues and its pause.
+    #[serde(default)]
+    pub workers: Vec<usize>,
     /// Received, without MAC control.
     pub rx: Traffic,
     /// Taken by the device.
@@ -257,8 +260,26 @@ pub struct Host {
 }
 
 /// A worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Worker {
+    /// Its core.
+    #[serde(default)]
+    pub core: usize,
+    /// Ports whose queues, transmit queue and pause are its own.
+    #[serde(default)]
+    pub owns: Vec<String>,
+    /// Ports it receives from.
+    #[serde(default)]
+    pub receives: Vec<String>,
+    /// Frames handed over to the workers that own the ports they leave by.
+    #[serde(default)]
+    pub handed_over: u64,
+    /// Frames taken over.
+    #[serde(default)]
+    pub taken_over: u64,
+    /// Turns in which a receive queue was not polled, as another worker's ring had no room for what it had brought.
+    #[serde(default)]
+    pub stalls: u64,
     /// Turns of its loop.
     pub loops: u64,
     /// Turns in which a frame moved.

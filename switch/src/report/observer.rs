@@ -12,7 +12,7 @@ use npcc_cnp::plan::Suppressed;
 use npcc_cnp::response::Response;
 use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
 use npcc_cnp::table::{FlowSnapshot, FlowView};
-use npcc_pipeline::counters::{self, Counter, Counters, PortCounters};
+use npcc_pipeline::counters::{self, Counter, Counters, Gauge, PortCounters};
 use npcc_pipeline::drop::Drop;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
@@ -50,6 +50,8 @@ pub struct PortFacts {
     pub port: Arc<npcc_dpdk::Port>,
     /// Its flow control.
     pub flow: PortFlow,
+    /// Cores of the workers that receive from it, its owner first.
+    pub workers: Vec<usize>,
 }
 
 /// Everything there is to see.
@@ -61,6 +63,8 @@ pub struct Observer {
     pub started: Instant,
     /// Ports, in the order of the configuration.
     pub ports: Vec<PortFacts>,
+    /// Each worker's core.
+    pub cores: Vec<usize>,
     /// Each worker's counters of all ports.
     pub counters: Vec<Arc<Counters>>,
     /// What each worker tells about itself.
@@ -113,7 +117,9 @@ impl Observer {
                 .map(|index| self.port(index))
                 .collect(),
             npcc: self.npcc(),
-            workers: self.workers.iter().map(|stats| worker(stats)).collect(),
+            workers: (0..self.workers.len())
+                .filter_map(|index| self.worker(index))
+                .collect(),
             conservation: self.conservation(),
             buffer: lossless::buffer(
                 self.buffer,
@@ -275,6 +281,7 @@ impl Observer {
             mac: facts.mac.to_string(),
             up: link.is_some_and(|link| link.up),
             rate: facts.rate.map(|rate| rate.0),
+            workers: facts.workers.clone(),
             rx: self.rx_ok(index),
             tx: traffic(|port| &port.tx),
             originated: traffic(|port| &port.originated),
@@ -465,11 +472,30 @@ impl Observer {
         }
     }
 
+    fn worker(&self, index: usize) -> Option<Worker> {
+        let (stats, core) = (self.workers.get(index)?, *self.cores.get(index)?);
+        let crossing = &self.counters.get(index)?.crossing;
+        let names = |mine: &dyn Fn(&PortFacts) -> bool| {
+            let ports = self.ports.iter().filter(|facts| mine(facts));
+            ports.map(|facts| facts.name.clone()).collect()
+        };
+        Some(Worker {
+            core,
+            owns: names(&|facts| facts.workers.first() == Some(&core)),
+            receives: names(&|facts| facts.workers.contains(&core)),
+            handed_over: crossing.handed_over.get(),
+            taken_over: crossing.taken_over.get(),
+            stalls: crossing.stalls.get(),
+            ..worker(stats)
+        })
+    }
+
     fn conservation(&self) -> Conservation {
         let mut account = Conservation::default();
+        let held = || self.counters.iter().map(|counters| &counters.held);
+        account.held.packets = Gauge::total(held().map(|held| &held.packets));
+        account.held.bytes = Gauge::total(held().map(|held| &held.bytes));
         for counters in &self.counters {
-            account.held.packets += counters.held.packets.get();
-            account.held.bytes += counters.held.bytes.get();
             for port in counters.ports() {
                 account.rx = add(account.rx, &port.rx);
                 account.tx = add(account.tx, &port.tx);
@@ -500,6 +526,7 @@ fn worker(stats: &WorkerStats) -> Worker {
         longest_ns: stats.longest_ns.get(),
         longest_ever_ns: stats.longest_ns.get().max(stats.longest_before_ns.get()),
         cnp_lost: stats.cnp_lost.get(),
+        ..Worker::default()
     }
 }
 

@@ -75,10 +75,10 @@ fn list(counts: &BTreeMap<String, u64>) -> String {
 pub fn ports(snapshot: &Snapshot) -> String {
     let mut table = table(
         &[
-            "PORT", "LINK", "DRIVER", "RATE", "RX PKTS", "RX BYTES", "TX PKTS", "TX BYTES",
-            "CNP IN", "NAK IN", "CE IN", "DROPS",
+            "PORT", "LINK", "DRIVER", "RATE", "CORES", "RX PKTS", "RX BYTES", "TX PKTS",
+            "TX BYTES", "CNP IN", "NAK IN", "CE IN", "DROPS",
         ],
-        4,
+        5,
     );
     for port in &snapshot.ports {
         let mut drops = port.drops.clone();
@@ -96,6 +96,7 @@ pub fn ports(snapshot: &Snapshot) -> String {
             if port.up { "up" } else { "down" }.to_owned(),
             port.driver.clone(),
             rate(port.rate),
+            cores(&port.workers),
             thousands(port.rx.packets),
             thousands(port.rx.bytes),
             thousands(port.tx.packets),
@@ -104,6 +105,46 @@ pub fn ports(snapshot: &Snapshot) -> String {
             thousands(port.roce.nak),
             thousands(port.roce.ce),
             list(&drops),
+        ]);
+    }
+    finish(&table)
+}
+
+fn cores(cores: &[usize]) -> String {
+    let cores: Vec<String> = cores.iter().map(ToString::to_string).collect();
+    cores.join(",")
+}
+
+/// `show workers`
+#[must_use]
+pub fn workers(snapshot: &Snapshot) -> String {
+    let mut table = table(
+        &[
+            "CORE",
+            "OWNS",
+            "RECEIVES",
+            "TURNS",
+            "BUSY",
+            "LONGEST US",
+            "HANDED OVER",
+            "TAKEN OVER",
+            "STALLS",
+            "CNP LOST",
+        ],
+        3,
+    );
+    for worker in &snapshot.workers {
+        table.add_row(vec![
+            worker.core.to_string(),
+            worker.owns.join(" "),
+            worker.receives.join(" "),
+            thousands(worker.loops),
+            thousands(worker.busy),
+            thousands(worker.longest_ns / 1_000),
+            thousands(worker.handed_over),
+            thousands(worker.taken_over),
+            thousands(worker.stalls),
+            thousands(worker.cnp_lost),
         ]);
     }
     finish(&table)

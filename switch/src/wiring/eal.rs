@@ -75,12 +75,52 @@ pub struct EalPlan {
     pub no_huge: bool,
 }
 
+/// EAL's number for the thread of a worker: its core's, unless the control thread shares a core with one.
+#[must_use]
+pub fn worker_lcore(config: &Config, worker: usize) -> Option<u32> {
+    let core = *config.cores.workers.get(worker)?;
+    let number = if shares(config) { worker } else { core };
+    u32::try_from(number).ok()
+}
+
+/// Whether the control thread has a core that a worker polls.
+#[must_use]
+pub fn shares(config: &Config) -> bool {
+    config.cores.workers.contains(&config.cores.control)
+}
+
+/// Which threads EAL makes, on which cores.
+fn lcores(config: &Config) -> [String; 3] {
+    let cores = &config.cores;
+    let joined = |all: Vec<String>| all.join(",");
+    if shares(config) {
+        let main = cores.workers.len();
+        let threads = cores.workers.iter().chain([&cores.control]).enumerate();
+        let threads = threads.map(|(number, core)| format!("{number}@{core}"));
+        return [
+            "--lcores".to_owned(),
+            joined(threads.collect()),
+            format!("--main-lcore={main}"),
+        ];
+    }
+    let used = std::iter::once(cores.control).chain(cores.workers.iter().copied());
+    [
+        "-l".to_owned(),
+        joined(used.map(|core| core.to_string()).collect()),
+        format!("--main-lcore={}", cores.control),
+    ]
+}
+
 /// Chooses the arguments.
 ///
 /// # Errors
 /// When hugepages are required and too few, or memory is short altogether.
 pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, EalPlanError> {
-    let needed = sizing.mempool_bytes.saturating_add(MARGIN);
+    let nodes = u64::try_from(super::pools::nodes(config).len()).unwrap_or(u64::MAX);
+    let needed = sizing
+        .mempool_bytes
+        .saturating_mul(nodes.max(1))
+        .saturating_add(MARGIN);
     let asked = &config.dpdk.eal_args;
     let asks = |name: &str| {
         asked
@@ -104,10 +144,8 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
         });
     }
 
-    let lcores = std::iter::once(config.cores.control).chain(config.cores.workers.iter().copied());
-    let lcores: Vec<String> = lcores.map(|core| core.to_string()).collect();
-    let mut args = vec!["npcc-switch".to_owned(), "-l".to_owned(), lcores.join(",")];
-    args.push(format!("--main-lcore={}", config.cores.control));
+    let mut args = vec!["npcc-switch".to_owned()];
+    args.extend(lcores(config));
     if !asks("--log-level") {
         args.push("--log-level=lib.eal:warning".to_owned());
     }
@@ -177,6 +215,26 @@ mod tests {
         ] {
             assert!(args.contains(flag), "{flag} in {args}");
         }
+    }
+
+    #[test]
+    fn a_shared_core_has_two_threads() {
+        let shared =
+            config("cores: { control: 0, workers: [1, 0] }\nnpcc: { tick: 2ms, recovery: 4ms }\n");
+        let free = Free {
+            hugepages: 0,
+            ordinary: 1 << 30,
+        };
+        let args = plan(&shared, &Sizing::of(&shared), free)
+            .unwrap()
+            .args
+            .join(" ");
+        assert!(
+            args.contains("--lcores 0@1,1@0,2@0 --main-lcore=2"),
+            "{args}"
+        );
+        assert_eq!(worker_lcore(&shared, 1), Some(1));
+        assert_eq!(worker_lcore(&config(""), 0), Some(1));
     }
 
     #[test]

@@ -5,6 +5,8 @@ pub mod control;
 pub mod eal;
 pub mod path;
 pub mod pfc;
+pub mod pools;
 pub mod ports;
 pub mod routes;
 mod self_test;
+pub mod workers;

@@ -6,10 +6,11 @@ use arrayvec::ArrayVec;
 use npcc_config::sizing::{Link, assumed_speed};
 use npcc_config::units::Rate;
 use npcc_config::{Config, plan};
-use npcc_dpdk::{Eal, Mempool, Port, PortConfig, PortError, RxQueue};
+use npcc_dpdk::{Eal, Mempool, Port, PortConfig, PortError, RxQueue, Spread};
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
 use super::backend::{self, Ability, Answer, SelfTest, Verdict, Wish};
+use super::pools::Pools;
 use super::self_test;
 use crate::transmit::{Eight, Lane, Transmit};
 
@@ -43,8 +44,10 @@ pub enum OpenError {
 pub struct OpenPort {
     /// The device, for statistics.
     pub port: Arc<Port>,
-    /// Its only receive queue.
+    /// Its first receive queue: its owner's.
     pub rx: RxQueue,
+    /// Those of the workers after its owner, in turn, where the device spreads what it receives.
+    pub more_rx: Vec<RxQueue>,
     /// Its way out.
     pub tx: Transmit,
     /// Its address.
@@ -65,8 +68,8 @@ pub struct OpenPort {
 ///
 /// # Errors
 /// The first port that fails, with what to do.
-pub fn open(eal: &Eal, config: &Config, pool: &Mempool) -> Result<Vec<OpenPort>, OpenError> {
-    let open = |port| open_one(eal, config, port, pool);
+pub fn open(eal: &Eal, config: &Config, pools: &Pools) -> Result<Vec<OpenPort>, OpenError> {
+    let open = |port| open_one(eal, config, port, pools);
     config.ports.iter().map(open).collect()
 }
 
@@ -74,13 +77,17 @@ fn open_one(
     eal: &Eal,
     config: &Config,
     plan: &plan::Port,
-    pool: &Mempool,
+    pools: &Pools,
 ) -> Result<OpenPort, OpenError> {
     let device = |source| OpenError::Device {
         name: plan.name.clone(),
         source,
     };
     let mut port = Port::open_by_device(eal, &plan.device.to_string()).map_err(device)?;
+    let pool = pools.near(port.socket());
+    let workers = u16::try_from(config.cores.workers.len()).unwrap_or(1);
+    let spread = port.spread().map_err(device)?;
+    let rx_queues = rx_queues(spread, port.is_vdev(), workers);
     let wish = Wish {
         backend: config.pfc.backend,
         port: plan.pfc,
@@ -88,6 +95,7 @@ fn open_one(
     let classes = config.effective_qos().lossless_mask();
     let plain = PortConfig {
         mtu: plan.mtu,
+        rx_queues,
         ..PortConfig::default()
     };
     let (mut answer, mut eight) = (Answer::NotAsked, None);
@@ -144,6 +152,10 @@ fn open_one(
     Ok(OpenPort {
         tells_fill: rx.holds_more_than(0).is_some(),
         rx,
+        // Traffic classes leave no room for a hash: then there is one.
+        more_rx: (1..rx_queues)
+            .map_while(|queue| port.rx_queue(queue).ok())
+            .collect(),
         tx,
         mac,
         rate,
@@ -194,8 +206,15 @@ fn by_priority(
             [0, 1, 2, 3, 4, 5, 6, 7]
         }
         _ => {
-            port.configure(&PortConfig { dcb: true, ..eight }, pool)
-                .map_err(said)?;
+            port.configure(
+                &PortConfig {
+                    dcb: true,
+                    rx_queues: 1,
+                    ..eight
+                },
+                pool,
+            )
+            .map_err(said)?;
             port.start().map_err(said)?;
             for priority in lossless() {
                 port.obey_pfc(priority).map_err(said)?;
@@ -240,6 +259,24 @@ fn address(port: &mut Port, config: &plan::Port) -> Result<Mac, PortError> {
     }
 }
 
+/// Receive queues of a port: one for each worker where a NIC spreads flows by their addresses and UDP ports (RoCEv2's
+/// source port tells queue pairs apart), and as many as a virtual device was given. Else one, its owner's.
+fn rx_queues(spread: Spread, vdev: bool, workers: u16) -> u16 {
+    if vdev {
+        // net_af_packet's qpairs, net_af_xdp's queue_count, several captures of net_pcap. A larger number is what the driver
+        // could have, not what it has.
+        if (2..=workers).contains(&spread.rx_queues) {
+            spread.rx_queues
+        } else {
+            1
+        }
+    } else if spread.by_hash {
+        spread.rx_queues.min(workers).max(1)
+    } else {
+        1
+    }
+}
+
 /// 99.9 % of a physical link, so that queues form in ours and not in the device's ring. What a vdev reports means nothing.
 fn link_rate(port: &Port) -> Result<Option<BitRate>, PortError> {
     if port.is_vdev() {
@@ -249,4 +286,28 @@ fn link_rate(port: &Port) -> Result<Option<BitRate>, PortError> {
         .link()?
         .speed_mbps
         .map(|mbps| BitRate(u64::from(mbps) * 999_000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_has_a_queue_a_worker_only_where_it_spreads_flows() {
+        let spread = |rx_queues, by_hash| Spread { rx_queues, by_hash };
+        assert_eq!(rx_queues(spread(64, true), false, 3), 3, "a NIC with RSS");
+        assert_eq!(rx_queues(spread(2, true), false, 3), 2);
+        assert_eq!(rx_queues(spread(64, false), false, 3), 1, "a NIC without");
+        assert_eq!(
+            rx_queues(spread(2, false), true, 2),
+            2,
+            "net_af_packet with qpairs=2"
+        );
+        assert_eq!(
+            rx_queues(spread(1024, true), true, 2),
+            1,
+            "net_null can have any number"
+        );
+        assert_eq!(rx_queues(spread(64, true), false, 1), 1);
+    }
 }

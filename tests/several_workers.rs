@@ -1,0 +1,213 @@
+//! Two workers as one switch: real soft-RoCE data into one worker's port and out of the other's, on two cores that the control
+//! thread shares with a wide tick.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use common::{Lab, alone, assert_success, root};
+use npcc_switch::report::model::Snapshot;
+use npcc_testkit::capture;
+
+const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");
+const RECEIVER: (&str, &str) = ("10.0.1.2", "02:00:00:00:01:02");
+
+/// `dc0` and `wan0` with these settings; the sender's frames come in by `dc0`, in as many captures as `queues` says.
+fn lab(cores: &str, queues: usize, dc: &str, wan: &str, (pool, ecn): (&str, &str)) -> Lab {
+    let lab = Lab::new();
+    let source = root().join("tests/captures/softroce-write-4qp.pcap");
+    let mac = capture::mac(SENDER.1).unwrap();
+    capture::split(
+        &source,
+        mac,
+        1,
+        &lab.path("dc-in.pcap"),
+        &lab.path("wan-in.pcap"),
+    )
+    .unwrap();
+    let rx = "rx_pcap=dc-in.pcap,".repeat(queues);
+    let ((sender, sender_mac), (receiver, receiver_mac)) = (SENDER, RECEIVER);
+    lab.config(&format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+cores: {cores}
+ports:
+  - {{ name: dc0, device: \"net_pcap0,{rx}tx_pcap=dc-out.pcap\", mac: \"{receiver_mac}\", mtu: 1500, {dc} }}
+  - {{ name: wan0, device: \"net_pcap1,rx_pcap=wan-in.pcap,tx_pcap=wan-out.pcap\", mac: \"{sender_mac}\", mtu: 1500, {wan} }}
+routes:
+  - {{ prefix: {sender}/32, via: {sender} }}
+  - {{ prefix: {receiver}/32, via: {receiver} }}
+neighbors:
+  - {{ address: {sender}, port: dc0, mac: \"{sender_mac}\" }}
+  - {{ address: {receiver}, port: wan0, mac: \"{receiver_mac}\" }}
+qos: {{ dscp_to_priority: {{ 0: 3 }}, priorities: {{ 3: {{ ecn: {ecn} }} }} }}
+buffer: {{ pool: {pool} }}
+npcc: {{ tick: 2ms, recovery: 4ms, evidence: port-hash }}
+"
+    ));
+    lab
+}
+
+/// No queue comes near a threshold.
+const DEEP: (&str, &str) = ("64MB", "{ kmin: 4MB, kmax: 8MB }");
+/// A slow port's queue outgrows its share.
+const SHALLOW: (&str, &str) = ("1MB", "{ kmin: 20KB, kmax: 100KB }");
+
+const TWO: &str = "{ control: 0, workers: [1, 0] }";
+
+fn frames(lab: &Lab, name: &str) -> Vec<Vec<u8>> {
+    let captured = capture::read(&lab.path(name)).unwrap();
+    captured
+        .into_iter()
+        .map(|captured| captured.frame)
+        .collect()
+}
+
+/// Without pause frames: a worker that falls behind sends some.
+fn data(lab: &Lab, name: &str) -> Vec<Vec<u8>> {
+    let mut frames = frames(lab, name);
+    frames.retain(|frame| frame[12..14] != [0x88, 0x08]);
+    frames
+}
+
+fn drops(snapshot: &Snapshot) -> u64 {
+    snapshot.conservation.drops.packets
+}
+
+/// Every frame crosses once, none is lost, none overtakes another: the far side sees what one worker would have sent.
+#[test]
+fn two_workers_forward_what_one_does() {
+    let _alone = alone();
+    let outputs: Vec<_> = ["{ control: 0, workers: [1] }", TWO]
+        .into_iter()
+        .map(|cores| {
+            let lab = lab(
+                cores,
+                1,
+                "speed: 100G, pfc: send",
+                "speed: 400G, pfc: off, npcc: { queues: [3] }",
+                DEEP,
+            );
+            let snapshot = lab.run_for("700ms");
+            (
+                data(&lab, "wan-out.pcap"),
+                data(&lab, "dc-out.pcap"),
+                snapshot,
+            )
+        })
+        .collect();
+    let [(one_wan, one_dc, one), (two_wan, two_dc, two)] = &outputs[..] else {
+        panic!("two runs");
+    };
+    assert!(one_wan.len() > 100 && !one_dc.is_empty());
+    assert!(
+        one_wan == two_wan,
+        "the same frames in the same order toward the WAN"
+    );
+    assert!(one_dc == two_dc, "and back");
+    assert_eq!((drops(one), drops(two)), (0, 0));
+    let [first, second] = &two.workers[..] else {
+        panic!("two workers: {:?}", two.workers);
+    };
+    assert_eq!((first.core, second.core), (1, 0));
+    assert_eq!(
+        (&first.owns[..], &second.owns[..]),
+        (&["dc0".to_owned()][..], &["wan0".to_owned()][..])
+    );
+    assert_eq!(first.handed_over, two.ports[0].rx.packets);
+    assert_eq!(second.taken_over, first.handed_over);
+    assert_eq!(second.handed_over, two.ports[1].rx.packets);
+    assert_eq!(one.workers[0].handed_over, 0);
+    assert_eq!(
+        two.npcc.flows, one.npcc.flows,
+        "one flow table over all caches"
+    );
+    assert_eq!(two.npcc.paired, one.npcc.paired);
+}
+
+/// The queue toward the WAN is one worker's and the port it fills from is another's: that one pauses its sender.
+#[test]
+fn the_owner_of_the_ingress_port_pauses() {
+    let _alone = alone();
+    let lab = lab(
+        TWO,
+        1,
+        "speed: 10G, pfc: send",
+        "speed: 50M, pfc: off",
+        SHALLOW,
+    );
+    let snapshot = lab.run_for("1500ms");
+    let pauses = |name: &str| {
+        let all = frames(&lab, name);
+        all.into_iter()
+            .filter(|frame| frame[12..14] == [0x88, 0x08])
+            .collect::<Vec<_>>()
+    };
+    let sent = pauses("dc-out.pcap");
+    assert!(sent.len() >= 2, "XOFF and XON: {}", sent.len());
+    let quanta = |frame: &Vec<u8>| u16::from_be_bytes([frame[24], frame[25]]);
+    assert_eq!(
+        (quanta(&sent[0]), quanta(sent.last().unwrap())),
+        (0xffff, 0)
+    );
+    assert!(pauses("wan-out.pcap").is_empty());
+    let dc = &snapshot.ports[0];
+    assert!(dc.flow.xoff_buffer >= 1 && dc.flow.asserted.is_empty());
+    assert_eq!((dc.groups[3].held, snapshot.buffer.used), (0, 0));
+}
+
+/// A port with two receive queues is received by both workers, and owned by the one it was given to.
+#[test]
+fn a_port_with_two_queues_is_shared() {
+    let _alone = alone();
+    let lab = lab(
+        TWO,
+        2,
+        "speed: 100G, pfc: send, worker: 0",
+        "speed: 400G, pfc: off, worker: 0",
+        DEEP,
+    );
+    let running = lab.start(&["--for", "3s", "--stats-json", "stats.json"]);
+    let socket = lab.path("switch.sock");
+    let ask = |what: &str| {
+        lab.command(&["show", what, "--socket", socket.to_str().unwrap()])
+            .output()
+            .unwrap()
+    };
+    let mut tries = 0;
+    let table = loop {
+        let output = ask("workers");
+        if output.status.success() {
+            break String::from_utf8(output.stdout).unwrap();
+        }
+        tries += 1;
+        assert!(tries < 100, "the switch does not answer");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0][..3], ["CORE", "OWNS", "RECEIVES"]);
+    assert_eq!(rows[2][..5], ["0", "dc0", "wan0", "dc0", "wan0"], "{table}");
+    let output = running.wait_with_output().unwrap();
+    assert_success(&output);
+    let text = std::fs::read_to_string(lab.path("stats.json")).unwrap();
+    let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
+    assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
+    assert_eq!(snapshot.ports[0].workers, [0, 1]);
+    let each = frames(&lab, "dc-in.pcap").len() as u64;
+    assert_eq!(
+        (snapshot.ports[0].rx.packets, drops(&snapshot)),
+        (2 * each, 0)
+    );
+    assert_eq!(
+        snapshot.workers[0].handed_over, each,
+        "all that core 1 receives leaves by core 0's port"
+    );
+    assert_eq!(snapshot.ports[1].tx.packets, 2 * each);
+}
