@@ -193,7 +193,7 @@ mod tests {
                 let burst: Vec<Receipt> = (0..push)
                     .map(|n| {
                         wire_len = wire_len.wrapping_add(1);
-                        let group = GroupId::new(PortId(port), Priority::new(n as u8 / 20));
+                        let group = GroupId::new(WorkerId::FIRST, PortId(port), Priority::new(n as u8 / 20));
                         Receipt { wire_len, group }
                     })
                     .collect();
