@@ -18,10 +18,11 @@ use arrayvec::ArrayVec;
 
 use crate::bits::low32;
 use crate::buffer::{Buffer, BufferConfig, Owed, PoolConfig, Receipt};
+use crate::classify::Classifier;
 use crate::counters::Counters;
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
-use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking};
+use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking, QueueConfig};
 use crate::egress::scheduler::Discipline;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued, wire_len};
 use crate::pause::{PauseConfig, PortPause};
@@ -137,6 +138,31 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn set_discipline(&mut self, port: PortId, priority: Priority, discipline: Discipline) {
         if let Some(egress) = self.egress.get_mut(port.index()) {
             egress.set_discipline(priority, discipline);
+        }
+    }
+
+    /// Gives a queue other settings from now on; whether it is lossless stays.
+    pub fn reconfigure_queue(&mut self, port: PortId, priority: Priority, config: &QueueConfig) {
+        let (Some(egress), Some(settings)) = (
+            self.egress.get_mut(port.index()),
+            self.ports.get_mut(port.index()),
+        ) else {
+            return;
+        };
+        egress.reconfigure(priority, config, settings.egress.max_frame);
+    }
+
+    /// Classifies frames of a port otherwise from now on; those queued stay where they are.
+    pub fn reclassify(&mut self, port: PortId, classifier: Classifier) {
+        if let Some(settings) = self.ports.get_mut(port.index()) {
+            settings.intake.classifier = classifier;
+        }
+    }
+
+    /// Marks otherwise from now on.
+    pub fn set_ecn(&mut self, port: PortId, mode: EcnMode) {
+        if let Some(settings) = self.ports.get_mut(port.index()) {
+            settings.ecn = mode;
         }
     }
 

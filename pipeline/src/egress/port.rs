@@ -211,6 +211,26 @@ impl EgressPort {
         }
     }
 
+    /// Gives a queue other settings; whether it is lossless stays, for the buffer counts on it. Full rates start anew.
+    pub fn reconfigure(&mut self, priority: Priority, config: &QueueConfig, max_frame: u16) {
+        let Some(queue) = self.queues.get_mut(priority.index()) else {
+            return;
+        };
+        queue.shaper = shaper(config.max_rate, max_frame);
+        queue.floor = shaper(config.min_rate, max_frame);
+        queue.config = QueueConfig {
+            lossless: queue.config.lossless,
+            ..config.clone()
+        };
+        for (set, limited) in [
+            (&mut self.limited, queue.shaper.is_limited()),
+            (&mut self.floored, queue.floor.is_limited()),
+        ] {
+            *set = *set & !priority.bit() | if limited { priority.bit() } else { 0 };
+        }
+        self.scheduler.set(priority, config.discipline);
+    }
+
     /// Charges the port for a frame that went past the queues.
     #[inline]
     pub fn charge(&mut self, wire_len: u16) {
