@@ -109,7 +109,18 @@ fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
+        other => Some(brief(other).to_string()),
+    }
+}
+
+/// Without what nobody wrote.
+fn brief(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let written = map.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(written.map(|(k, v)| (k.clone(), brief(v))).collect())
+        }
+        other => other.clone(),
     }
 }
 

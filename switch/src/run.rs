@@ -1,7 +1,7 @@
 //! `run`: brings everything up in order, forwards until told to stop, and takes everything down in the reverse order.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,18 +10,21 @@ use anyhow::{Context, anyhow};
 use arrayvec::ArrayVec;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_config::{Config, Sizing};
+use npcc_config::{Config, Loaded, Sizing};
 use npcc_dpdk::{Eal, HEADROOM, Mempool, MempoolConfig};
 use npcc_pipeline::datapath::Datapath;
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::apply::Live;
 use crate::clock::Clock;
 use crate::control::{Control, ControlStats};
 use crate::inject::{self, Injector};
+use crate::live_routes::LiveRoutes;
 use crate::manage::server::Server;
 use crate::reaction::FirstAnswer;
+use crate::reload::Running;
 use crate::report::lossless::BufferFacts;
 use crate::report::model::Snapshot;
 use crate::report::observer::{Observer, PortFacts};
@@ -35,6 +38,15 @@ pub struct Options {
     pub duration: Option<Duration>,
 }
 
+/// What to run, and where it came from.
+#[derive(Debug)]
+pub struct Source {
+    /// The file, read again by `reload`.
+    pub path: PathBuf,
+    /// What it held.
+    pub loaded: Loaded,
+}
+
 /// The version as every output shows it.
 #[must_use]
 pub fn version() -> String {
@@ -45,11 +57,14 @@ pub fn version() -> String {
 ///
 /// # Errors
 /// What could not be brought up, and what to do about it.
-pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
+pub fn run(source: &Source, options: &Options) -> anyhow::Result<Snapshot> {
+    let config = &source.loaded.config;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
     }
+    let hangup = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("cannot catch signals")?;
     let server = Server::bind(Path::new(&config.telemetry.socket), &config.telemetry.group)?;
     // Asked before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
@@ -70,7 +85,7 @@ pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
         worker,
         control,
         observer,
-    } = assemble(config, ports, pool, clock)?;
+    } = assemble(source, ports, pool, clock)?;
     let lcore = eal
         .workers()
         .into_iter()
@@ -94,7 +109,7 @@ pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
         let (observer, stop) = (Arc::clone(&observer), Arc::clone(&stop_worker));
         let spawn = std::thread::Builder::new().name("npcc-manage".to_owned());
         spawn
-            .spawn(move || manage(&server, &observer, &stop, spare_core))
+            .spawn(move || manage(&server, &observer, &stop, &hangup, spare_core))
             .context("cannot start the management thread")?
     };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
@@ -123,15 +138,17 @@ struct Assembly {
 }
 
 fn assemble(
-    config: &Config,
+    source: &Source,
     ports: Vec<OpenPort>,
     pool: Mempool,
     clock: Clock,
 ) -> anyhow::Result<Assembly> {
+    let config = &source.loaded.config;
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
     // Two readers: the worker, and the control core for its CNPs.
-    let (mut routes, mut readers) = RouteWriter::new(wiring::routes::capacity(config), 2);
-    wiring::routes::install(config, &macs, &mut routes)?;
+    let (writer, mut readers) = RouteWriter::new(wiring::routes::capacity(config), 2);
+    let mut routes = LiveRoutes::new(writer);
+    routes.become_of(wiring::routes::table(config, &macs))?;
     let (Some(control_fib), Some(worker_fib)) = (readers.pop(), readers.pop()) else {
         return Err(anyhow!("the route table has no readers"));
     };
@@ -219,6 +236,10 @@ fn assemble(
         events: Mutex::default(),
         clock,
         cleared: Mutex::new(None),
+        live: Mutex::new(Live {
+            running: Running::new(source.path.clone(), &source.loaded),
+            routes,
+        }),
     };
     let owners = vec![0; ports.len()];
     let (style, priority) = wiring::control::style(config);
@@ -228,7 +249,6 @@ fn assemble(
         first: FirstAnswer::default(),
         counters,
         inbox,
-        tick: wiring::control::tick(config),
         clock,
         stats: control_stats,
     };
@@ -284,6 +304,7 @@ fn manage(
     server: &Server,
     observer: &Observer,
     stop: &AtomicBool,
+    hangup: &AtomicBool,
     core: Option<core_affinity::CoreId>,
 ) {
     if let Some(core) = core {
@@ -294,6 +315,12 @@ fn manage(
     let mut due = Instant::now();
     server.serve(observer, stop, || {
         observer.watch();
+        if hangup.swap(false, Ordering::Relaxed) {
+            match observer.reload() {
+                Ok(outcome) => note(outcome.to_string().trim_end()),
+                Err(error) => note(&error.to_string()),
+            }
+        }
         if terminal && Instant::now() >= due {
             due = Instant::now() + Duration::from_secs(1);
             let _ = write!(

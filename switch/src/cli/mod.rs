@@ -4,6 +4,7 @@
 
 mod check;
 mod clear;
+mod gen_pcap;
 mod pair;
 mod run;
 mod schema;
@@ -40,10 +41,14 @@ enum Command {
     Clear(clear::ClearArgs),
     /// Change a tunable of a running switch
     Set(clear::SetArgs),
+    /// Have the switch read its configuration file again: says what was applied and what needs a restart
+    Reload(clear::ReloadArgs),
     /// Add, delete or import queue pairs known by other means
     Pair(pair::PairArgs),
     /// Run a scenario in simulated time; print a table, write CSV and HTML
     Sim(sim::SimArgs),
+    /// Write a capture of valid RoCEv2 traffic, for pktgen, TRex and tests
+    GenPcap(gen_pcap::GenPcapArgs),
     /// Print the JSON schema of the configuration, for editors
     Schema,
 }
@@ -115,8 +120,10 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Clear(args) => clear::clear(&args),
         Command::Set(args) => clear::set(&args),
+        Command::Reload(args) => clear::reload(&args),
         Command::Pair(args) => pair::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::GenPcap(args) => gen_pcap::run(&args),
         Command::Schema => schema::run(),
     };
     match result {
@@ -152,11 +159,11 @@ fn say(text: &str) -> Result<(), Failure> {
 }
 
 /// Reads a configuration; warnings go to stderr.
-fn load(args: &ConfigArgs) -> Result<npcc_config::Config, Failure> {
+fn load(args: &ConfigArgs) -> Result<npcc_config::Loaded, Failure> {
     let loaded =
         npcc_config::load(&args.config).map_err(|report| Failure::Config(report.to_string()))?;
     for warning in &loaded.warnings {
         say_error(&warning.to_string());
     }
-    Ok(loaded.config)
+    Ok(loaded)
 }
