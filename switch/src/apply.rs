@@ -85,14 +85,14 @@ impl Observer {
                     orders.push(Command::Queue {
                         port: id,
                         priority,
-                        config: *after,
+                        config: after.clone(),
                     });
                 }
             }
             if before.intake.classifier != after.intake.classifier {
                 orders.push(Command::Classifier {
                     port: id,
-                    classifier: after.intake.classifier,
+                    classifier: after.intake.classifier.clone(),
                 });
             }
             if before.ecn != after.ecn {
@@ -103,7 +103,7 @@ impl Observer {
             }
         }
         for order in orders {
-            if !self.order_patiently(order) {
+            if !self.order_patiently(&order) {
                 let message = "a worker does not listen: part of the file was applied";
                 return Err(ReloadError::Refused(message.to_owned()));
             }

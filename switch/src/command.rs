@@ -12,7 +12,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 const RING: usize = 64;
 
 /// An order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Start the user watermarks anew.
     ClearWatermarks,

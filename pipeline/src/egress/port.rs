@@ -13,7 +13,7 @@ use crate::tap::FlowTap;
 use crate::units::{BURST, BitRate, Nanos, PRIORITIES, Priority};
 
 /// One queue's settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueConfig {
     /// How it is served.
     pub discipline: Discipline,
@@ -220,7 +220,7 @@ impl EgressPort {
         queue.floor = shaper(config.min_rate, max_frame);
         queue.config = QueueConfig {
             lossless: queue.config.lossless,
-            ..*config
+            ..config.clone()
         };
         for (set, limited) in [
             (&mut self.limited, queue.shaper.is_limited()),

@@ -134,7 +134,7 @@ fn answer(stream: UnixStream, observer: &Observer) -> std::io::Result<()> {
             Reply::Done
         }
         Ok(Request::ClearWatermarks) => {
-            let heard = observer.order(Command::ClearWatermarks);
+            let heard = observer.order(&Command::ClearWatermarks);
             done(heard.then_some(()).ok_or("a worker does not listen"))
         }
         Ok(Request::Weight { priority, weight }) => done(observer.set_weight(priority, weight)),

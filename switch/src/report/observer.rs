@@ -168,15 +168,17 @@ impl Observer {
     }
 
     /// Gives an order to every worker; `false` when one of them does not listen.
-    pub fn order(&self, command: Command) -> bool {
-        self.orders.iter().all(|orders| orders.give(command))
+    pub fn order(&self, command: &Command) -> bool {
+        self.orders
+            .iter()
+            .all(|orders| orders.give(command.clone()))
     }
 
     /// The same, and waits up to a second for a worker whose ring is full.
-    pub fn order_patiently(&self, command: Command) -> bool {
+    pub fn order_patiently(&self, command: &Command) -> bool {
         let deadline = Instant::now() + Duration::from_secs(1);
         self.orders.iter().all(|orders| {
-            while !orders.give(command) {
+            while !orders.give(command.clone()) {
                 if Instant::now() >= deadline {
                     return false;
                 }
@@ -220,7 +222,7 @@ impl Observer {
         drop(qos);
         self.overridden(format!("qos.priorities.{priority}.weight"));
         let given = (0u8..).zip(&self.ports).all(|(port, _)| {
-            self.order_patiently(Command::Discipline {
+            self.order_patiently(&Command::Discipline {
                 port: PortId(port),
                 priority: Priority::new(priority),
                 discipline: Discipline::Dwrr(weight),
