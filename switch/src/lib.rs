@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
+pub mod bench;
 pub mod cli;
 pub mod clock;
 pub mod command;
@@ -19,6 +20,7 @@ pub mod live;
 pub mod live_routes;
 pub mod manage;
 pub mod outstanding;
+pub mod prefixes;
 pub mod reaction;
 pub mod reload;
 pub mod report;

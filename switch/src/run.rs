@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use arrayvec::ArrayVec;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::FlowCache;
+use npcc_config::ipnet::IpNet;
 use npcc_config::{Config, Loaded, Sizing};
 use npcc_dpdk::{Eal, HEADROOM, Mempool, MempoolConfig};
 use npcc_pipeline::datapath::Datapath;
@@ -32,10 +33,12 @@ use crate::wiring::{self, ports::OpenPort};
 use crate::worker::{PortQueues, Worker, WorkerStats};
 
 /// How to run.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Stop after this time.
     pub duration: Option<Duration>,
+    /// Prefixes to route beside those of the file, until the first reload: for measurements.
+    pub prefixes: Vec<IpNet>,
 }
 
 /// What to run, and where it came from.
@@ -85,7 +88,7 @@ pub fn run(source: &Source, options: &Options) -> anyhow::Result<Snapshot> {
         worker,
         control,
         observer,
-    } = assemble(source, ports, pool, clock)?;
+    } = assemble(source, &options.prefixes, ports, pool, clock)?;
     let lcore = eal
         .workers()
         .into_iter()
@@ -139,6 +142,7 @@ struct Assembly {
 
 fn assemble(
     source: &Source,
+    prefixes: &[IpNet],
     ports: Vec<OpenPort>,
     pool: Mempool,
     clock: Clock,
@@ -148,7 +152,9 @@ fn assemble(
     // Two readers: the worker, and the control core for its CNPs.
     let (writer, mut readers) = RouteWriter::new(wiring::routes::capacity(config), 2);
     let mut routes = LiveRoutes::new(writer);
-    routes.become_of(wiring::routes::table(config, &macs))?;
+    let mut table = wiring::routes::table(config, &macs);
+    wiring::routes::deal(config, &macs, prefixes, &mut table);
+    routes.become_of(table)?;
     let (Some(control_fib), Some(worker_fib)) = (readers.pop(), readers.pop()) else {
         return Err(anyhow!("the route table has no readers"));
     };

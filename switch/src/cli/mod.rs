@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 fine, 1 runtime failure, 2 bad usage or configuration.
 
+mod bench;
 mod check;
 mod clear;
 mod gen_pcap;
@@ -47,6 +48,8 @@ enum Command {
     Pair(pair::PairArgs),
     /// Run a scenario in simulated time; print a table, write CSV and HTML
     Sim(sim::SimArgs),
+    /// Measure what a frame costs the dataplane on this machine: one line of figures per frame length
+    Bench(bench::BenchArgs),
     /// Write a capture of valid RoCEv2 traffic, for pktgen, TRex and tests
     GenPcap(gen_pcap::GenPcapArgs),
     /// Print the JSON schema of the configuration, for editors
@@ -70,6 +73,9 @@ struct RunArgs {
     /// Write the final totals here, as JSON
     #[arg(long, value_name = "OUT")]
     stats_json: Option<PathBuf>,
+    /// Route these prefixes too, dealt round the neighbours of the last port: for measurements
+    #[arg(long, value_name = "FILE", hide = true)]
+    routes: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -123,6 +129,7 @@ pub fn main() -> ExitCode {
         Command::Reload(args) => clear::reload(&args),
         Command::Pair(args) => pair::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::GenPcap(args) => gen_pcap::run(&args),
         Command::Schema => schema::run(),
     };

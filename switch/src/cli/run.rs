@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::{Failure, RunArgs, load, say};
+use crate::prefixes;
 use crate::report::model::Snapshot;
 use crate::report::table;
 use crate::run::{Options, Source, run as run_switch};
@@ -22,10 +23,17 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
         std::fs::write(path, "")
             .with_context(|| format!("cannot write --stats-json {}", path.display()))?;
     }
+    let prefixes = match &args.routes {
+        Some(file) => {
+            prefixes::read(file).map_err(|error| Failure::Config(format!("error: {error}")))?
+        }
+        None => Vec::new(),
+    };
     let snapshot = run_switch(
         &source,
         &Options {
             duration: args.duration,
+            prefixes,
         },
     )?;
     if let Some(path) = &args.stats_json {

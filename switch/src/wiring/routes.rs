@@ -76,6 +76,29 @@ pub fn table(config: &Config, macs: &[Mac]) -> Table {
     table
 }
 
+/// Routes more prefixes, dealt round the neighbours of the last port.
+pub fn deal(config: &Config, macs: &[Mac], prefixes: &[IpNet], table: &mut Table) {
+    let last = config.ports.len().saturating_sub(1);
+    let hops: Vec<Adjacency> = config
+        .neighbors
+        .iter()
+        .filter(|neighbor| neighbor.port == last)
+        .map(|neighbor| {
+            let hop = NextHop {
+                address: neighbor.address,
+                port: neighbor.port,
+                vlan: neighbor.vlan,
+            };
+            path(config, macs, &hop)
+        })
+        .collect();
+    for (net, hop) in prefixes.iter().zip(hops.iter().cycle()) {
+        if let Some(prefix) = prefix(net) {
+            table.entry(prefix).or_insert_with(|| vec![*hop]);
+        }
+    }
+}
+
 fn prefix(net: &IpNet) -> Option<Prefix> {
     Prefix::new(net.addr(), net.prefix_len())
 }
