@@ -200,7 +200,7 @@ impl ControlCore {
         }
         let looks = self.queues.iter().filter_map(|queue| queue.policy.look());
         self.period = looks.fold(self.tick, Nanos::min);
-        self.ledger.measure = Measure::new(self.feedback, self.period);
+        self.ledger.measure = Measure::new(self.ledger.measure.feedback, self.period);
         Ok(())
     }
 
@@ -214,7 +214,6 @@ impl ControlCore {
         );
         self.notified = settings.notified;
         self.holds_marks = settings.ecn == EcnMode::MarkUnlessNotified;
-        self.feedback = settings.feedback;
         self.unpaired = settings.unpaired;
     }
 }
