@@ -25,7 +25,7 @@ pub mod reaction;
 pub mod reload;
 pub mod report;
 pub mod run;
-pub mod transmit;
 pub mod traffic;
+pub mod transmit;
 pub mod wiring;
 pub mod worker;

@@ -12,7 +12,7 @@ use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_pipeline::counters::{self, Counter, Counters, PortCounters};
 use npcc_pipeline::drop::Drop;
 use npcc_pipeline::egress::scheduler::Discipline;
-use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
 
 use super::events::{Event, Events};
 use super::lossless::{self, BufferFacts};
@@ -20,8 +20,8 @@ use super::model::{
     Conservation, DeviceDrops, Flow, Host, Pfc, Port, Queue, Roce, Snapshot, Traffic, Worker,
 };
 use super::qos::Qos;
-use crate::clock::Clock;
 use crate::apply::Live;
+use crate::clock::Clock;
 use crate::command::{Command, Orders};
 use crate::control::ControlStats;
 use crate::control_commands::{NpccOrder, NpccOrders, OrderError};
