@@ -345,3 +345,61 @@ fn schema_is_json_and_check_prints_what_is_needed() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn bench_refuses_what_it_cannot_measure() {
+    for (args, part) in [
+        (&["--frames", "57"][..], "58 to 9100"),
+        (&["--frames", "1083"], "steps of 4"),
+        (&["--frames", "big"], "no frame length"),
+        (&["--flows", "0"], "1 to 262144"),
+        (&["--seconds", "0s"], "above 0"),
+        (&["--rounds", "0"], "1 to 1000"),
+        (&["--worker-core", "4000"], "core 4000"),
+        (&["--worker-core", "0"], "core of its own"),
+        (&["--routes", "absent.gz"], "absent.gz"),
+    ] {
+        let output = switch().arg("bench").args(args).output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(text.contains(part), "{args:?}: {part} in\n{text}");
+    }
+}
+
+#[test]
+fn bench_prints_a_line_of_figures_for_each_length() {
+    let _alone = alone();
+    let lab = Lab::new();
+    std::fs::write(
+        lab.path("table.txt"),
+        "10.7.0.0/16\n10.8.0.0/24\n2001:db8::/32\n",
+    )
+    .unwrap();
+    let args = ["--frames", "62,imix", "--flows", "16", "--seconds", "200ms"];
+    let mut command = lab.command(&["bench", "--json", "--routes", "table.txt"]);
+    let output = command.args(args).output().unwrap();
+    assert_success(&output);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(
+        (&lines[0]["frame"], &lines[1]["frame"]),
+        (&"62".into(), &"imix".into())
+    );
+    for line in &lines {
+        assert!(
+            line["frames"].as_u64() > Some(0) && line["ns_per_frame"].as_f64() > Some(1.0),
+            "{line}"
+        );
+        // What the sink's port cannot take at 400G may be dropped; nothing is without a route or a neighbour.
+        let drops = line["drops"].as_object().unwrap();
+        assert!(
+            !drops.contains_key("no_route") && !drops.contains_key("no_neighbor"),
+            "{line}"
+        );
+        assert_eq!(line["routes"], 3);
+    }
+}

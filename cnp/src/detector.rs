@@ -159,6 +159,28 @@ impl Detector {
         &self.config
     }
 
+    /// Goes by another configuration from now on; zone and trend stay until the next look.
+    pub fn reconfigure(&mut self, config: DetectorConfig) {
+        let Detector {
+            zone,
+            trend,
+            extreme,
+            previous,
+            confirmed,
+            risen,
+            ..
+        } = *self;
+        *self = Detector {
+            zone,
+            trend,
+            extreme,
+            previous,
+            confirmed,
+            risen,
+            ..Detector::new(config)
+        };
+    }
+
     /// Takes the depth in bytes at this tick.
     pub fn observe(&mut self, depth: u64) -> Reading {
         self.turn(depth);

@@ -21,8 +21,10 @@ pub(crate) struct Measure {
 
 impl Measure {
     /// For flows looked at once in `period`.
-    pub(crate) fn new(feedback: Nanos, period: Nanos) -> Measure {
-        let step = Nanos(period.0.saturating_mul(2)).max(Nanos::from_micros(10));
+    pub(crate) const fn new(feedback: Nanos, period: Nanos) -> Measure {
+        let twice = Nanos(period.0.saturating_mul(2));
+        let least = Nanos::from_micros(10);
+        let step = if twice.0 < least.0 { least } else { twice };
         Measure {
             feedback,
             step,

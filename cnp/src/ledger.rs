@@ -8,7 +8,7 @@ use npcc_pipeline::wire::bth::RoceClass;
 
 use crate::cm::copy::CmCopy;
 use crate::cm::message::Message;
-use crate::control::config::{ControlConfig, EcnMode};
+use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dynamics::Measure;
 use crate::flow_cache::CacheReader;
 use crate::hosts::Hosts;
@@ -96,6 +96,15 @@ impl Ledger {
             records_per_tick: config.records_per_tick,
             reads_per_tick: config.reads_per_tick.max(1),
         }
+    }
+
+    /// Goes by other settings from now on; what is known stays.
+    pub(crate) const fn reconfigure(&mut self, settings: &Settings, period: Nanos) {
+        self.floor = settings.evidence;
+        self.trusted = settings.trusted_ports;
+        self.ecn = settings.ecn;
+        self.response.feedback = settings.feedback;
+        self.measure = Measure::new(settings.feedback, period);
     }
 
     /// Takes a worker's cache; `false` when there are too many.

@@ -8,7 +8,7 @@ use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
 use crate::plan::{REASONS, Suppressed};
-use crate::policy::{self, Amount, Decision, PolicyKind, Reason};
+use crate::policy::{self, Amount, Decision, Parameters, PolicyKind, Reason};
 
 /// A row of the detector's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,6 +57,12 @@ pub struct QueueStatus {
     pub policy: &'static str,
     /// One more than the index of the policy it was given since; 0 for none.
     changed_policy: Gauge,
+    /// Values of the policy's parameters, in the order of its parameters.
+    parameters: [Gauge; policy::PARAMETERS],
+    /// Whether another law answered in the policy's stead at the last look.
+    fell_back: Gauge,
+    /// Looks at which it did.
+    pub fallbacks: Counter,
     /// Wire bytes at the last tick.
     pub depth: Gauge,
     /// Most bytes at any tick.
@@ -83,6 +89,9 @@ impl QueueStatus {
             priority,
             policy,
             changed_policy: Gauge::default(),
+            parameters: Default::default(),
+            fell_back: Gauge::default(),
+            fallbacks: Counter::default(),
             depth: Gauge::default(),
             peak: Gauge::default(),
             contributors: Gauge::default(),
@@ -115,6 +124,36 @@ impl QueueStatus {
 
     pub(crate) fn change_policy(&self, kind: PolicyKind) {
         self.changed_policy.set(kind.index() as u64 + 1);
+    }
+
+    pub(crate) fn show_parameters(&self, parameters: &Parameters) {
+        for (gauge, parameter) in self.parameters.iter().zip(parameters) {
+            gauge.set(parameter.value);
+        }
+    }
+
+    /// Notes who answered at this look.
+    pub(crate) fn answered(&self, fell_back: bool) {
+        self.fell_back.set(u64::from(fell_back));
+        if fell_back {
+            self.fallbacks.add(1);
+        }
+    }
+
+    /// Whether at the last look the table answered instead of the policy in the slot, because rates were not known.
+    #[must_use]
+    pub fn fell_back(&self) -> bool {
+        self.fell_back.get() != 0
+    }
+
+    /// The parameters of the policy in its slot, with the values of this moment.
+    #[must_use]
+    pub fn parameters(&self) -> Parameters {
+        let mut parameters = PolicyKind::parameters_of(self.policy_now());
+        for (parameter, gauge) in parameters.iter_mut().zip(&self.parameters) {
+            parameter.value = gauge.get();
+        }
+        parameters
     }
 
     /// The name of the policy in its slot at this moment.

@@ -27,6 +27,7 @@
 mod check;
 mod de;
 mod diag;
+mod difference;
 mod load;
 pub mod model;
 pub mod plan;
@@ -37,6 +38,7 @@ mod tree;
 pub mod units;
 
 pub use diag::{Diagnostic, Report, Severity};
+pub use difference::{Difference, differences};
 pub use ipnet;
 pub use load::{Loaded, load, parse};
 pub use plan::Config;

@@ -17,6 +17,8 @@ const MAX_BYTES: u64 = 8 << 20;
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
+    /// The file it came from, as written, with every default filled in.
+    pub file: File,
     /// What it says and does not do, in the order of the file.
     pub warnings: Vec<Diagnostic>,
 }
@@ -95,7 +97,11 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
     let mut warnings = place(Severity::Warning, warnings);
     warnings.sort_by_key(|w| (w.line(), w.column()));
     match config {
-        Some(config) if errors.is_empty() => Ok(Loaded { config, warnings }),
+        Some((config, file)) if errors.is_empty() => Ok(Loaded {
+            config,
+            file,
+            warnings,
+        }),
         _ => {
             warnings.extend(place(Severity::Error, errors));
             Err(Report::new(warnings))
@@ -103,7 +109,11 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
     }
 }
 
-fn read(text: &str, errors: &mut Vec<Problem>, warnings: &mut Vec<Problem>) -> Option<Config> {
+fn read(
+    text: &str,
+    errors: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
+) -> Option<(Config, File)> {
     let start = Span {
         line: 1,
         column: 1,
@@ -123,5 +133,7 @@ fn read(text: &str, errors: &mut Vec<Problem>, warnings: &mut Vec<Problem>) -> O
     };
     let file: File = de::read(&mut root, errors)?;
     check::run(&file, &root, errors, warnings);
-    errors.is_empty().then(|| Config::resolve(file))
+    errors
+        .is_empty()
+        .then(|| (Config::resolve(file.clone()), file))
 }

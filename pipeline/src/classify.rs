@@ -18,7 +18,7 @@ pub enum Trust {
 }
 
 /// The maps of one port.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Classifier {
     /// What is believed.
     pub trust: Trust,

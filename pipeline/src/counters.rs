@@ -195,6 +195,8 @@ pub struct PortCounters {
     pub tx: Traffic,
     /// Made by this switch and queued on this port.
     pub originated: Traffic,
+    /// Of these, CNPs.
+    pub cnp_out: Counter,
     /// MAC control taken in.
     pub consumed: Traffic,
     /// PFC frames that named a priority, XON included.

@@ -20,11 +20,12 @@ use arrayvec::ArrayVec;
 
 use crate::bits::low32;
 use crate::buffer::{Buffer, BufferConfig, Owed, PoolConfig, Receipt};
+use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
 use crate::cross::Roads;
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
-use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking};
+use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking, QueueConfig};
 use crate::egress::scheduler::Discipline;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued, wire_len};
 use crate::pause::{PauseConfig, PortPause};
@@ -166,6 +167,27 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn set_discipline(&mut self, port: PortId, priority: Priority, discipline: Discipline) {
         if let Some(egress) = self.egress.get_mut(port.index()) {
             egress.set_discipline(priority, discipline);
+        }
+    }
+
+    /// Gives a queue other settings from now on; whether it is lossless stays.
+    pub fn reconfigure_queue(&mut self, port: PortId, priority: Priority, config: &QueueConfig) {
+        if let Some(egress) = self.egress.get_mut(port.index()) {
+            egress.reconfigure(priority, config);
+        }
+    }
+
+    /// Classifies frames of a port otherwise from now on; those queued stay where they are.
+    pub fn reclassify(&mut self, port: PortId, classifier: Classifier) {
+        if let Some(entrance) = self.entrances.get_mut(port.index()) {
+            entrance.reclassify(classifier);
+        }
+    }
+
+    /// Marks otherwise from now on.
+    pub fn set_ecn(&mut self, port: PortId, mode: EcnMode) {
+        if let Some(ecn) = self.ecn.get_mut(port.index()) {
+            *ecn = mode;
         }
     }
 

@@ -386,6 +386,54 @@ fn the_port_keeps_its_rate() {
     assert!(bytes.abs_diff(due) < 30_000, "{bytes} of {due}");
 }
 
+#[test]
+fn queues_maps_and_marking_change_while_running() {
+    let mut path = path(AMPLE);
+    let depth = |path: &Path, priority| path.depth(WAN, Priority::new(priority));
+    push(&mut path, DC, &data("10.0.2.2").frame(), 0);
+    let wire = depth(&path, 3);
+    assert!(wire > 0);
+    path.reclassify(DC, Classifier::all(Priority::new(5)));
+    for _ in 0..40 {
+        push(&mut path, DC, &data("10.0.2.2").frame(), 0);
+    }
+    assert_eq!((depth(&path, 3), depth(&path, 5)), (wire, 40 * wire));
+    // Marked from the first byte on, at a tenth of the port's rate, and before its lossless neighbour.
+    let settings = QueueConfig {
+        discipline: Discipline::Strict,
+        max_rate: Some(BitRate(RATE.0 / 10)),
+        ecn: Some(Red {
+            kmin: 0,
+            kmax: 0,
+            pmax: CERTAIN,
+        }),
+        ..QueueConfig::default()
+    };
+    path.reconfigure_queue(WAN, Priority::new(5), &settings);
+    // Whether a queue is lossless does not change.
+    path.reconfigure_queue(WAN, Priority::new(3), &QueueConfig::default());
+    let three = path.egress[1].queue_config(Priority::new(3)).unwrap();
+    assert!(three.lossless && three.ecn.is_none());
+    let mut out = Vec::new();
+    for step in 0..200 {
+        if step == 100 {
+            path.set_ecn(WAN, EcnMode::Off);
+        }
+        out.extend(pull(&mut path, WAN, step * 1_000).into_iter().map(|frame| {
+            (
+                step,
+                frame.meta.priority.get(),
+                frame.buf.data()[15] & 3 == 3,
+            )
+        }));
+    }
+    let fifth: Vec<_> = out.iter().filter(|(_, queue, _)| *queue == 5).collect();
+    // What was saved up, 8 frames, and one in 8.9 us at 1 Gb/s.
+    assert!((25..=34).contains(&fifth.len()), "{} sent", fifth.len());
+    assert_eq!(out[0].1, 5, "strict goes first");
+    assert!(fifth.iter().all(|(step, _, ce)| *ce == (*step < 100)));
+}
+
 #[derive(Debug, Clone)]
 enum Event {
     Frame {

@@ -137,9 +137,14 @@ class Ovs:
         self.switch = subprocess.Popen(["/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk", self.database], **quiet)
         time.sleep(1.5)
         self.vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev")
-        self.vsctl("add-port", "br0", "in0", "--", "set", "Interface", "in0", "type=dpdk",
+        # Its buffers are as long as the port's MTU asks for, and net_pcap's endless source takes no chains.
+        mtu = f"mtu_request={max(1500, size)}"
+        self.vsctl("add-port", "br0", "in0", "--", "set", "Interface", "in0", "type=dpdk", mtu,
                    f"options:dpdk-devargs=net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1")
-        self.vsctl("add-port", "br0", "out0", "--", "set", "Interface", "out0", "type=dpdk", "options:dpdk-devargs=net_null0,no-rx=1")
+        self.vsctl("add-port", "br0", "out0", "--", "set", "Interface", "out0", "type=dpdk", mtu,
+                   "options:dpdk-devargs=net_null0,no-rx=1")
+        for port in ("in0", "out0"):
+            self.wait_for(port)
         self.run("ovs-ofctl", "add-flow", "br0", "in_port=in0,ip,actions=mod_dl_src:02:00:00:00:02:01,mod_dl_dst:02:00:00:00:02:02,dec_ttl,output:out0")
         time.sleep(SETTLE)
         self.account = thread(self.switch.pid, "pmd-c01")
@@ -149,6 +154,15 @@ class Ovs:
 
     def vsctl(self, *words):
         return self.run("ovs-vsctl", f"--db={self.database}", *words)
+
+    def wait_for(self, port):
+        """A flow that names a port is refused before the switch has made it."""
+        for _ in range(100):
+            number = self.vsctl("--if-exists", "get", "Interface", port, "ofport").strip()
+            if number.isdigit() and int(number) > 0:
+                return
+            time.sleep(0.1)
+        sys.exit(f"OVS did not make port {port}: " + self.vsctl("get", "Interface", port, "error").strip())
 
     def sent(self):
         # The interfaces' own statistics are seconds old; the polling thread's are not.

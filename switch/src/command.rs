@@ -2,6 +2,8 @@
 
 use std::sync::Mutex;
 
+use npcc_pipeline::classify::Classifier;
+use npcc_pipeline::egress::port::{EcnMode, QueueConfig};
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::units::{PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -10,7 +12,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 const RING: usize = 64;
 
 /// An order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Start the user watermarks anew.
     ClearWatermarks,
@@ -22,6 +24,29 @@ pub enum Command {
         priority: Priority,
         /// How.
         discipline: Discipline,
+    },
+    /// Give a queue other settings; whether it is lossless stays.
+    Queue {
+        /// Its port.
+        port: PortId,
+        /// The queue.
+        priority: Priority,
+        /// Its settings.
+        config: QueueConfig,
+    },
+    /// Classify what comes in otherwise.
+    Classifier {
+        /// The port.
+        port: PortId,
+        /// Its maps.
+        classifier: Classifier,
+    },
+    /// Mark otherwise.
+    Ecn {
+        /// The port.
+        port: PortId,
+        /// When.
+        mode: EcnMode,
     },
 }
 

@@ -33,8 +33,6 @@ pub struct Control {
     pub counters: Vec<Arc<Counters>>,
     /// Orders of operators.
     pub inbox: Inbox,
-    /// Time between ticks.
-    pub tick: Nanos,
     /// Time.
     pub clock: Clock,
     /// What it tells.
@@ -57,7 +55,9 @@ impl Control {
                 }
                 continue;
             }
-            if now.since(next).0 > self.tick.0 / 2 {
+            // A policy that looks more often than a tick shortens it.
+            let period = self.core.period();
+            if now.since(next).0 > period.0 / 2 {
                 self.stats.late.add(1);
             }
             self.tick(now);
@@ -76,7 +76,9 @@ impl Control {
             inbox,
             ..
         } = self;
-        inbox.obey(core, now);
+        inbox.obey(core, now, |style, priority| {
+            injector.restyle(style, priority);
+        });
         injector.refresh();
         let depth = |port: PortId, priority: Priority| depth(counters, port, priority);
         core.tick(now, depth, &mut |order| {

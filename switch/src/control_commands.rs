@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
+use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::{Command, Name, Refused};
 use npcc_cnp::key::{FlowKey, Qpn};
@@ -86,6 +87,23 @@ pub enum OrderError {
 }
 
 impl NpccOrder {
+    /// The key that `set` names it by, if it is a setting.
+    #[must_use]
+    pub fn key(&self) -> Option<String> {
+        match self {
+            NpccOrder::AddPair { .. } | NpccOrder::DeletePair { .. } => None,
+            NpccOrder::Policy { port, priority, .. } => {
+                Some(format!("npcc.{port}.{priority}.policy"))
+            }
+            NpccOrder::Parameter {
+                port,
+                priority,
+                name,
+                ..
+            } => Some(format!("npcc.{port}.{priority}.{name}")),
+        }
+    }
+
     /// As the control core takes it; `port` finds a port by its name.
     ///
     /// # Errors
@@ -144,9 +162,16 @@ impl NpccOrder {
     }
 }
 
+/// What may be told between two ticks.
+#[derive(Debug, Clone, Copy)]
+enum Instruction {
+    Core(Command),
+    Style(CnpStyle, Priority),
+}
+
 #[derive(Debug)]
 struct Order {
-    command: Command,
+    instruction: Instruction,
     answer: SyncSender<Result<(), Refused>>,
 }
 
@@ -160,9 +185,24 @@ impl NpccOrders {
     /// # Errors
     /// [`OrderError::Deaf`], or what the control core has against it.
     pub fn give(&self, command: Command) -> Result<(), OrderError> {
+        self.instruct(Instruction::Core(command))
+    }
+
+    /// CNPs look otherwise from now on, or enter another queue.
+    ///
+    /// # Errors
+    /// [`OrderError::Deaf`].
+    pub fn restyle(&self, style: CnpStyle, priority: Priority) -> Result<(), OrderError> {
+        self.instruct(Instruction::Style(style, priority))
+    }
+
+    fn instruct(&self, instruction: Instruction) -> Result<(), OrderError> {
         let (answer, answered) = sync_channel(1);
         let mut ring = self.0.lock().map_err(|_| OrderError::Deaf)?;
-        let order = Order { command, answer };
+        let order = Order {
+            instruction,
+            answer,
+        };
         ring.push(order).map_err(|_| OrderError::Deaf)?;
         drop(ring);
         let answer = answered.recv_timeout(PATIENCE);
@@ -175,11 +215,22 @@ impl NpccOrders {
 pub struct Inbox(Consumer<Order>);
 
 impl Inbox {
-    /// Obeys one order, if one waits.
+    /// Obeys one order, if one waits; `restyle` takes another look of CNPs.
     #[inline]
-    pub fn obey(&mut self, core: &mut ControlCore, now: Nanos) {
+    pub fn obey(
+        &mut self,
+        core: &mut ControlCore,
+        now: Nanos,
+        restyle: impl FnOnce(CnpStyle, Priority),
+    ) {
         if let Ok(order) = self.0.pop() {
-            let answer = core.obey(&order.command, now);
+            let answer = match order.instruction {
+                Instruction::Core(command) => core.obey(&command, now),
+                Instruction::Style(style, priority) => {
+                    restyle(style, priority);
+                    Ok(())
+                }
+            };
             // Whoever asked may have given up.
             let _ = order.answer.try_send(answer);
         }
@@ -226,7 +277,7 @@ mod tests {
             ..ControlConfig::default()
         });
         while !thread.is_finished() {
-            inbox.obey(&mut core, Nanos(1));
+            inbox.obey(&mut core, Nanos(1), |_, _| {});
         }
         let (add, policy) = thread.join().unwrap();
         assert_eq!(add, Ok(()));

@@ -65,6 +65,12 @@ impl Injector {
         }
     }
 
+    /// CNPs look otherwise, or enter another queue, from now on.
+    pub const fn restyle(&mut self, style: CnpStyle, priority: Priority) {
+        self.style = style;
+        self.priority = priority;
+    }
+
     /// Takes the newest routes; once a tick.
     pub fn refresh(&mut self) {
         self.fib.refresh();

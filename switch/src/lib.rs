@@ -7,6 +7,8 @@
 //! | management | any other | [`manage`]: the Unix socket, the progress line |
 #![forbid(unsafe_code)]
 
+pub mod apply;
+pub mod bench;
 pub mod cli;
 pub mod clock;
 pub mod command;
@@ -15,11 +17,15 @@ pub mod control_commands;
 pub mod frame;
 pub mod inject;
 pub mod live;
+pub mod live_routes;
 pub mod manage;
 pub mod outstanding;
+pub mod prefixes;
 pub mod reaction;
+pub mod reload;
 pub mod report;
 pub mod run;
+pub mod traffic;
 pub mod transmit;
 pub mod wiring;
 pub mod worker;

@@ -1,7 +1,7 @@
 //! `run`: brings everything up in order, forwards until told to stop, and takes everything down in the reverse order.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,21 +10,25 @@ use anyhow::{Context, anyhow};
 use arrayvec::ArrayVec;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::{CacheShared, FlowCache};
-use npcc_config::{Config, Sizing};
+use npcc_config::ipnet::IpNet;
+use npcc_config::{Config, Loaded, Sizing};
 use npcc_dpdk::{Eal, LcoreHandle};
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::cross::seats;
 use npcc_pipeline::datapath::Datapath;
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{Mac, Nanos};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::apply::Live;
 use crate::clock::Clock;
 use crate::command::Orders;
 use crate::control::{Control, ControlStats};
 use crate::inject::{self, Injector};
+use crate::live_routes::LiveRoutes;
 use crate::manage::server::Server;
 use crate::reaction::FirstAnswer;
+use crate::reload::Running;
 use crate::report::lossless::BufferFacts;
 use crate::report::model::Snapshot;
 use crate::report::observer::{Observer, PortFacts};
@@ -32,10 +36,21 @@ use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::{Receiving, Worker, WorkerStats};
 
 /// How to run.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Stop after this time.
     pub duration: Option<Duration>,
+    /// Prefixes to route beside those of the file, until the first reload: for measurements.
+    pub prefixes: Vec<IpNet>,
+}
+
+/// What to run, and where it came from.
+#[derive(Debug)]
+pub struct Source {
+    /// The file, read again by `reload`.
+    pub path: PathBuf,
+    /// What it held.
+    pub loaded: Loaded,
 }
 
 /// The version as every output shows it.
@@ -48,11 +63,14 @@ pub fn version() -> String {
 ///
 /// # Errors
 /// What could not be brought up, and what to do about it.
-pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
+pub fn run(source: &Source, options: &Options) -> anyhow::Result<Snapshot> {
+    let config = &source.loaded.config;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
     }
+    let hangup = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("cannot catch signals")?;
     let server = Server::bind(Path::new(&config.telemetry.socket), &config.telemetry.group)?;
     // Asked before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
@@ -73,7 +91,7 @@ pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
         workers,
         control,
         observer,
-    } = assemble(config, ports, &pools, clock)?;
+    } = assemble(source, &options.prefixes, ports, &pools, clock)?;
     let stop_worker = Arc::new(AtomicBool::new(false));
     let ready = Arc::new(AtomicBool::new(false));
     let workers = launch(&eal, config, workers, &ready, &stop_worker)?;
@@ -83,7 +101,7 @@ pub fn run(config: &Config, options: &Options) -> anyhow::Result<Snapshot> {
         let (observer, stop) = (Arc::clone(&observer), Arc::clone(&stop_worker));
         let spawn = std::thread::Builder::new().name("npcc-manage".to_owned());
         spawn
-            .spawn(move || manage(&server, &observer, &stop, spare_core))
+            .spawn(move || manage(&server, &observer, &stop, &hangup, spare_core))
             .context("cannot start the management thread")?
     };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
@@ -144,16 +162,21 @@ struct Assembly {
 }
 
 fn assemble(
-    config: &Config,
+    source: &Source,
+    prefixes: &[IpNet],
     ports: Vec<OpenPort>,
     pools: &Pools,
     clock: Clock,
 ) -> anyhow::Result<Assembly> {
+    let config = &source.loaded.config;
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
     let count = config.cores.workers.len();
     // The readers: the workers, and the control core for its CNPs.
-    let (mut routes, mut readers) = RouteWriter::new(wiring::routes::capacity(config), count + 1);
-    wiring::routes::install(config, &macs, &mut routes)?;
+    let (writer, mut readers) = RouteWriter::new(wiring::routes::capacity(config), count + 1);
+    let mut routes = LiveRoutes::new(writer);
+    let mut table = wiring::routes::table(config, &macs);
+    wiring::routes::deal(config, &macs, prefixes, &mut table);
+    routes.become_of(table)?;
     let Some(control_fib) = readers.pop() else {
         return Err(anyhow!("the route table has no readers"));
     };
@@ -268,6 +291,10 @@ fn assemble(
         events: Mutex::default(),
         clock,
         cleared: Mutex::new(None),
+        live: Mutex::new(Live {
+            running: Running::new(source.path.clone(), &source.loaded),
+            routes,
+        }),
     };
     let control = Control {
         core,
@@ -275,7 +302,6 @@ fn assemble(
         first: FirstAnswer::default(),
         counters: observed.counters,
         inbox,
-        tick: wiring::control::tick(config),
         clock,
         stats: control_stats,
         yields: wiring::eal::shares(config).then_some(config.time_scale),
@@ -311,6 +337,7 @@ fn manage(
     server: &Server,
     observer: &Observer,
     stop: &AtomicBool,
+    hangup: &AtomicBool,
     core: Option<core_affinity::CoreId>,
 ) {
     if let Some(core) = core {
@@ -321,6 +348,12 @@ fn manage(
     let mut due = Instant::now();
     server.serve(observer, stop, || {
         observer.watch();
+        if hangup.swap(false, Ordering::Relaxed) {
+            match observer.reload() {
+                Ok(outcome) => note(outcome.to_string().trim_end()),
+                Err(error) => note(&error.to_string()),
+            }
+        }
         if terminal && Instant::now() >= due {
             due = Instant::now() + Duration::from_secs(1);
             let _ = write!(

@@ -229,6 +229,15 @@ impl Worker {
                     priority,
                     discipline,
                 } => self.path.set_discipline(port, priority, discipline),
+                Command::Queue {
+                    port,
+                    priority,
+                    config,
+                } => self.path.reconfigure_queue(port, priority, &config),
+                Command::Classifier { port, classifier } => {
+                    self.path.reclassify(port, classifier);
+                }
+                Command::Ecn { port, mode } => self.path.set_ecn(port, mode),
             }
         }
     }
@@ -265,7 +274,12 @@ impl Worker {
             });
             if !queued {
                 self.stats.cnp_lost.add(1);
-            } else if let Some(crossing) = injection.answers {
+                continue;
+            }
+            if let Some(counters) = self.path.counters().port(injection.port.index()) {
+                counters.cnp_out.add(1);
+            }
+            if let Some(crossing) = injection.answers {
                 // At most a burst is queued a turn.
                 self.answered.push(crossing);
             }

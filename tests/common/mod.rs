@@ -161,10 +161,14 @@ impl ScapyCnp {
     }
 }
 
+/// The interpreter with scapy.
+pub fn python() -> PathBuf {
+    std::env::var_os("NPCC_PYTHON").map_or_else(|| root().join(".venv/bin/python"), PathBuf::from)
+}
+
 /// The CNPs of a capture, by scapy.
 pub fn scapy_cnps(capture: &Path) -> Vec<ScapyCnp> {
-    let python = std::env::var_os("NPCC_PYTHON")
-        .map_or_else(|| root().join(".venv/bin/python"), PathBuf::from);
+    let python = python();
     let output = Command::new(&python)
         .arg(root().join("tests/oracle/verify_cnps.py"))
         .arg(capture)

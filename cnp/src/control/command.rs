@@ -1,11 +1,14 @@
 //! What an operator may change while the control core runs. One order at a time, between two ticks; nothing here allocates
-//! but a new policy.
+//! but a new policy and new caps.
 
 use arrayvec::ArrayString;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::ControlCore;
+use super::config::{EcnMode, QueueConfig, Settings};
+use crate::dynamics::Measure;
 use crate::key::{FlowKey, Qpn};
+use crate::plan::Planner;
 use crate::policy::{BadParameter, PolicyKind};
 
 /// Name of a policy or of a parameter.
@@ -48,6 +51,19 @@ pub enum Command {
         /// Its new value, in the parameter's unit.
         value: u64,
     },
+    /// Makes a policy available to [`Command::Policy`], instead of one of the same name.
+    Offer {
+        /// The port.
+        port: PortId,
+        /// The queue.
+        priority: Priority,
+        /// The policy and its parameters.
+        kind: PolicyKind,
+    },
+    /// Watches a queue by other thresholds and another policy, with nothing having happened yet to the policy.
+    Queue(QueueConfig),
+    /// Settings of all queues.
+    Settings(Settings),
 }
 
 /// Why an order was not obeyed.
@@ -88,9 +104,15 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl ControlCore {
-    /// Makes a policy available to [`Command::Policy`] for a queue.
+    /// Makes a policy available to [`Command::Policy`] for a queue, instead of one of the same name.
     pub fn offer(&mut self, port: PortId, priority: Priority, kind: PolicyKind) {
-        self.offers.push((port, priority, kind));
+        let same = |(at, queue, old): &&mut (PortId, Priority, PolicyKind)| {
+            (*at, *queue, old.name()) == (port, priority, kind.name())
+        };
+        match self.offers.iter_mut().find(same) {
+            Some((_, _, old)) => *old = kind,
+            None => self.offers.push((port, priority, kind)),
+        }
     }
 
     /// Obeys an order.
@@ -120,7 +142,30 @@ impl ControlCore {
             } => {
                 let slot = self.slot((port, priority)).ok_or(Refused::UnknownQueue)?;
                 let queue = self.queues.get_mut(slot).ok_or(Refused::UnknownQueue)?;
-                queue.policy.set(&name, value).map_err(Refused::Parameter)
+                let set = queue.policy.set(&name, value);
+                if let Some(status) = self.status.queues().get(slot) {
+                    status.show_parameters(&queue.policy.parameters());
+                }
+                set.map_err(Refused::Parameter)
+            }
+            Command::Offer {
+                port,
+                priority,
+                kind,
+            } => {
+                self.offer(port, priority, kind);
+                Ok(())
+            }
+            Command::Queue(config) => {
+                let slot = self.slot((config.port, config.priority));
+                let queue = slot.and_then(|slot| self.queues.get_mut(slot));
+                let queue = queue.ok_or(Refused::UnknownQueue)?;
+                queue.detector.reconfigure(config.detector);
+                self.put((config.port, config.priority), config.policy)
+            }
+            Command::Settings(settings) => {
+                self.resettle(&settings);
+                Ok(())
             }
         }
     }
@@ -131,7 +176,7 @@ impl ControlCore {
     }
 
     fn change_policy(&mut self, place: (PortId, Priority), name: &str) -> Result<(), Refused> {
-        let slot = self.slot(place).ok_or(Refused::UnknownQueue)?;
+        self.slot(place).ok_or(Refused::UnknownQueue)?;
         let offered = self
             .offers
             .iter()
@@ -140,12 +185,36 @@ impl ControlCore {
             .map(|(_, _, kind)| *kind)
             .find(|kind| kind.name() == name)
             .ok_or(Refused::UnknownPolicy)?;
+        self.put(place, kind)
+    }
+
+    /// Puts a policy in a slot. It may look more or less often than the one before.
+    fn put(&mut self, place: (PortId, Priority), kind: PolicyKind) -> Result<(), Refused> {
+        let slot = self.slot(place).ok_or(Refused::UnknownQueue)?;
         let queue = self.queues.get_mut(slot).ok_or(Refused::UnknownQueue)?;
         queue.policy = kind.slot();
+        queue.next_look = Nanos::ZERO;
         if let Some(status) = self.status.queues().get(slot) {
             status.change_policy(kind);
+            status.show_parameters(&queue.policy.parameters());
         }
+        let looks = self.queues.iter().filter_map(|queue| queue.policy.look());
+        self.period = looks.fold(self.tick, Nanos::min);
+        self.ledger.measure = Measure::new(self.ledger.measure.feedback, self.period);
         Ok(())
+    }
+
+    fn resettle(&mut self, settings: &Settings) {
+        self.ledger.reconfigure(settings, self.period);
+        self.planner = Planner::new(
+            settings.evidence,
+            &self.rates,
+            settings.cap,
+            self.cap_per_second,
+        );
+        self.notified = settings.notified;
+        self.holds_marks = settings.ecn == EcnMode::MarkUnlessNotified;
+        self.unpaired = settings.unpaired;
     }
 }
 
@@ -259,6 +328,90 @@ mod tests {
         };
         assert_eq!(
             rig.core.obey(&elsewhere, rig.now),
+            Err(Refused::UnknownQueue)
+        );
+    }
+
+    #[test]
+    fn model_gets_its_faster_look_at_once_and_gives_it_back() {
+        let mut rig = Rig::new(&config(TICK));
+        rig.core
+            .offer(WAN, QUEUE, PolicyKind::Npcc(NpccConfig::default()));
+        rig.core
+            .offer(WAN, QUEUE, PolicyKind::Model(ModelConfig::default()));
+        let policy = |to: &str| Command::Policy {
+            port: WAN,
+            priority: QUEUE,
+            name: name(to),
+        };
+        assert_eq!(rig.core.period(), TICK);
+        rig.core.obey(&policy("model"), rig.now).unwrap();
+        assert_eq!(rig.core.period(), Nanos::from_micros(4));
+        rig.core.obey(&policy("npcc"), rig.now).unwrap();
+        assert_eq!(rig.core.period(), TICK);
+    }
+
+    #[test]
+    fn parameters_are_shown_as_they_are_set() {
+        let mut rig = Rig::new(&config(TICK));
+        let few = |rig: &Rig| {
+            let shown = rig.core.status().queues()[0].parameters();
+            shown.iter().find(|one| one.name == "few").unwrap().value
+        };
+        assert_eq!(few(&rig), 50);
+        let set = Command::Parameter {
+            port: WAN,
+            priority: QUEUE,
+            name: name("few"),
+            value: 70,
+        };
+        rig.core.obey(&set, rig.now).unwrap();
+        assert_eq!(few(&rig), 70);
+    }
+
+    #[test]
+    fn thresholds_and_the_floor_change_while_running() {
+        let set_up = config(TICK);
+        let mut rig = Rig::new(&set_up);
+        let add = Command::AddPair {
+            flow: flow(0x11),
+            sender: Qpn::new(0x18),
+        };
+        rig.core.obey(&add, rig.now).unwrap();
+        let mut queue = set_up.queues[0];
+        for bound in [
+            &mut queue.detector.shallow,
+            &mut queue.detector.deep,
+            &mut queue.detector.hard,
+        ] {
+            *bound *= 1_000;
+        }
+        rig.core.obey(&Command::Queue(queue), rig.now).unwrap();
+        rig.out(&DATA);
+        assert_eq!(rig.tick(TICK, 900_000), 0, "idle by the new thresholds");
+        rig.core
+            .obey(&Command::Queue(set_up.queues[0]), rig.now)
+            .unwrap();
+        let mut settings = set_up.settings();
+        for (trusted, qpn, told) in [(0, 0x12, 0), (u32::MAX, 0x13, 1)] {
+            settings.trusted_ports = trusted;
+            let change = Command::Settings(settings);
+            rig.core.obey(&change, rig.now).unwrap();
+            let add = Command::AddPair {
+                flow: flow(qpn),
+                sender: Qpn::new(qpn + 7),
+            };
+            rig.core.obey(&add, rig.now).unwrap();
+            rig.tick(Nanos::from_micros(200), 0);
+            rig.out(&Packet { qpn, ..DATA });
+            assert_eq!(rig.tick(TICK, 950_000), told, "trusted {trusted}");
+        }
+        let elsewhere = QueueConfig {
+            port: PortId(7),
+            ..queue
+        };
+        assert_eq!(
+            rig.core.obey(&Command::Queue(elsewhere), rig.now),
             Err(Refused::UnknownQueue)
         );
     }

@@ -8,7 +8,7 @@ use crate::plan::Unpaired;
 use crate::policy::PolicyKind;
 
 /// One watched queue.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueConfig {
     /// The port whose egress queue it is.
     pub port: PortId,
@@ -115,7 +115,40 @@ impl Default for ControlConfig {
     }
 }
 
+/// What [`super::command::Command::Settings`] may change of a [`ControlConfig`] while running; the fields are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Evidence a sender must be known by to be told.
+    pub evidence: Evidence,
+    /// What happens to the others.
+    pub unpaired: Unpaired,
+    /// What NPCC has to do with ECN marks.
+    pub ecn: EcnMode,
+    /// Time from a CNP to its effect in the queue, until learned.
+    pub feedback: Nanos,
+    /// How long a told flow counts as told.
+    pub notified: Nanos,
+    /// Share of a port's wire rate CNPs may take, in thousandths.
+    pub cap: u16,
+    /// Ports whose packets are believed, as a port set.
+    pub trusted_ports: u32,
+}
+
 impl ControlConfig {
+    /// The part that may change while running.
+    #[must_use]
+    pub const fn settings(&self) -> Settings {
+        Settings {
+            evidence: self.evidence,
+            unpaired: self.unpaired,
+            ecn: self.ecn,
+            feedback: self.feedback,
+            notified: self.notified,
+            cap: self.cap,
+            trusted_ports: self.trusted_ports,
+        }
+    }
+
     /// Time over which contributions are counted: five ticks, at least 100 us.
     #[must_use]
     pub fn window(&self) -> Nanos {

@@ -140,6 +140,9 @@ pub struct ControlCore {
     orders_per_tick: usize,
     unpaired: Unpaired,
     offers: Vec<(PortId, Priority, PolicyKind)>,
+    /// What the caps are shares of.
+    rates: Box<[BitRate]>,
+    cap_per_second: u64,
 }
 
 impl ControlCore {
@@ -153,6 +156,9 @@ impl ControlCore {
             .iter()
             .map(|queue| (queue.port, queue.priority, queue.policy.name()));
         let status = Arc::new(NpccStatus::new(named));
+        for (queue, shown) in queues.iter().zip(status.queues()) {
+            shown.show_parameters(&queue.policy.parameters());
+        }
         ControlCore {
             ledger: Ledger::new(config, period, Arc::clone(&status)),
             queues,
@@ -174,6 +180,8 @@ impl ControlCore {
             orders_per_tick: config.orders_per_tick.max(1),
             unpaired: config.unpaired,
             offers: Vec::new(),
+            rates: config.port_rates.iter().copied().collect(),
+            cap_per_second: config.cap_per_second,
         }
     }
 
@@ -291,6 +299,7 @@ impl ControlCore {
             status.observed(&context.reading);
         }
         status.noted(decision);
+        status.answered(queue.policy.fell_back());
     }
 
     fn order(

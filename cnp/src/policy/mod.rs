@@ -13,7 +13,7 @@ pub mod pi;
 use npcc_pipeline::units::{BitRate, Nanos};
 
 use crate::detector::Reading;
-pub use parameter::{BadParameter, Parameter, Parameters, Unit};
+pub use parameter::{BadParameter, PARAMETERS, Parameter, Parameters, Unit};
 
 /// How many contributors are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -235,6 +235,11 @@ pub trait Policy: std::fmt::Debug + Send {
         false
     }
 
+    /// Whether another law answered in its stead at the last look, because it did not know enough.
+    fn fell_back(&self) -> bool {
+        false
+    }
+
     /// Its parameters at this moment.
     fn parameters(&self) -> Parameters;
 
@@ -279,6 +284,18 @@ impl PolicyKind {
             PolicyKind::Model(_) => model,
             PolicyKind::Pi(_) => pi,
         }
+    }
+
+    /// The parameters of the policy of this name, at their defaults.
+    #[must_use]
+    pub fn parameters_of(name: &str) -> Parameters {
+        let kinds = [
+            PolicyKind::Npcc(npcc::NpccConfig::default()),
+            PolicyKind::Model(model::ModelConfig::default()),
+            PolicyKind::Pi(pi::PiConfig::default()),
+        ];
+        let named = kinds.into_iter().find(|kind| kind.name() == name);
+        named.map_or_else(Parameters::new, |kind| kind.slot().parameters())
     }
 
     /// A slot with this policy, nothing having happened yet.

@@ -185,6 +185,10 @@ impl Policy for Model {
         Some(self.config.look)
     }
 
+    fn fell_back(&self) -> bool {
+        self.fell_back
+    }
+
     fn parameters(&self) -> Parameters {
         let dead_band = Parameter {
             name: "dead_band",

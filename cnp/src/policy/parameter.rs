@@ -38,8 +38,11 @@ pub struct Parameter {
     pub range: (u64, u64),
 }
 
+/// Most parameters a policy has.
+pub const PARAMETERS: usize = 8;
+
 /// All parameters of a policy.
-pub type Parameters = ArrayVec<Parameter, 8>;
+pub type Parameters = ArrayVec<Parameter, PARAMETERS>;
 
 /// Why a parameter was not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::tap::FlowTap;
 use crate::units::{BURST, BitRate, Nanos, PRIORITIES, Priority};
 
 /// One queue's settings.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueConfig {
     /// How it is served.
     pub discipline: Discipline,
@@ -102,6 +102,8 @@ pub struct EgressPort {
     scheduler: Scheduler,
     shaper: Shaper,
     rng: Xorshift,
+    /// Longest frame, which shapers let pass whole.
+    max_frame: u16,
     /// Queues whose gauges are stale.
     dirty: u8,
 }
@@ -149,6 +151,7 @@ impl EgressPort {
             paused: 0,
             dropping: 0,
             rng: Xorshift::new(seed),
+            max_frame: config.max_frame,
             dirty: u8::MAX,
         }
     }
@@ -217,6 +220,26 @@ impl EgressPort {
             queue.config.discipline = discipline;
             self.scheduler.set(priority, discipline);
         }
+    }
+
+    /// Gives a queue other settings; whether it is lossless stays, for the buffer counts on it. Full rates start anew.
+    pub fn reconfigure(&mut self, priority: Priority, config: &QueueConfig) {
+        let Some(queue) = self.queues.get_mut(priority.index()) else {
+            return;
+        };
+        queue.shaper = shaper(config.max_rate, self.max_frame);
+        queue.floor = shaper(config.min_rate, self.max_frame);
+        queue.config = QueueConfig {
+            lossless: queue.config.lossless,
+            ..config.clone()
+        };
+        for (set, limited) in [
+            (&mut self.limited, queue.shaper.is_limited()),
+            (&mut self.floored, queue.floor.is_limited()),
+        ] {
+            *set = *set & !priority.bit() | if limited { priority.bit() } else { 0 };
+        }
+        self.scheduler.set(priority, config.discipline);
     }
 
     /// Charges the port for a frame that went past the queues.

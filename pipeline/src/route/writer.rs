@@ -134,6 +134,13 @@ impl RouteWriter {
         self.rib.len()
     }
 
+    /// Groups of 256 entries in use: IPv4 and IPv6, in each copy.
+    #[must_use]
+    pub fn groups_used(&self) -> [[usize; 2]; 2] {
+        let used = |state: &ImagesState| [state.v4.groups_used(), state.v6.groups_used()];
+        self.states.each_ref().map(used)
+    }
+
     /// No routes held.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -45,6 +45,12 @@ impl Entrance {
         }
     }
 
+    /// Classifies otherwise from now on.
+    pub fn reclassify(&mut self, classifier: Classifier) {
+        self.by_dscp = classifier.untagged();
+        self.intake.classifier = classifier;
+    }
+
     /// The port's address.
     #[must_use]
     pub const fn mac(&self) -> Mac {

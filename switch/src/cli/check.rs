@@ -5,7 +5,7 @@ use npcc_config::Sizing;
 use super::{ConfigArgs, Failure, load, say};
 
 pub(super) fn run(args: &ConfigArgs) -> Result<(), Failure> {
-    let config = load(args)?;
+    let config = load(args)?.config;
     say(&format!(
         "{}\n{}: fine\n",
         Sizing::of(&config),

@@ -1,4 +1,4 @@
-//! `npcc-switch clear WHAT` and `npcc-switch set KEY VALUE`
+//! `npcc-switch clear WHAT`, `npcc-switch set KEY VALUE` and `npcc-switch reload`
 
 use std::path::PathBuf;
 
@@ -22,6 +22,16 @@ pub(super) enum What {
 pub(super) struct ClearArgs {
     /// What to clear
     what: What,
+    /// Management socket of the switch
+    #[arg(long, value_name = "PATH", default_value = crate::manage::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReloadArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
     /// Management socket of the switch
     #[arg(long, value_name = "PATH", default_value = crate::manage::DEFAULT_SOCKET)]
     socket: PathBuf,
@@ -75,6 +85,19 @@ pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
         )));
     };
     ask(&args.socket, &Request::Weight { priority, weight })
+}
+
+pub(super) fn reload(args: &ReloadArgs) -> Result<(), Failure> {
+    match client::ask(&args.socket, &Request::Reload)? {
+        Reply::Reloaded(outcome) if args.json => {
+            let text = serde_json::to_string_pretty(&outcome).map_err(anyhow::Error::from)?;
+            super::say(&(text + "\n"))
+        }
+        Reply::Reloaded(outcome) => super::say(&outcome.to_string()),
+        Reply::Invalid(report) => Err(Failure::Config(report)),
+        Reply::Error(message) => Err(anyhow!("the switch refused: {message}").into()),
+        _ => Err(anyhow!("the switch answered something else; are both the same version?").into()),
+    }
 }
 
 fn ask(socket: &std::path::Path, request: &Request) -> Result<(), Failure> {

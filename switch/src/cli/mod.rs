@@ -2,8 +2,10 @@
 //!
 //! Exit codes: 0 fine, 1 runtime failure, 2 bad usage or configuration.
 
+mod bench;
 mod check;
 mod clear;
+mod gen_pcap;
 mod pair;
 mod run;
 mod schema;
@@ -40,10 +42,16 @@ enum Command {
     Clear(clear::ClearArgs),
     /// Change a tunable of a running switch
     Set(clear::SetArgs),
+    /// Have the switch read its configuration file again: says what was applied and what needs a restart
+    Reload(clear::ReloadArgs),
     /// Add, delete or import queue pairs known by other means
     Pair(pair::PairArgs),
     /// Run a scenario in simulated time; print a table, write CSV and HTML
     Sim(sim::SimArgs),
+    /// Measure what a frame costs the dataplane on this machine: one line of figures per frame length
+    Bench(bench::BenchArgs),
+    /// Write a capture of valid RoCEv2 traffic, for pktgen, TRex and tests
+    GenPcap(gen_pcap::GenPcapArgs),
     /// Print the JSON schema of the configuration, for editors
     Schema,
 }
@@ -65,6 +73,9 @@ struct RunArgs {
     /// Write the final totals here, as JSON
     #[arg(long, value_name = "OUT")]
     stats_json: Option<PathBuf>,
+    /// Route these prefixes too, dealt round the neighbours of the last port: for measurements
+    #[arg(long, value_name = "FILE", hide = true)]
+    routes: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -115,8 +126,11 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Clear(args) => clear::clear(&args),
         Command::Set(args) => clear::set(&args),
+        Command::Reload(args) => clear::reload(&args),
         Command::Pair(args) => pair::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::GenPcap(args) => gen_pcap::run(&args),
         Command::Schema => schema::run(),
     };
     match result {
@@ -152,11 +166,11 @@ fn say(text: &str) -> Result<(), Failure> {
 }
 
 /// Reads a configuration; warnings go to stderr.
-fn load(args: &ConfigArgs) -> Result<npcc_config::Config, Failure> {
+fn load(args: &ConfigArgs) -> Result<npcc_config::Loaded, Failure> {
     let loaded =
         npcc_config::load(&args.config).map_err(|report| Failure::Config(report.to_string()))?;
     for warning in &loaded.warnings {
         say_error(&warning.to_string());
     }
-    Ok(loaded.config)
+    Ok(loaded)
 }

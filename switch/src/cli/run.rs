@@ -5,21 +5,35 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::{Failure, RunArgs, load, say};
+use crate::prefixes;
 use crate::report::model::Snapshot;
 use crate::report::table;
-use crate::run::{Options, run as run_switch};
+use crate::run::{Options, Source, run as run_switch};
 
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let config = load(&args.config)?;
+    let loaded = load(&args.config)?;
+    let path = &args.config.config;
+    let source = Source {
+        // Read again later, wherever this process has gone.
+        path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+        loaded,
+    };
     if let Some(path) = &args.stats_json {
         // Found out now, not after the run.
         std::fs::write(path, "")
             .with_context(|| format!("cannot write --stats-json {}", path.display()))?;
     }
+    let prefixes = match &args.routes {
+        Some(file) => {
+            prefixes::read(file).map_err(|error| Failure::Config(format!("error: {error}")))?
+        }
+        None => Vec::new(),
+    };
     let snapshot = run_switch(
-        &config,
+        &source,
         &Options {
             duration: args.duration,
+            prefixes,
         },
     )?;
     if let Some(path) = &args.stats_json {

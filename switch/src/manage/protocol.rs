@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::control_commands::NpccOrder;
+use crate::reload::Outcome;
 use crate::report::model::{Flow, Host, Snapshot};
 
 /// A question: one line of JSON.
@@ -28,6 +29,8 @@ pub enum Request {
         /// Its share among the DWRR queues, 1 to 100.
         weight: u8,
     },
+    /// Read the configuration file again.
+    Reload,
     /// Change something of NPCC.
     Npcc(NpccOrder),
 }
@@ -44,6 +47,10 @@ pub enum Reply {
     Hosts(Vec<Host>),
     /// To [`Request::Log`], oldest first.
     Log(Vec<String>),
+    /// To [`Request::Reload`].
+    Reloaded(Outcome),
+    /// The configuration file has mistakes: the report.
+    Invalid(String),
     /// Done.
     Done,
     /// The question was not understood.

@@ -12,6 +12,7 @@ use nix::unistd::Group;
 
 use super::protocol::{Reply, Request};
 use crate::command::Command;
+use crate::reload::ReloadError;
 use crate::report::observer::Observer;
 
 /// A question is never longer.
@@ -110,11 +111,10 @@ impl Drop for Server {
     }
 }
 
-fn done(done: bool) -> Reply {
-    if done {
-        Reply::Done
-    } else {
-        Reply::Error("the value is out of range, or the worker does not listen".to_owned())
+fn done<E: std::fmt::Display>(done: Result<(), E>) -> Reply {
+    match done {
+        Ok(()) => Reply::Done,
+        Err(error) => Reply::Error(error.to_string()),
     }
 }
 
@@ -133,12 +133,19 @@ fn answer(stream: UnixStream, observer: &Observer) -> std::io::Result<()> {
             observer.clear_counters();
             Reply::Done
         }
-        Ok(Request::ClearWatermarks) => done(observer.order(Command::ClearWatermarks)),
+        Ok(Request::ClearWatermarks) => {
+            let heard = observer.order(&Command::ClearWatermarks);
+            done(heard.then_some(()).ok_or("a worker does not listen"))
+        }
         Ok(Request::Weight { priority, weight }) => done(observer.set_weight(priority, weight)),
-        Ok(Request::Npcc(order)) => match observer.npcc_order(&order) {
-            Ok(()) => Reply::Done,
+        Ok(Request::Reload) => match observer.reload() {
+            Ok(outcome) => Reply::Reloaded(outcome),
+            Err(error @ (ReloadError::Invalid(_) | ReloadError::Torn { .. })) => {
+                Reply::Invalid(error.to_string())
+            }
             Err(error) => Reply::Error(error.to_string()),
         },
+        Ok(Request::Npcc(order)) => done(observer.npcc_order(&order)),
         Err(error) => Reply::Error(format!("not a request: {error}")),
     };
     let mut text = serde_json::to_string(&reply)?;

@@ -6,6 +6,7 @@ pub mod events;
 pub mod lossless;
 pub mod lossless_table;
 pub mod model;
+mod npcc;
 pub mod observer;
 pub mod qos;
 pub mod since;

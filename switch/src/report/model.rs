@@ -121,6 +121,9 @@ pub struct Roce {
     pub ce: u64,
     /// CNPs (of receivers).
     pub cnp: u64,
+    /// CNPs this switch sent by the port.
+    #[serde(default)]
+    pub cnp_out: u64,
     /// NAKs.
     pub nak: u64,
     /// Receiver-not-ready NAKs.
@@ -181,6 +184,21 @@ pub struct Npcc {
     pub ticks_late: u64,
     /// Watched queues.
     pub queues: Vec<NpccQueue>,
+    /// The connection manager's messages.
+    #[serde(default)]
+    pub cm: Cm,
+    /// What the flow caches saw beside data.
+    #[serde(default)]
+    pub seen: Seen,
+    /// How much of the traffic NPCC can do something about.
+    #[serde(default)]
+    pub health: Health,
+    /// CNPs of receivers that passed through.
+    #[serde(default)]
+    pub cnps_passed: u64,
+    /// New flows refused: their source had too many, or the table was full of live ones.
+    #[serde(default)]
+    pub flows_refused: u64,
 }
 
 /// Percentiles of the reaction time.
@@ -215,6 +233,84 @@ pub struct NpccQueue {
     pub decisions: BTreeMap<String, u64>,
     /// CNPs for flows of this queue.
     pub cnps: u64,
+    /// The policy in its slot.
+    #[serde(default)]
+    pub policy: String,
+    /// The policy that answered at the last look: another one when the first does not know enough.
+    #[serde(default)]
+    pub policy_now: String,
+    /// Why it is another one.
+    #[serde(default)]
+    pub policy_why: Option<String>,
+    /// Looks at which another one answered.
+    #[serde(default)]
+    pub policy_fallbacks: u64,
+    /// The policy's parameters, each with its unit.
+    #[serde(default)]
+    pub parameters: Vec<Setting>,
+    /// Flows that put bytes in over the window, at the last decision.
+    #[serde(default)]
+    pub contributors: u64,
+    /// Looks by the reason the policy gave.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, u64>,
+    /// CNPs not sent for flows of this queue, by reason.
+    #[serde(default)]
+    pub suppressed: BTreeMap<String, u64>,
+}
+
+/// A policy's parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its name in `set`.
+    pub name: String,
+    /// What the number means: `ns`, `bytes` or `per-mille`.
+    pub unit: String,
+    /// Its value.
+    pub value: u64,
+    /// Smallest value it takes.
+    pub min: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// What the connection manager's messages came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Cm {
+    /// QP1 packets seen.
+    pub heard: u64,
+    /// Of these, with a wrong ICRC: nothing was learned from them.
+    pub damaged: u64,
+    /// Of these, of another class than connection management.
+    pub foreign: u64,
+    /// Pairs taken back because something spoke against them.
+    pub contradicted: u64,
+}
+
+/// What the workers' flow caches saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// QP1 packets given to the control core.
+    pub messages: u64,
+    /// QP1 packets its ring had no room for.
+    pub message_drops: u64,
+    /// Packets of XRC, RD and vendors' own transports: forwarded, never told.
+    pub unsupported: u64,
+    /// Unreliable datagrams: forwarded, never told.
+    pub datagrams: u64,
+}
+
+/// Data bytes in watched queues, and whose senders could be told.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Health {
+    /// Wire bytes of data.
+    pub data_bytes: u64,
+    /// Share of them from flows paired well enough to be told, in percent.
+    pub paired: f64,
+    /// Share from flows that are answered, but known by less than the configured evidence.
+    pub unpaired: f64,
+    /// Share from flows nobody has answered here yet: cold, or their answers go another way.
+    pub cold: f64,
 }
 
 /// One flow.

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use npcc_cnp::detector::Zone;
 use npcc_cnp::flow_cache::CacheShared;
-use npcc_cnp::histogram::Histogram;
 use npcc_cnp::pair::Evidence;
-use npcc_cnp::plan::Suppressed;
 use npcc_cnp::response::Response;
-use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
+use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_pipeline::counters::{self, Counter, Counters, Gauge, PortCounters};
 use npcc_pipeline::drop::Drop;
@@ -20,15 +17,14 @@ use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
 use super::events::{Event, Events};
 use super::lossless::{self, BufferFacts};
 use super::model::{
-    Conservation, DeviceDrops, Flow, Host, Npcc, NpccQueue, Pfc, Port, Queue, Reaction, Roce,
-    Snapshot, Traffic, Worker,
+    Conservation, DeviceDrops, Flow, Host, Pfc, Port, Queue, Roce, Snapshot, Traffic, Worker,
 };
 use super::qos::Qos;
+use crate::apply::Live;
 use crate::clock::Clock;
 use crate::command::{Command, Orders};
 use crate::control::ControlStats;
 use crate::control_commands::{NpccOrder, NpccOrders, OrderError};
-use crate::reaction::Reactions;
 use crate::wiring::pfc::PortFlow;
 use crate::worker::WorkerStats;
 
@@ -91,6 +87,8 @@ pub struct Observer {
     pub clock: Clock,
     /// What `clear counters` found.
     pub cleared: Mutex<Option<Box<Snapshot>>>,
+    /// What runs, and where it came from.
+    pub live: Mutex<Live>,
 }
 
 impl Observer {
@@ -104,7 +102,11 @@ impl Observer {
             ids.find(|(port, _)| port.name == name)
                 .map(|(_, id)| PortId(id))
         };
-        self.npcc_orders.give(order.command(port)?)
+        self.npcc_orders.give(order.command(port)?)?;
+        if let Some(key) = order.key() {
+            self.overridden(key);
+        }
+        Ok(())
     }
 
     /// Everything but flows, now.
@@ -172,8 +174,24 @@ impl Observer {
     }
 
     /// Gives an order to every worker; `false` when one of them does not listen.
-    pub fn order(&self, command: Command) -> bool {
-        self.orders.iter().all(|orders| orders.give(command))
+    pub fn order(&self, command: &Command) -> bool {
+        self.orders
+            .iter()
+            .all(|orders| orders.give(command.clone()))
+    }
+
+    /// The same, and waits up to a second for a worker whose ring is full.
+    pub fn order_patiently(&self, command: &Command) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        self.orders.iter().all(|orders| {
+            while !orders.give(command.clone()) {
+                if Instant::now() >= deadline {
+                    return false;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            true
+        })
     }
 
     /// All flows, heaviest first.
@@ -188,25 +206,35 @@ impl Observer {
         flows
     }
 
-    /// Gives a DWRR queue of every port another weight; `false` when there is no such queue or weight.
-    pub fn set_weight(&self, priority: u8, weight: u8) -> bool {
-        let Ok(mut qos) = self.qos.lock() else {
-            return false;
-        };
-        let Some(queue) = qos.priorities.get_mut(usize::from(priority)) else {
-            return false;
-        };
-        if queue.weight.is_none() || !(1..=100).contains(&weight) {
-            return false;
+    /// Gives a DWRR queue of every port another weight, 1 to 100.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn set_weight(&self, priority: u8, weight: u8) -> Result<(), String> {
+        let deaf = || "a worker does not listen".to_owned();
+        let mut qos = self.qos.lock().map_err(|_| deaf())?;
+        let queue = qos.priorities.get_mut(usize::from(priority));
+        let queue =
+            queue.ok_or_else(|| format!("there is no priority {priority}: write 0 to 7"))?;
+        if !(1..=100).contains(&weight) {
+            return Err(format!("{weight} is no weight: write 1 to 100"));
+        }
+        if queue.weight.is_none() {
+            return Err(format!(
+                "priority {priority} is served strictly: it has no weight"
+            ));
         }
         queue.weight = Some(weight);
-        (0u8..).zip(&self.ports).all(|(port, _)| {
-            self.order(Command::Discipline {
+        drop(qos);
+        self.overridden(format!("qos.priorities.{priority}.weight"));
+        let given = (0u8..).zip(&self.ports).all(|(port, _)| {
+            self.order_patiently(&Command::Discipline {
                 port: PortId(port),
                 priority: Priority::new(priority),
                 discipline: Discipline::Dwrr(weight),
             })
-        })
+        });
+        given.then_some(()).ok_or_else(deaf)
     }
 
     /// Hosts with CNPs, NAKs or CE, most CNPs first.
@@ -245,7 +273,7 @@ impl Observer {
         lines.into_iter().map(|(_, line)| line).collect()
     }
 
-    fn port_name(&self, port: PortId) -> String {
+    pub(super) fn port_name(&self, port: PortId) -> String {
         self.ports
             .get(port.index())
             .map_or_else(|| format!("port {}", port.0), |facts| facts.name.clone())
@@ -315,6 +343,7 @@ impl Observer {
             roce: Roce {
                 ce: sum(|port| &port.ce_in),
                 cnp: sum(|port| &port.cnp_in),
+                cnp_out: sum(|port| &port.cnp_out),
                 nak: sum(|port| &port.nak_in),
                 rnr: sum(|port| &port.rnr_in),
                 unsupported: sum(|port| &port.roce_unsupported),
@@ -381,79 +410,6 @@ impl Observer {
             total.ecn_marked += queue.ecn_marked.get();
         }
         total
-    }
-
-    fn npcc(&self) -> Npcc {
-        let caches = || self.caches.iter().map(|cache| &cache.counters);
-        let named = |count: u64, name: &str| (count > 0).then(|| (name.to_owned(), count));
-        Npcc {
-            samples: caches().map(|cache| cache.samples.get()).sum(),
-            sample_drops: caches()
-                .map(|cache| cache.sample_drops.get() + cache.cache_full.get())
-                .sum(),
-            flows: self.npcc.flows.get(),
-            cold_bytes: self.npcc.cold_bytes.get(),
-            paired: Evidence::ALL
-                .iter()
-                .filter_map(|evidence| named(self.npcc.paired(*evidence).get(), evidence.name()))
-                .collect(),
-            cnps_sent: self.npcc.cnps_sent(),
-            cnps_suppressed: Suppressed::ALL
-                .iter()
-                .filter_map(|reason| named(self.npcc.cnps_suppressed(*reason), reason.name()))
-                .collect(),
-            reaction_us: self.reaction(|reactions| &reactions.shallow),
-            reaction_hard_us: self.reaction(|reactions| &reactions.hard),
-            ticks: self.npcc.ticks.get(),
-            ticks_late: self.control.late.get(),
-            queues: self
-                .npcc
-                .queues()
-                .iter()
-                .map(|queue| self.npcc_queue(queue))
-                .collect(),
-        }
-    }
-
-    /// The slowest worker's, so that a good one hides no bad one.
-    fn reaction(&self, of: fn(&Reactions) -> &Histogram) -> Reaction {
-        let times = || self.workers.iter().map(|stats| of(&stats.reactions));
-        let worst = |percent| {
-            times()
-                .map(|times| times.percentile(percent))
-                .max()
-                .unwrap_or_default()
-        };
-        Reaction {
-            count: times().map(Histogram::count).sum(),
-            p50: micros(worst(50)),
-            p99: micros(worst(99)),
-            max: micros(times().map(Histogram::max).max().unwrap_or_default()),
-        }
-    }
-
-    fn npcc_queue(&self, queue: &QueueStatus) -> NpccQueue {
-        let cells = Zone::ALL
-            .iter()
-            .flat_map(|zone| Row::ALL.iter().map(move |row| (zone, row)));
-        NpccQueue {
-            port: self.port_name(queue.port),
-            priority: queue.priority.get(),
-            depth: queue.depth.get(),
-            peak: queue.peak.get(),
-            zone: queue.zone().name().to_owned(),
-            trend: queue.trend().name().to_owned(),
-            decisions: cells
-                .map(|(zone, row)| {
-                    (
-                        format!("{}-{}", zone.name(), row.name()),
-                        queue.cell(*zone, *row).get(),
-                    )
-                })
-                .filter(|(_, ticks)| *ticks > 0)
-                .collect(),
-            cnps: queue.cnps.get(),
-        }
     }
 
     fn flow(&self, flow: &FlowSnapshot) -> Flow {
@@ -528,9 +484,4 @@ fn worker(stats: &WorkerStats) -> Worker {
         cnp_lost: stats.cnp_lost.get(),
         ..Worker::default()
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "times far below 2^52 ns")]
-fn micros(time: Nanos) -> f64 {
-    time.0 as f64 / 1_000.0
 }

@@ -46,6 +46,7 @@ fn port(now: &mut Port, then: &Port) {
     let (roce, before) = (&mut now.roce, then.roce);
     roce.ce = roce.ce.saturating_sub(before.ce);
     roce.cnp = roce.cnp.saturating_sub(before.cnp);
+    roce.cnp_out = roce.cnp_out.saturating_sub(before.cnp_out);
     roce.nak = roce.nak.saturating_sub(before.nak);
     roce.rnr = roce.rnr.saturating_sub(before.rnr);
     roce.unsupported = roce.unsupported.saturating_sub(before.unsupported);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::model::{Flow, Host, Reaction, Snapshot};
+use super::model::{Flow, Host, NpccQueue, Reaction, Setting, Snapshot};
 
 pub(super) fn table(header: &[&str], left: usize) -> Table {
     let mut table = Table::new();
@@ -76,7 +76,7 @@ pub fn ports(snapshot: &Snapshot) -> String {
     let mut table = table(
         &[
             "PORT", "LINK", "DRIVER", "RATE", "CORES", "RX PKTS", "RX BYTES", "TX PKTS",
-            "TX BYTES", "CNP IN", "NAK IN", "CE IN", "DROPS",
+            "TX BYTES", "CNP IN", "CNP OUT", "NAK IN", "RNR IN", "CE IN", "DROPS",
         ],
         5,
     );
@@ -102,7 +102,9 @@ pub fn ports(snapshot: &Snapshot) -> String {
             thousands(port.tx.packets),
             thousands(port.tx.bytes),
             thousands(port.roce.cnp),
+            thousands(port.roce.cnp_out),
             thousands(port.roce.nak),
+            thousands(port.roce.rnr),
             thousands(port.roce.ce),
             list(&drops),
         ]);
@@ -263,6 +265,7 @@ pub fn npcc(snapshot: &Snapshot) -> String {
             "DEPTH",
             "PEAK",
             "CNPS",
+            "POLICY",
             "DECISIONS (ticks)",
         ],
         3,
@@ -275,14 +278,49 @@ pub fn npcc(snapshot: &Snapshot) -> String {
             thousands(queue.depth),
             thousands(queue.peak),
             thousands(queue.cnps),
+            queue.policy_now.clone(),
             list(&queue.decisions),
         ]);
     }
     let mut out = finish(&table);
+    for queue in &npcc.queues {
+        // Writing to a string cannot fail.
+        let _ = out.write_str(&slot(queue));
+    }
     let lines = [
         ("flows", thousands(npcc.flows)),
         ("paired", list(&npcc.paired)),
         ("cold bytes", thousands(npcc.cold_bytes)),
+        (
+            "health",
+            format!(
+                "of {} data bytes {:.1} % paired, {:.1} % below the evidence, {:.1} % without an answer here",
+                thousands(npcc.health.data_bytes),
+                npcc.health.paired,
+                npcc.health.unpaired,
+                npcc.health.cold
+            ),
+        ),
+        (
+            "CM",
+            format!(
+                "{} heard ({} damaged, {} of another class, {} lost), {} pairs contradicted",
+                thousands(npcc.cm.heard),
+                thousands(npcc.cm.damaged),
+                thousands(npcc.cm.foreign),
+                thousands(npcc.seen.message_drops),
+                thousands(npcc.cm.contradicted)
+            ),
+        ),
+        (
+            "not told",
+            format!(
+                "{} datagrams, {} of transports not read, {} flows refused",
+                thousands(npcc.seen.datagrams),
+                thousands(npcc.seen.unsupported),
+                thousands(npcc.flows_refused)
+            ),
+        ),
         (
             "samples",
             format!(
@@ -291,7 +329,14 @@ pub fn npcc(snapshot: &Snapshot) -> String {
                 thousands(npcc.sample_drops)
             ),
         ),
-        ("CNPs sent", thousands(npcc.cnps_sent)),
+        (
+            "CNPs sent",
+            format!(
+                "{} (and {} of receivers passed)",
+                thousands(npcc.cnps_sent),
+                thousands(npcc.cnps_passed)
+            ),
+        ),
         ("suppressed", list(&npcc.cnps_suppressed)),
         ("reaction", reaction("shallow", npcc.reaction_us)),
         ("", reaction("hard", npcc.reaction_hard_us)),
@@ -307,6 +352,31 @@ pub fn npcc(snapshot: &Snapshot) -> String {
     for (name, value) in lines {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{name:<11} {value}");
+    }
+    out
+}
+
+/// A queue's policy: its parameters, the reasons it gave, and why CNPs it wanted were not sent.
+fn slot(queue: &NpccQueue) -> String {
+    let parameter = |one: &Setting| match one.unit.as_str() {
+        "ns" if one.value.is_multiple_of(1_000) => format!("{} {}us", one.name, one.value / 1_000),
+        "ns" => format!("{} {}ns", one.name, one.value),
+        "per-mille" => format!("{} {}/1000", one.name, one.value),
+        unit => format!("{} {} {unit}", one.name, one.value),
+    };
+    let parameters: Vec<String> = queue.parameters.iter().map(parameter).collect();
+    let mut out = format!("\n{}:{}\n", queue.port, queue.priority);
+    let mut policy = format!("{} ({})", queue.policy, parameters.join(", "));
+    if let Some(why) = &queue.policy_why {
+        policy = format!("{policy}; now {}: {why}", queue.policy_now);
+    }
+    for (name, value) in [
+        ("policy", policy),
+        ("reasons", list(&queue.reasons)),
+        ("suppressed", list(&queue.suppressed)),
+    ] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "  {name:<11} {value}");
     }
     out
 }

@@ -28,14 +28,7 @@ pub fn ports(config: &Config) -> u32 {
     watched(config).fold(0, |set, (id, _, _)| set | id.bit())
 }
 
-/// Time between two turns of the control core: a tick, or a look of the policy `model`, which looks five times as often.
-#[must_use]
-pub fn tick(config: &Config) -> Nanos {
-    let models = watched(config).any(|(_, _, watch)| watch.policy == model::Policy::Model);
-    let tick = nanos(config.npcc.tick);
-    if models { look(tick) } else { tick }
-}
-
+/// Time between two looks of the policy `model`: a fifth of a tick.
 fn look(tick: Nanos) -> Nanos {
     Nanos(tick.0 / 5).max(CLOSEST)
 }
@@ -105,6 +98,15 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
 
 /// Makes every policy available to every watched queue, for `set` while running.
 pub fn offer(core: &mut ControlCore, config: &Config, rates: &[Option<BitRate>]) {
+    for (port, priority, kind) in offers(config, rates) {
+        core.offer(port, priority, kind);
+    }
+}
+
+/// Every policy for every watched queue.
+#[must_use]
+pub fn offers(config: &Config, rates: &[Option<BitRate>]) -> Vec<(PortId, Priority, PolicyKind)> {
+    let mut offers = Vec::new();
     for (id, port, watch) in watched(config) {
         let drain = rates
             .get(id.index())
@@ -114,10 +116,11 @@ pub fn offer(core: &mut ControlCore, config: &Config, rates: &[Option<BitRate>])
         for priority in watch.priorities() {
             for which in [model::Policy::Npcc, model::Policy::Model, model::Policy::Pi] {
                 let kind = policy(config, watch, which, port.mtu, drain);
-                core.offer(id, Priority::new(priority), kind);
+                offers.push((id, Priority::new(priority), kind));
             }
         }
     }
+    offers
 }
 
 /// The set of ports that are believed: all, when none is named.

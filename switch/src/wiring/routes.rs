@@ -7,17 +7,10 @@ use npcc_config::ipnet::IpNet;
 use npcc_config::plan::NextHop;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
-use npcc_pipeline::route::writer::{RouteCapacity, RouteError, RouteWriter};
+use npcc_pipeline::route::writer::RouteCapacity;
 use npcc_pipeline::units::{Mac, PortId};
 
-/// A configured route did not fit.
-#[derive(Debug, thiserror::Error)]
-#[error("route {prefix}")]
-pub struct RouteSetupError {
-    prefix: Prefix,
-    #[source]
-    source: RouteError,
-}
+use crate::live_routes::Table;
 
 /// Room for what is configured.
 #[must_use]
@@ -30,20 +23,14 @@ pub fn capacity(config: &Config) -> RouteCapacity {
     }
 }
 
-/// Fills the table and makes it live; `macs` are the ports' addresses.
-///
-/// # Errors
-/// The first route that does not fit.
-pub fn install(
-    config: &Config,
-    macs: &[Mac],
-    writer: &mut RouteWriter,
-) -> Result<(), RouteSetupError> {
-    let mut put = |prefix: Option<Prefix>, paths: &[Adjacency]| match prefix {
-        Some(prefix) => writer
-            .insert(prefix, paths)
-            .map_err(|source| RouteSetupError { prefix, source }),
-        None => Ok(()),
+/// Every prefix with its paths; `macs` are the ports' addresses.
+#[must_use]
+pub fn table(config: &Config, macs: &[Mac]) -> Table {
+    let mut table = Table::new();
+    let mut put = |prefix: Option<Prefix>, paths: &[Adjacency]| {
+        if let Some(prefix) = prefix {
+            table.insert(prefix, paths.to_vec());
+        }
     };
     for (index, port) in config.ports.iter().enumerate() {
         let id = port_id(index);
@@ -54,7 +41,7 @@ pub fn install(
                 ..Adjacency::unusable(Kind::Unresolved)
             };
             for address in interface.addresses {
-                put(prefix(address), &[at])?;
+                put(prefix(address), &[at]);
             }
         }
     }
@@ -64,7 +51,7 @@ pub fn install(
             ..Adjacency::unusable(Kind::Local)
         };
         for address in port.interfaces().flat_map(|interface| interface.addresses) {
-            put(Some(Prefix::host(address.addr())), &[local])?;
+            put(Some(Prefix::host(address.addr())), &[local]);
         }
     }
     for neighbor in &config.neighbors {
@@ -76,7 +63,7 @@ pub fn install(
         put(
             Some(Prefix::host(neighbor.address)),
             &[path(config, macs, &hop)],
-        )?;
+        );
     }
     for route in &config.routes {
         let paths: Vec<Adjacency> = route
@@ -84,10 +71,32 @@ pub fn install(
             .iter()
             .map(|hop| path(config, macs, hop))
             .collect();
-        put(prefix(&route.prefix), &paths)?;
+        put(prefix(&route.prefix), &paths);
     }
-    writer.commit();
-    Ok(())
+    table
+}
+
+/// Routes more prefixes, dealt round the neighbours of the last port.
+pub fn deal(config: &Config, macs: &[Mac], prefixes: &[IpNet], table: &mut Table) {
+    let last = config.ports.len().saturating_sub(1);
+    let hops: Vec<Adjacency> = config
+        .neighbors
+        .iter()
+        .filter(|neighbor| neighbor.port == last)
+        .map(|neighbor| {
+            let hop = NextHop {
+                address: neighbor.address,
+                port: neighbor.port,
+                vlan: neighbor.vlan,
+            };
+            path(config, macs, &hop)
+        })
+        .collect();
+    for (net, hop) in prefixes.iter().zip(hops.iter().cycle()) {
+        if let Some(prefix) = prefix(net) {
+            table.entry(prefix).or_insert_with(|| vec![*hop]);
+        }
+    }
 }
 
 fn prefix(net: &IpNet) -> Option<Prefix> {
@@ -130,6 +139,8 @@ fn mac_of(config: &Config, address: IpAddr) -> Option<Mac> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live_routes::LiveRoutes;
+    use npcc_pipeline::route::writer::RouteWriter;
 
     #[test]
     fn each_kind_of_route_leads_where_it_should() {
@@ -146,8 +157,9 @@ neighbors:
 ";
         let config = npcc_config::parse("t.yaml", text).unwrap().config;
         let macs = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
-        let (mut writer, mut readers) = RouteWriter::new(capacity(&config), 1);
-        install(&config, &macs, &mut writer).unwrap();
+        let (writer, mut readers) = RouteWriter::new(capacity(&config), 1);
+        let mut live = LiveRoutes::new(writer);
+        live.become_of(table(&config, &macs)).unwrap();
         let mut reader = readers.remove(0);
         reader.refresh();
         let at = |text: &str| reader.paths(text.parse().unwrap()).next().unwrap();

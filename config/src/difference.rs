@@ -1,0 +1,191 @@
+//! What differs between two files, key by key, with every default filled in.
+//!
+//! Ports, VLANs, routes and neighbours are told apart by what identifies them, not by their place: adding a port does not
+//! make all that follow differ.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::model::File;
+
+/// One key with another value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Difference {
+    /// The key as a path, such as `npcc.recovery`, `ports.wan0.npcc.policy` or `routes.10.0.2.0/24`.
+    pub key: String,
+    /// What it was; `None` when the key was not there.
+    pub old: Option<String>,
+    /// What it is; `None` when the key is gone.
+    pub new: Option<String>,
+}
+
+/// What differs, in the order of the keys.
+#[must_use]
+pub fn differences(old: &File, new: &File) -> Vec<Difference> {
+    let mut found = Vec::new();
+    // A model always encodes.
+    let encode = |file: &File| serde_json::to_value(file).unwrap_or_default();
+    compare("", &encode(old), &encode(new), &mut found);
+    found.sort();
+    found
+}
+
+fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<Difference>) {
+    if old == new {
+        return;
+    }
+    match (children(old), children(new)) {
+        (Some(old), Some(new)) => {
+            for name in old
+                .keys()
+                .chain(new.keys().filter(|k| !old.contains_key(*k)))
+            {
+                let path = join(path, name);
+                let null = Value::Null;
+                let of = |map: &BTreeMap<String, Value>| map.get(name).cloned();
+                let (old, new) = (of(&old), of(&new));
+                compare(
+                    &path,
+                    old.as_ref().unwrap_or(&null),
+                    new.as_ref().unwrap_or(&null),
+                    found,
+                );
+            }
+        }
+        _ => found.push(Difference {
+            key: path.to_owned(),
+            old: text(old),
+            new: text(new),
+        }),
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// The parts of a map, or of a list whose entries have a name of their own.
+fn children(value: &Value) -> Option<BTreeMap<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()),
+        Value::Array(entries) => {
+            let mut named: BTreeMap<String, Value> = BTreeMap::new();
+            for entry in entries {
+                let name = name_of(entry)?;
+                // Routes of one prefix are one route with several next hops.
+                match named.get_mut(&name) {
+                    Some(Value::Array(all)) => all.push(entry.clone()),
+                    _ => {
+                        named.insert(name, Value::Array(vec![entry.clone()]));
+                    }
+                }
+            }
+            let alone = |entry: Value| match entry {
+                Value::Array(mut all) if all.len() == 1 => all.remove(0),
+                several => several,
+            };
+            Some(named.into_iter().map(|(k, v)| (k, alone(v))).collect())
+        }
+        _ => None,
+    }
+}
+
+fn name_of(entry: &Value) -> Option<String> {
+    let id = ["name", "prefix", "address", "id"]
+        .iter()
+        .find_map(|key| entry.get(key))?;
+    Some(match id {
+        Value::String(name) => name.clone(),
+        other => other.to_string(),
+    })
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(brief(other).to_string()),
+    }
+}
+
+/// Without what nobody wrote.
+fn brief(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let written = map.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(written.map(|(k, v)| (k.clone(), brief(v))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "version: 1
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: net_null1, speed: 10G, addresses: [10.0.12.1/24], npcc: { queues: [3] } }
+routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
+";
+
+    fn file(text: &str) -> File {
+        crate::parse("t.yaml", text).unwrap().file
+    }
+
+    fn told(new: &str) -> Vec<(String, Option<String>, Option<String>)> {
+        differences(&file(BASE), &file(new))
+            .into_iter()
+            .map(|one| (one.key, one.old, one.new))
+            .collect()
+    }
+
+    #[test]
+    fn defaults_written_out_are_no_difference() {
+        assert_eq!(told(&format!("{BASE}npcc: {{ tick: 20us }}\n")), []);
+    }
+
+    #[test]
+    fn keys_are_named_with_both_values() {
+        let new = BASE.replace("{ queues: [3] }", "{ queues: [3], policy: model }")
+            + "npcc: { recovery: 500us }\n";
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            told(&new),
+            [
+                ("npcc.recovery".to_owned(), some("300us"), some("500us")),
+                (
+                    "ports.wan0.npcc.policy".to_owned(),
+                    some("npcc"),
+                    some("model")
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn entries_of_lists_come_and_go_by_name() {
+        let port = "  - { name: a0, device: net_null2, addresses: [10.0.9.1/24] }\n";
+        let new = BASE
+            .replace("ports:\n", &format!("ports:\n{port}"))
+            .replace("10.0.2.0/24", "10.0.3.0/24");
+        let keys: Vec<(String, bool, bool)> = told(&new)
+            .into_iter()
+            .map(|(key, old, new)| (key, old.is_some(), new.is_some()))
+            .collect();
+        assert_eq!(
+            keys,
+            [
+                ("ports.a0".to_owned(), false, true),
+                ("routes.10.0.2.0/24".to_owned(), true, false),
+                ("routes.10.0.3.0/24".to_owned(), false, true),
+            ]
+        );
+    }
+}

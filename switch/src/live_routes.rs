@@ -1,0 +1,177 @@
+//! The routes of a running switch: the writer, and what was last put into it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use npcc_pipeline::route::nexthop::Adjacency;
+use npcc_pipeline::route::prefix::Prefix;
+use npcc_pipeline::route::writer::{RouteError, RouteWriter};
+
+/// Every prefix with its paths.
+pub type Table = BTreeMap<Prefix, Vec<Adjacency>>;
+
+/// How long a worker may take to pass from the old table to the new: many turns.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A route was refused; the table is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("route {prefix}: {source}")]
+pub struct RouteRefused {
+    prefix: Prefix,
+    #[source]
+    source: RouteError,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct LiveRoutes {
+    writer: RouteWriter,
+    table: Table,
+}
+
+impl LiveRoutes {
+    /// Over a table just made.
+    #[must_use]
+    pub const fn new(writer: RouteWriter) -> LiveRoutes {
+        LiveRoutes {
+            writer,
+            table: Table::new(),
+        }
+    }
+
+    /// Makes the table what is wanted, in one change that readers see whole; returns how many prefixes came, changed or
+    /// went.
+    ///
+    /// # Errors
+    /// The first route that was refused.
+    pub fn become_of(&mut self, wanted: Table) -> Result<usize, RouteRefused> {
+        let gone: Vec<Prefix> = self
+            .table
+            .keys()
+            .filter(|prefix| !wanted.contains_key(prefix))
+            .copied()
+            .collect();
+        let changed = wanted
+            .iter()
+            .filter(|(prefix, paths)| self.table.get(prefix) != Some(paths));
+        let changed: Vec<Prefix> = changed.map(|(prefix, _)| *prefix).collect();
+        self.wait();
+        let done = self.put(&gone, &changed, &wanted);
+        let result = match done {
+            Ok(()) => Ok(gone.len() + changed.len()),
+            Err(refused) => {
+                // Nothing is visible before the commit below, so nobody sees what is taken back here.
+                let (new, old): (Vec<Prefix>, Vec<Prefix>) = changed
+                    .iter()
+                    .partition(|prefix| !self.table.contains_key(prefix));
+                let back: Vec<Prefix> = gone.into_iter().chain(old).collect();
+                let table = std::mem::take(&mut self.table);
+                let undone = self.put(&new, &back, &table);
+                self.table = table;
+                Err(undone.err().unwrap_or(refused))
+            }
+        };
+        self.writer.commit();
+        if result.is_ok() {
+            self.table = wanted;
+        }
+        result
+    }
+
+    fn put(
+        &mut self,
+        gone: &[Prefix],
+        changed: &[Prefix],
+        table: &Table,
+    ) -> Result<(), RouteRefused> {
+        for prefix in gone {
+            let removed = self.writer.remove(*prefix);
+            removed.map_err(|source| RouteRefused {
+                prefix: *prefix,
+                source,
+            })?;
+        }
+        for (prefix, paths) in changed
+            .iter()
+            .filter_map(|prefix| table.get_key_value(prefix))
+        {
+            let inserted = self.writer.insert(*prefix, paths);
+            inserted.map_err(|source| RouteRefused {
+                prefix: *prefix,
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every reader has passed the last change.
+    fn wait(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.writer.ready() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use npcc_pipeline::route::nexthop::Kind;
+    use npcc_pipeline::route::writer::RouteCapacity;
+    use npcc_pipeline::units::PortId;
+
+    fn table(routes: &[(&str, u8)]) -> Table {
+        let route = |(text, port): &(&str, u8)| {
+            let (address, len) = text.split_once('/').unwrap();
+            let prefix = Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap();
+            let path = Adjacency {
+                port: PortId(*port),
+                ..Adjacency::unusable(Kind::Local)
+            };
+            (prefix, vec![path])
+        };
+        routes.iter().map(route).collect()
+    }
+
+    #[test]
+    fn only_what_differs_is_touched_and_readers_see_all_of_it() {
+        let capacity = RouteCapacity {
+            ipv4_routes: 3,
+            ipv6_routes: 4,
+            adjacencies: 16,
+            groups: 16,
+        };
+        let (writer, mut readers) = RouteWriter::new(capacity, 1);
+        let mut reader = readers.remove(0);
+        let mut live = LiveRoutes::new(writer);
+        let first = table(&[("10.0.1.0/24", 1), ("10.0.2.0/24", 2), ("0.0.0.0/0", 3)]);
+        assert_eq!(live.become_of(first.clone()), Ok(3));
+        reader.refresh();
+        assert_eq!(live.become_of(first), Ok(0));
+        let second = table(&[("10.0.1.0/24", 1), ("10.0.2.0/24", 5), ("10.0.3.0/24", 4)]);
+        assert_eq!(live.become_of(second), Ok(3));
+        reader.refresh();
+        let at = |text: &str| {
+            let path = reader.paths(text.parse().unwrap()).next().unwrap();
+            (path.kind, path.port.0)
+        };
+        assert_eq!(at("10.0.1.1"), (Kind::Local, 1));
+        assert_eq!(at("10.0.2.1"), (Kind::Local, 5));
+        assert_eq!(at("10.0.3.1"), (Kind::Local, 4));
+        assert_eq!(at("192.0.2.1").0, Kind::NoRoute);
+        let many = table(&[
+            ("10.1.0.0/24", 1),
+            ("10.2.0.0/24", 1),
+            ("10.3.0.0/24", 1),
+            ("10.4.0.0/24", 1),
+        ]);
+        let error = live.become_of(many).unwrap_err().to_string();
+        assert!(
+            error.contains("10.4.0.0/24") && error.contains("3 routes"),
+            "{error}"
+        );
+        reader.refresh();
+        let paths = reader.paths("10.0.2.1".parse().unwrap());
+        assert_eq!(paths.map(|path| path.port.0).next(), Some(5), "as before");
+    }
+}

@@ -1,0 +1,162 @@
+//! NPCC's part of a snapshot.
+
+use std::collections::BTreeMap;
+
+use npcc_cnp::detector::Zone;
+use npcc_cnp::histogram::Histogram;
+use npcc_cnp::pair::Evidence;
+use npcc_cnp::plan::Suppressed;
+use npcc_cnp::policy::{Parameter, Reason};
+use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
+use npcc_pipeline::units::Nanos;
+
+use super::model::{Cm, Health, Npcc, NpccQueue, Reaction, Seen, Setting};
+use super::observer::Observer;
+use crate::reaction::Reactions;
+
+impl Observer {
+    pub(super) fn npcc(&self) -> Npcc {
+        let caches = || self.caches.iter().map(|cache| &cache.counters);
+        let named = |count: u64, name: &str| (count > 0).then(|| (name.to_owned(), count));
+        Npcc {
+            samples: caches().map(|cache| cache.samples.get()).sum(),
+            sample_drops: caches()
+                .map(|cache| cache.sample_drops.get() + cache.cache_full.get())
+                .sum(),
+            flows: self.npcc.flows.get(),
+            cold_bytes: self.npcc.cold_bytes.get(),
+            paired: Evidence::ALL
+                .iter()
+                .filter_map(|evidence| named(self.npcc.paired(*evidence).get(), evidence.name()))
+                .collect(),
+            cnps_sent: self.npcc.cnps_sent(),
+            cnps_suppressed: Suppressed::ALL
+                .iter()
+                .filter_map(|reason| named(self.npcc.cnps_suppressed(*reason), reason.name()))
+                .collect(),
+            reaction_us: self.reaction(|reactions| &reactions.shallow),
+            reaction_hard_us: self.reaction(|reactions| &reactions.hard),
+            ticks: self.npcc.ticks.get(),
+            ticks_late: self.control.late.get(),
+            queues: self
+                .npcc
+                .queues()
+                .iter()
+                .map(|queue| self.npcc_queue(queue))
+                .collect(),
+            cm: Cm {
+                heard: self.npcc.cm.heard.get(),
+                damaged: self.npcc.cm.damaged.get(),
+                foreign: self.npcc.cm.foreign.get(),
+                contradicted: self.npcc.cm.contradicted.get(),
+            },
+            seen: Seen {
+                messages: caches().map(|cache| cache.messages.get()).sum(),
+                message_drops: caches().map(|cache| cache.message_drops.get()).sum(),
+                unsupported: caches().map(|cache| cache.unsupported.get()).sum(),
+                datagrams: caches().map(|cache| cache.datagrams.get()).sum(),
+            },
+            health: health(&self.npcc),
+            cnps_passed: self.npcc.cnps_passed.get(),
+            flows_refused: self.npcc.flows_refused.get() + self.npcc.rate_limited.get(),
+        }
+    }
+
+    /// The slowest worker's, so that a good one hides no bad one.
+    fn reaction(&self, of: fn(&Reactions) -> &Histogram) -> Reaction {
+        let times = || self.workers.iter().map(|stats| of(&stats.reactions));
+        let worst = |percent| {
+            times()
+                .map(|times| times.percentile(percent))
+                .max()
+                .unwrap_or_default()
+        };
+        Reaction {
+            count: times().map(Histogram::count).sum(),
+            p50: micros(worst(50)),
+            p99: micros(worst(99)),
+            max: micros(times().map(Histogram::max).max().unwrap_or_default()),
+        }
+    }
+
+    fn npcc_queue(&self, queue: &QueueStatus) -> NpccQueue {
+        let cells = Zone::ALL
+            .iter()
+            .flat_map(|zone| Row::ALL.iter().map(move |row| (zone, row)));
+        NpccQueue {
+            port: self.port_name(queue.port),
+            priority: queue.priority.get(),
+            depth: queue.depth.get(),
+            peak: queue.peak.get(),
+            zone: queue.zone().name().to_owned(),
+            trend: queue.trend().name().to_owned(),
+            decisions: cells
+                .map(|(zone, row)| {
+                    (
+                        format!("{}-{}", zone.name(), row.name()),
+                        queue.cell(*zone, *row).get(),
+                    )
+                })
+                .filter(|(_, ticks)| *ticks > 0)
+                .collect(),
+            cnps: queue.cnps.get(),
+            policy: queue.policy_now().to_owned(),
+            policy_now: if queue.fell_back() {
+                "npcc"
+            } else {
+                queue.policy_now()
+            }
+            .to_owned(),
+            policy_why: queue
+                .fell_back()
+                .then(|| "more flows than can be measured: their rates are not known".to_owned()),
+            policy_fallbacks: queue.fallbacks.get(),
+            parameters: queue.parameters().iter().map(setting).collect(),
+            contributors: queue.contributors.get(),
+            reasons: counted(Reason::ALL.map(|one| (one.name(), queue.reason(one).get()))),
+            suppressed: counted(
+                Suppressed::ALL
+                    .iter()
+                    .map(|one| (one.name(), queue.suppressed(*one).get())),
+            ),
+        }
+    }
+}
+
+fn setting(parameter: &Parameter) -> Setting {
+    let (min, max) = parameter.range;
+    Setting {
+        name: parameter.name.to_owned(),
+        unit: parameter.unit.name().to_owned(),
+        value: parameter.value,
+        min,
+        max,
+    }
+}
+
+/// Counts that ever counted anything.
+fn counted(all: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
+    let some = all.into_iter().filter(|(_, count)| *count > 0);
+    some.map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "shares, shown in tenths of a percent"
+)]
+fn health(status: &NpccStatus) -> Health {
+    let data = status.data_bytes.get();
+    let share = |bytes: u64| 100.0 * bytes as f64 / data.max(1) as f64;
+    let (cold, unpaired) = (status.cold_bytes.get(), status.unpaired_bytes.get());
+    Health {
+        data_bytes: data,
+        paired: share(data.saturating_sub(cold.saturating_add(unpaired))),
+        unpaired: share(unpaired),
+        cold: share(cold),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times far below 2^52 ns")]
+fn micros(time: Nanos) -> f64 {
+    time.0 as f64 / 1_000.0
+}

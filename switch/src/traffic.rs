@@ -1,0 +1,488 @@
+//! Valid RoCEv2 traffic made from a few numbers: for generators, tests and `bench`.
+//!
+//! Connection `i` runs from a sender to a receiver, with a queue pair of its own at each end and the UDP source port Linux
+//! gives them (the symmetric hash), so that a switch can tell who belongs to whom. Frames are whole: sequence numbers go on
+//! by one, the ICRC and every checksum are right. The same numbers give the same bytes.
+
+use std::net::IpAddr;
+
+use npcc_cnp::build::{CnpSpec, CnpStyle, Vlan};
+use npcc_cnp::icrc::icrc;
+use npcc_cnp::key::{FlowKey, Qpn};
+use npcc_cnp::pair::port_hash::port_of;
+use npcc_pipeline::craft::{BthFields, Craft};
+use npcc_pipeline::parse::L3;
+use npcc_pipeline::units::{Mac, Priority};
+
+/// What a step sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// RDMA WRITE ONLY, with RETH.
+    Write,
+    /// SEND ONLY.
+    Send,
+    /// READ REQUEST from the receiver of the data, and its READ RESPONSE ONLY.
+    Read,
+    /// ACK of the connection's last packet.
+    Ack,
+    /// The receiver's own CNP.
+    Cnp,
+}
+
+impl Operation {
+    /// All, with their names.
+    pub const NAMED: [(&'static str, Operation); 5] = [
+        ("write", Operation::Write),
+        ("send", Operation::Send),
+        ("read", Operation::Read),
+        ("ack", Operation::Ack),
+        ("cnp", Operation::Cnp),
+    ];
+
+    /// Octets between BTH and payload of the frames whose size is chosen.
+    const fn extended(self) -> usize {
+        match self {
+            Operation::Write => 16,
+            Operation::Read => 4,
+            Operation::Send | Operation::Ack | Operation::Cnp => 0,
+        }
+    }
+
+    const fn carries_data(self) -> bool {
+        matches!(self, Operation::Write | Operation::Send | Operation::Read)
+    }
+}
+
+/// Which way a frame goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// With the data.
+    Forward,
+    /// Against them: ACK, CNP, READ REQUEST.
+    Back,
+}
+
+/// What to make.
+#[derive(Debug, Clone)]
+pub struct Traffic {
+    /// Connections.
+    pub qps: usize,
+    /// What is sent, in turn; weights are repetitions.
+    pub operations: Vec<Operation>,
+    /// Lengths of data frames without FCS, in turn.
+    pub sizes: Vec<usize>,
+    /// Senders of the data, connections dealt round.
+    pub senders: Vec<IpAddr>,
+    /// Receivers, dealt round.
+    pub receivers: Vec<IpAddr>,
+    /// MAC the data come from.
+    pub src_mac: Mac,
+    /// MAC the data go to: the switch's.
+    pub dst_mac: Mac,
+    /// VLAN, if tagged.
+    pub vlan: Option<u16>,
+    /// DSCP of data, requests and ACKs; CNPs carry 48.
+    pub dscp: u8,
+    /// ECN field of all but CNPs: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
+    pub ecn: u8,
+    /// Same seed, same frames.
+    pub seed: u64,
+}
+
+/// What cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TrafficError {
+    /// Nothing to do.
+    #[error("no {0}: name at least one")]
+    Empty(&'static str),
+    /// Too many connections.
+    #[error("{0} connections: write 1 to 1048576")]
+    Connections(usize),
+    /// Two families.
+    #[error("{0} and {1} are of different families")]
+    Families(IpAddr, IpAddr),
+    /// A frame cannot have this size.
+    #[error("a {operation} frame of {size} bytes: write {least} to 9216, in steps of 4")]
+    Size {
+        /// Its operation.
+        operation: &'static str,
+        /// The size asked for.
+        size: usize,
+        /// The smallest.
+        least: usize,
+    },
+    /// A field out of range.
+    #[error("{what} {value}: write {low} to {high}")]
+    Range {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+}
+
+/// One end-to-end connection.
+#[derive(Debug, Clone, Copy)]
+struct Connection {
+    sender: IpAddr,
+    receiver: IpAddr,
+    sender_qp: Qpn,
+    receiver_qp: Qpn,
+    port: u16,
+    psn: u32,
+    request_psn: u32,
+}
+
+/// Sequence numbers have 24 bits.
+const PSN_MASK: u32 = 0xff_ffff;
+/// First queue pairs at senders and receivers: far apart, so that a wrong one shows.
+const SENDER_QP: u32 = 0x10_0000;
+const RECEIVER_QP: u32 = 0x20_0000;
+
+/// `splitmix64`: numbers that look random and depend on the seed alone.
+const fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Traffic {
+    /// Octets of the headers and the ICRC of a frame.
+    fn overhead(&self, operation: Operation) -> usize {
+        let tag = if self.vlan.is_some() { 4 } else { 0 };
+        let ip = if self.senders.iter().any(IpAddr::is_ipv6) {
+            40
+        } else {
+            20
+        };
+        14 + tag + ip + 8 + 12 + operation.extended() + 4
+    }
+
+    /// Whether it can be made.
+    ///
+    /// # Errors
+    /// [`TrafficError`]: the first thing that cannot.
+    pub fn check(&self) -> Result<(), TrafficError> {
+        for (what, none) in [
+            ("operation", self.operations.is_empty()),
+            ("frame size", self.sizes.is_empty()),
+            ("sender", self.senders.is_empty()),
+            ("receiver", self.receivers.is_empty()),
+        ] {
+            if none {
+                return Err(TrafficError::Empty(what));
+            }
+        }
+        if !(1..=1 << 20).contains(&self.qps) {
+            return Err(TrafficError::Connections(self.qps));
+        }
+        let hosts = || self.senders.iter().chain(&self.receivers);
+        if let Some(first) = self.senders.first()
+            && let Some(other) = hosts().find(|host| host.is_ipv6() != first.is_ipv6())
+        {
+            return Err(TrafficError::Families(*first, *other));
+        }
+        for (what, value, low, high) in [
+            ("VLAN", u64::from(self.vlan.unwrap_or(1)), 1, 4094),
+            ("DSCP", u64::from(self.dscp), 0, 63),
+            ("ECN field", u64::from(self.ecn), 0, 3),
+        ] {
+            if !(low..=high).contains(&value) {
+                return Err(TrafficError::Range {
+                    what,
+                    value,
+                    low,
+                    high,
+                });
+            }
+        }
+        for (name, operation) in Operation::NAMED {
+            if !operation.carries_data() || !self.operations.contains(&operation) {
+                continue;
+            }
+            let least = self.overhead(operation);
+            let bad = |size: &&usize| {
+                **size < least || **size > 9216 || !(**size - least).is_multiple_of(4)
+            };
+            if let Some(size) = self.sizes.iter().find(bad) {
+                return Err(TrafficError::Size {
+                    operation: name,
+                    size: *size,
+                    least,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn connections(&self) -> Vec<Connection> {
+        let senders = self.senders.iter().cycle();
+        let hosts = senders.zip(self.receivers.iter().cycle());
+        (0u32..)
+            .zip(hosts)
+            .take(self.qps)
+            .map(|(n, (sender, receiver))| {
+                let random = mix(self.seed ^ u64::from(n));
+                let (sender_qp, receiver_qp) = (Qpn::new(SENDER_QP + n), Qpn::new(RECEIVER_QP + n));
+                let [a, b, c, d, e, f, ..] = random.to_le_bytes();
+                Connection {
+                    sender: *sender,
+                    receiver: *receiver,
+                    sender_qp,
+                    receiver_qp,
+                    port: port_of(sender_qp, receiver_qp),
+                    psn: u32::from_le_bytes([a, b, c, 0]),
+                    request_psn: u32::from_le_bytes([d, e, f, 0]),
+                }
+            })
+            .collect()
+    }
+
+    /// The frames of `steps` steps: every connection takes its turn at an operation before the next one.
+    /// Fewer senders than receivers repeat, and the other way round.
+    ///
+    /// # Errors
+    /// As [`Traffic::check`].
+    pub fn frames(
+        &self,
+        steps: usize,
+    ) -> Result<impl Iterator<Item = (Way, Vec<u8>)> + '_, TrafficError> {
+        self.check()?;
+        let mut connections = self.connections();
+        let mut data = 0;
+        Ok((0..steps).flat_map(move |step| {
+            let operation = self.operations[(step / self.qps) % self.operations.len()];
+            let size = self.sizes[data % self.sizes.len()];
+            data += usize::from(operation.carries_data());
+            let connection = &mut connections[step % self.qps];
+            self.step(connection, operation, size, step)
+        }))
+    }
+
+    fn step(
+        &self,
+        connection: &mut Connection,
+        operation: Operation,
+        size: usize,
+        step: usize,
+    ) -> Vec<(Way, Vec<u8>)> {
+        let payload = size.saturating_sub(self.overhead(operation));
+        let fill = mix(self.seed ^ step as u64).to_le_bytes();
+        let data = fill.into_iter().cycle().take(payload);
+        match operation {
+            Operation::Write => {
+                let mut body = Vec::from([0; 8]);
+                body.extend(fill.get(..4).unwrap_or_default());
+                body.extend(u32::try_from(payload).unwrap_or(u32::MAX).to_be_bytes());
+                body.extend(data);
+                vec![self.forward(connection, 0x0a, body)]
+            }
+            Operation::Send => vec![self.forward(connection, 0x04, data.collect())],
+            Operation::Read => {
+                let psn = connection.request_psn;
+                connection.request_psn = psn.wrapping_add(1) & PSN_MASK;
+                let mut reth = Vec::from([0; 12]);
+                reth.extend(u32::try_from(payload).unwrap_or(u32::MAX).to_be_bytes());
+                let request = self.back(connection, 0x0c, psn, reth);
+                let aeth = [0x1f, 0, 0, 1].into_iter();
+                let response = self.frame(
+                    connection,
+                    Way::Forward,
+                    0x10,
+                    psn,
+                    aeth.chain(data).collect(),
+                );
+                vec![request, (Way::Forward, response)]
+            }
+            Operation::Ack => {
+                let last = connection.psn.wrapping_sub(1) & PSN_MASK;
+                vec![self.back(connection, 0x11, last, vec![0x1f, 0, 0, 1])]
+            }
+            Operation::Cnp => vec![(Way::Back, self.cnp(connection))],
+        }
+    }
+
+    fn forward(&self, connection: &mut Connection, opcode: u8, body: Vec<u8>) -> (Way, Vec<u8>) {
+        let psn = connection.psn;
+        connection.psn = psn.wrapping_add(1) & PSN_MASK;
+        (
+            Way::Forward,
+            self.frame(connection, Way::Forward, opcode, psn, body),
+        )
+    }
+
+    fn back(&self, connection: &Connection, opcode: u8, psn: u32, body: Vec<u8>) -> (Way, Vec<u8>) {
+        (
+            Way::Back,
+            self.frame(connection, Way::Back, opcode, psn, body),
+        )
+    }
+
+    fn cnp(&self, connection: &Connection) -> Vec<u8> {
+        let spec = CnpSpec {
+            flow: FlowKey::new(
+                connection.sender,
+                connection.receiver,
+                connection.receiver_qp,
+            ),
+            sender_qpn: connection.sender_qp,
+            // It comes from the far side by way of the switch's other port.
+            dst_mac: self.dst_mac,
+            src_mac: self.src_mac,
+            vlan: self.vlan.map(|id| Vlan {
+                id,
+                pcp: Priority::new(6),
+            }),
+            ip_id: 0,
+            style: CnpStyle::default(),
+        };
+        spec.build().bytes().to_vec()
+    }
+
+    fn frame(
+        &self,
+        connection: &Connection,
+        way: Way,
+        opcode: u8,
+        psn: u32,
+        payload: Vec<u8>,
+    ) -> Vec<u8> {
+        let Connection {
+            sender,
+            receiver,
+            sender_qp,
+            receiver_qp,
+            port,
+            ..
+        } = *connection;
+        let (src, dst, dest_qp) = match way {
+            Way::Forward => (sender, receiver, receiver_qp),
+            Way::Back => (receiver, sender, sender_qp),
+        };
+        let craft = Craft {
+            dst_mac: self.dst_mac,
+            src_mac: self.src_mac,
+            tags: self.vlan.into_iter().collect(),
+            tos: self.dscp << 2 | self.ecn,
+            src_port: port,
+            bth: Some(BthFields {
+                opcode,
+                dest_qp: dest_qp.get(),
+                psn,
+                ack_req: matches!(opcode, 0x04 | 0x0a),
+                becn: false,
+            }),
+            payload,
+            ..Craft::roce(src, dst, opcode, 0, 0)
+        };
+        seal(craft.frame(), self.vlan.is_some(), src.is_ipv6())
+    }
+}
+
+/// Puts the ICRC in, and IPv6's UDP checksum.
+fn seal(mut frame: Vec<u8>, tagged: bool, ipv6: bool) -> Vec<u8> {
+    let l3 = if tagged { 18 } else { 14 };
+    let (family, l4) = if ipv6 { (L3::V6, 40) } else { (L3::V4, 20) };
+    let end = frame.len().saturating_sub(4);
+    let sum = frame
+        .get(l3..end)
+        .and_then(|packet| icrc(family, l4, packet));
+    if let (Some(sum), Some(place)) = (sum, frame.get_mut(end..)) {
+        place.copy_from_slice(&sum);
+    }
+    if ipv6 {
+        let checksum = udp6(frame.get(l3..).unwrap_or_default());
+        if let Some(place) = frame.get_mut(l3 + 46..l3 + 48) {
+            place.copy_from_slice(&checksum.to_be_bytes());
+        }
+    }
+    frame
+}
+
+/// The checksum of UDP in a plain IPv6 packet whose checksum field is 0.
+fn udp6(packet: &[u8]) -> u16 {
+    let words = |bytes: &[u8]| -> u64 {
+        let word = |pair: &[u8]| match pair {
+            [high, low] => u64::from(u16::from_be_bytes([*high, *low])),
+            [high] => u64::from(*high) << 8,
+            _ => 0,
+        };
+        bytes.chunks(2).map(word).sum()
+    };
+    let udp = packet.get(40..).unwrap_or_default();
+    let mut sum = words(packet.get(8..40).unwrap_or_default()) + words(udp) + udp.len() as u64 + 17;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    // 0 would say that there is none.
+    match u16::try_from(sum).map_or(0, |sum| !sum) {
+        0 => u16::MAX,
+        checksum => checksum,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn traffic() -> Traffic {
+        Traffic {
+            qps: 4,
+            operations: vec![Operation::Write, Operation::Ack],
+            sizes: vec![1082],
+            senders: vec!["10.0.1.3".parse().unwrap()],
+            receivers: vec!["10.0.2.2".parse().unwrap()],
+            src_mac: Mac([2, 0, 0, 0, 1, 3]),
+            dst_mac: Mac([2, 0, 0, 0, 1, 1]),
+            vlan: None,
+            dscp: 26,
+            ecn: 2,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
+        let made = |seed| -> Vec<_> {
+            let traffic = Traffic { seed, ..traffic() };
+            traffic.frames(20).unwrap().collect()
+        };
+        assert_eq!(made(1), made(1));
+        assert_ne!(made(1), made(2));
+        let sizes: Vec<usize> = made(1).iter().map(|(_, frame)| frame.len()).collect();
+        assert_eq!(sizes[..4], [1082; 4]);
+        assert_eq!(sizes[4..8], [62; 4], "ACKs");
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_said() {
+        let write = |size| Traffic {
+            sizes: vec![size],
+            ..traffic()
+        };
+        let said = |traffic: &Traffic| traffic.check().unwrap_err().to_string();
+        assert!(said(&write(62)).contains("write 74 to 9216"));
+        assert!(said(&write(1083)).contains("steps of 4"));
+        assert!(write(74).check().is_ok());
+        let mixed = Traffic {
+            receivers: vec!["2001:db8::1".parse().unwrap()],
+            ..traffic()
+        };
+        assert!(said(&mixed).contains("different families"));
+        let none = Traffic {
+            qps: 0,
+            ..traffic()
+        };
+        assert!(said(&none).contains("1 to 1048576"));
+        let vlan = Traffic {
+            vlan: Some(4095),
+            ..traffic()
+        };
+        assert!(said(&vlan).contains("VLAN 4095"));
+    }
+}

@@ -1,0 +1,381 @@
+//! A running switch under an operator's hands: `pair`, `set`, `reload`, SIGHUP, and what `show` says of them.
+//!
+//! A capture without end comes in by dc0 and congests wan0. Nothing comes back, so nobody can be told until `pair` says whom.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::process::{Child, Output};
+use std::time::{Duration, Instant};
+
+use common::{Lab, alone, assert_success, tshark_cnps};
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::units::Mac;
+use npcc_testkit::capture::{self, Captured};
+use serde_json::Value;
+
+const CONFIG: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: \"net_pcap0,rx_pcap=in.pcap,tx_pcap=dc-out.pcap,infinite_rx=1\", mac: \"02:00:00:00:01:01\",
+      mtu: 1500, speed: 10G, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null0,no-rx=1\", mac: \"02:00:00:00:02:01\", mtu: 1500, speed: 100M, addresses: [10.0.12.1/24],
+      npcc: { queues: [3] } }
+routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
+neighbors:
+  - { address: 10.0.12.2, port: wan0, mac: \"02:00:00:00:02:02\" }
+  - { address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }
+qos: { profile: lossy }
+buffer: { pool: 4MB }
+npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, cnp: { cap: 0.1% } }
+";
+
+/// Queue pairs 0x11.. of 10.0.2.2, and one host no route leads to.
+fn capture(lab: &Lab) {
+    let frame = |dst: &str, qpn| Craft {
+        dst_mac: Mac([2, 0, 0, 0, 1, 1]),
+        ..Craft::roce(
+            "10.0.1.3".parse().unwrap(),
+            dst.parse().unwrap(),
+            0x0a,
+            qpn,
+            1024,
+        )
+    };
+    let flows = [0x11, 0x12, 0x13].map(|qpn| frame("10.0.2.2", qpn));
+    let frames: Vec<Captured> = flows
+        .into_iter()
+        .chain([frame("10.0.3.9", 0x21)])
+        .map(|craft| Captured {
+            time: 0,
+            frame: craft.frame(),
+        })
+        .collect();
+    capture::write(&lab.path("in.pcap"), frames.iter(), 1).unwrap();
+}
+
+struct Switch {
+    lab: Lab,
+    child: Child,
+}
+
+impl Switch {
+    fn start() -> Switch {
+        let lab = Lab::new();
+        capture(&lab);
+        lab.config(CONFIG);
+        let child = lab.start(&[]);
+        let mut switch = Switch { lab, child };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !switch.run(&["show", "ports"]).status.success() {
+            assert!(Instant::now() < deadline, "the switch does not answer");
+            assert_eq!(switch.child.try_wait().unwrap(), None, "the switch ended");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        switch
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let socket = self.lab.path("switch.sock");
+        let mut all = args.to_vec();
+        all.extend(["--socket", socket.to_str().unwrap()]);
+        self.lab.command(&all).output().unwrap()
+    }
+
+    fn done(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_success(&output);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Must fail with this code and say all of this.
+    fn refused(&self, args: &[&str], code: i32, parts: &[&str]) {
+        let output = self.run(args);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+        for part in parts {
+            assert!(text.contains(part), "{args:?}: {part} in\n{text}");
+        }
+    }
+
+    fn show(&self, what: &str) -> Value {
+        serde_json::from_str(&self.done(&["show", what, "--json"])).unwrap()
+    }
+
+    fn queue(&self) -> Value {
+        self.show("npcc")["queues"][0].clone()
+    }
+
+    fn parameter(&self, name: &str) -> u64 {
+        let queue = self.queue();
+        let all = queue["parameters"].as_array().unwrap();
+        let one = all.iter().find(|one| one["name"] == name);
+        one.unwrap_or_else(|| panic!("no {name} in {all:?}"))["value"]
+            .as_u64()
+            .unwrap()
+    }
+
+    /// Sender queue pairs of the flows, by the receivers'.
+    fn senders(&self) -> Vec<(u64, Option<u64>)> {
+        let flows = self.show("flows");
+        let mut all: Vec<_> = flows.as_array().unwrap().iter().collect();
+        all.sort_by_key(|flow| flow["dest_qp"].as_u64());
+        all.iter()
+            .map(|flow| {
+                (
+                    flow["dest_qp"].as_u64().unwrap(),
+                    flow["sender_qp"].as_u64(),
+                )
+            })
+            .collect()
+    }
+
+    /// Waits until it holds.
+    fn soon(&self, what: &str, holds: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !holds() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Looks of the control core in a second.
+    fn looks(&self) -> f64 {
+        let ticks = || self.show("npcc")["ticks"].as_f64().unwrap();
+        let (before, start) = (ticks(), Instant::now());
+        std::thread::sleep(Duration::from_millis(300));
+        (ticks() - before) / start.elapsed().as_secs_f64()
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = std::process::Command::new("kill")
+            .args([name, &self.child.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+    }
+
+    fn no_route(&self) -> u64 {
+        self.show("ports")[0]["drops"]["no_route"]
+            .as_u64()
+            .unwrap_or(0)
+    }
+
+    fn stop(self) -> (Lab, Output) {
+        self.signal("-TERM");
+        (self.lab, self.child.wait_with_output().unwrap())
+    }
+}
+
+#[test]
+fn pairs_are_given_imported_and_taken_back() {
+    let _alone = alone();
+    let switch = Switch::start();
+    let add = |qpns: [&'static str; 2]| ["pair", "add", "10.0.1.3", "10.0.2.2", qpns[0], qpns[1]];
+    switch.refused(&add(["0x11", "0"]), 1, &["0 is no queue pair"]);
+    switch.refused(
+        &["pair", "del", "10.0.1.3", "10.0.2.2", "7"],
+        1,
+        &["no such pair"],
+    );
+    switch.soon("three flows", || switch.senders().len() == 3);
+    assert_eq!(
+        switch.show("npcc")["cnps_sent"],
+        0,
+        "nobody knows whom to tell"
+    );
+    assert_eq!(switch.senders(), [(0x11, None), (0x12, None), (0x13, None)]);
+
+    switch.done(&add(["0x11", "0x31"]));
+    let lines = r#"{"src":"10.0.1.3","dst":"10.0.2.2","dest_qp":18,"sender_qp":50}"#;
+    std::fs::write(switch.lab.path("pairs.jsonl"), lines).unwrap();
+    switch.done(&["pair", "import", "pairs.jsonl"]);
+    let rdma = r#"[{"ifname":"rxe0","lqpn":1,"type":"GSI"},{"ifname":"rxe0","lqpn":51,"rqpn":19,"type":"RC"}]"#;
+    std::fs::write(switch.lab.path("rdma.json"), rdma).unwrap();
+    switch.refused(&["pair", "import", "rdma.json"], 2, &["--local"]);
+    let hosts = ["--local", "10.0.1.3", "--remote", "10.0.2.2"];
+    switch.done(&[&["pair", "import", "rdma.json"], &hosts[..]].concat());
+    let all = [(0x11, Some(0x31)), (0x12, Some(50)), (0x13, Some(51))];
+    switch.soon("all three are paired", || switch.senders() == all);
+    switch.soon("all three are told", || {
+        let flows = switch.show("flows");
+        let told = |flow: &Value| flow["cnps"].as_u64() > Some(0);
+        flows.as_array().unwrap().iter().all(told)
+    });
+    let npcc = switch.show("npcc");
+    assert!(npcc["health"]["data_bytes"].as_u64() > Some(0));
+    assert!(npcc["queues"][0]["reasons"].as_object().unwrap().len() > 1);
+    let shown = switch.done(&["show", "npcc"]);
+    for part in [
+        "policy      npcc (",
+        "reasons",
+        "CM",
+        "health",
+        "suppressed",
+    ] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    let ports = switch.show("ports");
+    assert!(
+        ports[0]["roce"]["cnp_out"].as_u64() > Some(0),
+        "they leave toward the sender"
+    );
+
+    switch.done(&["pair", "del", "10.0.1.3", "10.0.2.2", "0x11"]);
+    switch.soon("the first is not paired any more", || {
+        switch.senders()[0] == (0x11, None)
+    });
+    let (lab, output) = switch.stop();
+    assert_success(&output);
+    let told: BTreeSet<_> = tshark_cnps(&lab.path("dc-out.pcap")).into_iter().collect();
+    let sender = |qp| ("10.0.1.3".to_owned(), qp);
+    assert_eq!(told, [0x31, 50, 51].map(sender).into_iter().collect());
+}
+
+#[test]
+fn settings_change_while_running_or_are_refused_with_a_reason() {
+    let _alone = alone();
+    let switch = Switch::start();
+    for (args, parts) in [
+        (["set", "npcc.lan9.3.policy", "pi"], &["no port `lan9`"][..]),
+        (["set", "npcc.wan0.5.policy", "pi"], &["does not watch"]),
+        (
+            ["set", "npcc.wan0.3.policy", "best"],
+            &["npcc, model or pi"],
+        ),
+        (
+            ["set", "npcc.wan0.3.few", "2000"],
+            &["out of range", "1000"],
+        ),
+        (
+            ["set", "npcc.wan0.3.horizon", "1ms"],
+            &["no such parameter"],
+        ),
+        (
+            ["set", "qos.priorities.6.weight", "5"],
+            &["priority 6", "strictly"],
+        ),
+    ] {
+        switch.refused(&args, 1, parts);
+    }
+    for (args, parts) in [
+        (
+            ["set", "npcc.wan0.3.recovery", "soon"],
+            &["neither a number nor a time"][..],
+        ),
+        (["set", "qos.priorities.3.weight", "101"], &["1 to 100"]),
+        (["set", "ports.wan0.speed", "1G"], &["cannot be set"]),
+    ] {
+        switch.refused(&args, 2, parts);
+    }
+    let slow = switch.looks();
+    switch.done(&["set", "npcc.wan0.3.policy", "model"]);
+    assert_eq!(switch.queue()["policy"], "model");
+    let fast = switch.looks();
+    // Five times as many by the clock; half of that on a machine that others keep busy.
+    assert!(fast > 2.5 * slow, "{slow} then {fast} looks a second");
+    switch.done(&["set", "npcc.wan0.3.horizon", "500us"]);
+    assert_eq!(switch.parameter("horizon"), 500_000);
+    switch.done(&["set", "npcc.wan0.3.policy", "npcc"]);
+    assert!(switch.looks() < fast / 2.0, "and gives it back");
+    switch.done(&["set", "qos.priorities.3.weight", "7"]);
+    assert_eq!(switch.show("qos")["priorities"][3]["weight"], 7);
+    assert_success(&switch.stop().1);
+}
+
+#[test]
+fn the_file_is_read_again() {
+    let _alone = alone();
+    let switch = Switch::start();
+    assert!(switch.done(&["reload"]).contains("nothing differs"));
+
+    // A mistake changes nothing, though the rest of the file would.
+    let wrong = CONFIG.replace("{ queues: [3] }", "{ queues: [3], policy: pi, deeep: 1ms }");
+    switch.lab.config(&wrong);
+    switch.refused(
+        &["reload"],
+        2,
+        &["switch.yaml:7:", "deeep", "hint: did you mean"],
+    );
+    assert_eq!(switch.queue()["policy"], "npcc");
+
+    switch.done(&["set", "npcc.wan0.3.few", "900"]);
+    switch.soon("frames without a route", || switch.no_route() > 0);
+    let new = CONFIG
+        .replace("speed: 100M", "speed: 200M")
+        .replace(
+            "10.0.2.0/24, via: 10.0.12.2 }",
+            "10.0.2.0/23, via: 10.0.12.2 }",
+        )
+        .replace(
+            "profile: lossy",
+            "profile: lossy, priorities: { 3: { weight: 20, ecn: { kmin: 1KB, kmax: 2KB } } }",
+        )
+        .replace(
+            "tick: 2ms, recovery: 3ms",
+            "tick: 3ms, recovery: 9ms, evidence: cm",
+        );
+    switch.lab.config(&new);
+    let outcome: Value = serde_json::from_str(&switch.done(&["reload", "--json"])).unwrap();
+    let keys = |part: &str| -> Vec<String> {
+        let changes = outcome[part].as_array().unwrap().iter();
+        changes
+            .map(|one| one["key"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        keys("applied"),
+        [
+            "npcc.evidence",
+            "npcc.recovery",
+            "qos.priorities.3",
+            "routes.10.0.2.0/23",
+            "routes.10.0.2.0/24"
+        ]
+    );
+    assert_eq!(keys("restart"), ["npcc.tick", "ports.wan0.speed"]);
+    assert_eq!(outcome["reset"][0], "npcc.wan0.3.few");
+    assert_eq!(
+        (switch.parameter("few"), switch.parameter("recovery")),
+        (50, 9_000_000)
+    );
+    let qos = switch.show("qos");
+    assert_eq!(qos["priorities"][3]["weight"], 20);
+    assert_eq!(qos["priorities"][3]["ecn"]["wan0"][0], 1_000);
+    let marked = |switch: &Switch| switch.show("queues")[1]["queues"][3]["ecn_marked"].as_u64();
+    switch.soon("all frames are marked now", || marked(&switch) > Some(0));
+    switch.soon("10.0.3.9 has a route", || {
+        let before = switch.no_route();
+        std::thread::sleep(Duration::from_millis(30));
+        switch.no_route() == before
+    });
+    assert!(
+        switch
+            .done(&["reload"])
+            .contains("needs restart  npcc.tick: 2ms -> 3ms")
+    );
+
+    switch
+        .lab
+        .config(&CONFIG.replace("{ queues: [3] }", "{ queues: [3], policy: pi }"));
+    switch.signal("-HUP");
+    switch.soon("SIGHUP reloads", || switch.queue()["policy"] == "pi");
+    switch.soon("the old route is back", || {
+        let before = switch.no_route();
+        std::thread::sleep(Duration::from_millis(30));
+        switch.no_route() > before
+    });
+    let (_, output) = switch.stop();
+    assert_success(&output);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("applied        ports.wan0.npcc.policy: npcc -> pi"),
+        "{said}"
+    );
+}
