@@ -96,20 +96,14 @@ impl FlowCache {
         )
     }
 
-    /// The slot of this key, made for it if need be. Most flows have the slot their hash names.
+    /// The slot most flows have, and the tag by which the others are found in its set.
     #[inline]
-    fn slot_of(&mut self, words: &[u64; 5], now: Nanos) -> Option<usize> {
+    fn home(&self, words: &[u64; 5]) -> (usize, u64) {
         let hash = self.hasher.of_words(words);
-        let home = low32(hash >> 32) as usize & self.mask;
-        if self.entries.get(home).is_some_and(|entry| entry.is(words)) {
-            return Some(home);
-        }
-        let [a, b, c, d, e] = *words;
-        self.elsewhere(home, hash & 0xff | 1, [a, b, c, d, e], now)
+        (low32(hash >> 32) as usize & self.mask, hash & 0xff | 1)
     }
 
-    /// The slot of a key that is not at home: one of the same set.
-    #[inline(never)]
+    /// The slot of a key that is not at home: one of the same set, made for it if need be.
     fn elsewhere(&mut self, home: usize, tag: u64, words: [u64; 5], now: Nanos) -> Option<usize> {
         let set = home / WAYS;
         let tags = *self.tags.get(set)?;

@@ -7,7 +7,8 @@ use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass};
 
-use super::entry::Turn;
+use super::entry::{Entry, Turn};
+use super::slot::Slot;
 use super::{FlowCache, stamp};
 use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32, queue_bits, words_v4};
@@ -16,6 +17,32 @@ use crate::sample::{Record, SlotRef};
 
 /// ACK and NAK of RC.
 const ACKNOWLEDGE: u8 = 0x11;
+
+/// A packet as the cache counts it. `B` is what holds its frame.
+#[derive(Debug, Clone, Copy)]
+struct Seen<'a, B: ?Sized> {
+    frame: &'a B,
+    roce: &'a Roce,
+    wire_len: u16,
+    now: Nanos,
+}
+
+/// Bytes that are looked at when it is needed only.
+trait Frame {
+    fn bytes(&self) -> &[u8];
+}
+
+impl Frame for [u8] {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<B: FrameBuf> Frame for B {
+    fn bytes(&self) -> &[u8] {
+        self.data()
+    }
+}
 
 /// A counted packet.
 #[derive(Debug, Clone, Copy)]
@@ -42,33 +69,31 @@ impl FlowCache {
         }
     }
 
-    /// Counts a packet of this key. `urgent`: a CNP, or a NAK.
+    /// Counts a packet of this key.
     #[inline]
-    fn count(
+    fn count<B: Frame + ?Sized>(&mut self, words: &[u64; 5], seen: Seen<'_, B>) -> Option<Counted> {
+        let (home, tag) = self.home(words);
+        if let (Some(entry), Some(shared)) =
+            (self.entries.get_mut(home), self.shared.slots.get(home))
+            && entry.is(words)
+        {
+            return Some(tally(entry, shared, home, seen));
+        }
+        let [a, b, c, d, e] = *words;
+        self.count_elsewhere(home, tag, [a, b, c, d, e], seen)
+    }
+
+    #[inline(never)]
+    fn count_elsewhere<B: Frame + ?Sized>(
         &mut self,
-        words: &[u64; 5],
-        roce: &Roce,
-        wire_len: u16,
-        urgent: bool,
-        now: Nanos,
+        home: usize,
+        tag: u64,
+        words: [u64; 5],
+        seen: Seen<'_, B>,
     ) -> Option<Counted> {
-        let age = stamp(now);
-        let slot = self.slot_of(words, now)?;
+        let slot = self.elsewhere(home, tag, words, seen.now)?;
         let (entry, shared) = (self.entries.get_mut(slot)?, self.shared.slots.get(slot)?);
-        if roce.class == RoceClass::Data {
-            shared.contribute(wire_len);
-        }
-        if is_request(roce.opcode) {
-            shared.request(roce.psn());
-        }
-        shared.count(now);
-        let turn = if entry.is_quiet(roce, age, shared) && !urgent {
-            None
-        } else {
-            entry.turn(roce, urgent, age, shared)
-        };
-        let slot = FlowSlot(low32(slot as u64));
-        Some(Counted { slot, turn })
+        Some(tally(entry, shared, slot, seen))
     }
 
     /// Shows a counted packet to the control core.
@@ -136,9 +161,13 @@ impl FlowTap for FlowCache {
             priority: meta.priority,
         }
         .words();
-        let urgent = is_urgent(sighting.data, roce);
-        let counted = self.count(&words, roce, meta.wire_len, urgent, sighting.now);
-        let Some(counted) = counted else {
+        let seen = Seen {
+            frame: sighting.data,
+            roce,
+            wire_len: meta.wire_len,
+            now: sighting.now,
+        };
+        let Some(counted) = self.count(&words, seen) else {
             return FlowSlot::NONE;
         };
         if let Some(turn) = counted.turn {
@@ -165,8 +194,13 @@ impl FlowTap for FlowCache {
                 continue;
             }
             let words = words_v4(parsed.addresses_v4, roce.dest_qp, queue);
-            let urgent = roce.class != RoceClass::Data && is_urgent(buf.data(), roce);
-            let Some(counted) = self.count(&words, roce, meta.wire_len, urgent, now) else {
+            let seen = Seen {
+                frame: buf,
+                roce,
+                wire_len: meta.wire_len,
+                now,
+            };
+            let Some(counted) = self.count(&words, seen) else {
                 continue;
             };
             meta.slot = counted.slot;
@@ -211,6 +245,34 @@ fn sighting<'a, B: FrameBuf>(
 #[inline]
 const fn bit(class: RoceClass) -> u8 {
     1 << class as u8
+}
+
+/// Counts a packet in its slot.
+#[inline(always)]
+fn tally<B: Frame + ?Sized>(
+    entry: &mut Entry,
+    shared: &Slot,
+    slot: usize,
+    seen: Seen<'_, B>,
+) -> Counted {
+    let (roce, now) = (seen.roce, stamp(seen.now));
+    let data = roce.class == RoceClass::Data;
+    if data {
+        shared.contribute(seen.wire_len);
+    }
+    if is_request(roce.opcode) {
+        shared.request(roce.psn());
+    }
+    shared.count(seen.now);
+    let turn = if data && entry.is_quiet(roce, now, shared) {
+        None
+    } else {
+        entry.turn(roce, is_urgent(seen.frame.bytes(), roce), now, shared)
+    };
+    Counted {
+        slot: FlowSlot(low32(slot as u64)),
+        turn,
+    }
 }
 
 /// Whether the packet is a CNP, or an ACK that is a NAK or RNR NAK.

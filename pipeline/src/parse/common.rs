@@ -17,12 +17,14 @@ use crate::wire::{ethernet, udp};
 #[repr(C)]
 struct Headers {
     macs: [u8; 12],
-    /// EtherType, version and header length, TOS.
-    type_version_tos: U32,
+    ethertype: U16,
+    version_ihl: u8,
+    tos: u8,
     ip_len: U16,
     id: U16,
-    /// Flags and fragment offset, TTL, protocol.
-    fragment_ttl_protocol: U32,
+    fragment: U16,
+    ttl: u8,
+    protocol: u8,
     ip_checksum: U16,
     addresses: U64,
     src_port: U16,
@@ -60,6 +62,10 @@ const BTH_OFF: u16 = 42;
 /// The shortest IP packet with a BTH and an ICRC.
 const MIN_IP: u16 = 44;
 
+/// The first eight octets of the IPv4 header: version 4 with 20 octets, and no fragment.
+const SHAPE: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
+const SHAPE_MASK: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
+
 /// `None`: not this kind of frame.
 #[inline(always)]
 pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
@@ -68,10 +74,10 @@ pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
     }
     let (head, _) = Headers::ref_from_prefix(frame).ok()?;
     let (sum, _) = Sum::ref_from_prefix(frame).ok()?;
-    let type_version_tos = head.type_version_tos.get();
     let ip_len = head.ip_len.get();
-    if type_version_tos >> 8 != (ethernet::IPV4 as u32) << 8 | 0x45
-        || head.fragment_ttl_protocol.get() & 0x3fff_00ff != udp::PROTOCOL as u32
+    if head.ethertype.get() != ethernet::IPV4
+        || sum.first.get() & SHAPE_MASK != SHAPE
+        || head.protocol != udp::PROTOCOL
         || head.dst_port.get() != udp::ROCEV2_PORT
         || ip_len < MIN_IP
         || head.udp_len.get() != ip_len - HEADER_LEN
@@ -84,14 +90,13 @@ pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
     if suspect(addresses_v4 >> 56) | suspect(addresses_v4 >> 24) {
         return None;
     }
-    let [.., tos] = type_version_tos.to_be_bytes();
     let dest_qp = head.dest_qp.get() & 0x00ff_ffff;
     Some(Parsed {
         kind: Kind::Routed(L3::V4),
         l3_off: L3_OFF,
         tci: None,
         tags: 0,
-        tos,
+        tos: head.tos,
         ip_len,
         protocol: udp::PROTOCOL,
         l4_off: L4_OFF,

@@ -140,7 +140,7 @@ fn fill(
     packet.parsed = parsed;
     packet.len = low16(frame.len());
     if tells_something(&parsed) {
-        count_roce(frame, &packet.parsed, counters);
+        hear(frame, packet, counters);
     }
 }
 
@@ -193,7 +193,7 @@ fn admit(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
     }
 }
 
-/// What may be done to the frame on its way out.
+/// What may be done on its way out to a frame that may be marked.
 #[inline]
 fn flags(parsed: &Parsed) -> MetaFlags {
     /// By ECN field, Not-ECT in the low octet: ECT(1), ECT(0), CE.
@@ -204,9 +204,8 @@ fn flags(parsed: &Parsed) -> MetaFlags {
         MetaFlags::MARKED,
     ]);
     let family = if parsed.is_v6() { MetaFlags::IPV6 } else { 0 };
-    let allowed = parsed.roce.is_none_or(|roce| roce.class.may_be_marked());
     let [mark, ..] = (BY_ECN >> (8 * parsed.ecn())).to_le_bytes();
-    MetaFlags(family | if allowed { mark } else { 0 })
+    MetaFlags(family | mark)
 }
 
 /// Whether RoCEv2 says something about itself: all but data that was not marked on its way.
@@ -217,22 +216,25 @@ fn tells_something(parsed: &Parsed) -> bool {
         .is_some_and(|roce| roce.class != RoceClass::Data || parsed.ecn() == 3)
 }
 
-/// Counts it: CE, CNP, NAK.
+/// Counts it, CE, CNP and NAK, and keeps what must not be marked from it.
 #[inline(never)]
-fn count_roce(data: &[u8], parsed: &Parsed, counters: &PortCounters) {
-    let Some(roce) = parsed.roce else { return };
-    if parsed.ecn() == 3 {
+fn hear(frame: &[u8], packet: &mut Packet, counters: &PortCounters) {
+    let Some(roce) = packet.parsed.roce else {
+        return;
+    };
+    if packet.parsed.ecn() == 3 {
         counters.ce_in.add(1);
+    }
+    if !roce.class.may_be_marked() {
+        packet.meta.flags.0 &= MetaFlags::IPV6;
     }
     match roce.class {
         RoceClass::Cnp => counters.cnp_in.add(1),
         RoceClass::Unsupported => counters.roce_unsupported.add(1),
         RoceClass::Ack => {
             // AETH: bits 6..5 of the syndrome tell ACK, RNR NAK and NAK apart (IBTA 9.7.5.2.1).
-            match data
-                .get(usize::from(roce.bth_off) + HEADER_LEN)
-                .map(|syndrome| syndrome >> 5)
-            {
+            let syndrome = frame.get(usize::from(roce.bth_off) + HEADER_LEN);
+            match syndrome.map(|syndrome| syndrome >> 5) {
                 Some(0b001) => counters.rnr_in.add(1),
                 Some(0b011) => counters.nak_in.add(1),
                 _ => {}

@@ -112,20 +112,17 @@ impl RoceClass {
     #[inline]
     #[must_use]
     pub fn of(opcode: u8, dest_qp: u32) -> RoceClass {
-        let class = CLASSES.get(usize::from(opcode)).copied();
-        let class = class.unwrap_or(RoceClass::Unsupported);
-        if class == RoceClass::Datagram {
-            return RoceClass::datagram(dest_qp);
+        match CLASSES.get(usize::from(opcode)) {
+            Some(RoceClass::Data) => RoceClass::Data,
+            other => RoceClass::but_data(other.copied(), dest_qp),
         }
-        class
     }
 
-    #[cold]
-    const fn datagram(dest_qp: u32) -> RoceClass {
-        if dest_qp == GSI_QPN {
-            RoceClass::Management
-        } else {
-            RoceClass::Datagram
+    #[inline(never)]
+    fn but_data(of_opcode: Option<RoceClass>, dest_qp: u32) -> RoceClass {
+        match of_opcode {
+            Some(RoceClass::Datagram) if dest_qp == GSI_QPN => RoceClass::Management,
+            class => class.unwrap_or(RoceClass::Unsupported),
         }
     }
 
