@@ -24,18 +24,6 @@ pub trait FrameBuf {
     /// Takes `n` bytes off the front; `false` (and no change) when the frame is shorter.
     fn trim_front(&mut self, n: usize) -> bool;
 
-    /// Bytes of the frame.
-    #[inline]
-    fn len(&self) -> usize {
-        self.data().len()
-    }
-
-    /// Whether it has none.
-    #[inline]
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Starts loading the frame's headers into the cache.
     #[inline]
     fn prefetch(&self) {}
