@@ -203,6 +203,14 @@ fn the_operator_sees_and_changes() {
     text(&["set", "qos.priorities.3.weight", "20"]);
     let qos: serde_json::Value = serde_json::from_str(&text(&["show", "qos", "--json"])).unwrap();
     assert_eq!(qos["priorities"][3]["weight"], 20);
+    text(&["set", "qos.priorities.3.ecn.kmax", "90KB"]);
+    let qos: serde_json::Value = serde_json::from_str(&text(&["show", "qos", "--json"])).unwrap();
+    let queue = &qos["priorities"][3];
+    assert_eq!(queue["ecn"]["wan0"][1], 90_000);
+    assert_eq!(queue["weight"], 20, "what was set before stays");
+    let refused = ask(&["set", "qos.priorities.3.ecn.kmax", "10KB"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("kmin above kmax"));
     assert_eq!(
         ask(&["set", "qos.priorities.3.weight", "0"]).status.code(),
         Some(2)

@@ -75,7 +75,7 @@ impl Observer {
     }
 
     /// Queues, maps and marking.
-    fn requeue(&self, old: &Config, new: &Config, all: bool) -> Result<(), ReloadError> {
+    pub(crate) fn requeue(&self, old: &Config, new: &Config, all: bool) -> Result<(), ReloadError> {
         let (before, after) = (self.settings(old), self.settings(new));
         let mut orders = Vec::new();
         for ((id, before), after) in (0..).map(PortId).zip(&before).zip(&after) {

@@ -14,6 +14,7 @@ pub mod clock;
 pub mod command;
 pub mod control;
 pub mod control_commands;
+mod curves;
 pub mod frame;
 pub mod inject;
 pub mod live;

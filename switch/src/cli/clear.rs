@@ -39,7 +39,7 @@ pub(super) struct ReloadArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SetArgs {
-    /// What to change: qos.priorities.N.weight, npcc.PORT.N.policy, npcc.PORT.N.PARAMETER
+    /// What to change: qos.priorities.N.weight, qos.priorities.N.ecn.kmin (kmax, pmax), qos.priorities.N.wred.min (max, prob), npcc.PORT.N.policy, npcc.PORT.N.PARAMETER
     key: String,
     /// Its new value
     value: String,
@@ -61,6 +61,9 @@ pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
         let order = order.map_err(Failure::Config)?;
         return ask(&args.socket, &Request::Npcc(order));
     }
+    if let Some(request) = super::set::curve(&args.key, &args.value) {
+        return ask(&args.socket, &request);
+    }
     let priority = args
         .key
         .strip_prefix("qos.priorities.")
@@ -70,7 +73,7 @@ pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
     let Some(priority) = priority else {
         let key = &args.key;
         return Err(Failure::Config(format!(
-            "error: `{key}` cannot be set while the switch runs: qos.priorities.N.weight, npcc.PORT.N.policy and npcc.PORT.N.PARAMETER can"
+            "error: `{key}` cannot be set while the switch runs: qos.priorities.N.weight, .ecn.kmin, .ecn.kmax, .ecn.pmax, .wred.min, .wred.max, .wred.prob, npcc.PORT.N.policy and npcc.PORT.N.PARAMETER can"
         )));
     };
     let weight = args

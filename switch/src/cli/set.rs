@@ -3,6 +3,8 @@
 use npcc_config::units::Time;
 
 use crate::control_commands::NpccOrder;
+use crate::curves::KEYS;
+use crate::manage::protocol::Request;
 
 /// The order a key and a value mean; `None` when the key is not one of NPCC's.
 pub(super) fn npcc(key: &str, value: &str) -> Option<Result<NpccOrder, String>> {
@@ -36,6 +38,18 @@ pub(super) fn npcc(key: &str, value: &str) -> Option<Result<NpccOrder, String>> 
     }))
 }
 
+/// A change of marking or early drop; `None` when the key is none of those.
+pub(super) fn curve(key: &str, value: &str) -> Option<Request> {
+    let rest = key.strip_prefix("qos.priorities.")?;
+    let (priority, what) = rest.split_once('.')?;
+    let priority = priority.parse().ok().filter(|priority| *priority < 8u8)?;
+    KEYS.contains(&what).then(|| Request::Curve {
+        priority,
+        key: what.to_owned(),
+        value: value.to_owned(),
+    })
+}
+
 fn wrong_key(key: &str) -> String {
     format!("error: `{key}` names nothing: write npcc.PORT.PRIORITY.policy, or a parameter's name")
 }
@@ -67,5 +81,11 @@ mod tests {
         assert!(matches!(npcc("npcc.wan0.9.policy", "pi"), Some(Err(_))));
         assert!(matches!(npcc("npcc.policy", "pi"), Some(Err(_))));
         assert_eq!(npcc("qos.priorities.3.weight", "5"), None);
+        assert!(matches!(
+            curve("qos.priorities.3.ecn.kmin", "40KB"),
+            Some(Request::Curve { priority: 3, .. })
+        ));
+        assert_eq!(curve("qos.priorities.8.ecn.kmin", "40KB"), None);
+        assert_eq!(curve("qos.priorities.3.weight", "5"), None);
     }
 }

@@ -29,6 +29,15 @@ pub enum Request {
         /// Its share among the DWRR queues, 1 to 100.
         weight: u8,
     },
+    /// Change marking or early drop of a queue, on all ports.
+    Curve {
+        /// The queue.
+        priority: u8,
+        /// What: `ecn.kmin`, `wred.max`, ...
+        key: String,
+        /// Its value, as in the configuration.
+        value: String,
+    },
     /// Read the configuration file again.
     Reload,
     /// Change something of NPCC.

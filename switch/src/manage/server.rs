@@ -138,6 +138,11 @@ fn answer(stream: UnixStream, observer: &Observer) -> std::io::Result<()> {
             done(heard.then_some(()).ok_or("a worker does not listen"))
         }
         Ok(Request::Weight { priority, weight }) => done(observer.set_weight(priority, weight)),
+        Ok(Request::Curve {
+            priority,
+            key,
+            value,
+        }) => done(observer.set_curve(priority, &key, &value)),
         Ok(Request::Reload) => match observer.reload() {
             Ok(outcome) => Reply::Reloaded(outcome),
             Err(error @ (ReloadError::Invalid(_) | ReloadError::Torn { .. })) => {
