@@ -178,12 +178,12 @@ impl Ledger {
         } else {
             self.status.untrusted.add(1);
         }
-        if record.class == RoceClass::Data {
+        if matches!(record.class, RoceClass::Data | RoceClass::Datagram) {
             self.see_flow(record, reader, end, trusted, now);
         } else if record.class == RoceClass::Cnp {
             self.status.cnps_passed.add(1);
         }
-        if end.is_some() && asks(record) {
+        if end.is_some() && record.class != RoceClass::Datagram && asks(record) {
             self.near.asked(record);
         }
         // A packet that comes back may settle, or unsettle, the flow it answers.

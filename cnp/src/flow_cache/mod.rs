@@ -8,7 +8,7 @@
 //! ```
 //! Law: one hash and one probe per packet, of its own slot or of its set of eight; a frame is never held up. Every word has one writer. When all ways of a set
 //! were seen within [`BUSY`], the frame goes uncounted and `cache_full` says so, so that a flood of new flows cannot push
-//! out live ones. Bytes are counted for [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) only: ACK, CNP and CM never contribute to congestion.
+//! out live ones. Bytes are counted for [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
 
 mod entry;
 mod reader;

@@ -23,8 +23,6 @@ pub struct CacheCounters {
     pub message_drops: Counter,
     /// Packets of XRC, RD and vendors' own transports: forwarded, never told.
     pub unsupported: Counter,
-    /// Unreliable datagrams: their sender's queue pair is in each of them, and they are never told.
-    pub datagrams: Counter,
     /// Frames not counted because every way of their set was busy.
     pub cache_full: Counter,
     /// Idle flows that made room for others.

@@ -57,7 +57,7 @@ impl FlowCache {
     #[inline]
     fn wanted(&self, ingress: PortId, egress: PortId) -> u8 {
         // An ACK that enters names the queue pair at the near side; one that leaves says how long the near side takes.
-        const EITHER: u8 = bit(RoceClass::Data) | bit(RoceClass::Ack);
+        const EITHER: u8 = bit(RoceClass::Data) | bit(RoceClass::Datagram) | bit(RoceClass::Ack);
         const ENTERING: u8 =
             EITHER | bit(RoceClass::ReadRequest) | bit(RoceClass::Atomic) | bit(RoceClass::Cnp);
         if self.ports & ingress.bit() != 0 {
@@ -144,7 +144,6 @@ impl FlowTap for FlowCache {
         match class {
             RoceClass::Management if wanted != 0 => self.copy(sighting),
             RoceClass::Unsupported => self.shared.counters.unsupported.add(1),
-            RoceClass::Datagram => self.shared.counters.datagrams.add(1),
             _ => {}
         }
         if wanted & bit(class) == 0 {
@@ -256,7 +255,8 @@ fn tally<B: Frame + ?Sized>(
     seen: Seen<'_, B>,
 ) -> Counted {
     let (roce, now) = (seen.roce, stamp(seen.now));
-    let data = roce.class == RoceClass::Data;
+    const DATA: u8 = bit(RoceClass::Data) | bit(RoceClass::Datagram);
+    let data = bit(roce.class) & DATA != 0;
     if data {
         shared.contribute(seen.wire_len);
     }

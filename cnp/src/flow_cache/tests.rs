@@ -95,7 +95,9 @@ fn only_what_reveals_or_contributes_is_watched() {
         (0x0c, WAN, DC, true),
         (0x0c, DC, WAN, false),
         (0x81, WAN, DC, true),
-        (0x64, WAN, DC, false),
+        (0x64, WAN, DC, true),
+        (0x64, DC, WAN, true),
+        (0x64, DC, PortId(2), false),
         (0xa4, DC, WAN, false),
     ] {
         let (mut cache, _reader) = small(64, 64);

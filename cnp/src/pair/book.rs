@@ -5,6 +5,7 @@ use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
 use super::cm::{Change, CmBook, Named};
+use super::datagram::Source;
 use super::ends::{End, Ends, LIVE};
 use super::{Evidence, Pairing, only, port, port_hash, psn};
 use crate::cm::message::Message;
@@ -63,7 +64,7 @@ impl PairBook {
         self.ends.displaced
     }
 
-    /// Whether a record names a queue pair of a connection.
+    /// Whether a record names a queue pair of a connection, or datagrams' sender.
     #[must_use]
     pub fn teaches(record: &Record) -> bool {
         match record.class {
@@ -71,8 +72,9 @@ impl PairBook {
             | RoceClass::ReadRequest
             | RoceClass::Ack
             | RoceClass::Atomic
+            | RoceClass::Datagram
             | RoceClass::Cnp => true,
-            RoceClass::Management | RoceClass::Datagram | RoceClass::Unsupported => false,
+            RoceClass::Management | RoceClass::Unsupported => false,
         }
     }
 
@@ -89,9 +91,20 @@ impl PairBook {
         live: impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<EndId> {
         let uc = is_uc(record.opcode);
-        let (end, _) = self.ends.enter(&record.key, uc, record.time)?;
+        let sender = record
+            .source_qp
+            .filter(|_| record.class == RoceClass::Datagram);
+        let source = sender.map(Source::new);
+        let (end, _) = self.ends.enter_as(&record.key, uc, source, record.time)?;
         let state = self.ends.end_mut(end)?;
         state.count(reader, record.slot, record.packets);
+        if state.source.is_some() || sender.is_some() {
+            if let (Some(source), Some(sender)) = (&mut state.source, sender) {
+                source.see(sender, record.time);
+            }
+            // What is no datagram and names this queue pair, or the other way round, says nothing of it.
+            return Some(EndId(end));
+        }
         if record.class == RoceClass::Cnp {
             // Its UDP source port is not the connection's.
             state.cnp_passed = Some(record.time);
@@ -211,6 +224,13 @@ impl PairBook {
     /// Who sends packets to this end, by the best evidence there is at this moment.
     #[must_use]
     pub fn resolve(&self, end: EndId, now: Nanos) -> Pairing {
+        if let Some(source) = self.end(end).and_then(|state| state.source) {
+            return match source.sole(now) {
+                _ if self.ends.is_cold(end.0) => Pairing::Cold,
+                Some(sender) => Pairing::Paired(sender, Evidence::Deth),
+                None => Pairing::Unpaired,
+            };
+        }
         if let Some((_, named)) = self.named(end) {
             return Pairing::Paired(named.sender, Evidence::Cm);
         }
@@ -232,6 +252,9 @@ impl PairBook {
     /// The end of the other direction of this end's connection.
     #[must_use]
     pub fn partner(&self, end: EndId, now: Nanos) -> Option<(EndId, Evidence)> {
+        if self.end(end)?.source.is_some() {
+            return None;
+        }
         let by = |partner: Option<u32>, evidence| partner.map(|index| (EndId(index), evidence));
         if let Some((key, named)) = self.named(end) {
             let partner = self.ends.find(&key.reversed(named.sender));

@@ -5,6 +5,7 @@
 
 use npcc_pipeline::units::Nanos;
 
+use super::datagram::Source;
 use super::numbers::{NumberIndex, Sent};
 use super::pair_state::{PairKey, PairState, Side, Verdict};
 use super::psn::PsnState;
@@ -65,6 +66,8 @@ pub(crate) struct Group {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End {
     pub(crate) uc: bool,
+    /// Who sends datagrams to it; `None` for a queue pair of a connection.
+    pub(super) source: Option<Source>,
     pub(crate) verdict: Verdict,
     port: Option<u16>,
     port_changes: u8,
@@ -188,6 +191,17 @@ impl Ends {
 
     /// The end of this key, made for it if need be. `true` when it is new.
     pub(crate) fn enter(&mut self, key: &FlowKey, uc: bool, now: Nanos) -> Option<(u32, bool)> {
+        self.enter_as(key, uc, None, now)
+    }
+
+    /// The same for an end that datagrams of this source name.
+    pub(super) fn enter_as(
+        &mut self,
+        key: &FlowKey,
+        uc: bool,
+        source: Option<Source>,
+        now: Nanos,
+    ) -> Option<(u32, bool)> {
         if let Some(end) = self.ends.find(key) {
             self.ends.touch(end);
             self.ends.get_mut(end)?.last_seen = now;
@@ -197,12 +211,15 @@ impl Ends {
             self.refused += 1;
             return None;
         }
-        let (pair_key, direction) = PairKey::of(key);
+        let (mut pair_key, direction) = PairKey::of(key);
+        if source.is_some() {
+            pair_key = pair_key.of_datagrams();
+        }
         let pair = match self.pairs.find(&pair_key) {
             Some(pair) => pair,
             None => self.pairs.insert(pair_key, PairState::default())?,
         };
-        let end = self.ends.insert(*key, End::new(uc, pair, now))?;
+        let end = self.ends.insert(*key, End::new(uc, source, pair, now))?;
         let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
@@ -463,9 +480,10 @@ impl End {
         self.counted = Some((reader, slot, packets));
     }
 
-    fn new(uc: bool, pair: u32, now: Nanos) -> End {
+    fn new(uc: bool, source: Option<Source>, pair: u32, now: Nanos) -> End {
         End {
             uc,
+            source,
             verdict: Verdict::Silent,
             port: None,
             port_changes: 0,

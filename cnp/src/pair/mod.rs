@@ -1,6 +1,6 @@
 //! Whose queue pair sends a flow: the number a CNP must carry and no data packet contains (facts 5; DESIGN section 3).
 //!
-//! Every packet of RC or UC from A to B names a queue pair at B: an *end*. Ends of A -> B and of B -> A are the two sets
+//! A datagram names its sender (`datagram`). Every packet of RC or UC from A to B names a queue pair at B: an *end*. Ends of A -> B and of B -> A are the two sets
 //! of names; pairing is matching them. One method a file, each a function of what is known *now*: nothing is remembered as
 //! paired, so that a second arrival, a changed port or a lost candidate demotes before the next CNP.
 //!
@@ -10,6 +10,7 @@
 pub mod book;
 mod calibrate;
 pub(crate) mod cm;
+mod datagram;
 pub(crate) mod ends;
 mod numbers;
 mod only;
@@ -37,17 +38,20 @@ pub enum Evidence {
     PortHash,
     /// Both were named by the connection manager.
     Cm,
+    /// Every packet names its sender: unreliable datagrams.
+    Deth,
 }
 
 impl Evidence {
     /// All, worst first.
-    pub const ALL: [Evidence; 6] = [
+    pub const ALL: [Evidence; 7] = [
         Evidence::None,
         Evidence::Only,
         Evidence::Port,
         Evidence::Psn,
         Evidence::PortHash,
         Evidence::Cm,
+        Evidence::Deth,
     ];
 
     /// The stable name operators and JSON see.
@@ -60,10 +64,11 @@ impl Evidence {
             Evidence::Psn => "psn",
             Evidence::PortHash => "port-hash",
             Evidence::Cm => "cm",
+            Evidence::Deth => "deth",
         }
     }
 
-    /// As an index into an array of six.
+    /// As an index into an array of seven.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize

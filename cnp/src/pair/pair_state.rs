@@ -11,6 +11,8 @@ pub(crate) struct PairKey {
     low: [u64; 2],
     high: [u64; 2],
     v6: bool,
+    /// Of unreliable datagrams: a world apart, which tells nothing of connections.
+    datagrams: bool,
 }
 
 /// The two directions: from the lower address, and from the higher.
@@ -38,6 +40,7 @@ impl PairKey {
                     low: key.src,
                     high: key.dst,
                     v6,
+                    datagrams: false,
                 },
                 Direction::Up,
             )
@@ -47,9 +50,18 @@ impl PairKey {
                     low: key.dst,
                     high: key.src,
                     v6,
+                    datagrams: false,
                 },
                 Direction::Down,
             )
+        }
+    }
+
+    /// The same addresses, for datagrams.
+    pub(crate) const fn of_datagrams(self) -> PairKey {
+        PairKey {
+            datagrams: true,
+            ..self
         }
     }
 }

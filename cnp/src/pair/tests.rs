@@ -8,6 +8,8 @@ use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
 
+mod datagrams;
+
 const A: &str = "10.0.1.3";
 const B: &str = "10.0.2.2";
 

@@ -6,6 +6,7 @@ pub(crate) mod rig;
 
 use std::collections::{HashMap, HashSet};
 
+use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::Nanos;
 
 use crate::key::Qpn;
@@ -234,4 +235,48 @@ fn one_port_for_all_and_uc_are_left_alone() {
             );
         }
     }
+}
+
+/// Datagrams of eight queue pairs to eight of the other host, over a deep and rising queue.
+#[test]
+fn datagrams_are_told_by_the_number_they_carry() {
+    let tick = Nanos::from_micros(500);
+    let mut rig = Rig::new(&config(tick));
+    let datagram = |src, dst, from: u32, to: u32| {
+        let packet = Packet {
+            src,
+            dst,
+            port: 0xd000,
+            opcode: 0x64,
+            qpn: to,
+            psn: 0,
+            payload: 1_024,
+        };
+        let mut frame = packet.frame();
+        // Source queue pair: after Ethernet, IP, UDP, BTH, Q_Key and a reserved octet.
+        let at = 14 + 20 + 8 + 12 + 5;
+        frame.data_mut()[at..at + 3].copy_from_slice(&from.to_be_bytes()[1..]);
+        frame
+    };
+    for round in 0..20 {
+        for n in 0..8 {
+            rig.pass_frame(&datagram(A, B, 0x118 + n, 0x11 + n), rig::DC, rig::WAN);
+        }
+        if round >= 10 {
+            rig.pass_frame(&datagram(B, A, 0x11, 0x118), rig::WAN, rig::DC);
+        }
+        rig.tick(tick, 500_000 + round * 2_000);
+        assert!(round >= 10 || rig.sent.is_empty(), "nothing came back yet");
+    }
+    let told: HashSet<(u32, u32)> = rig
+        .sent
+        .iter()
+        .map(|order| (order.sender_qpn.get(), order.flow.dest_qp().get()))
+        .collect();
+    assert_eq!(told, (0..8).map(|n| (0x118 + n, 0x11 + n)).collect());
+    assert!(
+        rig.sent
+            .iter()
+            .all(|order| order.evidence == Evidence::Deth)
+    );
 }

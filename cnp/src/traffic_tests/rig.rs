@@ -38,6 +38,7 @@ impl Packet {
             0x06 | 0x0a | 0x0c | 0x2a => 16,
             0x0d | 0x0f..=0x11 => 4,
             0x81 => 16,
+            0x64 => 8,
             _ => 0,
         };
         let udp_len = 8 + 12 + extended + self.payload + 4;

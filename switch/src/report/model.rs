@@ -296,8 +296,6 @@ pub struct Seen {
     pub message_drops: u64,
     /// Packets of XRC, RD and vendors' own transports: forwarded, never told.
     pub unsupported: u64,
-    /// Unreliable datagrams: forwarded, never told.
-    pub datagrams: u64,
 }
 
 /// Data bytes in watched queues, and whose senders could be told.

@@ -54,7 +54,6 @@ impl Observer {
                 messages: caches().map(|cache| cache.messages.get()).sum(),
                 message_drops: caches().map(|cache| cache.message_drops.get()).sum(),
                 unsupported: caches().map(|cache| cache.unsupported.get()).sum(),
-                datagrams: caches().map(|cache| cache.datagrams.get()).sum(),
             },
             health: health(&self.npcc),
             cnps_passed: self.npcc.cnps_passed.get(),

@@ -315,8 +315,7 @@ pub fn npcc(snapshot: &Snapshot) -> String {
         (
             "not told",
             format!(
-                "{} datagrams, {} of transports not read, {} flows refused",
-                thousands(npcc.seen.datagrams),
+                "{} packets of transports not read, {} flows refused",
                 thousands(npcc.seen.unsupported),
                 thousands(npcc.flows_refused)
             ),
