@@ -1,5 +1,7 @@
 //! What the control core knows of flows: takes in records, reads byte counts, keeps flows, ends and pairing together.
 
+mod contributions;
+
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
@@ -21,7 +23,7 @@ use crate::response::ResponseConfig;
 use crate::sample::Record;
 use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
-use crate::table::{Flow, FlowTable, IDLE, QueueList};
+use crate::table::{Flow, FlowTable, QueueList};
 
 /// Most workers.
 pub(crate) const MAX_READERS: usize = 32;
@@ -224,7 +226,7 @@ impl Ledger {
 
     /// Flows of a queue that contributed lately.
     pub(crate) fn listed(&self, queue: usize) -> usize {
-        self.lists.get(queue).map_or(0, |list| list.len)
+        self.lists.get(queue).map_or(0, QueueList::len)
     }
 
     fn owns(&self, flow: u32, end: EndId) -> bool {
@@ -405,98 +407,6 @@ impl Ledger {
         }
     }
 
-    /// Reads flows of a queue, round and round: up to `busy` of them, or as many as keep [`SLOW`], and
-    /// never more than a tick may read.
-    pub(crate) fn read_queue(&mut self, queue: usize, busy: Option<usize>, now: Nanos) {
-        let Some(mut list) = self.lists.get(queue).copied() else {
-            return;
-        };
-        let slow = u64::try_from(list.len)
-            .unwrap_or(u64::MAX)
-            .saturating_mul(self.tick.0)
-            .div_ceil(SLOW.0);
-        let slow = usize::try_from(slow).unwrap_or(usize::MAX);
-        for _ in 0..busy.unwrap_or(slow).min(self.reads_per_tick).min(list.len) {
-            let Some(index) = self.flows.advance(&mut list) else {
-                break;
-            };
-            if self.read_flow(index, now) {
-                self.flows.unlist(&mut list, index);
-            }
-        }
-        if let Some(place) = self.lists.get_mut(queue) {
-            *place = list;
-        }
-    }
-
-    /// Reads one flow's bytes; `true` when it has been silent for so long that it contributes to nothing.
-    fn read_flow(&mut self, index: u32, now: Nanos) -> bool {
-        let Some(flow) = self.flows.get_mut(index) else {
-            return true;
-        };
-        let reading = self
-            .readers
-            .get(flow.reader)
-            .and_then(|reader| reader.read(flow.slot));
-        if let Some(reading) = reading {
-            let fresh = reading.bytes.saturating_sub(flow.slot_bytes);
-            flow.slot_bytes = reading.bytes;
-            flow.bytes = flow.bytes.saturating_add(fresh);
-            if fresh > 0 {
-                flow.last_seen = flow.last_seen.max(reading.last_seen);
-            }
-            flow.window.add(now, self.window, fresh, reading.last_seen);
-            let status = &self.status;
-            status.data_bytes.add(fresh);
-            if flow.cold {
-                status.cold_bytes.add(fresh);
-            } else if flow.evidence < self.floor || flow.evidence == Evidence::None {
-                status.unpaired_bytes.add(fresh);
-            }
-        }
-        let response = ResponseConfig {
-            feedback: flow.dynamics.replies(self.response.feedback),
-            ..self.response
-        };
-        flow.response.observe(now, flow.bytes, &response);
-        flow.dynamics.observe(now, flow.bytes, &self.measure);
-        let silent = now.since(flow.last_seen) >= IDLE;
-        if now.since(flow.settled) >= SLOW {
-            if silent {
-                flow.settled = now;
-            } else {
-                self.settle(index, now);
-            }
-            self.flows.publish(index);
-        }
-        silent
-    }
-
-    /// Fills `out` with the flows of a queue that put bytes in over the window, heaviest first.
-    pub(crate) fn contributors(&mut self, queue: usize, now: Nanos, out: &mut Vec<(u64, u32)>) {
-        out.clear();
-        let Some(mut list) = self.lists.get(queue).copied() else {
-            return;
-        };
-        list.rewind();
-        for _ in 0..list.len {
-            if out.len() == out.capacity() {
-                break;
-            }
-            let Some(index) = self.flows.advance(&mut list) else {
-                break;
-            };
-            let bytes = self
-                .flows
-                .get_mut(index)
-                .map_or(0, |flow| flow.window.bytes(now, self.window));
-            if bytes > 0 {
-                out.push((bytes, index));
-            }
-        }
-        out.sort_unstable_by(|a, b| b.cmp(a));
-    }
-
     /// Forgets what is old; publishes gauges. Bounded work.
     pub(crate) fn tidy(&mut self, now: Nanos) {
         self.book.age(now);
@@ -504,6 +414,7 @@ impl Ledger {
         status.flows.set(self.flows.len() as u64);
         status.ends.set(self.book.len() as u64);
         status.ends_refused.set(self.book.refused());
+        status.ends_displaced.set(self.book.displaced());
         status.cm.contradicted.set(self.book.contradicted());
         for (evidence, count) in Evidence::ALL.into_iter().zip(self.paired) {
             status.paired(evidence).set(count);

@@ -45,3 +45,7 @@ mod traffic_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod safety_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod scale_tests;

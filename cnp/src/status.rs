@@ -268,6 +268,12 @@ pub struct NpccStatus {
     pub ends: Gauge,
     /// Ends refused because every other was in use.
     pub ends_refused: Gauge,
+    /// Idle ends that made room for others, those not paired first, then the pairs longest unused.
+    pub ends_displaced: Gauge,
+    /// Flows whose bytes were read from a worker.
+    pub flows_read: Counter,
+    /// Flows weighed as contributors of a decision.
+    pub flows_weighed: Counter,
     paired: [Gauge; Evidence::ALL.len()],
     /// Wire bytes of data in watched queues.
     pub data_bytes: Counter,
@@ -302,6 +308,9 @@ impl NpccStatus {
             flows_displaced: Counter::default(),
             ends: Gauge::default(),
             ends_refused: Gauge::default(),
+            ends_displaced: Gauge::default(),
+            flows_read: Counter::default(),
+            flows_weighed: Counter::default(),
             paired: Default::default(),
             data_bytes: Counter::default(),
             cold_bytes: Counter::default(),

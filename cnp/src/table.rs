@@ -4,12 +4,14 @@
 //! Fixed capacity. When full, the flow longest idle that is not paired goes first, then the one longest idle; a flow seen
 //! within [`IDLE`] is never displaced, and the newcomer is refused.
 
+mod lists;
+
 use std::sync::Arc;
 
 use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::dynamics::Dynamics;
-use crate::fixed_map::{FixedMap, NONE};
+use crate::fixed_map::FixedMap;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
@@ -17,6 +19,8 @@ use crate::response::{Response, ResponseWatch};
 use crate::sample::SlotRef;
 use crate::seqlock::SeqCell;
 use crate::window::Window;
+use lists::Places;
+pub(crate) use lists::{QueueList, RECENT};
 
 /// A flow unseen for this long contributes to nothing and may be displaced.
 pub const IDLE: Nanos = Nanos::from_millis(3_000);
@@ -48,10 +52,7 @@ pub(crate) struct Flow {
     pub(crate) window: Window,
     pub(crate) response: ResponseWatch,
     pub(crate) dynamics: Dynamics,
-    /// Neighbours in its queue's list; in the list at all.
-    previous: u32,
-    next: u32,
-    pub(crate) listed: bool,
+    places: Places,
 }
 
 impl Flow {
@@ -76,9 +77,7 @@ impl Flow {
             window: Window::starting(now),
             response: ResponseWatch::default(),
             dynamics: Dynamics::new(now),
-            previous: NONE,
-            next: NONE,
-            listed: false,
+            places: Places::NOWHERE,
         }
     }
 }
@@ -181,27 +180,6 @@ impl FlowView {
     }
 }
 
-/// The flows of one queue that contributed lately.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct QueueList {
-    head: u32,
-    cursor: u32,
-    pub(crate) len: usize,
-}
-
-impl QueueList {
-    pub(crate) const EMPTY: QueueList = QueueList {
-        head: NONE,
-        cursor: NONE,
-        len: 0,
-    };
-
-    /// Begins again at the head.
-    pub(crate) fn rewind(&mut self) {
-        self.cursor = self.head;
-    }
-}
-
 /// The writer's side.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
@@ -270,7 +248,7 @@ impl FlowTable {
             .or_else(|| self.flows.oldest(1).filter(idle))
     }
 
-    /// Removes a flow that is in no queue's list.
+    /// Removes a flow that is in no list of a queue.
     pub(crate) fn remove(&mut self, index: u32) -> Option<(QueueFlow, Flow)> {
         if let Some(cell) = self.view.cells.get(index as usize) {
             cell.write(&[0; WORDS]);
@@ -301,51 +279,6 @@ impl FlowTable {
             notified_until: flow.notified_until,
         };
         cell.write(&snapshot.to_words());
-    }
-
-    /// Puts a flow in its queue's list.
-    pub(crate) fn list(&mut self, list: &mut QueueList, index: u32) {
-        let Some(flow) = self.flows.get_mut(index).filter(|flow| !flow.listed) else {
-            return;
-        };
-        (flow.previous, flow.next, flow.listed) = (NONE, list.head, true);
-        if let Some(next) = self.flows.get_mut(list.head) {
-            next.previous = index;
-        }
-        list.head = index;
-        list.len += 1;
-    }
-
-    /// Takes a flow out of its queue's list.
-    pub(crate) fn unlist(&mut self, list: &mut QueueList, index: u32) {
-        let Some(flow) = self.flows.get_mut(index).filter(|flow| flow.listed) else {
-            return;
-        };
-        let (previous, next) = (flow.previous, flow.next);
-        (flow.previous, flow.next, flow.listed) = (NONE, NONE, false);
-        if let Some(before) = self.flows.get_mut(previous) {
-            before.next = next;
-        }
-        if let Some(after) = self.flows.get_mut(next) {
-            after.previous = previous;
-        }
-        if list.head == index {
-            list.head = next;
-        }
-        if list.cursor == index {
-            list.cursor = next;
-        }
-        list.len -= 1;
-    }
-
-    /// The next flow of a list, round and round.
-    pub(crate) fn advance(&self, list: &mut QueueList) -> Option<u32> {
-        if list.cursor == NONE {
-            list.cursor = list.head;
-        }
-        let index = list.cursor;
-        list.cursor = self.get(index)?.next;
-        Some(index)
     }
 
     /// The key of the data direction a flow belongs to.

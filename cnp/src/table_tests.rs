@@ -2,7 +2,7 @@ use super::*;
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::Priority;
 
-fn key(qpn: u32) -> QueueFlow {
+pub(super) fn key(qpn: u32) -> QueueFlow {
     QueueFlow {
         key: FlowKey::new(
             "10.0.1.3".parse().unwrap(),
@@ -14,7 +14,7 @@ fn key(qpn: u32) -> QueueFlow {
     }
 }
 
-fn flow(now: Nanos) -> Flow {
+pub(super) fn flow(now: Nanos) -> Flow {
     Flow::new(
         0,
         SlotRef {
@@ -71,27 +71,4 @@ fn the_idle_and_unpaired_go_first_and_the_live_never() {
     assert_eq!(table.displaceable(now), Some(paired));
     table.remove(paired);
     assert_eq!(table.displaceable(now), None);
-}
-
-#[test]
-fn a_queue_list_goes_round() {
-    let mut table = FlowTable::new(8, 1);
-    let mut list = QueueList::EMPTY;
-    let flows = [1, 2, 3].map(|qpn| table.insert(key(qpn), flow(Nanos::ZERO)).unwrap());
-    for index in flows {
-        table.list(&mut list, index);
-        table.list(&mut list, index);
-    }
-    assert_eq!(list.len, 3);
-    let mut seen: Vec<_> = (0..6).filter_map(|_| table.advance(&mut list)).collect();
-    seen.sort_unstable();
-    assert_eq!(
-        seen,
-        [flows[0], flows[0], flows[1], flows[1], flows[2], flows[2]]
-    );
-    for index in flows {
-        table.unlist(&mut list, index);
-        table.unlist(&mut list, index);
-    }
-    assert_eq!((list.len, table.advance(&mut list)), (0, None));
 }

@@ -30,8 +30,8 @@ impl Window {
         self.read_at = self.read_at.max(now);
     }
 
-    /// Adds `bytes` counted since the last call, the last packet of them at `last_seen`.
-    pub(crate) fn add(&mut self, now: Nanos, length: Nanos, bytes: u64, last_seen: Nanos) {
+    /// Adds `bytes` counted since the last call, the last packet of them at `last_seen`. Returns those taken to be of this window.
+    pub(crate) fn add(&mut self, now: Nanos, length: Nanos, bytes: u64, last_seen: Nanos) -> u64 {
         self.turn(now, length);
         let gap = now.since(self.read_at).0.max(1);
         self.read_at = now;
@@ -46,10 +46,11 @@ impl Window {
         if let Some(bucket) = self.buckets.get_mut(at(self.epoch)) {
             *bucket = bucket.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
         }
+        bytes
     }
 
     /// Bytes over the window that ends now.
-    pub(crate) fn bytes(&mut self, now: Nanos, length: Nanos) -> u64 {
+    pub(crate) fn bytes(mut self, now: Nanos, length: Nanos) -> u64 {
         self.turn(now, length);
         self.buckets.iter().map(|bytes| u64::from(*bytes)).sum()
     }
@@ -97,10 +98,11 @@ mod tests {
     fn a_long_unwatched_time_is_scaled_and_silence_is_nothing() {
         let now = Nanos::from_millis(10);
         let mut busy = Window::default();
-        busy.add(now, LENGTH, 1_000_000, now);
+        assert_eq!(busy.add(now, LENGTH, 1_000_000, now), 10_000);
         assert_eq!(busy.bytes(now, LENGTH), 10_000);
         let mut silent = Window::default();
-        silent.add(now, LENGTH, 1_000_000, Nanos::from_millis(9));
+        let none = silent.add(now, LENGTH, 1_000_000, Nanos::from_millis(9));
+        assert_eq!(none, 0);
         assert_eq!(silent.bytes(now, LENGTH), 0);
     }
 }

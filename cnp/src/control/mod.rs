@@ -27,11 +27,9 @@ use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
 use crate::policy::npcc::CLOSEST;
 use crate::policy::{Amount, Decision, Policy, PolicyKind, QueueContext, Round};
 use crate::status::NpccStatus;
-use crate::table::FlowView;
+use crate::table::{FlowView, RECENT};
 use config::{ControlConfig, EcnMode, QueueConfig};
 
-/// Most contributors looked at for one decision.
-const CONTRIBUTORS: usize = 16_384;
 /// Flows read at a look between two ticks, at most: each read costs a line of the worker's cache.
 const READS_PER_LOOK: usize = 64;
 
@@ -169,7 +167,7 @@ impl ControlCore {
                 config.cap_per_second,
             ),
             status,
-            contributors: Vec::with_capacity(config.flows.min(CONTRIBUTORS)),
+            contributors: Vec::with_capacity(config.flows.min(RECENT)),
             notified: config.notified,
             holds_marks: config.ecn == EcnMode::MarkUnlessNotified,
             reads_per_tick: config.reads_per_tick,
@@ -200,6 +198,12 @@ impl ControlCore {
     #[must_use]
     pub fn flows(&self) -> Arc<FlowView> {
         self.ledger.flows.view()
+    }
+
+    /// Flows that contributed to a watched queue lately.
+    #[cfg(test)]
+    pub(crate) fn listed(&self, queue: usize) -> usize {
+        self.ledger.listed(queue)
     }
 
     /// Time from the last call of [`ControlCore::tick`] to the next: that of the policy that looks most often, at most a

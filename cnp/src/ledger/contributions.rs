@@ -1,0 +1,125 @@
+//! Reads what flows put into their queues, and says who contributed.
+//!
+//! Law: work is bounded. A look reads so many flows, round and round; a decision weighs those that a look of the last window
+//! found bytes of, at most [`RECENT`] of them, however many are in the table.
+//!
+//! [`RECENT`]: crate::table::RECENT
+
+use npcc_pipeline::units::Nanos;
+
+use super::{Ledger, SLOW};
+use crate::pair::Evidence;
+use crate::response::ResponseConfig;
+use crate::table::IDLE;
+
+/// What a look found of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// Bytes in the window.
+    Bytes,
+    /// None.
+    Nothing,
+    /// None for so long that it contributes to nothing.
+    Silence,
+}
+
+impl Ledger {
+    /// Reads flows of a queue, round and round: up to `busy` of them, or as many as keep [`SLOW`], and
+    /// never more than a tick may read.
+    pub(crate) fn read_queue(&mut self, queue: usize, busy: Option<usize>, now: Nanos) {
+        let Some(mut list) = self.lists.get(queue).copied() else {
+            return;
+        };
+        let slow = u64::try_from(list.len())
+            .unwrap_or(u64::MAX)
+            .saturating_mul(self.tick.0)
+            .div_ceil(SLOW.0);
+        let slow = usize::try_from(slow).unwrap_or(usize::MAX);
+        let reads = busy.unwrap_or(slow).min(self.reads_per_tick);
+        for _ in 0..reads.min(list.len()) {
+            let Some(index) = self.flows.advance(&mut list) else {
+                break;
+            };
+            match self.read_flow(index, now) {
+                Found::Bytes => self.flows.contributed(&mut list, index, now),
+                Found::Nothing => {}
+                Found::Silence => self.flows.unlist(&mut list, index),
+            }
+        }
+        if let Some(place) = self.lists.get_mut(queue) {
+            *place = list;
+        }
+    }
+
+    /// Reads one flow's bytes.
+    fn read_flow(&mut self, index: u32, now: Nanos) -> Found {
+        let Some(flow) = self.flows.get_mut(index) else {
+            return Found::Silence;
+        };
+        self.status.flows_read.add(1);
+        let mut counted = 0;
+        let reading = self
+            .readers
+            .get(flow.reader)
+            .and_then(|reader| reader.read(flow.slot));
+        if let Some(reading) = reading {
+            let fresh = reading.bytes.saturating_sub(flow.slot_bytes);
+            flow.slot_bytes = reading.bytes;
+            flow.bytes = flow.bytes.saturating_add(fresh);
+            if fresh > 0 {
+                flow.last_seen = flow.last_seen.max(reading.last_seen);
+            }
+            counted = flow.window.add(now, self.window, fresh, reading.last_seen);
+            let status = &self.status;
+            status.data_bytes.add(fresh);
+            if flow.cold {
+                status.cold_bytes.add(fresh);
+            } else if flow.evidence < self.floor || flow.evidence == Evidence::None {
+                status.unpaired_bytes.add(fresh);
+            }
+        }
+        let response = ResponseConfig {
+            feedback: flow.dynamics.replies(self.response.feedback),
+            ..self.response
+        };
+        flow.response.observe(now, flow.bytes, &response);
+        flow.dynamics.observe(now, flow.bytes, &self.measure);
+        let silent = now.since(flow.last_seen) >= IDLE;
+        if now.since(flow.settled) >= SLOW {
+            if silent {
+                flow.settled = now;
+            } else {
+                self.settle(index, now);
+            }
+            self.flows.publish(index);
+        }
+        match (silent, counted) {
+            (true, _) => Found::Silence,
+            (false, 0) => Found::Nothing,
+            _ => Found::Bytes,
+        }
+    }
+
+    /// Fills `out` with the flows of a queue that put bytes in over the window, heaviest first.
+    pub(crate) fn contributors(&mut self, queue: usize, now: Nanos, out: &mut Vec<(u64, u32)>) {
+        out.clear();
+        let Some(list) = self.lists.get(queue) else {
+            return;
+        };
+        // What was found before has left every flow's window.
+        let since = Nanos(now.0.saturating_sub(self.window.0));
+        let mut weighed = 0;
+        for index in self.flows.recent(list, since).take(out.capacity()) {
+            weighed += 1;
+            let bytes = self
+                .flows
+                .get(index)
+                .map_or(0, |flow| flow.window.bytes(now, self.window));
+            if bytes > 0 {
+                out.push((bytes, index));
+            }
+        }
+        self.status.flows_weighed.add(weighed);
+        out.sort_unstable_by(|a, b| b.cmp(a));
+    }
+}

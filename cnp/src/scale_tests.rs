@@ -1,0 +1,237 @@
+//! Work per tick, counted and not timed, with many more flows than a tick can look at; and how long what is known is kept.
+//!
+//! 2^17 flows here; `cargo run --release -p npcc-cnp --example speed` does a million, and says how long a tick took.
+
+use npcc_pipeline::units::Nanos;
+
+use crate::control::config::ControlConfig;
+use crate::flow_cache::FlowCache;
+use crate::key::Qpn;
+use crate::pair::Evidence;
+use crate::pair::port_hash::port_of;
+use crate::table::RECENT;
+use crate::traffic_tests::rig::{Packet, Rig, WAN, config};
+
+const TICK: Nanos = Nanos::from_micros(20);
+const MANY: u32 = 1 << 17;
+
+/// A data packet that needs no frame but its own few bytes; flow `n` of many hosts.
+fn data(n: u32) -> Packet {
+    let [_, high, middle, low] = n.to_be_bytes();
+    Packet {
+        src: [10, high, middle, low],
+        dst: [10, 200, 2, 2],
+        port: 50_000,
+        opcode: 0x0a,
+        qpn: n & 0xff_ffff,
+        psn: 0,
+        payload: 64,
+    }
+}
+
+fn rig(config: &ControlConfig, flows: u32) -> Rig {
+    let mut rig = Rig::new(config);
+    let (cache, reader) = FlowCache::new(8 * flows as usize, WAN.bit(), 4 * flows as usize, 7);
+    assert!(rig.core.attach(reader));
+    rig.cache = cache;
+    rig
+}
+
+fn big(flows: u32) -> ControlConfig {
+    ControlConfig {
+        flows: flows as usize,
+        ends: 2 * flows as usize,
+        new_flows: u64::MAX,
+        new_flows_burst: u64::MAX,
+        ..config(TICK)
+    }
+}
+
+/// What a tick did: records taken in, ends entered, flows read, flows weighed, CNPs.
+fn work(rig: &mut Rig, time: Nanos, depth: u64) -> [u64; 5] {
+    let status = rig.core.status();
+    let counts = |sent: usize| {
+        [
+            status.records.get(),
+            status.ends.get(),
+            status.flows_read.get(),
+            status.flows_weighed.get(),
+            sent as u64,
+        ]
+    };
+    let before = counts(rig.sent.len());
+    rig.tick(time, depth);
+    let after = counts(rig.sent.len());
+    std::array::from_fn(|at| after[at].saturating_sub(before[at]))
+}
+
+fn most(one: [u64; 5], other: [u64; 5]) -> [u64; 5] {
+    std::array::from_fn(|at| one[at].max(other[at]))
+}
+
+#[test]
+fn no_tick_does_more_than_its_share_however_many_flows_there_are() {
+    let defaults = ControlConfig::default();
+    let (reads, orders) = (
+        defaults.reads_per_tick as u64,
+        defaults.orders_per_tick as u64,
+    );
+    let mut rig = rig(&big(MANY), MANY);
+    // All begin at once.
+    for n in 0..MANY {
+        rig.out(&data(n));
+    }
+    let mut all = [0; 5];
+    for _ in 0..=MANY / 64 {
+        all = most(all, work(&mut rig, TICK, 0));
+    }
+    // A few of so many find their set of the cache busy.
+    let flows = rig.core.status().flows.get();
+    assert!(flows > u64::from(MANY) / 100 * 99, "{flows}");
+    let [records, entered, read, ..] = all;
+    assert_eq!((records, entered), (64, 64), "new ends");
+    // A quiet queue's are read once in 10 ms.
+    assert!(read <= u64::from(MANY) * TICK.0 / 10_000_000 + 1, "{read}");
+    // All send on, once in five ticks, into a queue that is deep and rises.
+    let mut all = [0; 5];
+    for tick in 0..30 {
+        for n in (tick % 5..MANY).step_by(5) {
+            rig.out(&data(n));
+        }
+        let depth = 900_000 + u64::from(tick) * 100;
+        all = most(all, work(&mut rig, TICK, depth));
+    }
+    let [records, _, read, weighed, sent] = all;
+    assert!(records <= 512 && read <= reads && sent <= orders, "{all:?}");
+    // A decision weighs those of whom bytes were read in its window of five ticks, and not all that are listed.
+    assert!(rig.core.listed(0) as u64 == flows && read == reads);
+    assert!(weighed > 4 * reads && weighed <= 6 * reads, "{all:?}");
+    // Nobody answers: loose ends are forgotten after 6 s, eight a tick.
+    let before = rig.core.status().ends.get();
+    let all = work(&mut rig, Nanos::from_millis(6_100), 0);
+    let gone = before - rig.core.status().ends.get();
+    assert!(gone == 8 && all[2] <= reads, "{gone} {all:?}");
+}
+
+/// With more reads a tick than anybody configures, the flows of one window are more than a decision weighs.
+#[test]
+fn a_decision_weighs_so_many_and_tells_so_many_and_no_more() {
+    const FLOWS: u32 = 12_000;
+    let config = ControlConfig {
+        reads_per_tick: 3_000,
+        cap: 1_000,
+        cap_per_second: 1_000_000_000,
+        ..big(FLOWS)
+    };
+    let mut rig = rig(&config, FLOWS);
+    for n in 0..FLOWS {
+        connect(&mut rig, n);
+        if n % 16 == 15 {
+            rig.tick(TICK, 0);
+        }
+    }
+    let mut all = [0; 5];
+    for tick in 0..20 {
+        for n in 0..FLOWS {
+            rig.out(&forth(n));
+        }
+        all = most(all, work(&mut rig, TICK, 900_000 + tick * 100));
+    }
+    let orders = config.orders_per_tick as u64;
+    assert_eq!(all[2..], [3_000, RECENT as u64, orders]);
+    let contributors = rig.core.status().queues()[0].contributors.get();
+    assert_eq!(contributors, RECENT as u64);
+}
+
+#[test]
+fn contributions_age_between_three_and_six_seconds() {
+    const FLOWS: u32 = 5_000;
+    let mut rig = rig(&big(FLOWS), FLOWS);
+    for n in 0..FLOWS {
+        rig.out(&data(n));
+    }
+    for _ in 0..=FLOWS / 64 {
+        rig.tick(TICK, 0);
+    }
+    let listed = |rig: &Rig| rig.core.listed(0);
+    let all = listed(&rig);
+    assert!(all > FLOWS as usize / 100 * 99);
+    for _ in 0..2_900 {
+        rig.tick(Nanos::from_millis(1), 0);
+    }
+    assert_eq!(listed(&rig), all, "2.9 s");
+    for _ in 0..3_100 {
+        rig.tick(Nanos::from_millis(1), 0);
+    }
+    assert_eq!(listed(&rig), 0, "6 s");
+}
+
+/// Data of connection `n`, its ports the hash's.
+fn forth(n: u32) -> Packet {
+    let (a, b) = (0x10_0000 + n, 0x20_0000 + n);
+    Packet {
+        src: [10, 0, 1, 3],
+        dst: [10, 0, 2, 2],
+        port: port_of(Qpn::new(a), Qpn::new(b)),
+        qpn: b,
+        ..data(0)
+    }
+}
+
+fn connect(rig: &mut Rig, n: u32) {
+    let forth = forth(n);
+    rig.out(&forth);
+    rig.back(&Packet {
+        src: forth.dst,
+        dst: forth.src,
+        opcode: 0x11,
+        qpn: 0x10_0000 + n,
+        payload: 0,
+        ..forth
+    });
+}
+
+#[test]
+fn pairs_are_kept_for_hours_and_the_oldest_go_first_under_pressure() {
+    let hour = Nanos::from_millis(3_600_000);
+    let small = ControlConfig {
+        flows: 64,
+        ends: 64,
+        ..config(TICK)
+    };
+    let mut rig = Rig::new(&small);
+    for n in 0..32 {
+        connect(&mut rig, n);
+        rig.tick(TICK, 0);
+    }
+    let paired = |rig: &Rig| rig.core.status().paired(Evidence::PortHash).get();
+    assert_eq!(paired(&rig), 32);
+    for _ in 0..12 {
+        rig.tick(hour, 0);
+    }
+    let status = rig.core.status();
+    assert_eq!(
+        (paired(&rig), status.ends.get(), status.ends_displaced.get()),
+        (32, 64, 0),
+        "12 hours"
+    );
+    // Nothing has come back since, and yet it is told at its first packet: pair 0 is in use again.
+    connect(&mut rig, 0);
+    assert_eq!(rig.tick(TICK, 900_000), 1);
+    // Eight more connections: the eight longest unused make room, pair 0 does not.
+    for n in 100..108 {
+        connect(&mut rig, n);
+        rig.tick(TICK, 0);
+    }
+    assert_eq!((status.ends.get(), status.ends_displaced.get()), (64, 16));
+    // Of these only the data are seen: who is told was remembered.
+    let mut told = |n| {
+        rig.tick(Nanos::from_millis(1), 900_000);
+        rig.out(&forth(n));
+        rig.tick(TICK, 900_000) == 1
+    };
+    let all = [0, 107, 20, 30].map(&mut told);
+    assert_eq!(all, [true; 4]);
+    let all = [1, 8].map(&mut told);
+    assert_eq!(all, [false; 2]);
+}
