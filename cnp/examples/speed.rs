@@ -31,6 +31,12 @@ use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority, WorkerId};
 const WAN: PortId = PortId(1);
 const RATE: BitRate = BitRate(100_000_000_000);
 const TICK: Nanos = Nanos::from_micros(20);
+const ENTERING: usize = 0;
+const LOOKING_UP: usize = 1;
+const DECIDING: usize = 2;
+const AGEING: usize = 3;
+const DECISIONS: u32 = 400;
+const HARD: u64 = 3_000_000;
 
 /// Nanoseconds of one of `n` turns, the best of five.
 fn best(n: u32, mut turn: impl FnMut(u32)) -> f64 {
@@ -77,8 +83,8 @@ struct Source {
 }
 
 impl Source {
-    fn new() -> Source {
-        let craft = Craft::roce([10, 0, 0, 0].into(), [10, 9, 2, 2].into(), 0x0e, 1, 64);
+    fn new(payload: usize) -> Source {
+        let craft = Craft::roce([10, 0, 0, 0].into(), [10, 9, 2, 2].into(), 0x0e, 1, payload);
         Source {
             frame: craft.frame(),
             now: Nanos::from_millis(1),
@@ -122,7 +128,7 @@ impl Source {
 fn cache(packets: u32, of: &[u32]) {
     for flows in of.iter().copied() {
         let (mut cache, _reader) = FlowCache::new(65_536, WAN.bit(), 1_024, 7);
-        let mut source = Source::new();
+        let mut source = Source::new(64);
         let without = best(packets, |n| source.pretend(n % flows));
         let with = best(packets, |n| {
             black_box(source.show(&mut cache, n % flows));
@@ -134,6 +140,12 @@ fn cache(packets: u32, of: &[u32]) {
     }
 }
 
+/// Queue pair `n` of many, in no order: one to one in 24 bits.
+const fn scattered(n: u32) -> u32 {
+    let once = n.wrapping_mul(0x5b_d1e5) & 0xff_ffff;
+    (once ^ once >> 11).wrapping_mul(0x85_eb6b) & 0xff_ffff
+}
+
 fn million(flows: u32) {
     let config = ControlConfig {
         queues: vec![QueueConfig {
@@ -142,7 +154,7 @@ fn million(flows: u32) {
             detector: DetectorConfig {
                 shallow: 375_000,
                 deep: 1_500_000,
-                hard: 3_000_000,
+                hard: HARD,
                 hysteresis: 20,
                 filter: 2,
                 tick: TICK,
@@ -160,52 +172,82 @@ fn million(flows: u32) {
     };
     let (mut cache, reader) = FlowCache::new(2 * flows as usize, WAN.bit(), 65_536, 7);
     let mut core = ControlCore::new(&config);
+    let cached = reader.shared();
     assert!(core.attach(reader));
-    let mut source = Source::new();
+    let mut source = Source::new(4_096);
     let status = core.status();
-    let mut longest = [Duration::ZERO; 3];
+    let mut longest = [Duration::ZERO; 4];
+    let mut depth = 0;
     let mut tick = |source: &mut Source, core: &mut ControlCore, step: Nanos, phase: usize| {
         source.now += step;
+        depth = if phase == DECIDING {
+            depth.max(HARD) + 10_000
+        } else {
+            0
+        };
         let begin = Instant::now();
-        core.tick(source.now, |_, _| 0, &mut |_| Ok(()));
-        longest[phase] = longest[phase].max(begin.elapsed());
-        begin.elapsed()
+        core.tick(source.now, |_, _| depth, &mut |_| Ok(()));
+        let took = begin.elapsed();
+        longest[phase] = longest[phase].max(took);
+        took
     };
     let mut spent = Duration::ZERO;
     for n in 0..flows {
-        source.show(&mut cache, n);
+        source.show(&mut cache, scattered(n));
         // As many as a tick takes in.
         if n % 64 == 63 {
-            spent += tick(&mut source, &mut core, TICK, 0);
+            spent += tick(&mut source, &mut core, TICK, ENTERING);
         }
     }
     for _ in 0..100 {
-        spent += tick(&mut source, &mut core, TICK, 0);
+        spent += tick(&mut source, &mut core, TICK, ENTERING);
     }
     let each = spent.as_nanos() as f64 / f64::from(flows);
-    println!("{} flows entered: {each:.0} ns each", status.flows.get());
+    println!(
+        "{} flows entered: {each:.0} ns each, {:.1} M records/s",
+        status.flows.get(),
+        1_000.0 / each
+    );
     // A second round: every flow shows again and is looked up.
     source.now += Nanos::from_millis(20);
     let (before, mut spent) = (status.records.get(), Duration::ZERO);
     for n in 0..flows {
-        source.show(&mut cache, n);
+        source.show(&mut cache, scattered(n));
         if n % 512 == 511 {
-            spent += tick(&mut source, &mut core, TICK, 1);
+            spent += tick(&mut source, &mut core, TICK, LOOKING_UP);
         }
     }
     let seen = status.records.get() - before;
+    let each = spent.as_nanos() as f64 / seen as f64;
     println!(
-        "looked up again: {:.0} ns each",
-        spent.as_nanos() as f64 / seen as f64
+        "looked up again: {each:.0} ns each, {:.1} M records/s",
+        1_000.0 / each
+    );
+    // All send on, each once in five ticks, into a queue that is above hard and grows: every tick reads and decides.
+    let (before, mut spent) = (status.flows_weighed.get(), Duration::ZERO);
+    for turn in 0..DECISIONS {
+        for n in (turn % 5..flows).step_by(5) {
+            source.show(&mut cache, scattered(n));
+        }
+        spent += tick(&mut source, &mut core, TICK, DECIDING);
+    }
+    println!(
+        "{DECISIONS} ticks above hard, {} flows weighed: {:.0} us each",
+        status.flows_weighed.get() - before,
+        spent.as_micros() as f64 / f64::from(DECISIONS)
     );
     // Seven seconds of silence: nobody contributes any more, and ends without a partner are forgotten.
     for _ in 0..7_000 {
-        tick(&mut source, &mut core, Nanos::from_millis(1), 2);
+        tick(&mut source, &mut core, Nanos::from_millis(1), AGEING);
     }
+    println!(
+        "packets the flow cache had no room for: {}",
+        cached.counters.cache_full.get()
+    );
     println!("ends left after 7 s of silence: {}", status.ends.get());
     println!(
-        "longest tick: {:?} entering, {:?} looking up, {:?} ageing",
-        longest[0], longest[1], longest[2]
+        "longest tick: {:?} entering, {:?} looking up, {:?} deciding, {:?} ageing",
+        longest[ENTERING], longest[LOOKING_UP], longest[DECIDING], longest[AGEING]
     );
 }
 
