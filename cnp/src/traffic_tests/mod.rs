@@ -280,3 +280,44 @@ fn datagrams_are_told_by_the_number_they_carry() {
             .all(|order| order.evidence == Evidence::Deth)
     );
 }
+
+/// Of two queue pairs between the same addresses, the one whose data leave by another port is left alone; then the other.
+#[test]
+fn only_queue_pairs_in_the_congested_queue_are_told() {
+    let tick = Nanos::from_micros(20);
+    let elsewhere = npcc_pipeline::units::PortId(2);
+    let mut rig = Rig::new(&config(tick));
+    let pairs = [(0x118, 0x11), (0x119, 0x12)];
+    for (a, b) in pairs {
+        exchange(&mut rig, Ports::Hash, Traffic::Write, (a, b), 0);
+    }
+    for (congesting, other) in [(pairs[0], pairs[1]), (pairs[1], pairs[0])] {
+        rig.sent.clear();
+        let data = |(a, b): (u32, u32)| Packet {
+            src: A,
+            dst: B,
+            port: port_of(Qpn::new(a), Qpn::new(b)),
+            opcode: 0x0a,
+            qpn: b,
+            psn: 1,
+            payload: 1_024,
+        };
+        // Quiet for longer than contributions count.
+        for _ in 0..10 {
+            rig.tick(tick, 0);
+        }
+        for depth in [200_000, 500_000, 900_000, 1_000_000, 1_100_000] {
+            for _ in 0..8 {
+                rig.out(&data(congesting));
+                rig.pass(&data(other), rig::DC, elsewhere);
+            }
+            rig.tick(tick, depth);
+        }
+        let told: HashSet<u32> = rig
+            .sent
+            .iter()
+            .map(|order| order.sender_qpn.get())
+            .collect();
+        assert_eq!(told, HashSet::from([congesting.0]));
+    }
+}
