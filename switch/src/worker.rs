@@ -53,17 +53,9 @@ impl PortQueues {
     /// Receives one burst into the pipeline; returns its frames.
     #[inline]
     fn receive(&mut self, path: &mut Path, now: Nanos) -> usize {
-        if !path.may_receive(self.id) {
-            return 0;
-        }
-        let mut burst = Burst::<BURST>::new();
-        let received = self.rx.rx(&mut burst);
-        if received > 0 {
-            let mut frames: ArrayVec<Frame, BURST> = burst.drain().map(Frame).collect();
-            path.ingress(self.id, &mut frames, now);
-            if self.tells && received == BURST {
-                path.ring(self.id, self.rx.holds_more_than(HALF_RING) == Some(true));
-            }
+        let received = receive(self.id, &mut self.rx, path, now);
+        if self.tells && received == BURST {
+            path.ring(self.id, self.rx.holds_more_than(HALF_RING) == Some(true));
         }
         received
     }
@@ -106,17 +98,23 @@ impl GuestQueue {
     /// Receives one burst into the pipeline; returns its frames.
     #[inline]
     fn receive(&mut self, path: &mut Path, now: Nanos) -> usize {
-        if !path.may_receive(self.id) {
-            return 0;
-        }
-        let mut burst = Burst::<BURST>::new();
-        let received = self.rx.rx(&mut burst);
-        if received > 0 {
-            let mut frames: ArrayVec<Frame, BURST> = burst.drain().map(Frame).collect();
-            path.ingress(self.id, &mut frames, now);
-        }
-        received
+        receive(self.id, &mut self.rx, path, now)
     }
+}
+
+/// Receives one burst of a port's queue into the pipeline, if it may take one; returns its frames.
+#[inline]
+fn receive(port: PortId, rx: &mut RxQueue, path: &mut Path, now: Nanos) -> usize {
+    if !path.may_receive(port) {
+        return 0;
+    }
+    let mut burst = Burst::<BURST>::new();
+    let received = rx.rx(&mut burst);
+    if received > 0 {
+        let mut frames: ArrayVec<Frame, BURST> = burst.drain().map(Frame).collect();
+        path.ingress(port, &mut frames, now);
+    }
+    received
 }
 
 /// What a worker tells about itself.
