@@ -201,7 +201,9 @@ proptest! {
         xon in prop_oneof![Just(0u64), 0u64..10_000],
         alpha_256 in prop_oneof![Just(16u32), Just(256), Just(2048)],
     ) {
-        let mut rig = setup(reserved, xon, alpha_256).build();
+        let setup = setup(reserved, xon, alpha_256);
+        let mut queues = vec![setup.queues.clone(); usize::from(setup.ports)];
+        let mut rig = setup.build();
         let mut model = Model::default();
         for event in events {
             match event {
@@ -209,7 +211,9 @@ proptest! {
                     model.push(&mut rig, (from, to, priority, len, count), ecn);
                 }
                 Event::Curves { port, priority, ecn, wred } => {
-                    rig.path.set_curves(PortId(port), prio(priority), ecn, wred);
+                    let queue = &mut queues[usize::from(port)][usize::from(priority)];
+                    (queue.ecn, queue.wred) = (ecn, wred);
+                    rig.path.reconfigure_queue(PortId(port), prio(priority), queue);
                 }
                 Event::Pull(port) => { model.pull(&mut rig, port); }
                 Event::Hear { port, classes, quanta } => {
@@ -223,7 +227,9 @@ proptest! {
                 }
                 Event::Wait(time) => model.now += time,
                 Event::Weight { port, priority, weight } => {
-                    rig.path.set_discipline(PortId(port), prio(priority), Discipline::Dwrr(weight));
+                    let discipline = Discipline::Dwrr(weight);
+                    queues[usize::from(port)][usize::from(priority)].discipline = discipline;
+                    rig.path.set_discipline(PortId(port), prio(priority), discipline);
                 }
             }
             model.check(&mut rig);

@@ -4,7 +4,6 @@ use super::Datapath;
 use crate::buffer::{Buffer, BufferConfig, Receipt};
 use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
-use crate::egress::ecn::Red;
 use crate::egress::port::EgressPort;
 use crate::frame::{FrameBuf, wire_len};
 use crate::pause::{PauseConfig, PfcFrame, PortPause};
@@ -58,19 +57,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let buffer = &self.counters.buffer;
         buffer.used_peak.set(self.buffer.used().bytes);
         buffer.headroom_peak.set(self.buffer.in_headroom().bytes);
-    }
-
-    /// Marks and drops early in a queue by other curves from now on; of a lossless queue nothing is ever dropped early.
-    pub fn set_curves(
-        &mut self,
-        port: PortId,
-        priority: Priority,
-        ecn: Option<Red>,
-        wred: Option<Red>,
-    ) {
-        if let Some(egress) = self.egress.get_mut(port.index()) {
-            egress.set_curves(priority, ecn, wred);
-        }
     }
 
     /// Once a turn for each port: lets the watchdog look, and tells the PFC frame `port` must send now, if any, ahead of

@@ -248,14 +248,6 @@ impl EgressPort {
         self.queues.get(priority.index()).map(|queue| &queue.config)
     }
 
-    /// Marks and drops early by other curves from now on.
-    pub fn set_curves(&mut self, priority: Priority, ecn: Option<Red>, wred: Option<Red>) {
-        if let Some(queue) = self.queues.get_mut(priority.index()) {
-            queue.config.ecn = ecn;
-            queue.config.wred = wred;
-        }
-    }
-
     /// Whether frames of this queue may be dropped early.
     #[inline]
     #[must_use]
