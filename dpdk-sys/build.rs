@@ -49,6 +49,7 @@ const FUNCTIONS: &[&str] = &[
     "rte_eth_dev_get_dcb_info",
     "rte_eth_dev_info_get",
     "rte_eth_dev_priority_flow_ctrl_(set|queue_configure|queue_info_get)",
+    "rte_eth_dev_rx_intr_(ctl_q_get_fd|disable|enable)",
     "rte_eth_dev_socket_id",
     "rte_eth_dev_start",
     "rte_eth_dev_stop",

@@ -129,6 +129,32 @@ fn two_workers_forward_what_one_does() {
     assert_eq!(two.npcc.paired, one.npcc.paired);
 }
 
+/// Workers that sleep when nothing comes forward the same: what one hands over wakes the other.
+#[test]
+fn two_workers_that_sleep_lose_nothing() {
+    let _alone = alone();
+    let lab = lab(
+        "{ control: 0, workers: [1, 0], idle: adaptive }",
+        1,
+        "speed: 100G, pfc: off",
+        "speed: 400G, pfc: off, npcc: { queues: [3] }",
+        ("64MB", "{ kmin: 4MB, kmax: 8MB }, lossless: false"),
+    );
+    let snapshot = lab.run_for("700ms");
+    assert_eq!(drops(&snapshot), 0);
+    assert_eq!(
+        data(&lab, "wan-out.pcap").len(),
+        frames(&lab, "dc-in.pcap").len()
+    );
+    assert_eq!(
+        data(&lab, "dc-out.pcap").len(),
+        frames(&lab, "wan-in.pcap").len()
+    );
+    for worker in &snapshot.workers {
+        assert!(worker.naps > 10 && worker.slept_us > 100_000, "{worker:?}");
+    }
+}
+
 /// The queue toward the WAN is one worker's and the port it fills from is another's: that one pauses its sender.
 #[test]
 fn the_owner_of_the_ingress_port_pauses() {

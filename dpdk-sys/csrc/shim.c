@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* CPU_COUNT */
+#include <sys/socket.h>
+
 #include "wrapper.h"
 
 #define FIELD_IS(field, type)                                                                      \
@@ -70,4 +72,13 @@ int npcc_eth_link(uint16_t port, uint32_t *speed_mbps, bool *up)
 	*speed_mbps = link.link_speed;
 	*up = link.link_status == RTE_ETH_LINK_UP;
 	return 0;
+}
+
+bool npcc_is_packet_socket(int fd)
+{
+	int domain = 0;
+	socklen_t size = sizeof(domain);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
+	       (domain == AF_PACKET || domain == AF_XDP);
 }

@@ -33,4 +33,7 @@ uint32_t npcc_ring_count(const struct rte_ring *ring);
 /* Link state without waiting: 0, or a negative errno. The speed is in Mb/s. */
 int npcc_eth_link(uint16_t port, uint32_t *speed_mbps, bool *up);
 
+/* Whether the descriptor is a packet socket or an AF_XDP socket. */
+bool npcc_is_packet_socket(int fd);
+
 #endif

@@ -10,6 +10,7 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::clock::Clock;
 use crate::control_commands::Inbox;
+use crate::idle::ControlBed;
 use crate::inject::Injector;
 use crate::reaction::FirstAnswer;
 
@@ -40,6 +41,8 @@ pub struct Control {
     /// A worker polls the same core: sleep between ticks, or both would get the core by turns of milliseconds. A nanosecond
     /// of this clock in real ones.
     pub yields: Option<f64>,
+    /// Where it sleeps while all workers do; none where they poll without pause.
+    pub bed: Option<ControlBed>,
 }
 
 impl Control {
@@ -64,6 +67,9 @@ impl Control {
             // A tick that was missed is not made up for: two at once would see no time pass between them. The core says when:
             // sooner than a tick while a policy is urgent.
             next = (next + self.core.period()).max(now);
+            if self.bed.as_mut().is_some_and(|bed| bed.rest(now)) {
+                next = self.clock.now();
+            }
         }
     }
 
@@ -74,6 +80,7 @@ impl Control {
             first,
             counters,
             inbox,
+            bed,
             ..
         } = self;
         inbox.obey(core, now, |style, priority| {
@@ -81,10 +88,15 @@ impl Control {
         });
         injector.refresh();
         let depth = |port: PortId, priority: Priority| depth(counters, port, priority);
+        let mut sent = false;
         core.tick(now, depth, &mut |order| {
             let answers = first.of(&order, crossed(counters, order.egress, order.priority));
+            sent = true;
             injector.send(&order, answers)
         });
+        if let Some(bed) = bed.as_ref().filter(|_| sent) {
+            bed.wake_workers();
+        }
     }
 }
 

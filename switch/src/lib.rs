@@ -16,6 +16,7 @@ pub mod control;
 pub mod control_commands;
 mod curves;
 pub mod frame;
+pub mod idle;
 pub mod inject;
 pub mod live;
 pub mod live_routes;

@@ -85,6 +85,11 @@ pub fn run(source: &Source, options: &Options) -> anyhow::Result<Snapshot> {
     let eal = Eal::init(&plan.args)?;
     let pools = Pools::new(&eal, config, &sizing)?;
     let ports = wiring::ports::open(&eal, config, &pools)?;
+    for name in wiring::workers::mute(config, &ports) {
+        note(&format!(
+            "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
+        ));
+    }
     let clock = Clock::new(npcc_dpdk::Clock::new(&eal), config.time_scale);
 
     let Assembly {
@@ -229,10 +234,13 @@ fn assemble(
     let mut to_workers = Vec::new();
     let mut workers = Vec::new();
     let queues = wiring::workers::queues(config, ports);
-    for (((fib, seat), queues), seed) in readers
+    let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
+    let beds = wiring::workers::beds(config, &queues, &stats).context("cannot sleep")?;
+    let each = queues.into_iter().zip(beds.workers).zip(stats);
+    for (((fib, seat), ((queues, bed), stats)), seed) in readers
         .into_iter()
         .zip(seats(seating.clone()))
-        .zip(queues)
+        .zip(each)
         .zip(seed..)
     {
         let (cache, reader) = FlowCache::new(
@@ -251,7 +259,6 @@ fn assemble(
             .with_seat(seat);
         let (orders, commands) = crate::command::ring();
         let (to_worker, injections) = inject::ring();
-        let stats = Arc::new(WorkerStats::default());
         observed.counters.push(Arc::clone(path.counters()));
         observed.workers.push(Arc::clone(&stats));
         observed.orders.push(orders);
@@ -267,6 +274,7 @@ fn assemble(
             clock,
             stats,
             answered: ArrayVec::new(),
+            bed,
         });
     }
 
@@ -305,6 +313,7 @@ fn assemble(
         clock,
         stats: control_stats,
         yields: wiring::eal::shares(config).then_some(config.time_scale),
+        bed: beds.control,
     };
     Ok(Assembly {
         workers,

@@ -15,6 +15,7 @@ use rtrb::Consumer;
 use crate::clock::Clock;
 use crate::command::Command;
 use crate::frame::Frame;
+use crate::idle::{Rest, WorkerBed};
 use crate::inject::Injection;
 use crate::reaction::{Crossing, Reactions};
 use crate::transmit::Transmit;
@@ -130,6 +131,12 @@ pub struct WorkerStats {
     pub longest_before_ns: Gauge,
     /// CNPs lost because the pool or the buffer was empty.
     pub cnp_lost: Counter,
+    /// Times it slept, for some milliseconds at most.
+    pub naps: Counter,
+    /// Of these, times something woke it: a frame, or another thread with work for it.
+    pub woken: Counter,
+    /// Time it slept, in ns of the worker's clock.
+    pub slept_ns: Counter,
     /// From crossings to the CNPs that answer them.
     pub reactions: Reactions,
 }
@@ -180,6 +187,8 @@ pub struct Worker {
     pub stats: Arc<WorkerStats>,
     /// Crossings answered by CNPs queued in this turn.
     pub answered: ArrayVec<Crossing, BURST>,
+    /// Where it sleeps with nothing to do; none where it polls without pause.
+    pub bed: Option<WorkerBed>,
 }
 
 impl Worker {
@@ -206,7 +215,7 @@ impl Worker {
             self.reacted();
             self.path.publish_held();
             self.account(moved, now.since(last));
-            last = now;
+            last = self.rest(moved, now);
         }
         self.finish();
     }
@@ -247,6 +256,49 @@ impl Worker {
             self.stats.busy.add(1);
         }
         self.stats.longest_ns.raise(turn.0);
+    }
+
+    /// Sleeps if it may and there is nothing to do; returns when the next turn is counted from.
+    #[inline]
+    fn rest(&mut self, moved: usize, now: Nanos) -> Nanos {
+        let Some(bed) = &mut self.bed else { return now };
+        let rest = if moved > 0 {
+            bed.moved(now)
+        } else {
+            let (path, ports, waiting) = (&self.path, &self.ports, &self.injections);
+            bed.idle(now, || {
+                let empty = |port: &PortQueues| path.waiting(port.id) + port.tx.in_hand() == 0;
+                ports.iter().all(empty) && path.handed_over() && waiting.is_empty()
+            })
+        };
+        if rest == Rest::None {
+            return now;
+        }
+        self.rested(rest, now)
+    }
+
+    #[cold]
+    fn rested(&mut self, rest: Rest, now: Nanos) -> Nanos {
+        if rest != Rest::Napped {
+            let own = self.ports.iter().map(|port| &port.rx);
+            for queue in own.chain(self.guests.iter().map(|guest| &guest.rx)) {
+                // A device without an interrupt has a bell that is always live, or none.
+                queue.arm(rest == Rest::Arm);
+            }
+        }
+        if matches!(rest, Rest::Arm | Rest::Found) {
+            return now;
+        }
+        let woken = self.clock.now();
+        self.stats.naps.add(1);
+        self.stats.slept_ns.add(woken.since(now).0);
+        if let Some(bed) = &mut self.bed
+            && rest == Rest::Woken
+        {
+            self.stats.woken.add(1);
+            bed.awake(woken);
+        }
+        woken
     }
 
     /// Queues the CNPs that wait; at most a burst a turn.

@@ -1,10 +1,12 @@
 //! Cores: who runs where.
 
 use super::{Check, port_path};
-use crate::model::File;
+use crate::model::{File, Idle};
+use crate::plan::EffectiveQos;
 use crate::tree::Path;
 
 pub(super) fn check(check: &mut Check<'_>) {
+    idle(check);
     let cores = &check.file.cores;
     let workers = Path::root("cores").key("workers");
     if cores.workers.is_empty() {
@@ -45,6 +47,24 @@ pub(super) fn check(check: &mut Check<'_>) {
             check.error(&port_path(i).key("worker"), message, hint);
         }
     }
+}
+
+/// A worker that sleeps answers a filling queue and a peer's pause later than the headroom allows for.
+fn idle(check: &mut Check<'_>) {
+    let qos = Path::root("qos");
+    let known = ["profile", "priorities"]
+        .iter()
+        .all(|key| check.certain(&qos.key(key)));
+    let lossless = EffectiveQos::new(&check.file.qos).lossless_mask();
+    if check.file.cores.idle != Idle::Adaptive || lossless == 0 || !known {
+        return;
+    }
+    let first = lossless.trailing_zeros();
+    let message = format!(
+        "idle: adaptive does not go with lossless priority {first}: a worker that sleeps sends pause later than headroom allows for"
+    );
+    let hint = "write idle: poll, or a qos.profile without lossless priorities: lossy or roce-semi-lossless";
+    check.error(&Path::root("cores").key("idle"), message, hint);
 }
 
 /// Shortest tick of a control thread that shares its core with a worker: the system gives it the core for some time every

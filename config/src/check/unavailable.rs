@@ -1,7 +1,7 @@
 //! What the format knows and this version cannot do: refused, never silently ignored.
 
 use super::Check;
-use crate::model::{CnpVia, Idle};
+use crate::model::CnpVia;
 use crate::tree::Path;
 
 fn refuse(check: &mut Check<'_>, path: &Path, what: &str, hint: &str) {
@@ -9,7 +9,6 @@ fn refuse(check: &mut Check<'_>, path: &Path, what: &str, hint: &str) {
 }
 
 pub(super) fn check(check: &mut Check<'_>) {
-    cores(check);
     let file = check.file;
     if file.npcc.cnp.via == CnpVia::IngressPort {
         let hint = "write via: route; it prefers the flow's ingress port among equal paths";
@@ -25,18 +24,5 @@ pub(super) fn check(check: &mut Check<'_>) {
         let hint = "remove it; use npcc-switch show --json on the socket";
         let path = Path::root("telemetry").key("prometheus");
         refuse(check, &path, "the metrics endpoint", hint);
-    }
-}
-
-fn cores(check: &mut Check<'_>) {
-    let cores = &check.file.cores;
-    let path = Path::root("cores");
-    if cores.idle == Idle::Adaptive {
-        refuse(
-            check,
-            &path.key("idle"),
-            "idle: adaptive",
-            "write idle: poll",
-        );
     }
 }

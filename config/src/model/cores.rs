@@ -37,6 +37,7 @@ pub enum Idle {
     /// Polls without pause: the least latency, a whole core.
     #[default]
     Poll,
-    /// Sleeps a little when nothing comes.
+    /// Sleeps when nothing has come for a while, and the next frame wakes it: for hosts shared with others. Not with lossless
+    /// priorities.
     Adaptive,
 }

@@ -14,6 +14,7 @@
 //! Tests that start EAL need a process each, because DPDK starts once in a process: `cargo nextest
 //! run` gives that; under `cargo test` each such test is the only one in its file under `tests/`.
 
+mod bell;
 mod burst;
 mod eal;
 mod errno;
@@ -26,6 +27,7 @@ mod port;
 mod ring;
 mod tsc;
 
+pub use bell::{Bell, PacketSockets};
 pub use burst::{Burst, Drain};
 pub use eal::{Eal, EalError, LaunchError, Lcore, LcoreHandle, LcorePanic};
 pub use errno::Errno;

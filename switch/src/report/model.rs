@@ -385,6 +385,15 @@ pub struct Worker {
     pub longest_ever_ns: u64,
     /// CNPs lost for want of a buffer.
     pub cnp_lost: u64,
+    /// Times it slept (`cores.idle: adaptive`).
+    #[serde(default)]
+    pub naps: u64,
+    /// Of these, times a frame or another thread woke it.
+    #[serde(default)]
+    pub woken: u64,
+    /// Time it slept, in us of the switch's clock.
+    #[serde(default)]
+    pub slept_us: u64,
 }
 
 /// `rx + originated + tags_added = tx + drops + consumed + punted + held + tags_removed` (tags in bytes only).

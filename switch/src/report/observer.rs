@@ -482,6 +482,9 @@ fn worker(stats: &WorkerStats) -> Worker {
         longest_ns: stats.longest_ns.get(),
         longest_ever_ns: stats.longest_ns.get().max(stats.longest_before_ns.get()),
         cnp_lost: stats.cnp_lost.get(),
+        naps: stats.naps.get(),
+        woken: stats.woken.get(),
+        slept_us: stats.slept_ns.get() / 1_000,
         ..Worker::default()
     }
 }

@@ -132,6 +132,8 @@ pub fn workers(snapshot: &Snapshot) -> String {
             "TAKEN OVER",
             "STALLS",
             "CNP LOST",
+            "SLEPT MS",
+            "WOKEN",
         ],
         3,
     );
@@ -147,6 +149,8 @@ pub fn workers(snapshot: &Snapshot) -> String {
             thousands(worker.taken_over),
             thousands(worker.stalls),
             thousands(worker.cnp_lost),
+            thousands(worker.slept_us / 1_000),
+            thousands(worker.woken),
         ]);
     }
     finish(&table)

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
+use npcc_config::model::Idle;
 use npcc_config::sizing::{Link, assumed_speed};
 use npcc_config::units::Rate;
 use npcc_config::{Config, plan};
-use npcc_dpdk::{Eal, Mempool, Port, PortConfig, PortError, RxQueue, Spread};
+use npcc_dpdk::{Bell, Eal, Mempool, PacketSockets, Port, PortConfig, PortError, RxQueue, Spread};
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
 use super::backend::{self, Ability, Answer, SelfTest, Verdict, Wish};
@@ -62,6 +63,8 @@ pub struct OpenPort {
     pub outstanding: Option<u64>,
     /// Whether its driver tells how full the receive ring is.
     pub tells_fill: bool,
+    /// What rings when a frame comes in by any of its queues; empty where nothing does, or nobody asked.
+    pub bells: Vec<Arc<Bell>>,
 }
 
 /// Opens, configures and starts all ports, in the order of the configuration.
@@ -83,6 +86,8 @@ fn open_one(
         name: plan.name.clone(),
         source,
     };
+    let sleeps = config.cores.idle == Idle::Adaptive;
+    let sockets = sleeps.then(PacketSockets::now);
     let mut port = Port::open_by_device(eal, &plan.device.to_string()).map_err(device)?;
     let pool = pools.near(port.socket());
     let workers = u16::try_from(config.cores.workers.len()).unwrap_or(1);
@@ -96,6 +101,7 @@ fn open_one(
     let plain = PortConfig {
         mtu: plan.mtu,
         rx_queues,
+        interrupts: sleeps && (!port.is_vdev() || port.driver_name() == TAP),
         ..PortConfig::default()
     };
     let (mut answer, mut eight) = (Answer::NotAsked, None);
@@ -149,13 +155,23 @@ fn open_one(
         }
     };
     let rx = port.rx_queue(0).map_err(device)?;
+    // Traffic classes leave no room for a hash: then there is one.
+    let more_rx: Vec<RxQueue> = (1..rx_queues)
+        .map_while(|queue| port.rx_queue(queue).ok())
+        .collect();
+    let mut bells = sockets.map_or_else(Vec::new, |before| before.opened_since());
+    if plain.interrupts {
+        bells.extend(
+            std::iter::once(&rx)
+                .chain(&more_rx)
+                .filter_map(RxQueue::bell),
+        );
+    }
     Ok(OpenPort {
+        bells: bells.into_iter().map(Arc::new).collect(),
         tells_fill: rx.holds_more_than(0).is_some(),
         rx,
-        // Traffic classes leave no room for a hash: then there is one.
-        more_rx: (1..rx_queues)
-            .map_while(|queue| port.rx_queue(queue).ok())
-            .collect(),
+        more_rx,
         tx,
         mac,
         rate,
@@ -165,6 +181,9 @@ fn open_one(
         port: Arc::new(port),
     })
 }
+
+/// The one virtual device whose driver offers its descriptors as DPDK's receive interrupts.
+const TAP: &str = "net_tap";
 
 /// Descriptors of each of eight transmit rings: together as many as one ring has otherwise.
 const EACH: u16 = 128;

@@ -3,12 +3,17 @@
 //! A port's transmit queue, its queues in the pipeline and its first receive queue are its owner's; further receive queues,
 //! where the device spreads what it receives, are those of the workers after the owner, in turn.
 
+use std::sync::Arc;
+
+use npcc_config::model::Idle;
 use npcc_config::{Config, plan};
+use npcc_dpdk::Bell;
 use npcc_pipeline::cross::{CROSSING_RING, Seating};
 use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::ports::OpenPort;
-use crate::worker::{GuestQueue, PortQueues};
+use crate::idle::{ControlBed, Dormitory, WorkerBed};
+use crate::worker::{GuestQueue, PortQueues, WorkerStats};
 
 /// One worker's queues.
 #[derive(Debug, Default)]
@@ -19,6 +24,17 @@ pub struct Queues {
     pub guests: Vec<GuestQueue>,
     /// NUMA node of its first port, if it has one.
     pub socket: Option<u32>,
+    /// What rings when one of them receives.
+    pub bells: Vec<Arc<Bell>>,
+    /// Whether one of them has no bell.
+    pub mute: bool,
+}
+
+impl Queues {
+    fn hear(&mut self, bells: &[Arc<Bell>]) {
+        self.bells.extend(bells.iter().map(Arc::clone));
+        self.mute |= bells.is_empty();
+    }
 }
 
 /// Who owns and who receives.
@@ -56,12 +72,57 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
             let worker = (plan.worker + after) % config.cores.workers.len().max(1);
             if let Some(queues) = all.get_mut(worker) {
                 queues.guests.push(GuestQueue { id, rx });
+                queues.hear(&port.bells);
             }
         }
         if let Some(queues) = all.get_mut(plan.worker) {
             queues.socket = queues.socket.or_else(|| port.port.socket());
+            queues.hear(&port.bells);
             queues.own.push(PortQueues::new(id, port.rx, port.tx));
         }
     }
     all
+}
+
+/// Ports that cannot wake a worker, where workers may sleep.
+pub fn mute<'a>(config: &'a Config, ports: &'a [OpenPort]) -> impl Iterator<Item = &'a str> {
+    let sleeps = config.cores.idle == Idle::Adaptive;
+    let all = config.ports.iter().zip(ports);
+    all.filter(move |(_, port)| sleeps && port.bells.is_empty())
+        .map(|(plan, _)| plan.name.as_str())
+}
+
+/// Where workers and control core sleep.
+#[derive(Debug, Default)]
+pub struct Beds {
+    /// Each worker's, if it may.
+    pub workers: Vec<Option<WorkerBed>>,
+    /// The control core's.
+    pub control: Option<ControlBed>,
+}
+
+/// Beds for all, where the configuration lets them sleep.
+///
+/// # Errors
+/// When the system gives no descriptors.
+pub fn beds(config: &Config, queues: &[Queues], stats: &[Arc<WorkerStats>]) -> nix::Result<Beds> {
+    if config.cores.idle == Idle::Poll {
+        let workers = queues.iter().map(|_| None).collect();
+        return Ok(Beds {
+            workers,
+            control: None,
+        });
+    }
+    let dormitory = Dormitory::new(queues.len())?;
+    let bed = |(me, queues): (usize, &Queues)| {
+        let fellows = stats.iter().enumerate().filter(|(other, _)| *other != me);
+        let fellows = fellows.map(|(_, stats)| Arc::clone(stats)).collect();
+        let bells = (queues.bells.clone(), queues.mute);
+        WorkerBed::new(Arc::clone(&dormitory), me, bells, fellows).map(Some)
+    };
+    let workers: nix::Result<_> = queues.iter().enumerate().map(bed).collect();
+    Ok(Beds {
+        workers: workers?,
+        control: Some(ControlBed::new(dormitory)?),
+    })
 }

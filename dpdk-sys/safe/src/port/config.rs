@@ -28,6 +28,8 @@ pub struct PortConfig {
     pub mtu: u16,
     /// Whether frames for other MAC addresses are received too.
     pub promiscuous: bool,
+    /// Whether the receive queues are to have interrupts ([`RxQueue::bell`](super::RxQueue::bell)), where the device has any.
+    pub interrupts: bool,
 }
 
 impl Default for PortConfig {
@@ -41,6 +43,7 @@ impl Default for PortConfig {
             tx_descriptors: 1024,
             mtu: 1500,
             promiscuous: true,
+            interrupts: false,
         }
     }
 }
@@ -68,6 +71,7 @@ pub(super) fn apply(
         // No key of ours: the driver's own.
         conf.rx_adv_conf.rss_conf.rss_hf = spread;
     }
+    conf.intr_conf.set_rxq(u32::from(config.interrupts));
     if config.dcb {
         conf.txmode.mq_mode = dpdk_sys::RTE_ETH_MQ_TX_DCB;
         conf.tx_adv_conf.dcb_tx_conf = dpdk_sys::rte_eth_dcb_tx_conf {

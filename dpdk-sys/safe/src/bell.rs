@@ -1,0 +1,79 @@
+//! What a thread can sleep on until a port receives: a device's receive interrupt ([`RxQueue::bell`](crate::RxQueue::bell)), or the
+//! kernel's packet socket under a virtual device ([`PacketSockets`]), which is readable as long as frames wait in it.
+//!
+//! Law: a bell has a descriptor of its own (a duplicate), so it stays valid whatever becomes of the port; what it rings for goes then.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+
+/// A descriptor that becomes readable when a frame is there.
+#[derive(Debug)]
+pub struct Bell {
+    file: File,
+    /// It counts and must be read to fall silent; any other is silent when nothing waits.
+    counts: bool,
+}
+
+impl Bell {
+    /// A bell on a duplicate of `fd`; none when that is no open descriptor.
+    ///
+    /// # Safety
+    /// Nobody closes `fd` during the call.
+    pub(crate) unsafe fn duplicate(fd: RawFd) -> Option<Bell> {
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: not -1, and open during the call as the caller says.
+        let own = unsafe { BorrowedFd::borrow_raw(fd) }
+            .try_clone_to_owned()
+            .ok()?;
+        let link = fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+        Some(Bell {
+            file: File::from(own),
+            counts: link.as_os_str() == "anon_inode:[eventfd]",
+        })
+    }
+
+    /// Makes it fall silent after it rang.
+    pub fn hush(&self) {
+        if self.counts {
+            // Nothing to read: it is silent.
+            let _ = (&self.file).read(&mut [0; 8]);
+        }
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// The packet and AF_XDP sockets this process has open.
+#[derive(Debug)]
+pub struct PacketSockets(Vec<RawFd>);
+
+impl PacketSockets {
+    /// Those open now.
+    #[must_use]
+    pub fn now() -> PacketSockets {
+        let Ok(open) = fs::read_dir("/proc/self/fd") else {
+            return PacketSockets(Vec::new());
+        };
+        let numbers = open.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        // SAFETY: asks for an option of a descriptor, whatever that is.
+        let wanted = |fd: &RawFd| unsafe { dpdk_sys::npcc_is_packet_socket(*fd) };
+        PacketSockets(numbers.filter(wanted).collect())
+    }
+
+    /// A bell for each that was opened since: a port's own, when that is all that was opened.
+    #[must_use]
+    pub fn opened_since(&self) -> Vec<Bell> {
+        let new = PacketSockets::now().0.into_iter();
+        let new = new.filter(|fd| !self.0.contains(fd));
+        // SAFETY: a descriptor that another thread closes meanwhile gives no bell, or one that never rings.
+        new.filter_map(|fd| unsafe { Bell::duplicate(fd) })
+            .collect()
+    }
+}
