@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::image::{Image, ImageState};
+use super::edit::ImageState;
+use super::image::Image;
 use super::nexthop::{Adjacency, NextHops};
 use super::prefix::Family;
 use super::writer::default_group;

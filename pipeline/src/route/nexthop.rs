@@ -81,7 +81,7 @@ impl Adjacency {
 }
 
 /// An adjacency as two words: the addresses as a frame begins, the rest above them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Path {
     head: u64,
     rest: u64,

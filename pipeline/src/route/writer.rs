@@ -1,16 +1,19 @@
 //! The RIB and the one writer of the images.
 //!
 //! Changes go to the spare pair as they come, [`RouteWriter::commit`] makes them live together, and once every worker has
-//! passed they are replayed on the other pair. Until then the writer waits for nobody: it says [`RouteError::Busy`].
+//! passed they are made on the other pair too ([`super::journal`]). Until then the writer waits for nobody: it says
+//! [`RouteError::Busy`].
 
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
+use super::edit::Full;
 use super::fib::{Fib, FibReader, Handshake, Images, ImagesState};
-use super::image::{Full, Image, Origin};
-use super::nexthop::{Adjacency, AdjacencyId, GroupId, NextHops};
+use super::image::{Image, Origin};
+use super::journal::{Journal, Op};
+use super::nexthop::{Adjacency, AdjacencyId, GroupId, NextHops, Path};
 use super::prefix::{Family, Prefix};
 
 /// Room for routes.
@@ -51,19 +54,6 @@ pub enum RouteError {
     Busy,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Op {
-    Insert {
-        prefix: Prefix,
-        value: u32,
-        new: bool,
-    },
-    Remove {
-        prefix: Prefix,
-        cover: Origin,
-    },
-}
-
 /// The truth about routes, and the only writer of their images.
 #[derive(Debug)]
 pub struct RouteWriter {
@@ -72,13 +62,17 @@ pub struct RouteWriter {
     rib: HashMap<Prefix, GroupId, RandomState>,
     /// Prefixes of each family and length, so that a cover is sought only where there is one.
     lengths: [[usize; 129]; 2],
+    /// Prefixes of each family.
+    held: [usize; 2],
     limits: [usize; 2],
-    adjacencies: HashMap<[u64; 3], AdjacencyId, RandomState>,
+    adjacencies: HashMap<Path, AdjacencyId, RandomState>,
+    /// By adjacency: the group of it alone, if there is one.
+    alone: Vec<Option<GroupId>>,
     groups: HashMap<Vec<AdjacencyId>, GroupId, RandomState>,
     /// Applied to the spare pair, not yet visible.
-    batch: Vec<Op>,
+    batch: Journal,
     /// Visible, not yet applied to the pair that was live before.
-    replay: Vec<Op>,
+    replay: Journal,
 }
 
 impl RouteWriter {
@@ -111,13 +105,18 @@ impl RouteWriter {
         let writer = RouteWriter {
             fib,
             states: [left_state, right_state],
-            rib: HashMap::with_hasher(RandomState::default()),
+            rib: HashMap::with_capacity_and_hasher(
+                capacity.ipv4_routes + capacity.ipv6_routes,
+                RandomState::default(),
+            ),
             lengths: [[0; 129]; 2],
+            held: [0; 2],
             limits: [capacity.ipv4_routes, capacity.ipv6_routes],
             adjacencies: HashMap::with_hasher(RandomState::default()),
+            alone: Vec::new(),
             groups: HashMap::with_hasher(RandomState::default()),
-            batch: Vec::new(),
-            replay: Vec::new(),
+            batch: Journal::default(),
+            replay: Journal::default(),
         };
         (writer, readers)
     }
@@ -163,7 +162,22 @@ impl RouteWriter {
     /// # Errors
     /// [`RouteError::NextHops`] when a table is full.
     pub fn group(&mut self, paths: &[Adjacency]) -> Result<GroupId, RouteError> {
-        let members = self.members(paths)?;
+        let &[path] = paths else {
+            let members = self.members(paths)?;
+            return self.group_of(members);
+        };
+        let member = self.adjacency(path)?;
+        if let Some(Some(group)) = self.alone.get(usize::from(member.0)) {
+            return Ok(*group);
+        }
+        let group = self.group_of(vec![member])?;
+        if let Some(alone) = self.alone.get_mut(usize::from(member.0)) {
+            *alone = Some(group);
+        }
+        Ok(group)
+    }
+
+    fn group_of(&mut self, members: Vec<AdjacencyId>) -> Result<GroupId, RouteError> {
         if let Some(group) = self.groups.get(&members) {
             return Ok(*group);
         }
@@ -185,11 +199,7 @@ impl RouteWriter {
     }
 
     fn adjacency(&mut self, path: Adjacency) -> Result<AdjacencyId, RouteError> {
-        let key = [
-            path.dst.to_u64(),
-            path.src.to_u64(),
-            u64::from(path.vlan) << 16 | u64::from(path.port.0) << 8 | path.kind as u64,
-        ];
+        let key = path.packed();
         if let Some(id) = self.adjacencies.get(&key) {
             return Ok(*id);
         }
@@ -203,6 +213,7 @@ impl RouteWriter {
         let id = id.ok_or(RouteError::NextHops { limit })?;
         self.fib.hops.set_adjacency(id, path);
         self.adjacencies.insert(key, id);
+        self.alone.resize(next + 1, None);
         Ok(id)
     }
 
@@ -220,18 +231,37 @@ impl RouteWriter {
             return Ok(());
         }
         let group = self.group(paths)?;
-        let new = !self.rib.contains_key(&prefix);
-        let (held, limit) = self.occupancy(prefix.family());
+        if !self.ready() {
+            return Err(RouteError::Busy);
+        }
+        let before = self.rib.insert(prefix, group);
+        if before == Some(group) {
+            return Ok(());
+        }
+        let done = self.put(prefix, group, before.is_none());
+        if done.is_err() {
+            match before {
+                Some(group) => self.rib.insert(prefix, group),
+                None => self.rib.remove(&prefix),
+            };
+        }
+        done
+    }
+
+    /// Puts a prefix of the RIB into the spare pair; `new` says whether the RIB did not have it before.
+    fn put(&mut self, prefix: Prefix, group: GroupId, new: bool) -> Result<(), RouteError> {
+        let index = family_index(prefix.family());
+        let count = |all: &[usize; 2]| all.get(index).copied().unwrap_or(0);
+        let (held, limit) = (count(&self.held), count(&self.limits));
         if new && held >= limit {
             return Err(RouteError::TooMany { limit });
         }
         let op = Op::Insert {
             prefix,
-            value: u32::from(group.0),
+            value: group.0,
             new,
         };
         self.change(op)?;
-        self.rib.insert(prefix, group);
         if new {
             self.count(prefix, 1);
         }
@@ -249,6 +279,9 @@ impl RouteWriter {
         if prefix.is_default() {
             self.fib.hops.set_group(default_group(prefix.family()), &[]);
         } else {
+            if !self.ready() {
+                return Err(RouteError::Busy);
+            }
             self.change(Op::Remove {
                 prefix,
                 cover: self.cover(prefix),
@@ -265,7 +298,8 @@ impl RouteWriter {
             return;
         }
         self.fib.handshake.swap();
-        self.replay = std::mem::take(&mut self.batch);
+        // The other one is empty: changes are taken only then.
+        std::mem::swap(&mut self.batch, &mut self.replay);
     }
 
     /// Whether changes can be taken: every worker has passed since the last commit, and the spare pair has caught up.
@@ -276,44 +310,22 @@ impl RouteWriter {
         if !self.fib.handshake.quiet() {
             return false;
         }
-        for op in std::mem::take(&mut self.replay) {
-            // The same operations succeeded on a twin of this pair.
-            let replayed = self.apply(op);
-            debug_assert_eq!(replayed, Ok(()));
+        let ([left, right], [a, b]) = (&self.fib.pairs, &mut self.states);
+        match self.fib.handshake.spare() {
+            0 => self.replay.catch_up((right, b), (left, a)),
+            _ => self.replay.catch_up((left, a), (right, b)),
         }
         true
     }
 
-    fn change(&mut self, op: Op) -> Result<(), RouteError> {
-        if !self.ready() {
-            return Err(RouteError::Busy);
-        }
-        self.apply(op)?;
-        self.batch.push(op);
-        Ok(())
-    }
-
-    /// Applies one operation to the spare pair.
-    fn apply(&mut self, op: Op) -> Result<(), Full> {
+    /// Makes a change on the spare pair, which has caught up.
+    fn change(&mut self, op: Op) -> Result<(), Full> {
         let spare = self.fib.handshake.spare();
-        let (Some(pair), Some(state)) = (self.fib.pairs.get(spare), self.states.get_mut(spare))
-        else {
-            return Ok(());
-        };
-        let prefix = match op {
-            Op::Insert { prefix, .. } | Op::Remove { prefix, .. } => prefix,
-        };
-        let (image, state) = match prefix.family() {
-            Family::V4 => (&pair.v4, &mut state.v4),
-            Family::V6 => (&pair.v6, &mut state.v6),
-        };
-        match op {
-            Op::Insert { value, new, .. } => image.insert(state, prefix, value, new),
-            Op::Remove { cover, .. } => {
-                image.remove(state, prefix, cover);
-                Ok(())
-            }
+        if let (Some(pair), Some(state)) = (self.fib.pairs.get(spare), self.states.get_mut(spare)) {
+            op.apply(pair, state)?;
+            self.batch.add(op);
         }
+        Ok(())
     }
 
     /// The longest route that holds `prefix` and is shorter.
@@ -328,25 +340,18 @@ impl RouteWriter {
             })
             .find_map(|len| {
                 self.rib.get(&prefix.covering(len)).map(|group| Origin {
-                    value: u32::from(group.0),
+                    value: group.0,
                     len,
                 })
             })
             .unwrap_or_default()
     }
 
-    fn occupancy(&self, family: Family) -> (usize, usize) {
-        let index = family_index(family);
-        let held = self
-            .lengths
-            .get(index)
-            .map_or(0, |lengths| lengths.iter().sum());
-        (held, self.limits.get(index).copied().unwrap_or(0))
-    }
-
     fn count(&mut self, prefix: Prefix, change: isize) {
-        let lengths = self.lengths.get_mut(family_index(prefix.family()));
-        if let Some(count) = lengths.and_then(|all| all.get_mut(usize::from(prefix.len()))) {
+        let index = family_index(prefix.family());
+        let lengths = self.lengths.get_mut(index);
+        let length = lengths.and_then(|all| all.get_mut(usize::from(prefix.len())));
+        for count in length.into_iter().chain(self.held.get_mut(index)) {
             *count = count.saturating_add_signed(change);
         }
     }
