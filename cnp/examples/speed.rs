@@ -28,6 +28,10 @@ use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority, WorkerId};
 
+/// As in the switch.
+#[global_allocator]
+static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
+
 const WAN: PortId = PortId(1);
 const RATE: BitRate = BitRate(100_000_000_000);
 const TICK: Nanos = Nanos::from_micros(20);

@@ -26,6 +26,10 @@ use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::units::{Mac, PortId};
 
+/// As in the switch.
+#[global_allocator]
+static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
+
 fn hop(n: u8) -> Adjacency {
     Adjacency {
         kind: Kind::Forward,

@@ -3,6 +3,10 @@
 
 use std::process::ExitCode;
 
+/// Route images, flow caches and ledgers in huge pages.
+#[global_allocator]
+static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
+
 fn main() -> ExitCode {
     npcc_switch::cli::main()
 }

@@ -1,0 +1,126 @@
+//! A heap whose large pieces lie in huge pages where the kernel has them: [`HugeHeap`].
+//!
+//! Route images, flow caches and ledgers are read at random. In pages of 4 KiB nearly every such read also misses the TLB, and
+//! filling a table costs a fault for every 4 KiB. A piece of [`LARGE`] bytes or more therefore gets a mapping of its own that
+//! starts at a boundary of 2 MiB, and the kernel is asked for transparent huge pages in it (`madvise`, which works with
+//! `/sys/kernel/mm/transparent_hugepage/enabled` at `madvise` or `always`; where it is `never`, the pages are
+//! ordinary ones). Smaller pieces are the system allocator's.
+//!
+//! Laws: memory costs nothing until it is touched, zeroed pieces included; a piece goes back the way its size says it came.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::num::NonZeroUsize;
+use std::ptr::{NonNull, null_mut};
+
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// Pieces of so many bytes have a mapping of their own: one huge page.
+pub const LARGE: usize = 2 << 20;
+/// What a mapping is a multiple of.
+const PAGE: usize = 4096;
+
+/// See the module's text. For `#[global_allocator]`.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct HugeHeap;
+
+const fn is_large(layout: Layout) -> bool {
+    layout.size() >= LARGE && layout.align() <= LARGE
+}
+
+// SAFETY: a piece is either the system allocator's or a private anonymous mapping of at least its size, aligned to `LARGE`,
+// which covers every alignment `is_large` lets through; which of the two is a function of the layout alone, so `dealloc` gives
+// it back to where it came from. Nothing here unwinds or allocates from itself.
+unsafe impl GlobalAlloc for HugeHeap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_large(layout) {
+            return map(layout.size());
+        }
+        // SAFETY: the caller keeps `alloc`'s contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if is_large(layout) {
+            // An anonymous mapping is zero.
+            return map(layout.size());
+        }
+        // SAFETY: the caller keeps `alloc_zeroed`'s contract.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
+        if is_large(layout) {
+            if let Some(piece) = NonNull::new(piece) {
+                // SAFETY: the piece is a mapping of this many bytes that `map` made, and the caller is done with it.
+                unsafe { unmap(piece, mapped(layout.size())) };
+            }
+            return;
+        }
+        // SAFETY: the piece is the system allocator's, by its layout; the caller keeps `dealloc`'s contract.
+        unsafe { System.dealloc(piece, layout) }
+    }
+
+    unsafe fn realloc(&self, piece: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller promises that `size`, rounded up to the alignment, does not overflow.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        if !is_large(layout) && !is_large(wanted) {
+            // SAFETY: the piece is the system allocator's and stays so; the caller keeps `realloc`'s contract.
+            return unsafe { System.realloc(piece, layout, size) };
+        }
+        if is_large(layout) && is_large(wanted) && mapped(layout.size()) == mapped(size) {
+            return piece;
+        }
+        // SAFETY: `wanted` is not of size 0, by `realloc`'s contract.
+        let moved = unsafe { self.alloc(wanted) };
+        if !moved.is_null() {
+            // SAFETY: both pieces hold the lesser size and are apart; the old one goes as it came.
+            unsafe {
+                moved.copy_from_nonoverlapping(piece, layout.size().min(size));
+                self.dealloc(piece, layout);
+            }
+        }
+        moved
+    }
+}
+
+/// Bytes that `map` maps for a piece.
+const fn mapped(size: usize) -> usize {
+    size.next_multiple_of(PAGE)
+}
+
+/// A zeroed mapping for `size` bytes at a boundary of [`LARGE`]; null when there is no room.
+fn map(size: usize) -> *mut u8 {
+    let size = mapped(size);
+    let Some(room) = size.checked_add(LARGE).and_then(NonZeroUsize::new) else {
+        return null_mut();
+    };
+    let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+    let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
+    let Ok(start) = (unsafe { mmap_anonymous(None, room, protection, flags) }) else {
+        return null_mut();
+    };
+    let start = start.cast::<u8>();
+    let before = start.align_offset(LARGE);
+    let after = LARGE - before;
+    // SAFETY: `before + size + after` bytes were mapped just now. The outer parts, whole pages of which nobody knows, go; a
+    // refusal to take them back leaves address space unused. The advice changes no content.
+    unsafe {
+        let piece = start.add(before);
+        unmap(start, before);
+        unmap(piece.add(size), after);
+        let _ = madvise(piece.cast(), size, MmapAdvise::MADV_HUGEPAGE);
+        piece.as_ptr()
+    }
+}
+
+/// Gives `bytes` of a mapping back.
+///
+/// # Safety
+/// They are mapped, or none, and nobody uses them any more.
+unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: as the caller says. A refusal would leave memory mapped that nobody uses.
+        let _ = unsafe { munmap(start.cast(), bytes) };
+    }
+}
