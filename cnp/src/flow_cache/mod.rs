@@ -14,6 +14,7 @@ mod entry;
 mod reader;
 mod slot;
 mod tap;
+mod warm;
 
 use std::sync::Arc;
 
@@ -45,6 +46,9 @@ const ONES: u64 = u64::MAX / 0xff;
 /// Ages are kept in units of 1,024 ns and wrap after 73 minutes.
 const AGE_SHIFT: u32 = 10;
 
+/// A control core takes records from the ring about this often: 16 units of age.
+const RING_TURN: u32 = 4;
+
 const fn stamp(time: Nanos) -> u32 {
     low32(time.0 >> AGE_SHIFT)
 }
@@ -58,9 +62,14 @@ pub struct FlowCache {
     shared: Arc<CacheShared>,
     ring: Producer<Record>,
     messages: Producer<CmCopy>,
-    mask: usize,
+    /// The hash's bits below those that choose a slot.
+    shift: u32,
     ports: u32,
     hasher: KeyHasher,
+    /// Slots that some flow has.
+    taken: usize,
+    /// The turn of the control core ([`RING_TURN`]) in which the ring was last found full.
+    full_in: u32,
 }
 
 impl FlowCache {
@@ -82,9 +91,11 @@ impl FlowCache {
             shared: Arc::clone(&shared),
             ring: producer,
             messages,
-            mask: sets * WAYS - 1,
+            shift: 64 - (sets * WAYS).trailing_zeros(),
             ports,
             hasher: KeyHasher::new(seed),
+            taken: 0,
+            full_in: u32::MAX,
         };
         (
             cache,
@@ -100,17 +111,15 @@ impl FlowCache {
     #[inline]
     fn home(&self, words: &[u64; 5]) -> (usize, u64) {
         let hash = self.hasher.of_words(words);
-        (low32(hash >> 32) as usize & self.mask, hash & 0xff | 1)
+        // The tag is of bits below those that choose the slot, whatever the size.
+        (low32(hash >> self.shift) as usize, hash >> 16 & 0xff | 1)
     }
 
     /// The slot of a key that is not at home: one of the same set, made for it if need be.
     fn elsewhere(&mut self, home: usize, tag: u64, words: [u64; 5], now: Nanos) -> Option<usize> {
         let set = home / WAYS;
         let tags = *self.tags.get(set)?;
-        // All eight at once: an octet that is equal becomes zero. One above such an octet may be taken for another; its key
-        // tells.
-        let differ = tags ^ (tag * ONES);
-        let mut matches = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
+        let mut matches = matching(tags, tag);
         while matches != 0 {
             let slot = set * WAYS + matches.trailing_zeros() as usize / 8;
             if self.entries.get(slot).is_some_and(|entry| entry.is(&words)) {
@@ -144,12 +153,23 @@ impl FlowCache {
             return None;
         }
         let shift = 8 * u32::try_from(slot - first).ok()?;
-        counters.replaced.add(u64::from(*tags >> shift & 0xff != 0));
+        match *tags >> shift & 0xff {
+            0 => self.taken += 1,
+            _ => counters.replaced.add(1),
+        }
         *tags = *tags & !(0xff << shift) | tag << shift;
         let generation = self.shared.slots.get(slot)?.renew();
         *self.entries.get_mut(slot)? = Entry::new(words, generation, stamp(now));
         Some(slot)
     }
+}
+
+/// The ways of a set that have this tag, as the high bits of their octets. All eight at once: an octet that is equal becomes
+/// zero. One above such an octet may be taken for another; its key tells.
+#[inline]
+const fn matching(tags: u64, tag: u64) -> u64 {
+    let differ = tags ^ tag.wrapping_mul(ONES);
+    differ.wrapping_sub(ONES) & !differ & (ONES << 7)
 }
 
 const _: () = assert!(size_of::<Record>() <= 96);

@@ -9,7 +9,8 @@ use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass};
 
 use super::entry::{Entry, Turn};
 use super::slot::Slot;
-use super::{FlowCache, stamp};
+use super::warm::FEW;
+use super::{FlowCache, RING_TURN, stamp};
 use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32, queue_bits, words_v4};
 use crate::pair::psn::is_request;
@@ -96,9 +97,15 @@ impl FlowCache {
         Some(tally(entry, shared, slot, seen))
     }
 
-    /// Shows a counted packet to the control core.
+    /// Shows a counted packet to the control core. A ring found full is not asked again before the control core's
+    /// next turn: with more flows than the ring takes, every packet would ask.
     #[cold]
     fn show(&mut self, sighting: &Sighting<'_>, words: [u64; 5], counted: Counted, turn: Turn) {
+        let moment = stamp(sighting.now);
+        if self.full_in == moment >> RING_TURN {
+            self.shared.counters.sample_drops.add(1);
+            return;
+        }
         let slot = counted.slot.0 as usize;
         let (Some(entry), Some(shared)) = (self.entries.get_mut(slot), self.shared.slots.get(slot))
         else {
@@ -114,9 +121,10 @@ impl FlowCache {
         };
         let counters = &self.shared.counters;
         if self.ring.push(record).is_ok() {
-            entry.shown(turn, stamp(sighting.now));
+            entry.shown(turn, moment);
             counters.samples.add(1);
         } else {
+            self.full_in = moment >> RING_TURN;
             counters.sample_drops.add(1);
         }
     }
@@ -182,6 +190,9 @@ impl FlowTap for FlowCache {
         };
         let wanted = self.wanted(first.ingress, first.egress);
         let queue = queue_bits(first.egress, first.priority);
+        if self.taken > FEW {
+            self.warm(packets, queue);
+        }
         for (buf, packet) in frames.iter().zip(packets) {
             let v4 = packet.is_v4();
             let Packet { meta, parsed, .. } = packet;
