@@ -389,8 +389,11 @@ mod tests {
         }
     }
 
+    /// Source, destination and queue pair of flow `n`.
+    type Fields = fn(u32) -> [u32; 3];
+
     /// Flows as they come in practice: numbers follow one another in one field or in two.
-    const FAMILIES: [(&str, fn(u32) -> [u32; 3]); 9] = [
+    const FAMILIES: [(&str, Fields); 9] = [
         ("consecutive queue pairs", |n| [1, 0x0201, 0x11 + n]),
         ("every fourth queue pair", |n| [1, 0x0201, n << 2]),
         ("every 64th queue pair", |n| [1, 0x0201, n << 6]),
