@@ -15,10 +15,10 @@ use npcc_cnp::build::{CnpSpec, CnpStyle};
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::craft::Craft;
-use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
+use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{Mac, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::units::{Mac, Nanos, PortId, Priority};
 
 fn build(c: &mut Criterion) {
     let mut group = c.benchmark_group("cnp_build");
@@ -76,17 +76,7 @@ fn flow_cache(c: &mut Criterion) {
                 now += 1_000;
                 for _ in 0..64 {
                     next = (next + 1) % frames.len();
-                    let meta = Meta {
-                        arrived: 0,
-                        slot: FlowSlot::NONE,
-                        wire_len: wire_len(frames[next].len()),
-                        worker: WorkerId::FIRST,
-                        ingress: PortId(0),
-                        egress: PortId(1),
-                        priority: Priority::new(3),
-                        l3_off: 14,
-                        flags: MetaFlags::default(),
-                    };
+                    let meta = Meta::of(frames[next].len(), PortId(0), PortId(1), Priority::new(3));
                     let sighting = Sighting {
                         data: &frames[next],
                         parsed: &parsed[next],

@@ -23,10 +23,10 @@ use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::policy::PolicyKind;
 use npcc_cnp::policy::npcc::NpccConfig;
 use npcc_pipeline::craft::Craft;
-use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
+use npcc_pipeline::frame::{FlowSlot, Meta};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
 
 /// As in the switch.
 #[global_allocator]
@@ -100,17 +100,7 @@ impl Source {
         let [_, a, b, c] = n.to_be_bytes();
         self.frame[47..50].copy_from_slice(&[a, b, c]);
         let parsed = parse(&self.frame).unwrap();
-        let meta = Meta {
-            arrived: 0,
-            slot: FlowSlot::NONE,
-            wire_len: wire_len(self.frame.len()),
-            worker: WorkerId::FIRST,
-            ingress: PortId(0),
-            egress: WAN,
-            priority: Priority::new(3),
-            l3_off: 14,
-            flags: MetaFlags::default(),
-        };
+        let meta = Meta::of(self.frame.len(), PortId(0), WAN, Priority::new(3));
         cache.enqueued(&Sighting {
             data: &self.frame,
             parsed: &parsed,

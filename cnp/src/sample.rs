@@ -3,7 +3,7 @@
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
-use npcc_pipeline::wire::bth::{self, Bth, RoceClass};
+use npcc_pipeline::wire::bth::{self, Bth, RoceClass, has_aeth};
 use npcc_pipeline::wire::udp::Udp;
 use zerocopy::FromBytes;
 
@@ -75,13 +75,6 @@ pub struct Record {
     pub priority: Priority,
 }
 
-/// Whether an opcode of RC is followed by an AETH (IBTA table 38).
-#[inline]
-#[must_use]
-pub const fn has_aeth(opcode: u8) -> bool {
-    matches!(opcode, 0x0d | 0x0f..=0x12)
-}
-
 impl Record {
     /// Whether AckReq is set.
     #[must_use]
@@ -137,7 +130,7 @@ impl Record {
             } else {
                 None
             },
-            ingress: sighting.meta.ingress,
+            ingress: sighting.meta.group.ingress(),
             egress: sighting.meta.egress,
             priority: sighting.meta.priority,
         })

@@ -17,10 +17,10 @@ use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::PolicyKind;
 use npcc_cnp::policy::npcc::NpccConfig;
-use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
+use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
@@ -84,17 +84,7 @@ fn pairs(file: &str, sender: u8) -> (Known, Known) {
         let Some(roce) = parsed.roce else { continue };
         let from = frame[usize::from(parsed.l3_off) + 15];
         let (ingress, egress) = if from == sender { (DC, WAN) } else { (WAN, DC) };
-        let meta = Meta {
-            arrived: 0,
-            slot: FlowSlot::NONE,
-            wire_len: wire_len(frame.len()),
-            worker: WorkerId::FIRST,
-            ingress,
-            egress,
-            priority: Priority::new(3),
-            l3_off: parsed.l3_off,
-            flags: MetaFlags::default(),
-        };
+        let meta = Meta::of(frame.len(), ingress, egress, Priority::new(3));
         cache.enqueued(&Sighting {
             data: &frame,
             parsed: &parsed,

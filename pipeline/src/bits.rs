@@ -21,3 +21,9 @@ pub(crate) const fn low16(value: usize) -> u16 {
 pub(crate) const fn low32(value: u64) -> u32 {
     value as u32
 }
+
+/// High 32 bits.
+#[inline]
+pub(crate) const fn high32(value: u64) -> u32 {
+    low32(value >> 32)
+}

@@ -1,7 +1,7 @@
 //! One worker's packet path: what comes in is walked through the stages into queues; what may go out is scheduled.
 //!
 //! ```text
-//! ingress: parse -> classify -> route -> rewrite -> wred -> admit -> enqueue     egress: pause -> schedule -> mark
+//! ingress: parse, classify -> route, rewrite -> wred -> admit -> enqueue     egress: pause -> schedule -> mark
 //! ```
 //!
 //! A frame is charged to the group it came in by as it is admitted, and given back when its device has taken it. One that
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 use crate::bits::low32;
-use crate::buffer::{Buffer, BufferConfig, Owed, PoolConfig, Receipt};
+use crate::buffer::{Buffer, BufferConfig, GroupId, Owed, PoolConfig, Receipt};
 use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
 use crate::cross::Roads;
@@ -27,15 +27,16 @@ use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking, QueueConfig};
 use crate::egress::scheduler::Discipline;
+use crate::egress::serve::Outlet;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued, wire_len};
 use crate::pause::{PauseConfig, PortPause};
 use crate::route::fib::FibReader;
 use crate::stage::admit::{Room, Runs};
 use crate::stage::enqueue::Egress;
+use crate::stage::forward::Mtus;
 use crate::stage::packet::{Packet, Packets, Trash, packets, sweep};
-use crate::stage::parse::{Arrival, Entrance, Intake};
-use crate::stage::rewrite::Mtus;
-use crate::stage::{parse, rewrite, route};
+use crate::stage::parse::{Entrance, Intake};
+use crate::stage::{forward, parse};
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, PRIORITIES, PortId, Priority, WorkerId};
 
@@ -146,7 +147,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             ecn: ports.iter().map(|port| port.ecn).collect(),
             entrances: ports
                 .into_iter()
-                .map(|port| Entrance::new(port.intake))
+                .zip(0..)
+                .map(|(port, id)| Entrance::new(port.intake, WorkerId::FIRST, PortId(id)))
                 .collect(),
         }
     }
@@ -234,12 +236,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (packets, trash) = (&mut self.packets, &mut self.trash);
         pause.burst(frames.len(), BURST);
         let owned = self.owned & port.bit() != 0;
-        let arrival = Arrival {
-            worker: self.me,
-            port,
-            time: low32(now.0),
-        };
-        let came = parse::run(entrance, frames, packets, arrival, counters);
+        let came = parse::run(entrance, frames, packets, low32(now.0), counters);
         counters.rx.add(frames.len() as u64, came.bytes);
         if !came.gone.is_empty() {
             sweep(came.gone, frames, packets, trash, |buf, packet| {
@@ -256,12 +253,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 }
             });
         }
-        let gone = route::run(&self.fib, frames, packets);
-        if !gone.is_empty() {
-            sweep(gone, frames, packets, trash, |buf, packet| {
-                count_drop(counters, buf, packet);
-            });
-        }
         let storm = if owned {
             pause.dropping()
         } else {
@@ -274,7 +265,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 count_drop(counters, buf, packet);
             });
         }
-        let gone = rewrite::run(&self.mtus, frames, packets, counters);
+        let gone = forward::run(&self.fib, &self.mtus, frames, packets, counters);
         if !gone.is_empty() {
             sweep(gone, frames, packets, trash, |buf, packet| {
                 count_drop(counters, buf, packet);
@@ -285,7 +276,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             ports: &mut self.egress,
             buffer: &mut self.buffer,
             now,
-            worker: self.me,
             owned: self.owned,
             charged: false,
         };
@@ -296,7 +286,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         );
         if !gone.is_empty() {
             sweep(gone, frames, packets, trash, |buf, packet| {
-                lossless::count_refused(&self.counters, &self.egress, packet);
+                let reason = packet.reason.unwrap_or(Drop::QueueFull);
+                lossless::count_refused(&self.counters, &self.egress, &packet.meta, reason);
                 let to = self.counters.port(packet.meta.egress.index());
                 count_drop(to.unwrap_or(counters), buf, packet);
             });
@@ -347,12 +338,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             arrived: low32(now.0),
             slot: FlowSlot::NONE,
             wire_len: wire,
-            worker: self.me,
-            ingress: port,
+            group: GroupId::NONE,
             egress: port,
             priority,
             l3_off: 0,
-            flags: MetaFlags(MetaFlags::ORIGINATED),
+            flags: MetaFlags(0),
         };
         if let Err(queued) = egress.push(&mut self.store, Queued { buf, meta }, now) {
             self.buffer.release(Receipt::of(&queued.meta));
@@ -370,7 +360,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Fills `out` with what `port` may send now, and publishes its depths.
     #[inline]
-    pub fn egress(&mut self, port: PortId, out: &mut Outgoing<B>, now: Nanos) {
+    pub fn egress(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
         let (Some(egress), Some(ecn), Some(counters), Some(pause), Some(owed)) = (
             self.egress.get_mut(port.index()),
             self.ecn.get(port.index()),
@@ -381,17 +371,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return;
         };
         egress.set_paused(pause.held_back(now, &counters.flow));
-        let first = out.len();
         let marking = Marking {
             mode: *ecn,
             tap: &self.tap,
             now,
         };
-        egress.schedule(&mut self.store, out, &marking, counters);
-        let receipts = out.get(first..).unwrap_or_default().iter();
-        owed.push_burst(receipts.map(|frame| Receipt::of(&frame.meta)), |gone| {
-            self.buffer.release_run(&gone);
-        });
+        owed.reserve(|gone| self.buffer.release_run(&gone));
+        egress.schedule(&mut self.store, out, owed, &marking, counters);
         egress.publish(counters);
     }
 

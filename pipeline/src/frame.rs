@@ -6,6 +6,7 @@
 use arrayvec::ArrayVec;
 
 use crate::bits::low16;
+use crate::buffer::GroupId;
 use crate::units::{BURST, PortId, Priority, WIRE_OVERHEAD, WorkerId};
 
 /// An owned frame buffer: one contiguous Ethernet frame, without FCS.
@@ -56,10 +57,8 @@ pub struct Meta {
     pub slot: FlowSlot,
     /// Bytes on the wire, overhead included.
     pub wire_len: u16,
-    /// Worker that took it in and whose part of the buffer it is charged to.
-    pub worker: WorkerId,
-    /// Port it came in by (for an originated frame: the port it leaves by).
-    pub ingress: PortId,
+    /// What it is charged to: the worker that took it in, the port it came in by, its priority.
+    pub group: GroupId,
     /// Port it leaves by.
     pub egress: PortId,
     /// Its queue.
@@ -68,6 +67,38 @@ pub struct Meta {
     pub l3_off: u8,
     /// What may be done to it on the way out.
     pub flags: MetaFlags,
+}
+
+impl Meta {
+    /// Of an untagged IPv4 frame of `len` bytes that the first worker took in by `ingress`, to leave by `egress` in the
+    /// queue `priority`; it may not be marked, and NPCC has not seen it.
+    #[must_use]
+    pub fn of(len: usize, ingress: PortId, egress: PortId, priority: Priority) -> Meta {
+        Meta {
+            arrived: 0,
+            slot: FlowSlot::NONE,
+            wire_len: wire_len(len),
+            group: GroupId::new(WorkerId::FIRST, ingress, priority),
+            egress,
+            priority,
+            l3_off: 14,
+            flags: MetaFlags::default(),
+        }
+    }
+
+    /// Egress port and priority in one word: equal for frames of one queue, and for no others.
+    #[inline]
+    #[must_use]
+    pub const fn queue(&self) -> u16 {
+        u16::from_le_bytes([self.egress.0, self.priority.get()])
+    }
+
+    /// Port it came in by; none for a frame the switch made itself.
+    #[inline]
+    #[must_use]
+    pub fn ingress(&self) -> Option<PortId> {
+        (self.group != GroupId::NONE).then(|| self.group.ingress())
+    }
 }
 
 /// Bits of [`Meta::flags`].
@@ -79,8 +110,6 @@ impl MetaFlags {
     pub const IPV6: u8 = 1;
     /// ECT(0) or ECT(1), and of a kind that may be marked CE.
     pub const MARKABLE: u8 = 2;
-    /// Made by this switch (CNP, later PFC and Linux).
-    pub const ORIGINATED: u8 = 4;
     /// CE on arrival, of a kind that may be marked CE.
     pub const MARKED: u8 = 8;
 

@@ -29,10 +29,11 @@ pub trait FlowTap {
     #[inline]
     fn enqueued_run<B: FrameBuf>(&mut self, frames: &[B], packets: &mut [Packet], now: Nanos) {
         for (buf, packet) in frames.iter().zip(packets) {
-            if let Some(roce) = packet.parsed.roce {
+            let parsed = packet.parsed(buf.data());
+            if let Some(roce) = parsed.roce {
                 packet.meta.slot = self.enqueued(&Sighting {
                     data: buf.data(),
-                    parsed: &packet.parsed,
+                    parsed: &parsed,
                     roce,
                     meta: &packet.meta,
                     now,

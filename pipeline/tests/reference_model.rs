@@ -133,7 +133,7 @@ impl Model {
     fn pull(&mut self, rig: &mut Rig, port: u8) -> usize {
         let sent = rig.pull(port, self.now);
         for frame in &sent {
-            let (ingress, class) = (frame.meta.ingress.index(), frame.meta.priority.index());
+            let (ingress, class) = (frame.meta.group.port(), frame.meta.priority.index());
             let held = &mut self.held[ingress][class];
             *held = (held.0 - u64::from(frame.meta.wire_len), held.1 - 1);
             assert!(

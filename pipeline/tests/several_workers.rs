@@ -140,7 +140,7 @@ impl Model {
     fn pull(&mut self, port: u8) -> usize {
         let sent = self.several.pull(port);
         for frame in &sent {
-            let (ingress, class) = (frame.meta.ingress.index(), frame.meta.priority.index());
+            let (ingress, class) = (frame.meta.group.port(), frame.meta.priority.index());
             if LOSSLESS & 1 << class != 0 {
                 let held = &mut self.held[ingress][class];
                 *held = (held.0 - u64::from(frame.meta.wire_len), held.1 - 1);

@@ -6,6 +6,7 @@
 use arrayvec::ArrayVec;
 use npcc_dpdk::{Burst, TxQueue};
 use npcc_pipeline::datapath::Outgoing;
+use npcc_pipeline::egress::serve::Outlet;
 use npcc_pipeline::frame::{FrameBuf, Queued, wire_len};
 use npcc_pipeline::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
 
@@ -32,7 +33,7 @@ pub struct Lane {
     tx: TxQueue,
     /// Frames the device has not taken yet, and their lengths.
     hand: Burst<BURST>,
-    lengths: ArrayVec<u64, BURST>,
+    lengths: ArrayVec<u16, BURST>,
     /// What the ring holds, where the driver can tell.
     ring: Option<Outstanding>,
 }
@@ -56,13 +57,6 @@ impl Lane {
         self.ring.is_some()
     }
 
-    #[inline]
-    fn take(&mut self, frame: Queued<Frame>) {
-        self.lengths.push(frame.buf.data().len() as u64);
-        // The hand has room for a whole burst, and is filled only when empty.
-        drop(self.hand.push(frame.buf.0));
-    }
-
     /// Hands over what the device takes; frames and bytes.
     #[inline]
     fn send(&mut self, now: Nanos) -> (usize, u64) {
@@ -70,7 +64,22 @@ impl Lane {
             None => self.tx.tx(&mut self.hand),
             Some(ring) => bounded(ring, &mut self.tx, &mut self.hand, &self.lengths, now),
         };
-        (taken, self.lengths.drain(..taken).sum())
+        (taken, self.lengths.drain(..taken).map(u64::from).sum())
+    }
+}
+
+impl Outlet<Frame> for Lane {
+    #[inline]
+    fn room(&self) -> usize {
+        BURST - self.hand.len().min(BURST)
+    }
+
+    #[inline]
+    fn put(&mut self, frame: Queued<Frame>) {
+        let length = frame.buf.data().len();
+        self.lengths.push(u16::try_from(length).unwrap_or(u16::MAX));
+        // The hand has room for a whole burst.
+        drop(self.hand.push(frame.buf.0));
     }
 }
 
@@ -79,12 +88,12 @@ fn bounded(
     ring: &mut Outstanding,
     tx: &mut TxQueue,
     hand: &mut Burst<BURST>,
-    lengths: &[u64],
+    lengths: &[u16],
     now: Nanos,
 ) -> usize {
     ring.look(now, |frames| tx.holds_at_least(frames));
     let wire = || {
-        let of = |length: &u64| u64::from(wire_len(usize::try_from(*length).unwrap_or(usize::MAX)));
+        let of = |length: &u16| u64::from(wire_len(usize::from(*length)));
         lengths.iter().map(of)
     };
     let taken = tx.tx_up_to(hand, ring.admits(wire(), now));
@@ -101,9 +110,7 @@ impl Transmit {
             Transmit::Eight(lanes) => return lanes.send(path, port, now),
         };
         if lane.hand.is_empty() {
-            let mut out = Outgoing::new();
-            path.egress(port, &mut out, now);
-            out.into_iter().for_each(|frame| lane.take(frame));
+            path.egress(port, lane, now);
             if lane.hand.is_empty() {
                 return 0;
             }
@@ -151,7 +158,7 @@ impl Transmit {
     pub fn abandon(&mut self, path: &mut Path, port: PortId) {
         for lane in self.lanes_mut() {
             for bytes in lane.lengths.drain(..) {
-                path.abandon(port, bytes);
+                path.abandon(port, bytes.into());
             }
         }
     }
@@ -191,7 +198,7 @@ impl Eight {
         path.egress(port, &mut out, now);
         for frame in out {
             if let Some(lane) = self.lanes.get_mut(frame.meta.priority.index()) {
-                lane.take(frame);
+                lane.put(frame);
             }
         }
         moved += self.flush(path, port, now);

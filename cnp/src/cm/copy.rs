@@ -40,7 +40,7 @@ impl CmCopy {
         Some(CmCopy {
             key,
             time: sighting.now,
-            ingress: sighting.meta.ingress,
+            ingress: sighting.meta.group.ingress(),
             v6: sighting.parsed.kind == Kind::Routed(L3::V6),
             l4_off: u8::try_from(usize::from(sighting.parsed.l4_off).checked_sub(start)?).ok()?,
             len: u16::try_from(packet.len()).ok()?,

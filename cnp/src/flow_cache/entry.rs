@@ -2,12 +2,11 @@
 
 use npcc_pipeline::parse::Roce;
 use npcc_pipeline::units::Nanos;
-use npcc_pipeline::wire::bth::RoceClass;
+use npcc_pipeline::wire::bth::{RoceClass, has_aeth};
 
 use super::slot::Slot;
 use super::{CNP_GAP, REFRESH, stamp};
 use crate::key::is_v4;
-use crate::sample::has_aeth;
 
 /// Details of a flow not yet paired: any packet, and packets with AckReq or AETH only.
 const DETAILS_ANY: u8 = 8;
@@ -80,12 +79,11 @@ impl Entry {
         a == c && b == d && (is_v4(key) || self.key == *key)
     }
 
-    /// Whether a packet that is not urgent is surely not shown: the quick answer for almost all.
+    /// Whether a packet that is neither urgent nor notable is surely not shown: the quick answer for almost all.
     #[inline]
-    pub(super) fn is_quiet(&self, roce: &Roce, now: u32, shared: &Slot) -> bool {
-        self.port == roce.src_port
+    pub(super) fn is_quiet(&self, src_port: u16, now: u32, shared: &Slot) -> bool {
+        self.port == src_port
             && now.wrapping_sub(self.refreshed) < stamp(REFRESH)
-            && !is_notable(roce)
             && (self.any == 0 || shared.is_paired(self.generation))
     }
 

@@ -1,66 +1,43 @@
 //! How a worker counts and shows what its packet path lets through.
 
-use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta};
-use npcc_pipeline::parse::{Parsed, Roce};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf};
+use npcc_pipeline::parse::Roce;
 use npcc_pipeline::stage::packet::Packet;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{Nanos, PortId};
-use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass};
+use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 
-use super::entry::{Entry, Turn};
+use super::entry::Turn;
 use super::slot::Slot;
 use super::warm::FEW;
 use super::{FlowCache, RING_TURN, stamp};
 use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32, queue_bits, words_v4};
-use crate::pair::psn::is_request;
 use crate::sample::{Record, SlotRef};
 
 /// ACK and NAK of RC.
 const ACKNOWLEDGE: u8 = 0x11;
+/// Of the last word of the BTH: a reply is asked for, and the packet sequence number.
+const ACK_REQ: u32 = 1 << 31;
+const PSN_MASK: u32 = 0x00ff_ffff;
 
-/// A packet as the cache counts it. `B` is what holds its frame.
+/// What of a packet is counted.
 #[derive(Debug, Clone, Copy)]
-struct Seen<'a, B: ?Sized> {
-    frame: &'a B,
-    roce: &'a Roce,
+struct Weight {
+    traits: Traits,
     wire_len: u16,
-    now: Nanos,
-}
-
-/// Bytes that are looked at when it is needed only.
-trait Frame {
-    fn bytes(&self) -> &[u8];
-}
-
-impl Frame for [u8] {
-    fn bytes(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<B: FrameBuf> Frame for B {
-    fn bytes(&self) -> &[u8] {
-        self.data()
-    }
-}
-
-/// A counted packet.
-#[derive(Debug, Clone, Copy)]
-struct Counted {
-    slot: FlowSlot,
-    /// Whether it is shown, and why.
-    turn: Option<Turn>,
+    psn: u32,
 }
 
 impl FlowCache {
     /// Classes counted between two ports, as a set.
     #[inline]
-    fn wanted(&self, ingress: PortId, egress: PortId) -> u8 {
+    fn wanted(&self, ingress: PortId, egress: PortId) -> u16 {
         // An ACK that enters names the queue pair at the near side; one that leaves says how long the near side takes.
-        const EITHER: u8 = bit(RoceClass::Data) | bit(RoceClass::Datagram) | bit(RoceClass::Ack);
-        const ENTERING: u8 =
-            EITHER | bit(RoceClass::ReadRequest) | bit(RoceClass::Atomic) | bit(RoceClass::Cnp);
+        const EITHER: u16 =
+            RoceClass::Data.bit() | RoceClass::Datagram.bit() | RoceClass::Ack.bit();
+        const ENTERING: u16 =
+            EITHER | RoceClass::ReadRequest.bit() | RoceClass::Atomic.bit() | RoceClass::Cnp.bit();
         if self.ports & ingress.bit() != 0 {
             ENTERING
         } else if self.ports & egress.bit() != 0 {
@@ -70,49 +47,108 @@ impl FlowCache {
         }
     }
 
-    /// Counts a packet of this key.
+    /// The slot of a packet of this key.
     #[inline]
-    fn count<B: Frame + ?Sized>(&mut self, words: &[u64; 5], seen: Seen<'_, B>) -> Option<Counted> {
+    fn find(&mut self, words: &[u64; 5], now: Nanos) -> Option<usize> {
         let (home, tag) = self.home(words);
-        if let (Some(entry), Some(shared)) =
-            (self.entries.get_mut(home), self.shared.slots.get(home))
-            && entry.is(words)
-        {
-            return Some(tally(entry, shared, home, seen));
+        if self.entries.get(home).is_some_and(|entry| entry.is(words)) {
+            return Some(home);
         }
-        let [a, b, c, d, e] = *words;
-        self.count_elsewhere(home, tag, [a, b, c, d, e], seen)
+        self.elsewhere(home, tag, *words, now)
     }
 
+    /// A common frame of a class that is counted, which is not at home or may have to be shown; it was counted when
+    /// `counted` says where.
     #[inline(never)]
-    fn count_elsewhere<B: Frame + ?Sized>(
+    fn look_closer<B: FrameBuf>(
         &mut self,
-        home: usize,
-        tag: u64,
-        words: [u64; 5],
-        seen: Seen<'_, B>,
-    ) -> Option<Counted> {
-        let slot = self.elsewhere(home, tag, words, seen.now)?;
-        let (entry, shared) = (self.entries.get_mut(slot)?, self.shared.slots.get(slot)?);
-        Some(tally(entry, shared, slot, seen))
+        buf: &B,
+        packet: &Packet,
+        counted: Option<usize>,
+        now: Nanos,
+    ) -> FlowSlot {
+        let parsed = packet.parsed(buf.data());
+        let Some(roce) = &parsed.roce else {
+            return FlowSlot::NONE;
+        };
+        let queue = queue_bits(packet.meta.egress, packet.meta.priority);
+        let words = words_v4(packet.brief.addresses, packet.brief.dest_qp(), queue);
+        let sighting = Sighting {
+            data: buf.data(),
+            parsed: &parsed,
+            roce: *roce,
+            meta: &packet.meta,
+            now,
+        };
+        match counted {
+            Some(slot) => self.show_if_due(&sighting, words, slot),
+            None => self.count_and_show(&sighting, words),
+        }
+    }
+
+    /// A frame that is not common, or not of a class that is counted.
+    #[inline(never)]
+    fn other<B: FrameBuf>(&mut self, buf: &B, packet: &Packet, now: Nanos) -> FlowSlot {
+        let parsed = packet.parsed(buf.data());
+        match parsed.roce {
+            Some(roce) => self.enqueued(&Sighting {
+                data: buf.data(),
+                parsed: &parsed,
+                roce,
+                meta: &packet.meta,
+                now,
+            }),
+            None => FlowSlot::NONE,
+        }
+    }
+
+    /// Counts a packet of this key, and shows it when it is its turn.
+    fn count_and_show(&mut self, sighting: &Sighting<'_>, words: [u64; 5]) -> FlowSlot {
+        let Some(slot) = self.find(&words, sighting.now) else {
+            return FlowSlot::NONE;
+        };
+        if let Some(shared) = self.shared.slots.get(slot) {
+            let roce = &sighting.roce;
+            let weight = Weight {
+                traits: Traits::of(roce.opcode).with_class(roce.class),
+                wire_len: sighting.meta.wire_len,
+                psn: roce.psn(),
+            };
+            tally(shared, weight, sighting.now);
+        }
+        self.show_if_due(sighting, words, slot)
+    }
+
+    /// Shows a counted packet when it is its turn.
+    fn show_if_due(&mut self, sighting: &Sighting<'_>, words: [u64; 5], slot: usize) -> FlowSlot {
+        let (Some(entry), Some(shared)) = (self.entries.get_mut(slot), self.shared.slots.get(slot))
+        else {
+            return FlowSlot::NONE;
+        };
+        let urgent = is_urgent(sighting.data, &sighting.roce);
+        let counted = FlowSlot(low32(slot as u64));
+        if let Some(turn) = entry.turn(&sighting.roce, urgent, stamp(sighting.now), shared) {
+            self.show(sighting, words, counted, turn);
+        }
+        counted
     }
 
     /// Shows a counted packet to the control core. A ring found full is not asked again before the control core's
     /// next turn: with more flows than the ring takes, every packet would ask.
     #[cold]
-    fn show(&mut self, sighting: &Sighting<'_>, words: [u64; 5], counted: Counted, turn: Turn) {
+    fn show(&mut self, sighting: &Sighting<'_>, words: [u64; 5], counted: FlowSlot, turn: Turn) {
         let moment = stamp(sighting.now);
         if self.full_in == moment >> RING_TURN {
             self.shared.counters.sample_drops.add(1);
             return;
         }
-        let slot = counted.slot.0 as usize;
+        let slot = counted.0 as usize;
         let (Some(entry), Some(shared)) = (self.entries.get_mut(slot), self.shared.slots.get(slot))
         else {
             return;
         };
         let reference = SlotRef {
-            slot: counted.slot,
+            slot: counted,
             generation: entry.generation,
         };
         let key = QueueFlow::from_words(words).key;
@@ -148,13 +184,13 @@ impl FlowTap for FlowCache {
     #[inline(never)]
     fn enqueued(&mut self, sighting: &Sighting<'_>) -> FlowSlot {
         let (meta, class) = (sighting.meta, sighting.roce.class);
-        let wanted = self.wanted(meta.ingress, meta.egress);
+        let wanted = self.wanted(meta.group.ingress(), meta.egress);
         match class {
             RoceClass::Management if wanted != 0 => self.copy(sighting),
             RoceClass::Unsupported => self.shared.counters.unsupported.add(1),
             _ => {}
         }
-        if wanted & bit(class) == 0 {
+        if wanted & class.bit() == 0 {
             return FlowSlot::NONE;
         }
         let roce = &sighting.roce;
@@ -168,19 +204,7 @@ impl FlowTap for FlowCache {
             priority: meta.priority,
         }
         .words();
-        let seen = Seen {
-            frame: sighting.data,
-            roce,
-            wire_len: meta.wire_len,
-            now: sighting.now,
-        };
-        let Some(counted) = self.count(&words, seen) else {
-            return FlowSlot::NONE;
-        };
-        if let Some(turn) = counted.turn {
-            self.show(sighting, words, counted, turn);
-        }
-        counted.slot
+        self.count_and_show(sighting, words)
     }
 
     #[inline]
@@ -188,37 +212,40 @@ impl FlowTap for FlowCache {
         let Some(first) = packets.first().map(|first| first.meta) else {
             return;
         };
-        let wanted = self.wanted(first.ingress, first.egress);
+        let wanted = self.wanted(first.group.ingress(), first.egress);
         let queue = queue_bits(first.egress, first.priority);
+        let age = stamp(now);
         if self.taken > FEW {
             self.warm(packets, queue);
         }
         for (buf, packet) in frames.iter().zip(packets) {
-            let v4 = packet.is_v4();
-            let Packet { meta, parsed, .. } = packet;
-            let Some(roce) = &parsed.roce else {
-                continue;
-            };
-            if !v4 || wanted & bit(roce.class) == 0 {
-                meta.slot = self.enqueued(&sighting(buf, parsed, roce, meta, now));
+            let brief = &packet.brief;
+            if !brief.traits.any(wanted) {
+                packet.meta.slot = self.other(buf, packet, now);
                 continue;
             }
-            let words = words_v4(parsed.addresses_v4, roce.dest_qp, queue);
-            let seen = Seen {
-                frame: buf,
-                roce,
-                wire_len: meta.wire_len,
-                now,
-            };
-            let Some(counted) = self.count(&words, seen) else {
+            let words = words_v4(brief.addresses, brief.dest_qp(), queue);
+            let (home, _) = self.home(&words);
+            let (Some(entry), Some(shared)) = (self.entries.get(home), self.shared.slots.get(home))
+            else {
                 continue;
             };
-            meta.slot = counted.slot;
-            if let Some(turn) = counted.turn {
-                let words = words_v4(parsed.addresses_v4, roce.dest_qp, queue);
-                let sighting = sighting(buf, parsed, roce, meta, now);
-                self.show(&sighting, words, counted, turn);
+            if !entry.is(&words) {
+                packet.meta.slot = self.look_closer(buf, packet, None, now);
+                continue;
             }
+            let weight = Weight {
+                traits: brief.traits,
+                wire_len: packet.meta.wire_len,
+                psn: brief.ack_psn() & PSN_MASK,
+            };
+            tally(shared, weight, now);
+            let plain = brief.traits.any(Traits::PLAIN) && brief.ack_psn() & ACK_REQ == 0;
+            packet.meta.slot = if plain && entry.is_quiet(brief.src_port, age, shared) {
+                FlowSlot(low32(home as u64))
+            } else {
+                self.look_closer(buf, packet, Some(home), now)
+            };
         }
     }
 
@@ -235,55 +262,19 @@ impl FlowTap for FlowCache {
     }
 }
 
-#[inline]
-fn sighting<'a, B: FrameBuf>(
-    buf: &'a B,
-    parsed: &'a Parsed,
-    roce: &Roce,
-    meta: &'a Meta,
-    now: Nanos,
-) -> Sighting<'a> {
-    Sighting {
-        data: buf.data(),
-        parsed,
-        roce: *roce,
-        meta,
-        now,
-    }
-}
-
-#[inline]
-const fn bit(class: RoceClass) -> u8 {
-    1 << class as u8
-}
-
 /// Counts a packet in its slot.
 #[inline(always)]
-fn tally<B: Frame + ?Sized>(
-    entry: &mut Entry,
-    shared: &Slot,
-    slot: usize,
-    seen: Seen<'_, B>,
-) -> Counted {
-    let (roce, now) = (seen.roce, stamp(seen.now));
-    const DATA: u8 = bit(RoceClass::Data) | bit(RoceClass::Datagram);
-    let data = bit(roce.class) & DATA != 0;
-    if data {
-        shared.contribute(seen.wire_len);
+fn tally(shared: &Slot, weight: Weight, now: Nanos) {
+    if weight
+        .traits
+        .any(RoceClass::Data.bit() | RoceClass::Datagram.bit())
+    {
+        shared.contribute(weight.wire_len);
     }
-    if is_request(roce.opcode) {
-        shared.request(roce.psn());
+    if weight.traits.any(Traits::REQUEST) {
+        shared.request(weight.psn);
     }
-    shared.count(seen.now);
-    let turn = if data && entry.is_quiet(roce, now, shared) {
-        None
-    } else {
-        entry.turn(roce, is_urgent(seen.frame.bytes(), roce), now, shared)
-    };
-    Counted {
-        slot: FlowSlot(low32(slot as u64)),
-        turn,
-    }
+    shared.count(now);
 }
 
 /// Whether the packet is a CNP, or an ACK that is a NAK or RNR NAK.

@@ -1,9 +1,9 @@
 use super::*;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
-use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, wire_len};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{PortId, WorkerId};
+use npcc_pipeline::units::PortId;
 
 const DATA: Packet = Packet {
     src: [10, 0, 1, 3],
@@ -25,17 +25,7 @@ fn show(
     let frame = packet.frame();
     let parsed = parse(frame.data()).unwrap();
     let roce = parsed.roce.unwrap();
-    let meta = Meta {
-        arrived: 0,
-        slot: FlowSlot::NONE,
-        wire_len: wire_len(frame.data().len()),
-        worker: WorkerId::FIRST,
-        ingress,
-        egress,
-        priority: QUEUE,
-        l3_off: 14,
-        flags: MetaFlags::default(),
-    };
+    let meta = Meta::of(frame.data().len(), ingress, egress, QUEUE);
     cache.enqueued(&Sighting {
         data: frame.data(),
         parsed: &parsed,
@@ -178,17 +168,7 @@ fn plain_packets_leave_room_for_those_that_tell_more() {
         let mut bytes = frame.data().to_vec();
         bytes[50] = 0;
         let parsed = parse(&bytes).unwrap();
-        let meta = Meta {
-            arrived: 0,
-            slot: FlowSlot::NONE,
-            wire_len: 100,
-            worker: WorkerId::FIRST,
-            ingress: DC,
-            egress: WAN,
-            priority: QUEUE,
-            l3_off: 14,
-            flags: MetaFlags::default(),
-        };
+        let meta = Meta::of(76, DC, WAN, QUEUE);
         cache.enqueued(&Sighting {
             data: &bytes,
             parsed: &parsed,

@@ -15,15 +15,15 @@ use crate::key::words_v4;
 pub(super) const FEW: usize = 2_048;
 
 impl FlowCache {
-    /// Loads the slots of the IPv4 flows of one queue. Any class of packet: it costs little to be wrong.
+    /// Loads the slots of the common frames of one queue. Any class of packet: it costs little to be wrong.
     #[inline(never)]
     pub(super) fn warm(&self, packets: &[Packet], queue: u64) {
         let mut sum = 0;
         for packet in packets {
-            let Some(roce) = &packet.parsed.roce else {
+            if !packet.brief.is_common() {
                 continue;
-            };
-            let words = words_v4(packet.parsed.addresses_v4, roce.dest_qp, queue);
+            }
+            let words = words_v4(packet.brief.addresses, packet.brief.dest_qp(), queue);
             let (home, tag) = self.home(&words);
             let Some(tags) = self.tags.get(home / WAYS) else {
                 continue;

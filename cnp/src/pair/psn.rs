@@ -22,7 +22,7 @@ use super::port_hash;
 use crate::fixed_map::NONE;
 use crate::sample::{Record, SlotRef};
 use npcc_pipeline::units::Nanos;
-use npcc_pipeline::wire::bth::RoceClass;
+use npcc_pipeline::wire::bth::{RoceClass, is_request};
 
 /// Replies that must fit.
 const SUPPORTS: u8 = 3;
@@ -62,11 +62,6 @@ impl PsnState {
             orphan: false,
         }
     }
-}
-
-/// Whether a packet of this opcode carries a number of the requester's own choosing.
-pub(crate) const fn is_request(opcode: u8) -> bool {
-    matches!(opcode, 0x00..=0x0c | 0x13 | 0x14 | 0x16 | 0x17)
 }
 
 /// Whether a request with this opcode is answered even without AckReq, or is the last of a message.

@@ -1,9 +1,9 @@
 //! A worker's cache and a control core, fed with real frames through the real parser.
 
-use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, MetaFlags, wire_len};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::ControlCore;
 use crate::control::config::{ControlConfig, QueueConfig};
@@ -137,17 +137,7 @@ impl Rig {
     ) -> FlowSlot {
         let parsed = parse(frame.data()).unwrap();
         let roce = parsed.roce.unwrap();
-        let meta = Meta {
-            arrived: 0,
-            slot: FlowSlot::NONE,
-            wire_len: wire_len(frame.data().len()),
-            worker: WorkerId::FIRST,
-            ingress,
-            egress,
-            priority: QUEUE,
-            l3_off: 14,
-            flags: MetaFlags::default(),
-        };
+        let meta = Meta::of(frame.data().len(), ingress, egress, QUEUE);
         let sighting = Sighting {
             data: frame.data(),
             parsed: &parsed,

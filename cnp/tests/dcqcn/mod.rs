@@ -19,10 +19,10 @@ use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyKind;
 use npcc_pipeline::craft::Craft;
-use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
+use npcc_pipeline::frame::{Meta, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
@@ -314,17 +314,7 @@ fn frame_of(number: u32, (near, far): (u32, u32), opcode: u8, payload: usize) ->
 
 fn sight(cache: &mut FlowCache, frame: &[u8], (ingress, egress): (PortId, PortId), now: Nanos) {
     let parsed = parse(frame).unwrap();
-    let meta = Meta {
-        arrived: 0,
-        slot: FlowSlot::NONE,
-        wire_len: wire_len(frame.len()),
-        worker: WorkerId::FIRST,
-        ingress,
-        egress,
-        priority: QUEUE,
-        l3_off: parsed.l3_off,
-        flags: MetaFlags::default(),
-    };
+    let meta = Meta::of(frame.len(), ingress, egress, QUEUE);
     cache.enqueued(&Sighting {
         data: frame,
         parsed: &parsed,

@@ -14,10 +14,10 @@ use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyKind;
 use npcc_cnp::policy::npcc::NpccConfig;
 use npcc_pipeline::craft::Craft;
-use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, wire_len};
+use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::{L3, parse};
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
@@ -153,17 +153,7 @@ impl Bed {
     fn pass(&mut self, frame: &[u8], out: bool) {
         let parsed = parse(frame).unwrap();
         let (ingress, egress) = if out { (DC, WAN) } else { (WAN, DC) };
-        let meta = Meta {
-            arrived: 0,
-            slot: FlowSlot::NONE,
-            wire_len: wire_len(frame.len()),
-            worker: WorkerId::FIRST,
-            ingress,
-            egress,
-            priority: QUEUE,
-            l3_off: parsed.l3_off,
-            flags: MetaFlags::default(),
-        };
+        let meta = Meta::of(frame.len(), ingress, egress, QUEUE);
         self.cache.enqueued(&Sighting {
             data: frame,
             parsed: &parsed,

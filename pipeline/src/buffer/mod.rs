@@ -20,5 +20,6 @@ pub use amount::Amount;
 pub use board::Board;
 pub use config::{BufferConfig, GroupConfig, PoolConfig};
 pub use group::Group;
+pub(crate) use owed::HandedOut;
 pub use owed::{GroupId, Owed, Receipt, Run};
 pub use pool::{Buffer, Queue};

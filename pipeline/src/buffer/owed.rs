@@ -1,7 +1,8 @@
 //! What a port has handed to its device's burst and not yet seen taken: still held.
 
 use super::amount::Amount;
-use crate::frame::{Meta, MetaFlags};
+use crate::bits::low8;
+use crate::frame::Meta;
 use crate::units::{BURST, PRIORITIES, PortId, Priority, WorkerId};
 
 /// A group of one worker: what it took in by a port with a priority. Worker, port, priority, from the highest bits down.
@@ -47,6 +48,13 @@ impl GroupId {
         self.index() / PRIORITIES
     }
 
+    /// The ingress port.
+    #[inline]
+    #[must_use]
+    pub const fn ingress(self) -> PortId {
+        PortId(low8(self.port()))
+    }
+
     /// The priority's index.
     #[inline]
     #[must_use]
@@ -78,11 +86,7 @@ impl Receipt {
     pub const fn of(meta: &Meta) -> Receipt {
         Receipt {
             wire_len: meta.wire_len,
-            group: if meta.flags.has(MetaFlags::ORIGINATED) {
-                GroupId::NONE
-            } else {
-                GroupId::new(meta.worker, meta.ingress, meta.priority)
-            },
+            group: meta.group,
         }
     }
 }
@@ -97,6 +101,10 @@ pub struct Owed {
     receipts: [Receipt; ROOM],
     head: usize,
     tail: usize,
+    /// All that is owed together, in the group of the oldest.
+    all: Run,
+    /// Not all of it is of that group.
+    mixed: bool,
 }
 
 /// Frames of one group that left one after the other.
@@ -106,6 +114,15 @@ pub struct Run {
     pub group: GroupId,
     /// What they held.
     pub amount: Amount,
+}
+
+/// Frames a queue hands out in one turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HandedOut {
+    /// What they hold.
+    pub(crate) amount: Amount,
+    /// They are of one group.
+    pub(crate) alike: bool,
 }
 
 impl Default for Owed {
@@ -118,34 +135,29 @@ impl Default for Owed {
             receipts: [none; ROOM],
             head: 0,
             tail: 0,
+            all: Run {
+                group: GroupId::NONE,
+                amount: Amount::ZERO,
+            },
+            mixed: false,
         }
     }
 }
 
 impl Owed {
-    /// Keeps the receipts of one burst. Those there is no room left for come back, oldest first: their frames count as gone.
+    /// Makes room for the receipts of a burst. Those there is no room left for come back, oldest first: their frames count
+    /// as gone.
     #[inline]
-    pub fn push_burst(
-        &mut self,
-        burst: impl ExactSizeIterator<Item = Receipt>,
-        mut gone: impl FnMut(Run),
-    ) {
-        if self.tail + burst.len() > ROOM {
-            self.make_room(burst.len(), &mut gone);
+    pub fn reserve(&mut self, mut gone: impl FnMut(Run)) {
+        if self.tail + BURST > ROOM {
+            self.make_room(&mut gone);
         }
-        let cells = self.receipts.get_mut(self.tail..).unwrap_or_default();
-        let mut pushed = 0;
-        for (cell, receipt) in cells.iter_mut().zip(burst) {
-            *cell = receipt;
-            pushed += 1;
-        }
-        self.tail += pushed;
     }
 
     /// Moves what is owed to the front.
     #[cold]
-    fn make_room(&mut self, needed: usize, gone: &mut impl FnMut(Run)) {
-        let mut over = (self.tail - self.head + needed).saturating_sub(ROOM) as u64;
+    fn make_room(&mut self, gone: &mut impl FnMut(Run)) {
+        let mut over = (self.tail - self.head + BURST).saturating_sub(ROOM) as u64;
         while over > 0
             && let Some(run) = self.pop_run(&mut over)
         {
@@ -156,9 +168,42 @@ impl Owed {
         self.head = 0;
     }
 
+    /// Where the receipts of the next frames go; [`Owed::add`] tells how many went.
+    #[inline]
+    pub(crate) fn vacant(&mut self) -> &mut [Receipt] {
+        self.receipts.get_mut(self.tail..).unwrap_or_default()
+    }
+
+    /// The first of the vacant places were filled.
+    #[inline]
+    pub(crate) fn add(&mut self, handed: HandedOut) {
+        let Some(first) = self.receipts.get(self.tail) else {
+            return;
+        };
+        if self.head == self.tail {
+            self.all.group = first.group;
+            self.mixed = false;
+        }
+        self.mixed |= !handed.alike || first.group != self.all.group;
+        self.all.amount = self.all.amount.plus(handed.amount);
+        self.tail += usize::try_from(handed.amount.frames).unwrap_or(ROOM);
+    }
+
     /// The receipts of up to `frames` of the oldest frames, as far as they are of one group.
     #[inline]
     pub fn pop_run(&mut self, frames: &mut u64) -> Option<Run> {
+        if self.mixed || *frames < self.all.amount.frames || self.head == self.tail {
+            return self.pop_some(frames);
+        }
+        let all = self.all;
+        *frames -= all.amount.frames;
+        (self.head, self.tail) = (0, 0);
+        self.all.amount = Amount::ZERO;
+        Some(all)
+    }
+
+    #[inline(never)]
+    fn pop_some(&mut self, frames: &mut u64) -> Option<Run> {
         let owed = self.receipts.get(self.head..self.tail)?;
         let group = owed.first()?.group;
         let mut amount = Amount::ZERO;
@@ -170,8 +215,10 @@ impl Owed {
         }
         *frames -= amount.frames;
         self.head += usize::try_from(amount.frames).unwrap_or(ROOM);
-        if self.head == self.tail {
-            (self.head, self.tail) = (0, 0);
+        self.all.amount = self.all.amount.minus(amount);
+        match self.receipts.get(self.head) {
+            Some(oldest) if self.head < self.tail => self.all.group = oldest.group,
+            _ => (self.head, self.tail) = (0, 0),
         }
         Some(Run { group, amount })
     }
@@ -198,7 +245,16 @@ mod tests {
                     })
                     .collect();
                 let mut gone = Vec::new();
-                owed.push_burst(burst.iter().copied(), |run| gone.push(run));
+                owed.reserve(|run| gone.push(run));
+                for (place, receipt) in owed.vacant().iter_mut().zip(&burst) {
+                    *place = *receipt;
+                }
+                // In turns of up to seven.
+                for turn in burst.chunks(7) {
+                    let bytes = turn.iter().map(|receipt| u64::from(receipt.wire_len)).sum();
+                    let alike = turn.iter().all(|receipt| receipt.group == turn[0].group);
+                    owed.add(HandedOut { amount: Amount { bytes, frames: turn.len() as u64 }, alike });
+                }
                 model.extend(burst);
                 let mut left = pop;
                 while left > 0 && let Some(run) = owed.pop_run(&mut left) {

@@ -15,8 +15,8 @@ pub use mesh::{CROSSING_RING, Seat, Seating, seats};
 pub(crate) use roads::Roads;
 
 use crate::frame::Queued;
-use crate::parse::Parsed;
 use crate::pause::Asked;
+use crate::stage::packet::Brief;
 use crate::units::PortId;
 
 /// A frame that crosses: charged by the worker that took it in, and rewritten.
@@ -24,10 +24,8 @@ use crate::units::PortId;
 pub struct Crossing<B> {
     /// The frame and what travels with it.
     pub frame: Queued<B>,
-    /// Its headers; offsets fit the frame.
-    pub parsed: Parsed,
-    /// Bytes of the frame.
-    pub len: u16,
+    /// What is known of it.
+    pub brief: Brief,
 }
 
 /// A pause that came in by another worker's queue, for the owner of the port.

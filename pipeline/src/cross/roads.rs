@@ -101,15 +101,14 @@ impl<B: FrameBuf> Roads<B> {
                 place += 1;
                 if let Some(way) = &mut way {
                     away.frames += 1;
-                    away.bytes += u64::from(packet.len);
+                    away.bytes += u64::from(packet.brief.len);
                     // At most a burst is in hand, so there is room.
                     way.party.push(Crossing {
                         frame: Queued {
                             buf,
                             meta: packet.meta,
                         },
-                        parsed: packet.parsed,
-                        len: packet.len,
+                        brief: packet.brief,
                     });
                 } else {
                     if let Some(cell) = packets.get_mut(stay.len()) {
@@ -192,11 +191,9 @@ impl<B: FrameBuf> Roads<B> {
                 let mut frames = ArrayVec::new();
                 for (crossing, packet) in chunk.into_iter().zip(packets.iter_mut()) {
                     crossing.frame.buf.prefetch();
-                    packet.meta = crossing.frame.meta;
-                    packet.parsed = crossing.parsed;
-                    packet.len = crossing.len;
-                    packet.reason = None;
-                    frames.push(crossing.frame.buf);
+                    let Queued { buf, meta } = crossing.frame;
+                    packet.arrived(meta, crossing.brief, buf.data());
+                    frames.push(buf);
                 }
                 came += frames.len();
                 each(&mut frames, packets);

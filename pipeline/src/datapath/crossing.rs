@@ -7,8 +7,7 @@ use crate::buffer::{Buffer, Receipt};
 use crate::cross::{Roads, Seat};
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
-use crate::frame::FrameBuf;
-use crate::route::nexthop::Path;
+use crate::frame::{FrameBuf, Queued};
 use crate::stage::admit::{Room, Runs};
 use crate::stage::enqueue::{Egress, Taken};
 use crate::stage::packet::{Packet, sweep};
@@ -21,6 +20,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn with_seat(mut self, seat: Seat<B>) -> Datapath<B, T> {
         let workers = usize::from(seat.seating.workers);
         self.me = seat.me;
+        for entrance in &mut self.entrances {
+            entrance.set_worker(seat.me);
+        }
         self.owned = if workers == 1 { u32::MAX } else { seat.owned() };
         // Each worker may fill a burst into room that another has just taken, twice over with frames of its own.
         let frames = usize::try_from(self.config.pool.frames).unwrap_or(usize::MAX >> 8);
@@ -119,19 +121,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             port.is_some_and(|port| port.queue_abroad(meta.priority).lossless)
         };
         let gone = roads.depart(port, lossless, |crossing| {
-            let packet = Packet {
-                meta: crossing.frame.meta,
-                path: Path::NONE,
-                parsed: crossing.parsed,
-                len: crossing.len,
-                reason: Some(Drop::XringFull),
-            };
-            let buf = crossing.frame.buf;
-            buffer.release(Receipt::of(&packet.meta));
-            held.give(1, buf.data().len() as u64);
-            lossless::count_refused(counters, egress, &packet);
-            if let Some(to) = counters.port(packet.meta.egress.index()) {
-                count_drop(to, &buf, &packet);
+            let Queued { buf, meta } = crossing.frame;
+            let bytes = buf.data().len() as u64;
+            buffer.release(Receipt::of(&meta));
+            held.give(1, bytes);
+            lossless::count_refused(counters, egress, &meta, Drop::XringFull);
+            if let Some(to) = counters.port(meta.egress.index()) {
+                to.drop(Drop::XringFull, bytes);
             }
         });
         self.counters.crossing.handed_over.add(gone as u64);
@@ -159,7 +155,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 ports: &mut self.egress,
                 buffer: &mut self.buffer,
                 now,
-                worker: self.me,
                 owned: self.owned,
                 charged: true,
             };
@@ -169,7 +164,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             if !gone.is_empty() {
                 sweep(gone, frames, packets, trash, |buf, packet| {
                     self.buffer.release(Receipt::of(&packet.meta));
-                    lossless::count_refused(counters, &self.egress, packet);
+                    let reason = packet.reason.unwrap_or(Drop::QueueFull);
+                    lossless::count_refused(counters, &self.egress, &packet.meta, reason);
                     if let Some(to) = counters.port(packet.meta.egress.index()) {
                         count_drop(to, buf, packet);
                     }
@@ -237,6 +233,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 fn total<'a>(packets: impl Iterator<Item = &'a Packet>) -> Taken {
     packets.fold(Taken::default(), |all, packet| Taken {
         frames: all.frames + 1,
-        bytes: all.bytes + u64::from(packet.len),
+        bytes: all.bytes + u64::from(packet.brief.len),
     })
 }

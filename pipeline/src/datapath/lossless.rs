@@ -5,7 +5,7 @@ use crate::buffer::{Buffer, BufferConfig, Receipt};
 use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
 use crate::egress::port::EgressPort;
-use crate::frame::{FrameBuf, wire_len};
+use crate::frame::{FrameBuf, Meta, wire_len};
 use crate::pause::{PauseConfig, PfcFrame, PortPause};
 use crate::stage::enqueue;
 use crate::stage::packet::{Packet, Packets, Places};
@@ -169,10 +169,7 @@ pub(super) fn count_storm(ingress: &PortCounters, packet: &Packet) {
 /// Counts a frame that did not get into its queue: on the queue, on the group it came from, and as lost when that must not
 /// happen.
 #[cold]
-pub(super) fn count_refused(counters: &Counters, egress: &[EgressPort], packet: &Packet) {
-    let (meta, Some(reason)) = (&packet.meta, packet.reason) else {
-        return;
-    };
+pub(super) fn count_refused(counters: &Counters, egress: &[EgressPort], meta: &Meta, reason: Drop) {
     let priority = meta.priority.index();
     if let Some(to) = counters.port(meta.egress.index()) {
         enqueue::count_refused(to, meta.priority, reason);
@@ -183,7 +180,7 @@ pub(super) fn count_refused(counters: &Counters, egress: &[EgressPort], packet: 
         }
     }
     let Some(from) = counters
-        .port(meta.ingress.index())
+        .port(meta.group.port())
         .filter(|_| reason.is_congestion())
     else {
         return;

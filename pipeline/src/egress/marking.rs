@@ -41,6 +41,12 @@ pub(super) struct Scope {
 }
 
 impl Scope {
+    /// Whether any frame that leaves less than `depth` behind may be changed.
+    #[inline]
+    pub(super) const fn concerns_any(self, depth: i64) -> bool {
+        depth > self.kmin || self.marked != 0
+    }
+
     /// Whether a frame with these flags, which leaves `depth` behind, may be changed.
     #[inline]
     pub(super) const fn concerns(self, depth: i64, flags: MetaFlags) -> bool {

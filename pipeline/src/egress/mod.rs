@@ -8,5 +8,5 @@ pub mod marking;
 pub mod port;
 pub mod rng;
 pub mod scheduler;
-mod serve;
+pub mod serve;
 pub mod shaper;

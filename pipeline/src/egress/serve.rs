@@ -8,11 +8,45 @@ use arrayvec::ArrayVec;
 use super::fifo::FifoStore;
 use super::marking::Marking;
 use super::port::EgressPort;
-use crate::buffer::Amount;
+use crate::buffer::{Amount, GroupId, HandedOut, Owed, Receipt};
 use crate::counters::PortCounters;
 use crate::frame::{FrameBuf, Queued};
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, Priority};
+
+/// Where the frames of a port go: what stands between it and its device.
+pub trait Outlet<B> {
+    /// How many frames it takes, at most a burst.
+    fn room(&self) -> usize;
+
+    /// Takes a frame; there is room.
+    fn put(&mut self, frame: Queued<B>);
+}
+
+impl<B> Outlet<B> for ArrayVec<Queued<B>, BURST> {
+    #[inline]
+    fn room(&self) -> usize {
+        self.remaining_capacity()
+    }
+
+    #[inline]
+    fn put(&mut self, frame: Queued<B>) {
+        self.push(frame);
+    }
+}
+
+/// The buffers alone.
+impl<B> Outlet<B> for ArrayVec<B, BURST> {
+    #[inline]
+    fn room(&self) -> usize {
+        self.remaining_capacity()
+    }
+
+    #[inline]
+    fn put(&mut self, frame: Queued<B>) {
+        self.push(frame.buf);
+    }
+}
 
 /// A queue's turn to send.
 #[derive(Debug, Clone, Copy)]
@@ -24,13 +58,45 @@ struct Turn {
     frames: usize,
 }
 
+/// What of a row may go.
+#[derive(Debug, Clone, Copy)]
+struct Go {
+    frames: usize,
+    /// On the wire.
+    bytes: i64,
+    /// They are of the group asked for.
+    alike: bool,
+}
+
+/// How far into a row of cells the rates and the turn reach.
+#[inline]
+fn allowed<B>(row: &[Option<Queued<B>>], rate: i64, turn: i64, group: GroupId) -> Go {
+    let (mut frames, mut bytes, mut alike) = (0, 0, true);
+    for frame in row.iter().flatten() {
+        let after = bytes + i64::from(frame.meta.wire_len);
+        if bytes >= rate || after > turn {
+            break;
+        }
+        alike &= frame.meta.group == group;
+        bytes = after;
+        frames += 1;
+    }
+    Go {
+        frames,
+        bytes,
+        alike,
+    }
+}
+
 impl EgressPort {
-    /// Moves frames into `out` while it has room and the rates allow, marking as they leave.
+    /// Moves frames into `out` while it has room and the rates allow, marking as they leave, and leaves their receipts with
+    /// `owed`, which has room for a burst.
     #[inline]
     pub fn schedule<B: FrameBuf>(
         &mut self,
         store: &mut FifoStore<Queued<B>>,
-        out: &mut ArrayVec<Queued<B>, BURST>,
+        out: &mut impl Outlet<B>,
+        owed: &mut Owed,
         marking: &Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) {
@@ -39,12 +105,12 @@ impl EgressPort {
         }
         self.shaper.refill(marking.now);
         let mut held_back = self.over_rate(marking.now) | self.paused;
-        while !out.is_full() && self.shaper.ready() {
+        while out.room() > 0 && self.shaper.ready() {
             let offered = self.backlog & !held_back;
             let Some(turn) = self.next(store, offered) else {
                 break;
             };
-            let served = self.serve(store, turn, out, marking, counters);
+            let served = self.serve(store, turn, out, owed, marking, counters);
             if served == 0 {
                 break;
             }
@@ -85,12 +151,13 @@ impl EgressPort {
     }
 
     /// Lets a queue send for as long as its turn and the rates allow; returns the frames it sent.
-    #[inline]
+    #[inline(never)]
     fn serve<B: FrameBuf>(
         &mut self,
         store: &mut FifoStore<Queued<B>>,
         turn: Turn,
-        out: &mut ArrayVec<Queued<B>, BURST>,
+        out: &mut impl Outlet<B>,
+        owed: &mut Owed,
         marking: &Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) -> usize {
@@ -102,35 +169,37 @@ impl EgressPort {
             return 0;
         };
         let rate = self.shaper.allowance().min(queue.shaper.allowance());
-        let scope = marking.scope(queue.config.ecn.as_ref());
         let red = queue.config.ecn.as_ref();
-        let depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
-        let most = turn.frames.min(out.remaining_capacity());
-        let (mut sent, mut frames) = (0, 0);
+        let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
+        let scope = marking.scope(red);
+        let concerned = scope.concerns_any(depth);
+        let most = turn.frames.min(out.room());
+        let (mut sent, mut frames, mut alike) = (0, 0, true);
+        let first = queue.fifo.front(store);
+        let group = first.map_or(GroupId::NONE, |first| first.meta.group);
         while frames < most && !queue.fifo.is_empty() {
             let cells = queue.fifo.oldest(store);
-            let before = frames;
-            for cell in cells.iter_mut().take(most - before) {
-                let may = |frame: &mut Queued<B>| {
-                    sent < rate && sent + i64::from(frame.meta.wire_len) <= turn.bytes
-                };
-                let Some(frame) = cell.take_if(may) else {
-                    break;
-                };
-                let meta = frame.meta;
-                out.push(frame);
-                sent += i64::from(meta.wire_len);
-                frames += 1;
-                let left = depth - sent;
-                if scope.concerns(left, meta.flags)
-                    && let Some(frame) = out.last_mut()
-                {
-                    marking.apply(red, frame, left, &mut self.rng, counters);
+            let places = cells.len().min(most - frames);
+            let may_go = cells.get_mut(..places).unwrap_or_default();
+            let go = allowed(may_go, rate - sent, turn.bytes - sent, group);
+            let going = may_go.get_mut(..go.frames).unwrap_or_default();
+            let receipts = owed.vacant().get_mut(frames..).unwrap_or_default();
+            for (cell, receipt) in going.iter_mut().zip(receipts) {
+                let Some(mut frame) = cell.take() else { break };
+                *receipt = Receipt::of(&frame.meta);
+                if concerned {
+                    depth -= i64::from(frame.meta.wire_len);
+                    if scope.concerns(depth, frame.meta.flags) {
+                        marking.apply(red, &mut frame, depth, &mut self.rng, counters);
+                    }
                 }
+                out.put(frame);
             }
-            let all = frames - before == cells.len();
-            queue.fifo.advance(store, frames - before);
-            if !all {
+            queue.fifo.advance(store, go.frames);
+            alike &= go.alike;
+            sent += go.bytes;
+            frames += go.frames;
+            if go.frames < places {
                 break;
             }
         }
@@ -141,11 +210,14 @@ impl EgressPort {
         self.shaper.charge(sent);
         let empty = queue.fifo.is_empty();
         self.scheduler.sent(priority, sent, empty);
-        let gone = Amount {
+        let amount = Amount {
             bytes: sent.unsigned_abs(),
             frames: frames as u64,
         };
-        self.leave(priority, gone);
+        if frames > 0 {
+            owed.add(HandedOut { amount, alike });
+        }
+        self.leave(priority, amount);
         frames
     }
 

@@ -4,10 +4,11 @@
 //! nothing: what does not fit, or looks wrong, is the general parser's to name.
 
 use zerocopy::byteorder::native_endian;
-use zerocopy::byteorder::network_endian::{U16, U32, U64};
+use zerocopy::byteorder::network_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 use super::{Kind, L3, Parsed, Roce};
+use crate::bits::{high32, low32};
 use crate::frame::LONGEST;
 use crate::wire::bth::RoceClass;
 use crate::wire::{ethernet, udp};
@@ -34,9 +35,8 @@ struct Headers {
     opcode: u8,
     bth_flags: u8,
     p_key: U16,
-    /// FECN and BECN, destination QP.
-    dest_qp: U32,
-    ack_psn: U32,
+    /// FECN and BECN, destination QP, AckReq, packet sequence number.
+    qp_and_psn: U64,
 }
 
 /// The IPv4 header as words in the machine's order: a one's complement sum does not mind.
@@ -54,22 +54,42 @@ const _: () = assert!(size_of::<Headers>() == 54);
 /// Bytes of the IPv4 header.
 const HEADER_LEN: u16 = 20;
 /// Offset of the IP header.
-const L3_OFF: u8 = 14;
+pub(crate) const L3_OFF: u8 = 14;
 /// Offset of the UDP header.
 const L4_OFF: u16 = 34;
 /// Offset of the BTH.
-const BTH_OFF: u16 = 42;
+pub(crate) const BTH_OFF: u16 = 42;
 /// The shortest IP packet with a BTH and an ICRC.
 const MIN_IP: u16 = 44;
+/// The shortest frame.
+const SHORTEST: usize = MIN_IP as usize + ethernet::HEADER_LEN;
+/// What of the last two words of the BTH is not reserved.
+const QP_AND_PSN: u64 = 0x00ff_ffff_ffff_ffff;
 
 /// The first eight octets of the IPv4 header: version 4 with 20 octets, and no fragment.
 const SHAPE: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
 const SHAPE_MASK: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
 
-/// `None`: not this kind of frame.
+/// What such a frame says; everything else about it is known by its kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Common {
+    /// Source (high half) and destination address.
+    pub(crate) addresses: u64,
+    /// Destination queue pair (high half, 24 bits) and the BTH's last word.
+    pub(crate) transport: u64,
+    ip_len: u16,
+    /// UDP source port.
+    pub(crate) src_port: u16,
+    /// DSCP and ECN.
+    pub(crate) tos: u8,
+    /// Transport and operation.
+    pub(crate) opcode: u8,
+}
+
+/// Reads a frame of at most `longest` bytes; `None`: not this kind of frame.
 #[inline(always)]
-pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
-    if frame.len() > LONGEST {
+pub(crate) fn read(frame: &[u8], longest: usize) -> Option<Common> {
+    if !(SHORTEST..=longest).contains(&frame.len()) {
         return None;
     }
     let (head, _) = Headers::ref_from_prefix(frame).ok()?;
@@ -86,28 +106,40 @@ pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
     {
         return None;
     }
-    let addresses_v4 = head.addresses.get();
-    if suspect(addresses_v4 >> 56) | suspect(addresses_v4 >> 24) {
+    let addresses = head.addresses.get();
+    if suspect(addresses >> 56) | suspect(addresses >> 24) {
         return None;
     }
-    let dest_qp = head.dest_qp.get() & 0x00ff_ffff;
+    Some(Common {
+        addresses,
+        transport: head.qp_and_psn.get() & QP_AND_PSN,
+        ip_len,
+        src_port: head.src_port.get(),
+        tos: head.tos,
+        opcode: head.opcode,
+    })
+}
+
+/// All that the general parser says of such a frame; `None`: not this kind of frame.
+pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
+    let common = read(frame, LONGEST)?;
     Some(Parsed {
         kind: Kind::Routed(L3::V4),
         l3_off: L3_OFF,
         tci: None,
         tags: 0,
-        tos: head.tos,
-        ip_len,
+        tos: common.tos,
+        ip_len: common.ip_len,
         protocol: udp::PROTOCOL,
         l4_off: L4_OFF,
-        addresses_v4,
+        addresses_v4: common.addresses,
         roce: Some(Roce {
             bth_off: BTH_OFF,
-            class: RoceClass::of(head.opcode, dest_qp),
-            opcode: head.opcode,
-            dest_qp,
-            ack_psn: head.ack_psn.get(),
-            src_port: head.src_port.get(),
+            class: RoceClass::of(common.opcode, high32(common.transport)),
+            opcode: common.opcode,
+            dest_qp: high32(common.transport),
+            ack_psn: low32(common.transport),
+            src_port: common.src_port,
         }),
     })
 }

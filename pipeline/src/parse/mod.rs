@@ -3,9 +3,7 @@
 //! A fragment is known by its addresses only: nothing above IP is read. The ICRC is not checked; forwarding does not
 //! change a covered byte (facts 4.3).
 
-mod common;
-
-pub(crate) use common::parse as parse_common;
+pub(crate) mod common;
 
 use zerocopy::FromBytes;
 
@@ -145,7 +143,7 @@ impl Parsed {
 /// The drop reason, when the frame is cut short, over-tagged, not IP, or its IP header is wrong.
 #[inline]
 pub fn parse(frame: &[u8]) -> Result<Parsed, Drop> {
-    match parse_common(frame) {
+    match common::parse(frame) {
         Some(parsed) => Ok(parsed),
         None => parse_any(frame),
     }

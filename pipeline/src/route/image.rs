@@ -52,6 +52,26 @@ pub struct Image {
     pub(super) groups: Box<[AtomicU32]>,
 }
 
+/// [`Image`] in hand: where its entries lie need not be asked again for each lookup.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    root: &'a [AtomicU32],
+    groups: &'a [AtomicU32],
+}
+
+impl View<'_> {
+    /// The value for an IPv4 address; 0 when only the default route covers it.
+    #[inline]
+    #[must_use]
+    pub fn lookup_v4(&self, address: u32) -> u32 {
+        let entry = load(self.root, (address >> 8) as usize);
+        if entry & EXTENDED == 0 {
+            return entry & VALUE;
+        }
+        load(self.groups, slot(entry, (address & 0xff) as usize)) & VALUE
+    }
+}
+
 /// Zeroed memory that costs nothing until touched.
 pub(super) fn zeroed<T: FromZeros>(n: usize) -> Box<[T]> {
     T::new_vec_zeroed(n).unwrap_or_default().into_boxed_slice()
@@ -68,15 +88,21 @@ impl Image {
         (image, ImageState::new(groups))
     }
 
+    /// The image for many lookups in a row.
+    #[inline]
+    #[must_use]
+    pub fn view(&self) -> View<'_> {
+        View {
+            root: &self.root,
+            groups: &self.groups,
+        }
+    }
+
     /// The value for an IPv4 address; 0 when only the default route covers it.
     #[inline]
     #[must_use]
     pub fn lookup_v4(&self, address: u32) -> u32 {
-        let entry = load(&self.root, (address >> 8) as usize);
-        if entry & EXTENDED == 0 {
-            return entry & VALUE;
-        }
-        load(&self.groups, slot(entry, (address & 0xff) as usize)) & VALUE
+        self.view().lookup_v4(address)
     }
 
     /// The value for an IPv6 address; 0 when only the default route covers it.

@@ -6,11 +6,11 @@
 use arrayvec::ArrayVec;
 
 use super::packet::{Packet, Places};
-use crate::buffer::{Amount, GroupId};
+use crate::buffer::Amount;
 pub use crate::buffer::{Buffer, PoolConfig};
 use crate::drop::Drop;
 use crate::egress::port::EgressPort;
-use crate::units::{BURST, Nanos, PortId, Priority, WorkerId};
+use crate::units::{BURST, Nanos, PortId, Priority};
 
 /// Frames of a burst, one after the other, that join one queue.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +35,6 @@ pub struct Room<'a> {
     pub buffer: &'a mut Buffer,
     /// When.
     pub now: Nanos,
-    /// Who asks.
-    pub worker: WorkerId,
     /// Ports whose queues are its own. What leaves by another's is charged here, and finds its queue's limits there.
     pub owned: u32,
     /// The frames came over from other workers, who have charged them.
@@ -73,7 +71,7 @@ impl Room<'_> {
         else {
             return false;
         };
-        let group = GroupId::new(self.worker, first.meta.ingress, run.priority);
+        let group = first.meta.group;
         if self.owned & run.egress.bit() == 0 {
             let queue = port.queue_abroad(run.priority);
             return self.buffer.charge_run(group, all, queue);
@@ -111,7 +109,7 @@ impl Room<'_> {
         let Some(port) = self.ports.get_mut(meta.egress.index()) else {
             return Err(Drop::NoRoute);
         };
-        let group = GroupId::new(self.worker, meta.ingress, meta.priority);
+        let group = meta.group;
         if self.owned & meta.egress.bit() == 0 {
             let queue = port.queue_abroad(meta.priority);
             return self.buffer.charge(group, meta.wire_len, queue);
@@ -119,7 +117,7 @@ impl Room<'_> {
         let Some(queue) = port.admission(meta.priority) else {
             return Err(Drop::PfcStorm);
         };
-        if packet.parsed.ecn() == 0 && port.wred_strikes(meta.priority) {
+        if packet.brief.ecn() == 0 && port.wred_strikes(meta.priority) {
             return Err(Drop::Wred);
         }
         if !self.charged {
@@ -139,7 +137,7 @@ fn first_run(packets: &[Packet]) -> Option<(Run, Amount)> {
     let (egress, priority) = (first.meta.egress, first.meta.priority);
     let mut all = Amount::ZERO;
     for packet in packets {
-        if packet.meta.egress != egress || packet.meta.priority != priority {
+        if packet.meta.queue() != first.meta.queue() {
             break;
         }
         all = all.plus(Amount::frame(packet.meta.wire_len));

@@ -39,7 +39,7 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
             let (seen, later_frames) = frames.split_at(run.frames.min(frames.len()));
             let (known, later_packets) = packets.split_at_mut(seen.len());
             if let Some(first) = known.first()
-                && watched(self.tap.ports(), first.meta.ingress, run.egress)
+                && watched(self.tap.ports(), first.meta.group.ingress(), run.egress)
             {
                 self.tap.enqueued_run(seen, known, self.now);
             }
@@ -56,13 +56,13 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         runs: &Runs,
         trash: &mut Trash<B>,
     ) -> Taken {
-        let (mut frames, mut packets) = (frames.drain(..), packets);
-        let mut total = Taken::default();
+        let (mut packets, mut total) = (packets, Taken::default());
         for run in runs {
             let (mine, later) = packets.split_at(run.frames.min(packets.len()));
             let mut bytes = 0;
-            let mut items = mine.iter().zip(frames.by_ref()).map(|(packet, buf)| {
-                bytes += u64::from(packet.len);
+            let buffers = frames.drain(..run.frames.min(frames.len()));
+            let mut items = mine.iter().zip(buffers).map(|(packet, buf)| {
+                bytes += u64::from(packet.brief.len);
                 Queued {
                     buf,
                     meta: packet.meta,
@@ -70,13 +70,15 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
             });
             let port = self.ports.get_mut(run.egress.index());
             let taken = port.map_or(0, |port| port.fill(self.store, run.priority, &mut items));
+            let mut lost = 0;
+            for left in items {
+                lost += self.no_cell(&left);
+                trash.push(left.buf);
+            }
+            bytes -= lost;
             let counters = self.counters.port(run.egress.index());
             if let Some(queue) = counters.and_then(|port| port.queues.get(run.priority.index())) {
                 queue.enqueued.add(taken as u64, bytes);
-            }
-            for (packet, buf) in mine.iter().skip(taken).zip(frames.by_ref()) {
-                self.no_cell(packet, &buf);
-                trash.push(buf);
             }
             total.frames += taken as u64;
             total.bytes += bytes;
@@ -85,18 +87,20 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         total
     }
 
-    /// Gives up an admitted frame. There is a cell for every frame of the pool the path was made with.
+    /// Gives up an admitted frame, and returns its bytes. There is a cell for every frame of the pool the path was made with.
     #[cold]
-    fn no_cell(&mut self, packet: &Packet, buf: &B) {
-        let meta = &packet.meta;
+    fn no_cell(&mut self, frame: &Queued<B>) -> u64 {
+        let meta = &frame.meta;
+        let bytes = frame.buf.data().len() as u64;
         self.buffer.release(Receipt::of(meta));
         if let Some(port) = self.ports.get_mut(meta.egress.index()) {
             port.leave(meta.priority, Amount::frame(meta.wire_len));
         }
         if let Some(counters) = self.counters.port(meta.egress.index()) {
             count_refused(counters, meta.priority, Drop::BufferFull);
-            counters.drop(Drop::BufferFull, buf.data().len() as u64);
+            counters.drop(Drop::BufferFull, bytes);
         }
+        bytes
     }
 }
 

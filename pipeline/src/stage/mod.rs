@@ -2,6 +2,7 @@
 
 pub mod admit;
 pub mod enqueue;
+pub mod forward;
 pub mod packet;
 pub mod parse;
 pub mod rewrite;

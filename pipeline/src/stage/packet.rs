@@ -5,28 +5,111 @@
 
 use arrayvec::ArrayVec;
 
+use crate::bits::{high32, low32};
+use crate::buffer::GroupId;
 use crate::drop::Drop;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags};
-use crate::parse::{Kind, Parsed};
-use crate::route::nexthop::Path;
-use crate::units::{BURST, PortId, Priority, WorkerId};
+use crate::parse::{Kind, Parsed, common, parse};
+use crate::units::{BURST, PortId, Priority};
+use crate::wire::bth::Traits;
 
 /// One frame of the burst.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet {
     /// What will travel with it.
     pub meta: Meta,
-    /// Where it goes; "no route" until the route stage.
-    pub path: Path,
-    /// Its headers.
-    pub parsed: Parsed,
-    /// Bytes of the frame.
-    pub len: u16,
+    /// What the stages ask of it.
+    pub brief: Brief,
+    /// Headers of a frame that is not the common one.
+    other: Parsed,
     /// Why it goes no further; `None` when it was consumed. Nothing of it means anything before it is swept out.
     pub reason: Option<Drop>,
 }
 
+/// What the stages ask of a frame, in three words; of the common frame (untagged IPv4, RoCEv2), all there is to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Brief {
+    /// Source (high half) and destination of an IPv4 packet.
+    pub addresses: u64,
+    /// Of the common frame: destination queue pair (high half) and the BTH's last word.
+    pub transport: u64,
+    /// Bytes of the frame.
+    pub len: u16,
+    /// Of the common frame: UDP source port.
+    pub src_port: u16,
+    /// What the opcode of the common frame says; nothing of any other frame.
+    pub traits: Traits,
+    /// DSCP (high six bits) and ECN (low two).
+    pub tos: u8,
+}
+
+impl Brief {
+    /// Destination of an IPv4 packet.
+    #[inline]
+    #[must_use]
+    pub const fn dst(&self) -> u32 {
+        low32(self.addresses)
+    }
+
+    /// Destination queue pair of the common frame.
+    #[inline]
+    #[must_use]
+    pub const fn dest_qp(&self) -> u32 {
+        high32(self.transport)
+    }
+
+    /// The last word of the common frame's BTH: AckReq in the highest bit, the packet sequence number in the low 24.
+    #[inline]
+    #[must_use]
+    pub const fn ack_psn(&self) -> u32 {
+        low32(self.transport)
+    }
+
+    /// Whether it is of the kind this switch is built for: untagged IPv4, RoCEv2.
+    #[inline]
+    #[must_use]
+    pub fn is_common(&self) -> bool {
+        self.traits != Traits::NONE
+    }
+
+    /// The ECN field.
+    #[inline]
+    #[must_use]
+    pub const fn ecn(&self) -> u8 {
+        self.tos & 3
+    }
+}
+
 impl Packet {
+    /// Its headers, read again from `frame`, the frame as it is now, where they were not kept.
+    #[must_use]
+    pub fn parsed(&self, frame: &[u8]) -> Parsed {
+        let common = self.brief.is_common().then(|| common::parse(frame));
+        common.flatten().unwrap_or(self.other)
+    }
+
+    /// Makes the headers known as they are from now on: the frame is no longer the common one, or never was.
+    pub(crate) fn set_parsed(&mut self, parsed: Parsed, len: u16) {
+        self.brief = Brief {
+            addresses: parsed.addresses_v4,
+            transport: 0,
+            len,
+            src_port: 0,
+            traits: Traits::NONE,
+            tos: parsed.tos,
+        };
+        self.other = parsed;
+    }
+
+    /// A frame on its way between two workers.
+    pub(crate) fn arrived(&mut self, meta: Meta, brief: Brief, frame: &[u8]) {
+        (self.meta, self.brief, self.reason) = (meta, brief, None);
+        if !brief.is_common() {
+            // It was read when it came in, and the rewritten frame is one that can be read.
+            self.other = parse(frame).unwrap_or(Parsed::nothing(Kind::MacControl));
+        }
+    }
+
     /// IPv4; else IPv6, once MAC control was swept out.
     #[inline]
     #[must_use]
@@ -45,7 +128,7 @@ pub type Trash<B> = ArrayVec<B, BURST>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Places(u32);
 
-const _: () = assert!(BURST <= 32 && size_of::<Packet>() <= 80);
+const _: () = assert!(BURST <= 32 && size_of::<Packet>() <= 88);
 
 impl Places {
     /// No frame.
@@ -77,16 +160,21 @@ pub const fn packets() -> Packets {
             arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: 0,
-            worker: WorkerId::FIRST,
-            ingress: PortId(0),
+            group: GroupId::NONE,
             egress: PortId(0),
             priority: Priority::new(0),
             l3_off: 0,
             flags: MetaFlags(0),
         },
-        path: Path::NONE,
-        parsed: Parsed::nothing(Kind::MacControl),
-        len: 0,
+        brief: Brief {
+            addresses: 0,
+            transport: 0,
+            len: 0,
+            src_port: 0,
+            traits: Traits::NONE,
+            tos: 0,
+        },
+        other: Parsed::nothing(Kind::MacControl),
         reason: None,
     };
     [nothing; BURST]

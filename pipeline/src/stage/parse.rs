@@ -1,14 +1,16 @@
 //! Stage 1: headers, MAC and VLAN admission, priority.
 
-use super::packet::{Packet, Packets, Places};
-use crate::bits::low16;
+use super::packet::{Brief, Packet, Packets, Places};
+use crate::bits::{high32, low8, low16};
+use crate::buffer::GroupId;
 use crate::classify::Classifier;
 use crate::counters::PortCounters;
 use crate::drop::Drop;
-use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, wire_len};
-use crate::parse::{Kind, Parsed, parse, parse_common};
-use crate::units::{Mac, PortId, Priority, WorkerId};
-use crate::wire::bth::{HEADER_LEN, RoceClass};
+use crate::frame::{FlowSlot, FrameBuf, LONGEST, Meta, MetaFlags, wire_len};
+use crate::parse::common::{self, BTH_OFF, Common, L3_OFF};
+use crate::parse::{Kind, Parsed, parse};
+use crate::units::{Mac, PortId, WIRE_OVERHEAD, WorkerId};
+use crate::wire::bth::{HEADER_LEN, RoceClass, Traits};
 use crate::wire::ethernet;
 
 /// What a port takes in.
@@ -28,27 +30,45 @@ pub struct Intake {
 #[derive(Debug)]
 pub struct Entrance {
     intake: Intake,
+    worker: WorkerId,
+    port: PortId,
     /// The port's address, as the low octets of a frame's first word.
     mac: u64,
-    by_dscp: [Priority; 64],
+    /// Longest frame whose packet certainly fits the MTU.
+    longest: usize,
+    /// By DSCP and ECN: what travels with a common frame, but time and length.
+    by_tos: Box<[Meta; 256]>,
 }
 
 impl Entrance {
-    /// Of a port.
+    /// Of a port, and of the worker who takes its frames in.
     #[must_use]
-    pub fn new(intake: Intake) -> Entrance {
+    pub fn new(intake: Intake, worker: WorkerId, port: PortId) -> Entrance {
         let [a, b, c, d, e, f] = intake.mac.0;
         Entrance {
             mac: u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
-            by_dscp: intake.classifier.untagged(),
+            longest: LONGEST.min(usize::from(intake.mtu) + ethernet::HEADER_LEN),
+            by_tos: Box::new(by_tos(&intake.classifier, worker, port)),
             intake,
+            worker,
+            port,
         }
     }
 
     /// Classifies otherwise from now on.
     pub fn reclassify(&mut self, classifier: Classifier) {
-        self.by_dscp = classifier.untagged();
         self.intake.classifier = classifier;
+        self.prepare();
+    }
+
+    /// Its frames are another worker's from now on.
+    pub fn set_worker(&mut self, worker: WorkerId) {
+        self.worker = worker;
+        self.prepare();
+    }
+
+    fn prepare(&mut self) {
+        *self.by_tos = by_tos(&self.intake.classifier, self.worker, self.port);
     }
 
     /// The port's address.
@@ -58,15 +78,23 @@ impl Entrance {
     }
 }
 
-/// Where and when a burst came in.
-#[derive(Debug, Clone, Copy)]
-pub struct Arrival {
-    /// Whose it is.
-    pub worker: WorkerId,
-    /// By which port.
-    pub port: PortId,
-    /// Low 32 bits of the time in ns.
-    pub time: u32,
+fn by_tos(classifier: &Classifier, worker: WorkerId, port: PortId) -> [Meta; 256] {
+    let by_dscp = classifier.untagged();
+    std::array::from_fn(|tos| {
+        let tos = low8(tos);
+        let priority = by_dscp.get(usize::from(tos >> 2));
+        let priority = priority.copied().unwrap_or_default();
+        Meta {
+            arrived: 0,
+            slot: FlowSlot::NONE,
+            wire_len: 0,
+            group: GroupId::new(worker, port, priority),
+            egress: port,
+            priority,
+            l3_off: L3_OFF,
+            flags: flags(false, tos & 3),
+        }
+    })
 }
 
 /// What became of a burst.
@@ -78,30 +106,29 @@ pub struct Taken {
     pub gone: Places,
 }
 
-/// Fills `packets` from `frames`.
-#[inline]
+/// Fills `packets` from `frames`, which came in at `time`, the low 32 bits of the time in ns.
+#[inline(never)]
 pub fn run<B: FrameBuf>(
     entrance: &Entrance,
     frames: &[B],
     packets: &mut Packets,
-    arrival: Arrival,
+    time: u32,
     counters: &PortCounters,
 ) -> Taken {
     let mut taken = Taken::default();
     for frame in frames {
         frame.prefetch();
     }
+    let (mac, longest) = (entrance.mac, entrance.longest);
     for (place, (buf, packet)) in frames.iter().zip(packets).enumerate() {
         let frame = buf.data();
         taken.bytes += frame.len() as u64;
-        let common = parse_common(frame).filter(|parsed| {
-            parsed.ip_len <= entrance.intake.mtu && first_six(frame) == entrance.mac
-        });
-        if let Some(parsed) = common {
-            let dscp = usize::from(parsed.dscp());
-            let priority = entrance.by_dscp.get(dscp).copied().unwrap_or_default();
-            fill(packet, frame, parsed, priority, arrival, counters);
-        } else if !take_any(&entrance.intake, frame, packet, arrival, counters) {
+        let common = common::read(frame, longest).filter(|_| first_six(frame) == mac);
+        if let Some(common) = common {
+            let of_tos = entrance.by_tos.get(usize::from(common.tos));
+            let Some(meta) = of_tos else { continue };
+            fill(packet, frame, common, (*meta, time), counters);
+        } else if !take_any(entrance, frame, packet, time, counters) {
             taken.gone.add(place);
         }
     }
@@ -116,54 +143,76 @@ fn first_six(frame: &[u8]) -> u64 {
     word << 16 >> 16
 }
 
-/// Writes down what is known of a frame that goes on.
+/// Writes down what is known of a common frame.
 #[inline(always)]
 fn fill(
     packet: &mut Packet,
     frame: &[u8],
-    parsed: Parsed,
-    priority: Priority,
-    arrival: Arrival,
+    common: Common,
+    (meta, arrived): (Meta, u32),
     counters: &PortCounters,
 ) {
+    let traits = Traits::of(common.opcode);
     packet.meta = Meta {
-        arrived: arrival.time,
-        slot: FlowSlot::NONE,
-        wire_len: wire_len(frame.len()),
-        worker: arrival.worker,
-        ingress: arrival.port,
-        egress: arrival.port,
-        priority,
-        l3_off: parsed.l3_off,
-        flags: flags(&parsed),
+        arrived,
+        wire_len: common_wire_len(frame.len()),
+        ..meta
     };
-    packet.parsed = parsed;
-    packet.len = low16(frame.len());
-    if tells_something(&parsed) {
-        hear(frame, packet, counters);
+    packet.brief = Brief {
+        addresses: common.addresses,
+        transport: common.transport,
+        len: low16(frame.len()),
+        src_port: common.src_port,
+        traits,
+        tos: common.tos,
+    };
+    // All but data that was not marked on its way says something about itself.
+    if !traits.any(RoceClass::Data.bit()) || packet.brief.ecn() == CE {
+        let class = RoceClass::of(common.opcode, high32(common.transport));
+        packet.brief.traits = traits.with_class(class);
+        hear(frame, packet, class, BTH_OFF, counters);
     }
+}
+
+/// [`wire_len`] of a frame that is no longer than [`LONGEST`].
+#[inline]
+fn common_wire_len(len: usize) -> u16 {
+    low16(len.max(60)).wrapping_add(low16(WIRE_OVERHEAD as usize))
 }
 
 /// Takes a frame of any kind; `false`, and a reason unless it is MAC control, when it goes no further.
 #[inline(never)]
 fn take_any(
-    intake: &Intake,
+    entrance: &Entrance,
     frame: &[u8],
     packet: &mut Packet,
-    arrival: Arrival,
+    time: u32,
     counters: &PortCounters,
 ) -> bool {
-    match admit(intake, frame) {
-        Ok(parsed) => {
-            let priority = intake.classifier.priority(&parsed);
-            fill(packet, frame, parsed, priority, arrival, counters);
-            true
-        }
+    let intake = &entrance.intake;
+    let parsed = match admit(intake, frame) {
+        Ok(parsed) => parsed,
         Err(reason) => {
             packet.reason = reason;
-            false
+            return false;
         }
+    };
+    let priority = intake.classifier.priority(&parsed);
+    packet.meta = Meta {
+        arrived: time,
+        slot: FlowSlot::NONE,
+        wire_len: wire_len(frame.len()),
+        group: GroupId::new(entrance.worker, entrance.port, priority),
+        egress: entrance.port,
+        priority,
+        l3_off: parsed.l3_off,
+        flags: flags(parsed.is_v6(), parsed.ecn()),
+    };
+    packet.set_parsed(parsed, low16(frame.len()));
+    if let Some(roce) = parsed.roce {
+        hear(frame, packet, roce.class, roce.bth_off, counters);
     }
+    true
 }
 
 /// No reason is MAC control's.
@@ -193,47 +242,40 @@ fn admit(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
     }
 }
 
+/// Congestion experienced (RFC 3168 section 5).
+const CE: u8 = 3;
+
 /// What may be done on its way out to a frame that may be marked.
-#[inline]
-fn flags(parsed: &Parsed) -> MetaFlags {
-    /// By ECN field, Not-ECT in the low octet: ECT(1), ECT(0), CE.
-    const BY_ECN: u32 = u32::from_le_bytes([
-        0,
-        MetaFlags::MARKABLE,
-        MetaFlags::MARKABLE,
-        MetaFlags::MARKED,
-    ]);
-    let family = if parsed.is_v6() { MetaFlags::IPV6 } else { 0 };
-    let [mark, ..] = (BY_ECN >> (8 * parsed.ecn())).to_le_bytes();
-    MetaFlags(family | mark)
+const fn flags(is_v6: bool, ecn: u8) -> MetaFlags {
+    let family = if is_v6 { MetaFlags::IPV6 } else { 0 };
+    MetaFlags(match ecn {
+        0 => family,
+        CE => family | MetaFlags::MARKED,
+        _ => family | MetaFlags::MARKABLE,
+    })
 }
 
-/// Whether RoCEv2 says something about itself: all but data that was not marked on its way.
-#[inline]
-fn tells_something(parsed: &Parsed) -> bool {
-    parsed
-        .roce
-        .is_some_and(|roce| roce.class != RoceClass::Data || parsed.ecn() == 3)
-}
-
-/// Counts it, CE, CNP and NAK, and keeps what must not be marked from it.
+/// Counts CE, CNP and NAK, and keeps what must not be marked from it.
 #[inline(never)]
-fn hear(frame: &[u8], packet: &mut Packet, counters: &PortCounters) {
-    let Some(roce) = packet.parsed.roce else {
-        return;
-    };
-    if packet.parsed.ecn() == 3 {
+fn hear(
+    frame: &[u8],
+    packet: &mut Packet,
+    class: RoceClass,
+    bth_off: u16,
+    counters: &PortCounters,
+) {
+    if packet.brief.ecn() == CE {
         counters.ce_in.add(1);
     }
-    if !roce.class.may_be_marked() {
+    if !class.may_be_marked() {
         packet.meta.flags.0 &= MetaFlags::IPV6;
     }
-    match roce.class {
+    match class {
         RoceClass::Cnp => counters.cnp_in.add(1),
         RoceClass::Unsupported => counters.roce_unsupported.add(1),
         RoceClass::Ack => {
             // AETH: bits 6..5 of the syndrome tell ACK, RNR NAK and NAK apart (IBTA 9.7.5.2.1).
-            let syndrome = frame.get(usize::from(roce.bth_off) + HEADER_LEN);
+            let syndrome = frame.get(usize::from(bth_off) + HEADER_LEN);
             match syndrome.map(|syndrome| syndrome >> 5) {
                 Some(0b001) => counters.rnr_in.add(1),
                 Some(0b011) => counters.nak_in.add(1),

@@ -1,62 +1,25 @@
-//! Stage 4: the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses.
+//! Stage 4: the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses. [`super::forward`] asks.
 
 use zerocopy::byteorder::network_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::packet::{Packet, Places};
+use super::packet::Packet;
 use crate::bits::{low8, low16};
 use crate::counters::PortCounters;
 use crate::drop::Drop;
 use crate::frame::{FrameBuf, wire_len};
 use crate::parse::{Kind, L3, Parsed};
 use crate::route::nexthop::{Path, UNTAGGED};
-use crate::units::{MAX_PORTS, Priority};
+use crate::units::Priority;
 use crate::wire::{checksum, ethernet};
 
-/// Largest IP packet of each port, by its index.
-pub type Mtus = [u16; MAX_PORTS];
-
-/// Rewrites every frame in hand for its path; tells those that cannot be sent. Tags put on and taken off are counted.
+/// Rewrites untagged IPv4 that stays untagged. On an error the frame is as it was.
 #[inline]
-pub fn run<B: FrameBuf>(
-    mtus: &Mtus,
-    frames: &mut [B],
-    packets: &mut [Packet],
-    counters: &PortCounters,
-) -> Places {
-    let mut gone = Places::NONE;
-    for (place, (buf, packet)) in frames.iter_mut().zip(packets).enumerate() {
-        let port = packet.path.port().index() % MAX_PORTS;
-        let mtu = mtus.get(port).copied().unwrap_or(0);
-        if let Err(reason) = rewrite(buf, packet, mtu, counters) {
-            packet.reason = Some(reason);
-            gone.add(place);
-        }
+pub(super) fn plain<B: FrameBuf>(buf: &mut B, path: Path) -> Result<(), Drop> {
+    match Plain::mut_from_prefix(buf.data_mut()) {
+        Ok((head, _)) => head.rewrite(path),
+        Err(_) => Err(Drop::Runt),
     }
-    gone
-}
-
-/// Rewrites a frame for its path. On an error the frame is as it was, except that it may be dropped only.
-#[inline]
-fn rewrite<B: FrameBuf>(
-    buf: &mut B,
-    packet: &mut Packet,
-    mtu: u16,
-    counters: &PortCounters,
-) -> Result<(), Drop> {
-    let parsed = &packet.parsed;
-    if parsed.ip_len > mtu {
-        return Err(Drop::MtuExceeded);
-    }
-    let untagged = usize::from(parsed.l3_off) == ethernet::HEADER_LEN;
-    if untagged
-        && packet.path.vlan() == UNTAGGED
-        && packet.is_v4()
-        && let Ok((head, _)) = Plain::mut_from_prefix(buf.data_mut())
-    {
-        return head.rewrite(packet.path);
-    }
-    rewrite_other(buf, packet, counters)
 }
 
 /// Untagged IPv4 that stays untagged: everything at constant offsets, three stores.
@@ -83,15 +46,16 @@ impl Plain {
     }
 }
 
-/// Any other frame: `packet` follows.
-#[inline(never)]
-fn rewrite_other<B: FrameBuf>(
+/// Rewrites any frame, whose headers are `parsed`; `packet` follows. On an error the frame may be dropped only.
+pub(super) fn any<B: FrameBuf>(
     buf: &mut B,
+    mut parsed: Parsed,
+    path: Path,
     packet: &mut Packet,
     counters: &PortCounters,
 ) -> Result<(), Drop> {
     let before = buf.data().len();
-    rewrite_any(buf, &mut packet.parsed, packet.path, packet.meta.priority)?;
+    rewrite_any(buf, &mut parsed, path, packet.meta.priority)?;
     let after = buf.data().len();
     if after != before {
         counters
@@ -101,8 +65,8 @@ fn rewrite_other<B: FrameBuf>(
             .tag_bytes_removed
             .add(before.saturating_sub(after) as u64);
         packet.meta.wire_len = wire_len(after);
-        packet.meta.l3_off = packet.parsed.l3_off;
-        packet.len = low16(after);
+        packet.meta.l3_off = parsed.l3_off;
+        packet.set_parsed(parsed, low16(after));
     }
     Ok(())
 }

@@ -1,57 +1,23 @@
 //! Stage 2: longest prefix, then the path of the flow. What cannot be forwarded is dropped with the route's reason.
+//! [`super::forward`] asks.
 
 use zerocopy::FromBytes;
 
-use super::packet::{Packet, Places};
+use super::packet::Packet;
 use crate::bits::low32;
 use crate::drop::Drop;
-use crate::frame::FrameBuf;
 use crate::parse::{Kind, L3, Parsed};
 use crate::route::fib::FibReader;
-use crate::route::nexthop::{Kind as PathKind, Path};
+use crate::route::nexthop::Kind as PathKind;
 use crate::route::prefix::Family;
 use crate::route::writer::default_group;
 use crate::wire::bth::Bth;
 use crate::wire::ipv6::Ipv6;
-
-/// Finds the path of every frame in hand; tells those that cannot be forwarded.
-#[inline]
-pub fn run<B: FrameBuf>(fib: &FibReader, frames: &[B], packets: &mut [Packet]) -> Places {
-    let images = fib.images();
-    let mut gone = Places::NONE;
-    // Frames one after the other often take the same path.
-    let (mut last, mut known) = (u32::MAX, Path::NONE);
-    for (place, (buf, packet)) in frames.iter().zip(packets).enumerate() {
-        let group = if packet.is_v4() {
-            images.v4.lookup_v4(packet.parsed.dst_v4())
-        } else {
-            lookup_v6(fib, buf.data(), &packet.parsed)
-        };
-        if group != last {
-            (known, last) = match fib.hops().only(group) {
-                Some(path) => (path, group),
-                None => (resolve(fib, group, buf.data(), &packet.parsed), u32::MAX),
-            };
-        }
-        packet.path = known;
-        packet.meta.egress = known.port();
-        if !known.forwards() {
-            packet.reason = Some(reason(known.kind()));
-            gone.add(place);
-        }
-    }
-    gone
-}
-
-/// The path of a flow in a group with a choice.
-#[inline(never)]
-fn resolve(fib: &FibReader, group: u32, data: &[u8], parsed: &Parsed) -> Path {
-    fib.hops().resolve(group, || flow_hash(data, parsed))
-}
+use crate::wire::udp;
 
 /// Why a path forwards nothing.
 #[cold]
-const fn reason(kind: PathKind) -> Drop {
+pub(super) const fn reason(kind: PathKind) -> Drop {
     match kind {
         PathKind::Unresolved => Drop::NoNeighbor,
         PathKind::Local => Drop::LocalUnserved,
@@ -62,13 +28,28 @@ const fn reason(kind: PathKind) -> Drop {
 
 /// The next-hop group of an IPv6 destination.
 #[inline(never)]
-fn lookup_v6(fib: &FibReader, data: &[u8], parsed: &Parsed) -> u32 {
-    let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
+pub(super) fn lookup_v6(fib: &FibReader, data: &[u8], packet: &Packet) -> u32 {
+    let l3 = usize::from(packet.meta.l3_off);
+    let packet = data.get(l3..).unwrap_or_default();
     let dst = Ipv6::ref_from_prefix(packet).map_or([0; 16], |(header, _)| header.dst);
     match fib.images().v6.lookup_v6(u128::from_be_bytes(dst)) {
         0 => u32::from(default_group(Family::V6).0),
         group => group,
     }
+}
+
+/// [`flow_hash`] of a packet in hand, whose frame is `data`.
+pub(super) fn hash(data: &[u8], packet: &Packet) -> u32 {
+    let brief = &packet.brief;
+    if !brief.is_common() {
+        return flow_hash(data, &packet.parsed(data));
+    }
+    let mut hash = Mixer::default();
+    hash.mix_word(brief.addresses);
+    hash.mix_word(u64::from(udp::PROTOCOL));
+    hash.mix_word(u64::from(brief.src_port) << 16 | u64::from(udp::ROCEV2_PORT));
+    hash.mix_word(u64::from(brief.dest_qp()));
+    hash.finish()
 }
 
 /// A hash of what tells flows apart: addresses, protocol, UDP or TCP ports, destination QP. Fragments hash by addresses only.
@@ -111,6 +92,10 @@ impl Mixer {
         let word = bytes
             .iter()
             .fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+        self.mix_word(word);
+    }
+
+    fn mix_word(&mut self, word: u64) {
         let (low, high) =
             (self.0 ^ word ^ 0x9e37_79b9_7f4a_7c15).carrying_mul(0xe703_7ed1_a0b4_28db, 0);
         self.0 = high ^ low;

@@ -126,6 +126,13 @@ impl RoceClass {
         }
     }
 
+    /// The class's bit in a set of classes.
+    #[inline]
+    #[must_use]
+    pub const fn bit(self) -> u16 {
+        1 << self as u8
+    }
+
     const fn of_opcode(opcode: u8) -> RoceClass {
         match opcode {
             0x0d..=0x10 | 0x00..=0x0b | 0x16 | 0x17 | 0x20..=0x2b => RoceClass::Data,
@@ -160,6 +167,76 @@ static CLASSES: [RoceClass; 256] = {
     }
     classes
 };
+
+/// What an opcode says, as bits: its class and what else it stands for. No bit at all: not a frame of this kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traits(u16);
+
+impl Traits {
+    /// Nothing is known.
+    pub const NONE: Traits = Traits(0);
+    /// [`is_request`].
+    pub const REQUEST: u16 = 1 << 8;
+    /// Data or a datagram without AETH: what follows is payload, and nothing is said about an earlier packet.
+    pub const PLAIN: u16 = 1 << 9;
+
+    /// Of an opcode, as if no datagram were for the connection manager.
+    #[inline]
+    #[must_use]
+    pub fn of(opcode: u8) -> Traits {
+        TRAITS
+            .get(usize::from(opcode))
+            .copied()
+            .unwrap_or(Traits::NONE)
+    }
+
+    /// Whether any of `bits` is set.
+    #[inline]
+    #[must_use]
+    pub const fn any(self, bits: u16) -> bool {
+        self.0 & bits != 0
+    }
+
+    /// The same, of another class.
+    #[inline]
+    #[must_use]
+    pub const fn with_class(self, class: RoceClass) -> Traits {
+        Traits(self.0 & 0xff00 | class.bit())
+    }
+}
+
+/// By opcode.
+#[expect(clippy::indexing_slicing, reason = "when compiled")]
+static TRAITS: [Traits; 256] = {
+    let mut traits = [Traits::NONE; 256];
+    let mut opcode = 0;
+    while opcode < 256 {
+        let of = low8(opcode);
+        let mut bits = RoceClass::of_opcode(of).bit();
+        if is_request(of) {
+            bits |= Traits::REQUEST;
+        }
+        let carries = RoceClass::Data.bit() | RoceClass::Datagram.bit();
+        if bits & carries != 0 && !has_aeth(of) {
+            bits |= Traits::PLAIN;
+        }
+        traits[opcode] = Traits(bits);
+        opcode += 1;
+    }
+    traits
+};
+
+/// Whether a packet of this opcode carries a number of the requester's own choosing (IBTA table 38).
+#[must_use]
+pub const fn is_request(opcode: u8) -> bool {
+    matches!(opcode, 0x00..=0x0c | 0x13 | 0x14 | 0x16 | 0x17)
+}
+
+/// Whether an opcode of RC is followed by an AETH (IBTA table 38).
+#[must_use]
+pub const fn has_aeth(opcode: u8) -> bool {
+    matches!(opcode, 0x0d | 0x0f..=0x12)
+}
 
 /// Whether this opcode of UC has no acknowledgements.
 #[must_use]

@@ -109,7 +109,11 @@ impl Several {
         path.sent(PortId(port), out.len() as u64, bytes);
         path.publish_held();
         for frame in &out {
-            let flow = (frame.meta.ingress.0, port, frame.meta.priority.get());
+            let flow = (
+                frame.meta.group.ingress().0,
+                port,
+                frame.meta.priority.get(),
+            );
             let (_, expected) = self.numbers.entry(flow).or_default();
             let psn = &frame.buf.data()[PSN];
             let number = u32::from_be_bytes([0, psn[0], psn[1], psn[2]]);

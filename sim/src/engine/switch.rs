@@ -134,7 +134,7 @@ impl Engine {
         };
         let mut frame = queued.buf;
         switch.path.sent(PortId(port), 1, frame.data().len() as u64);
-        let ingress = queued.meta.ingress.0;
+        let ingress = queued.meta.ingress();
         if self.watch == (index, port) {
             let depth = switch.path.depth(PortId(port), Priority::new(DATA));
             self.record.drained(depth, now);
@@ -151,7 +151,7 @@ impl Engine {
             let free = self.links[link].free_at();
             self.wake_port(index, port, free);
         }
-        if ingress != port {
+        if let Some(PortId(ingress)) = ingress.filter(|ingress| ingress.0 != port) {
             self.pauses(index, ingress);
         }
     }

@@ -7,7 +7,7 @@ use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::cross::{Seating, seats};
-use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
+use npcc_pipeline::datapath::{Datapath, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use npcc_pipeline::egress::scheduler::Discipline;
@@ -149,7 +149,7 @@ impl Rig {
         let now = Nanos(self.now);
         self.path.refresh();
         self.path.ingress(DC, &mut self.frames, now);
-        let mut out = Outgoing::new();
+        let mut out: Trash<HeapFrame> = Trash::new();
         let owner = match &mut self.owner {
             Some(owner) => {
                 self.path.publish_held();
@@ -160,14 +160,11 @@ impl Rig {
             None => &mut self.path,
         };
         owner.egress(WAN, &mut out, now);
-        let bytes = out
-            .iter()
-            .map(|queued| queued.buf.data().len() as u64)
-            .sum();
+        let bytes = out.iter().map(|frame| frame.data().len() as u64).sum();
         owner.sent(WAN, out.len() as u64, bytes);
         owner.publish_held();
         self.forwarded += out.len();
-        self.frames = out.into_iter().map(|queued| queued.buf).collect();
+        self.frames = out;
     }
 
     /// Frames that came out.

@@ -11,11 +11,11 @@ use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use npcc_pipeline::egress::scheduler::Discipline;
-use npcc_pipeline::frame::{FlowSlot, Meta, MetaFlags, Queued, wire_len};
+use npcc_pipeline::frame::{Meta, Queued, wire_len};
 use npcc_pipeline::pause::PauseConfig;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::parse::Intake;
-use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority};
 
 use super::{PortPlan, port_mac};
 use crate::engine::switch::{Eye, Port, Switch};
@@ -93,17 +93,7 @@ pub(super) fn switch(
 fn filler() -> Queued<SimFrame> {
     Queued {
         buf: SimFrame::of_len(0),
-        meta: Meta {
-            arrived: 0,
-            slot: FlowSlot::NONE,
-            wire_len: 0,
-            worker: WorkerId::FIRST,
-            ingress: PortId(0),
-            egress: PortId(0),
-            priority: Priority::new(0),
-            l3_off: 0,
-            flags: MetaFlags::default(),
-        },
+        meta: Meta::of(0, PortId(0), PortId(0), Priority::new(0)),
     }
 }
 
