@@ -26,6 +26,9 @@ const SETTLE: Duration = Duration::from_millis(700);
 /// How long a switch may take to come up; a full table takes its time.
 const START: Duration = Duration::from_secs(120);
 
+/// Frames a source holds that stamps them.
+const FEW: usize = 64;
+
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -33,12 +36,30 @@ pub struct Plan {
     pub sizes: Vec<(String, Vec<usize>)>,
     /// Connections.
     pub flows: usize,
+    /// A source of few frames that are turned into the flows' as they come in, instead of one that holds a frame a flow.
+    pub stamped: bool,
     /// A file of prefixes to route, and destinations in them.
     pub routes: Option<Routes>,
     /// Time each line is measured.
     pub time: Duration,
     /// Cores: of the control thread and of the worker.
     pub cores: (usize, usize),
+}
+
+impl Plan {
+    /// Frames the source holds.
+    fn held(&self, sizes: &[usize]) -> usize {
+        let flows = if self.stamped {
+            self.flows.min(FEW)
+        } else {
+            self.flows
+        };
+        flows * sizes.len().min(flows)
+    }
+
+    fn stamps(folder: &Path) -> PathBuf {
+        folder.join("flows.pcap")
+    }
 }
 
 /// Prefixes from a file.
@@ -57,6 +78,8 @@ pub struct Routes {
 pub struct Line {
     /// Frame length in bytes without FCS, or `imix`.
     pub frame: String,
+    /// Whether the source stamped its frames.
+    pub stamped: bool,
     /// Connections.
     pub flows: usize,
     /// Routes held.
@@ -97,11 +120,10 @@ pub fn line(plan: &Plan, name: &str, sizes: &[usize]) -> anyhow::Result<Line> {
         ecn: 2,
         seed: 1,
     };
-    write(
-        &traffic,
-        &folder.path().join("in.pcap"),
-        plan.flows * sizes.len().min(plan.flows),
-    )?;
+    write(&traffic, &folder.path().join("in.pcap"), plan.held(sizes))?;
+    if plan.stamped {
+        write(&traffic, &Plan::stamps(folder.path()), plan.flows)?;
+    }
     let mut switch = Running::start(plan, sizes, folder.path())?;
     std::thread::sleep(SETTLE);
     let (before, used, start) = (switch.snapshot()?, switch.cpu()?, Instant::now());
@@ -119,6 +141,7 @@ pub fn line(plan: &Plan, name: &str, sizes: &[usize]) -> anyhow::Result<Line> {
     };
     Ok(Line {
         frame: name.to_owned(),
+        stamped: plan.stamped,
         flows: plan.flows,
         routes: plan
             .routes
@@ -180,7 +203,7 @@ fn write(traffic: &Traffic, path: &Path, steps: usize) -> anyhow::Result<()> {
 fn config(plan: &Plan, sizes: &[usize], folder: &Path) -> String {
     let longest = sizes.iter().copied().max().unwrap_or(1518);
     let mtu = (longest + 50).max(1500);
-    let frames = plan.flows * sizes.len().min(plan.flows);
+    let frames = plan.held(sizes);
     // The endless source keeps its frames in the switch's own buffers.
     let pool = (frames + 65_536) * 1024;
     let (control, worker) = plan.cores;
@@ -231,6 +254,9 @@ impl Running {
         command.arg("run").arg("-c").arg(&file);
         if let Some(routes) = &plan.routes {
             command.arg("--routes").arg(&routes.file);
+        }
+        if plan.stamped {
+            command.arg("--stamps").arg(Plan::stamps(folder));
         }
         let child = command
             .stdin(Stdio::null())

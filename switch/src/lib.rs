@@ -27,6 +27,7 @@ pub mod reaction;
 pub mod reload;
 pub mod report;
 pub mod run;
+pub mod stamp;
 pub mod traffic;
 pub mod transmit;
 pub mod wiring;

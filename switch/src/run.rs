@@ -32,6 +32,7 @@ use crate::reload::Running;
 use crate::report::lossless::BufferFacts;
 use crate::report::model::Snapshot;
 use crate::report::observer::{Observer, PortFacts};
+use crate::stamp::Stamps;
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::{Receiving, Worker, WorkerStats};
 
@@ -42,6 +43,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Prefixes to route beside those of the file, until the first reload: for measurements.
     pub prefixes: Vec<IpNet>,
+    /// Flows that the first worker's first port turns what it takes in into: for measurements.
+    pub stamps: Option<Stamps>,
 }
 
 /// What to run, and where it came from.
@@ -96,7 +99,7 @@ pub fn run(source: &Source, options: &Options) -> anyhow::Result<Snapshot> {
         workers,
         control,
         observer,
-    } = assemble(source, &options.prefixes, ports, &pools, clock)?;
+    } = assemble(source, options, ports, &pools, clock)?;
     let stop_worker = Arc::new(AtomicBool::new(false));
     let ready = Arc::new(AtomicBool::new(false));
     let workers = launch(&eal, config, workers, &ready, &stop_worker)?;
@@ -168,7 +171,7 @@ struct Assembly {
 
 fn assemble(
     source: &Source,
-    prefixes: &[IpNet],
+    options: &Options,
     ports: Vec<OpenPort>,
     pools: &Pools,
     clock: Clock,
@@ -180,7 +183,7 @@ fn assemble(
     let (writer, mut readers) = RouteWriter::new(wiring::routes::capacity(config), count + 1);
     let mut routes = LiveRoutes::new(writer);
     let mut table = wiring::routes::table(config, &macs);
-    wiring::routes::deal(config, &macs, prefixes, &mut table);
+    wiring::routes::deal(config, &macs, &options.prefixes, &mut table);
     routes.become_of(table)?;
     let Some(control_fib) = readers.pop() else {
         return Err(anyhow!("the route table has no readers"));
@@ -233,7 +236,11 @@ fn assemble(
     let mut observed = Observed::default();
     let mut to_workers = Vec::new();
     let mut workers = Vec::new();
-    let queues = wiring::workers::queues(config, ports);
+    let mut queues = wiring::workers::queues(config, ports);
+    let first = queues.first_mut().and_then(|worker| worker.own.first_mut());
+    if let (Some(port), Some(stamps)) = (first, options.stamps.clone()) {
+        port.stamp(stamps);
+    }
     let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
     let beds = wiring::workers::beds(config, &queues, &stats).context("cannot sleep")?;
     let each = queues.into_iter().zip(beds.workers).zip(stats);

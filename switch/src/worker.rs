@@ -18,6 +18,7 @@ use crate::frame::Frame;
 use crate::idle::{Rest, WorkerBed};
 use crate::inject::Injection;
 use crate::reaction::{Crossing, Reactions};
+use crate::stamp::Stamps;
 use crate::transmit::Transmit;
 
 /// The packet path as the switch builds it.
@@ -34,6 +35,8 @@ pub struct PortQueues {
     /// Whether the driver tells how full the receive ring is.
     tells: bool,
     tx: Transmit,
+    /// For measurements.
+    stamps: Option<Box<Stamps>>,
 }
 
 /// Half of a receive ring: from there on its peer is paused.
@@ -48,13 +51,20 @@ impl PortQueues {
             tells: rx.holds_more_than(0).is_some(),
             rx,
             tx,
+            stamps: None,
         }
+    }
+
+    /// Makes each frame that comes in one of these flows': for measurements.
+    pub fn stamp(&mut self, stamps: Stamps) {
+        self.stamps = Some(Box::new(stamps));
     }
 
     /// Receives one burst into the pipeline; returns its frames.
     #[inline]
     fn receive(&mut self, path: &mut Path, now: Nanos) -> usize {
-        let received = receive(self.id, &mut self.rx, path, now);
+        let stamps = self.stamps.as_deref_mut();
+        let received = receive(self.id, &mut self.rx, stamps, path, now);
         if self.tells && received == BURST {
             path.ring(self.id, self.rx.holds_more_than(HALF_RING) == Some(true));
         }
@@ -99,19 +109,30 @@ impl GuestQueue {
     /// Receives one burst into the pipeline; returns its frames.
     #[inline]
     fn receive(&mut self, path: &mut Path, now: Nanos) -> usize {
-        receive(self.id, &mut self.rx, path, now)
+        receive(self.id, &mut self.rx, None, path, now)
     }
 }
 
 /// Receives one burst of a port's queue into the pipeline, if it may take one; returns its frames.
 #[inline]
-fn receive(port: PortId, rx: &mut RxQueue, path: &mut Path, now: Nanos) -> usize {
+fn receive(
+    port: PortId,
+    rx: &mut RxQueue,
+    stamps: Option<&mut Stamps>,
+    path: &mut Path,
+    now: Nanos,
+) -> usize {
     if !path.may_receive(port) {
         return 0;
     }
     let mut burst = Burst::<BURST>::new();
     let received = rx.rx(&mut burst);
     if received > 0 {
+        if let Some(stamps) = stamps {
+            for mbuf in &mut burst {
+                stamps.press(mbuf.data_mut());
+            }
+        }
         let mut frames: ArrayVec<Frame, BURST> = burst.drain().map(Frame).collect();
         path.ingress(port, &mut frames, now);
     }

@@ -62,8 +62,7 @@ pub struct FlowCache {
     shared: Arc<CacheShared>,
     ring: Producer<Record>,
     messages: Producer<CmCopy>,
-    /// The hash's bits below those that choose a slot.
-    shift: u32,
+    mask: usize,
     ports: u32,
     hasher: KeyHasher,
     /// Slots that some flow has.
@@ -91,7 +90,7 @@ impl FlowCache {
             shared: Arc::clone(&shared),
             ring: producer,
             messages,
-            shift: 64 - (sets * WAYS).trailing_zeros(),
+            mask: sets * WAYS - 1,
             ports,
             hasher: KeyHasher::new(seed),
             taken: 0,
@@ -111,8 +110,8 @@ impl FlowCache {
     #[inline]
     fn home(&self, words: &[u64; 5]) -> (usize, u64) {
         let hash = self.hasher.of_words(words);
-        // The tag is of bits below those that choose the slot, whatever the size.
-        (low32(hash >> self.shift) as usize, hash >> 16 & 0xff | 1)
+        // The tag is of bits above those that choose the slot, of up to 2^24.
+        (low32(hash >> 32) as usize & self.mask, hash >> 56 | 1)
     }
 
     /// The slot of a key that is not at home: one of the same set, made for it if need be.

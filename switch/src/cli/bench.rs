@@ -31,6 +31,10 @@ pub(super) struct BenchArgs {
     /// Route these prefixes, one a line, plain or gzipped, and send to random addresses in them
     #[arg(long, value_name = "FILE")]
     routes: Option<PathBuf>,
+    /// Write addresses, port and queue pair into frames as they come in, instead of holding one of each flow: the source
+    /// then costs the same with few flows and with many. One length a line
+    #[arg(long)]
+    stamped: bool,
     /// Time each line is measured
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     seconds: Duration,
@@ -130,6 +134,11 @@ fn plan(args: &BenchArgs) -> Result<Plan, Failure> {
                 "--frames {size}: write {LEAST} to {MOST}, in steps of 4"
             )));
         }
+        if args.stamped && lengths.len() > 1 {
+            return Err(wrong(format!(
+                "--frames {part}: --stamped frames have one length"
+            )));
+        }
         lines.push((part.to_owned(), lengths));
     }
     let routes = args.routes.as_ref().map(|file| {
@@ -147,6 +156,7 @@ fn plan(args: &BenchArgs) -> Result<Plan, Failure> {
     Ok(Plan {
         sizes: lines,
         flows: args.flows,
+        stamped: args.stamped,
         routes: routes.transpose()?,
         time: args.seconds,
         cores: (args.control_core, args.worker_core),

@@ -76,6 +76,9 @@ struct RunArgs {
     /// Route these prefixes too, dealt round the neighbours of the last port: for measurements
     #[arg(long, value_name = "FILE", hide = true)]
     routes: Option<PathBuf>,
+    /// Make each frame the first port takes in the next flow's of this capture: for measurements
+    #[arg(long, value_name = "FILE", hide = true)]
+    stamps: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

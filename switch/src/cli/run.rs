@@ -9,6 +9,7 @@ use crate::prefixes;
 use crate::report::model::Snapshot;
 use crate::report::table;
 use crate::run::{Options, Source, run as run_switch};
+use crate::stamp::Stamps;
 
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let loaded = load(&args.config)?;
@@ -34,6 +35,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
         &Options {
             duration: args.duration,
             prefixes,
+            stamps: args.stamps.as_deref().map(Stamps::read).transpose()?,
         },
     )?;
     if let Some(path) = &args.stats_json {
