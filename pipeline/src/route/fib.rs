@@ -10,6 +10,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crossbeam_utils::CachePadded;
 
@@ -100,6 +101,8 @@ impl Handshake {
 pub struct Fib {
     pub(super) handshake: Handshake,
     pub(super) pairs: [Images; 2],
+    /// More routes than a core's cache holds the entries of. The writer writes; a hint.
+    pub(super) large: AtomicBool,
     /// Groups and adjacencies, resolved after the images.
     pub hops: NextHops,
 }
@@ -107,7 +110,7 @@ pub struct Fib {
 /// A worker's view of the table.
 #[derive(Debug)]
 pub struct FibReader {
-    fib: Arc<Fib>,
+    pub(super) fib: Arc<Fib>,
     reader: usize,
     live: usize,
 }

@@ -15,4 +15,5 @@ pub mod image;
 mod journal;
 pub mod nexthop;
 pub mod prefix;
+mod warm;
 pub mod writer;

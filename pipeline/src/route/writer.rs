@@ -5,6 +5,7 @@
 //! [`RouteError::Busy`].
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -15,6 +16,7 @@ use super::image::{Image, Origin};
 use super::journal::{Journal, Op};
 use super::nexthop::{Adjacency, AdjacencyId, GroupId, NextHops, Path};
 use super::prefix::{Family, Prefix};
+use super::warm::FEW;
 
 /// Room for routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +99,7 @@ impl RouteWriter {
         let fib = Arc::new(Fib {
             handshake: Handshake::new(workers),
             pairs: [left, right],
+            large: AtomicBool::new(false),
             hops: NextHops::new(capacity.adjacencies + 1, capacity.groups + 2),
         });
         let readers = (0..workers)
@@ -298,6 +301,8 @@ impl RouteWriter {
             return;
         }
         self.fib.handshake.swap();
+        let large = self.held.iter().any(|held| *held > FEW);
+        self.fib.large.store(large, Ordering::Relaxed);
         // The other one is empty: changes are taken only then.
         std::mem::swap(&mut self.batch, &mut self.replay);
     }

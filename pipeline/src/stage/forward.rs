@@ -65,6 +65,9 @@ pub fn run<B: FrameBuf>(
 ) -> Places {
     let mut gone = Places::NONE;
     let mut way = Way::NOWHERE;
+    if fib.is_large() {
+        fib.warm_v4(packets.iter().map(|packet| packet.brief.dst()));
+    }
     let v4 = fib.images().v4.view();
     for (place, (buf, packet)) in frames.iter_mut().zip(packets).enumerate() {
         let group = if packet.is_v4() {
