@@ -166,6 +166,7 @@ fn million(flows: u32) {
     };
     let (mut cache, reader) = FlowCache::new(2 * flows as usize, WAN.bit(), 65_536, 7);
     let mut core = ControlCore::new(&config);
+    core.touch_memory();
     let cached = reader.shared();
     assert!(core.attach(reader));
     let mut source = Source::new(4_096);

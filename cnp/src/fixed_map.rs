@@ -4,8 +4,16 @@
 //! Memory is touched as entries are first used. The two lists hold what may go first and what should stay.
 
 use std::hash::Hash;
+use std::hint::black_box;
+
+use arrayvec::ArrayVec;
 
 use crate::key::{KeyHasher, low32};
+
+/// Keys whose entries are asked for at once.
+pub(crate) const TOGETHER: usize = 16;
+/// Entries of a chain that are asked for: at most one key in fifty is further down.
+const DEEP: usize = 3;
 
 /// No entry.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -19,6 +27,16 @@ struct Slot<K, V> {
     prev: u32,
     next: u32,
     list: u8,
+}
+
+impl<K, V> Slot<K, V> {
+    const fn before(&self) -> u32 {
+        self.prev
+    }
+
+    const fn after(&self) -> u32 {
+        self.next
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +95,10 @@ impl<K: Copy + Eq + Hash, V> FixedMap<K, V> {
     }
 
     pub(crate) fn find(&self, key: &K) -> Option<u32> {
+        // What nobody uses is not to cost a line from memory.
+        if self.len == 0 {
+            return None;
+        }
         let mut index = *self.heads.get(self.bucket(key))?;
         while let Some(slot) = self.slot(index) {
             if slot.key == *key {
@@ -85,6 +107,68 @@ impl<K: Copy + Eq + Hash, V> FixedMap<K, V> {
             index = slot.chain;
         }
         None
+    }
+
+    /// Brings the entries of up to [`TOGETHER`] keys and their neighbours in the list of use into the cache, so that the
+    /// time of many reads from memory is that of a few: found one by one, each would wait for the one before. `look`
+    /// reads parts of a value that will be used.
+    pub(crate) fn warm(&self, keys: impl Iterator<Item = K>, look: impl Fn(&V) -> u64) {
+        let keys: ArrayVec<K, TOGETHER> = keys.take(TOGETHER).collect();
+        let heads = keys.iter().map(|key| self.heads.get(self.bucket(key)));
+        let mut found: ArrayVec<u32, TOGETHER> =
+            heads.map(|head| head.copied().unwrap_or(NONE)).collect();
+        let mut sum = 0;
+        for _ in 0..DEEP {
+            // First all loads, and only then the comparisons that wait for them.
+            sum ^= self.sum(&found, |slot| u64::from(slot.chain));
+            for (index, key) in found.iter_mut().zip(&keys) {
+                if let Some(slot) = self.slot(*index)
+                    && slot.key != *key
+                    && slot.chain != NONE
+                {
+                    *index = slot.chain;
+                }
+            }
+        }
+        black_box(sum);
+        self.warm_found(&found, look);
+    }
+
+    /// The same for entries known by their index.
+    pub(crate) fn warm_found(&self, found: &[u32], look: impl Fn(&V) -> u64) {
+        let mut sum = self.sum(found, |slot| slot.value.as_ref().map_or(0, &look));
+        for neighbour in [Slot::before, Slot::after] {
+            let beside = found.iter().map(|index| self.slot(*index).map(neighbour));
+            let beside: ArrayVec<u32, TOGETHER> = beside
+                .map(|index| index.unwrap_or(NONE))
+                .take(TOGETHER)
+                .collect();
+            sum ^= self.sum(&beside, |slot| u64::from(slot.prev ^ slot.next));
+        }
+        black_box(sum);
+    }
+
+    fn sum(&self, all: &[u32], of: impl Fn(&Slot<K, V>) -> u64) -> u64 {
+        all.iter()
+            .filter_map(|index| self.slot(*index))
+            .fold(0, |sum, slot| sum ^ of(slot))
+    }
+
+    /// Touches all memory there will ever be, so that no page is missing later. Only of an empty map; any key will do.
+    pub(crate) fn touch_memory(&mut self, key: K) {
+        if self.slots.is_empty() {
+            let blank = || Slot {
+                key,
+                value: None,
+                chain: NONE,
+                prev: NONE,
+                next: NONE,
+                list: 0,
+            };
+            self.slots.resize_with(self.capacity, blank);
+            self.slots.clear();
+            self.heads.fill(NONE);
+        }
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&V> {
@@ -227,6 +311,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
+
+    #[test]
+    fn memory_touched_before_and_entries_warmed_change_nothing() {
+        let mut map = FixedMap::new(100, 7);
+        map.touch_memory(0u64);
+        assert_eq!((map.len(), map.find(&0)), (0, None));
+        for key in 0..100u64 {
+            assert_eq!(map.insert(key, key), u32::try_from(key).ok());
+        }
+        assert_eq!(map.insert(100, 100), None);
+        let looked = std::cell::RefCell::new(std::collections::BTreeSet::new());
+        map.warm((40..40 + TOGETHER as u64).chain([1_000]), |value| {
+            looked.borrow_mut().insert(*value);
+            *value
+        });
+        let found = (40..40 + TOGETHER as u64).filter(|key| looked.borrow().contains(key));
+        assert!(found.count() >= TOGETHER - 1, "{looked:?}");
+        assert!((0..100).all(|key| {
+            map.find(&key)
+                .is_some_and(|index| map.get(index) == Some(&key))
+        }));
+    }
 
     proptest! {
         #[test]

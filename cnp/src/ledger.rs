@@ -2,19 +2,21 @@
 
 mod contributions;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
+use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
 
 use crate::cm::copy::CmCopy;
 use crate::cm::message::Message;
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dynamics::Measure;
+use crate::fixed_map::TOGETHER;
 use crate::flow_cache::CacheReader;
 use crate::hosts::Hosts;
-use crate::key::QueueFlow;
+use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::near::NearSide;
 use crate::pair::book::{EndId, PairBook};
 use crate::pair::psn::{asks, is_answer};
@@ -37,6 +39,18 @@ const NEW_PER_TICK: u64 = 64;
 const COMPARED_PER_TICK: usize = 1_024;
 /// No watched queue.
 const UNWATCHED: u8 = u8::MAX;
+
+/// Ends that a core's own cache holds.
+const FEW: usize = 1_024;
+
+/// The flow of a record in its queue.
+const fn queue_flow(record: &Record) -> QueueFlow {
+    QueueFlow {
+        key: record.key,
+        egress: record.egress,
+        priority: record.priority,
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -129,18 +143,50 @@ impl Ledger {
                 self.hear(&message, now);
             }
             let entered = self.book.entered();
-            for _ in 0..self.records_per_tick {
+            let mut left = self.records_per_tick;
+            loop {
                 // A flood of new flows must not hold up those that are to be told.
-                if self.book.entered() - entered >= NEW_PER_TICK {
+                let new = NEW_PER_TICK.saturating_sub(self.book.entered() - entered);
+                let most = left.min(usize::try_from(new).unwrap_or(usize::MAX));
+                let records = self.pop(reader, most);
+                if records.is_empty() {
                     break;
                 }
-                let Some(record) = self.readers.get_mut(reader).and_then(CacheReader::pop) else {
-                    break;
-                };
-                self.status.records.add(1);
-                self.take(&record, reader, now);
+                left -= records.len();
+                self.status.records.add(records.len() as u64);
+                self.warm(&records);
+                for record in &records {
+                    self.take(record, reader, now);
+                }
             }
         }
+    }
+
+    /// Up to `most` records of a worker, and no more than are taken in together.
+    fn pop(&mut self, reader: usize, most: usize) -> ArrayVec<Record, TOGETHER> {
+        let reader = self.readers.get_mut(reader).into_iter();
+        let records = reader.flat_map(|reader| std::iter::from_fn(|| reader.pop()));
+        records.take(most.min(TOGETHER)).collect()
+    }
+
+    /// Brings what is known of these records' flows into the cache: with a million flows each is several lines of memory.
+    fn warm(&self, records: &[Record]) {
+        if self.book.len() > FEW {
+            self.book.warm(records.iter().map(|record| record.key));
+            self.flows.warm(records.iter().map(queue_flow));
+        }
+    }
+
+    /// Touches all memory there will ever be, so that no tick waits for the system to find a page.
+    pub(crate) fn touch_memory(&mut self) {
+        let address = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let key = FlowKey::new(address, address, Qpn::default());
+        self.book.touch_memory(key);
+        self.flows.touch_memory(QueueFlow {
+            key,
+            egress: PortId(0),
+            priority: Priority::new(0),
+        });
     }
 
     /// Takes in messages of the connection manager.
@@ -263,11 +309,7 @@ impl Ledger {
         trusted: bool,
         now: Nanos,
     ) {
-        let key = QueueFlow {
-            key: record.key,
-            egress: record.egress,
-            priority: record.priority,
-        };
+        let key = queue_flow(record);
         let Some(queue) = self.queue_index(&key) else {
             return;
         };

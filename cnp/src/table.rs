@@ -207,6 +207,18 @@ impl FlowTable {
         self.flows.len()
     }
 
+    /// Brings what is known of these flows into the cache.
+    pub(crate) fn warm(&self, keys: impl Iterator<Item = QueueFlow>) {
+        self.flows.warm(keys, |flow| {
+            flow.slot_bytes ^ flow.bytes ^ flow.first_seen.0 ^ flow.settled.0 ^ flow.last_cnp.0
+        });
+    }
+
+    /// Touches all memory there will ever be.
+    pub(crate) fn touch_memory(&mut self, any: QueueFlow) {
+        self.flows.touch_memory(any);
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.flows.is_full()
     }

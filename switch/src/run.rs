@@ -193,6 +193,7 @@ fn assemble(
     let rates: Vec<_> = ports.iter().map(|port| port.rate).collect();
     let mut core = ControlCore::new(&wiring::control::plan(config, &rates, seed));
     wiring::control::offer(&mut core, config, &rates);
+    core.touch_memory();
     let (npcc_orders, inbox) = crate::control_commands::ring();
 
     let settings = config

@@ -183,6 +183,11 @@ impl ControlCore {
         }
     }
 
+    /// Touches all memory there will ever be, so that no tick waits for the system to find a page. Before the first tick.
+    pub fn touch_memory(&mut self) {
+        self.ledger.touch_memory();
+    }
+
     /// Takes the control side of a worker's flow cache; `false` when there are 32 already.
     pub fn attach(&mut self, reader: CacheReader) -> bool {
         self.ledger.attach(reader)

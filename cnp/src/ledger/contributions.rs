@@ -5,10 +5,15 @@
 //!
 //! [`RECENT`]: crate::table::RECENT
 
+use std::hint::black_box;
+
+use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
-use super::{Ledger, SLOW};
+use super::{FEW, Ledger, SLOW};
+use crate::fixed_map::TOGETHER;
 use crate::pair::Evidence;
+use crate::pair::book::EndId;
 use crate::response::ResponseConfig;
 use crate::table::IDLE;
 
@@ -36,19 +41,42 @@ impl Ledger {
             .div_ceil(SLOW.0);
         let slow = usize::try_from(slow).unwrap_or(usize::MAX);
         let reads = busy.unwrap_or(slow).min(self.reads_per_tick);
-        for _ in 0..reads.min(list.len()) {
-            let Some(index) = self.flows.advance(&mut list) else {
+        let mut left = reads.min(list.len());
+        while left > 0 {
+            let next = std::iter::from_fn(|| self.flows.advance(&mut list));
+            let next: ArrayVec<u32, TOGETHER> = next.take(left.min(TOGETHER)).collect();
+            if next.is_empty() {
                 break;
-            };
-            match self.read_flow(index, now) {
-                Found::Bytes => self.flows.contributed(&mut list, index, now),
-                Found::Nothing => {}
-                Found::Silence => self.flows.unlist(&mut list, index),
+            }
+            left -= next.len();
+            self.warm_read(&next);
+            for index in next {
+                match self.read_flow(index, now) {
+                    Found::Bytes => self.flows.contributed(&mut list, index, now),
+                    Found::Nothing => {}
+                    Found::Silence => self.flows.unlist(&mut list, index),
+                }
             }
         }
         if let Some(place) = self.lists.get_mut(queue) {
             *place = list;
         }
+    }
+
+    /// Brings what is known of flows about to be read into the cache.
+    fn warm_read(&self, flows: &[u32]) {
+        if self.book.len() <= FEW {
+            return;
+        }
+        let known = flows.iter().filter_map(|index| self.flows.get(*index));
+        let sum = known.clone().fold(0, |sum, flow| {
+            let reader = self.readers.get(flow.reader);
+            let reading = reader.and_then(|reader| reader.read(flow.slot));
+            sum ^ flow.bytes ^ reading.map_or(0, |reading| reading.bytes)
+        });
+        black_box(sum);
+        let ends: ArrayVec<EndId, TOGETHER> = known.filter_map(|flow| flow.end).collect();
+        self.book.warm_found(&ends);
     }
 
     /// Reads one flow's bytes.

@@ -9,7 +9,7 @@ use super::datagram::Source;
 use super::ends::{End, Ends, LIVE};
 use super::{Evidence, Pairing, only, port, port_hash, psn};
 use crate::cm::message::Message;
-use crate::fixed_map::NONE;
+use crate::fixed_map::{NONE, TOGETHER};
 use crate::key::{FlowKey, Qpn};
 use crate::sample::{Record, SlotRef};
 
@@ -56,6 +56,22 @@ impl PairBook {
     #[must_use]
     pub fn entered(&self) -> u64 {
         self.ends.entered
+    }
+
+    /// Brings what is known of these ends into the cache.
+    pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) {
+        self.ends.warm(keys);
+    }
+
+    /// The same of ends whose place is known.
+    pub(crate) fn warm_found(&self, ends: &[EndId]) {
+        let ends: ArrayVec<u32, TOGETHER> = ends.iter().map(|end| end.0).take(TOGETHER).collect();
+        self.ends.warm_found(&ends);
+    }
+
+    /// Touches all memory there will ever be.
+    pub(crate) fn touch_memory(&mut self, any: FlowKey) {
+        self.ends.touch_memory(any);
     }
 
     /// Idle ends that made room for others.

@@ -127,6 +127,23 @@ impl Ends {
         }
     }
 
+    /// Brings what is known of these ends into the cache.
+    pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) {
+        self.ends.warm(keys, End::look);
+    }
+
+    /// The same of ends known by their index.
+    pub(crate) fn warm_found(&self, ends: &[u32]) {
+        self.ends.warm_found(ends, End::look);
+    }
+
+    /// Touches all memory there will ever be.
+    pub(crate) fn touch_memory(&mut self, any: FlowKey) {
+        self.ends.touch_memory(any);
+        self.groups.touch_memory(PortKey::of(&any, 0, false));
+        self.pairs.touch_memory(PairKey::of(&any).0);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -467,6 +484,12 @@ impl Ends {
 }
 
 impl End {
+    /// Something of every line of it.
+    fn look(&self) -> u64 {
+        let far = self.packets ^ self.packets_at_change ^ self.last_seen.0;
+        far ^ u64::from(self.partner ^ self.flow ^ self.group ^ self.side_next)
+    }
+
     /// Takes in a worker's count of this end's packets in one queue.
     pub(crate) fn count(&mut self, reader: usize, slot: SlotRef, packets: u32) {
         let fresh = match self.counted {
