@@ -403,3 +403,54 @@ fn bench_prints_a_line_of_figures_for_each_length() {
         assert_eq!(line["routes"], 3);
     }
 }
+
+fn lines(output: &std::process::Output) -> Vec<serde_json::Value> {
+    assert_success(output);
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    let parsed = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    parsed.collect()
+}
+
+/// A distribution with something in it, lowest first.
+fn assert_distribution(times: &serde_json::Value) {
+    let of = |name: &str| times[name].as_f64().unwrap();
+    assert!(of("count") >= 1.0 && of("p50") > 0.0, "{times}");
+    let all = ["p50", "p99", "p999", "max"].map(of);
+    assert!(all.is_sorted(), "{times}");
+}
+
+#[test]
+fn bench_measures_latency_at_shares_of_the_capacity() {
+    let _alone = alone();
+    let args = [
+        "--json",
+        "--latency",
+        "--frames",
+        "62",
+        "--seconds",
+        "300ms",
+    ];
+    let output = switch().arg("bench").args(args).output().unwrap();
+    let lines = lines(&output);
+    let loads: Vec<_> = lines.iter().map(|line| line["load"].as_u64()).collect();
+    assert_eq!(loads, [None, Some(10), Some(50), Some(90)]);
+    lines[1..]
+        .iter()
+        .for_each(|line| assert_distribution(&line["latency_us"]));
+    let mpps = |line: usize| lines[line]["mpps"].as_f64().unwrap();
+    assert!(mpps(1) < mpps(3), "{lines:?}");
+}
+
+#[test]
+fn bench_measures_how_soon_cnps_answer_a_crossing() {
+    let _alone = alone();
+    let args = ["--json", "--reaction", "--crossings", "300"];
+    let output = switch().arg("bench").args(args).output().unwrap();
+    let lines = lines(&output);
+    let crossed: Vec<_> = lines.iter().map(|line| &line["crossed"]).collect();
+    assert_eq!(crossed, ["hard", "hard", "shallow", "shallow"]);
+    for (line, asked) in lines.iter().zip([false, true, false, true]) {
+        assert_distribution(&line["reaction_us"]);
+        assert_eq!(line["questions"].as_u64() > Some(0), asked, "{line}");
+    }
+}

@@ -18,7 +18,6 @@ pub mod detector;
 mod dynamics;
 mod fixed_map;
 pub mod flow_cache;
-pub mod histogram;
 pub mod hosts;
 pub mod icrc;
 pub mod key;

@@ -229,6 +229,9 @@ pub struct PortCounters {
     pub rnr_in: Counter,
     /// RoCEv2 packets NPCC does not read (XRC, RD, vendor opcodes).
     pub roce_unsupported: Counter,
+    /// When a queue's depth last rose to the second of its watched depths, in ns; published after that depth. On a line of its
+    /// own, which the control core looks at between its ticks and the worker writes only then.
+    pub alarm: CachePadded<Gauge>,
     /// Egress queues.
     pub queues: [QueueCounters; PRIORITIES],
 }

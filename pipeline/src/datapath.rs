@@ -224,6 +224,18 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Walks a received burst into the queues. `frames` is empty afterwards.
     #[inline]
     pub fn ingress(&mut self, port: PortId, frames: &mut ArrayVec<B, BURST>, now: Nanos) {
+        self.ingress_by(port, frames, now, || ());
+    }
+
+    /// The same; `rewritten` is called when the frames are rewritten and not queued yet, for whoever takes times.
+    #[inline]
+    pub fn ingress_by(
+        &mut self,
+        port: PortId,
+        frames: &mut ArrayVec<B, BURST>,
+        now: Nanos,
+        rewritten: impl FnOnce(),
+    ) {
         self.look_again();
         let (Some(entrance), Some(counters), Some(pause)) = (
             self.entrances.get(port.index()),
@@ -271,6 +283,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 count_drop(counters, buf, packet);
             });
         }
+        rewritten();
         self.buffer.settle();
         let mut room = Room {
             ports: &mut self.egress,

@@ -9,7 +9,7 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 # Debian packages: DPDK with its drivers, what bindgen and cc need, and the tools the tests compare with.
 packages=(build-essential pkg-config libclang-dev libdpdk-dev librte-net-pcap23 librte-net-ring23
           librte-net-null23 librte-net-af-packet23 librte-mempool-ring23
-          iproute2 ethtool tshark python3-venv lua5.3)
+          iproute2 ethtool tshark python3-venv lua5.3 valgrind)
 
 # Installs what is missing. Needs root only when something is.
 install_packages() {

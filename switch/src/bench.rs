@@ -4,11 +4,14 @@
 //! runs in production, in a process of its own: worker, control core, eight queues, ECN, buffer accounting, NPCC on.
 //! Measured: the worker's CPU time (the scheduler's account, so that being preempted does not count) over frames sent.
 
+mod latency;
+mod reaction;
+mod running;
+
 use std::fs;
 use std::io::BufWriter;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -16,15 +19,15 @@ use npcc_pipeline::units::Mac;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use serde::Serialize;
 
-use crate::manage::client;
-use crate::manage::protocol::{Reply, Request};
+pub use self::latency::{LOADS, Late, latency};
+pub use self::reaction::{Cnps, Reacted, reaction};
+use self::running::Running;
+use crate::drill::Timetable;
 use crate::report::model::Snapshot;
-use crate::traffic::{Operation, Traffic};
+use crate::traffic::{Operation, Traffic, Way};
 
 /// Wait for caches and branch predictors before measuring.
 const SETTLE: Duration = Duration::from_millis(700);
-/// How long a switch may take to come up; a full table takes its time.
-const START: Duration = Duration::from_secs(120);
 
 /// Frames a source holds that stamps them.
 const FEW: usize = 64;
@@ -104,27 +107,7 @@ pub struct Line {
 /// The switch does not start or answer, or the machine has no such core.
 pub fn line(plan: &Plan, name: &str, sizes: &[usize]) -> anyhow::Result<Line> {
     let folder = tempfile::tempdir().context("cannot make a folder for the captures")?;
-    let traffic = Traffic {
-        qps: plan.flows,
-        operations: vec![Operation::Send],
-        sizes: sizes.to_vec(),
-        senders: vec![IpAddr::from([10, 0, 1, 3])],
-        receivers: plan
-            .routes
-            .as_ref()
-            .map_or_else(near, |routes| routes.destinations.clone()),
-        src_mac: Mac([2, 0, 0, 0, 1, 3]),
-        dst_mac: Mac([2, 0, 0, 0, 1, 1]),
-        vlan: None,
-        dscp: 26,
-        ecn: 2,
-        seed: 1,
-    };
-    write(&traffic, &folder.path().join("in.pcap"), plan.held(sizes))?;
-    if plan.stamped {
-        write(&traffic, &Plan::stamps(folder.path()), plan.flows)?;
-    }
-    let mut switch = Running::start(plan, sizes, folder.path())?;
+    let mut switch = started(plan, sizes, folder.path(), None)?;
     std::thread::sleep(SETTLE);
     let (before, used, start) = (switch.snapshot()?, switch.cpu()?, Instant::now());
     std::thread::sleep(plan.time);
@@ -160,6 +143,41 @@ pub fn line(plan: &Plan, name: &str, sizes: &[usize]) -> anyhow::Result<Line> {
     })
 }
 
+/// The switch of a line at work, its source let in by a timetable or as fast as it can.
+fn started(
+    plan: &Plan,
+    sizes: &[usize],
+    folder: &Path,
+    timetable: Option<Timetable>,
+) -> anyhow::Result<Running> {
+    let mut traffic = Traffic {
+        qps: plan.flows,
+        sizes: sizes.to_vec(),
+        ..hosts()
+    };
+    if let Some(routes) = &plan.routes {
+        traffic.receivers.clone_from(&routes.destinations);
+    }
+    write_way(
+        &traffic,
+        Way::Forward,
+        &folder.join("in.pcap"),
+        plan.held(sizes),
+    )?;
+    let mut args = Vec::new();
+    if plan.stamped {
+        write_way(&traffic, Way::Forward, &Plan::stamps(folder), plan.flows)?;
+        args.extend(["--stamps".into(), Plan::stamps(folder).into()]);
+    }
+    if let Some(routes) = &plan.routes {
+        args.extend(["--routes".into(), routes.file.clone().into()]);
+    }
+    if let Some(timetable) = timetable {
+        args.extend(["--timetable".into(), timetable.to_string().into()]);
+    }
+    Running::start(folder, &config(plan, sizes, folder), &args)
+}
+
 #[expect(
     clippy::cast_precision_loss,
     reason = "figures of a few seconds, printed with one decimal"
@@ -168,11 +186,22 @@ fn ratio(a: u64, b: u64) -> f64 {
     a as f64 / b as f64
 }
 
-/// The receivers behind the one route of the plain case.
-fn near() -> Vec<IpAddr> {
-    (1..=64)
-        .map(|host| IpAddr::V4(Ipv4Addr::new(10, 0, 2, host)))
-        .collect()
+/// One sender on the one side, 64 receivers behind the one route on the other.
+fn hosts() -> Traffic {
+    let receiver = |host| IpAddr::V4(Ipv4Addr::new(10, 0, 2, host));
+    Traffic {
+        qps: 64,
+        operations: vec![Operation::Send],
+        sizes: vec![62],
+        senders: vec![IpAddr::from([10, 0, 1, 3])],
+        receivers: (1..=64).map(receiver).collect(),
+        src_mac: Mac([2, 0, 0, 0, 1, 3]),
+        dst_mac: Mac([2, 0, 0, 0, 1, 1]),
+        vlan: None,
+        dscp: 26,
+        ecn: 2,
+        seed: 1,
+    }
 }
 
 fn drops(before: &Snapshot, after: &Snapshot) -> std::collections::BTreeMap<String, u64> {
@@ -188,11 +217,11 @@ fn drops(before: &Snapshot, after: &Snapshot) -> std::collections::BTreeMap<Stri
     all
 }
 
-fn write(traffic: &Traffic, path: &Path, steps: usize) -> anyhow::Result<()> {
+fn write_way(traffic: &Traffic, way: Way, path: &Path, steps: usize) -> anyhow::Result<()> {
     let file =
         fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let mut writer = PcapWriter::new(BufWriter::new(file))?;
-    for (_, frame) in traffic.frames(steps)? {
+    for (_, frame) in traffic.frames(steps)?.filter(|(goes, _)| *goes == way) {
         let length = u32::try_from(frame.len())?;
         writer.write_packet(&PcapPacket::new(Duration::ZERO, length, &frame))?;
     }
@@ -235,84 +264,4 @@ npcc: {{ flows: {} }}
         (plan.flows * 2).max(65_536),
         folder = folder.display(),
     )
-}
-
-/// A switch at work; it goes with this.
-#[derive(Debug)]
-struct Running {
-    child: Child,
-    socket: PathBuf,
-}
-
-impl Running {
-    fn start(plan: &Plan, sizes: &[usize], folder: &Path) -> anyhow::Result<Running> {
-        let file = folder.join("bench.yaml");
-        fs::write(&file, config(plan, sizes, folder)).context("cannot write the configuration")?;
-        let log = folder.join("log");
-        let program = std::env::current_exe().context("cannot find this program's file")?;
-        let mut command = Command::new(program);
-        command.arg("run").arg("-c").arg(&file);
-        if let Some(routes) = &plan.routes {
-            command.arg("--routes").arg(&routes.file);
-        }
-        if plan.stamped {
-            command.arg("--stamps").arg(Plan::stamps(folder));
-        }
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&log)?)
-            .spawn()
-            .context("cannot start the switch")?;
-        let mut switch = Running {
-            child,
-            socket: folder.join("s.sock"),
-        };
-        let deadline = Instant::now() + START;
-        while switch.snapshot().is_err() {
-            let ended = switch.child.try_wait()?.is_some();
-            if ended || Instant::now() >= deadline {
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                return Err(anyhow!("the switch did not start: {}", said.trim()));
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(switch)
-    }
-
-    fn snapshot(&self) -> anyhow::Result<Snapshot> {
-        match client::ask(&self.socket, &Request::Snapshot)? {
-            Reply::Snapshot(snapshot) => Ok(*snapshot),
-            _ => Err(anyhow!("the switch answered something else")),
-        }
-    }
-
-    /// CPU time of the worker so far, in ns.
-    fn cpu(&self) -> anyhow::Result<u64> {
-        let tasks = format!("/proc/{}/task", self.child.id());
-        for task in fs::read_dir(&tasks).context("the switch is gone")? {
-            let task = task?.path();
-            let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
-            if name.starts_with("rte-worker") {
-                let account = fs::read_to_string(task.join("schedstat"))?;
-                let first = account.split_whitespace().next().unwrap_or_default();
-                return first
-                    .parse()
-                    .context("the scheduler's account is not a number");
-            }
-        }
-        Err(anyhow!("the switch has no worker thread"))
-    }
-
-    fn stop(&mut self) {
-        // Already gone is as good.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }

@@ -19,6 +19,44 @@ use crate::reaction::FirstAnswer;
 pub struct ControlStats {
     /// Ticks that came late by more than half a tick.
     pub late: Counter,
+    /// Ticks that came early because a queue rose to `hard`.
+    pub hastened: Counter,
+}
+
+/// Where workers say that a watched queue has just risen to `hard`: between two ticks somebody looks.
+#[derive(Debug)]
+pub struct Alarms {
+    /// Each worker's counters of each watched port.
+    all: Vec<(Arc<Counters>, usize)>,
+    /// The latest that was answered.
+    heard: Nanos,
+    answered: Nanos,
+}
+
+impl Alarms {
+    /// Of these ports, whichever worker owns them.
+    #[must_use]
+    pub fn new(counters: &[Arc<Counters>], watched: u32) -> Alarms {
+        let ports = (0..32).filter(|port| watched & 1 << port != 0);
+        let of = |port| counters.iter().map(move |own| (Arc::clone(own), port));
+        Alarms {
+            all: ports.flat_map(of).collect(),
+            heard: Nanos::ZERO,
+            answered: Nanos::ZERO,
+        }
+    }
+
+    /// Whether a queue rose since the last time, and that is an eighth of a tick ago.
+    fn rang(&mut self, now: Nanos, tick: Nanos) -> bool {
+        let alarm =
+            |(own, port): &(Arc<Counters>, usize)| own.port(*port).map(|port| port.alarm.get());
+        let latest = self.all.iter().filter_map(alarm).max().unwrap_or(0);
+        if latest <= self.heard.0 || now.since(self.answered).0 < tick.0 / 8 {
+            return false;
+        }
+        (self.heard, self.answered) = (Nanos(latest), now);
+        true
+    }
 }
 
 /// The control core and all it owns.
@@ -32,6 +70,8 @@ pub struct Control {
     pub first: FirstAnswer,
     /// Each worker's counters: their depths.
     pub counters: Vec<Arc<Counters>>,
+    /// Where workers say that a watched queue has just risen to `hard`.
+    pub alarms: Alarms,
     /// Orders of operators.
     pub inbox: Inbox,
     /// Time.
@@ -51,7 +91,11 @@ impl Control {
         let mut next = self.clock.now();
         while !stop.load(Ordering::Relaxed) && !done() {
             let now = self.clock.now();
-            if now < next {
+            // A shared core sleeps between its ticks.
+            let rang = self.yields.is_none() && self.alarms.rang(now, self.core.tick_time());
+            if rang {
+                self.core.hasten();
+            } else if now < next {
                 match self.yields {
                     None => std::hint::spin_loop(),
                     Some(scale) => sleep(next.since(now), scale),
@@ -62,6 +106,10 @@ impl Control {
             let period = self.core.period();
             if now.since(next).0 > period.0 / 2 {
                 self.stats.late.add(1);
+            }
+            if rang {
+                self.stats.hastened.add(1);
+                next = now;
             }
             self.tick(now);
             // A tick that was missed is not made up for: two at once would see no time pass between them. The core says when:
@@ -130,4 +178,34 @@ fn depth(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> u64 {
             .map_or(0, |queue| queue.depth.get())
     };
     workers.iter().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alarm_of_a_watched_port_rings_once_and_not_too_soon_after_another() {
+        let counters: Vec<_> = (0..2).map(|_| Arc::new(Counters::new(3))).collect();
+        let mut alarms = Alarms::new(&counters, 0b100);
+        let tick = Nanos::from_micros(20);
+        let rise = |worker: usize, port: usize, at: u64| {
+            let port = counters.get(worker).and_then(|own| own.port(port));
+            port.unwrap().alarm.set(at);
+        };
+        assert!(!alarms.rang(Nanos(90_000), tick));
+        rise(0, 1, 100_000);
+        assert!(
+            !alarms.rang(Nanos(101_000), tick),
+            "nobody watches that port"
+        );
+        rise(1, 2, 101_000);
+        assert!(alarms.rang(Nanos(102_000), tick));
+        assert!(!alarms.rang(Nanos(110_000), tick), "it was answered");
+        rise(0, 2, 111_000);
+        assert!(alarms.rang(Nanos(112_000), tick));
+        rise(0, 2, 112_500);
+        assert!(!alarms.rang(Nanos(113_000), tick), "too soon");
+        assert!(alarms.rang(Nanos(114_500), tick), "but not forgotten");
+    }
 }

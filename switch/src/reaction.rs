@@ -1,26 +1,18 @@
 //! Reaction time: from the enqueue that crosses a threshold to the CNP it leads to in the hands of the device.
 //!
 //! The worker publishes when a queue's depth last rose to `shallow` and to `hard`; the first CNP after each crossing carries
-//! that time to the worker that sends it, which records how long ago it was.
+//! that time to the worker that sends it, which tells how long ago it was ([`crate::timings`]).
 
-use npcc_cnp::histogram::Histogram;
 use npcc_cnp::plan::CnpOrder;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
 
-/// Which threshold was crossed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Threshold {
-    /// `shallow`.
-    Shallow,
-    /// `hard`.
-    Hard,
-}
+use crate::timings::What;
 
 /// A crossing a CNP answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crossing {
-    /// What was crossed.
-    pub threshold: Threshold,
+    /// What was crossed, [`What::Shallow`] or [`What::Hard`].
+    pub threshold: What,
     /// When.
     pub at: Nanos,
 }
@@ -54,34 +46,14 @@ impl FirstAnswer {
             (first(shallow, answered_shallow), first(hard, answered_hard));
         if first_hard {
             return Some(Crossing {
-                threshold: Threshold::Hard,
+                threshold: What::Hard,
                 at: hard,
             });
         }
         first_shallow.then_some(Crossing {
-            threshold: Threshold::Shallow,
+            threshold: What::Shallow,
             at: shallow,
         })
-    }
-}
-
-/// Reaction times of one worker's CNPs.
-#[derive(Debug, Default)]
-pub struct Reactions {
-    /// To crossings of `shallow`: the filter's ticks are part of them.
-    pub shallow: Histogram,
-    /// To crossings of `hard`, where no filter applies.
-    pub hard: Histogram,
-}
-
-impl Reactions {
-    /// The CNP that answers `crossing` was handed to the device at `now`. The worker only.
-    pub fn record(&self, crossing: Crossing, now: Nanos) {
-        let histogram = match crossing.threshold {
-            Threshold::Shallow => &self.shallow,
-            Threshold::Hard => &self.hard,
-        };
-        histogram.record(now.since(crossing.at));
     }
 }
 
@@ -113,7 +85,7 @@ mod tests {
         assert_eq!(
             first.of(&order, times(10, 0)),
             Some(Crossing {
-                threshold: Threshold::Shallow,
+                threshold: What::Shallow,
                 at: Nanos(10)
             })
         );
@@ -121,7 +93,7 @@ mod tests {
         assert_eq!(
             first.of(&order, times(20, 25)),
             Some(Crossing {
-                threshold: Threshold::Hard,
+                threshold: What::Hard,
                 at: Nanos(25)
             })
         );

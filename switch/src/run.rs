@@ -17,13 +17,14 @@ use npcc_pipeline::counters::Counters;
 use npcc_pipeline::cross::seats;
 use npcc_pipeline::datapath::Datapath;
 use npcc_pipeline::route::writer::RouteWriter;
-use npcc_pipeline::units::{Mac, Nanos};
+use npcc_pipeline::units::{Mac, Nanos, PortId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::apply::Live;
 use crate::clock::Clock;
 use crate::command::Orders;
-use crate::control::{Control, ControlStats};
+use crate::control::{Alarms, Control, ControlStats};
+use crate::drill::{Drill, Timetable};
 use crate::inject::{self, Injector};
 use crate::live_routes::LiveRoutes;
 use crate::manage::server::Server;
@@ -32,7 +33,9 @@ use crate::reload::Running;
 use crate::report::lossless::BufferFacts;
 use crate::report::model::Snapshot;
 use crate::report::observer::{Observer, PortFacts};
+use crate::stages::Laps;
 use crate::stamp::Stamps;
+use crate::timings::{self, Timings};
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::{Receiving, Worker, WorkerStats};
 
@@ -45,6 +48,8 @@ pub struct Options {
     pub prefixes: Vec<IpNet>,
     /// Flows that the first worker's first port turns what it takes in into: for measurements.
     pub stamps: Option<Stamps>,
+    /// When the first port's endless source is let in; without, whenever the worker has time.
+    pub timetable: Option<Timetable>,
 }
 
 /// What to run, and where it came from.
@@ -267,9 +272,11 @@ fn assemble(
             .with_seat(seat);
         let (orders, commands) = crate::command::ring();
         let (to_worker, injections) = inject::ring();
+        let (times, told) = timings::ring();
         observed.counters.push(Arc::clone(path.counters()));
         observed.workers.push(Arc::clone(&stats));
         observed.orders.push(orders);
+        observed.times.push(told);
         to_workers.push(to_worker);
         workers.push(Worker {
             path,
@@ -282,6 +289,12 @@ fn assemble(
             clock,
             stats,
             answered: ArrayVec::new(),
+            times,
+            laps: Laps::default(),
+            // One worker, a source and a sink.
+            drill: options
+                .timetable
+                .map(|timetable| Box::new(Drill::new(timetable, PortId(0), PortId(1)))),
             bed,
         });
     }
@@ -307,6 +320,7 @@ fn assemble(
         events: Mutex::default(),
         clock,
         cleared: Mutex::new(None),
+        timings: Mutex::new(Timings::new(observed.times)?),
         live: Mutex::new(Live {
             running: Running::new(source.path.clone(), &source.loaded),
             routes,
@@ -316,6 +330,7 @@ fn assemble(
         core,
         injector: Injector::new(control_fib, style, priority, to_workers, owners),
         first: FirstAnswer::default(),
+        alarms: Alarms::new(&observed.counters, wiring::control::ports(config)),
         counters: observed.counters,
         inbox,
         clock,
@@ -337,6 +352,7 @@ struct Observed {
     workers: Vec<Arc<WorkerStats>>,
     caches: Vec<Arc<CacheShared>>,
     orders: Vec<Orders>,
+    times: Vec<rtrb::Consumer<timings::Timing>>,
 }
 
 /// A core for the management thread: one that neither control nor workers use, if there is any.

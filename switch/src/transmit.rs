@@ -12,6 +12,7 @@ use npcc_pipeline::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
 
 use crate::frame::Frame;
 use crate::outstanding::Outstanding;
+use crate::stages::{Laps, Stage};
 use crate::worker::Path;
 
 /// A port's way out.
@@ -104,13 +105,14 @@ fn bounded(
 impl Transmit {
     /// Sends what `port` may send now; what the device does not take stays in hand.
     #[inline]
-    pub fn send(&mut self, path: &mut Path, port: PortId, now: Nanos) -> usize {
+    pub fn send(&mut self, path: &mut Path, port: PortId, now: Nanos, laps: &mut Laps) -> usize {
         let lane = match self {
             Transmit::One(lane) => lane,
-            Transmit::Eight(lanes) => return lanes.send(path, port, now),
+            Transmit::Eight(lanes) => return lanes.send(path, port, now, laps),
         };
         if lane.hand.is_empty() {
             path.egress(port, lane, now);
+            laps.pass(Stage::Schedule);
             if lane.hand.is_empty() {
                 return 0;
             }
@@ -119,6 +121,7 @@ impl Transmit {
         if taken > 0 {
             path.sent(port, taken as u64, bytes);
         }
+        laps.pass(Stage::Transmit);
         taken
     }
 
@@ -185,8 +188,9 @@ impl Eight {
         }
     }
 
-    fn send(&mut self, path: &mut Path, port: PortId, now: Nanos) -> usize {
+    fn send(&mut self, path: &mut Path, port: PortId, now: Nanos, laps: &mut Laps) -> usize {
         let mut moved = self.flush(path, port, now);
+        laps.pass(Stage::Transmit);
         let mut held_back = 0;
         for (priority, lane) in Priority::all().zip(&self.lanes) {
             if !lane.hand.is_empty() {
@@ -201,7 +205,9 @@ impl Eight {
                 lane.put(frame);
             }
         }
+        laps.pass(Stage::Schedule);
         moved += self.flush(path, port, now);
+        laps.pass(Stage::Transmit);
         moved
     }
 

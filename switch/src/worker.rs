@@ -14,11 +14,14 @@ use rtrb::Consumer;
 
 use crate::clock::Clock;
 use crate::command::Command;
+use crate::drill::Drill;
 use crate::frame::Frame;
 use crate::idle::{Rest, WorkerBed};
 use crate::inject::Injection;
-use crate::reaction::{Crossing, Reactions};
+use crate::reaction::Crossing;
+use crate::stages::{Laps, Stage, StageCounters};
 use crate::stamp::Stamps;
+use crate::timings::Times;
 use crate::transmit::Transmit;
 
 /// The packet path as the switch builds it.
@@ -60,11 +63,11 @@ impl PortQueues {
         self.stamps = Some(Box::new(stamps));
     }
 
-    /// Receives one burst into the pipeline; returns its frames.
+    /// Receives one burst of at most `most` into the pipeline; returns its frames.
     #[inline]
-    fn receive(&mut self, path: &mut Path, now: Nanos) -> usize {
+    fn receive(&mut self, path: &mut Path, most: usize, now: Nanos, laps: &mut Laps) -> usize {
         let stamps = self.stamps.as_deref_mut();
-        let received = receive(self.id, &mut self.rx, stamps, path, now);
+        let received = receive(self.id, &mut self.rx, stamps, path, most, now, laps);
         if self.tells && received == BURST {
             path.ring(self.id, self.rx.holds_more_than(HALF_RING) == Some(true));
         }
@@ -108,8 +111,8 @@ pub struct GuestQueue {
 impl GuestQueue {
     /// Receives one burst into the pipeline; returns its frames.
     #[inline]
-    fn receive(&mut self, path: &mut Path, now: Nanos) -> usize {
-        receive(self.id, &mut self.rx, None, path, now)
+    fn receive(&mut self, path: &mut Path, now: Nanos, laps: &mut Laps) -> usize {
+        receive(self.id, &mut self.rx, None, path, BURST, now, laps)
     }
 }
 
@@ -120,13 +123,16 @@ fn receive(
     rx: &mut RxQueue,
     stamps: Option<&mut Stamps>,
     path: &mut Path,
+    most: usize,
     now: Nanos,
+    laps: &mut Laps,
 ) -> usize {
     if !path.may_receive(port) {
         return 0;
     }
     let mut burst = Burst::<BURST>::new();
-    let received = rx.rx(&mut burst);
+    let received = rx.rx_up_to(&mut burst, most);
+    laps.pass(Stage::Receive);
     if received > 0 {
         if let Some(stamps) = stamps {
             for mbuf in &mut burst {
@@ -134,7 +140,8 @@ fn receive(
             }
         }
         let mut frames: ArrayVec<Frame, BURST> = burst.drain().map(Frame).collect();
-        path.ingress(port, &mut frames, now);
+        path.ingress_by(port, &mut frames, now, || laps.pass(Stage::Parse));
+        laps.pass(Stage::Enqueue);
     }
     received
 }
@@ -158,8 +165,8 @@ pub struct WorkerStats {
     pub woken: Counter,
     /// Time it slept, in ns of the worker's clock.
     pub slept_ns: Counter,
-    /// From crossings to the CNPs that answer them.
-    pub reactions: Reactions,
+    /// Where its time goes.
+    pub stages: StageCounters,
 }
 
 /// Workers that may still hand frames over to others.
@@ -208,6 +215,12 @@ pub struct Worker {
     pub stats: Arc<WorkerStats>,
     /// Crossings answered by CNPs queued in this turn.
     pub answered: ArrayVec<Crossing, BURST>,
+    /// Where it tells what took how long.
+    pub times: Times,
+    /// Takes the time of its stages.
+    pub laps: Laps,
+    /// Lets a source in by a timetable, for `bench`.
+    pub drill: Option<Box<Drill>>,
     /// Where it sleeps with nothing to do; none where it polls without pause.
     pub bed: Option<WorkerBed>,
 }
@@ -218,24 +231,38 @@ impl Worker {
         let mut last = self.clock.now();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
+            self.laps.begin();
             self.path.refresh();
-            let mut moved = 0;
+            let mut received = 0;
             for port in &mut self.ports {
-                moved += port.receive(&mut self.path, now);
+                let due = self.drill.as_mut();
+                let most = due.map_or(BURST, |drill| drill.due(port.id, now));
+                let taken = port.receive(&mut self.path, most, now, &mut self.laps);
+                if let Some(drill) = &mut self.drill {
+                    drill.received(port.id, taken);
+                }
+                received += taken;
                 port.control(&mut self.path, &self.pool, now);
             }
             for guest in &mut self.guests {
-                moved += guest.receive(&mut self.path, now);
+                received += guest.receive(&mut self.path, now, &mut self.laps);
             }
+            let mut moved = received;
             moved += self.path.take_over(now);
             self.obey();
             moved += self.inject(now);
+            self.laps.pass(Stage::Other);
             for port in &mut self.ports {
-                moved += port.tx.send(&mut self.path, port.id, now);
+                let sent = port.tx.send(&mut self.path, port.id, now, &mut self.laps);
+                if let Some(drill) = &mut self.drill {
+                    drill.sent(port.id, sent, self.clock.now(), &mut self.times);
+                }
+                moved += sent;
             }
             self.reacted();
             self.path.publish_held();
             self.account(moved, now.since(last));
+            self.laps.end(received, &self.stats.stages);
             last = self.rest(moved, now);
         }
         self.finish();
@@ -364,7 +391,8 @@ impl Worker {
         if !self.answered.is_empty() {
             let now = self.clock.now();
             for crossing in self.answered.drain(..) {
-                self.stats.reactions.record(crossing, now);
+                // A full ring loses the time.
+                self.times.tell(crossing.threshold, now.since(crossing.at));
             }
         }
     }
@@ -397,7 +425,7 @@ impl Worker {
             self.inject(now);
             let mut waiting = 0;
             for port in &mut self.ports {
-                port.tx.send(&mut self.path, port.id, now);
+                port.tx.send(&mut self.path, port.id, now, &mut self.laps);
                 port.control(&mut self.path, &self.pool, now);
                 waiting += port.tx.in_hand() + self.path.waiting(port.id);
             }

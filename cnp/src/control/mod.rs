@@ -218,6 +218,20 @@ impl ControlCore {
         self.hurry.unwrap_or(self.period)
     }
 
+    /// Time between two ticks.
+    #[must_use]
+    pub const fn tick_time(&self) -> Nanos {
+        self.tick
+    }
+
+    /// The next call is a tick of every queue, whenever it comes: somebody saw one rise to `hard`.
+    pub fn hasten(&mut self) {
+        self.regular = Nanos::ZERO;
+        for queue in &mut self.queues {
+            (queue.next_tick, queue.next_look) = (Nanos::ZERO, Nanos::ZERO);
+        }
+    }
+
     /// Whether the queues that are due are looked at in this call, and not only those whose policy is urgent.
     fn is_regular(&mut self, now: Nanos) -> bool {
         // A call that comes an eighth early is still that of its time.

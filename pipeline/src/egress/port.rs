@@ -93,6 +93,8 @@ pub struct EgressPort {
     max_frame: u16,
     /// Queues whose gauges are stale.
     dirty: u8,
+    /// When a queue rose to its second watched depth, if that is not published yet.
+    alarm: Nanos,
 }
 
 /// Time a polling worker may be away without losing rate: the burst a shaper saves up.
@@ -140,6 +142,7 @@ impl EgressPort {
             rng: Xorshift::new(seed),
             max_frame: config.max_frame,
             dirty: u8::MAX,
+            alarm: Nanos::ZERO,
         }
     }
 
@@ -306,10 +309,16 @@ impl EgressPort {
         }
         let before = queue.waiting.bytes;
         queue.waiting = queue.waiting.plus(frames);
-        for (crossed, watch) in queue.crossed.iter_mut().zip(queue.config.watch) {
-            if before < watch && queue.waiting.bytes >= watch {
-                *crossed = now;
-            }
+        let [shallow, hard] = queue
+            .config
+            .watch
+            .map(|watch| before < watch && queue.waiting.bytes >= watch);
+        let [shallow_at, hard_at] = &mut queue.crossed;
+        if shallow {
+            *shallow_at = now;
+        }
+        if hard {
+            (*hard_at, self.alarm) = (now, now);
         }
         queue.high = queue.high.max(queue.waiting.bytes);
         self.backlog |= priority.bit();
@@ -380,5 +389,44 @@ impl EgressPort {
             queue.high = queue.waiting.bytes;
         }
         self.dirty = 0;
+        if self.alarm != Nanos::ZERO {
+            counters.alarm.set(self.alarm.0);
+            self.alarm = Nanos::ZERO;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rise_to_the_second_watched_depth_is_told_with_that_depth() {
+        let mut queues: [QueueConfig; PRIORITIES] = Default::default();
+        queues[3].watch = [1_000, 2_000];
+        let config = EgressConfig {
+            rate: None,
+            max_frame: 1_522,
+            queues,
+        };
+        let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());
+        let (three, frame) = (Priority::new(3), Amount::frame(1_500));
+        for (at, alarm, depth) in [(5, 0, 1_500), (7, 7, 3_000), (9, 7, 4_500)] {
+            port.join(three, frame, Nanos(at));
+            assert!(
+                counters.alarm.get() < alarm || alarm < at,
+                "not before it is published"
+            );
+            port.publish(&counters);
+            let queue = &counters.queues[3];
+            assert_eq!((counters.alarm.get(), queue.depth.get()), (alarm, depth));
+            assert_eq!(queue.crossed[0].get(), 5);
+        }
+        for _ in 0..2 {
+            port.leave(three, frame);
+        }
+        port.join(three, frame, Nanos(11));
+        port.publish(&counters);
+        assert_eq!(counters.alarm.get(), 11, "a second rise");
     }
 }

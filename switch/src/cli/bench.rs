@@ -10,7 +10,7 @@ use npcc_config::ipnet::IpNet;
 
 use super::gen_pcap::sizes;
 use super::{Failure, duration, say};
-use crate::bench::{Line, Plan, Routes, line};
+use crate::bench::{Cnps, LOADS, Late, Line, Plan, Reacted, Routes, latency, line, reaction};
 use crate::prefixes;
 
 /// SEND ONLY without VLAN over IPv4: Ethernet, IP, UDP, BTH, ICRC.
@@ -41,6 +41,21 @@ pub(super) struct BenchArgs {
     /// Measure all lines this often, in turns, and print each
     #[arg(long, default_value_t = 1)]
     rounds: u32,
+    /// Measure latency too, at 10, 50 and 90 % of what each line's frames a second came to
+    #[arg(long, conflicts_with = "reaction")]
+    latency: bool,
+    /// Measure how soon CNPs answer a queue that crosses a threshold instead: `hard` and `shallow`, each alone and with a client that
+    /// asks for the state all the time
+    #[arg(long, conflicts_with_all = ["frames", "flows", "routes", "seconds"])]
+    reaction: bool,
+    /// Crossings of each line of --reaction, one every 1.1 ms
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        requires = "reaction"
+    )]
+    crossings: u64,
     /// Core of the control thread
     #[arg(long, default_value_t = 0)]
     control_core: usize,
@@ -54,6 +69,9 @@ pub(super) struct BenchArgs {
 
 pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let plan = plan(args)?;
+    if args.reaction {
+        return reactions(args);
+    }
     if !args.json {
         say(&format!(
             "{:>6}  {:>7}  {:>9}  {:>7}  {:>8}  {:>6}  drops\n",
@@ -64,21 +82,93 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
         for (name, sizes) in &plan.sizes {
             let line = line(&plan, name, sizes)?;
             say(&shown(&line, args.json)?)?;
+            for load in LOADS.into_iter().filter(|_| args.latency) {
+                let late = latency(&plan, &line, sizes, load)?;
+                say(&shown_late(&late, args.json)?)?;
+            }
         }
     }
     Ok(())
 }
 
-fn shown(line: &Line, json: bool) -> Result<String, Failure> {
-    if json {
-        let text = serde_json::to_string(line).context("cannot encode the figures")?;
-        return Ok(text + "\n");
+fn reactions(args: &BenchArgs) -> Result<(), Failure> {
+    for _ in 0..args.rounds {
+        for (crossed, asked) in Cnps::ALL
+            .into_iter()
+            .flat_map(|crossed| [(crossed, false), (crossed, true)])
+        {
+            let cores = (args.control_core, args.worker_core);
+            let reacted = reaction(crossed, args.crossings, asked, cores)?;
+            say(&shown_reacted(&reacted, args.json)?)?;
+        }
     }
-    let drops: Vec<String> = line
-        .drops
+    Ok(())
+}
+
+fn json(figures: &impl serde::Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(figures).context("cannot encode the figures")?;
+    Ok(text + "\n")
+}
+
+fn shown_late(late: &Late, as_json: bool) -> Result<String, Failure> {
+    if as_json {
+        return json(late);
+    }
+    let times = late.latency_us;
+    Ok(format!(
+        "{:>6}  at {:>2} % of it, {:.2} Mpps: latency p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.1} us of {}; drops {}\n",
+        late.frame,
+        late.load,
+        late.mpps,
+        times.p50,
+        times.p99,
+        times.p999,
+        times.max,
+        times.count,
+        reasons(&late.drops)
+    ))
+}
+
+fn shown_reacted(reacted: &Reacted, as_json: bool) -> Result<String, Failure> {
+    if as_json {
+        return json(reacted);
+    }
+    let times = reacted.reaction_us;
+    Ok(format!(
+        "{:>7}{}: p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.1} us of {} answered in {} volleys; {} of {} ticks late\n",
+        reacted.crossed,
+        if reacted.questions > 0 {
+            format!(", asked {} times", reacted.questions)
+        } else {
+            String::new()
+        },
+        times.p50,
+        times.p99,
+        times.p999,
+        times.max,
+        times.count,
+        reacted.volleys,
+        reacted.ticks_late,
+        reacted.ticks
+    ))
+}
+
+fn reasons(drops: &std::collections::BTreeMap<String, u64>) -> String {
+    let all: Vec<String> = drops
         .iter()
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
+    if all.is_empty() {
+        "none".to_owned()
+    } else {
+        all.join(", ")
+    }
+}
+
+fn shown(line: &Line, as_json: bool) -> Result<String, Failure> {
+    if as_json {
+        return json(line);
+    }
     Ok(format!(
         "{:>6}  {:>7}  {:>9}  {:>7.2}  {:>8.1}  {:>5.1}%  {}\n",
         line.frame,
@@ -87,11 +177,7 @@ fn shown(line: &Line, json: bool) -> Result<String, Failure> {
         line.mpps,
         line.ns_per_frame,
         line.busy,
-        if drops.is_empty() {
-            "none".to_owned()
-        } else {
-            drops.join(", ")
-        }
+        reasons(&line.drops)
     ))
 }
 
@@ -107,6 +193,12 @@ fn plan(args: &BenchArgs) -> Result<Plan, Failure> {
     }
     if !(1..=1000).contains(&args.rounds) {
         return Err(wrong(format!("--rounds {}: write 1 to 1000", args.rounds)));
+    }
+    if !(1..=1_000_000).contains(&args.crossings) {
+        return Err(wrong(format!(
+            "--crossings {}: write 1 to 1000000",
+            args.crossings
+        )));
     }
     if args.seconds > Duration::from_secs(3600) {
         return Err(wrong("--seconds: at most 1 h a line".to_owned()));

@@ -79,6 +79,9 @@ struct RunArgs {
     /// Make each frame the first port takes in the next flow's of this capture: for measurements
     #[arg(long, value_name = "FILE", hide = true)]
     stamps: Option<PathBuf>,
+    /// Let the first port's endless source in by this timetable: for measurements
+    #[arg(long, value_name = "FRAMES,GAP,PERIOD", hide = true)]
+    timetable: Option<crate::drill::Timetable>,
 }
 
 #[derive(Debug, Args)]

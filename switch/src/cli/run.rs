@@ -36,6 +36,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
             duration: args.duration,
             prefixes,
             stamps: args.stamps.as_deref().map(Stamps::read).transpose()?,
+            timetable: args.timetable,
         },
     )?;
     if let Some(path) = &args.stats_json {

@@ -10,7 +10,7 @@ use crate::manage::client;
 use crate::manage::protocol::{Reply, Request};
 use crate::report::lossless::{Buffer, Group};
 use crate::report::model::Snapshot;
-use crate::report::{lossless_table, table};
+use crate::report::{lossless_table, table, workers};
 
 /// What can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -74,7 +74,7 @@ fn once(args: &ShowArgs) -> Result<String, Failure> {
             json(&snapshot.ports)?
         }
         (What::Workers, Reply::Snapshot(snapshot)) if args.json => json(&snapshot.workers)?,
-        (What::Workers, Reply::Snapshot(snapshot)) => table::workers(&snapshot),
+        (What::Workers, Reply::Snapshot(snapshot)) => workers::shown(&snapshot),
         (What::Ports, Reply::Snapshot(snapshot)) => table::ports(&snapshot),
         (What::Queues, Reply::Snapshot(snapshot)) => table::queues(&snapshot),
         (What::Pfc, Reply::Snapshot(snapshot)) => lossless_table::pfc(&snapshot),

@@ -135,6 +135,9 @@ fn answer(stream: UnixStream, observer: &Observer) -> std::io::Result<()> {
         }
         Ok(Request::ClearWatermarks) => {
             let heard = observer.order(&Command::ClearWatermarks);
+            if let Ok(mut timings) = observer.timings.lock() {
+                timings.clear();
+            }
             done(heard.then_some(()).ok_or("a worker does not listen"))
         }
         Ok(Request::Weight { priority, weight }) => done(observer.set_weight(priority, weight)),

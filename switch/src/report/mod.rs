@@ -11,3 +11,4 @@ pub mod observer;
 pub mod qos;
 pub mod since;
 pub mod table;
+pub mod workers;

@@ -41,6 +41,9 @@ pub struct Snapshot {
     /// What happened to lossless queues, oldest first.
     #[serde(default)]
     pub events: Vec<Event>,
+    /// How late `bench`'s frames left; nothing but there.
+    #[serde(default)]
+    pub latency_us: Percentiles,
 }
 
 /// One port.
@@ -175,13 +178,16 @@ pub struct Npcc {
     /// CNPs not sent, by reason.
     pub cnps_suppressed: BTreeMap<String, u64>,
     /// From the enqueue that crosses `shallow` to the CNP handed to the device (the filter's ticks included), in us.
-    pub reaction_us: Reaction,
+    pub reaction_us: Percentiles,
     /// The same from `hard`, where no filter applies.
-    pub reaction_hard_us: Reaction,
+    pub reaction_hard_us: Percentiles,
     /// Turns of the detector.
     pub ticks: u64,
     /// Ticks that came late by more than half a tick.
     pub ticks_late: u64,
+    /// Ticks that came early because a queue had just risen to `hard`.
+    #[serde(default)]
+    pub ticks_early: u64,
     /// Watched queues.
     pub queues: Vec<NpccQueue>,
     /// The connection manager's messages.
@@ -201,15 +207,18 @@ pub struct Npcc {
     pub flows_refused: u64,
 }
 
-/// Percentiles of the reaction time.
+/// A distribution of times, in us.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Reaction {
-    /// Measured rounds.
+pub struct Percentiles {
+    /// How many were measured.
     pub count: u64,
     /// Median.
     pub p50: f64,
     /// 99th percentile.
     pub p99: f64,
+    /// 99.9th percentile.
+    #[serde(default)]
+    pub p999: f64,
     /// Longest.
     pub max: f64,
 }
@@ -354,7 +363,7 @@ pub struct Host {
 }
 
 /// A worker.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Worker {
     /// Its core.
     #[serde(default)]
@@ -385,6 +394,12 @@ pub struct Worker {
     pub longest_ever_ns: u64,
     /// CNPs lost for want of a buffer.
     pub cnp_lost: u64,
+    /// TSC cycles a received frame, by stage, of the busy turns that were timed; empty where none was.
+    #[serde(default)]
+    pub cycles: BTreeMap<String, f64>,
+    /// Frames received in them.
+    #[serde(default)]
+    pub timed_frames: u64,
     /// Times it slept (`cores.idle: adaptive`).
     #[serde(default)]
     pub naps: u64,

@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 
 use npcc_cnp::detector::Zone;
-use npcc_cnp::histogram::Histogram;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::plan::Suppressed;
 use npcc_cnp::policy::{Parameter, Reason};
 use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
-use npcc_pipeline::units::Nanos;
 
-use super::model::{Cm, Health, Npcc, NpccQueue, Reaction, Seen, Setting};
+use super::model::{Cm, Health, Npcc, NpccQueue, Percentiles, Seen, Setting};
 use super::observer::Observer;
-use crate::reaction::Reactions;
+use crate::timings::What;
 
 impl Observer {
     pub(super) fn npcc(&self) -> Npcc {
@@ -34,10 +32,11 @@ impl Observer {
                 .iter()
                 .filter_map(|reason| named(self.npcc.cnps_suppressed(*reason), reason.name()))
                 .collect(),
-            reaction_us: self.reaction(|reactions| &reactions.shallow),
-            reaction_hard_us: self.reaction(|reactions| &reactions.hard),
+            reaction_us: self.times(What::Shallow),
+            reaction_hard_us: self.times(What::Hard),
             ticks: self.npcc.ticks.get(),
             ticks_late: self.control.late.get(),
+            ticks_early: self.control.hastened.get(),
             queues: self
                 .npcc
                 .queues()
@@ -61,20 +60,19 @@ impl Observer {
         }
     }
 
-    /// The slowest worker's, so that a good one hides no bad one.
-    fn reaction(&self, of: fn(&Reactions) -> &Histogram) -> Reaction {
-        let times = || self.workers.iter().map(|stats| of(&stats.reactions));
-        let worst = |percent| {
-            times()
-                .map(|times| times.percentile(percent))
-                .max()
-                .unwrap_or_default()
+    /// How long something took, over all workers.
+    pub(super) fn times(&self, what: What) -> Percentiles {
+        let Ok(mut timings) = self.timings.lock() else {
+            return Percentiles::default();
         };
-        Reaction {
-            count: times().map(Histogram::count).sum(),
-            p50: micros(worst(50)),
-            p99: micros(worst(99)),
-            max: micros(times().map(Histogram::max).max().unwrap_or_default()),
+        timings.take_in();
+        let times = timings.of(what);
+        Percentiles {
+            count: times.count,
+            p50: micros(times.p50),
+            p99: micros(times.p99),
+            p999: micros(times.p999),
+            max: micros(times.max),
         }
     }
 
@@ -156,6 +154,6 @@ fn health(status: &NpccStatus) -> Health {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "times far below 2^52 ns")]
-fn micros(time: Nanos) -> f64 {
-    time.0 as f64 / 1_000.0
+fn micros(ns: u64) -> f64 {
+    ns as f64 / 1_000.0
 }

@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::command::{Command, Orders};
 use crate::control::ControlStats;
 use crate::control_commands::{NpccOrder, NpccOrders, OrderError};
+use crate::timings::{Timings, What};
 use crate::wiring::pfc::PortFlow;
 use crate::worker::WorkerStats;
 
@@ -87,6 +88,8 @@ pub struct Observer {
     pub clock: Clock,
     /// What `clear counters` found.
     pub cleared: Mutex<Option<Box<Snapshot>>>,
+    /// What took how long.
+    pub timings: Mutex<Timings>,
     /// What runs, and where it came from.
     pub live: Mutex<Live>,
 }
@@ -129,12 +132,16 @@ impl Observer {
                 self.counters.iter().map(|own| &**own),
             ),
             events: self.events(),
+            latency_us: self.times(What::Latency),
             qos: self.qos.lock().map(|qos| qos.clone()).unwrap_or_default(),
         }
     }
 
-    /// Looks whether anything happened to lossless queues; to be called every few milliseconds.
+    /// Looks whether anything happened to lossless queues, and takes in what workers timed; to be called every few milliseconds.
     pub fn watch(&self) {
+        if let Ok(mut timings) = self.timings.lock() {
+            timings.take_in();
+        }
         let Ok(mut events) = self.events.lock() else {
             return;
         };
@@ -442,7 +449,7 @@ impl Observer {
             handed_over: crossing.handed_over.get(),
             taken_over: crossing.taken_over.get(),
             stalls: crossing.stalls.get(),
-            ..worker(stats)
+            ..super::workers::alone(stats)
         })
     }
 
@@ -472,19 +479,5 @@ fn add(total: Traffic, more: &counters::Traffic) -> Traffic {
     Traffic {
         packets: total.packets + more.packets.get(),
         bytes: total.bytes + more.bytes.get(),
-    }
-}
-
-fn worker(stats: &WorkerStats) -> Worker {
-    Worker {
-        loops: stats.loops.get(),
-        busy: stats.busy.get(),
-        longest_ns: stats.longest_ns.get(),
-        longest_ever_ns: stats.longest_ns.get().max(stats.longest_before_ns.get()),
-        cnp_lost: stats.cnp_lost.get(),
-        naps: stats.naps.get(),
-        woken: stats.woken.get(),
-        slept_us: stats.slept_ns.get() / 1_000,
-        ..Worker::default()
     }
 }

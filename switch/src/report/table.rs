@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::model::{Flow, Host, NpccQueue, Reaction, Setting, Snapshot};
+use super::model::{Flow, Host, NpccQueue, Percentiles, Setting, Snapshot};
 
 pub(super) fn table(header: &[&str], left: usize) -> Table {
     let mut table = Table::new();
@@ -115,45 +115,6 @@ pub fn ports(snapshot: &Snapshot) -> String {
 fn cores(cores: &[usize]) -> String {
     let cores: Vec<String> = cores.iter().map(ToString::to_string).collect();
     cores.join(",")
-}
-
-/// `show workers`
-#[must_use]
-pub fn workers(snapshot: &Snapshot) -> String {
-    let mut table = table(
-        &[
-            "CORE",
-            "OWNS",
-            "RECEIVES",
-            "TURNS",
-            "BUSY",
-            "LONGEST US",
-            "HANDED OVER",
-            "TAKEN OVER",
-            "STALLS",
-            "CNP LOST",
-            "SLEPT MS",
-            "WOKEN",
-        ],
-        3,
-    );
-    for worker in &snapshot.workers {
-        table.add_row(vec![
-            worker.core.to_string(),
-            worker.owns.join(" "),
-            worker.receives.join(" "),
-            thousands(worker.loops),
-            thousands(worker.busy),
-            thousands(worker.longest_ns / 1_000),
-            thousands(worker.handed_over),
-            thousands(worker.taken_over),
-            thousands(worker.stalls),
-            thousands(worker.cnp_lost),
-            thousands(worker.slept_us / 1_000),
-            thousands(worker.woken),
-        ]);
-    }
-    finish(&table)
 }
 
 /// `show queues`
@@ -346,9 +307,10 @@ pub fn npcc(snapshot: &Snapshot) -> String {
         (
             "ticks",
             format!(
-                "{} ({} late by more than half)",
+                "{} ({} late by more than half, {} early for a queue at hard)",
                 thousands(npcc.ticks),
-                thousands(npcc.ticks_late)
+                thousands(npcc.ticks_late),
+                thousands(npcc.ticks_early)
             ),
         ),
     ];
@@ -385,7 +347,7 @@ fn slot(queue: &NpccQueue) -> String {
 }
 
 /// A distribution of reaction times in a line.
-fn reaction(threshold: &str, times: Reaction) -> String {
+fn reaction(threshold: &str, times: Percentiles) -> String {
     if times.count == 0 {
         return format!("to {threshold}: none yet");
     }

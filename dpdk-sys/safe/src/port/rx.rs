@@ -46,7 +46,14 @@ impl RxQueue {
     /// poll with an empty burst of 32 or 64.
     #[inline]
     pub fn rx<const N: usize>(&mut self, burst: &mut Burst<N>) -> usize {
+        self.rx_up_to(burst, N)
+    }
+
+    /// The same, but at most `most` frames. Fewer than a driver's step may be none to it.
+    #[inline]
+    pub fn rx_up_to<const N: usize>(&mut self, burst: &mut Burst<N>, most: usize) -> usize {
         let (slots, room) = burst.spare();
+        let room = room.min(u16::try_from(most).unwrap_or(u16::MAX));
         if room == 0 {
             return 0;
         }

@@ -1,0 +1,98 @@
+//! Workers in a snapshot, and as a table.
+
+use std::fmt::Write;
+
+use super::model::{Snapshot, Worker};
+use super::table::{finish, table, thousands};
+use crate::stages::Stage;
+use crate::worker::WorkerStats;
+
+/// What a worker tells about itself.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a mean of a few hundred cycles, shown with one decimal"
+)]
+pub(super) fn alone(stats: &WorkerStats) -> Worker {
+    let timed_frames = stats.stages.frames.get();
+    let mean = |cycles: u64| cycles as f64 / timed_frames.max(1) as f64;
+    let stages = Stage::ALL.iter().zip(&stats.stages.cycles);
+    Worker {
+        loops: stats.loops.get(),
+        busy: stats.busy.get(),
+        longest_ns: stats.longest_ns.get(),
+        longest_ever_ns: stats.longest_ns.get().max(stats.longest_before_ns.get()),
+        cnp_lost: stats.cnp_lost.get(),
+        naps: stats.naps.get(),
+        woken: stats.woken.get(),
+        slept_us: stats.slept_ns.get() / 1_000,
+        cycles: stages
+            .map(|(stage, cycles)| (stage.name().to_owned(), mean(cycles.get())))
+            .filter(|_| timed_frames > 0)
+            .collect(),
+        timed_frames,
+        ..Worker::default()
+    }
+}
+
+/// `show workers`
+#[must_use]
+pub fn shown(snapshot: &Snapshot) -> String {
+    let mut table = table(
+        &[
+            "CORE",
+            "OWNS",
+            "RECEIVES",
+            "TURNS",
+            "BUSY",
+            "LONGEST US",
+            "HANDED OVER",
+            "TAKEN OVER",
+            "STALLS",
+            "CNP LOST",
+            "SLEPT MS",
+            "WOKEN",
+        ],
+        3,
+    );
+    for worker in &snapshot.workers {
+        table.add_row(vec![
+            worker.core.to_string(),
+            worker.owns.join(" "),
+            worker.receives.join(" "),
+            thousands(worker.loops),
+            thousands(worker.busy),
+            thousands(worker.longest_ns / 1_000),
+            thousands(worker.handed_over),
+            thousands(worker.taken_over),
+            thousands(worker.stalls),
+            thousands(worker.cnp_lost),
+            thousands(worker.slept_us / 1_000),
+            thousands(worker.woken),
+        ]);
+    }
+    let mut out = finish(&table);
+    // Writing to a string cannot fail.
+    let _ = out.write_str(&stages(snapshot));
+    out
+}
+
+/// Cycles a frame by stage.
+fn stages(snapshot: &Snapshot) -> String {
+    let timed = |worker: &&Worker| worker.timed_frames > 0;
+    if !snapshot.workers.iter().any(|worker| timed(&worker)) {
+        return String::new();
+    }
+    let names = Stage::ALL.map(Stage::name);
+    let header = ["CORE", "CYCLES A FRAME"].into_iter().chain(names);
+    let header: Vec<&str> = header.chain(["timed frames"]).collect();
+    let mut table = table(&header, 1);
+    for worker in snapshot.workers.iter().filter(timed) {
+        let of = |name| worker.cycles.get(name).copied().unwrap_or_default();
+        let all: f64 = worker.cycles.values().sum();
+        let figures = std::iter::once(all).chain(names.map(of));
+        let figures = figures.map(|cycles| format!("{cycles:.1}"));
+        let row = std::iter::once(worker.core.to_string()).chain(figures);
+        table.add_row(row.chain([thousands(worker.timed_frames)]));
+    }
+    format!("\n{}", finish(&table))
+}
