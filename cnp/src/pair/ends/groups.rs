@@ -1,0 +1,203 @@
+//! Ends by their UDP source port: those of one direction with one port are a group.
+//!
+//! Senders that hash both queue pairs into the port put both directions of a connection on the same one: the group with the
+//! port in the other direction holds an end's candidates.
+
+use npcc_pipeline::units::Nanos;
+
+use super::{Ends, NONE};
+use crate::key::FlowKey;
+use crate::pair::pair_state::Verdict;
+
+/// An end that changed its port this often has none that says anything.
+const MOST_PORT_CHANGES: u8 = 4;
+/// A direction and a UDP source port; RC and UC apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PortKey {
+    src: [u64; 2],
+    dst: [u64; 2],
+    port: u16,
+    v6: bool,
+    uc: bool,
+}
+
+impl PortKey {
+    pub(super) fn of(key: &FlowKey, port: u16, uc: bool) -> PortKey {
+        PortKey {
+            src: key.src,
+            dst: key.dst,
+            port,
+            v6: key.is_ipv6(),
+            uc,
+        }
+    }
+
+    fn reversed(self) -> PortKey {
+        PortKey {
+            src: self.dst,
+            dst: self.src,
+            ..self
+        }
+    }
+}
+
+/// Ends of one direction with one UDP source port.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Group {
+    pub(crate) head: u32,
+    pub(crate) len: u32,
+    pub(crate) changed: Nanos,
+}
+
+impl Ends {
+    pub(crate) fn group(&self, group: u32) -> Option<&Group> {
+        self.groups.get(group)
+    }
+
+    /// The group with this end's port in the other direction.
+    pub(crate) fn opposite(&self, end: u32) -> Option<&Group> {
+        self.opposite_index(self.ends.get(end)?.group)
+            .and_then(|group| self.groups.get(group))
+    }
+
+    pub(in crate::pair) fn opposite_index(&self, group: u32) -> Option<u32> {
+        self.groups.find(&self.groups.key(group)?.reversed())
+    }
+
+    /// Ends of a group.
+    pub(in crate::pair) fn members(&self, group: u32) -> impl Iterator<Item = (u32, FlowKey)> + '_ {
+        let head = self.groups.get(group).map_or(NONE, |group| group.head);
+        let mut at = head;
+        std::iter::from_fn(move || {
+            let index = at;
+            at = self.ends.get(index)?.next;
+            Some((index, self.ends.key(index)?))
+        })
+    }
+
+    /// The end after this one in its group ([`NONE`] after the last); `None` when this is no end.
+    pub(in crate::pair) fn next_in_group(&self, end: u32) -> Option<u32> {
+        self.ends.get(end).map(|state| state.next)
+    }
+
+    pub(in crate::pair) fn port(&self, end: u32) -> Option<u16> {
+        self.ends.get(end)?.port
+    }
+
+    /// Notes the UDP source port of an end's packets.
+    pub(crate) fn see_port(&mut self, end: u32, port: u16, now: Nanos) {
+        let Some(state) = self.ends.get_mut(end) else {
+            return;
+        };
+        if state.port == Some(port) || state.port_changes >= MOST_PORT_CHANGES {
+            return;
+        }
+        let fickle = state.port.is_some();
+        if fickle {
+            self.forget_psn(end);
+        }
+        let Some(state) = self.ends.get_mut(end) else {
+            return;
+        };
+        state.port_changes += u8::from(fickle);
+        let given_up = state.port_changes >= MOST_PORT_CHANGES;
+        self.set_port(end, (!given_up).then_some(port), now);
+    }
+
+    pub(super) fn set_port(&mut self, end: u32, port: Option<u16>, now: Nanos) {
+        self.leave_group(end, now);
+        let (Some(port), Some(key)) = (port, self.ends.key(end)) else {
+            return;
+        };
+        let Some(uc) = self.ends.get(end).map(|state| state.uc) else {
+            return;
+        };
+        let port_key = PortKey::of(&key, port, uc);
+        let group = match self.groups.find(&port_key) {
+            Some(group) => Some(group),
+            None => self.groups.insert(
+                port_key,
+                Group {
+                    head: NONE,
+                    len: 0,
+                    changed: now,
+                },
+            ),
+        };
+        let Some(group) = group else {
+            return;
+        };
+        let Some(members) = self.groups.get_mut(group) else {
+            return;
+        };
+        let head = std::mem::replace(&mut members.head, end);
+        members.len += 1;
+        members.changed = now;
+        let first = members.len == 1;
+        if let Some(next) = self.ends.get_mut(head) {
+            next.previous = end;
+        }
+        if let Some(state) = self.ends.get_mut(end) {
+            (state.port, state.group, state.previous, state.next) = (Some(port), group, NONE, head);
+        }
+        if first {
+            self.count_port(end, port_key, 1);
+        }
+        self.judge_group(group);
+    }
+
+    fn leave_group(&mut self, end: u32, now: Nanos) {
+        self.judge_as(end, Verdict::Silent);
+        let Some(state) = self.ends.get_mut(end) else {
+            return;
+        };
+        let group = std::mem::replace(&mut state.group, NONE);
+        state.port = None;
+        let (previous, next) = (state.previous, state.next);
+        (state.previous, state.next) = (NONE, NONE);
+        let Some(port_key) = self.groups.key(group) else {
+            return;
+        };
+        if let Some(before) = self.ends.get_mut(previous) {
+            before.next = next;
+        }
+        if let Some(after) = self.ends.get_mut(next) {
+            after.previous = previous;
+        }
+        let Some(members) = self.groups.get_mut(group) else {
+            return;
+        };
+        if members.head == end {
+            members.head = next;
+        }
+        members.len -= 1;
+        members.changed = now;
+        if members.len == 0 {
+            self.count_port(end, port_key, -1);
+        }
+        self.judge_group(group);
+        if self
+            .groups
+            .get(group)
+            .is_some_and(|members| members.len == 0)
+        {
+            self.groups.remove(group);
+        }
+    }
+
+    /// The first end on a port of its direction came (1), or the last one left (-1).
+    fn count_port(&mut self, end: u32, port_key: PortKey, step: i32) {
+        if port_key.uc {
+            return;
+        }
+        let answered = self.groups.find(&port_key.reversed()).is_some();
+        let pair = self.ends.get(end).map_or(NONE, |state| state.pair);
+        if let Some(pair) = self.pairs.get_mut(pair) {
+            let lonely = if answered { -step } else { step };
+            pair.lonely = pair.lonely.saturating_add_signed(lonely);
+            pair.ports = pair
+                .ports
+                .saturating_add_signed(if answered { 0 } else { step });
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Evidence `psn`: connections whose ports say nothing, told by the sequence numbers of requests and replies.
+
+use super::*;
+
+/// A connection from 0x18 to 0x11 whose ports say nothing: each direction has its own.
+struct Numbers {
+    book: PairBook,
+    now: Nanos,
+}
+
+impl Numbers {
+    fn new() -> Numbers {
+        Numbers {
+            book: PairBook::new(4_096, 5),
+            now: ms(1),
+        }
+    }
+
+    fn packet(&mut self, src: &str, dst: &str, qpn: u32, opcode: u8, psn: u32) -> EndId {
+        self.now += Nanos(1_000);
+        let port =
+            u16::try_from(50_000 + (qpn & 0xfff) + if src == A { 0 } else { 5_000 }).unwrap();
+        let syndrome = (opcode == 0x11).then_some(0x1f);
+        let record = Record {
+            psn: psn.wrapping_add(BASE) & 0xff_ffff,
+            syndrome,
+            ..record(src, dst, qpn, opcode, port, self.now)
+        };
+        self.book.observe(&record, 0).unwrap()
+    }
+
+    /// Data of A to `b`, acknowledged to `a`.
+    fn exchange(&mut self, a: u32, b: u32, psn: u32) -> EndId {
+        let end = self.packet(A, B, b, 0x0a, psn);
+        self.packet(B, A, a, 0x11, psn);
+        end
+    }
+
+    fn resolve(&self, end: EndId) -> Pairing {
+        self.book.resolve(end, self.now)
+    }
+}
+
+#[test]
+fn three_numbers_that_fit_pair_and_two_do_not() {
+    let mut numbers = Numbers::new();
+    for other in 0..20 {
+        numbers.exchange(0x300 + other, 0x200 + other, (other + 1) << 18);
+    }
+    let wrap = 0x100_0000 - BASE;
+    let end = numbers.exchange(0x18, 0x11, wrap - 2);
+    numbers.exchange(0x18, 0x11, wrap - 1);
+    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    numbers.exchange(0x18, 0x11, wrap);
+    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    let back = numbers.packet(B, A, 0x18, 0x11, wrap);
+    assert_eq!(numbers.resolve(back), paired(0x11, Evidence::Psn));
+}
+
+#[test]
+fn an_acknowledgement_sent_again_counts_once() {
+    let mut numbers = Numbers::new();
+    numbers.exchange(0x300, 0x200, 1 << 20);
+    let end = numbers.exchange(0x18, 0x11, 7);
+    for _ in 0..5 {
+        numbers.packet(B, A, 0x18, 0x11, 7);
+    }
+    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+}
+
+#[test]
+fn numbers_in_lock_step_say_nothing() {
+    let mut numbers = Numbers::new();
+    for psn in 0..16 {
+        for n in 0..8 {
+            numbers.packet(A, B, 0x200 + n, 0x0a, psn);
+        }
+        for n in 0..8 {
+            numbers.packet(B, A, 0x300 + n, 0x11, psn);
+        }
+    }
+    // One of them runs ahead, and samples of the others are lost.
+    for psn in 16..40 {
+        let end = numbers.exchange(0x300, 0x200, psn);
+        assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    }
+}
+
+/// All begin at 0, drift apart, and are seen from 0x20_0000 on: 40 of them within what 64 could be by chance.
+#[test]
+fn numbers_that_began_together_say_nothing_when_they_have_drifted() {
+    let mut numbers = Numbers::new();
+    for step in 0..60 {
+        for n in 0..40 {
+            numbers.exchange(0x300 + n, 0x200 + n, n * 300 + step);
+        }
+        numbers.now += ms(1);
+    }
+    for n in 0..40 {
+        let end = numbers.packet(A, B, 0x200 + n, 0x0a, n * 300 + 60);
+        assert_eq!(numbers.resolve(end).evidence(), Evidence::None, "{n}");
+    }
+}
+
+/// One of which only the data are seen, and one of which only the answers are, both counting from 0.
+#[test]
+fn numbers_from_zero_on_pair_nobody() {
+    let mut numbers = Numbers::new();
+    for psn in 0..100u32 {
+        let end = numbers.exchange(0x18, 0x11, psn.wrapping_sub(BASE));
+        assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+        numbers.now += ms(1);
+    }
+}
+
+#[test]
+fn a_thousand_random_numbers_are_told_apart_once_their_pace_is_known() {
+    let mut numbers = Numbers::new();
+    let start = |n: u32| n.wrapping_mul(0x9e37_79b1) >> 8;
+    let mut ends = Vec::new();
+    for step in 0..60 {
+        ends = (0..1_000)
+            .map(|n| numbers.exchange(0x30_0000 + n, 0x20_0000 + n, start(n) + step))
+            .collect();
+        numbers.now += ms(1);
+    }
+    let pairs: Vec<_> = ends.iter().map(|end| numbers.resolve(*end)).collect();
+    let right = (0..1_000)
+        .zip(&pairs)
+        .filter(|(n, pair)| **pair == paired(0x30_0000 + n, Evidence::Psn))
+        .count();
+    let unpaired = pairs
+        .iter()
+        .filter(|pair| pair.evidence() == Evidence::None)
+        .count();
+    assert_eq!(right + unpaired, 1_000, "none wrong");
+    assert!(right >= 950, "{right}");
+}
+
+/// Answers whose data take another path may fit others' numbers by chance; where there are many, nobody is believed.
+#[test]
+fn many_answers_that_fit_nobody_take_the_evidence_away() {
+    let mut numbers = Numbers::new();
+    let mut end = None;
+    for psn in 0..4 {
+        end = Some(numbers.exchange(0x18, 0x11, psn));
+    }
+    let end = end.unwrap();
+    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    for n in 0..40 {
+        numbers.packet(B, A, 0x300 + n, 0x11, (n + 1) << 18);
+    }
+    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    // Their data appear after all.
+    for n in 0..40 {
+        numbers.exchange(0x300 + n, 0x200 + n, (n + 1) << 18);
+    }
+    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+}
+
+#[test]
+fn read_responses_and_atomics_fit_their_requests() {
+    for (request, reply) in [(0x0c, 0x10), (0x0c, 0x0d), (0x13, 0x12)] {
+        let mut numbers = Numbers::new();
+        numbers.exchange(0x300, 0x200, 1 << 20);
+        let mut data = None;
+        for psn in [5u32, 90, 300] {
+            numbers.packet(B, A, 0x18, request, psn);
+            data = Some(numbers.packet(A, B, 0x11, reply, psn));
+        }
+        assert_eq!(
+            numbers.resolve(data.unwrap()),
+            paired(0x18, Evidence::Psn),
+            "{request:#x} {reply:#x}"
+        );
+    }
+}
+
+#[test]
+fn a_nak_supports_nothing_and_a_number_far_off_parts() {
+    let mut numbers = Numbers::new();
+    numbers.exchange(0x300, 0x200, 1 << 20);
+    let mut end = None;
+    for psn in 0..3 {
+        end = Some(numbers.exchange(0x18, 0x11, psn));
+    }
+    let end = end.unwrap();
+    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    numbers.packet(B, A, 0x18, 0x11, 0x40_0000);
+    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+}
+
+#[test]
+fn two_that_claim_one_are_both_doubted() {
+    let mut numbers = Numbers::new();
+    numbers.exchange(0x300, 0x200, 1 << 20);
+    let mut end = None;
+    for psn in 0..3 {
+        end = Some(numbers.exchange(0x18, 0x11, psn));
+        numbers.packet(B, A, 0x19, 0x11, psn);
+    }
+    assert_eq!(numbers.resolve(end.unwrap()).evidence(), Evidence::None);
+}
+
+#[test]
+fn a_reply_whose_number_does_not_fit_refutes_the_port() {
+    let mut book = Book::new();
+    let port = hash(0x18, 0x11) ^ 1;
+    let data = book.data(0x11, port, ms(1));
+    book.ack(0x18, port, ms(1));
+    book.data(0x11, port, ms(60));
+    assert_eq!(book.0.resolve(data, ms(60)), paired(0x18, Evidence::Port));
+    let far = Record {
+        psn: 0x40_0000,
+        syndrome: Some(0),
+        ..record(B, A, 0x18, 0x11, port, ms(61))
+    };
+    book.0.observe(&far, 0);
+    assert_eq!(book.0.resolve(data, ms(61)).evidence(), Evidence::None);
+}
