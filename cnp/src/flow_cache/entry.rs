@@ -1,23 +1,20 @@
 //! What the worker alone keeps of a flow: its key, and which of its packets are still shown to the control core.
 
 use npcc_pipeline::parse::Roce;
-use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, has_aeth};
 
 use super::slot::Slot;
-use super::{CNP_GAP, REFRESH, stamp};
+use super::{CNP_GAP, stamp};
 use crate::key::is_v4;
 
 /// Details of a flow not yet paired: any packet, and packets with AckReq or AETH only.
 const DETAILS_ANY: u8 = 8;
 const DETAILS_NOTABLE: u8 = 8;
-/// So long a refresh waits for a packet that the other direction shows the answer of.
-const PATIENCE: Nanos = Nanos::from_millis(15);
 /// Chosen packets shown after each refresh, while the flow is still not paired.
 const AGAIN: u8 = 4;
 /// Notable packets between two refreshes, in powers of two, of which all are chosen.
 const CHOOSY: u8 = 2;
-/// Changes of a flow's UDP source port that are shown at once, of those within [`REFRESH`].
+/// Changes of a flow's UDP source port that are shown at once, of those between two refreshes.
 const CHANGES: u8 = 4;
 
 /// One flow: a cache line.
@@ -81,9 +78,9 @@ impl Entry {
 
     /// Whether a packet that is neither urgent nor notable is surely not shown: the quick answer for almost all.
     #[inline]
-    pub(super) fn is_quiet(&self, src_port: u16, now: u32, shared: &Slot) -> bool {
+    pub(super) fn is_quiet(&self, src_port: u16, now: u32, refresh: u32, shared: &Slot) -> bool {
         self.port == src_port
-            && now.wrapping_sub(self.refreshed) < stamp(REFRESH)
+            && now.wrapping_sub(self.refreshed) < refresh
             && (self.any == 0 || shared.is_paired(self.generation))
     }
 
@@ -108,6 +105,7 @@ impl Entry {
         roce: &Roce,
         urgent: bool,
         now: u32,
+        refresh: u32,
         shared: &Slot,
     ) -> Option<Turn> {
         let moved = self.moves(roce);
@@ -118,9 +116,10 @@ impl Entry {
             let due = self.fresh || now.wrapping_sub(self.cnp_shown) >= stamp(CNP_GAP);
             return due.then_some(Turn::Cnp);
         }
-        if since >= stamp(REFRESH) {
+        if since >= refresh {
             let chosen = notable.is_some_and(|psn| self.is_chosen(psn));
-            if chosen || self.notables == 0 || since >= stamp(PATIENCE) {
+            // It waits a while for a packet that the other direction shows the answer of.
+            if chosen || self.notables == 0 || since >= refresh + refresh / 2 {
                 return Some(Turn::Refresh);
             }
         }

@@ -33,7 +33,8 @@ pub use slot::SlotReading;
 const WAYS: usize = 8;
 /// A way seen this recently is not given to another flow.
 pub const BUSY: Nanos = Nanos::from_millis(10);
-/// One packet of every flow is shown this often, so that contradictions are still seen.
+/// One packet of every flow is shown this often, so that contradictions are still seen; of more than 10,000 flows less
+/// often, each after as many microseconds as there are flows: a worker shows a million of them a second and no more.
 pub const REFRESH: Nanos = Nanos::from_millis(10);
 /// Two passing CNPs (or NAKs) of one flow are shown no closer than this: NICs ignore closer ones (facts 5.5).
 pub const CNP_GAP: Nanos = Nanos::from_micros(4);
@@ -67,6 +68,8 @@ pub struct FlowCache {
     hasher: KeyHasher,
     /// Slots that some flow has.
     taken: usize,
+    /// Time from one refresh of a flow to the next, as a [`stamp`].
+    refresh: u32,
     /// The turn of the control core ([`RING_TURN`]) in which the ring was last found full.
     full_in: u32,
 }
@@ -94,6 +97,7 @@ impl FlowCache {
             ports,
             hasher: KeyHasher::new(seed),
             taken: 0,
+            refresh: stamp(REFRESH),
             full_in: u32::MAX,
         };
         (
@@ -153,7 +157,10 @@ impl FlowCache {
         }
         let shift = 8 * u32::try_from(slot - first).ok()?;
         match *tags >> shift & 0xff {
-            0 => self.taken += 1,
+            0 => {
+                self.taken += 1;
+                self.refresh = stamp(REFRESH).max(low32(self.taken as u64));
+            }
             _ => counters.replaced.add(1),
         }
         *tags = *tags & !(0xff << shift) | tag << shift;

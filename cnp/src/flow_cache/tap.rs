@@ -127,7 +127,8 @@ impl FlowCache {
         };
         let urgent = is_urgent(sighting.data, &sighting.roce);
         let counted = FlowSlot(low32(slot as u64));
-        if let Some(turn) = entry.turn(&sighting.roce, urgent, stamp(sighting.now), shared) {
+        let now = stamp(sighting.now);
+        if let Some(turn) = entry.turn(&sighting.roce, urgent, now, self.refresh, shared) {
             self.show(sighting, words, counted, turn);
         }
         counted
@@ -241,7 +242,8 @@ impl FlowTap for FlowCache {
             };
             tally(shared, weight, now);
             let plain = brief.traits.any(Traits::PLAIN) && brief.ack_psn() & ACK_REQ == 0;
-            packet.meta.slot = if plain && entry.is_quiet(brief.src_port, age, shared) {
+            packet.meta.slot = if plain && entry.is_quiet(brief.src_port, age, self.refresh, shared)
+            {
                 FlowSlot(low32(home as u64))
             } else {
                 self.look_closer(buf, packet, Some(home), now)

@@ -156,6 +156,25 @@ fn sixteen_details_then_at_most_five_in_ten_milliseconds() {
 }
 
 #[test]
+fn many_flows_are_shown_again_less_often_each() {
+    const FLOWS: u32 = 40_000;
+    let (mut cache, mut reader) = small(2 * FLOWS as usize, 1 << 20);
+    let one = |cache: &mut FlowCache, qpn, now| show(cache, &Packet { qpn, ..DATA }, DC, WAN, now);
+    for qpn in 1..=FLOWS {
+        one(&mut cache, qpn, Nanos::ZERO);
+    }
+    let first = reader.pop().unwrap();
+    reader.tell(first.slot, Nanos::ZERO, true);
+    drain(&mut reader);
+    let mut again = |ms| {
+        one(&mut cache, 1, Nanos::from_millis(ms));
+        reader.pop().is_some()
+    };
+    assert!(!again(11), "one of few would be shown");
+    assert!(again(62), "40 ms, and half as long for one that is chosen");
+}
+
+#[test]
 fn plain_packets_leave_room_for_those_that_tell_more() {
     let (mut cache, mut reader) = small(64, 1024);
     let plain = Packet {
