@@ -40,6 +40,27 @@ pub(super) struct Entry {
     fresh: bool,
 }
 
+/// What of a packet decides whether it is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sign {
+    /// UDP source port of its connection: not a CNP's.
+    pub(super) port: Option<u16>,
+    /// Its sequence number, when it has AckReq or AETH.
+    pub(super) notable: Option<u32>,
+    /// A CNP or a NAK.
+    pub(super) urgent: bool,
+}
+
+impl Sign {
+    pub(super) fn of(roce: &Roce, urgent: bool) -> Sign {
+        Sign {
+            port: (roce.class != RoceClass::Cnp).then_some(roce.src_port),
+            notable: is_notable(roce).then(|| roce.psn()),
+            urgent,
+        }
+    }
+}
+
 /// Why a packet is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Turn {
@@ -85,11 +106,11 @@ impl Entry {
     }
 
     /// Takes a packet's UDP source port; `true` when it is another than before. A CNP has one of its own.
-    fn moves(&mut self, roce: &Roce) -> bool {
-        if self.port == roce.src_port || roce.class == RoceClass::Cnp {
-            return false;
+    fn moves(&mut self, port: Option<u16>) -> bool {
+        match port {
+            Some(port) if port != self.port => std::mem::replace(&mut self.port, port) != 0,
+            _ => false,
         }
-        std::mem::replace(&mut self.port, roce.src_port) != 0
     }
 
     /// Whether a packet with this number is one of the few that are shown: a request and its reply have the same number, so
@@ -102,14 +123,17 @@ impl Entry {
     #[inline(never)]
     pub(super) fn turn(
         &mut self,
-        roce: &Roce,
-        urgent: bool,
+        sign: Sign,
         now: u32,
         refresh: u32,
         shared: &Slot,
     ) -> Option<Turn> {
-        let moved = self.moves(roce);
-        let notable = is_notable(roce).then(|| roce.psn());
+        let Sign {
+            port,
+            notable,
+            urgent,
+        } = sign;
+        let moved = self.moves(port);
         self.notables = self.notables.saturating_add(u16::from(notable.is_some()));
         let since = now.wrapping_sub(self.refreshed);
         if urgent {

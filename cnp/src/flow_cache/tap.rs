@@ -7,7 +7,7 @@ use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 
-use super::entry::Turn;
+use super::entry::{Sign, Turn};
 use super::slot::Slot;
 use super::warm::FEW;
 use super::{FlowCache, RING_TURN, stamp};
@@ -27,6 +27,17 @@ struct Weight {
     traits: Traits,
     wire_len: u16,
     psn: u32,
+}
+
+/// What was done about a packet before its headers are looked at again.
+#[derive(Debug, Clone, Copy)]
+enum SoFar {
+    /// It is not at home.
+    Nothing,
+    /// It was counted in this slot, and may have to be shown.
+    Counted(usize),
+    /// It was counted in this slot, and is to be shown.
+    Due(usize, Turn),
 }
 
 impl FlowCache {
@@ -57,16 +68,21 @@ impl FlowCache {
         self.elsewhere(home, tag, *words, now)
     }
 
-    /// A common frame of a class that is counted, which is not at home or may have to be shown; it was counted when
-    /// `counted` says where.
+    /// A common frame of a class that is counted: one whose headers are to be looked at again.
     #[inline(never)]
     fn look_closer<B: FrameBuf>(
         &mut self,
         buf: &B,
         packet: &Packet,
-        counted: Option<usize>,
+        so_far: SoFar,
         now: Nanos,
     ) -> FlowSlot {
+        if let SoFar::Due(slot, _) = so_far
+            && self.full_in == stamp(now) >> RING_TURN
+        {
+            self.shared.counters.sample_drops.add(1);
+            return FlowSlot(low32(slot as u64));
+        }
         let parsed = packet.parsed(buf.data());
         let Some(roce) = &parsed.roce else {
             return FlowSlot::NONE;
@@ -80,9 +96,14 @@ impl FlowCache {
             meta: &packet.meta,
             now,
         };
-        match counted {
-            Some(slot) => self.show_if_due(&sighting, words, slot),
-            None => self.count_and_show(&sighting, words),
+        match so_far {
+            SoFar::Nothing => self.count_and_show(&sighting, words),
+            SoFar::Counted(slot) => self.show_if_due(&sighting, words, slot),
+            SoFar::Due(slot, turn) => {
+                let slot = FlowSlot(low32(slot as u64));
+                self.show(&sighting, words, slot, turn);
+                slot
+            }
         }
     }
 
@@ -126,9 +147,10 @@ impl FlowCache {
             return FlowSlot::NONE;
         };
         let urgent = is_urgent(sighting.data, &sighting.roce);
+        let sign = Sign::of(&sighting.roce, urgent);
         let counted = FlowSlot(low32(slot as u64));
         let now = stamp(sighting.now);
-        if let Some(turn) = entry.turn(&sighting.roce, urgent, now, self.refresh, shared) {
+        if let Some(turn) = entry.turn(sign, now, self.refresh, shared) {
             self.show(sighting, words, counted, turn);
         }
         counted
@@ -227,12 +249,13 @@ impl FlowTap for FlowCache {
             }
             let words = words_v4(brief.addresses, brief.dest_qp(), queue);
             let (home, _) = self.home(&words);
-            let (Some(entry), Some(shared)) = (self.entries.get(home), self.shared.slots.get(home))
+            let (Some(entry), Some(shared)) =
+                (self.entries.get_mut(home), self.shared.slots.get(home))
             else {
                 continue;
             };
             if !entry.is(&words) {
-                packet.meta.slot = self.look_closer(buf, packet, None, now);
+                packet.meta.slot = self.look_closer(buf, packet, SoFar::Nothing, now);
                 continue;
             }
             let weight = Weight {
@@ -241,13 +264,22 @@ impl FlowTap for FlowCache {
                 psn: brief.ack_psn() & PSN_MASK,
             };
             tally(shared, weight, now);
-            let plain = brief.traits.any(Traits::PLAIN) && brief.ack_psn() & ACK_REQ == 0;
-            packet.meta.slot = if plain && entry.is_quiet(brief.src_port, age, self.refresh, shared)
-            {
-                FlowSlot(low32(home as u64))
-            } else {
-                self.look_closer(buf, packet, Some(home), now)
-            };
+            packet.meta.slot = FlowSlot(low32(home as u64));
+            if !brief.traits.any(Traits::PLAIN) {
+                self.look_closer(buf, packet, SoFar::Counted(home), now);
+                continue;
+            }
+            let notable = brief.ack_psn() & ACK_REQ != 0;
+            if notable || !entry.is_quiet(brief.src_port, age, self.refresh, shared) {
+                let sign = Sign {
+                    port: Some(brief.src_port),
+                    notable: notable.then_some(weight.psn),
+                    urgent: false,
+                };
+                if let Some(turn) = entry.turn(sign, age, self.refresh, shared) {
+                    self.look_closer(buf, packet, SoFar::Due(home, turn), now);
+                }
+            }
         }
     }
 
