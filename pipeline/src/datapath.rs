@@ -58,7 +58,7 @@ pub struct Datapath<B, T> {
     /// By port: when it marks.
     ecn: Box<[EcnMode]>,
     egress: Box<[EgressPort]>,
-    store: FifoStore<Queued<B>>,
+    store: FifoStore<B, Meta>,
     buffer: Buffer,
     /// By port: frames handed out and not yet sent.
     owed: Box<[Owed]>,
@@ -125,7 +125,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let config = BufferConfig::plain(pool, ports.len());
         Datapath {
             egress,
-            store: FifoStore::new(frames, ports.len() * PRIORITIES),
+            store: FifoStore::new(frames, ports.len() * PRIORITIES, Meta::NOTHING),
             buffer: Buffer::new(&config),
             owed: ports.iter().map(|_| Owed::default()).collect(),
             pause: ports
@@ -357,9 +357,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             l3_off: 0,
             flags: MetaFlags(0),
         };
-        if let Err(queued) = egress.push(&mut self.store, Queued { buf, meta }, now) {
-            self.buffer.release(Receipt::of(&queued.meta));
-            return Err(queued.buf);
+        if let Err(buf) = egress.push(&mut self.store, Queued { buf, meta }, now) {
+            self.buffer.release(Receipt::of(&meta));
+            return Err(buf);
         }
         self.held.take(1, len as u64);
         if let Some(counters) = self.counters.port(port.index()) {

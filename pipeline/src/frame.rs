@@ -70,6 +70,18 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// Of no frame.
+    pub const NOTHING: Meta = Meta {
+        arrived: 0,
+        slot: FlowSlot::NONE,
+        wire_len: 0,
+        group: GroupId::NONE,
+        egress: PortId(0),
+        priority: Priority::new(0),
+        l3_off: 0,
+        flags: MetaFlags(0),
+    };
+
     /// Of an untagged IPv4 frame of `len` bytes that the first worker took in by `ingress`, to leave by `egress` in the
     /// queue `priority`; it may not be marked, and NPCC has not seen it.
     #[must_use]

@@ -7,7 +7,7 @@ use crate::buffer::{Buffer, Receipt};
 use crate::cross::{Roads, Seat};
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
-use crate::frame::{FrameBuf, Queued};
+use crate::frame::{FrameBuf, Meta, Queued};
 use crate::stage::admit::{Room, Runs};
 use crate::stage::enqueue::{Egress, Taken};
 use crate::stage::packet::{Packet, sweep};
@@ -27,7 +27,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         // Each worker may fill a burst into room that another has just taken, twice over with frames of its own.
         let frames = usize::try_from(self.config.pool.frames).unwrap_or(usize::MAX >> 8);
         let late = 2 * BURST * (workers - 1);
-        self.store = FifoStore::new(frames.saturating_add(late), self.egress.len() * PRIORITIES);
+        let queues = self.egress.len() * PRIORITIES;
+        self.store = FifoStore::new(frames.saturating_add(late), queues, Meta::NOTHING);
         self.buffer = Buffer::of_worker(
             &self.config,
             std::sync::Arc::clone(&seat.board),

@@ -2,14 +2,16 @@
 //!
 //! The store hands out segments of 32 cells; a queue is a chain of them. A push or pop touches one cell in a row of cells,
 //! so deep queues stay kind to the cache, and the memory is bounded by the frames there can be, not by queues times depth.
+//! Beside each item lies a note of it, in a row of its own: whoever asks how far a turn reaches reads notes only.
 
 const SEGMENT: usize = 32;
 const NONE: u32 = u32::MAX;
 
 /// Cells for all queues of a worker.
 #[derive(Debug)]
-pub struct FifoStore<T> {
+pub struct FifoStore<T, N> {
     cells: Box<[Option<T>]>,
+    notes: Box<[N]>,
     next: Box<[u32]>,
     free: u32,
 }
@@ -26,15 +28,16 @@ pub struct Fifo {
     len: usize,
 }
 
-impl<T> FifoStore<T> {
-    /// Room for `items` items in up to `queues` queues at once.
+impl<T, N: Copy> FifoStore<T, N> {
+    /// Room for `items` items in up to `queues` queues at once; `nothing` is the note of a free cell.
     #[must_use]
-    pub fn new(items: usize, queues: usize) -> FifoStore<T> {
+    pub fn new(items: usize, queues: usize, nothing: N) -> FifoStore<T, N> {
         // A queue may waste most of its first and of its last segment.
         let segments = items.div_ceil(SEGMENT) + 2 * queues;
         let count = u32::try_from(segments).unwrap_or(NONE - 1).min(NONE - 1);
         FifoStore {
             cells: (0..count as usize * SEGMENT).map(|_| None).collect(),
+            notes: vec![nothing; count as usize * SEGMENT].into_boxed_slice(),
             next: (0..count)
                 .map(|index| if index + 1 < count { index + 1 } else { NONE })
                 .collect(),
@@ -57,9 +60,19 @@ impl<T> FifoStore<T> {
         }
     }
 
+    /// `count` cells in a row and their notes.
     #[inline]
-    fn cell(&mut self, segment: u32, at: usize) -> Option<&mut Option<T>> {
-        self.cells.get_mut(segment as usize * SEGMENT + at)
+    fn row(
+        &mut self,
+        segment: u32,
+        at: usize,
+        count: usize,
+    ) -> Option<(&mut [Option<T>], &mut [N])> {
+        let first = segment as usize * SEGMENT + at;
+        Some((
+            self.cells.get_mut(first..first + count)?,
+            self.notes.get_mut(first..first + count)?,
+        ))
     }
 }
 
@@ -95,39 +108,40 @@ impl Fifo {
     /// # Errors
     /// The item itself, when the store is full.
     #[inline]
-    pub fn push<T>(&mut self, store: &mut FifoStore<T>, item: T) -> Result<(), T> {
-        if (self.tail == NONE || self.tail_at == SEGMENT) && !self.grow(store) {
-            return Err(item);
-        }
-        match store.cell(self.tail, self.tail_at) {
-            Some(cell) => *cell = Some(item),
-            None => return Err(item),
-        }
-        self.tail_at += 1;
-        self.len += 1;
-        Ok(())
+    pub fn push<T, N: Copy>(
+        &mut self,
+        store: &mut FifoStore<T, N>,
+        item: T,
+        note: N,
+    ) -> Result<(), T> {
+        let mut one = std::iter::once(item);
+        self.extend(store, &mut one, &mut std::iter::once(note));
+        one.next().map_or(Ok(()), Err)
     }
 
-    /// Appends items while the store has room, and returns how many; the others stay with the iterator.
+    /// Appends items, each with its note, while the store has room, and returns how many; the others stay with the iterators.
     #[inline]
-    pub fn extend<T>(
+    pub fn extend<T, N: Copy>(
         &mut self,
-        store: &mut FifoStore<T>,
+        store: &mut FifoStore<T, N>,
         items: &mut impl ExactSizeIterator<Item = T>,
+        notes: &mut impl Iterator<Item = N>,
     ) -> usize {
         let before = self.len;
         while items.len() > 0 {
             if (self.tail == NONE || self.tail_at == SEGMENT) && !self.grow(store) {
                 break;
             }
-            let start = self.tail as usize * SEGMENT + self.tail_at;
             let room = (SEGMENT - self.tail_at).min(items.len());
-            let Some(cells) = store.cells.get_mut(start..start + room) else {
+            let Some((cells, places)) = store.row(self.tail, self.tail_at, room) else {
                 break;
             };
             for (cell, item) in cells.iter_mut().zip(items.by_ref()) {
                 // A free cell holds nothing, so nothing is forgotten.
                 std::mem::forget(cell.replace(item));
+            }
+            for (place, note) in places.iter_mut().zip(notes.by_ref()) {
+                *place = note;
             }
             self.tail_at += room;
             self.len += room;
@@ -136,7 +150,7 @@ impl Fifo {
     }
 
     #[cold]
-    fn grow<T>(&mut self, store: &mut FifoStore<T>) -> bool {
+    fn grow<T, N: Copy>(&mut self, store: &mut FifoStore<T, N>) -> bool {
         let Some(segment) = store.take_segment() else {
             return false;
         };
@@ -152,39 +166,40 @@ impl Fifo {
         true
     }
 
-    /// The oldest item.
+    /// The note of the oldest item.
     #[inline]
-    pub fn front<'a, T>(&self, store: &'a FifoStore<T>) -> Option<&'a T> {
-        store
-            .cells
-            .get(self.head as usize * SEGMENT + self.head_at)?
-            .as_ref()
+    pub fn front<T, N: Copy>(&self, store: &FifoStore<T, N>) -> Option<N> {
+        let first = self.head as usize * SEGMENT + self.head_at;
+        (self.len > 0).then(|| store.notes.get(first).copied())?
     }
 
     /// Takes the oldest item.
     #[inline]
-    pub fn pop<T>(&mut self, store: &mut FifoStore<T>) -> Option<T> {
-        if self.len == 0 {
-            return None;
-        }
-        let item = store.cell(self.head, self.head_at)?.take();
+    pub fn pop<T, N: Copy>(&mut self, store: &mut FifoStore<T, N>) -> Option<(T, N)> {
+        let (cells, notes) = self.oldest(store);
+        let oldest = cells.first_mut()?.take()?;
+        let note = *notes.first()?;
         self.advance(store, 1);
-        item
+        Some((oldest, note))
     }
 
-    /// The cells of the oldest items, as many as lie in a row. What is taken out of them is to be told to
+    /// The cells of the oldest items, as many as lie in a row, and their notes. What is taken out of them is to be told to
     /// [`Fifo::advance`].
     #[inline]
-    pub fn oldest<'a, T>(&self, store: &'a mut FifoStore<T>) -> &'a mut [Option<T>] {
-        let first = self.head as usize * SEGMENT + self.head_at;
+    pub fn oldest<'a, T, N: Copy>(
+        &self,
+        store: &'a mut FifoStore<T, N>,
+    ) -> (&'a mut [Option<T>], &'a [N]) {
         let count = self.len.min(SEGMENT - self.head_at);
-        let cells = store.cells.get_mut(first..first + count);
-        cells.unwrap_or_default()
+        match store.row(self.head, self.head_at, count) {
+            Some((cells, notes)) => (cells, notes),
+            None => (&mut [], &[]),
+        }
     }
 
     /// The first `taken` of the [`Fifo::oldest`] items were taken.
     #[inline]
-    pub fn advance<T>(&mut self, store: &mut FifoStore<T>, taken: usize) {
+    pub fn advance<T, N: Copy>(&mut self, store: &mut FifoStore<T, N>, taken: usize) {
         self.head_at += taken;
         self.len -= taken;
         if self.len == 0 {
@@ -197,7 +212,7 @@ impl Fifo {
     }
 
     #[cold]
-    fn shrink<T>(&mut self, store: &mut FifoStore<T>) {
+    fn shrink<T, N: Copy>(&mut self, store: &mut FifoStore<T, N>) {
         let used_up = self.head;
         if let Some(next) = store.next.get(used_up as usize) {
             self.head = *next;
@@ -218,26 +233,28 @@ mod tests {
         /// cell is ever lost.
         #[test]
         fn equals_a_deque_each(ops in prop::collection::vec((0usize..3, prop::bool::weighted(0.6), 1usize..70), 0..1000)) {
-            let mut store = FifoStore::new(400, 3);
+            let mut store = FifoStore::new(400, 3, 0);
             let mut queues: [Fifo; 3] = Default::default();
             let mut models: [VecDeque<usize>; 3] = Default::default();
             for (step, (queue, push, run)) in ops.into_iter().enumerate() {
                 let total: usize = models.iter().map(VecDeque::len).sum();
                 let items = step * 100..step * 100 + run;
                 if push && run == 1 && total < 400 {
-                    prop_assert_eq!(queues[queue].push(&mut store, step), Ok(()));
+                    prop_assert_eq!(queues[queue].push(&mut store, step, !step), Ok(()));
                     models[queue].push_back(step);
                 } else if push && total + run <= 400 {
-                    prop_assert_eq!(queues[queue].extend(&mut store, &mut items.clone()), run);
+                    let mut notes = items.clone().map(|item| !item);
+                    prop_assert_eq!(queues[queue].extend(&mut store, &mut items.clone(), &mut notes), run);
                     models[queue].extend(items);
                 } else if run == 1 {
-                    prop_assert_eq!(queues[queue].front(&store).copied(), models[queue].front().copied());
-                    prop_assert_eq!(queues[queue].pop(&mut store), models[queue].pop_front());
+                    prop_assert_eq!(queues[queue].front(&store), models[queue].front().map(|item| !item));
+                    prop_assert_eq!(queues[queue].pop(&mut store), models[queue].pop_front().map(|item| (item, !item)));
                 } else {
                     let (mut popped, mut expected) = (Vec::new(), Vec::new());
                     let stop = |item: &usize| item % 7 != 3;
-                    let cells = queues[queue].oldest(&mut store);
+                    let (cells, notes) = queues[queue].oldest(&mut store);
                     prop_assert!(!cells.is_empty() || models[queue].is_empty());
+                    prop_assert!(cells.iter().zip(notes).all(|(cell, note)| *cell == Some(!note)));
                     let row = run.min(cells.len());
                     for cell in &mut cells[..row] {
                         popped.extend(cell.take_if(|item| stop(item)));
@@ -256,14 +273,14 @@ mod tests {
 
     #[test]
     fn a_full_store_gives_the_item_back() {
-        let mut store = FifoStore::new(0, 1);
+        let mut store = FifoStore::new(0, 1, 0);
         let mut queue = Fifo::default();
         for item in 0..64 {
-            assert_eq!(queue.push(&mut store, item), Ok(()));
+            assert_eq!(queue.push(&mut store, item, 0), Ok(()));
         }
-        assert_eq!(queue.push(&mut store, 64), Err(64));
+        assert_eq!(queue.push(&mut store, 64, 0), Err(64));
         for item in 0..64 {
-            assert_eq!(queue.pop(&mut store), Some(item));
+            assert_eq!(queue.pop(&mut store), Some((item, 0)));
         }
         assert_eq!(queue.pop(&mut store), None);
     }

@@ -3,7 +3,7 @@
 use super::ecn::{self, Red};
 use super::rng::Xorshift;
 use crate::counters::QueueCounters;
-use crate::frame::{FrameBuf, MetaFlags, Queued};
+use crate::frame::{FrameBuf, Meta, MetaFlags};
 use crate::tap::FlowTap;
 use crate::units::Nanos;
 
@@ -82,13 +82,13 @@ impl<T: FlowTap> Marking<'_, T> {
     pub(super) fn apply<B: FrameBuf>(
         &self,
         red: Option<&Red>,
-        frame: &mut Queued<B>,
+        buf: &mut B,
+        meta: &Meta,
         depth: i64,
         rng: &mut Xorshift,
         counters: &QueueCounters,
     ) {
-        let flags = frame.meta.flags;
-        let slot = frame.meta.slot;
+        let (flags, slot) = (meta.flags, meta.slot);
         let change = if flags.has(MetaFlags::MARKABLE) {
             let spared = || self.mode != EcnMode::Mark && self.tap.notified(slot, self.now);
             if !red.is_some_and(|red| red.strikes(depth.unsigned_abs(), rng)) || spared() {
@@ -103,10 +103,7 @@ impl<T: FlowTap> Marking<'_, T> {
             }
             ecn::clear_ce
         };
-        let l3 = frame
-            .buf
-            .data_mut()
-            .get_mut(usize::from(frame.meta.l3_off)..);
+        let l3 = buf.data_mut().get_mut(usize::from(meta.l3_off)..);
         change(l3.unwrap_or_default(), flags.has(MetaFlags::IPV6));
     }
 }

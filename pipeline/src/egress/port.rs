@@ -8,7 +8,7 @@ use super::scheduler::{Discipline, Scheduler};
 use super::shaper::Shaper;
 use crate::buffer::Amount;
 use crate::counters::PortCounters;
-use crate::frame::Queued;
+use crate::frame::{Meta, Queued};
 use crate::units::{BitRate, Nanos, PRIORITIES, Priority};
 
 /// One queue's settings.
@@ -280,20 +280,20 @@ impl EgressPort {
     /// Appends a frame to its queue.
     ///
     /// # Errors
-    /// The frame, when the store has no cell left.
+    /// The buffer, when the store has no cell left.
     #[inline]
     pub fn push<B>(
         &mut self,
-        store: &mut FifoStore<Queued<B>>,
+        store: &mut FifoStore<B, Meta>,
         frame: Queued<B>,
         now: Nanos,
-    ) -> Result<(), Queued<B>> {
-        let priority = frame.meta.priority;
-        let one = Amount::frame(frame.meta.wire_len);
+    ) -> Result<(), B> {
+        let Queued { buf, meta } = frame;
+        let (priority, one) = (meta.priority, Amount::frame(meta.wire_len));
         let Some(queue) = self.queues.get_mut(priority.index()) else {
-            return Err(frame);
+            return Err(buf);
         };
-        queue.fifo.push(store, frame)?;
+        queue.fifo.push(store, buf, meta)?;
         self.join(priority, one, now);
         Ok(())
     }
@@ -341,16 +341,17 @@ impl EgressPort {
     #[inline]
     pub fn fill<B>(
         &mut self,
-        store: &mut FifoStore<Queued<B>>,
+        store: &mut FifoStore<B, Meta>,
         priority: Priority,
-        frames: &mut impl ExactSizeIterator<Item = Queued<B>>,
+        buffers: &mut impl ExactSizeIterator<Item = B>,
+        metas: &mut impl Iterator<Item = Meta>,
     ) -> usize {
         let queue = self.queues.get_mut(priority.index());
-        queue.map_or(0, |queue| queue.fifo.extend(store, frames))
+        queue.map_or(0, |queue| queue.fifo.extend(store, buffers, metas))
     }
 
     /// Takes everything out, oldest first within a queue; for a stop.
-    pub fn drain<B>(&mut self, store: &mut FifoStore<Queued<B>>, mut each: impl FnMut(Queued<B>)) {
+    pub fn drain<B>(&mut self, store: &mut FifoStore<B, Meta>, mut each: impl FnMut(Queued<B>)) {
         for priority in Priority::all() {
             self.drain_queue(store, priority, &mut each);
         }
@@ -359,15 +360,15 @@ impl EgressPort {
     /// Takes everything out of one queue, oldest first.
     pub fn drain_queue<B>(
         &mut self,
-        store: &mut FifoStore<Queued<B>>,
+        store: &mut FifoStore<B, Meta>,
         priority: Priority,
         mut each: impl FnMut(Queued<B>),
     ) {
         let Some(queue) = self.queues.get_mut(priority.index()) else {
             return;
         };
-        while let Some(frame) = queue.fifo.pop(store) {
-            each(frame);
+        while let Some((buf, meta)) = queue.fifo.pop(store) {
+            each(Queued { buf, meta });
         }
         let gone = queue.waiting;
         self.leave(priority, gone);

@@ -10,7 +10,7 @@ use super::marking::Marking;
 use super::port::EgressPort;
 use crate::buffer::{Amount, GroupId, HandedOut, Owed, Receipt};
 use crate::counters::PortCounters;
-use crate::frame::{FrameBuf, Queued};
+use crate::frame::{FrameBuf, Meta, Queued};
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, Priority};
 
@@ -68,16 +68,16 @@ struct Go {
     alike: bool,
 }
 
-/// How far into a row of cells the rates and the turn reach.
+/// How far into a row of frames the rates and the turn reach.
 #[inline]
-fn allowed<B>(row: &[Option<Queued<B>>], rate: i64, turn: i64, group: GroupId) -> Go {
+fn allowed(row: &[Meta], rate: i64, turn: i64, group: GroupId) -> Go {
     let (mut frames, mut bytes, mut alike) = (0, 0, true);
-    for frame in row.iter().flatten() {
-        let after = bytes + i64::from(frame.meta.wire_len);
+    for meta in row {
+        let after = bytes + i64::from(meta.wire_len);
         if bytes >= rate || after > turn {
             break;
         }
-        alike &= frame.meta.group == group;
+        alike &= meta.group == group;
         bytes = after;
         frames += 1;
     }
@@ -94,7 +94,7 @@ impl EgressPort {
     #[inline]
     pub fn schedule<B: FrameBuf>(
         &mut self,
-        store: &mut FifoStore<Queued<B>>,
+        store: &mut FifoStore<B, Meta>,
         out: &mut impl Outlet<B>,
         owed: &mut Owed,
         marking: &Marking<'_, impl FlowTap>,
@@ -123,7 +123,7 @@ impl EgressPort {
 
     /// The queue whose turn it is, and how long.
     #[inline]
-    fn next<B>(&mut self, store: &FifoStore<Queued<B>>, offered: u8) -> Option<Turn> {
+    fn next<B>(&mut self, store: &FifoStore<B, Meta>, offered: u8) -> Option<Turn> {
         if let Some(priority) = self.below_floor(offered) {
             return Some(Turn {
                 priority,
@@ -135,7 +135,7 @@ impl EgressPort {
         let head = |priority: Priority| {
             let queue = queues.get(priority.index());
             let front = queue.and_then(|queue| queue.fifo.front(store));
-            front.map_or(0, |frame| frame.meta.wire_len)
+            front.map_or(0, |meta| meta.wire_len)
         };
         let priority = self.scheduler.pick(offered, head)?;
         Some(Turn {
@@ -154,7 +154,7 @@ impl EgressPort {
     #[inline(never)]
     fn serve<B: FrameBuf>(
         &mut self,
-        store: &mut FifoStore<Queued<B>>,
+        store: &mut FifoStore<B, Meta>,
         turn: Turn,
         out: &mut impl Outlet<B>,
         owed: &mut Owed,
@@ -176,24 +176,24 @@ impl EgressPort {
         let most = turn.frames.min(out.room());
         let (mut sent, mut frames, mut alike) = (0, 0, true);
         let first = queue.fifo.front(store);
-        let group = first.map_or(GroupId::NONE, |first| first.meta.group);
+        let group = first.map_or(GroupId::NONE, |first| first.group);
         while frames < most && !queue.fifo.is_empty() {
-            let cells = queue.fifo.oldest(store);
-            let places = cells.len().min(most - frames);
-            let may_go = cells.get_mut(..places).unwrap_or_default();
+            let (cells, metas) = queue.fifo.oldest(store);
+            let places = metas.len().min(most - frames);
+            let may_go = metas.get(..places).unwrap_or_default();
             let go = allowed(may_go, rate - sent, turn.bytes - sent, group);
-            let going = may_go.get_mut(..go.frames).unwrap_or_default();
+            let metas = metas.get(..go.frames).unwrap_or_default();
             let receipts = owed.vacant().get_mut(frames..).unwrap_or_default();
-            for (cell, receipt) in going.iter_mut().zip(receipts) {
-                let Some(mut frame) = cell.take() else { break };
-                *receipt = Receipt::of(&frame.meta);
+            for ((cell, meta), receipt) in cells.iter_mut().zip(metas).zip(receipts) {
+                let Some(mut buf) = cell.take() else { break };
+                *receipt = Receipt::of(meta);
                 if concerned {
-                    depth -= i64::from(frame.meta.wire_len);
-                    if scope.concerns(depth, frame.meta.flags) {
-                        marking.apply(red, &mut frame, depth, &mut self.rng, counters);
+                    depth -= i64::from(meta.wire_len);
+                    if scope.concerns(depth, meta.flags) {
+                        marking.apply(red, &mut buf, meta, depth, &mut self.rng, counters);
                     }
                 }
-                out.put(frame);
+                out.put(Queued { buf, meta: *meta });
             }
             queue.fifo.advance(store, go.frames);
             alike &= go.alike;

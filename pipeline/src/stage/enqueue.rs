@@ -9,7 +9,7 @@ use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::EgressPort;
-use crate::frame::{FrameBuf, Queued};
+use crate::frame::{FrameBuf, Meta};
 use crate::tap::{FlowTap, watched};
 use crate::units::{BURST, Nanos, Priority};
 
@@ -19,7 +19,7 @@ pub struct Egress<'a, B, T> {
     /// All ports of the worker.
     pub ports: &'a mut [EgressPort],
     /// Their cells.
-    pub store: &'a mut FifoStore<Queued<B>>,
+    pub store: &'a mut FifoStore<B, Meta>,
     /// The shared buffer.
     pub buffer: &'a mut Buffer,
     /// NPCC's eye.
@@ -59,23 +59,16 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         let (mut packets, mut total) = (packets, Taken::default());
         for run in runs {
             let (mine, later) = packets.split_at(run.frames.min(packets.len()));
-            let mut bytes = 0;
-            let buffers = frames.drain(..run.frames.min(frames.len()));
-            let mut items = mine.iter().zip(buffers).map(|(packet, buf)| {
-                bytes += u64::from(packet.brief.len);
-                Queued {
-                    buf,
-                    meta: packet.meta,
-                }
+            let mut bytes: u64 = mine.iter().map(|packet| u64::from(packet.brief.len)).sum();
+            let mut buffers = frames.drain(..run.frames.min(frames.len()));
+            let mut metas = mine.iter().map(|packet| packet.meta);
+            let taken = self.ports.get_mut(run.egress.index()).map_or(0, |port| {
+                port.fill(self.store, run.priority, &mut buffers, &mut metas)
             });
-            let port = self.ports.get_mut(run.egress.index());
-            let taken = port.map_or(0, |port| port.fill(self.store, run.priority, &mut items));
-            let mut lost = 0;
-            for left in items {
-                lost += self.no_cell(&left);
-                trash.push(left.buf);
+            for (buf, meta) in buffers.zip(metas) {
+                bytes -= self.no_cell(&buf, &meta);
+                trash.push(buf);
             }
-            bytes -= lost;
             let counters = self.counters.port(run.egress.index());
             if let Some(queue) = counters.and_then(|port| port.queues.get(run.priority.index())) {
                 queue.enqueued.add(taken as u64, bytes);
@@ -89,9 +82,8 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
 
     /// Gives up an admitted frame, and returns its bytes. There is a cell for every frame of the pool the path was made with.
     #[cold]
-    fn no_cell(&mut self, frame: &Queued<B>) -> u64 {
-        let meta = &frame.meta;
-        let bytes = frame.buf.data().len() as u64;
+    fn no_cell(&mut self, buf: &B, meta: &Meta) -> u64 {
+        let bytes = buf.data().len() as u64;
         self.buffer.release(Receipt::of(meta));
         if let Some(port) = self.ports.get_mut(meta.egress.index()) {
             port.leave(meta.priority, Amount::frame(meta.wire_len));

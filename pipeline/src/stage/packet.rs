@@ -6,11 +6,10 @@
 use arrayvec::ArrayVec;
 
 use crate::bits::{high32, low32};
-use crate::buffer::GroupId;
 use crate::drop::Drop;
-use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags};
+use crate::frame::{FrameBuf, Meta, MetaFlags};
 use crate::parse::{Kind, Parsed, common, parse};
-use crate::units::{BURST, PortId, Priority};
+use crate::units::BURST;
 use crate::wire::bth::Traits;
 
 /// One frame of the burst.
@@ -156,16 +155,7 @@ impl Places {
 #[must_use]
 pub const fn packets() -> Packets {
     let nothing = Packet {
-        meta: Meta {
-            arrived: 0,
-            slot: FlowSlot::NONE,
-            wire_len: 0,
-            group: GroupId::NONE,
-            egress: PortId(0),
-            priority: Priority::new(0),
-            l3_off: 0,
-            flags: MetaFlags(0),
-        },
+        meta: Meta::NOTHING,
         brief: Brief {
             addresses: 0,
             transport: 0,
