@@ -1,7 +1,7 @@
 //! One worker's packet path: what comes in is walked through the stages into queues; what may go out is scheduled.
 //!
 //! ```text
-//! ingress: parse, classify -> route, rewrite -> wred -> admit -> enqueue     egress: pause -> schedule -> mark
+//! ingress: parse, classify, route, rewrite -> wred -> admit -> enqueue     egress: pause -> schedule -> mark
 //! ```
 //!
 //! A frame is charged to the group it came in by as it is admitted, and given back when its device has taken it. One that
@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 
-use crate::bits::low32;
 use crate::buffer::{Buffer, BufferConfig, GroupId, Owed, PoolConfig, Receipt};
 use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
@@ -33,10 +32,9 @@ use crate::pause::{PauseConfig, PortPause};
 use crate::route::fib::FibReader;
 use crate::stage::admit::{Room, Runs};
 use crate::stage::enqueue::Egress;
-use crate::stage::forward::Mtus;
 use crate::stage::packet::{Packet, Packets, Trash, packets, sweep};
 use crate::stage::parse::{Entrance, Intake};
-use crate::stage::{forward, parse};
+use crate::stage::receive::{self, Mtus};
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, PRIORITIES, PortId, Priority, WorkerId};
 
@@ -248,7 +246,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (packets, trash) = (&mut self.packets, &mut self.trash);
         pause.burst(frames.len(), BURST);
         let owned = self.owned & port.bit() != 0;
-        let came = parse::run(entrance, frames, packets, low32(now.0), counters);
+        let came = receive::run(entrance, &self.fib, &self.mtus, frames, packets, counters);
         counters.rx.add(frames.len() as u64, came.bytes);
         if !came.gone.is_empty() {
             sweep(came.gone, frames, packets, trash, |buf, packet| {
@@ -274,12 +272,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             let gone = lossless::storm(storm, frames.len(), packets);
             sweep(gone, frames, packets, trash, |buf, packet| {
                 lossless::count_storm(counters, packet);
-                count_drop(counters, buf, packet);
-            });
-        }
-        let gone = forward::run(&self.fib, &self.mtus, frames, packets, counters);
-        if !gone.is_empty() {
-            sweep(gone, frames, packets, trash, |buf, packet| {
                 count_drop(counters, buf, packet);
             });
         }
@@ -348,7 +340,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return Err(buf);
         }
         let meta = Meta {
-            arrived: low32(now.0),
             slot: FlowSlot::NONE,
             wire_len: wire,
             group: GroupId::NONE,

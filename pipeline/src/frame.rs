@@ -48,13 +48,10 @@ impl FlowSlot {
     pub const NONE: FlowSlot = FlowSlot(u32::MAX);
 }
 
-/// What a frame must still know after it was queued: 16 bytes beside the buffer's pointer.
-#[derive(Debug, Clone, Copy)]
+/// What a frame must still know after it was queued: 12 bytes beside the buffer's pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Meta {
-    /// Low 32 bits of the arrival time in ns (wraps after 4.29 s): for latency only.
-    pub arrived: u32,
-    /// Flow-cache slot, for `notified_until`.
-    pub slot: FlowSlot,
     /// Bytes on the wire, overhead included.
     pub wire_len: u16,
     /// What it is charged to: the worker that took it in, the port it came in by, its priority.
@@ -67,12 +64,13 @@ pub struct Meta {
     pub l3_off: u8,
     /// What may be done to it on the way out.
     pub flags: MetaFlags,
+    /// Flow-cache slot, for `notified_until`.
+    pub slot: FlowSlot,
 }
 
 impl Meta {
     /// Of no frame.
     pub const NOTHING: Meta = Meta {
-        arrived: 0,
         slot: FlowSlot::NONE,
         wire_len: 0,
         group: GroupId::NONE,
@@ -87,7 +85,6 @@ impl Meta {
     #[must_use]
     pub fn of(len: usize, ingress: PortId, egress: PortId, priority: Priority) -> Meta {
         Meta {
-            arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: wire_len(len),
             group: GroupId::new(WorkerId::FIRST, ingress, priority),
@@ -213,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_queued_frame_is_small() {
-        assert_eq!(size_of::<Meta>(), 16);
+        assert_eq!(size_of::<Meta>(), 12);
         assert_eq!(size_of::<Option<Queued<Box<u8>>>>(), 24);
     }
 

@@ -1,74 +1,61 @@
-//! The frame this switch is built for, read in one go: untagged IPv4 without options, unfragmented, UDP to port 4791.
+//! The frame this switch is built for, read in one go: untagged IPv4 without options, unfragmented, UDP to port 4791, and
+//! nothing behind it.
 //!
 //! Law: whatever it accepts, the general parser accepts with the same answer (a property in the tests). It refuses
 //! nothing: what does not fit, or looks wrong, is the general parser's to name.
 
 use zerocopy::byteorder::native_endian;
 use zerocopy::byteorder::network_endian::{U16, U64};
-use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{Kind, L3, Parsed, Roce};
-use crate::bits::{high32, low32};
+use crate::bits::{high32, low16, low32};
 use crate::frame::LONGEST;
 use crate::wire::bth::RoceClass;
 use crate::wire::{ethernet, udp};
 
-/// Ethernet, IPv4, UDP and BTH as one view: one length check, and every field at a constant offset.
-#[derive(FromBytes, KnownLayout, Immutable, Unaligned)]
+/// Ethernet, IPv4, UDP and BTH as one view: one length check, and every field at a constant offset. Words that are compared
+/// as a whole, or summed, are in the machine's order: a one's complement sum does not mind.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct Headers {
-    macs: [u8; 12],
+pub(crate) struct Headers {
+    /// Destination, and the first octets of the source.
+    pub(crate) macs: [u8; 8],
+    /// The other octets of the source.
+    pub(crate) more_macs: [u8; 4],
     ethertype: U16,
-    version_ihl: u8,
-    tos: u8,
-    ip_len: U16,
-    id: U16,
-    fragment: U16,
-    ttl: u8,
-    protocol: u8,
-    ip_checksum: U16,
-    addresses: U64,
+    /// Version, header length, TOS, total length, identification, fragment.
+    shape: native_endian::U64,
+    /// As they stand in the header.
+    pub(crate) ttl_protocol_checksum: native_endian::U32,
+    addresses: native_endian::U64,
     src_port: U16,
-    dst_port: U16,
-    udp_len: U16,
+    dst_port_and_len: native_endian::U32,
     udp_checksum: U16,
     opcode: u8,
     bth_flags: u8,
     p_key: U16,
     /// FECN and BECN, destination QP, AckReq, packet sequence number.
     qp_and_psn: U64,
+    /// AETH's first octet, where there is one.
+    pub(crate) syndrome: u8,
 }
 
-/// The IPv4 header as words in the machine's order: a one's complement sum does not mind.
-#[derive(FromBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct Sum {
-    macs_and_type: [u8; 14],
-    first: native_endian::U64,
-    second: native_endian::U64,
-    dst: native_endian::U32,
-}
+const _: () = assert!(size_of::<Headers>() == 55);
 
-const _: () = assert!(size_of::<Headers>() == 54);
-
-/// Bytes of the IPv4 header.
-const HEADER_LEN: u16 = 20;
 /// Offset of the IP header.
 pub(crate) const L3_OFF: u8 = 14;
 /// Offset of the UDP header.
 const L4_OFF: u16 = 34;
 /// Offset of the BTH.
-pub(crate) const BTH_OFF: u16 = 42;
-/// The shortest IP packet with a BTH and an ICRC.
-const MIN_IP: u16 = 44;
-/// The shortest frame.
-const SHORTEST: usize = MIN_IP as usize + ethernet::HEADER_LEN;
+const BTH_OFF: u16 = 42;
+/// The shortest frame with a BTH and an ICRC that Ethernet does not pad.
+pub(crate) const SHORTEST: usize = 60;
 /// What of the last two words of the BTH is not reserved.
 const QP_AND_PSN: u64 = 0x00ff_ffff_ffff_ffff;
 
-/// The first eight octets of the IPv4 header: version 4 with 20 octets, and no fragment.
-const SHAPE: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
-const SHAPE_MASK: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
+/// What counts of the first eight octets of the IPv4 header: version 4 with 20 octets, the total length, and no fragment.
+const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0xff, 0xff, 0, 0, 0x3f, 0xff]);
 
 /// What such a frame says; everything else about it is known by its kind.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +64,6 @@ pub(crate) struct Common {
     pub(crate) addresses: u64,
     /// Destination queue pair (high half, 24 bits) and the BTH's last word.
     pub(crate) transport: u64,
-    ip_len: u16,
     /// UDP source port.
     pub(crate) src_port: u16,
     /// DSCP and ECN.
@@ -86,50 +72,82 @@ pub(crate) struct Common {
     pub(crate) opcode: u8,
 }
 
-/// Reads a frame of at most `longest` bytes; `None`: not this kind of frame.
-#[inline(always)]
-pub(crate) fn read(frame: &[u8], longest: usize) -> Option<Common> {
-    if !(SHORTEST..=longest).contains(&frame.len()) {
-        return None;
+impl Headers {
+    /// The view of a frame of at least [`SHORTEST`] bytes.
+    #[inline]
+    pub(crate) fn of(frame: &mut [u8]) -> Option<&mut Headers> {
+        Headers::mut_from_prefix(frame).ok().map(|(head, _)| head)
     }
+
+    /// Reads a frame of `len` bytes, from [`SHORTEST`] to [`LONGEST`]; `None`: not this kind of frame.
+    #[inline(always)]
+    pub(crate) fn read(&self, len: usize) -> Option<Common> {
+        let [len_high, len_low] = low16(len - ethernet::HEADER_LEN).to_be_bytes();
+        let [udp_high, udp_low] = low16(len - usize::from(L4_OFF)).to_be_bytes();
+        let [port_high, port_low] = udp::ROCEV2_PORT.to_be_bytes();
+        let shape = self.shape.get();
+        let [_, protocol, ..] = self.ttl_protocol_checksum.get().to_ne_bytes();
+        if self.ethertype.get() != ethernet::IPV4
+            || shape & SHAPE != u64::from_ne_bytes([0x45, 0, len_high, len_low, 0, 0, 0, 0])
+            || protocol != udp::PROTOCOL
+            || self.dst_port_and_len.get()
+                != u32::from_ne_bytes([port_high, port_low, udp_high, udp_low])
+            || !self.sums_to_ones()
+        {
+            return None;
+        }
+        let addresses = u64::from_be(self.addresses.get());
+        if suspect(addresses >> 56) | suspect(addresses >> 24) {
+            return None;
+        }
+        let [_, tos, ..] = shape.to_ne_bytes();
+        Some(Common {
+            addresses,
+            transport: self.qp_and_psn.get() & QP_AND_PSN,
+            src_port: self.src_port.get(),
+            tos,
+            opcode: self.opcode,
+        })
+    }
+
+    /// The first word of the frame as it came, whose low six octets are the destination's.
+    #[inline]
+    pub(crate) const fn first_word(&self) -> u64 {
+        u64::from_le_bytes(self.macs)
+    }
+
+    /// Whether the IPv4 header's one's complement sum is all ones (RFC 1071).
+    #[inline]
+    const fn sums_to_ones(&self) -> bool {
+        let (total, carry) = self.shape.get().overflowing_add(self.addresses.get());
+        let rest = self.ttl_protocol_checksum.get() as u64;
+        let (total, carry) = (total + carry as u64).overflowing_add(rest);
+        // 2^64 = 2^16 = 1 modulo 2^16 - 1, and the sum of a header is never zero: it is all ones exactly when divisible.
+        (total + carry as u64).is_multiple_of(0xffff)
+    }
+}
+
+/// The destination of a frame if it is of this kind.
+#[inline]
+pub(crate) fn dst_of(frame: &[u8]) -> Option<u32> {
     let (head, _) = Headers::ref_from_prefix(frame).ok()?;
-    let (sum, _) = Sum::ref_from_prefix(frame).ok()?;
-    let ip_len = head.ip_len.get();
-    if head.ethertype.get() != ethernet::IPV4
-        || sum.first.get() & SHAPE_MASK != SHAPE
-        || head.protocol != udp::PROTOCOL
-        || head.dst_port.get() != udp::ROCEV2_PORT
-        || ip_len < MIN_IP
-        || head.udp_len.get() != ip_len - HEADER_LEN
-        || usize::from(ip_len) + ethernet::HEADER_LEN > frame.len()
-        || !sums_to_ones(sum)
-    {
-        return None;
-    }
-    let addresses = head.addresses.get();
-    if suspect(addresses >> 56) | suspect(addresses >> 24) {
-        return None;
-    }
-    Some(Common {
-        addresses,
-        transport: head.qp_and_psn.get() & QP_AND_PSN,
-        ip_len,
-        src_port: head.src_port.get(),
-        tos: head.tos,
-        opcode: head.opcode,
-    })
+    Some(low32(u64::from_be(head.addresses.get())))
 }
 
 /// All that the general parser says of such a frame; `None`: not this kind of frame.
 pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
-    let common = read(frame, LONGEST)?;
+    if !(SHORTEST..=LONGEST).contains(&frame.len()) {
+        return None;
+    }
+    let (head, _) = Headers::ref_from_prefix(frame).ok()?;
+    let common = head.read(frame.len())?;
     Some(Parsed {
         kind: Kind::Routed(L3::V4),
         l3_off: L3_OFF,
         tci: None,
         tags: 0,
         tos: common.tos,
-        ip_len: common.ip_len,
+        ip_len: low16(frame.len() - ethernet::HEADER_LEN),
         protocol: udp::PROTOCOL,
         l4_off: L4_OFF,
         addresses_v4: common.addresses,
@@ -142,15 +160,6 @@ pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
             src_port: common.src_port,
         }),
     })
-}
-
-/// Whether a header's one's complement sum is all ones (RFC 1071).
-#[inline]
-const fn sums_to_ones(sum: &Sum) -> bool {
-    let (total, carry) = sum.first.get().overflowing_add(sum.second.get());
-    let (total, carry) = (total + carry as u64).overflowing_add(sum.dst.get() as u64);
-    // 2^64 = 2^16 = 1 modulo 2^16 - 1, and the sum of a header is never zero: it is all ones exactly when divisible.
-    (total + carry as u64).is_multiple_of(0xffff)
 }
 
 /// First octets of addresses a router must not forward from or to (0, 127, 224 and above), and 169, of which link-local

@@ -2,8 +2,8 @@
 
 pub mod admit;
 pub mod enqueue;
-pub mod forward;
 pub mod packet;
 pub mod parse;
+pub mod receive;
 pub mod rewrite;
 pub mod route;

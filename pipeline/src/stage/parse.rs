@@ -1,13 +1,13 @@
-//! Stage 1: headers, MAC and VLAN admission, priority.
+//! Stage 1: headers, MAC and VLAN admission, priority. [`super::receive`] asks.
 
-use super::packet::{Brief, Packet, Packets, Places};
+use super::packet::{Brief, Packet};
 use crate::bits::{high32, low8, low16};
 use crate::buffer::GroupId;
 use crate::classify::Classifier;
 use crate::counters::PortCounters;
 use crate::drop::Drop;
-use crate::frame::{FlowSlot, FrameBuf, LONGEST, Meta, MetaFlags, wire_len};
-use crate::parse::common::{self, BTH_OFF, Common, L3_OFF};
+use crate::frame::{FlowSlot, LONGEST, Meta, MetaFlags, wire_len};
+use crate::parse::common::{Common, Headers, L3_OFF, SHORTEST};
 use crate::parse::{Kind, Parsed, parse};
 use crate::units::{Mac, PortId, WIRE_OVERHEAD, WorkerId};
 use crate::wire::bth::{HEADER_LEN, RoceClass, Traits};
@@ -85,7 +85,6 @@ fn by_tos(classifier: &Classifier, worker: WorkerId, port: PortId) -> [Meta; 256
         let priority = by_dscp.get(usize::from(tos >> 2));
         let priority = priority.copied().unwrap_or_default();
         Meta {
-            arrived: 0,
             slot: FlowSlot::NONE,
             wire_len: 0,
             group: GroupId::new(worker, port, priority),
@@ -97,122 +96,77 @@ fn by_tos(classifier: &Classifier, worker: WorkerId, port: PortId) -> [Meta; 256
     })
 }
 
-/// What became of a burst.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Taken {
-    /// Bytes of all frames.
-    pub bytes: u64,
-    /// Frames refused, and MAC control, which has no reason.
-    pub gone: Places,
-}
-
-/// Fills `packets` from `frames`, which came in at `time`, the low 32 bits of the time in ns.
-#[inline(never)]
-pub fn run<B: FrameBuf>(
-    entrance: &Entrance,
-    frames: &[B],
-    packets: &mut Packets,
-    time: u32,
-    counters: &PortCounters,
-) -> Taken {
-    let mut taken = Taken::default();
-    for frame in frames {
-        frame.prefetch();
+impl Entrance {
+    /// Reads the common frame, to this port and within its MTU; `None`: another kind of frame.
+    #[inline(always)]
+    pub(super) fn common<'a>(&self, frame: &'a mut [u8]) -> Option<(&'a mut Headers, Common)> {
+        let len = frame.len();
+        if !(SHORTEST..=self.longest).contains(&len) {
+            return None;
+        }
+        let head = Headers::of(frame)?;
+        let common = head.read(len)?;
+        (head.first_word() << 16 >> 16 == self.mac).then_some((head, common))
     }
-    let (mac, longest) = (entrance.mac, entrance.longest);
-    for (place, (buf, packet)) in frames.iter().zip(packets).enumerate() {
-        let frame = buf.data();
-        taken.bytes += frame.len() as u64;
-        let common = common::read(frame, longest).filter(|_| first_six(frame) == mac);
-        if let Some(common) = common {
-            let of_tos = entrance.by_tos.get(usize::from(common.tos));
-            let Some(meta) = of_tos else { continue };
-            fill(packet, frame, common, (*meta, time), counters);
-        } else if !take_any(entrance, frame, packet, time, counters) {
-            taken.gone.add(place);
+
+    /// Writes down what is known of a common frame of `len` bytes.
+    #[inline(always)]
+    pub(super) fn fill(
+        &self,
+        packet: &mut Packet,
+        head: &Headers,
+        common: Common,
+        len: usize,
+        counters: &PortCounters,
+    ) {
+        let traits = Traits::of(common.opcode);
+        if let Some(meta) = self.by_tos.get(usize::from(common.tos)) {
+            packet.meta = Meta {
+                wire_len: low16(len + WIRE_OVERHEAD as usize),
+                ..*meta
+            };
+        }
+        packet.brief = Brief {
+            addresses: common.addresses,
+            transport: common.transport,
+            len: low16(len),
+            src_port: common.src_port,
+            traits,
+            tos: common.tos,
+        };
+        // All but data that was not marked on its way says something about itself.
+        if !traits.any(RoceClass::Data.bit()) || packet.brief.ecn() == CE {
+            let class = RoceClass::of(common.opcode, high32(common.transport));
+            packet.brief.traits = traits.with_class(class);
+            hear(packet, class, Some(head.syndrome), counters);
         }
     }
-    taken
-}
 
-#[inline]
-fn first_six(frame: &[u8]) -> u64 {
-    let word = frame
-        .first_chunk()
-        .map_or(0, |word| u64::from_le_bytes(*word));
-    word << 16 >> 16
-}
-
-/// Writes down what is known of a common frame.
-#[inline(always)]
-fn fill(
-    packet: &mut Packet,
-    frame: &[u8],
-    common: Common,
-    (meta, arrived): (Meta, u32),
-    counters: &PortCounters,
-) {
-    let traits = Traits::of(common.opcode);
-    packet.meta = Meta {
-        arrived,
-        wire_len: common_wire_len(frame.len()),
-        ..meta
-    };
-    packet.brief = Brief {
-        addresses: common.addresses,
-        transport: common.transport,
-        len: low16(frame.len()),
-        src_port: common.src_port,
-        traits,
-        tos: common.tos,
-    };
-    // All but data that was not marked on its way says something about itself.
-    if !traits.any(RoceClass::Data.bit()) || packet.brief.ecn() == CE {
-        let class = RoceClass::of(common.opcode, high32(common.transport));
-        packet.brief.traits = traits.with_class(class);
-        hear(frame, packet, class, BTH_OFF, counters);
-    }
-}
-
-/// [`wire_len`] of a frame that is no longer than [`LONGEST`].
-#[inline]
-fn common_wire_len(len: usize) -> u16 {
-    low16(len.max(60)).wrapping_add(low16(WIRE_OVERHEAD as usize))
-}
-
-/// Takes a frame of any kind; `false`, and a reason unless it is MAC control, when it goes no further.
-#[inline(never)]
-fn take_any(
-    entrance: &Entrance,
-    frame: &[u8],
-    packet: &mut Packet,
-    time: u32,
-    counters: &PortCounters,
-) -> bool {
-    let intake = &entrance.intake;
-    let parsed = match admit(intake, frame) {
-        Ok(parsed) => parsed,
-        Err(reason) => {
-            packet.reason = reason;
-            return false;
+    /// Takes a frame of any kind. The error is why it goes no further, none for MAC control.
+    pub(super) fn take_any(
+        &self,
+        frame: &[u8],
+        packet: &mut Packet,
+        counters: &PortCounters,
+    ) -> Result<(), Option<Drop>> {
+        let parsed = admit(&self.intake, frame)?;
+        let priority = self.intake.classifier.priority(&parsed);
+        packet.meta = Meta {
+            wire_len: wire_len(frame.len()),
+            group: GroupId::new(self.worker, self.port, priority),
+            egress: self.port,
+            priority,
+            l3_off: parsed.l3_off,
+            flags: flags(parsed.is_v6(), parsed.ecn()),
+            slot: FlowSlot::NONE,
+        };
+        packet.set_parsed(parsed, low16(frame.len()));
+        if let Some(roce) = parsed.roce {
+            let syndrome = frame.get(usize::from(roce.bth_off) + HEADER_LEN);
+            hear(packet, roce.class, syndrome.copied(), counters);
         }
-    };
-    let priority = intake.classifier.priority(&parsed);
-    packet.meta = Meta {
-        arrived: time,
-        slot: FlowSlot::NONE,
-        wire_len: wire_len(frame.len()),
-        group: GroupId::new(entrance.worker, entrance.port, priority),
-        egress: entrance.port,
-        priority,
-        l3_off: parsed.l3_off,
-        flags: flags(parsed.is_v6(), parsed.ecn()),
-    };
-    packet.set_parsed(parsed, low16(frame.len()));
-    if let Some(roce) = parsed.roce {
-        hear(frame, packet, roce.class, roce.bth_off, counters);
+        Ok(())
     }
-    true
 }
 
 /// No reason is MAC control's.
@@ -255,15 +209,9 @@ const fn flags(is_v6: bool, ecn: u8) -> MetaFlags {
     })
 }
 
-/// Counts CE, CNP and NAK, and keeps what must not be marked from it.
+/// Counts CE, CNP and NAK, and keeps what must not be marked from it. `syndrome` is the octet behind the BTH.
 #[inline(never)]
-fn hear(
-    frame: &[u8],
-    packet: &mut Packet,
-    class: RoceClass,
-    bth_off: u16,
-    counters: &PortCounters,
-) {
+fn hear(packet: &mut Packet, class: RoceClass, syndrome: Option<u8>, counters: &PortCounters) {
     if packet.brief.ecn() == CE {
         counters.ce_in.add(1);
     }
@@ -273,15 +221,12 @@ fn hear(
     match class {
         RoceClass::Cnp => counters.cnp_in.add(1),
         RoceClass::Unsupported => counters.roce_unsupported.add(1),
-        RoceClass::Ack => {
-            // AETH: bits 6..5 of the syndrome tell ACK, RNR NAK and NAK apart (IBTA 9.7.5.2.1).
-            let syndrome = frame.get(usize::from(bth_off) + HEADER_LEN);
-            match syndrome.map(|syndrome| syndrome >> 5) {
-                Some(0b001) => counters.rnr_in.add(1),
-                Some(0b011) => counters.nak_in.add(1),
-                _ => {}
-            }
-        }
+        // AETH: bits 6..5 of the syndrome tell ACK, RNR NAK and NAK apart (IBTA 9.7.5.2.1).
+        RoceClass::Ack => match syndrome.map(|syndrome| syndrome >> 5) {
+            Some(0b001) => counters.rnr_in.add(1),
+            Some(0b011) => counters.nak_in.add(1),
+            _ => {}
+        },
         _ => {}
     }
 }

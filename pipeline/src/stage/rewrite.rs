@@ -1,49 +1,27 @@
-//! Stage 4: the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses. [`super::forward`] asks.
-
-use zerocopy::byteorder::network_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+//! Stage 4: the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses. [`super::receive`] asks.
 
 use super::packet::Packet;
 use crate::bits::{low8, low16};
 use crate::counters::PortCounters;
 use crate::drop::Drop;
 use crate::frame::{FrameBuf, wire_len};
+use crate::parse::common::Headers;
 use crate::parse::{Kind, L3, Parsed};
 use crate::route::nexthop::{Path, UNTAGGED};
 use crate::units::Priority;
 use crate::wire::{checksum, ethernet};
 
-/// Rewrites untagged IPv4 that stays untagged. On an error the frame is as it was.
-#[inline]
-pub(super) fn plain<B: FrameBuf>(buf: &mut B, path: Path) -> Result<(), Drop> {
-    match Plain::mut_from_prefix(buf.data_mut()) {
-        Ok((head, _)) => head.rewrite(path),
-        Err(_) => Err(Drop::Runt),
+/// Rewrites untagged IPv4 that stays untagged: three stores. On an error the frame is as it was.
+#[inline(always)]
+pub(super) fn plain(head: &mut Headers, path: Path) -> Result<(), Drop> {
+    let word = u32::from_le(head.ttl_protocol_checksum.get());
+    if word & 0xfe == 0 {
+        return Err(Drop::TtlExpired);
     }
-}
-
-/// Untagged IPv4 that stays untagged: everything at constant offsets, three stores.
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct Plain {
-    addresses: [u8; 8],
-    more_addresses: [u8; 4],
-    ethertype: [u8; 2],
-    version_to_fragment: [u8; 8],
-    ttl_protocol_checksum: U32,
-}
-
-impl Plain {
-    #[inline]
-    fn rewrite(&mut self, path: Path) -> Result<(), Drop> {
-        let word = self.ttl_protocol_checksum.get();
-        if word < 2 << 24 {
-            return Err(Drop::TtlExpired);
-        }
-        self.ttl_protocol_checksum.set(checksum::ttl_less_one(word));
-        (self.addresses, self.more_addresses) = path.addresses();
-        Ok(())
-    }
+    let word = checksum::ttl_less_one(word);
+    head.ttl_protocol_checksum.set(word.to_le());
+    (head.macs, head.more_macs) = path.addresses();
+    Ok(())
 }
 
 /// Rewrites any frame, whose headers are `parsed`; `packet` follows. On an error the frame may be dropped only.

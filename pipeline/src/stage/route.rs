@@ -1,5 +1,5 @@
 //! Stage 2: longest prefix, then the path of the flow. What cannot be forwarded is dropped with the route's reason.
-//! [`super::forward`] asks.
+//! [`super::receive`] asks.
 
 use zerocopy::FromBytes;
 
@@ -38,7 +38,7 @@ pub(super) fn lookup_v6(fib: &FibReader, data: &[u8], packet: &Packet) -> u32 {
     }
 }
 
-/// [`flow_hash`] of a packet in hand, whose frame is `data`.
+/// [`flow_hash`] of a packet in hand, whose frame is `data`, which is asked only when it is not common.
 pub(super) fn hash(data: &[u8], packet: &Packet) -> u32 {
     let brief = &packet.brief;
     if !brief.is_common() {

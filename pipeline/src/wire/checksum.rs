@@ -40,15 +40,15 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !add(add(!checksum, !old), new)
 }
 
-/// TTL, protocol and checksum of an IPv4 header, as one big-endian word, after the TTL (at least 1) went down by one:
+/// TTL, protocol and checksum of an IPv4 header, as one little-endian word, after the TTL (at least 1) went down by one:
 /// [`update`] for this one change.
 #[inline]
 #[must_use]
 pub const fn ttl_less_one(word: u32) -> u32 {
-    // The covered word falls by 0x0100, so the checksum rises by it, modulo 2^16 - 1.
-    let checksum = (word & 0xffff) + 0x0100;
-    let around = if checksum >= 0xffff { 0xffff } else { 0 };
-    word - 0x0100_0000 + 0x0100 - around
+    // The covered word falls by 0x0100, so the checksum rises by it, modulo 2^16 - 1; its octets are swapped here, which a
+    // one's complement sum does not mind: it rises by 1.
+    let around = if word >= 0xfffe_0000 { 0x1_0000 } else { 0 };
+    word.wrapping_add(0xffff + around)
 }
 
 #[inline]
@@ -78,9 +78,12 @@ mod tests {
     fn one_hop_less_is_the_update_of_that_change() {
         for ttl_protocol in [0x0100u16, 0x0111, 0x40ff, 0xff00, 0xffff] {
             for check in 0..=u16::MAX {
-                let word = u32::from(ttl_protocol) << 16 | u32::from(check);
+                let word = |ttl_protocol: u16, check: u16| {
+                    (u32::from(ttl_protocol) << 16 | u32::from(check)).swap_bytes()
+                };
                 let less = ttl_protocol - 0x0100;
-                let expected = u32::from(less) << 16 | u32::from(update(check, ttl_protocol, less));
+                let expected = word(less, update(check, ttl_protocol, less));
+                let word = word(ttl_protocol, check);
                 assert_eq!(ttl_less_one(word), expected, "{word:#x}");
             }
         }
