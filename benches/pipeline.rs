@@ -111,12 +111,15 @@ fn route_burst(c: &mut Criterion) {
 fn queue_burst(c: &mut Criterion) {
     let mut group = c.benchmark_group("queue");
     group.throughput(Throughput::Elements(BURST as u64));
-    let mut store = FifoStore::new(4096, 1);
+    let mut store = FifoStore::new(4096, 1, 0usize);
     let mut fifo = Fifo::default();
     group.bench_function("enqueue_dequeue", |b| {
         b.iter(|| {
             for item in 0..BURST {
-                black_box(fifo.push(&mut store, black_box(Box::new(item))).is_ok());
+                black_box(
+                    fifo.push(&mut store, black_box(Box::new(item)), item)
+                        .is_ok(),
+                );
             }
             for _ in 0..BURST {
                 black_box(fifo.pop(&mut store));
