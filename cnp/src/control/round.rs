@@ -14,6 +14,9 @@ use crate::policy::{Choice, Decision, QueueContext, Round};
 /// Share of its rate that a CNP must be able to cost a flow, in 65,536ths, to prove anything when nothing is seen: what
 /// less does, a sender's own recovery undoes before it can be measured.
 const PROOF: u32 = 1 << 13;
+/// A CNP that should cost less than this share of the rate costs little. When it is decided how many are told, it is counted with
+/// so much all the same: alpha may have faded less than is believed, as that of DCQCN as published does.
+const LITTLE: u64 = 8;
 /// A flow not told for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
 /// A told flow stays unmarked for so long, unless told again: in this time every one of some 1,000 contributors has its turn.
@@ -43,11 +46,18 @@ impl ControlCore {
             let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
             let mean = total / u64::try_from(contributors.len().max(1)).unwrap_or(u64::MAX);
             let mut looked_at = 0;
+            let mut counted = BitRate(0);
             for (bytes, flow) in contributors.iter().take(reach) {
                 let rate = self.rate(*flow, *bytes, total, context, now);
                 let cut = self.cut(*flow, rate, now);
-                let spared = *bytes < mean && cut.0 < rate / 8;
-                if !chosen(decision.choice, rate, cut, round.cut, spared) {
+                let weight = if *bytes < mean / 4 {
+                    Weight::Feather
+                } else if *bytes < mean && cut.0 < rate / LITTLE {
+                    Weight::Light
+                } else {
+                    Weight::Full
+                };
+                if !chosen(decision.choice, rate, cut, counted, weight) {
                     continue;
                 }
                 let told = if self.too_soon(*flow, &decision, now) {
@@ -64,6 +74,7 @@ impl ControlCore {
                 match told {
                     Ok(()) => {
                         round.sent += 1;
+                        counted.0 = counted.0.saturating_add(cut.0.max(rate / LITTLE));
                         round.cut.0 = round.cut.0.saturating_add(cut.0);
                         round.feedback = round.feedback.max(self.told(*flow, rate, now));
                     }
@@ -150,14 +161,30 @@ impl ControlCore {
     }
 }
 
-/// Whether a decision means a contributor of this rate, which would give up `cut`, when others give up `before`. Who sends
-/// less than others and would give up little is spared when a sum is to be reached: they meet in the middle.
-fn chosen(choice: Choice, rate: u64, cut: BitRate, before: BitRate, spared: bool) -> bool {
+/// What a contributor is among the others, where a sum is to be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// It is told.
+    Full,
+    /// Sends less than the mean and would give up little.
+    Light,
+    /// Sends less than a quarter of the mean: what it can give up does not matter, what it loses it may not win back for long.
+    Feather,
+}
+
+/// Whether a decision means a contributor of this rate, which would give up `cut`, when others are counted with `before`.
+/// Who sends less than others and would give up little is spared, if the decision says so: they meet in the middle.
+fn chosen(choice: Choice, rate: u64, cut: BitRate, before: BitRate, weight: Weight) -> bool {
     match choice {
         Choice::All => true,
         Choice::Above(fair) => rate > fair.0,
-        Choice::Cut(wanted) => {
-            let left = wanted.0.saturating_sub(before.0);
+        Choice::Cut { sum, spare } => {
+            let left = sum.0.saturating_sub(before.0);
+            let spared = match weight {
+                Weight::Full => false,
+                Weight::Light => spare,
+                Weight::Feather => true,
+            };
             !spared && cut.0 > 0 && cut.0 / 2 <= left && left > 0
         }
     }

@@ -109,12 +109,19 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
 fn who_sends_less_is_spared_only_where_a_sum_is_to_be_reached() {
     let cut = BitRate(G);
     let none = BitRate(0);
-    let wanted = Choice::Cut(BitRate(10 * G));
-    assert!(chosen(wanted, 30 * G, cut, none, false));
-    assert!(!chosen(wanted, 10 * G, cut, none, true));
-    assert!(chosen(Choice::All, 10 * G, cut, none, true));
-    assert!(chosen(Choice::Above(cut), 10 * G, cut, none, true));
+    let cut_of = |spare| Choice::Cut {
+        sum: BitRate(10 * G),
+        spare,
+    };
+    let wanted = cut_of(true);
+    let (full, light, feather) = (Weight::Full, Weight::Light, Weight::Feather);
+    assert!(chosen(wanted, 30 * G, cut, none, full));
+    assert!(!chosen(wanted, 10 * G, cut, none, light));
+    assert!(chosen(cut_of(false), 10 * G, cut, none, light));
+    assert!(!chosen(cut_of(false), 10 * G, cut, none, feather));
+    assert!(chosen(Choice::All, 10 * G, cut, none, feather));
+    assert!(chosen(Choice::Above(cut), 10 * G, cut, none, feather));
     // Nobody gives up more than twice what is left.
-    assert!(!chosen(wanted, 60 * G, BitRate(30 * G), none, false));
-    assert!(!chosen(wanted, 30 * G, cut, BitRate(10 * G), false));
+    assert!(!chosen(wanted, 60 * G, BitRate(30 * G), none, full));
+    assert!(!chosen(wanted, 30 * G, cut, BitRate(10 * G), full));
 }

@@ -22,6 +22,8 @@ struct Cut {
 #[derive(Debug, Clone, Default)]
 pub(super) struct InFlight {
     cuts: ArrayVec<Cut, ROUNDS>,
+    /// The growth that the cuts remembered are taken from, in bit/s.
+    from: i64,
 }
 
 impl InFlight {
@@ -36,6 +38,42 @@ impl InFlight {
         {
             last.rate = last.rate.saturating_add(full.element().rate);
         }
+    }
+
+    /// The same, of a policy that says the queue's growth, in bit/s.
+    pub(super) fn add_to(&mut self, growth: i64, round: &Round, now: Nanos) {
+        self.from = if self.cuts.is_empty() {
+            growth
+        } else {
+            self.from.max(growth)
+        };
+        self.add(round, now);
+    }
+
+    /// As [`InFlight::unseen`], and not more than what the `growth` has not fallen by since the first of them. Also, by how
+    /// much it has fallen more than that.
+    pub(super) fn unseen_in(
+        &mut self,
+        growth: i64,
+        over: Nanos,
+        longest: Nanos,
+        now: Nanos,
+    ) -> (i64, i64) {
+        let before = self.sum();
+        let by_time = self.unseen(over, longest, now);
+        let all = self.sum();
+        // A round forgotten is one that the growth shows.
+        let from = self.from.saturating_sub(before - all);
+        self.from = from.min(growth.saturating_add(all));
+        let shown = self.from.saturating_sub(growth).max(0);
+        let unseen = by_time.min(all.saturating_sub(shown));
+        let beyond = if all > 0 { from - self.from } else { 0 };
+        (unseen, beyond)
+    }
+
+    fn sum(&self) -> i64 {
+        let rates = self.cuts.iter().map(|cut| cut.rate);
+        rates.fold(0, i64::saturating_add_unsigned)
     }
 
     /// What those told will give up that a growth measured `over` the time until `now` does not show yet, in bit/s.
@@ -71,5 +109,30 @@ mod tests {
         let mut unseen = |at| flight.unseen(us(40), us(40), us(at));
         assert_eq!([unseen(100), unseen(120), unseen(130)], [80, 80, 60]);
         assert_eq!([unseen(159), unseen(160), unseen(1_000)], [2, 0, 0]);
+    }
+
+    #[test]
+    fn what_a_growth_has_fallen_by_is_not_unseen_and_what_is_beyond_it_is_told() {
+        let us = Nanos::from_micros;
+        let mut flight = InFlight::default();
+        let round = |cut| Round {
+            sent: 4,
+            cut: BitRate(cut),
+            feedback: us(20),
+        };
+        flight.add_to(300, &round(80), us(100));
+        let mut unseen = |growth, at| flight.unseen_in(growth, us(40), us(40), us(at));
+        assert_eq!(unseen(300, 104), (80, 0));
+        assert_eq!(unseen(250, 108), (30, 0), "by its fall");
+        assert_eq!(unseen(250, 150), (20, 0), "by time");
+        assert_eq!(unseen(200, 152), (0, 20));
+        assert_eq!(unseen(200, 153), (0, 0), "once");
+        flight.add_to(200, &round(50), us(154));
+        assert_eq!(flight.unseen_in(200, us(40), us(40), us(158)), (50, 0));
+        assert_eq!(
+            flight.unseen_in(200, us(40), us(40), us(1_000)),
+            (0, 0),
+            "all is forgotten"
+        );
     }
 }

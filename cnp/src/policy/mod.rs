@@ -134,7 +134,12 @@ pub enum Choice {
     All,
     /// Heaviest first, until what they are expected to give up adds up to this. Who would give up more than twice what is
     /// left is passed over.
-    Cut(BitRate),
+    Cut {
+        /// The sum.
+        sum: BitRate,
+        /// Whether those are left out who send less than the mean and would give up little.
+        spare: bool,
+    },
     /// Those that send faster than this.
     Above(BitRate),
 }

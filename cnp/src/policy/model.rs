@@ -4,14 +4,19 @@
 //!   excess = growth - cuts on their way + (depth - set_point) / horizon
 //! ```
 //! `growth` is what comes in above what goes out, read off the depth itself over the shortest time in which it moved by
-//! eight frames; it starts at the first look, long before `shallow`. `cuts on their way` is what those told are expected to
-//! give up and cannot be seen yet: all of it until the feedback delay has passed, then the part of the growth's time that
-//! still lies before. The last term takes the queue to the set-point, a little above empty so that the link never idles,
+//! eight frames. It starts at the second look at a queue that is not empty, long before `shallow`: a queue that was empty
+//! may have begun to grow at any time since the look before, and what is divided by a whole look then is too little.
+//! `cuts on their way` is what those told are expected to give up and cannot be seen yet: all of it until the feedback delay
+//! has passed, then the part of the growth's time that still lies before; and never more than what the growth has not
+//! fallen by since they were told, as the delay is not known at first and the default is many times too long for a near
+//! sender. A growth that falls by a quarter of the drain rate more than was asked for is let fall.
+//! The last term takes the queue to the set-point, a little above empty so that the link never idles,
 //! slowly, because a sender that was cut too far comes back only every 300 us.
 //!
 //! What a flow gives up is its rate times half of its DCQCN alpha ([`crate::dynamics`]): one half at the first CNP, little
 //! when it was told long ago, corrected by how the flow did respond. Nobody is told who would give up more than twice what
-//! is left to cut, so that the sum lands near the drain rate from either side.
+//! is left to cut, so that the sum lands near the drain rate from either side. Who sends little and would give up little is
+//! spared, unless the others could not give up half of what was wanted at the look before.
 //!
 //! When flows are too many to be read often enough, their rates are not known and the table of [`super::npcc`] answers.
 
@@ -79,6 +84,10 @@ pub struct Model {
     config: ModelConfig,
     looks: ArrayVec<Look, LOOKS>,
     flight: InFlight,
+    /// The growth at the last look, in bit/s.
+    grew: i64,
+    /// Those told at the last look could not give up half of what was wanted.
+    short: bool,
     fallback: Npcc,
     fell_back: bool,
 }
@@ -92,11 +101,18 @@ impl Model {
             config,
             looks: ArrayVec::new(),
             flight: InFlight::default(),
+            grew: 0,
+            short: false,
             fell_back: false,
         }
     }
 
-    fn remember(&mut self, depth: u64, now: Nanos) {
+    fn remember(&mut self, depth: u64, mtu: u64, now: Nanos) {
+        // What the depth was before says nothing of when it began to grow.
+        if depth < EMPTY * mtu {
+            self.looks.clear();
+            return;
+        }
         if self.looks.is_full() {
             self.looks.pop_at(0);
         }
@@ -106,7 +122,7 @@ impl Model {
         }
     }
 
-    /// The growth over the shortest time in which it is significant, or over all that is remembered.
+    /// The growth over the shortest time in which it is significant, or over all that can be remembered.
     fn growth(&self, mtu: u64) -> Option<Growth> {
         let (last, before) = self.looks.split_last()?;
         let significant = |look: &&Look| last.depth.abs_diff(look.depth) >= SIGNIFICANT * mtu;
@@ -114,17 +130,18 @@ impl Model {
             .iter()
             .rev()
             .find(significant)
-            .or_else(|| before.first())?;
+            .or_else(|| before.first().filter(|_| self.looks.is_full()))?;
         let over = last.at.since(from.at);
         let rate = per_second(last.depth, from.depth, over);
         Some(Growth { rate, over })
     }
 
-    /// What those told will give up that the growth does not show yet.
-    fn on_the_way(&mut self, over: Nanos, now: Nanos) -> i64 {
+    /// What those told will give up that the growth does not show yet, and by how much it fell more than that.
+    fn on_the_way(&mut self, growth: Growth, now: Nanos) -> (i64, i64) {
         let first = self.looks.first();
         let longest = first.map_or(Nanos::ZERO, |first| now.since(first.at));
-        self.flight.unseen(over, longest, now)
+        self.flight
+            .unseen_in(growth.rate, growth.over, longest, now)
     }
 }
 
@@ -140,7 +157,7 @@ impl Policy for Model {
     }
 
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
-        self.remember(context.depth, now);
+        self.remember(context.depth, context.mtu, now);
         self.fell_back = !context.rates_known;
         if self.fell_back {
             return self.fallback.decide(context, now);
@@ -151,22 +168,29 @@ impl Policy for Model {
         let Some(growth) = self.growth(context.mtu) else {
             return Decision::none(Amount::None, Reason::Idle);
         };
-        let on_the_way = self.on_the_way(growth.over, now);
+        let (on_the_way, beyond) = self.on_the_way(growth, now);
+        self.grew = growth.rate;
         let set_point = context.drain.bytes_in(self.config.set_point);
         let pull = per_second(context.depth, set_point, self.config.horizon);
         let wanted = growth.rate.saturating_add(pull);
         let excess = wanted.saturating_sub(on_the_way);
         let band = context.drain.0 / 1_000 * u64::from(self.config.dead_band);
+        let falling = u64::try_from(beyond).unwrap_or(0) > context.drain.0 / 4;
         match u64::try_from(excess) {
-            Ok(excess) if excess > band => Decision {
+            Ok(excess) if excess > band && !falling => Decision {
                 wanted: Amount::Many,
                 amount: Amount::Many,
-                choice: Choice::Cut(BitRate(excess)),
+                choice: Choice::Cut {
+                    sum: BitRate(excess),
+                    spare: !self.short,
+                },
                 few: 1_000,
                 spacing: CLOSEST,
                 reason: Reason::Overload,
             },
-            _ if wanted > 0 && on_the_way > 0 => Decision::none(Amount::Many, Reason::Feedback),
+            _ if wanted > 0 && (on_the_way > 0 || falling) => {
+                Decision::none(Amount::Many, Reason::Feedback)
+            }
             _ => Decision::none(Amount::None, Reason::Balanced),
         }
     }
@@ -175,10 +199,14 @@ impl Policy for Model {
         if self.fell_back {
             self.fallback.sent(context, decision, round, now);
         }
+        self.short = match decision.choice {
+            Choice::Cut { sum, .. } => round.cut.0 < sum.0 / 2 && sum.0 > context.drain.0 / 8,
+            Choice::All | Choice::Above(_) => false,
+        };
         if round.sent == 0 {
             return;
         }
-        self.flight.add(round, now);
+        self.flight.add_to(self.grew, round, now);
     }
 
     fn look(&self) -> Option<Nanos> {

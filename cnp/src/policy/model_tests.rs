@@ -30,19 +30,20 @@ fn looks(policy: &mut Model, from: Nanos, depth: u64, step: i64, n: u64) -> (Dec
 
 fn cut(decision: &Decision) -> u64 {
     match decision.choice {
-        Choice::Cut(rate) if decision.amount == Amount::Many => rate.0,
+        Choice::Cut { sum, .. } if decision.amount == Amount::Many => sum.0,
         _ => 0,
     }
 }
 
 #[test]
-fn it_answers_at_the_first_look_long_before_shallow() {
+fn it_answers_long_before_shallow_and_does_not_take_part_of_a_look_for_the_whole() {
     let mut policy = Model::new(ModelConfig::default());
     policy.decide(&at(0), Nanos::ZERO);
-    // 400G into 100G: 150 KB in 4 us, where shallow is 375 KB.
-    let (decision, _) = looks(&mut policy, Nanos::ZERO, 150_000, 0, 1);
-    let wanted = cut(&decision);
-    assert!((298 * G..=300 * G).contains(&wanted), "{wanted}");
+    // 400G into 100G that began 1 us before the look: 37 KB now, 150 KB more at the next, where shallow is 375 KB.
+    let (decision, now) = looks(&mut policy, Nanos::ZERO, 37_500, 0, 1);
+    assert_eq!(decision.amount, Amount::None, "{decision:?}");
+    let (decision, _) = looks(&mut policy, now, 187_500, 0, 1);
+    assert_eq!(cut(&decision), 300 * G);
 }
 
 #[test]
@@ -64,29 +65,80 @@ fn a_depth_above_the_set_point_is_taken_down_over_the_horizon() {
     assert_eq!(cut(&decision), 10 * G);
 }
 
+/// Those told at a look would give up so much together, 12 us from then.
+fn told(policy: &mut Model, decision: &Decision, gigabits: u64, now: Nanos) {
+    let round = Round {
+        sent: 4,
+        cut: BitRate(gigabits * G),
+        feedback: Nanos::from_micros(12),
+    };
+    policy.sent(&at(0), decision, &round, now);
+}
+
 #[test]
 fn cuts_on_their_way_are_not_asked_for_again() {
     let mut policy = Model::new(ModelConfig::default());
-    policy.decide(&at(0), Nanos::ZERO);
-    let (decision, now) = looks(&mut policy, Nanos::ZERO, 150_000, 0, 1);
-    let round = |cut: u64| Round {
-        sent: 4,
-        cut: BitRate(cut),
-        feedback: Nanos::from_micros(12),
-    };
-    policy.sent(&at(150_000), &decision, &round(200 * G), now);
-    let (decision, now) = looks(&mut policy, now, 300_000, 0, 1);
+    let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
+    assert!(cut(&decision) >= 299 * G, "{decision:?}");
+    told(&mut policy, &decision, 200, now);
+    let (decision, now) = looks(&mut policy, now, 350_000, 0, 1);
     let wanted = cut(&decision);
     assert!((100 * G..110 * G).contains(&wanted), "{wanted}");
-    policy.sent(&at(300_000), &decision, &round(wanted), now);
-    let (decision, now) = looks(&mut policy, now, 450_000, 0, 1);
+    told(&mut policy, &decision, wanted / G, now);
+    let (decision, now) = looks(&mut policy, now, 500_000, 0, 1);
     assert!(
         cut(&decision) < 10 * G,
         "no more than the set-point asks for: {decision:?}"
     );
     // Nobody obeyed: once the effect should be seen, it is asked for again.
-    let (decision, _) = looks(&mut policy, now, 600_000, 150_000, 6);
+    let (decision, _) = looks(&mut policy, now, 650_000, 150_000, 6);
     assert!(cut(&decision) > 290 * G, "{decision:?}");
+}
+
+#[test]
+fn what_the_growth_shows_before_its_time_is_not_on_its_way_any_more() {
+    let mut policy = Model::new(ModelConfig::default());
+    let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
+    told(&mut policy, &decision, 200, now);
+    // Growth falls from 300G to 100G within one look, as near senders answer in 1 us.
+    let (decision, _) = looks(&mut policy, now, 250_000, 0, 1);
+    let wanted = cut(&decision);
+    assert!((100 * G..105 * G).contains(&wanted), "{wanted}");
+}
+
+#[test]
+fn a_growth_that_falls_by_more_than_was_asked_for_is_let_fall() {
+    let mut policy = Model::new(ModelConfig::default());
+    let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
+    told(&mut policy, &decision, 100, now);
+    // From 300G to 100G: twice of what was foreseen, so that there may be more to come.
+    let (decision, now) = looks(&mut policy, now, 250_000, 0, 1);
+    assert_eq!(
+        (decision.amount, decision.reason),
+        (Amount::None, Reason::Feedback)
+    );
+    let (decision, _) = looks(&mut policy, now, 300_000, 0, 1);
+    assert!(
+        cut(&decision) >= 100 * G,
+        "it fell no further: {decision:?}"
+    );
+}
+
+#[test]
+fn nobody_is_spared_when_the_others_could_not_give_up_half() {
+    let mut policy = Model::new(ModelConfig::default());
+    let spares = |decision: &Decision| match decision.choice {
+        Choice::Cut { spare, .. } => spare,
+        _ => panic!("{decision:?}"),
+    };
+    let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
+    assert!(spares(&decision));
+    told(&mut policy, &decision, 10, now);
+    let (decision, now) = looks(&mut policy, now, 350_000, 0, 1);
+    assert!(!spares(&decision));
+    told(&mut policy, &decision, 290, now);
+    let (decision, _) = looks(&mut policy, now, 500_000, 150_000, 8);
+    assert!(spares(&decision));
 }
 
 #[test]
