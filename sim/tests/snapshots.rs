@@ -72,6 +72,7 @@ scenarios! {
     storage = "storage",
     allreduce = "allreduce",
     microbursts = "microbursts",
+    ecn_modes = "ecn-modes",
     victim = "victim",
     cold_start = "cold-start",
     failover = "failover",

@@ -7,7 +7,7 @@ pub(super) const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 34.0;
 const TOP: f64 = 26.0;
-const RIGHT: f64 = 10.0;
+const RIGHT: f64 = 20.0;
 
 /// Distinct on white, also in grey and for most colour-blind eyes (Okabe and Ito).
 const COLOURS: [&str; 8] = [

@@ -7,6 +7,7 @@
 //! | `npcc`, `model`, `pi` | unless just told | that policy's |
 //! | `npcc/low-latency` | same | Huawei's other mode |
 //! | `npcc+mark`, `npcc+off` | always, never | the same for the other policies |
+//! | `npcc+clear` | unless just told, and marks from upstream are taken off those just told | the same |
 //! | `themis` | cleared after use | one per marked packet that leaves, at most every 5 us a flow |
 
 use std::fmt;
@@ -27,6 +28,8 @@ pub enum EcnUse {
     Mark,
     /// By depth, unless the sender has just been told.
     MarkUnlessNotified,
+    /// The same, and marks from upstream are taken back while the sender counts as told.
+    ClearAfterCnp,
 }
 
 /// Which policy.
@@ -125,6 +128,7 @@ impl fmt::Display for Scheme {
         let ecn = match (self.policy, self.ecn) {
             (Some(_), EcnUse::Off) => "+off",
             (Some(_), EcnUse::Mark) => "+mark",
+            (Some(_), EcnUse::ClearAfterCnp) => "+clear",
             _ => "",
         };
         out.pad(&format!("{name}{mode}{ecn}"))
@@ -145,8 +149,11 @@ impl FromStr for Scheme {
             None => (text, EcnUse::MarkUnlessNotified),
             Some((rest, "mark")) => (rest, EcnUse::Mark),
             Some((rest, "off")) => (rest, EcnUse::Off),
+            Some((rest, "clear")) => (rest, EcnUse::ClearAfterCnp),
             Some((_, other)) => {
-                return Err(format!("`+{other}` is not known; write +mark or +off"));
+                return Err(format!(
+                    "`+{other}` is not known; write +mark, +clear or +off"
+                ));
             }
         };
         let (name, low_latency) = match rest.split_once('/') {
@@ -193,6 +200,7 @@ mod tests {
             "npcc",
             "npcc+off",
             "npcc+mark",
+            "npcc+clear",
             "model",
             "pi+off",
             "npcc/low-latency",
@@ -200,7 +208,7 @@ mod tests {
         ] {
             assert_eq!(name.parse::<Scheme>().unwrap().to_string(), name);
         }
-        for wrong in ["", "npc", "npcc+clear", "npcc/fast", "ecn+off"] {
+        for wrong in ["", "npc", "npcc+cleared", "npcc/fast", "ecn+off"] {
             assert!(wrong.parse::<Scheme>().is_err(), "{wrong}");
         }
     }

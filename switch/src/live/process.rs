@@ -92,6 +92,7 @@ pub(super) fn config(
         EcnUse::Off => "off",
         EcnUse::Mark => "mark",
         EcnUse::MarkUnlessNotified => "mark-unless-notified",
+        EcnUse::ClearAfterCnp => "clear-after-cnp",
     };
     format!(
         "version: 1

@@ -199,8 +199,9 @@ fn port_config(
         },
         ecn: match case.scheme.ecn {
             EcnUse::MarkUnlessNotified if watched => EcnMode::MarkUnlessNotified,
+            EcnUse::ClearAfterCnp if watched => EcnMode::ClearAfterCnp,
             EcnUse::Off => EcnMode::Off,
-            EcnUse::Mark | EcnUse::MarkUnlessNotified => EcnMode::Mark,
+            EcnUse::Mark | EcnUse::MarkUnlessNotified | EcnUse::ClearAfterCnp => EcnMode::Mark,
         },
     }
 }
@@ -243,6 +244,7 @@ fn control(
             EcnUse::Off => CnpEcn::Off,
             EcnUse::Mark => CnpEcn::Mark,
             EcnUse::MarkUnlessNotified => CnpEcn::MarkUnlessNotified,
+            EcnUse::ClearAfterCnp => CnpEcn::ClearAfterCnp,
         },
         flows: 8_192,
         ends: 16_384,
