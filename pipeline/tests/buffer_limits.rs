@@ -9,9 +9,12 @@
 
 mod rig;
 
+use arrayvec::ArrayVec;
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::drop::Drop;
-use npcc_pipeline::units::{BitRate, Nanos, PortId};
+use npcc_pipeline::egress::scheduler::Discipline;
+use npcc_pipeline::frame::HeapFrame;
+use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId};
 use npcc_pipeline::wire::mac_control::time_of;
 use rig::{LOSSLESS, Rig, Setup, wire};
 
@@ -238,6 +241,29 @@ fn what_is_in_hand_is_still_held() {
     rig.path.sent(PortId(1), 3, 3 * LEN as u64);
     rig.control(0, 1);
     assert_eq!(rig.held(0, 3), (5 * wire(LEN), 5));
+}
+
+/// A turn that spans two rows of a queue's cells, each of one group, gives back the room of both.
+#[test]
+fn a_turn_over_rows_of_two_groups_gives_back_both() {
+    const SHORT: usize = 100;
+    let mut setup = Setup::default();
+    // A turn of 12,800 bytes.
+    setup.queues[3].discipline = Discipline::Dwrr(50);
+    let mut rig = setup.build();
+    rig.push(0, 1, 3, SHORT, 24, 0);
+    // Room for sixteen only: the next turn begins in the middle of a row of 32.
+    let mut out: ArrayVec<HeapFrame, BURST> = (0..16).map(|_| HeapFrame::new(&[])).collect();
+    rig.path.egress(PortId(1), &mut out, Nanos(0));
+    assert_eq!(out.len(), BURST);
+    rig.path.sent(PortId(1), 16, 16 * SHORT as u64);
+    rig.push(0, 1, 3, SHORT, 8, 0);
+    rig.push(2, 1, 3, SHORT, 16, 0);
+    assert_eq!(rig.pull(1, 0).len(), BURST);
+    for port in [0, 2] {
+        rig.control(port, 1);
+        assert_eq!(rig.held(port, 3), (0, 0), "port {port}");
+    }
 }
 
 /// XOFF is repeated at half its time; a refresh after the peer's pause ran out is counted as late.
