@@ -284,7 +284,7 @@ ports:
     text.push_str(
         "pfc: { watchdog: { detect: 5s, restore: 1s, poll: 1s } }
 qos: { priorities: { 3: { ecn: { kmin: 20KB, kmax: 60KB } } } }
-buffer: { pool: 2900KB }
+buffer: { pool: 3100KB }
 ",
     );
     lab.config(&text);

@@ -10,7 +10,7 @@ pub const PRIORITIES: usize = 8;
 pub const WIRE_OVERHEAD: u32 = 24;
 
 /// Frames handled together by one walk of the pipeline (DPDK's customary burst).
-pub const BURST: usize = 32;
+pub const BURST: usize = 64;
 
 /// A point in time or an interval, in nanoseconds of the worker's clock.
 ///

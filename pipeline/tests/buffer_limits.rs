@@ -248,18 +248,18 @@ fn what_is_in_hand_is_still_held() {
 fn a_turn_over_rows_of_two_groups_gives_back_both() {
     const SHORT: usize = 100;
     let mut setup = Setup::default();
-    // A turn of 12,800 bytes.
-    setup.queues[3].discipline = Discipline::Dwrr(50);
+    // A turn of 25,600 bytes.
+    setup.queues[3].discipline = Discipline::Dwrr(100);
     let mut rig = setup.build();
     rig.push(0, 1, 3, SHORT, 24, 0);
     // Room for sixteen only: the next turn begins in the middle of a row of 32.
-    let mut out: ArrayVec<HeapFrame, BURST> = (0..16).map(|_| HeapFrame::new(&[])).collect();
+    let mut out: ArrayVec<HeapFrame, BURST> = (16..BURST).map(|_| HeapFrame::new(&[])).collect();
     rig.path.egress(PortId(1), &mut out, Nanos(0));
     assert_eq!(out.len(), BURST);
     rig.path.sent(PortId(1), 16, 16 * SHORT as u64);
     rig.push(0, 1, 3, SHORT, 8, 0);
     rig.push(2, 1, 3, SHORT, 16, 0);
-    assert_eq!(rig.pull(1, 0).len(), BURST);
+    assert_eq!(rig.pull(1, 0).len(), 32);
     for port in [0, 2] {
         rig.control(port, 1);
         assert_eq!(rig.held(port, 3), (0, 0), "port {port}");
@@ -307,9 +307,9 @@ fn ring_pressure_pauses_the_port() {
     let mut setup = Setup::default();
     setup.pause.pressure = 4;
     let mut rig = setup.build();
-    rig.push(0, 1, 0, LEN, 96, 0);
+    rig.push(0, 1, 0, LEN, 3 * BURST, 0);
     assert_eq!(rig.sent.len(), 0);
-    rig.push(0, 1, 0, LEN, 32, 1);
+    rig.push(0, 1, 0, LEN, BURST, 1);
     assert_eq!(rig.sent, [(0, 1, LOSSLESS, 0)]);
     assert_eq!(rig.counters(0).flow.xoff_cpu.get(), 2);
     assert_eq!(rig.counters(0).flow.xoff_buffer.get(), 0);

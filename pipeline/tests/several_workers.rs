@@ -357,10 +357,12 @@ fn xoff_point_does_not_depend_on_who_owns_the_queue() {
 /// Two ports of two workers fill one pool: each sees the other's part, and neither overshoots by more than a burst.
 #[test]
 fn workers_share_one_pool() {
-    let setup = Setup {
+    let mut setup = Setup {
         ports: 4,
         ..Setup::default()
     };
+    // What each worker may have in its hand when the pause is asked for.
+    setup.group.headroom = 2 * BURST as u64 * wire(LEN);
     let shared = setup.pool - 2 * 4 * setup.group.headroom;
     let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], 1024));
     let mut frames = 0u64;
@@ -394,12 +396,12 @@ fn a_full_ring_holds_lossless_and_drops_lossy() {
         pause,
         ..Setup::default()
     };
-    let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], 40));
+    let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], BURST + 8));
     assert_eq!(several.receive(0, (0, 1, 3), LEN, BURST), BURST);
     assert_eq!(
         several.receive(0, (0, 1, 3), LEN, BURST),
         BURST,
-        "8 in the ring, 24 held"
+        "8 in the ring, the others held"
     );
     for _ in 0..3 {
         several.refresh(0);
@@ -435,11 +437,11 @@ fn a_full_ring_holds_lossless_and_drops_lossy() {
     );
     assert_eq!((several.lost(), several.stalls()), (0, 3));
     several.assert_conserved();
-    assert_eq!(several.turn(1), 40);
+    assert_eq!(several.turn(1), BURST + 8);
     assert!(several.paths[0].may_receive(PortId(0)));
-    assert_eq!(several.turn(1), 24);
+    assert_eq!(several.turn(1), BURST - 8);
     let mut left = 0;
-    while left < 64 {
+    while left < 2 * BURST {
         several.now += 1_000_000;
         left += several.pull(1).len();
     }

@@ -27,7 +27,7 @@ const PORT_MTU: u64 = 9100;
 const LOSSLESS_MTU: u64 = 1024;
 
 /// Frames of one receive burst.
-pub const RX_BURST: u64 = 32;
+pub const RX_BURST: u64 = 64;
 /// Link headers, preamble, gap and FCS of a full frame, beyond its IP packet.
 pub const FRAME_OVERHEAD: u64 = 22 + 24;
 /// Speed for which headroom of a virtual device without `speed` is computed: what its link reports.
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(far, 12_661_760);
     }
 
-    /// 100 km at 100G: 12.7 MB of SONiC's, a burst of 32 full frames, 50us of the loop and two frames in the ring.
+    /// 100 km at 100G: 12.7 MB of SONiC's, a burst of 64 full frames, 50us of the loop and two frames in the ring.
     #[test]
     fn software_adds_its_own() {
         let link = Link {
@@ -227,7 +227,7 @@ mod tests {
             outstanding: None,
             turn: Time::from_micros(50),
         };
-        let own = 32 * 9146 + 625_000 + 25_000;
+        let own = 64 * 9146 + 625_000 + 25_000;
         assert_eq!(link.headroom(), (12_661_760u64 + own).div_ceil(1024) * 1024);
         let ring = Link {
             outstanding: Some(Threshold::from_micros(12)),

@@ -125,9 +125,9 @@ pub type Trash<B> = ArrayVec<B, BURST>;
 
 /// Frames of a burst by their places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Places(u32);
+pub struct Places(u64);
 
-const _: () = assert!(BURST <= 32 && size_of::<Packet>() <= 88);
+const _: () = assert!(BURST <= 64 && size_of::<Packet>() <= 88);
 
 impl Places {
     /// No frame.
@@ -136,7 +136,7 @@ impl Places {
     /// Adds a place, below [`BURST`].
     #[inline]
     pub const fn add(&mut self, place: usize) {
-        self.0 |= 1 << (place & 31);
+        self.0 |= 1 << (place & 63);
     }
 
     /// Whether there is none.
@@ -147,7 +147,7 @@ impl Places {
     }
 
     const fn has(self, place: usize) -> bool {
-        (self.0 >> (place & 31)) & 1 == 1
+        (self.0 >> (place & 63)) & 1 == 1
     }
 }
 
