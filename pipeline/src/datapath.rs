@@ -11,6 +11,7 @@
 
 mod crossing;
 mod lossless;
+mod short_cut;
 
 pub use lossless::LosslessConfig;
 
@@ -23,6 +24,7 @@ use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
 use crate::cross::Roads;
 use crate::drop::Drop;
+use crate::egress::express::Express;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking, QueueConfig};
 use crate::egress::scheduler::Discipline;
@@ -57,6 +59,8 @@ pub struct Datapath<B, T> {
     ecn: Box<[EcnMode]>,
     egress: Box<[EgressPort]>,
     store: FifoStore<B, Meta>,
+    /// A burst that may not have to queue.
+    express: Express<B>,
     buffer: Buffer,
     /// By port: frames handed out and not yet sent.
     owed: Box<[Owed]>,
@@ -124,6 +128,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         Datapath {
             egress,
             store: FifoStore::new(frames, ports.len() * PRIORITIES, Meta::NOTHING),
+            express: Express::default(),
             buffer: Buffer::new(&config),
             owed: ports.iter().map(|_| Owed::default()).collect(),
             pause: ports
@@ -199,7 +204,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Frames waiting in a port's queues.
     #[must_use]
     pub fn waiting(&self, port: PortId) -> usize {
-        self.egress.get(port.index()).map_or(0, EgressPort::frames)
+        let queued = self.egress.get(port.index()).map_or(0, EgressPort::frames);
+        queued + self.express.waiting(port)
     }
 
     /// Wire bytes waiting in a queue.
@@ -235,6 +241,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         rewritten: impl FnOnce(),
     ) {
         self.look_again();
+        self.queue_express();
         let (Some(entrance), Some(counters), Some(pause)) = (
             self.entrances.get(port.index()),
             self.counters.port(port.index()),
@@ -311,7 +318,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             now,
         };
         egress.show(frames, packets, &runs);
-        let taken = egress.push(frames, packets, &runs, trash);
+        let taken = match runs[..] {
+            [run] if self.express.board(egress.ports, run, frames) => egress.count(run, packets),
+            _ => egress.push(frames, packets, &runs, trash),
+        };
         self.held.take(taken.frames, taken.bytes);
         if !trash.is_empty() {
             B::free_all(trash);
@@ -333,6 +343,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     ) -> Result<(), B> {
         let len = buf.data().len();
         let wire = wire_len(len);
+        self.queue_express();
         let Some(egress) = self.egress.get_mut(port.index()) else {
             return Err(buf);
         };
@@ -365,6 +376,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Fills `out` with what `port` may send now, and publishes its depths.
     #[inline]
     pub fn egress(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
+        if self.express.waiting(port) > 0 && self.hasten(port, out, now) {
+            return;
+        }
         let (Some(egress), Some(ecn), Some(counters), Some(pause), Some(owed)) = (
             self.egress.get_mut(port.index()),
             self.ecn.get(port.index()),
@@ -434,6 +448,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Drops everything still queued as `shutdown`.
     pub fn shut_down(&mut self) {
+        self.queue_express();
         for (egress, counters) in self.egress.iter_mut().zip(self.counters.ports()) {
             egress.drain(&mut self.store, |frame| {
                 let bytes = frame.buf.data().len() as u64;

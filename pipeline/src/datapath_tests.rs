@@ -17,6 +17,9 @@ use crate::units::{BitRate, Mac};
 use crate::wire::checksum;
 use proptest::prelude::*;
 
+#[path = "datapath/short_cut_tests.rs"]
+mod short_cut_tests;
+
 type Path = Datapath<HeapFrame, NoTap>;
 
 const RATE: BitRate = BitRate(10_000_000_000);

@@ -8,6 +8,7 @@ use npcc_dpdk::{Burst, TxQueue};
 use npcc_pipeline::datapath::Outgoing;
 use npcc_pipeline::egress::serve::Outlet;
 use npcc_pipeline::frame::{FrameBuf, Queued, wire_len};
+use npcc_pipeline::stage::packet::Packet;
 use npcc_pipeline::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
 
 use crate::frame::Frame;
@@ -32,9 +33,10 @@ pub enum Transmit {
 #[derive(Debug)]
 pub struct Lane {
     tx: TxQueue,
-    /// Frames the device has not taken yet, and their lengths.
+    /// Frames the device has not taken yet.
     hand: Burst<BURST>,
-    lengths: ArrayVec<u16, BURST>,
+    /// Their bytes.
+    bytes: u64,
     /// What the ring holds, where the driver can tell.
     ring: Option<Outstanding>,
 }
@@ -48,7 +50,7 @@ impl Lane {
             ring: tells.then(|| Outstanding::new(bound, tx.descriptors())),
             tx,
             hand: Burst::new(),
-            lengths: ArrayVec::new(),
+            bytes: 0,
         }
     }
 
@@ -63,9 +65,15 @@ impl Lane {
     fn send(&mut self, now: Nanos) -> (usize, u64) {
         let taken = match &mut self.ring {
             None => self.tx.tx(&mut self.hand),
-            Some(ring) => bounded(ring, &mut self.tx, &mut self.hand, &self.lengths, now),
+            Some(ring) => bounded(ring, &mut self.tx, &mut self.hand, now),
         };
-        (taken, self.lengths.drain(..taken).map(u64::from).sum())
+        let left = if self.hand.is_empty() {
+            0
+        } else {
+            lengths(&self.hand).map(|length| length as u64).sum()
+        };
+        let before = std::mem::replace(&mut self.bytes, left);
+        (taken, before - left)
     }
 }
 
@@ -77,28 +85,37 @@ impl Outlet<Frame> for Lane {
 
     #[inline]
     fn put(&mut self, frame: Queued<Frame>) {
-        let length = frame.buf.data().len();
-        self.lengths.push(u16::try_from(length).unwrap_or(u16::MAX));
+        self.bytes += frame.buf.data().len() as u64;
         // The hand has room for a whole burst.
         drop(self.hand.push(frame.buf.0));
     }
+
+    #[inline]
+    fn put_all(&mut self, frames: &mut ArrayVec<Frame, BURST>, packets: &[Packet]) {
+        self.bytes += packets
+            .iter()
+            .map(|packet| u64::from(packet.brief.len))
+            .sum::<u64>();
+        self.hand.extend(frames.drain(..).map(|frame| frame.0));
+    }
+}
+
+/// Of the frames in hand.
+fn lengths(hand: &Burst<BURST>) -> impl Iterator<Item = usize> {
+    hand.iter().map(|mbuf| mbuf.data().len())
 }
 
 /// Hands over as much as the ring may hold.
-fn bounded(
-    ring: &mut Outstanding,
-    tx: &mut TxQueue,
-    hand: &mut Burst<BURST>,
-    lengths: &[u16],
-    now: Nanos,
-) -> usize {
+fn bounded(ring: &mut Outstanding, tx: &mut TxQueue, hand: &mut Burst<BURST>, now: Nanos) -> usize {
     ring.look(now, |frames| tx.holds_at_least(frames));
-    let wire = || {
-        let of = |length: &u16| u64::from(wire_len(usize::from(*length)));
-        lengths.iter().map(of)
-    };
-    let taken = tx.tx_up_to(hand, ring.admits(wire(), now));
-    wire().take(taken).for_each(|length| ring.gave(length));
+    // Before they are the device's.
+    let wire: ArrayVec<u64, BURST> = lengths(hand)
+        .map(|length| wire_len(length).into())
+        .collect();
+    let taken = tx.tx_up_to(hand, ring.admits(wire.iter().copied(), now));
+    wire.iter()
+        .take(taken)
+        .for_each(|length| ring.gave(*length));
     taken
 }
 
@@ -160,9 +177,11 @@ impl Transmit {
     /// Counts what is in hand as dropped: the switch stops.
     pub fn abandon(&mut self, path: &mut Path, port: PortId) {
         for lane in self.lanes_mut() {
-            for bytes in lane.lengths.drain(..) {
-                path.abandon(port, bytes.into());
+            for bytes in lengths(&lane.hand) {
+                path.abandon(port, bytes as u64);
             }
+            lane.bytes = 0;
+            lane.hand.free_all();
         }
     }
 }

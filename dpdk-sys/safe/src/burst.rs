@@ -80,6 +80,16 @@ impl<const N: usize> Burst<N> {
         }
     }
 
+    /// Appends buffers while there is room; those there is none for stay with the iterator, which drops them or not.
+    #[inline]
+    pub fn extend(&mut self, mbufs: impl Iterator<Item = Mbuf>) {
+        let spare = self.slots.get_mut(self.len..).unwrap_or_default();
+        for (slot, mbuf) in spare.iter_mut().zip(mbufs) {
+            *slot = mbuf.into_raw().as_ptr();
+            self.len += 1;
+        }
+    }
+
     /// Takes the last buffer.
     #[inline]
     pub fn pop(&mut self) -> Option<Mbuf> {

@@ -3,6 +3,7 @@
 use super::amount::Amount;
 use crate::bits::low8;
 use crate::frame::Meta;
+use crate::stage::packet::Packet;
 use crate::units::{BURST, PRIORITIES, PortId, Priority, WorkerId};
 
 /// A group of one worker: what it took in by a port with a priority. Worker, port, priority, from the highest bits down.
@@ -187,6 +188,18 @@ impl Owed {
         self.mixed |= !handed.alike || first.group != self.all.group;
         self.all.amount = self.all.amount.plus(handed.amount);
         self.tail += usize::try_from(handed.amount.frames).unwrap_or(ROOM);
+    }
+
+    /// The receipts of `packets`, which are of one group and hold `amount`; there is room.
+    #[inline]
+    pub(crate) fn add_alike(&mut self, packets: &[Packet], amount: Amount) {
+        for (receipt, packet) in self.vacant().iter_mut().zip(packets) {
+            *receipt = Receipt::of(&packet.meta);
+        }
+        self.add(HandedOut {
+            amount,
+            alike: true,
+        });
     }
 
     /// The receipts of up to `frames` of the oldest frames, as far as they are of one group.

@@ -176,6 +176,12 @@ impl<B: FrameBuf> Roads<B> {
         stuck.is_some_and(|stuck| !stuck.is_empty())
     }
 
+    /// Whether something has come in.
+    #[inline]
+    pub(crate) fn brings(&self) -> bool {
+        self.inward.iter().any(|ring| !ring.is_empty())
+    }
+
     /// Calls `each` with what has come in, a burst at a time and up to some bursts from each worker, as buffers and what is
     /// known of them.
     #[inline]

@@ -139,6 +139,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// frames there were.
     #[inline]
     pub fn take_over(&mut self, now: Nanos) -> usize {
+        let coming = self.roads.as_deref().is_some_and(Roads::brings);
+        if coming {
+            // What is known of its frames is about to be written over.
+            self.queue_express();
+        }
         let Some(roads) = self.roads.as_deref_mut() else {
             return 0;
         };

@@ -125,6 +125,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Drops what waits in a queue as `pfc_storm`.
     #[cold]
     fn flush(&mut self, port: PortId, priority: Priority) {
+        self.queue_express();
         let (Some(egress), Some(counters)) = (
             self.egress.get_mut(port.index()),
             self.counters.port(port.index()),

@@ -3,6 +3,7 @@
 //! Owned by one worker. Depths are wire bytes, so that a depth divided by the drain rate is a time.
 
 pub mod ecn;
+pub mod express;
 pub mod fifo;
 pub mod marking;
 pub mod port;

@@ -189,7 +189,7 @@ impl EgressPort {
     pub fn waiting_since(&self, priority: Priority) -> Option<Nanos> {
         let queue = self.queues.get(priority.index());
         queue
-            .filter(|queue| !queue.fifo.is_empty())
+            .filter(|queue| queue.waiting.frames > 0)
             .map(|queue| queue.waiting_since)
     }
 

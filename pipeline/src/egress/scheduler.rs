@@ -97,6 +97,15 @@ impl Scheduler {
         }
     }
 
+    /// All that waited was `queue`'s, and was sent.
+    #[inline]
+    pub fn alone(&mut self, queue: Priority) {
+        if self.strict & queue.bit() == 0 {
+            self.turn = queue;
+            self.sent(queue, 0, true);
+        }
+    }
+
     fn pick_dwrr(&mut self, offered: u8, head: impl Fn(Priority) -> u16) -> Priority {
         if offered & self.turn.bit() != 0 && self.affords(self.turn, &head) {
             return self.turn;

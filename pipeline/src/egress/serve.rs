@@ -11,6 +11,7 @@ use super::port::EgressPort;
 use crate::buffer::{Amount, GroupId, HandedOut, Owed, Receipt};
 use crate::counters::PortCounters;
 use crate::frame::{FrameBuf, Meta, Queued};
+use crate::stage::packet::Packet;
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, Priority};
 
@@ -21,6 +22,17 @@ pub trait Outlet<B> {
 
     /// Takes a frame; there is room.
     fn put(&mut self, frame: Queued<B>);
+
+    /// Takes all of `frames`, which is empty afterwards; there is room. `packets` is what is known of them.
+    #[inline]
+    fn put_all(&mut self, frames: &mut ArrayVec<B, BURST>, packets: &[Packet]) {
+        for (buf, packet) in frames.drain(..).zip(packets) {
+            self.put(Queued {
+                buf,
+                meta: packet.meta,
+            });
+        }
+    }
 }
 
 impl<B> Outlet<B> for ArrayVec<Queued<B>, BURST> {
@@ -45,6 +57,11 @@ impl<B> Outlet<B> for ArrayVec<B, BURST> {
     #[inline]
     fn put(&mut self, frame: Queued<B>) {
         self.push(frame.buf);
+    }
+
+    #[inline]
+    fn put_all(&mut self, frames: &mut ArrayVec<B, BURST>, _: &[Packet]) {
+        self.extend(frames.drain(..));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 
-use super::admit::Runs;
+use super::admit::{Run, Runs};
 use super::packet::{Packet, Trash};
 use crate::buffer::{Amount, Buffer, Receipt};
 use crate::counters::{Counters, PortCounters};
@@ -78,6 +78,24 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
             packets = later;
         }
         total
+    }
+
+    /// Counts a run that is taken whole.
+    #[inline]
+    #[must_use]
+    pub fn count(&self, run: Run, packets: &[Packet]) -> Taken {
+        let taken = Taken {
+            frames: run.frames as u64,
+            bytes: packets
+                .iter()
+                .map(|packet| u64::from(packet.brief.len))
+                .sum(),
+        };
+        let counters = self.counters.port(run.egress.index());
+        if let Some(queue) = counters.and_then(|port| port.queues.get(run.priority.index())) {
+            queue.enqueued.add(taken.frames, taken.bytes);
+        }
+        taken
     }
 
     /// Gives up an admitted frame, and returns its bytes. There is a cell for every frame of the pool the path was made with.
