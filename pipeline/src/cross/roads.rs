@@ -176,24 +176,19 @@ impl<B: FrameBuf> Roads<B> {
         stuck.is_some_and(|stuck| !stuck.is_empty())
     }
 
-    /// Whether something has come in.
-    #[inline]
-    pub(crate) fn brings(&self) -> bool {
-        self.inward.iter().any(|ring| !ring.is_empty())
-    }
-
     /// Calls `each` with what has come in, a burst at a time and up to some bursts from each worker, as buffers and what is
-    /// known of them.
+    /// known of them; and with no buffers before what was known is written over.
     #[inline]
     pub(crate) fn arrive(
         &mut self,
         packets: &mut Packets,
-        mut each: impl FnMut(&mut ArrayVec<B, BURST>, &mut Packets),
+        mut each: impl FnMut(Option<&mut ArrayVec<B, BURST>>, &mut Packets),
     ) -> usize {
         let mut came = 0;
         for ring in &mut self.inward {
             for _ in 0..BURSTS {
                 let Some(chunk) = burst(ring) else { break };
+                each(None, packets);
                 let mut frames = ArrayVec::new();
                 for (crossing, packet) in chunk.into_iter().zip(packets.iter_mut()) {
                     crossing.frame.buf.prefetch();
@@ -202,7 +197,7 @@ impl<B: FrameBuf> Roads<B> {
                     frames.push(buf);
                 }
                 came += frames.len();
-                each(&mut frames, packets);
+                each(Some(&mut frames), packets);
             }
         }
         came

@@ -139,11 +139,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// frames there were.
     #[inline]
     pub fn take_over(&mut self, now: Nanos) -> usize {
-        let coming = self.roads.as_deref().is_some_and(Roads::brings);
-        if coming {
-            // What is known of its frames is about to be written over.
-            self.queue_express();
-        }
         let Some(roads) = self.roads.as_deref_mut() else {
             return 0;
         };
@@ -155,7 +150,21 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
         });
         let held = &mut self.held;
+        let express = &mut self.express;
         let came = roads.arrive(&mut self.packets, |frames, packets| {
+            let Some(frames) = frames else {
+                let mut egress = Egress {
+                    ports: &mut self.egress,
+                    store: &mut self.store,
+                    buffer: &mut self.buffer,
+                    tap: &mut self.tap,
+                    counters,
+                    now,
+                };
+                let lost = egress.alight(express, packets);
+                held.give(lost.frames, lost.bytes);
+                return;
+            };
             let all = total(packets.iter().take(frames.len()));
             let mut room = Room {
                 ports: &mut self.egress,
@@ -187,7 +196,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 now,
             };
             egress.show(frames, packets, &runs);
-            let taken = egress.push(frames, packets, &runs, trash);
+            let taken = match runs[..] {
+                [run] if alike(packets) && express.board(egress.ports, run, frames) => {
+                    egress.count(run, packets)
+                }
+                _ => egress.push(frames, packets, &runs, trash),
+            };
             held.give(all.frames - taken.frames, all.bytes - taken.bytes);
             if !trash.is_empty() {
                 B::free_all(trash);
@@ -225,14 +239,23 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
         };
         roads.abandon(|crossing| drop(&crossing.frame.meta, crossing.frame.buf));
-        let mut each = |frames: &mut arrayvec::ArrayVec<B, BURST>,
+        let mut each = |frames: Option<&mut arrayvec::ArrayVec<B, BURST>>,
                         packets: &mut [Packet; BURST]| {
-            for (buf, packet) in frames.drain(..).zip(packets) {
+            let frames = frames.into_iter().flat_map(|frames| frames.drain(..));
+            for (buf, packet) in frames.zip(packets) {
                 drop(&packet.meta, buf);
             }
         };
         while roads.arrive(&mut self.packets, &mut each) > 0 {}
     }
+}
+
+/// Whether frames of one queue are of one group too.
+fn alike(packets: &[Packet]) -> bool {
+    let group = |packet: &Packet| packet.meta.group;
+    packets
+        .windows(2)
+        .all(|two| two.first().map(group) == two.last().map(group))
 }
 
 /// All of a burst.

@@ -1,11 +1,10 @@
 //! The path's part of [`Express`](crate::egress::express::Express): the burst that does not queue.
 
 use super::Datapath;
-use crate::buffer::{Amount, Receipt};
-use crate::drop::Drop;
 use crate::egress::port::Marking;
 use crate::egress::serve::Outlet;
 use crate::frame::FrameBuf;
+use crate::stage::enqueue::Egress;
 use crate::tap::FlowTap;
 use crate::units::{Nanos, PortId};
 
@@ -40,30 +39,18 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         true
     }
 
-    /// The burst that might not have had to queue does. Before anything else comes into the path's hand, or into a queue.
+    /// The burst that might not have had to queue does.
     #[inline]
     pub(super) fn queue_express(&mut self) {
-        if !self.express.is_empty() {
-            self.alight();
-        }
-    }
-
-    #[cold]
-    fn alight(&mut self) {
-        let lost = self
-            .express
-            .alight(&mut self.egress, &mut self.store, &self.packets);
-        // There is a cell for every frame of the pool the path was made with.
-        for (buf, meta) in lost {
-            let bytes = buf.data().len() as u64;
-            self.buffer.release(Receipt::of(&meta));
-            self.held.give(1, bytes);
-            if let Some(port) = self.egress.get_mut(meta.egress.index()) {
-                port.leave(meta.priority, Amount::frame(meta.wire_len));
-            }
-            if let Some(counters) = self.counters.port(meta.egress.index()) {
-                counters.drop(Drop::BufferFull, bytes);
-            }
-        }
+        let mut egress = Egress {
+            ports: &mut self.egress,
+            store: &mut self.store,
+            buffer: &mut self.buffer,
+            tap: &mut self.tap,
+            counters: &self.counters,
+            now: Nanos::ZERO,
+        };
+        let lost = egress.alight(&mut self.express, &self.packets);
+        self.held.give(lost.frames, lost.bytes);
     }
 }

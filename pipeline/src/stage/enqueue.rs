@@ -7,6 +7,7 @@ use super::packet::{Packet, Trash};
 use crate::buffer::{Amount, Buffer, Receipt};
 use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
+use crate::egress::express::Express;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::EgressPort;
 use crate::frame::{FrameBuf, Meta};
@@ -78,6 +79,26 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
             packets = later;
         }
         total
+    }
+
+    /// The burst that might not have had to queue does, before anything else comes into a queue or `packets`, what is known of
+    /// it, is written over. Returns what there was no cell for.
+    #[inline]
+    pub fn alight(&mut self, express: &mut Express<B>, packets: &[Packet]) -> Taken {
+        if express.is_empty() {
+            return Taken::default();
+        }
+        self.put_back(express, packets)
+    }
+
+    #[cold]
+    fn put_back(&mut self, express: &mut Express<B>, packets: &[Packet]) -> Taken {
+        let mut lost = Taken::default();
+        for (buf, meta) in express.alight(self.ports, self.store, packets) {
+            lost.bytes += self.no_cell(&buf, &meta);
+            lost.frames += 1;
+        }
+        lost
     }
 
     /// Counts a run that is taken whole.
