@@ -1,14 +1,13 @@
-//! What the worker alone keeps of a flow: its key, and which of its packets are still shown to the control core.
+//! What the worker alone keeps of a flow: which of its notable packets are still shown to the control core.
 
 use npcc_pipeline::parse::Roce;
 use npcc_pipeline::wire::bth::{RoceClass, has_aeth};
 
 use super::slot::Slot;
 use super::{CNP_GAP, stamp};
-use crate::key::is_v4;
 
 /// Details of a flow not yet paired: any packet, and packets with AckReq or AETH only.
-const DETAILS_ANY: u8 = 8;
+pub(super) const DETAILS_ANY: u8 = 8;
 const DETAILS_NOTABLE: u8 = 8;
 /// Chosen packets shown after each refresh, while the flow is still not paired.
 const AGAIN: u8 = 4;
@@ -17,17 +16,11 @@ const CHOOSY: u8 = 2;
 /// Changes of a flow's UDP source port that are shown at once, of those between two refreshes.
 const CHANGES: u8 = 4;
 
-/// One flow: a cache line.
+/// What is asked of a flow's notable packets only; the rest is in its [`Slot`].
 #[derive(Debug, Clone, Copy, Default)]
-#[repr(align(64))]
+#[repr(align(16))]
 pub(super) struct Entry {
-    pub(super) key: [u64; 5],
-    pub(super) generation: u32,
-    refreshed: u32,
-    cnp_shown: u32,
-    /// UDP source port.
-    port: u16,
-    any: u8,
+    pub(super) cnp_shown: u32,
     notable: u8,
     /// Chosen packets still shown, until the next refresh.
     again: u8,
@@ -73,43 +66,16 @@ pub(super) enum Turn {
 }
 
 impl Entry {
-    pub(super) fn new(key: [u64; 5], generation: u32, now: u32) -> Entry {
+    /// Of a flow whose first packet comes `now`.
+    pub(super) const fn new(now: u32) -> Entry {
         Entry {
-            key,
-            generation,
-            refreshed: now,
             cnp_shown: now,
-            port: 0,
-            any: DETAILS_ANY,
             notable: DETAILS_NOTABLE,
             again: 0,
             choice: 0,
             notables: 0,
             changes: CHANGES,
             fresh: true,
-        }
-    }
-
-    /// Whether it is this flow's. The words beyond the second are IPv6's.
-    #[inline]
-    pub(super) fn is(&self, key: &[u64; 5]) -> bool {
-        let ([a, b, ..], [c, d, ..]) = (&self.key, key);
-        a == c && b == d && (is_v4(key) || self.key == *key)
-    }
-
-    /// Whether a packet that is neither urgent nor notable is surely not shown: the quick answer for almost all.
-    #[inline]
-    pub(super) fn is_quiet(&self, src_port: u16, now: u32, refresh: u32, shared: &Slot) -> bool {
-        self.port == src_port
-            && now.wrapping_sub(self.refreshed) < refresh
-            && (self.any == 0 || shared.is_paired(self.generation))
-    }
-
-    /// Takes a packet's UDP source port; `true` when it is another than before. A CNP has one of its own.
-    fn moves(&mut self, port: Option<u16>) -> bool {
-        match port {
-            Some(port) if port != self.port => std::mem::replace(&mut self.port, port) != 0,
-            _ => false,
         }
     }
 
@@ -133,9 +99,9 @@ impl Entry {
             notable,
             urgent,
         } = sign;
-        let moved = self.moves(port);
+        let moved = shared.moves(port);
         self.notables = self.notables.saturating_add(u16::from(notable.is_some()));
-        let since = now.wrapping_sub(self.refreshed);
+        let since = now.wrapping_sub(shared.refreshed());
         if urgent {
             let due = self.fresh || now.wrapping_sub(self.cnp_shown) >= stamp(CNP_GAP);
             return due.then_some(Turn::Cnp);
@@ -151,21 +117,22 @@ impl Entry {
         if moved && self.changes > 0 {
             return Some(Turn::Moved);
         }
-        let turn = match (notable, self.notable, self.any, self.again) {
+        let turn = match (notable, self.notable, shared.any(), self.again) {
             (Some(_), 1.., ..) => Turn::Notable,
             (_, _, 1.., _) => Turn::Any,
             (Some(psn), _, _, 1..) if self.is_chosen(psn) => Turn::Chosen,
             _ => return None,
         };
-        (!shared.is_paired(self.generation)).then_some(turn)
+        (!shared.is_paired()).then_some(turn)
     }
 
-    pub(super) fn shown(&mut self, turn: Turn, now: u32) {
+    /// A packet was shown.
+    pub(super) fn shown(&mut self, turn: Turn, now: u32, shared: &Slot) {
         self.fresh = false;
-        self.refreshed = now;
+        shared.refresh(now);
         match turn {
             Turn::Notable => self.notable -= 1,
-            Turn::Any => self.any -= 1,
+            Turn::Any => shared.take_any(),
             Turn::Chosen => self.again -= 1,
             Turn::Refresh => {
                 self.changes = CHANGES;
@@ -186,4 +153,4 @@ const fn is_notable(roce: &Roce) -> bool {
     roce.ack_req() || has_aeth(roce.opcode)
 }
 
-const _: () = assert!(size_of::<Entry>() == 64);
+const _: () = assert!(size_of::<Entry>() == 16);

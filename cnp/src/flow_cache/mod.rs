@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   worker (private)              shared, 64 bytes a slot                    control core
-//!   key, sample budgets      ->   generation, bytes, packets, last seen  ->  reads
+//!   sample budgets           ->   key, bytes, packets, last seen          ->  reads
 //!   8 tags a set             <-   control word                           <-  writes
 //!                            ------ ring of records ------------------->     pairs
 //! ```
@@ -22,9 +22,9 @@ use npcc_pipeline::units::Nanos;
 use rtrb::{Producer, RingBuffer};
 
 use crate::cm::copy::CmCopy;
-use crate::key::{KeyHasher, low32};
+use crate::key::{KeyHasher, is_v4, low32};
 use crate::sample::Record;
-use entry::Entry;
+use entry::{DETAILS_ANY, Entry};
 pub use reader::{CacheCounters, CacheReader, CacheShared};
 use slot::Slot;
 pub use slot::SlotReading;
@@ -60,6 +60,8 @@ pub struct FlowCache {
     /// Eight low hash bits a way, lowest set, the first way in the low octet; 0 is free. A word a set.
     tags: Box<[u64]>,
     entries: Box<[Entry]>,
+    /// The other words of the keys of IPv6 flows.
+    wide: Box<[[u64; 3]]>,
     shared: Arc<CacheShared>,
     ring: Producer<Record>,
     messages: Producer<CmCopy>,
@@ -90,6 +92,7 @@ impl FlowCache {
         let cache = FlowCache {
             tags: vec![0; sets].into_boxed_slice(),
             entries: vec![Entry::default(); sets * WAYS].into_boxed_slice(),
+            wide: vec![[0; 3]; sets * WAYS].into_boxed_slice(),
             shared: Arc::clone(&shared),
             ring: producer,
             messages,
@@ -110,6 +113,22 @@ impl FlowCache {
         )
     }
 
+    /// Whether a slot is the flow's with this key.
+    #[inline]
+    fn holds(&self, slot: usize, words: &[u64; 5]) -> bool {
+        let ours = self
+            .shared
+            .slots
+            .get(slot)
+            .is_some_and(|slot| slot.is(words));
+        ours && (is_v4(words) || self.holds_wide(slot, words))
+    }
+
+    #[inline(never)]
+    fn holds_wide(&self, slot: usize, [_, _, wide @ ..]: &[u64; 5]) -> bool {
+        self.wide.get(slot) == Some(wide)
+    }
+
     /// The slot most flows have, and the tag by which the others are found in its set.
     #[inline]
     fn home(&self, words: &[u64; 5]) -> (usize, u64) {
@@ -125,7 +144,7 @@ impl FlowCache {
         let mut matches = matching(tags, tag);
         while matches != 0 {
             let slot = set * WAYS + matches.trailing_zeros() as usize / 8;
-            if self.entries.get(slot).is_some_and(|entry| entry.is(&words)) {
+            if self.holds(slot, &words) {
                 return Some(slot);
             }
             matches &= matches - 1;
@@ -164,8 +183,13 @@ impl FlowCache {
             _ => counters.replaced.add(1),
         }
         *tags = *tags & !(0xff << shift) | tag << shift;
-        let generation = self.shared.slots.get(slot)?.renew();
-        *self.entries.get_mut(slot)? = Entry::new(words, generation, stamp(now));
+        let shared = self.shared.slots.get(slot)?;
+        shared.renew(&words, stamp(now), DETAILS_ANY);
+        *self.entries.get_mut(slot)? = Entry::new(stamp(now));
+        if !is_v4(&words) {
+            let [_, _, wide @ ..] = words;
+            *self.wide.get_mut(slot)? = wide;
+        }
         Some(slot)
     }
 }

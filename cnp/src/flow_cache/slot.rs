@@ -1,12 +1,12 @@
-//! What a worker and the control core share of one flow: 64 bytes, every word with one writer.
+//! One flow in a worker's cache: its key, its counts, and whether its next packet may have to be shown, in one line of 64 bytes;
+//! every word has one writer. The control core reads the counts and writes the control word.
 //!
 //! The generation is the sequence of a seqlock ([`crate::seqlock`]): odd while the slot changes hands, so that counts of
 //! two flows are never mixed. The control word names the generation it is meant for, so that one written late is ignored.
 
 use npcc_pipeline::units::Nanos;
 
-use crate::key::low32;
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Bit 0 of the control word: paired, send no details.
 const PAIRED: u64 = 1;
@@ -21,8 +21,8 @@ const UNTIL_SHIFT: u32 = 12;
 pub struct SlotReading {
     /// Wire bytes of data enqueued since the slot became this flow's.
     pub bytes: u64,
-    /// Packets of any class.
-    pub packets: u64,
+    /// Packets of any class, modulo 2^32.
+    pub packets: u32,
     /// Sequence number of the latest request (SEND, WRITE, READ REQUEST, ATOMIC of RC).
     pub request: Option<u32>,
     /// The latest.
@@ -30,24 +30,35 @@ pub struct SlotReading {
 }
 
 /// A request was seen; its sequence number is below.
-const REQUESTED: u64 = 1 << 32;
+const REQUESTED: u32 = 1 << 24;
+const PSN: u32 = REQUESTED - 1;
 
+/// Bits of [`Slot::sign`] above the port: how many more packets of any kind are shown.
+const ANY_SHIFT: u32 = 16;
+const PORT: u32 = 0xffff;
+
+/// The worker writes all but `control`.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Slot {
-    /// Worker writes.
-    generation: AtomicU64,
-    /// Worker writes.
+    /// The first two words of the flow's key: all of an IPv4 flow's. Only the worker reads them.
+    key: [AtomicU64; 2],
     bytes: AtomicU64,
-    /// Worker writes.
-    packets: AtomicU64,
-    /// Worker writes: the latest request.
-    request: AtomicU64,
-    /// Worker writes, in ns.
+    /// In ns.
     last_seen: AtomicU64,
-    /// Control core writes.
     control: AtomicU64,
+    generation: AtomicU32,
+    packets: AtomicU32,
+    /// The latest request.
+    request: AtomicU32,
+    /// When a packet was last shown, as a [`stamp`](super::stamp). Only the worker reads it.
+    refreshed: AtomicU32,
+    /// UDP source port, and packets of any kind still to be shown. Only the worker reads it.
+    sign: AtomicU32,
 }
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Slot>() == 64);
 
 /// Generations of live slots are even: their lowest bit says nothing.
 const fn tag_of(generation: u32) -> u64 {
@@ -61,26 +72,90 @@ fn bump(word: &AtomicU64, n: u64) {
     word.store(value, Ordering::Relaxed);
 }
 
+/// What only the worker asks and says.
 impl Slot {
-    /// Makes the slot another flow's, and returns its generation. Worker only.
-    pub(super) fn renew(&self) -> u32 {
+    /// Makes the slot another flow's, of which `any` packets are to be shown.
+    pub(super) fn renew(&self, [first, second, ..]: &[u64; 5], now: u32, any: u8) {
         let generation = self.generation.load(Ordering::Relaxed);
         self.generation
             .store(generation.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
-        self.bytes.store(0, Ordering::Relaxed);
+        for (word, value) in self.key.iter().zip([*first, *second]) {
+            word.store(value, Ordering::Relaxed);
+        }
+        for word in [&self.bytes, &self.last_seen] {
+            word.store(0, Ordering::Relaxed);
+        }
         self.packets.store(0, Ordering::Relaxed);
         self.request.store(0, Ordering::Relaxed);
-        self.last_seen.store(0, Ordering::Relaxed);
+        self.refreshed.store(now, Ordering::Relaxed);
+        self.sign
+            .store(u32::from(any) << ANY_SHIFT, Ordering::Relaxed);
         self.generation
             .store(generation.wrapping_add(2), Ordering::Release);
-        low32(generation.wrapping_add(2))
     }
 
-    /// Counts a packet. Worker only, as are the next four.
+    /// Whether it is the flow's with this key, as far as its first two words tell.
+    #[inline]
+    pub(super) fn is(&self, [first, second, ..]: &[u64; 5]) -> bool {
+        let [a, b] = &self.key;
+        a.load(Ordering::Relaxed) == *first && b.load(Ordering::Relaxed) == *second
+    }
+
+    /// Whose it is.
+    #[inline]
+    pub(super) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Whether a packet that is neither urgent nor notable is surely not shown: the quick answer for almost all.
+    #[inline]
+    pub(super) fn is_quiet(&self, src_port: u16, now: u32, refresh: u32) -> bool {
+        let (sign, port) = (self.sign.load(Ordering::Relaxed), u32::from(src_port));
+        now.wrapping_sub(self.refreshed()) < refresh
+            && (sign == port || sign & PORT == port && self.is_paired())
+    }
+
+    /// When a packet was last shown.
+    #[inline]
+    pub(super) fn refreshed(&self) -> u32 {
+        self.refreshed.load(Ordering::Relaxed)
+    }
+
+    /// A packet was shown.
+    pub(super) fn refresh(&self, now: u32) {
+        self.refreshed.store(now, Ordering::Relaxed);
+    }
+
+    /// Packets of any kind still to be shown.
+    pub(super) fn any(&self) -> u32 {
+        self.sign.load(Ordering::Relaxed) >> ANY_SHIFT
+    }
+
+    /// One of those was shown.
+    pub(super) fn take_any(&self) {
+        let sign = self.sign.load(Ordering::Relaxed);
+        self.sign.store(sign - (1 << ANY_SHIFT), Ordering::Relaxed);
+    }
+
+    /// Takes a packet's UDP source port; `true` when it is another than before. A CNP has one of its own.
+    pub(super) fn moves(&self, port: Option<u16>) -> bool {
+        let sign = self.sign.load(Ordering::Relaxed);
+        match port.map(u32::from) {
+            Some(port) if port != sign & PORT => {
+                self.sign.store(sign & !PORT | port, Ordering::Relaxed);
+                sign & PORT != 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Counts a packet.
     #[inline]
     pub(super) fn count(&self, now: Nanos) {
-        bump(&self.packets, 1);
+        let packets = self.packets.load(Ordering::Relaxed);
+        self.packets
+            .store(packets.wrapping_add(1), Ordering::Relaxed);
         self.last_seen.store(now.0, Ordering::Relaxed);
     }
 
@@ -93,8 +168,7 @@ impl Slot {
     /// The packet is a request.
     #[inline]
     pub(super) fn request(&self, psn: u32) {
-        self.request
-            .store(REQUESTED | u64::from(psn), Ordering::Relaxed);
+        self.request.store(REQUESTED | psn & PSN, Ordering::Relaxed);
     }
 
     /// When it was last counted.
@@ -103,21 +177,20 @@ impl Slot {
     }
 
     /// Packets so far.
-    pub(super) fn packets(&self) -> u64 {
+    pub(super) fn packets(&self) -> u32 {
         self.packets.load(Ordering::Relaxed)
     }
 
-    /// Whether the control core has this flow paired. Worker only.
+    /// Whether the control core has this flow paired.
     #[inline]
-    pub(super) fn is_paired(&self, generation: u32) -> bool {
-        self.control_for(generation) & PAIRED != 0
+    pub(super) fn is_paired(&self) -> bool {
+        self.control_for(self.generation()) & PAIRED != 0
     }
 
-    /// Whether the present flow's sender counts as told. Worker only.
+    /// Whether the present flow's sender counts as told.
     #[inline]
     pub(super) fn is_notified(&self, now: Nanos) -> bool {
-        let generation = low32(self.generation.load(Ordering::Relaxed));
-        self.control_for(generation) >> UNTIL_SHIFT > now.0 >> UNTIL_SHIFT
+        self.control_for(self.generation()) >> UNTIL_SHIFT > now.0 >> UNTIL_SHIFT
     }
 
     fn control_for(&self, generation: u32) -> u64 {
@@ -125,7 +198,10 @@ impl Slot {
         let meant = (word >> GENERATION_SHIFT) & GENERATION_MASK == tag_of(generation);
         if meant { word } else { 0 }
     }
+}
 
+/// What the control core reads and writes.
+impl Slot {
     /// The counts; `None` when the slot is another flow's. Any thread.
     pub(super) fn read(&self, generation: u32) -> Option<SlotReading> {
         let before = self.generation.load(Ordering::Acquire);
@@ -134,12 +210,12 @@ impl Slot {
         let reading = SlotReading {
             bytes: self.bytes.load(Ordering::Relaxed),
             packets,
-            request: (request & REQUESTED != 0).then(|| low32(request)),
+            request: (request & REQUESTED != 0).then_some(request & PSN),
             last_seen: Nanos(self.last_seen.load(Ordering::Relaxed)),
         };
         fence(Ordering::Acquire);
         let after = self.generation.load(Ordering::Relaxed);
-        (before == after && low32(before) == generation).then_some(reading)
+        (before == after && before == generation).then_some(reading)
     }
 
     /// Writes the control word. Control core only.
@@ -161,12 +237,14 @@ mod loom_tests {
     fn counts_of_two_flows_are_never_mixed() {
         loom::model(|| {
             let slot = Arc::new(Slot::default());
-            let first = slot.renew();
+            slot.renew(&[1, 2, 0, 0, 0], 0, 0);
+            let first = slot.generation();
             slot.contribute(10);
             slot.count(Nanos(1));
             let worker = Arc::clone(&slot);
             let thread = loom::thread::spawn(move || {
-                let second = worker.renew();
+                worker.renew(&[3, 4, 0, 0, 0], 0, 0);
+                let second = worker.generation();
                 worker.contribute(7);
                 worker.count(Nanos(2));
                 second

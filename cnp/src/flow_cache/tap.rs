@@ -18,7 +18,7 @@ use crate::sample::{Record, SlotRef};
 /// ACK and NAK of RC.
 const ACKNOWLEDGE: u8 = 0x11;
 /// Of the last word of the BTH: a reply is asked for, and the packet sequence number.
-const ACK_REQ: u32 = 1 << 31;
+pub(super) const ACK_REQ: u32 = 1 << 31;
 const PSN_MASK: u32 = 0x00ff_ffff;
 
 /// What of a packet is counted.
@@ -62,7 +62,7 @@ impl FlowCache {
     #[inline]
     fn find(&mut self, words: &[u64; 5], now: Nanos) -> Option<usize> {
         let (home, tag) = self.home(words);
-        if self.entries.get(home).is_some_and(|entry| entry.is(words)) {
+        if self.holds(home, words) {
             return Some(home);
         }
         self.elsewhere(home, tag, *words, now)
@@ -172,15 +172,15 @@ impl FlowCache {
         };
         let reference = SlotRef {
             slot: counted,
-            generation: entry.generation,
+            generation: shared.generation(),
         };
         let key = QueueFlow::from_words(words).key;
-        let Some(record) = Record::of(sighting, key, reference, low32(shared.packets())) else {
+        let Some(record) = Record::of(sighting, key, reference, shared.packets()) else {
             return;
         };
         let counters = &self.shared.counters;
         if self.ring.push(record).is_ok() {
-            entry.shown(turn, moment);
+            entry.shown(turn, moment, shared);
             counters.samples.add(1);
         } else {
             self.full_in = moment >> RING_TURN;
@@ -238,7 +238,8 @@ impl FlowTap for FlowCache {
         let wanted = self.wanted(first.group.ingress(), first.egress);
         let queue = queue_bits(first.egress, first.priority);
         let age = stamp(now);
-        if self.taken > FEW {
+        let many = self.taken > FEW;
+        if many {
             self.warm(packets, queue);
         }
         for (buf, packet) in frames.iter().zip(packets) {
@@ -248,13 +249,15 @@ impl FlowTap for FlowCache {
                 continue;
             }
             let words = words_v4(brief.addresses, brief.dest_qp(), queue);
-            let (home, _) = self.home(&words);
-            let (Some(entry), Some(shared)) =
-                (self.entries.get_mut(home), self.shared.slots.get(home))
-            else {
+            let guess = if many {
+                packet.meta.slot.0 as usize
+            } else {
+                self.home(&words).0
+            };
+            let Some(shared) = self.shared.slots.get(guess) else {
                 continue;
             };
-            if !entry.is(&words) {
+            if !shared.is(&words) {
                 packet.meta.slot = self.look_closer(buf, packet, SoFar::Nothing, now);
                 continue;
             }
@@ -264,20 +267,22 @@ impl FlowTap for FlowCache {
                 psn: brief.ack_psn() & PSN_MASK,
             };
             tally(shared, weight, now);
-            packet.meta.slot = FlowSlot(low32(home as u64));
+            packet.meta.slot = FlowSlot(low32(guess as u64));
             if !brief.traits.any(Traits::PLAIN) {
-                self.look_closer(buf, packet, SoFar::Counted(home), now);
+                self.look_closer(buf, packet, SoFar::Counted(guess), now);
                 continue;
             }
             let notable = brief.ack_psn() & ACK_REQ != 0;
-            if notable || !entry.is_quiet(brief.src_port, age, self.refresh, shared) {
+            if notable || !shared.is_quiet(brief.src_port, age, self.refresh) {
                 let sign = Sign {
                     port: Some(brief.src_port),
                     notable: notable.then_some(weight.psn),
                     urgent: false,
                 };
-                if let Some(turn) = entry.turn(sign, age, self.refresh, shared) {
-                    self.look_closer(buf, packet, SoFar::Due(home, turn), now);
+                let entry = self.entries.get_mut(guess);
+                let turn = entry.and_then(|entry| entry.turn(sign, age, self.refresh, shared));
+                if let Some(turn) = turn {
+                    self.look_closer(buf, packet, SoFar::Due(guess, turn), now);
                 }
             }
         }

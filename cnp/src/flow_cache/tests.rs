@@ -346,7 +346,7 @@ fn both_halves_work_on_their_own_threads() {
             reader.tell(record.slot, record.time, true);
             if let Some(reading) = reader.read(record.slot) {
                 // Two packets a flow, of as many bytes each.
-                let whole = u64::from(record.wire_len) * reading.packets;
+                let whole = u64::from(record.wire_len) * u64::from(reading.packets);
                 assert!(
                     reading.packets <= 2 && reading.bytes <= whole + u64::from(record.wire_len)
                 );

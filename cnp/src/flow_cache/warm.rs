@@ -1,23 +1,26 @@
 //! Brings the lines of a burst's flows in before they are counted.
 //!
-//! With few flows all of them stay in the core's own cache and nothing is done here. With many, each packet waits for two
-//! lines from memory, and a wrong guess about what they hold keeps the next packet's from being asked for. So they are all
-//! asked for first, by loads that nothing depends on.
+//! With few flows all of them stay in the core's own cache and nothing is done here. With many, each packet waits for a line
+//! from memory, and a wrong guess about what it holds keeps the next packet's from being asked for. So they are all asked for
+//! first, by loads that nothing depends on.
 
 use std::hint::black_box;
 
+use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::stage::packet::Packet;
 
+use super::tap::ACK_REQ;
 use super::{FlowCache, WAYS, matching};
-use crate::key::words_v4;
+use crate::key::{low32, words_v4};
 
-/// So many flows fit into a core's second-level cache, at 128 bytes each.
-pub(super) const FEW: usize = 2_048;
+/// So many flows fit into a core's second-level cache, at 64 bytes each.
+pub(super) const FEW: usize = 4_096;
 
 impl FlowCache {
-    /// Loads the slots of the common frames of one queue. Any class of packet: it costs little to be wrong.
+    /// Loads the slots of the common frames of one queue, and notes for each packet the slot its tag names. Any class of packet:
+    /// it costs little to be wrong.
     #[inline(never)]
-    pub(super) fn warm(&self, packets: &[Packet], queue: u64) {
+    pub(super) fn warm(&self, packets: &mut [Packet], queue: u64) {
         let mut sum = 0;
         for packet in packets {
             if !packet.brief.is_common() {
@@ -33,10 +36,14 @@ impl FlowCache {
                 0 => home / WAYS * WAYS + first_way(matches),
                 _ => home,
             };
-            if let (Some(entry), Some(shared)) =
-                (self.entries.get(slot), self.shared.slots.get(slot))
+            packet.meta.slot = FlowSlot(low32(slot as u64));
+            if let Some(shared) = self.shared.slots.get(slot) {
+                sum ^= shared.last_seen().0;
+            }
+            if packet.brief.ack_psn() & ACK_REQ != 0
+                && let Some(entry) = self.entries.get(slot)
             {
-                sum ^= entry.key[0] ^ shared.last_seen().0;
+                sum ^= u64::from(entry.cnp_shown);
             }
         }
         black_box(sum);
