@@ -318,10 +318,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             now,
         };
         egress.show(frames, packets, &runs);
-        let taken = match runs[..] {
-            [run] if self.express.board(egress.ports, run, frames) => egress.count(run, packets),
-            _ => egress.push(frames, packets, &runs, trash),
-        };
+        let taken = egress.take(Some(&mut self.express), frames, packets, &runs, trash);
         self.held.take(taken.frames, taken.bytes);
         if !trash.is_empty() {
             B::free_all(trash);

@@ -91,11 +91,8 @@ impl Outlet<Frame> for Lane {
     }
 
     #[inline]
-    fn put_all(&mut self, frames: &mut ArrayVec<Frame, BURST>, packets: &[Packet]) {
-        self.bytes += packets
-            .iter()
-            .map(|packet| u64::from(packet.brief.len))
-            .sum::<u64>();
+    fn put_all(&mut self, frames: &mut ArrayVec<Frame, BURST>, _: &[Packet], bytes: u64) {
+        self.bytes += bytes;
         self.hand.extend(frames.drain(..).map(|frame| frame.0));
     }
 }

@@ -34,7 +34,7 @@ const LINGER: Nanos = Nanos::from_millis(200);
 #[derive(Debug)]
 pub struct PortQueues {
     id: PortId,
-    rx: RxQueue,
+    rx: Source,
     /// Whether the driver tells how full the receive ring is.
     tells: bool,
     tx: Transmit,
@@ -52,7 +52,7 @@ impl PortQueues {
         PortQueues {
             id,
             tells: rx.holds_more_than(0).is_some(),
-            rx,
+            rx: Source::new(rx),
             tx,
             stamps: None,
         }
@@ -67,9 +67,12 @@ impl PortQueues {
     #[inline]
     fn receive(&mut self, path: &mut Path, most: usize, now: Nanos, laps: &mut Laps) -> usize {
         let stamps = self.stamps.as_deref_mut();
-        let received = receive(self.id, &mut self.rx, stamps, path, most, now, laps);
+        let received = self.rx.receive(self.id, stamps, path, most, now, laps);
         if self.tells && received == BURST {
-            path.ring(self.id, self.rx.holds_more_than(HALF_RING) == Some(true));
+            path.ring(
+                self.id,
+                self.rx.queue.holds_more_than(HALF_RING) == Some(true),
+            );
         }
         received
     }
@@ -105,45 +108,62 @@ pub struct GuestQueue {
     /// The port.
     pub id: PortId,
     /// The queue.
-    pub rx: RxQueue,
+    pub rx: Source,
 }
 
 impl GuestQueue {
     /// Receives one burst into the pipeline; returns its frames.
     #[inline]
     fn receive(&mut self, path: &mut Path, now: Nanos, laps: &mut Laps) -> usize {
-        receive(self.id, &mut self.rx, None, path, BURST, now, laps)
+        self.rx.receive(self.id, None, path, BURST, now, laps)
     }
 }
 
-/// Receives one burst of a port's queue into the pipeline, if it may take one; returns its frames.
-#[inline]
-fn receive(
-    port: PortId,
-    rx: &mut RxQueue,
-    stamps: Option<&mut Stamps>,
-    path: &mut Path,
-    most: usize,
-    now: Nanos,
-    laps: &mut Laps,
-) -> usize {
-    if !path.may_receive(port) {
-        return 0;
-    }
-    let mut burst = Burst::<BURST>::new();
-    let received = rx.rx_up_to(&mut burst, most);
-    laps.pass(Stage::Receive);
-    if received > 0 {
-        if let Some(stamps) = stamps {
-            for mbuf in &mut burst {
-                stamps.press(mbuf.data_mut());
-            }
+/// A receive queue, and where its driver puts a burst.
+#[derive(Debug)]
+pub struct Source {
+    queue: RxQueue,
+    burst: Burst<BURST>,
+}
+
+impl Source {
+    /// Nothing in hand.
+    #[must_use]
+    pub const fn new(queue: RxQueue) -> Source {
+        Source {
+            queue,
+            burst: Burst::new(),
         }
-        let mut frames: ArrayVec<Frame, BURST> = burst.drain().map(Frame).collect();
-        path.ingress_by(port, &mut frames, now, || laps.pass(Stage::Parse));
-        laps.pass(Stage::Enqueue);
     }
-    received
+
+    /// Receives one burst of a port's queue into the pipeline, if it may take one; returns its frames.
+    #[inline]
+    fn receive(
+        &mut self,
+        port: PortId,
+        stamps: Option<&mut Stamps>,
+        path: &mut Path,
+        most: usize,
+        now: Nanos,
+        laps: &mut Laps,
+    ) -> usize {
+        if !path.may_receive(port) {
+            return 0;
+        }
+        let received = self.queue.rx_up_to(&mut self.burst, most);
+        laps.pass(Stage::Receive);
+        if received > 0 {
+            if let Some(stamps) = stamps {
+                for mbuf in &mut self.burst {
+                    stamps.press(mbuf.data_mut());
+                }
+            }
+            let mut frames: ArrayVec<Frame, BURST> = self.burst.drain().map(Frame).collect();
+            path.ingress_by(port, &mut frames, now, || laps.pass(Stage::Parse));
+            laps.pass(Stage::Enqueue);
+        }
+        received
+    }
 }
 
 /// What a worker tells about itself.
@@ -331,7 +351,7 @@ impl Worker {
             let own = self.ports.iter().map(|port| &port.rx);
             for queue in own.chain(self.guests.iter().map(|guest| &guest.rx)) {
                 // A device without an interrupt has a bell that is always live, or none.
-                queue.arm(rest == Rest::Arm);
+                queue.queue.arm(rest == Rest::Arm);
             }
         }
         if matches!(rest, Rest::Arm | Rest::Found) {

@@ -84,10 +84,12 @@ impl<const N: usize> Burst<N> {
     #[inline]
     pub fn extend(&mut self, mbufs: impl Iterator<Item = Mbuf>) {
         let spare = self.slots.get_mut(self.len..).unwrap_or_default();
+        let mut taken = 0;
         for (slot, mbuf) in spare.iter_mut().zip(mbufs) {
             *slot = mbuf.into_raw().as_ptr();
-            self.len += 1;
+            taken += 1;
         }
+        self.len += taken;
     }
 
     /// Takes the last buffer.

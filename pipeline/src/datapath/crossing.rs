@@ -196,12 +196,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 now,
             };
             egress.show(frames, packets, &runs);
-            let taken = match runs[..] {
-                [run] if alike(packets) && express.board(egress.ports, run, frames) => {
-                    egress.count(run, packets)
-                }
-                _ => egress.push(frames, packets, &runs, trash),
-            };
+            let express = alike(packets).then_some(&mut *express);
+            let taken = egress.take(express, frames, packets, &runs, trash);
             held.give(all.frames - taken.frames, all.bytes - taken.bytes);
             if !trash.is_empty() {
                 B::free_all(trash);

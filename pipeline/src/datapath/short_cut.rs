@@ -27,14 +27,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             tap: &self.tap,
             now,
         };
-        let Some((amount, frames)) = self.express.depart(egress, out.room(), &marking) else {
+        let Some(gone) = self.express.depart(egress, out.room(), &marking) else {
             self.queue_express();
             return false;
         };
-        let packets = self.packets.get(..frames.len()).unwrap_or_default();
+        let packets = self.packets.get(..gone.frames.len()).unwrap_or_default();
         owed.reserve(|gone| self.buffer.release_run(&gone));
-        owed.add_alike(packets, amount);
-        out.put_all(frames, packets);
+        owed.add_alike(packets, gone.amount);
+        out.put_all(gone.frames, packets, gone.bytes);
         egress.publish(counters);
         true
     }

@@ -25,6 +25,18 @@ pub struct Express<B> {
     run: Run,
     /// What they hold of the buffer.
     amount: Amount,
+    bytes: u64,
+}
+
+/// A burst that goes.
+#[derive(Debug)]
+pub struct Departure<'a, B> {
+    /// What it held of the buffer.
+    pub amount: Amount,
+    /// Bytes of its frames.
+    pub bytes: u64,
+    /// Its frames, to be taken out.
+    pub frames: &'a mut ArrayVec<B, BURST>,
 }
 
 impl<B> Default for Express<B> {
@@ -37,6 +49,7 @@ impl<B> Default for Express<B> {
                 frames: 0,
             },
             amount: Amount::ZERO,
+            bytes: 0,
         }
     }
 }
@@ -60,38 +73,44 @@ impl<B: FrameBuf> Express<B> {
         }
     }
 
-    /// Takes a burst that is one run into an idle queue of an idle port. `false`, and nothing done, when it is not; nothing
-    /// waits here before.
+    /// Takes a burst that is one run into an idle queue of an idle port, and returns its bytes. `None`, and nothing done, when
+    /// it is not; nothing waits here before.
     #[inline]
     pub fn board(
         &mut self,
         ports: &[EgressPort],
         run: Run,
         frames: &mut ArrayVec<B, BURST>,
-    ) -> bool {
-        let Some(amount) = ports
-            .get(run.egress.index())
-            .filter(|_| run.frames == frames.len() && self.frames.is_empty())
-            .and_then(|port| port.only(run.priority, run.frames))
-        else {
-            return false;
-        };
-        (self.run, self.amount) = (run, amount);
+        packets: &[Packet],
+    ) -> Option<u64> {
+        let port = ports.get(run.egress.index())?;
+        if run.frames != frames.len() || !self.frames.is_empty() {
+            return None;
+        }
+        self.amount = port.only(run.priority, run.frames)?;
+        self.run = run;
+        self.bytes = packets
+            .iter()
+            .map(|packet| u64::from(packet.brief.len))
+            .sum();
         std::mem::swap(&mut self.frames, frames);
-        true
+        Some(self.bytes)
     }
 
-    /// Of the port it waits for: hands over what the burst holds, and the frames, if all of them may go now.
+    /// Of the port it waits for: hands over the burst if all of it may go now.
     #[inline]
     pub fn depart(
         &mut self,
         port: &mut EgressPort,
         room: usize,
         marking: &Marking<'_, impl FlowTap>,
-    ) -> Option<(Amount, &mut ArrayVec<B, BURST>)> {
+    ) -> Option<Departure<'_, B>> {
         let (amount, run) = (self.amount, self.run);
-        (run.frames <= room && port.pass(run.priority, amount, marking))
-            .then_some((amount, &mut self.frames))
+        (run.frames <= room && port.pass(run.priority, amount, marking)).then_some(Departure {
+            amount,
+            bytes: self.bytes,
+            frames: &mut self.frames,
+        })
     }
 
     /// Puts the burst into its queue after all; `packets` is what is known of its frames. Returns those there is no cell for.

@@ -23,9 +23,10 @@ pub trait Outlet<B> {
     /// Takes a frame; there is room.
     fn put(&mut self, frame: Queued<B>);
 
-    /// Takes all of `frames`, which is empty afterwards; there is room. `packets` is what is known of them.
+    /// Takes all of `frames`, which is empty afterwards; there is room. They have `bytes`, and `packets` is what is known of
+    /// them.
     #[inline]
-    fn put_all(&mut self, frames: &mut ArrayVec<B, BURST>, packets: &[Packet]) {
+    fn put_all(&mut self, frames: &mut ArrayVec<B, BURST>, packets: &[Packet], _bytes: u64) {
         for (buf, packet) in frames.drain(..).zip(packets) {
             self.put(Queued {
                 buf,
@@ -60,7 +61,7 @@ impl<B> Outlet<B> for ArrayVec<B, BURST> {
     }
 
     #[inline]
-    fn put_all(&mut self, frames: &mut ArrayVec<B, BURST>, _: &[Packet]) {
+    fn put_all(&mut self, frames: &mut ArrayVec<B, BURST>, _: &[Packet], _: u64) {
         self.extend(frames.drain(..));
     }
 }

@@ -48,9 +48,26 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         }
     }
 
-    /// Puts every frame into its queue; returns what was taken.
+    /// Puts the burst on the short cut, where there is one for it, or every frame into its queue; returns what was taken.
     #[inline]
-    pub fn push(
+    pub fn take(
+        &mut self,
+        express: Option<&mut Express<B>>,
+        frames: &mut ArrayVec<B, BURST>,
+        packets: &[Packet],
+        runs: &Runs,
+        trash: &mut Trash<B>,
+    ) -> Taken {
+        if let ([run], Some(express)) = (&runs[..], express)
+            && let Some(bytes) = express.board(self.ports, *run, frames, packets)
+        {
+            return self.count(*run, bytes);
+        }
+        self.push(frames, packets, runs, trash)
+    }
+
+    #[inline]
+    fn push(
         &mut self,
         frames: &mut ArrayVec<B, BURST>,
         packets: &[Packet],
@@ -103,14 +120,10 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
 
     /// Counts a run that is taken whole.
     #[inline]
-    #[must_use]
-    pub fn count(&self, run: Run, packets: &[Packet]) -> Taken {
+    fn count(&self, run: Run, bytes: u64) -> Taken {
         let taken = Taken {
             frames: run.frames as u64,
-            bytes: packets
-                .iter()
-                .map(|packet| u64::from(packet.brief.len))
-                .sum(),
+            bytes,
         };
         let counters = self.counters.port(run.egress.index());
         if let Some(queue) = counters.and_then(|port| port.queues.get(run.priority.index())) {

@@ -13,7 +13,7 @@ use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::ports::OpenPort;
 use crate::idle::{ControlBed, Dormitory, WorkerBed};
-use crate::worker::{GuestQueue, PortQueues, WorkerStats};
+use crate::worker::{GuestQueue, PortQueues, Source, WorkerStats};
 
 /// One worker's queues.
 #[derive(Debug, Default)]
@@ -71,7 +71,10 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
         for (rx, after) in port.more_rx.into_iter().zip(1..) {
             let worker = (plan.worker + after) % config.cores.workers.len().max(1);
             if let Some(queues) = all.get_mut(worker) {
-                queues.guests.push(GuestQueue { id, rx });
+                queues.guests.push(GuestQueue {
+                    id,
+                    rx: Source::new(rx),
+                });
                 queues.hear(&port.bells);
             }
         }
