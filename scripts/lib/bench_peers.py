@@ -25,8 +25,8 @@ def checksum(header):
     return ~total & 0xFFFF
 
 
-def capture(path, size, flows=64):
-    """Frames of `size` bytes: UDP to 4791, SEND ONLY to QPs 0x11.., one flow each."""
+def capture(path, size, flows=64, net=2):
+    """Frames of `size` bytes to 10.0.`net`.0/24: UDP to 4791, SEND ONLY to QPs 0x11.., one flow each."""
     with open(path, "wb") as out:
         out.write(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
         for flow in range(flows):
@@ -34,7 +34,7 @@ def capture(path, size, flows=64):
             payload = bth + bytes(size - 14 - 20 - 8 - 12)
             udp = struct.pack(">HHHH", 49152 + flow, 4791, 8 + len(payload), 0) + payload
             ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0x6A, 20 + len(udp), 0, 0x4000, 64, 17, 0,
-                             bytes([10, 0, 1, 3]), bytes([10, 0, 2, flow + 1]))
+                             bytes([10, 0, 1, 3]), bytes([10, 0, net, flow + 1]))
             ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
             frame = bytes.fromhex("020000000101" "020000000103" "0800") + ip + udp
             assert len(frame) == size
