@@ -7,8 +7,39 @@ use std::hash::Hash;
 use std::hint::black_box;
 
 use arrayvec::ArrayVec;
+use npcc_pipeline::units::{PortId, Priority};
 
-use crate::key::{KeyHasher, low32};
+use crate::key::{FlowKey, KeyHasher, QueueFlow, low32};
+
+/// Where entries were found, or nearly: what [`FixedMap::find_at`] looks at first.
+pub(crate) type Hints = ArrayVec<u32, TOGETHER>;
+
+/// What entries are found by.
+pub(crate) trait MapKey: Copy + Eq + Hash {
+    /// Its hash, the low bits of which choose the chain.
+    fn hash32(&self, hasher: &KeyHasher) -> u32 {
+        low32(hasher.hash(self))
+    }
+}
+
+impl MapKey for QueueFlow {
+    fn hash32(&self, hasher: &KeyHasher) -> u32 {
+        low32(hasher.of_words(&self.words()) >> 32)
+    }
+}
+
+impl MapKey for FlowKey {
+    fn hash32(&self, hasher: &KeyHasher) -> u32 {
+        let anywhere = QueueFlow {
+            key: *self,
+            egress: PortId(0),
+            priority: Priority::new(0),
+        };
+        anywhere.hash32(hasher)
+    }
+}
+
+impl MapKey for ([u64; 2], bool) {}
 
 /// Keys whose entries are asked for at once.
 pub(crate) const TOGETHER: usize = 16;
@@ -57,7 +88,7 @@ pub(crate) struct FixedMap<K, V> {
     hasher: KeyHasher,
 }
 
-impl<K: Copy + Eq + Hash, V> FixedMap<K, V> {
+impl<K: MapKey, V> FixedMap<K, V> {
     pub(crate) fn new(capacity: usize, seed: u64) -> FixedMap<K, V> {
         let capacity = capacity.clamp(1, NONE as usize - 1);
         FixedMap {
@@ -83,7 +114,7 @@ impl<K: Copy + Eq + Hash, V> FixedMap<K, V> {
     }
 
     fn bucket(&self, key: &K) -> usize {
-        low32(self.hasher.hash(key)) as usize & (self.heads.len() - 1)
+        key.hash32(&self.hasher) as usize & (self.heads.len() - 1)
     }
 
     fn slot(&self, index: u32) -> Option<&Slot<K, V>> {
@@ -109,29 +140,42 @@ impl<K: Copy + Eq + Hash, V> FixedMap<K, V> {
         None
     }
 
+    /// The same, looked for first at a place that [`FixedMap::warm`] named.
+    pub(crate) fn find_at(&self, hint: u32, key: &K) -> Option<u32> {
+        match self.slot(hint) {
+            Some(slot) if slot.key == *key && slot.value.is_some() => Some(hint),
+            _ => self.find(key),
+        }
+    }
+
     /// Brings the entries of up to [`TOGETHER`] keys and their neighbours in the list of use into the cache, so that the
     /// time of many reads from memory is that of a few: found one by one, each would wait for the one before. `look`
-    /// reads parts of a value that will be used.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = K>, look: impl Fn(&V) -> u64) {
+    /// reads parts of a value that will be used. Returns where each was found, or would be.
+    pub(crate) fn warm(&self, keys: impl Iterator<Item = K>, look: impl Fn(&V) -> u64) -> Hints {
         let keys: ArrayVec<K, TOGETHER> = keys.take(TOGETHER).collect();
         let heads = keys.iter().map(|key| self.heads.get(self.bucket(key)));
-        let mut found: ArrayVec<u32, TOGETHER> =
-            heads.map(|head| head.copied().unwrap_or(NONE)).collect();
+        let mut found: Hints = heads.map(|head| head.copied().unwrap_or(NONE)).collect();
         let mut sum = 0;
         for _ in 0..DEEP {
             // First all loads, and only then the comparisons that wait for them.
             sum ^= self.sum(&found, |slot| u64::from(slot.chain));
+            let mut further = false;
             for (index, key) in found.iter_mut().zip(&keys) {
                 if let Some(slot) = self.slot(*index)
                     && slot.key != *key
                     && slot.chain != NONE
                 {
                     *index = slot.chain;
+                    further = true;
                 }
+            }
+            if !further {
+                break;
             }
         }
         black_box(sum);
         self.warm_found(&found, look);
+        found
     }
 
     /// The same for entries known by their index.
@@ -139,10 +183,8 @@ impl<K: Copy + Eq + Hash, V> FixedMap<K, V> {
         let mut sum = self.sum(found, |slot| slot.value.as_ref().map_or(0, &look));
         for neighbour in [Slot::before, Slot::after] {
             let beside = found.iter().map(|index| self.slot(*index).map(neighbour));
-            let beside: ArrayVec<u32, TOGETHER> = beside
-                .map(|index| index.unwrap_or(NONE))
-                .take(TOGETHER)
-                .collect();
+            let beside = beside.map(|index| index.unwrap_or(NONE));
+            let beside: Hints = beside.take(TOGETHER).collect();
             sum ^= self.sum(&beside, |slot| u64::from(slot.prev ^ slot.next));
         }
         black_box(sum);
@@ -311,6 +353,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
+
+    impl MapKey for u64 {}
 
     #[test]
     fn memory_touched_before_and_entries_warmed_change_nothing() {

@@ -13,14 +13,14 @@ use crate::cm::copy::CmCopy;
 use crate::cm::message::Message;
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dynamics::Measure;
-use crate::fixed_map::TOGETHER;
+use crate::fixed_map::{Hints, NONE, TOGETHER};
 use crate::flow_cache::CacheReader;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::near::NearSide;
 use crate::pair::book::{EndId, PairBook};
 use crate::pair::psn::{asks, is_answer};
-use crate::pair::{Evidence, Pairing};
+use crate::pair::{Evidence, Judgement, Pairing};
 use crate::response::ResponseConfig;
 use crate::sample::Record;
 use crate::source_limit::SourceLimit;
@@ -154,9 +154,11 @@ impl Ledger {
                 }
                 left -= records.len();
                 self.status.records.add(records.len() as u64);
-                self.warm(&records);
-                for record in &records {
-                    self.take(record, reader, now);
+                let (ends, flows) = self.warm(&records);
+                for (at, record) in records.iter().enumerate() {
+                    let hint = |hints: &Hints| hints.get(at).copied().unwrap_or(NONE);
+                    let known = self.book.find_at(hint(&ends), &record.key);
+                    self.take(record, reader, known, hint(&flows), now);
                 }
             }
         }
@@ -169,12 +171,14 @@ impl Ledger {
         records.take(most.min(TOGETHER)).collect()
     }
 
-    /// Brings what is known of these records' flows into the cache: with a million flows each is several lines of memory.
-    fn warm(&self, records: &[Record]) {
-        if self.book.len() > FEW {
-            self.book.warm(records.iter().map(|record| record.key));
-            self.flows.warm(records.iter().map(queue_flow));
+    /// Brings what is known of these records' ends and flows into the cache, and says where it is: with a million flows
+    /// each is several lines of memory.
+    fn warm(&self, records: &[Record]) -> (Hints, Hints) {
+        if self.book.len() <= FEW {
+            return (Hints::new(), Hints::new());
         }
+        let ends = self.book.warm(records.iter().map(|record| record.key));
+        (ends, self.flows.warm(records.iter().map(queue_flow)))
     }
 
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page.
@@ -214,20 +218,30 @@ impl Ledger {
         self.book.hear(&copy.key, &message, now);
     }
 
-    fn take(&mut self, record: &Record, reader: usize, now: Nanos) {
+    /// Takes in a record of an end that is known or not, and whose flow may be at `hint`.
+    fn take(
+        &mut self,
+        record: &Record,
+        reader: usize,
+        known: Option<EndId>,
+        hint: u32,
+        now: Nanos,
+    ) {
         let trusted = self.trusted & record.ingress.bit() != 0;
         let end = if trusted {
-            self.learn(record, reader, now)
+            self.learn(record, reader, known, now)
         } else {
             None
         };
+        // Nothing below changes what is known of the record's own end.
+        let judged = end.map(|end| (end, self.book.judge(end, now)));
         if trusted {
             self.hosts.see(record, &self.status.hosts);
         } else {
             self.status.untrusted.add(1);
         }
         if matches!(record.class, RoceClass::Data | RoceClass::Datagram) {
-            self.see_flow(record, reader, end, trusted, now);
+            self.see_flow(record, reader, judged, hint, now);
         } else if record.class == RoceClass::Cnp {
             self.status.cnps_passed.add(1);
         }
@@ -235,7 +249,7 @@ impl Ledger {
             self.near.asked(record);
         }
         // A packet that comes back may settle, or unsettle, the flow it answers.
-        let Some((partner, evidence)) = end.and_then(|end| self.book.partner(end, now)) else {
+        let Some((partner, evidence)) = judged.and_then(|(_, judged)| judged.partner) else {
             return;
         };
         if let Some(request) = self
@@ -280,17 +294,23 @@ impl Ledger {
         key.is_some() && key == self.book.key(end)
     }
 
-    fn learn(&mut self, record: &Record, reader: usize, now: Nanos) -> Option<EndId> {
+    fn learn(
+        &mut self,
+        record: &Record,
+        reader: usize,
+        known: Option<EndId>,
+        now: Nanos,
+    ) -> Option<EndId> {
         if !PairBook::teaches(record) {
             return None;
         }
-        if self.book.find(&record.key).is_none() && !self.sources.admit(&record.key, now) {
+        if known.is_none() && !self.sources.admit(&record.key, now) {
             self.status.rate_limited.add(1);
             return None;
         }
         let readers = &self.readers;
         let live = |reader: usize, slot| readers.get(reader)?.read(slot)?.request;
-        self.book.observe_with(record, reader, live)
+        self.book.observe_known(record, reader, known, live)
     }
 
     fn queue_index(&self, key: &QueueFlow) -> Option<usize> {
@@ -305,15 +325,16 @@ impl Ledger {
         &mut self,
         record: &Record,
         reader: usize,
-        end: Option<EndId>,
-        trusted: bool,
+        judged: Option<(EndId, Judgement)>,
+        hint: u32,
         now: Nanos,
     ) {
+        let end = judged.map(|(end, _)| end);
         let key = queue_flow(record);
         let Some(queue) = self.queue_index(&key) else {
             return;
         };
-        let index = match self.flows.find(&key) {
+        let index = match self.flows.find_at(hint, &key) {
             Some(index) => index,
             None => match self.insert(
                 key,
@@ -335,7 +356,7 @@ impl Ledger {
             }
             flow.ingress = record.ingress;
             flow.last_seen = record.time;
-            flow.trusted = trusted;
+            flow.trusted = self.trusted & record.ingress.bit() != 0;
             flow.end = end;
         }
         if let Some(state) = end.and_then(|end| self.book.end_mut(end)) {
@@ -344,7 +365,7 @@ impl Ledger {
         if let Some(list) = self.lists.get_mut(queue) {
             self.flows.list(list, index);
         }
-        self.settle(index, now);
+        self.settle_as(index, judged, now);
         self.flows.publish(index);
     }
 
@@ -384,6 +405,14 @@ impl Ledger {
 
     /// Looks at a flow's pairing again, and says what it is at this moment.
     pub(crate) fn settle(&mut self, index: u32, now: Nanos) -> Pairing {
+        let end = self.flows.get(index).and_then(|flow| flow.end);
+        let end = end.filter(|end| self.book.key(*end) == self.flows.flow_key(index));
+        let judged = end.map(|end| (end, self.book.judge(end, now)));
+        self.settle_as(index, judged, now)
+    }
+
+    /// The same, when what is known of its end has been asked.
+    fn settle_as(&mut self, index: u32, judged: Option<(EndId, Judgement)>, now: Nanos) -> Pairing {
         let Some(flow) = self.flows.get(index) else {
             return Pairing::Cold;
         };
@@ -392,10 +421,9 @@ impl Ledger {
             flow.notified_until,
             self.flows.flow_key(index),
         );
-        let end = flow.end.filter(|end| self.book.key(*end) == key);
-        let pairing = end.map_or(Pairing::Cold, |end| self.book.resolve(end, now));
-        if let Some(end) = end {
-            self.book.settle(end, now);
+        let pairing = judged.map_or(Pairing::Cold, |(_, judged)| judged.pairing);
+        if let Some((end, judged)) = judged {
+            self.book.settle_with(end, judged.partner);
         }
         let evidence = pairing.evidence();
         let near = key.and_then(|key| self.near.delay(&key));

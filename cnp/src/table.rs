@@ -11,7 +11,7 @@ use std::sync::Arc;
 use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::dynamics::Dynamics;
-use crate::fixed_map::FixedMap;
+use crate::fixed_map::{FixedMap, Hints};
 use crate::key::{FlowKey, Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
@@ -207,11 +207,11 @@ impl FlowTable {
         self.flows.len()
     }
 
-    /// Brings what is known of these flows into the cache.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = QueueFlow>) {
+    /// Brings what is known of these flows into the cache, and says where it is.
+    pub(crate) fn warm(&self, keys: impl Iterator<Item = QueueFlow>) -> Hints {
         self.flows.warm(keys, |flow| {
             flow.slot_bytes ^ flow.bytes ^ flow.first_seen.0 ^ flow.settled.0 ^ flow.last_cnp.0
-        });
+        })
     }
 
     /// Touches all memory there will ever be.
@@ -223,8 +223,9 @@ impl FlowTable {
         self.flows.is_full()
     }
 
-    pub(crate) fn find(&self, key: &QueueFlow) -> Option<u32> {
-        self.flows.find(key)
+    /// The flow of this key, looked for first where [`FlowTable::warm`] found it.
+    pub(crate) fn find_at(&self, hint: u32, key: &QueueFlow) -> Option<u32> {
+        self.flows.find_at(hint, key)
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&Flow> {

@@ -4,12 +4,12 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
-use super::cm::{Change, CmBook, Named};
+use super::cm::{Change, CmBook};
 use super::datagram::Source;
 use super::ends::{End, Ends, LIVE};
-use super::{Evidence, Pairing, only, port, port_hash, psn};
+use super::{port_hash, psn};
 use crate::cm::message::Message;
-use crate::fixed_map::{NONE, TOGETHER};
+use crate::fixed_map::{Hints, NONE, TOGETHER};
 use crate::key::{FlowKey, Qpn};
 use crate::sample::{Record, SlotRef};
 
@@ -20,8 +20,8 @@ pub struct EndId(pub(crate) u32);
 /// All ends of one switch. The control core is its only user.
 #[derive(Debug)]
 pub struct PairBook {
-    ends: Ends,
-    cm: CmBook,
+    pub(super) ends: Ends,
+    pub(super) cm: CmBook,
 }
 
 impl PairBook {
@@ -58,9 +58,9 @@ impl PairBook {
         self.ends.entered
     }
 
-    /// Brings what is known of these ends into the cache.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) {
-        self.ends.warm(keys);
+    /// Brings what is known of these ends into the cache, and says where it is.
+    pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
+        self.ends.warm(keys)
     }
 
     /// The same of ends whose place is known.
@@ -106,12 +106,27 @@ impl PairBook {
         reader: usize,
         live: impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<EndId> {
+        let known = self.find(&record.key);
+        self.observe_known(record, reader, known, live)
+    }
+
+    /// The same, where the end of its key has been looked for.
+    pub(crate) fn observe_known(
+        &mut self,
+        record: &Record,
+        reader: usize,
+        known: Option<EndId>,
+        live: impl Fn(usize, SlotRef) -> Option<u32>,
+    ) -> Option<EndId> {
         let uc = is_uc(record.opcode);
         let sender = record
             .source_qp
             .filter(|_| record.class == RoceClass::Datagram);
         let source = sender.map(Source::new);
-        let (end, _) = self.ends.enter_as(&record.key, uc, source, record.time)?;
+        let end = match known {
+            Some(EndId(end)) => self.ends.see(end, record.time),
+            None => self.ends.make(&record.key, uc, source, record.time),
+        }?;
         let state = self.ends.end_mut(end)?;
         state.count(reader, record.slot, record.packets);
         if state.source.is_some() || sender.is_some() {
@@ -125,9 +140,8 @@ impl PairBook {
             // Its UDP source port is not the connection's.
             state.cnp_passed = Some(record.time);
         } else {
-            self.cm.see_port(&record.key, record.udp_port);
+            let named = self.cm.see_port(&record.key, record.udp_port);
             self.ends.see_port(end, record.udp_port, record.time);
-            let named = self.cm.named(&record.key).is_some();
             self.ends.see_psn(end, record, reader, named, &live);
         }
         Some(EndId(end))
@@ -167,7 +181,7 @@ impl PairBook {
         if given {
             let both = (*to_receiver, to_receiver.reversed(sender));
             for key in [both.0, both.1] {
-                if let Some((end, _)) = self.ends.enter(&key, false, now) {
+                if let Some(end) = self.ends.enter(&key, false, now) {
                     self.settle(EndId(end), now);
                 }
             }
@@ -188,7 +202,7 @@ impl PairBook {
             .named(&one)
             .is_some_and(|named| named.flow_label != 0);
         for key in [one, other] {
-            if let Some((end, _)) = self.ends.enter(&key, uc, now) {
+            if let Some(end) = self.ends.enter(&key, uc, now) {
                 self.ends.renew(end, labelled, now);
                 self.settle(EndId(end), now);
             }
@@ -205,6 +219,11 @@ impl PairBook {
     #[must_use]
     pub fn find(&self, key: &FlowKey) -> Option<EndId> {
         self.ends.find(key).map(EndId)
+    }
+
+    /// The same, looked for first where [`PairBook::warm`] found it.
+    pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<EndId> {
+        self.ends.find_at(hint, key).map(EndId)
     }
 
     /// The key of an end.
@@ -235,57 +254,6 @@ impl PairBook {
 
     pub(crate) fn end_mut(&mut self, end: EndId) -> Option<&mut End> {
         self.ends.end_mut(end.0)
-    }
-
-    /// Who sends packets to this end, by the best evidence there is at this moment.
-    #[must_use]
-    pub fn resolve(&self, end: EndId, now: Nanos) -> Pairing {
-        if let Some(source) = self.end(end).and_then(|state| state.source) {
-            return match source.sole(now) {
-                _ if self.ends.is_cold(end.0) => Pairing::Cold,
-                Some(sender) => Pairing::Paired(sender, Evidence::Deth),
-                None => Pairing::Unpaired,
-            };
-        }
-        if let Some((_, named)) = self.named(end) {
-            return Pairing::Paired(named.sender, Evidence::Cm);
-        }
-        match self.partner(end, now) {
-            Some((partner, evidence)) => match self.ends.key(partner.0) {
-                Some(key) => Pairing::Paired(key.dest_qp(), evidence),
-                None => Pairing::Unpaired,
-            },
-            None if self.ends.is_cold(end.0) => Pairing::Cold,
-            None => Pairing::Unpaired,
-        }
-    }
-
-    fn named(&self, end: EndId) -> Option<(FlowKey, Named)> {
-        let key = self.ends.key(end.0)?;
-        Some((key, self.cm.named(&key)?))
-    }
-
-    /// The end of the other direction of this end's connection.
-    #[must_use]
-    pub fn partner(&self, end: EndId, now: Nanos) -> Option<(EndId, Evidence)> {
-        if self.end(end)?.source.is_some() {
-            return None;
-        }
-        let by = |partner: Option<u32>, evidence| partner.map(|index| (EndId(index), evidence));
-        if let Some((key, named)) = self.named(end) {
-            let partner = self.ends.find(&key.reversed(named.sender));
-            return by(partner, Evidence::Cm);
-        }
-        by(port_hash::partner(&self.ends, end.0), Evidence::PortHash)
-            .or_else(|| by(psn::partner(&self.ends, end.0), Evidence::Psn))
-            .or_else(|| by(port::partner(&self.ends, end.0, now), Evidence::Port))
-            .or_else(|| by(only::partner(&self.ends, end.0, now), Evidence::Only))
-    }
-
-    /// Notes the outcome of [`PairBook::resolve`], so that connections outlive their traffic and loose ends do not.
-    pub fn settle(&mut self, end: EndId, now: Nanos) {
-        let partner = self.partner(end, now).map(|(partner, _)| partner.0);
-        self.ends.settle(end.0, partner);
     }
 
     /// Another tick begins: so many ends may be compared by number in it.

@@ -3,6 +3,7 @@
 use super::ends::Ends;
 use super::pair_state::Verdict;
 use super::port_hash::port_of;
+use crate::fixed_map::NONE;
 
 /// More ends than this on one port are not compared: whoever puts them there does not follow the hash.
 const CROWD: u32 = 32;
@@ -23,17 +24,16 @@ impl Ends {
         }
         let crowded = own > CROWD || other > CROWD;
         for group in [Some(group), opposite].into_iter().flatten() {
-            let mut at = self
-                .group(group)
-                .map_or(crate::fixed_map::NONE, |group| group.head);
+            let mut at = self.group(group).map_or(NONE, |group| group.head);
             while let Some(next) = self.next_in_group(at) {
-                let verdict = if crowded {
-                    Verdict::Silent
+                let (verdict, fits) = if crowded {
+                    (Verdict::Silent, NONE)
                 } else {
                     self.verdict_of(at)
                 };
                 self.judge_as(at, verdict);
                 if let Some(state) = self.end_mut(at) {
+                    state.fits = fits;
                     state.packets_at_change = state.packets;
                 }
                 at = next;
@@ -56,17 +56,18 @@ impl Ends {
         }
     }
 
-    fn verdict_of(&self, end: u32) -> Verdict {
+    /// What the hash says of an end, and who fits it when that is one.
+    fn verdict_of(&self, end: u32) -> (Verdict, u32) {
         if self.end(end).is_none_or(|state| state.labelled) {
-            return Verdict::Silent;
+            return (Verdict::Silent, NONE);
         }
         let candidates = self.opposite(end).map_or(0, |group| group.len);
         let mut fitting = self.all_fitting(end);
         match (candidates, fitting.next(), fitting.next()) {
-            (0, ..) => Verdict::Silent,
-            (_, None, _) => Verdict::Disagree,
-            (_, Some(_), None) => Verdict::Agree,
-            (_, Some(_), Some(_)) => Verdict::Ambiguous,
+            (0, ..) => (Verdict::Silent, NONE),
+            (_, None, _) => (Verdict::Disagree, NONE),
+            (_, Some(fits), None) => (Verdict::Agree, fits),
+            (_, Some(_), Some(_)) => (Verdict::Ambiguous, NONE),
         }
     }
 
@@ -77,17 +78,10 @@ impl Ends {
         let group = self
             .end(end)
             .and_then(|state| self.opposite_index(state.group));
-        let members = self.members(group.unwrap_or(crate::fixed_map::NONE));
+        let members = self.members(group.unwrap_or(NONE));
         members.filter_map(move |(index, key)| {
             let fits = own.is_some_and(|own| port == Some(port_of(own, key.dest_qp())));
             fits.then_some(index)
         })
-    }
-
-    /// The only fitting end; `None` when there is none or another.
-    pub(super) fn fitting(&self, end: u32) -> Option<u32> {
-        let mut all = self.all_fitting(end);
-        let first = all.next();
-        if all.next().is_some() { None } else { first }
     }
 }

@@ -13,7 +13,7 @@
 use npcc_pipeline::units::Nanos;
 
 use crate::cm::message::{Message, Service};
-use crate::fixed_map::FixedMap;
+use crate::fixed_map::{FixedMap, MapKey};
 use crate::key::{FlowKey, Qpn};
 
 /// A REQ not granted within this time may make room for others.
@@ -37,6 +37,9 @@ struct Owner {
     v6: bool,
     qpn: Qpn,
 }
+
+impl MapKey for Id {}
+impl MapKey for Owner {}
 
 #[derive(Debug, Clone, Copy)]
 struct Connection {
@@ -423,13 +426,12 @@ impl CmBook {
             .and_then(|index| self.named.get(index).copied())
     }
 
-    /// Notes the UDP source port of packets of this end. Another one than before is another connection's.
-    pub(crate) fn see_port(&mut self, key: &FlowKey, port: u16) {
-        let Some(index) = self.named.find(key) else {
-            return;
-        };
-        let Some(named) = self.named.get_mut(index) else {
-            return;
+    /// Notes the UDP source port of packets of this end. Another one than before is another connection's. `true` when
+    /// the end is still named.
+    pub(crate) fn see_port(&mut self, key: &FlowKey, port: u16) -> bool {
+        let index = self.named.find(key);
+        let Some(named) = index.and_then(|index| self.named.get_mut(index)) else {
+            return false;
         };
         match named.port {
             None => named.port = Some(port),
@@ -438,8 +440,10 @@ impl CmBook {
                 let id = named.id;
                 self.contradicted += 1;
                 self.end(id, None);
+                return self.named(key).is_some();
             }
         }
+        true
     }
 }
 

@@ -11,7 +11,7 @@ use super::datagram::Source;
 use super::numbers::{NumberIndex, Sent};
 use super::pair_state::{PairKey, PairState, Side, Verdict};
 use super::psn::PsnState;
-use crate::fixed_map::{FixedMap, NONE};
+use crate::fixed_map::{FixedMap, Hints, NONE};
 use crate::key::FlowKey;
 use crate::sample::SlotRef;
 pub(crate) use groups::Group;
@@ -33,6 +33,8 @@ pub(crate) struct End {
     /// Who sends datagrams to it; `None` for a queue pair of a connection.
     pub(super) source: Option<Source>,
     pub(crate) verdict: Verdict,
+    /// The only end whose queue pair fits by the hash, while the verdict is that there is one.
+    pub(super) fits: u32,
     port: Option<u16>,
     port_changes: u8,
     /// Its address pair.
@@ -91,9 +93,9 @@ impl Ends {
         }
     }
 
-    /// Brings what is known of these ends into the cache.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) {
-        self.ends.warm(keys, End::look);
+    /// Brings what is known of these ends into the cache, and says where it is.
+    pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
+        self.ends.warm(keys, End::look)
     }
 
     /// The same of ends known by their index.
@@ -116,6 +118,11 @@ impl Ends {
         self.ends.find(key)
     }
 
+    /// The same, looked for first where [`Ends::warm`] found it.
+    pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<u32> {
+        self.ends.find_at(hint, key)
+    }
+
     pub(crate) fn end(&self, end: u32) -> Option<&End> {
         self.ends.get(end)
     }
@@ -136,24 +143,29 @@ impl Ends {
         self.pairs.get_mut(pair)
     }
 
-    /// The end of this key, made for it if need be. `true` when it is new.
-    pub(crate) fn enter(&mut self, key: &FlowKey, uc: bool, now: Nanos) -> Option<(u32, bool)> {
-        self.enter_as(key, uc, None, now)
+    /// The end of this key, made for it if need be.
+    pub(crate) fn enter(&mut self, key: &FlowKey, uc: bool, now: Nanos) -> Option<u32> {
+        match self.ends.find(key) {
+            Some(end) => self.see(end, now),
+            None => self.make(key, uc, None, now),
+        }
     }
 
-    /// The same for an end that datagrams of this source name.
-    pub(super) fn enter_as(
+    /// Notes that an end was seen.
+    pub(super) fn see(&mut self, end: u32, now: Nanos) -> Option<u32> {
+        self.ends.touch(end);
+        self.ends.get_mut(end)?.last_seen = now;
+        Some(end)
+    }
+
+    /// A new end, of a key that has none; `source` when datagrams name it.
+    pub(super) fn make(
         &mut self,
         key: &FlowKey,
         uc: bool,
         source: Option<Source>,
         now: Nanos,
-    ) -> Option<(u32, bool)> {
-        if let Some(end) = self.ends.find(key) {
-            self.ends.touch(end);
-            self.ends.get_mut(end)?.last_seen = now;
-            return Some((end, false));
-        }
+    ) -> Option<u32> {
         if self.ends.is_full() && !self.make_room(now) {
             self.refused += 1;
             return None;
@@ -177,7 +189,7 @@ impl Ends {
         if let Some(next) = self.ends.get_mut(head) {
             next.side_previous = end;
         }
-        Some((end, true))
+        Some(end)
     }
 
     /// Forgets an end. Its group's verdicts are the caller's to renew ([`Ends::set_port`] first).
@@ -321,6 +333,7 @@ impl End {
             uc,
             source,
             verdict: Verdict::Silent,
+            fits: NONE,
             port: None,
             port_changes: 0,
             pair,

@@ -12,6 +12,7 @@ mod calibrate;
 pub(crate) mod cm;
 mod datagram;
 pub(crate) mod ends;
+mod judge;
 mod numbers;
 mod only;
 mod pair_state;
@@ -20,6 +21,7 @@ pub mod port_hash;
 pub(crate) mod psn;
 
 use crate::key::Qpn;
+pub(crate) use judge::Judgement;
 
 /// How a sender's queue pair is known, worst first, so that a better one compares greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -2,7 +2,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-use crate::fixed_map::NONE;
+use crate::fixed_map::{MapKey, NONE};
 use crate::key::FlowKey;
 
 /// Two addresses, in one order.
@@ -14,6 +14,8 @@ pub(crate) struct PairKey {
     /// Of unreliable datagrams: a world apart, which tells nothing of connections.
     datagrams: bool,
 }
+
+impl MapKey for PairKey {}
 
 /// The two directions: from the lower address, and from the higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

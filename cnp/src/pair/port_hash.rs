@@ -30,8 +30,7 @@ pub(super) fn partner(ends: &Ends, end: u32) -> Option<u32> {
     if !believed || state.verdict != Verdict::Agree {
         return None;
     }
-    let fits = ends.fitting(end)?;
-    (ends.end(fits)?.verdict == Verdict::Agree).then_some(fits)
+    (ends.end(state.fits)?.verdict == Verdict::Agree).then_some(state.fits)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::{Ends, NONE};
+use crate::fixed_map::MapKey;
 use crate::key::FlowKey;
 use crate::pair::pair_state::Verdict;
 
@@ -20,6 +21,8 @@ pub(super) struct PortKey {
     v6: bool,
     uc: bool,
 }
+
+impl MapKey for PortKey {}
 
 impl PortKey {
     pub(super) fn of(key: &FlowKey, port: u16, uc: bool) -> PortKey {
@@ -47,6 +50,8 @@ pub(crate) struct Group {
     pub(crate) head: u32,
     pub(crate) len: u32,
     pub(crate) changed: Nanos,
+    /// The group with this port in the other direction; [`NONE`] for none. It has this one here.
+    opposite: u32,
 }
 
 impl Ends {
@@ -61,7 +66,8 @@ impl Ends {
     }
 
     pub(in crate::pair) fn opposite_index(&self, group: u32) -> Option<u32> {
-        self.groups.find(&self.groups.key(group)?.reversed())
+        let opposite = self.groups.get(group)?.opposite;
+        (opposite != NONE).then_some(opposite)
     }
 
     /// Ends of a group.
@@ -113,18 +119,8 @@ impl Ends {
             return;
         };
         let port_key = PortKey::of(&key, port, uc);
-        let group = match self.groups.find(&port_key) {
-            Some(group) => Some(group),
-            None => self.groups.insert(
-                port_key,
-                Group {
-                    head: NONE,
-                    len: 0,
-                    changed: now,
-                },
-            ),
-        };
-        let Some(group) = group else {
+        let known = self.groups.find(&port_key);
+        let Some(group) = known.or_else(|| self.make_group(port_key, now)) else {
             return;
         };
         let Some(members) = self.groups.get_mut(group) else {
@@ -141,9 +137,31 @@ impl Ends {
             (state.port, state.group, state.previous, state.next) = (Some(port), group, NONE, head);
         }
         if first {
-            self.count_port(end, port_key, 1);
+            self.count_port(end, port_key.uc, group, 1);
         }
         self.judge_group(group);
+    }
+
+    fn make_group(&mut self, port_key: PortKey, now: Nanos) -> Option<u32> {
+        let empty = Group {
+            head: NONE,
+            len: 0,
+            changed: now,
+            opposite: NONE,
+        };
+        let group = self.groups.insert(port_key, empty)?;
+        // Of a host that talks to itself it is the group itself.
+        if let Some(opposite) = self.groups.find(&port_key.reversed()) {
+            self.face(group, opposite);
+            self.face(opposite, group);
+        }
+        Some(group)
+    }
+
+    fn face(&mut self, group: u32, opposite: u32) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.opposite = opposite;
+        }
     }
 
     fn leave_group(&mut self, end: u32, now: Nanos) {
@@ -173,7 +191,7 @@ impl Ends {
         members.len -= 1;
         members.changed = now;
         if members.len == 0 {
-            self.count_port(end, port_key, -1);
+            self.count_port(end, port_key.uc, group, -1);
         }
         self.judge_group(group);
         if self
@@ -181,16 +199,19 @@ impl Ends {
             .get(group)
             .is_some_and(|members| members.len == 0)
         {
+            if let Some(opposite) = self.opposite_index(group) {
+                self.face(opposite, NONE);
+            }
             self.groups.remove(group);
         }
     }
 
     /// The first end on a port of its direction came (1), or the last one left (-1).
-    fn count_port(&mut self, end: u32, port_key: PortKey, step: i32) {
-        if port_key.uc {
+    fn count_port(&mut self, end: u32, uc: bool, group: u32, step: i32) {
+        if uc {
             return;
         }
-        let answered = self.groups.find(&port_key.reversed()).is_some();
+        let answered = self.opposite_index(group).is_some();
         let pair = self.ends.get(end).map_or(NONE, |state| state.pair);
         if let Some(pair) = self.pairs.get_mut(pair) {
             let lonely = if answered { -step } else { step };

@@ -1,0 +1,88 @@
+//! Who sends packets to an end, by the best evidence there is: the methods one after the other.
+//!
+//! What is asked of one end several times in one moment is asked of each method once: [`PairBook::judge`] has both answers,
+//! the sender's queue pair and the end of the other direction.
+
+use npcc_pipeline::units::Nanos;
+
+use super::book::{EndId, PairBook};
+use super::{Evidence, Pairing, only, port, port_hash, psn};
+
+/// What is known of an end at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    /// Who sends packets to it.
+    pub(crate) pairing: Pairing,
+    /// The end of the other direction of its connection.
+    pub(crate) partner: Option<(EndId, Evidence)>,
+}
+
+impl PairBook {
+    /// What is known of an end at this moment.
+    pub(crate) fn judge(&self, end: EndId, now: Nanos) -> Judgement {
+        let alone = |pairing| Judgement {
+            pairing,
+            partner: None,
+        };
+        let (Some(state), Some(key)) = (self.end(end), self.key(end)) else {
+            return alone(Pairing::Cold);
+        };
+        if let Some(source) = state.source {
+            return alone(match source.sole(now) {
+                _ if self.ends.is_cold(end.0) => Pairing::Cold,
+                Some(sender) => Pairing::Paired(sender, Evidence::Deth),
+                None => Pairing::Unpaired,
+            });
+        }
+        if let Some(named) = self.cm.named(&key) {
+            let partner = self.find(&key.reversed(named.sender));
+            return Judgement {
+                pairing: Pairing::Paired(named.sender, Evidence::Cm),
+                partner: partner.map(|partner| (partner, Evidence::Cm)),
+            };
+        }
+        let partner = self.seen_partner(end, now);
+        let pairing = match partner {
+            Some((partner, evidence)) => match self.key(partner) {
+                Some(key) => Pairing::Paired(key.dest_qp(), evidence),
+                None => Pairing::Unpaired,
+            },
+            None if self.ends.is_cold(end.0) => Pairing::Cold,
+            None => Pairing::Unpaired,
+        };
+        Judgement { pairing, partner }
+    }
+
+    /// The partner that packets show.
+    fn seen_partner(&self, end: EndId, now: Nanos) -> Option<(EndId, Evidence)> {
+        let by = |partner: Option<u32>, evidence| partner.map(|index| (EndId(index), evidence));
+        by(port_hash::partner(&self.ends, end.0), Evidence::PortHash)
+            .or_else(|| by(psn::partner(&self.ends, end.0), Evidence::Psn))
+            .or_else(|| by(port::partner(&self.ends, end.0, now), Evidence::Port))
+            .or_else(|| by(only::partner(&self.ends, end.0, now), Evidence::Only))
+    }
+
+    /// Who sends packets to this end, by the best evidence there is at this moment.
+    #[must_use]
+    pub fn resolve(&self, end: EndId, now: Nanos) -> Pairing {
+        self.judge(end, now).pairing
+    }
+
+    /// The end of the other direction of this end's connection.
+    #[must_use]
+    pub fn partner(&self, end: EndId, now: Nanos) -> Option<(EndId, Evidence)> {
+        self.judge(end, now).partner
+    }
+
+    /// Notes the outcome of [`PairBook::resolve`], so that connections outlive their traffic and loose ends do not.
+    pub fn settle(&mut self, end: EndId, now: Nanos) {
+        let partner = self.partner(end, now);
+        self.settle_with(end, partner);
+    }
+
+    /// The same, when the outcome is known.
+    pub(crate) fn settle_with(&mut self, end: EndId, partner: Option<(EndId, Evidence)>) {
+        self.ends
+            .settle(end.0, partner.map(|(partner, _)| partner.0));
+    }
+}
