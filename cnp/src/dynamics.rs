@@ -49,19 +49,22 @@ const FORGED: u64 = 10;
 /// A feedback delay is not shorter or longer than this.
 const DELAYS: (u64, u64) = (2_000, 10_000_000);
 
-/// See the module's text.
+/// See the module's text. In the order of use: what every reading needs comes first.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Dynamics {
     /// Checkpoints: when, and how many bytes until then.
-    from: (Nanos, u64),
     to: (Nanos, u64),
+    from: (Nanos, u64),
     /// Bits per second over the last whole measurement; 0 when not known.
     rate: u64,
+    told: Option<Nanos>,
+    /// Time to the sender and back, in ns; 0 until learned.
+    near: u64,
     /// What the rate should be once the CNPs on their way have had effect.
     expected: u64,
     /// Before the first of them.
     before: u64,
-    told: Option<Nanos>,
     last_told: Option<Nanos>,
     fallen: bool,
     /// Whether `before` was measured, not guessed.
@@ -71,8 +74,6 @@ pub(crate) struct Dynamics {
     gain: u32,
     /// 0 until learned, in ns.
     feedback: u64,
-    /// Time to the sender and back, in ns; 0 until learned.
-    near: u64,
 }
 
 impl Dynamics {
@@ -95,9 +96,16 @@ impl Dynamics {
         }
     }
 
+    /// Something of what every reading needs.
+    pub(crate) const fn look(&self) -> u64 {
+        self.to.1 ^ self.near
+    }
+
     /// The time to the sender and back was learned.
     pub(crate) fn learn_near(&mut self, near: Option<Nanos>) {
-        self.near = near.map_or(self.near, |near| near.0);
+        if let Some(near) = near {
+            self.near = near.0;
+        }
     }
 
     /// Takes the flow's running total of bytes.

@@ -49,15 +49,20 @@ const DEEP: usize = 3;
 /// No entry.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// In this order, so that what is found and what is linked lie in one line, however long the value is: of the values
+/// that have lines of their own the key's line is all that a neighbour in a list costs.
 #[derive(Debug)]
+#[repr(C)]
 struct Slot<K, V> {
     key: K,
-    value: Option<V>,
     /// Next in the hash chain, or in the free list.
     chain: u32,
     prev: u32,
     next: u32,
     list: u8,
+    /// Not in the free list.
+    live: bool,
+    value: V,
 }
 
 impl<K, V> Slot<K, V> {
@@ -88,7 +93,7 @@ pub(crate) struct FixedMap<K, V> {
     hasher: KeyHasher,
 }
 
-impl<K: MapKey, V> FixedMap<K, V> {
+impl<K: MapKey, V: Copy> FixedMap<K, V> {
     pub(crate) fn new(capacity: usize, seed: u64) -> FixedMap<K, V> {
         let capacity = capacity.clamp(1, NONE as usize - 1);
         FixedMap {
@@ -143,7 +148,7 @@ impl<K: MapKey, V> FixedMap<K, V> {
     /// The same, looked for first at a place that [`FixedMap::warm`] named.
     pub(crate) fn find_at(&self, hint: u32, key: &K) -> Option<u32> {
         match self.slot(hint) {
-            Some(slot) if slot.key == *key && slot.value.is_some() => Some(hint),
+            Some(slot) if slot.key == *key && slot.live => Some(hint),
             _ => self.find(key),
         }
     }
@@ -180,7 +185,8 @@ impl<K: MapKey, V> FixedMap<K, V> {
 
     /// The same for entries known by their index.
     pub(crate) fn warm_found(&self, found: &[u32], look: impl Fn(&V) -> u64) {
-        let mut sum = self.sum(found, |slot| slot.value.as_ref().map_or(0, &look));
+        self.warm_values(found, look);
+        let mut sum = 0;
         for neighbour in [Slot::before, Slot::after] {
             let beside = found.iter().map(|index| self.slot(*index).map(neighbour));
             let beside = beside.map(|index| index.unwrap_or(NONE));
@@ -190,22 +196,29 @@ impl<K: MapKey, V> FixedMap<K, V> {
         black_box(sum);
     }
 
+    /// The same without their neighbours.
+    pub(crate) fn warm_values(&self, found: &[u32], look: impl Fn(&V) -> u64) {
+        black_box(self.sum(found, |slot| look(&slot.value)));
+    }
+
     fn sum(&self, all: &[u32], of: impl Fn(&Slot<K, V>) -> u64) -> u64 {
         all.iter()
             .filter_map(|index| self.slot(*index))
             .fold(0, |sum, slot| sum ^ of(slot))
     }
 
-    /// Touches all memory there will ever be, so that no page is missing later. Only of an empty map; any key will do.
-    pub(crate) fn touch_memory(&mut self, key: K) {
+    /// Touches all memory there will ever be, so that no page is missing later. Only of an empty map; any key and
+    /// value will do.
+    pub(crate) fn touch_memory(&mut self, key: K, value: V) {
         if self.slots.is_empty() {
             let blank = || Slot {
                 key,
-                value: None,
                 chain: NONE,
                 prev: NONE,
                 next: NONE,
                 list: 0,
+                live: false,
+                value,
             };
             self.slots.resize_with(self.capacity, blank);
             self.slots.clear();
@@ -214,16 +227,18 @@ impl<K: MapKey, V> FixedMap<K, V> {
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&V> {
-        self.slot(index)?.value.as_ref()
+        let slot = self.slot(index)?;
+        slot.live.then_some(&slot.value)
     }
 
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut V> {
-        self.slot_mut(index)?.value.as_mut()
+        let slot = self.slot_mut(index)?;
+        slot.live.then_some(&mut slot.value)
     }
 
     pub(crate) fn key(&self, index: u32) -> Option<K> {
         let slot = self.slot(index)?;
-        slot.value.as_ref().map(|_| slot.key)
+        slot.live.then_some(slot.key)
     }
 
     /// Adds a key that is not there, as the newest of list 0; `None` when full.
@@ -235,11 +250,12 @@ impl<K: MapKey, V> FixedMap<K, V> {
         let head = self.heads.get_mut(bucket)?;
         let fresh = Slot {
             key,
-            value: Some(value),
             chain: *head,
             prev: NONE,
             next: NONE,
             list: 0,
+            live: true,
+            value,
         };
         let index = if self.free == NONE {
             let index = u32::try_from(self.slots.len()).ok()?;
@@ -260,8 +276,10 @@ impl<K: MapKey, V> FixedMap<K, V> {
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<(K, V)> {
         let slot = self.slot_mut(index)?;
-        let (key, chain) = (slot.key, slot.chain);
-        let value = slot.value.take()?;
+        if !std::mem::replace(&mut slot.live, false) {
+            return None;
+        }
+        let (key, chain, value) = (slot.key, slot.chain, slot.value);
         let bucket = self.bucket(&key);
         let head = self.heads.get_mut(bucket)?;
         if *head == index {
@@ -359,7 +377,7 @@ mod tests {
     #[test]
     fn memory_touched_before_and_entries_warmed_change_nothing() {
         let mut map = FixedMap::new(100, 7);
-        map.touch_memory(0u64);
+        map.touch_memory(0u64, 0);
         assert_eq!((map.len(), map.find(&0)), (0, None));
         for key in 0..100u64 {
             assert_eq!(map.insert(key, key), u32::try_from(key).ok());

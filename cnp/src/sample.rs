@@ -40,6 +40,14 @@ pub struct SlotRef {
     pub generation: u32,
 }
 
+impl SlotRef {
+    /// No slot.
+    pub(crate) const NONE: SlotRef = SlotRef {
+        slot: FlowSlot::NONE,
+        generation: 0,
+    };
+}
+
 /// A detailed sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Record {

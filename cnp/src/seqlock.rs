@@ -15,7 +15,9 @@ use crate::sync::{AtomicU64, Ordering, fence};
 /// How often a reader tries.
 const TRIES: usize = 64;
 
+/// Begins where a line of memory does: a write is not to touch one more than it must.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct SeqCell<const N: usize> {
     sequence: AtomicU64,
     words: [AtomicU64; N],
@@ -27,6 +29,12 @@ impl<const N: usize> SeqCell<N> {
             sequence: AtomicU64::new(0),
             words: std::array::from_fn(|_| AtomicU64::new(0)),
         }
+    }
+
+    /// Something of every line of it, for the writer to bring it into the cache.
+    pub(crate) fn look(&self) -> u64 {
+        let last = self.words.last();
+        self.sequence.load(Ordering::Relaxed) ^ last.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
     /// Replaces the words. One thread only.

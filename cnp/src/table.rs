@@ -6,6 +6,7 @@
 
 mod lists;
 
+use std::hint::black_box;
 use std::sync::Arc;
 
 use npcc_pipeline::units::{Nanos, PortId};
@@ -28,7 +29,11 @@ const WORDS: usize = 12;
 const LIVE: u64 = 1 << 63;
 
 /// Private state of one flow.
+///
+/// In the order of use, a line of 64 bytes a paragraph: what every record and every reading needs, what else is shown and
+/// listed, and what readings alone need.
 #[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
 pub(crate) struct Flow {
     pub(crate) end: Option<EndId>,
     /// Which worker's cache, and which slot of it.
@@ -37,22 +42,24 @@ pub(crate) struct Flow {
     /// The slot's bytes when last read.
     pub(crate) slot_bytes: u64,
     pub(crate) bytes: u64,
-    pub(crate) ingress: PortId,
-    pub(crate) trusted: bool,
-    pub(crate) cold: bool,
-    pub(crate) sender: Qpn,
-    pub(crate) evidence: Evidence,
-    pub(crate) first_seen: Nanos,
     pub(crate) last_seen: Nanos,
     /// When its pairing was last looked at.
     pub(crate) settled: Nanos,
     pub(crate) notified_until: Nanos,
+
+    pub(crate) first_seen: Nanos,
     pub(crate) cnps: u64,
     pub(crate) last_cnp: Nanos,
-    pub(crate) window: Window,
-    pub(crate) response: ResponseWatch,
-    pub(crate) dynamics: Dynamics,
+    pub(crate) ingress: PortId,
+    pub(crate) trusted: bool,
+    pub(crate) cold: bool,
+    pub(crate) evidence: Evidence,
+    pub(crate) sender: Qpn,
     places: Places,
+
+    pub(crate) response: ResponseWatch,
+    pub(crate) window: Window,
+    pub(crate) dynamics: Dynamics,
 }
 
 impl Flow {
@@ -209,14 +216,31 @@ impl FlowTable {
 
     /// Brings what is known of these flows into the cache, and says where it is.
     pub(crate) fn warm(&self, keys: impl Iterator<Item = QueueFlow>) -> Hints {
-        self.flows.warm(keys, |flow| {
-            flow.slot_bytes ^ flow.bytes ^ flow.first_seen.0 ^ flow.settled.0 ^ flow.last_cnp.0
-        })
+        let found = self.flows.warm(keys, |flow| flow.settled.0 ^ flow.cnps);
+        self.warm_shown(&found);
+        found
+    }
+
+    /// The same of flows known by their index, of which all is used.
+    pub(crate) fn warm_found(&self, found: &[u32]) {
+        let look =
+            |flow: &Flow| flow.settled.0 ^ flow.cnps ^ flow.window.look() ^ flow.dynamics.look();
+        self.flows.warm_found(found, look);
+        self.warm_shown(found);
+    }
+
+    /// Brings in what readers see of these flows: it is written again.
+    fn warm_shown(&self, found: &[u32]) {
+        let cells = found
+            .iter()
+            .filter_map(|index| self.view.cells.get(*index as usize));
+        black_box(cells.fold(0, |sum, cell| sum ^ cell.look()));
     }
 
     /// Touches all memory there will ever be.
     pub(crate) fn touch_memory(&mut self, any: QueueFlow) {
-        self.flows.touch_memory(any);
+        let blank = Flow::new(0, SlotRef::NONE, PortId(0), Nanos::ZERO);
+        self.flows.touch_memory(any, blank);
     }
 
     pub(crate) fn is_full(&self) -> bool {

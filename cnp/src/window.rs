@@ -25,6 +25,11 @@ impl Window {
         }
     }
 
+    /// Something of it.
+    pub(crate) const fn look(&self) -> u64 {
+        self.read_at.0
+    }
+
     /// The flow was silent until now: what is counted next is no older than this.
     pub(crate) fn resume(&mut self, now: Nanos) {
         self.read_at = self.read_at.max(now);

@@ -27,46 +27,72 @@ const LOOSE: u8 = 0;
 const PAIRED: u8 = 1;
 
 /// One end: a queue pair as packets from one address to another name it.
+///
+/// In the order of use, a line of 64 bytes a paragraph: what every record needs, what pairs by numbers and datagrams need,
+/// what requests need, and what is rarely asked for.
 #[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
 pub(crate) struct End {
-    pub(crate) uc: bool,
-    /// Who sends datagrams to it; `None` for a queue pair of a connection.
-    pub(super) source: Option<Source>,
-    pub(crate) verdict: Verdict,
-    /// The only end whose queue pair fits by the hash, while the verdict is that there is one.
-    pub(super) fits: u32,
-    port: Option<u16>,
-    port_changes: u8,
+    pub(crate) last_seen: Nanos,
+    pub(crate) packets: u64,
+    pub(crate) packets_at_change: u64,
+    counted: Counted,
     /// Its address pair.
     pub(crate) pair: u32,
     /// Ends with the same port and direction.
     pub(crate) group: u32,
-    previous: u32,
-    next: u32,
-    /// Ends of the same direction between these addresses.
-    side_previous: u32,
-    pub(super) side_next: u32,
-    /// Sequence numbers of requests to it.
-    pub(super) sent: Sent,
-    /// Whose they fit.
-    pub(super) psn: PsnState,
-    /// The connection manager gave it a flow label: its port is no hash of queue pairs.
-    pub(crate) labelled: bool,
     /// Whom it was last found to belong to.
     pub(super) partner: u32,
-    pub(crate) last_seen: Nanos,
-    pub(crate) packets: u64,
-    pub(crate) packets_at_change: u64,
-    /// Where its packets were last counted, and how many there.
-    counted: Option<(usize, SlotRef, u32)>,
     /// The flow table's entry of this end, if its packets wait in a watched queue; a hint.
     pub(crate) flow: u32,
+    /// The only end whose queue pair fits by the hash, while the verdict is that there is one.
+    pub(super) fits: u32,
+    pub(crate) verdict: Verdict,
+    pub(crate) uc: bool,
+    /// The connection manager gave it a flow label: its port is no hash of queue pairs.
+    pub(crate) labelled: bool,
+    port_changes: u8,
+
+    /// Whose its sequence numbers fit.
+    pub(super) psn: PsnState,
+    /// Who sends datagrams to it; `None` for a queue pair of a connection.
+    pub(super) source: Option<Source>,
+    port: Option<u16>,
+    /// The next end of the same direction between these addresses.
+    pub(super) side_next: u32,
+
+    /// Sequence numbers of requests to it.
+    pub(super) sent: Sent,
+
+    side_previous: u32,
+    /// Neighbours in its group.
+    previous: u32,
+    next: u32,
     /// When a CNP to this queue pair passed through.
     pub(crate) cnp_passed: Option<Nanos>,
     /// When we last told the *sender of this end's flow*.
     pub(crate) told: Option<Nanos>,
     /// When the queue pair this end names was last told among all of its host's.
     pub(crate) told_among: Option<Nanos>,
+}
+
+const _: () = assert!(size_of::<End>() == 256);
+
+/// Where an end's packets were last counted, and how many there.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    slot: SlotRef,
+    packets: u32,
+    /// [`NONE`] for nowhere.
+    reader: u32,
+}
+
+impl Counted {
+    const NOWHERE: Counted = Counted {
+        slot: SlotRef::NONE,
+        packets: 0,
+        reader: NONE,
+    };
 }
 
 #[derive(Debug)]
@@ -100,14 +126,19 @@ impl Ends {
 
     /// The same of ends known by their index.
     pub(crate) fn warm_found(&self, ends: &[u32]) {
-        self.ends.warm_found(ends, End::look);
+        self.ends.warm_values(ends, End::look);
     }
 
     /// Touches all memory there will ever be.
     pub(crate) fn touch_memory(&mut self, any: FlowKey) {
-        self.ends.touch_memory(any);
-        self.groups.touch_memory(PortKey::of(&any, 0, false));
-        self.pairs.touch_memory(PairKey::of(&any).0);
+        let (pair, blank) = (
+            PairKey::of(&any).0,
+            End::new(false, None, NONE, Nanos::ZERO),
+        );
+        self.ends.touch_memory(any, blank);
+        self.groups
+            .touch_memory(PortKey::of(&any, 0, false), Group::EMPTY);
+        self.pairs.touch_memory(pair, PairState::default());
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -309,23 +340,27 @@ impl Ends {
 }
 
 impl End {
-    /// Something of every line of it.
+    /// Something of the lines that a record needs.
     fn look(&self) -> u64 {
-        let far = self.packets ^ self.packets_at_change ^ self.last_seen.0;
-        far ^ u64::from(self.partner ^ self.flow ^ self.group ^ self.side_next)
+        self.last_seen.0 ^ u64::from(self.side_next)
     }
 
     /// Takes in a worker's count of this end's packets in one queue.
     pub(crate) fn count(&mut self, reader: usize, slot: SlotRef, packets: u32) {
-        let fresh = match self.counted {
-            Some((before, known, counted)) if (before, known) == (reader, slot) => {
-                packets.wrapping_sub(counted)
-            }
+        let reader = u32::try_from(reader).unwrap_or(NONE);
+        let known = self.counted;
+        let fresh = if (known.reader, known.slot) == (reader, slot) {
+            packets.wrapping_sub(known.packets)
+        } else {
             // Another queue, or a slot given anew: only this packet is sure to be uncounted.
-            _ => 1,
+            1
         };
         self.packets += u64::from(fresh);
-        self.counted = Some((reader, slot, packets));
+        self.counted = Counted {
+            slot,
+            packets,
+            reader,
+        };
     }
 
     fn new(uc: bool, source: Option<Source>, pair: u32, now: Nanos) -> End {
@@ -349,7 +384,7 @@ impl End {
             last_seen: now,
             packets: 0,
             packets_at_change: 0,
-            counted: None,
+            counted: Counted::NOWHERE,
             flow: NONE,
             cnp_passed: None,
             told: None,

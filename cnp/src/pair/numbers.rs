@@ -45,16 +45,21 @@ pub(super) struct Sent {
     pub(super) first: u32,
     last: u32,
     since: Nanos,
-    /// Where the worker has the present one.
-    slot: Option<(usize, SlotRef)>,
+    /// When `newer` was.
+    newer_at: Nanos,
     /// Numbers of a while ago: at least one and at least two flights.
-    newer: (Nanos, u32),
+    newer: u32,
     older: u32,
+    /// Where the worker has the present one; reader [`NONE`] for nowhere.
+    slot: SlotRef,
+    reader: u32,
     /// Its bucket, and its neighbours there.
     place: Option<Place>,
     previous: u32,
     next: u32,
 }
+
+const _: () = assert!(size_of::<Sent>() <= 64);
 
 /// A bucket: of one direction between two addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,9 +95,11 @@ impl Sent {
             first: NONE,
             last: NONE,
             since: Nanos::ZERO,
-            slot: None,
-            newer: (Nanos::ZERO, 0),
+            newer_at: Nanos::ZERO,
+            newer: 0,
             older: 0,
+            slot: SlotRef::NONE,
+            reader: NONE,
             place: None,
             previous: NONE,
             next: NONE,
@@ -103,12 +110,14 @@ impl Sent {
         let (now, number) = (record.time, record.psn);
         if self.first == NONE {
             (self.first, self.since) = (number, now);
-            (self.newer, self.older) = ((now, number), number);
-        } else if now.since(self.newer.0) >= FLIGHT {
-            (self.older, self.newer) = (self.newer.1, (now, number));
+            (self.newer_at, self.newer, self.older) = (now, number, number);
+        } else if now.since(self.newer_at) >= FLIGHT {
+            (self.older, self.newer) = (self.newer, number);
+            self.newer_at = now;
         }
         self.last = number;
-        self.slot = Some((reader, record.slot));
+        self.slot = record.slot;
+        self.reader = u32::try_from(reader).unwrap_or(NONE);
     }
 
     /// Whether a reply of this moment can have this number, when the latest request has `present`.
@@ -231,8 +240,10 @@ impl Ends {
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<u32> {
         let sent = &self.end(end)?.sent;
-        let (reader, slot) = sent.slot?;
-        Some(live(reader, slot).unwrap_or(sent.last))
+        if sent.reader == NONE {
+            return None;
+        }
+        Some(live(sent.reader as usize, sent.slot).unwrap_or(sent.last))
     }
 
     /// Whose request a reply to `end` with this number answers.
@@ -301,7 +312,7 @@ mod tests {
         let ms = Nanos::from_millis;
         let mut sent = Sent::new();
         (sent.first, sent.since) = (MASK - 9, ms(1));
-        (sent.older, sent.newer) = (MASK - 9, (ms(1), MASK - 9));
+        (sent.older, sent.newer, sent.newer_at) = (MASK - 9, MASK - 9, ms(1));
         // Seen for a short time: what was in flight before is not known.
         assert!(sent.holds(90, 60_000, ms(2)) && !sent.holds(90, 70_000, ms(2)));
         for (number, held) in [

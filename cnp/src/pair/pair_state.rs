@@ -105,7 +105,7 @@ impl Default for Side {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairState {
     up: Side,
     down: Side,

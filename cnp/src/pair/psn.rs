@@ -24,6 +24,8 @@ use crate::sample::{Record, SlotRef};
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_request};
 
+/// Requests remembered that ask for a reply.
+const MARKS: u8 = 4;
 /// Replies that must fit.
 const SUPPORTS: u8 = 3;
 /// A first number below this may be a count from 0.
@@ -35,8 +37,8 @@ const CHANCE: u64 = 1 << 8;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PsnState {
     /// Numbers of requests to this end that ask for a reply; [`NONE`] for none.
-    marks: [u32; 4],
-    at: usize,
+    marks: [u32; MARKS as usize],
+    at: u8,
     /// The end that replies to this end fit, how often, and the last of them.
     candidate: u32,
     supports: u8,
@@ -52,7 +54,7 @@ pub(crate) struct PsnState {
 impl PsnState {
     pub(crate) const fn new() -> PsnState {
         PsnState {
-            marks: [NONE; 4],
+            marks: [NONE; MARKS as usize],
             at: 0,
             candidate: NONE,
             supports: 0,
@@ -106,10 +108,10 @@ impl Ends {
             if asks(record)
                 && let Some(state) = self.end_mut(end)
             {
-                if let Some(mark) = state.psn.marks.get_mut(state.psn.at) {
+                if let Some(mark) = state.psn.marks.get_mut(usize::from(state.psn.at)) {
                     *mark = record.psn;
                 }
-                state.psn.at = (state.psn.at + 1) % state.psn.marks.len();
+                state.psn.at = (state.psn.at + 1) % MARKS;
             }
         } else if is_answer(record) {
             self.weigh_port(end, record.psn, live);

@@ -54,6 +54,15 @@ pub(crate) struct Group {
     opposite: u32,
 }
 
+impl Group {
+    pub(super) const EMPTY: Group = Group {
+        head: NONE,
+        len: 0,
+        changed: Nanos::ZERO,
+        opposite: NONE,
+    };
+}
+
 impl Ends {
     pub(crate) fn group(&self, group: u32) -> Option<&Group> {
         self.groups.get(group)
@@ -144,10 +153,8 @@ impl Ends {
 
     fn make_group(&mut self, port_key: PortKey, now: Nanos) -> Option<u32> {
         let empty = Group {
-            head: NONE,
-            len: 0,
             changed: now,
-            opposite: NONE,
+            ..Group::EMPTY
         };
         let group = self.groups.insert(port_key, empty)?;
         // Of a host that talks to itself it is the group itself.
