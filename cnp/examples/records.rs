@@ -138,6 +138,7 @@ impl Bench {
             port_rates: vec![RATE, RATE],
             flows: flows as usize,
             ends: 2 * flows as usize,
+            reads_per_tick: std::env::var("READS").map_or(512, |n| n.parse().unwrap()),
             new_flows: u64::MAX,
             new_flows_burst: u64::MAX,
             ..ControlConfig::default()

@@ -42,7 +42,7 @@ impl MapKey for FlowKey {
 impl MapKey for ([u64; 2], bool) {}
 
 /// Keys whose entries are asked for at once.
-pub(crate) const TOGETHER: usize = 16;
+pub(crate) const TOGETHER: usize = 32;
 /// Entries of a chain that are asked for: at most one key in fifty is further down.
 const DEEP: usize = 3;
 
@@ -97,7 +97,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     pub(crate) fn new(capacity: usize, seed: u64) -> FixedMap<K, V> {
         let capacity = capacity.clamp(1, NONE as usize - 1);
         FixedMap {
-            heads: vec![NONE; capacity.next_power_of_two()].into_boxed_slice(),
+            heads: vec![NONE; 2 * capacity.next_power_of_two()].into_boxed_slice(),
             slots: Vec::with_capacity(capacity),
             free: NONE,
             lists: [List {

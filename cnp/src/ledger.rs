@@ -1,6 +1,7 @@
 //! What the control core knows of flows: takes in records, reads byte counts, keeps flows, ends and pairing together.
 
 mod contributions;
+mod warm;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::cm::copy::CmCopy;
 use crate::cm::message::Message;
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dynamics::Measure;
-use crate::fixed_map::{Hints, NONE, TOGETHER};
+use crate::fixed_map::TOGETHER;
 use crate::flow_cache::CacheReader;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
@@ -154,11 +155,11 @@ impl Ledger {
                 }
                 left -= records.len();
                 self.status.records.add(records.len() as u64);
-                let (ends, flows) = self.warm(&records);
+                let places = self.warm(&records);
                 for (at, record) in records.iter().enumerate() {
-                    let hint = |hints: &Hints| hints.get(at).copied().unwrap_or(NONE);
-                    let known = self.book.find_at(hint(&ends), &record.key);
-                    self.take(record, reader, known, hint(&flows), now);
+                    let (end, flow) = places.of(at);
+                    let known = self.book.find_at(end, &record.key);
+                    self.take(record, reader, known, flow, now);
                 }
             }
         }
@@ -169,16 +170,6 @@ impl Ledger {
         let reader = self.readers.get_mut(reader).into_iter();
         let records = reader.flat_map(|reader| std::iter::from_fn(|| reader.pop()));
         records.take(most.min(TOGETHER)).collect()
-    }
-
-    /// Brings what is known of these records' ends and flows into the cache, and says where it is: with a million flows
-    /// each is several lines of memory.
-    fn warm(&self, records: &[Record]) -> (Hints, Hints) {
-        if self.book.len() <= FEW {
-            return (Hints::new(), Hints::new());
-        }
-        let ends = self.book.warm(records.iter().map(|record| record.key));
-        (ends, self.flows.warm(records.iter().map(queue_flow)))
     }
 
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page.

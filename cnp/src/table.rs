@@ -12,7 +12,7 @@ use std::sync::Arc;
 use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::dynamics::Dynamics;
-use crate::fixed_map::{FixedMap, Hints};
+use crate::fixed_map::FixedMap;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
@@ -214,14 +214,14 @@ impl FlowTable {
         self.flows.len()
     }
 
-    /// Brings what is known of these flows into the cache, and says where it is.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = QueueFlow>) -> Hints {
-        let found = self.flows.warm(keys, |flow| flow.settled.0 ^ flow.cnps);
-        self.warm_shown(&found);
-        found
+    /// Brings what a record needs of these flows into the cache.
+    pub(crate) fn warm_listed(&self, found: &[u32]) {
+        let look = |flow: &Flow| flow.settled.0 ^ flow.cnps ^ u64::from(flow.response.last() as u8);
+        self.flows.warm_found(found, look);
+        self.warm_shown(found);
     }
 
-    /// The same of flows known by their index, of which all is used.
+    /// The same of what a reading needs: all of them.
     pub(crate) fn warm_found(&self, found: &[u32]) {
         let look =
             |flow: &Flow| flow.settled.0 ^ flow.cnps ^ flow.window.look() ^ flow.dynamics.look();
@@ -247,7 +247,7 @@ impl FlowTable {
         self.flows.is_full()
     }
 
-    /// The flow of this key, looked for first where [`FlowTable::warm`] found it.
+    /// The flow of this key, looked for first at a place that it may have.
     pub(crate) fn find_at(&self, hint: u32, key: &QueueFlow) -> Option<u32> {
         self.flows.find_at(hint, key)
     }

@@ -63,6 +63,26 @@ impl PairBook {
         self.ends.warm(keys)
     }
 
+    /// The same of the ends that these seem to belong to, and says which they are.
+    pub(crate) fn warm_partners(&self, ends: &[u32]) -> Hints {
+        self.ends.warm_partners(ends)
+    }
+
+    /// The same of the others on their ports.
+    pub(crate) fn warm_opposite(&self, ends: &[u32]) {
+        self.ends.warm_opposite(ends);
+    }
+
+    /// The entry of the flow table that may be this end's.
+    pub(crate) fn flow_hint(&self, end: u32) -> u32 {
+        self.ends.end(end).map_or(NONE, |state| state.flow)
+    }
+
+    /// Where a worker has the present sequence number of requests to it.
+    pub(crate) fn request_slot(&self, end: u32) -> Option<(usize, SlotRef)> {
+        self.ends.request_slot(end)
+    }
+
     /// The same of ends whose place is known.
     pub(crate) fn warm_found(&self, ends: &[EndId]) {
         let ends: ArrayVec<u32, TOGETHER> = ends.iter().map(|end| end.0).take(TOGETHER).collect();

@@ -11,7 +11,7 @@ use super::datagram::Source;
 use super::numbers::{NumberIndex, Sent};
 use super::pair_state::{PairKey, PairState, Side, Verdict};
 use super::psn::PsnState;
-use crate::fixed_map::{FixedMap, Hints, NONE};
+use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::key::FlowKey;
 use crate::sample::SlotRef;
 pub(crate) use groups::Group;
@@ -122,6 +122,25 @@ impl Ends {
     /// Brings what is known of these ends into the cache, and says where it is.
     pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
         self.ends.warm(keys, End::look)
+    }
+
+    /// The same of the ends that these were last found to belong to. Says which they are.
+    pub(crate) fn warm_partners(&self, ends: &[u32]) -> Hints {
+        let partner = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.partner);
+        let partners: Hints = ends.iter().map(partner).take(TOGETHER).collect();
+        let look = |end: &End| end.look() ^ u64::from(end.sent.first);
+        self.ends.warm_values(&partners, look);
+        partners
+    }
+
+    /// The same of the groups of these ends' ports, and of those opposite.
+    pub(crate) fn warm_opposite(&self, ends: &[u32]) {
+        let group = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.group);
+        let groups: Hints = ends.iter().map(group).take(TOGETHER).collect();
+        let opposite = |group: &u32| self.opposite_index(*group).unwrap_or(NONE);
+        let opposite: Hints = groups.iter().map(opposite).collect();
+        self.groups
+            .warm_values(&opposite, |group| u64::from(group.len));
     }
 
     /// The same of ends known by their index.

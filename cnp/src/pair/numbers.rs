@@ -233,17 +233,20 @@ impl Ends {
         }
     }
 
+    /// Where the worker has the present number of requests to an end.
+    pub(super) fn request_slot(&self, end: u32) -> Option<(usize, SlotRef)> {
+        let sent = &self.end(end)?.sent;
+        (sent.reader != NONE).then_some((sent.reader as usize, sent.slot))
+    }
+
     /// The present number of requests to an end.
     pub(super) fn number(
         &self,
         end: u32,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<u32> {
-        let sent = &self.end(end)?.sent;
-        if sent.reader == NONE {
-            return None;
-        }
-        Some(live(sent.reader as usize, sent.slot).unwrap_or(sent.last))
+        let (reader, slot) = self.request_slot(end)?;
+        live(reader, slot).or_else(|| Some(self.end(end)?.sent.last))
     }
 
     /// Whose request a reply to `end` with this number answers.

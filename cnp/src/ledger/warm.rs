@@ -1,0 +1,67 @@
+//! Brings what records need into the cache before the first of them is taken in.
+//!
+//! With a million flows each end, flow and count lies in memory, and most of them are known only when another has been read:
+//!
+//! ```text
+//!   key -> end -> its flow -> what is shown of it
+//!              -> its partner -> the flow that is answered -> what is shown of it
+//!                             -> where its sequence numbers are
+//!              -> its port's group -> the group opposite
+//! ```
+//! Taken in one by one, every record would wait for all of it, step by step. So each step is made for a batch of records at
+//! once: by loads that nothing depends on until the last of them has been asked for. What is read here is a guess; whoever
+//! uses it looks at the keys.
+
+use std::hint::black_box;
+
+use npcc_pipeline::wire::bth::RoceClass;
+
+use super::{FEW, Ledger};
+use crate::fixed_map::{Hints, NONE};
+use crate::pair::psn::is_answer;
+use crate::sample::Record;
+
+/// Where the ends and flows of records were found, or nearly.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    ends: Hints,
+    flows: Hints,
+}
+
+impl Places {
+    /// Those of the record at this place.
+    pub(super) fn of(&self, record: usize) -> (u32, u32) {
+        let hint = |hints: &Hints| hints.get(record).copied().unwrap_or(NONE);
+        (hint(&self.ends), hint(&self.flows))
+    }
+}
+
+impl Ledger {
+    /// See the module's text. With few ends all of them stay in the core's own cache, and nothing is done.
+    pub(super) fn warm(&self, records: &[Record]) -> Places {
+        if self.book.len() <= FEW {
+            return Places::default();
+        }
+        let ends = self.book.warm(records.iter().map(|record| record.key));
+        let partners = self.book.warm_partners(&ends);
+        let flow_of = |end: u32| self.book.flow_hint(end);
+        let pairs = records.iter().zip(ends.iter().zip(&partners));
+        let flows: Hints = pairs
+            .map(|(record, (end, partner))| match record.class {
+                RoceClass::Data | RoceClass::Datagram => flow_of(*end),
+                _ => flow_of(*partner),
+            })
+            .collect();
+        self.flows.warm_listed(&flows);
+        let answers = records.iter().zip(&partners);
+        let mut sum = 0;
+        for (_, partner) in answers.filter(|(record, _)| is_answer(record)) {
+            let request = self.book.request_slot(*partner);
+            let reading = request.and_then(|(reader, slot)| self.readers.get(reader)?.read(slot));
+            sum ^= reading.map_or(0, |reading| reading.packets);
+        }
+        black_box(sum);
+        self.book.warm_opposite(&ends);
+        Places { ends, flows }
+    }
+}
