@@ -56,9 +56,9 @@ pub struct ControlConfig {
     pub cap: u16,
     /// CNPs per second of the whole switch (default 1,000,000).
     pub cap_per_second: u64,
-    /// Data flows in watched queues (default 65,536; about 400 bytes each).
+    /// Data flows in watched queues (default 65,536; about 600 bytes each, what readers see of it included).
     pub flows: usize,
-    /// Ends in the book: two a connection (default 131,072; about 250 bytes each).
+    /// Ends in the book: two a connection (default 131,072; about 330 bytes each).
     pub ends: usize,
     /// Evidence a sender must be known by to be told (default [`Evidence::Port`]).
     pub evidence: Evidence,

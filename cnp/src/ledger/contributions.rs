@@ -11,7 +11,7 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
 use super::{FEW, Ledger, SLOW};
-use crate::fixed_map::TOGETHER;
+use crate::fixed_map::{Hints, TOGETHER};
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
 use crate::response::ResponseConfig;
@@ -42,21 +42,23 @@ impl Ledger {
         let slow = usize::try_from(slow).unwrap_or(usize::MAX);
         let reads = busy.unwrap_or(slow).min(self.reads_per_tick);
         let mut left = reads.min(list.len());
+        let mut before = Hints::new();
         while left > 0 {
             let next = std::iter::from_fn(|| self.flows.advance(&mut list));
-            let next: ArrayVec<u32, TOGETHER> = next.take(left.min(TOGETHER)).collect();
+            let next: Hints = next.take(left.min(TOGETHER)).collect();
             if next.is_empty() {
                 break;
             }
             left -= next.len();
-            self.warm_read(&next);
-            for index in next {
-                match self.read_flow(index, now) {
-                    Found::Bytes => self.flows.contributed(&mut list, index, now),
+            self.warm_read(&before, &next);
+            for index in &next {
+                match self.read_flow(*index, now) {
+                    Found::Bytes => self.flows.contributed(&mut list, *index, now),
                     Found::Nothing => {}
-                    Found::Silence => self.flows.unlist(&mut list, index),
+                    Found::Silence => self.flows.unlist(&mut list, *index),
                 }
             }
+            before = next;
         }
         if let Some(place) = self.lists.get_mut(queue) {
             *place = list;
@@ -64,11 +66,13 @@ impl Ledger {
     }
 
     /// Brings what is known of flows about to be read into the cache.
-    fn warm_read(&self, flows: &[u32]) {
+    fn warm_read(&mut self, before: &[u32], flows: &[u32]) {
         if self.book.len() <= FEW {
             return;
         }
+        self.flows.note_ahead(before, flows);
         self.flows.warm_found(flows);
+        self.flows.warm_ahead(flows);
         let known = flows.iter().filter_map(|index| self.flows.get(*index));
         let sum = known.clone().fold(0, |sum, flow| {
             let reader = self.readers.get(flow.reader);

@@ -25,7 +25,7 @@ pub struct PairBook {
 }
 
 impl PairBook {
-    /// A book of at most `capacity` ends (two a connection; about 200 bytes each).
+    /// A book of at most `capacity` ends (two a connection; about 330 bytes each).
     #[must_use]
     pub fn new(capacity: usize, seed: u64) -> PairBook {
         PairBook {

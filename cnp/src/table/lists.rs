@@ -4,6 +4,8 @@
 //! that each flow is read as often as any other. The recent ones are newest first and at most [`RECENT`]: the newest pushes
 //! the oldest out, so that a decision weighs no more than that, however many flows there are.
 
+use std::hint::black_box;
+
 use npcc_pipeline::units::Nanos;
 
 use super::{Flow, FlowTable};
@@ -20,6 +22,9 @@ pub(crate) const RECENT: usize = 4_096;
 pub(super) struct Places {
     round: Links,
     recent: Links,
+    listed: [bool; 2],
+    /// Who was read a batch later in the last round; a hint.
+    ahead: u32,
     /// When it was last found to have put bytes in.
     contributed: Nanos,
 }
@@ -29,30 +34,32 @@ impl Places {
     pub(super) const NOWHERE: Places = Places {
         round: Links::NONE,
         recent: Links::NONE,
+        listed: [false; 2],
+        ahead: NONE,
         contributed: Nanos::ZERO,
     };
 
-    const fn of(&mut self, which: Which) -> &mut Links {
+    /// The neighbours in a list, and whether there are any.
+    const fn of(&mut self, which: Which) -> (&mut Links, &mut bool) {
+        let [round, recent] = &mut self.listed;
         match which {
-            Which::Round => &mut self.round,
-            Which::Recent => &mut self.recent,
+            Which::Round => (&mut self.round, round),
+            Which::Recent => (&mut self.recent, recent),
         }
     }
 }
 
-/// Neighbours in a list; in the list at all.
+/// Neighbours in a list.
 #[derive(Debug, Clone, Copy)]
 struct Links {
     previous: u32,
     next: u32,
-    listed: bool,
 }
 
 impl Links {
     const NONE: Links = Links {
         previous: NONE,
         next: NONE,
-        listed: false,
     };
 }
 
@@ -155,19 +162,41 @@ impl FlowTable {
         })
     }
 
+    /// Brings in the places of the flows that were read a batch after these in the last round: the list is followed from
+    /// one to the next, and each step would wait for the one before.
+    pub(crate) fn warm_ahead(&self, read: &[u32]) {
+        let ahead = read.iter().filter_map(|index| {
+            let ahead = self.flows.get(*index)?.places.ahead;
+            Some(self.flows.get(ahead)?.places.round.next)
+        });
+        black_box(ahead.fold(0, |sum, next| sum ^ next));
+    }
+
+    /// Notes which flows are read a batch after which.
+    pub(crate) fn note_ahead(&mut self, read: &[u32], after: &[u32]) {
+        for (index, ahead) in read.iter().zip(after) {
+            if let Some(flow) = self.flows.get_mut(*index) {
+                flow.places.ahead = *ahead;
+            }
+        }
+    }
+
     fn links(&mut self, which: Which, index: u32) -> Option<&mut Links> {
-        Some(self.flows.get_mut(index)?.places.of(which))
+        Some(self.flows.get_mut(index)?.places.of(which).0)
     }
 
     fn push(&mut self, list: &mut QueueList, which: Which, index: u32) {
         let list = list.of(which);
-        let Some(links) = self.links(which, index).filter(|links| !links.listed) else {
+        let flow = self.flows.get_mut(index);
+        let Some((links, listed)) = flow.map(|flow| flow.places.of(which)) else {
             return;
         };
+        if std::mem::replace(listed, true) {
+            return;
+        }
         *links = Links {
             previous: NONE,
             next: list.head,
-            listed: true,
         };
         match self.links(which, list.head) {
             Some(next) => next.previous = index,
@@ -179,9 +208,13 @@ impl FlowTable {
 
     fn pull(&mut self, list: &mut QueueList, which: Which, index: u32) {
         let list = list.of(which);
-        let Some(links) = self.links(which, index).filter(|links| links.listed) else {
+        let flow = self.flows.get_mut(index);
+        let Some((links, listed)) = flow.map(|flow| flow.places.of(which)) else {
             return;
         };
+        if !std::mem::replace(listed, false) {
+            return;
+        }
         let Links { previous, next, .. } = std::mem::replace(links, Links::NONE);
         match self.links(which, previous) {
             Some(before) => before.next = next,
