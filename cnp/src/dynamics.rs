@@ -8,6 +8,8 @@
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
+use crate::window::share;
+
 /// How flows are measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measure {
@@ -240,9 +242,8 @@ impl Dynamics {
 }
 
 fn rate(from: (Nanos, u64), to: (Nanos, u64)) -> u64 {
-    let bits = u128::from(to.1.saturating_sub(from.1)) * 8_000_000_000;
-    let rate = bits / u128::from(to.0.since(from.0).0.max(1));
-    u64::try_from(rate).unwrap_or(u64::MAX)
+    let bytes = to.1.saturating_sub(from.1);
+    share(bytes, 8_000_000_000, to.0.since(from.0).0.max(1))
 }
 
 #[cfg(test)]

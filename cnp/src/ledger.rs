@@ -167,9 +167,8 @@ impl Ledger {
 
     /// Up to `most` records of a worker, and no more than are taken in together.
     fn pop(&mut self, reader: usize, most: usize) -> ArrayVec<Record, TOGETHER> {
-        let reader = self.readers.get_mut(reader).into_iter();
-        let records = reader.flat_map(|reader| std::iter::from_fn(|| reader.pop()));
-        records.take(most.min(TOGETHER)).collect()
+        let reader = self.readers.get_mut(reader);
+        reader.map_or_else(ArrayVec::new, |reader| reader.pop_together(most))
     }
 
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::units::Nanos;
 use rtrb::Consumer;
@@ -50,6 +51,21 @@ impl CacheReader {
     #[inline]
     pub fn pop(&mut self) -> Option<Record> {
         self.ring.pop().ok()
+    }
+
+    /// The next records, up to `most` of them and `N`: one look at the ring for all.
+    pub(crate) fn pop_together<const N: usize>(&mut self, most: usize) -> ArrayVec<Record, N> {
+        let mut records = ArrayVec::new();
+        let waiting = self.ring.slots().min(most).min(N);
+        if let Ok(chunk) = self.ring.read_chunk(waiting) {
+            let (first, second) = chunk.as_slices();
+            for part in [first, second] {
+                // There is room for `N`.
+                let _ = records.try_extend_from_slice(part);
+            }
+            chunk.commit_all();
+        }
+        records
     }
 
     /// The next QP1 packet.
