@@ -3,17 +3,17 @@
 //! Fixed capacity. When full, the end longest unseen goes first, those not paired before those that are, and never one
 //! seen within [`LIVE`]: packets made up by somebody cannot push out connections in use.
 
+mod end;
 mod groups;
 
 use npcc_pipeline::units::Nanos;
 
 use super::datagram::Source;
-use super::numbers::{NumberIndex, Sent};
-use super::pair_state::{PairKey, PairState, Side, Verdict};
-use super::psn::PsnState;
+use super::numbers::NumberIndex;
+use super::pair_state::{PairKey, PairState, Side};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::key::FlowKey;
-use crate::sample::SlotRef;
+pub(crate) use end::End;
 pub(crate) use groups::Group;
 use groups::PortKey;
 
@@ -25,75 +25,6 @@ pub(crate) const FORGET: Nanos = Nanos::from_millis(6_000);
 const LOOSE: u8 = 0;
 /// List of ends that are paired.
 const PAIRED: u8 = 1;
-
-/// One end: a queue pair as packets from one address to another name it.
-///
-/// In the order of use, a line of 64 bytes a paragraph: what every record needs, what pairs by numbers and datagrams need,
-/// what requests need, and what is rarely asked for.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-pub(crate) struct End {
-    pub(crate) last_seen: Nanos,
-    pub(crate) packets: u64,
-    pub(crate) packets_at_change: u64,
-    counted: Counted,
-    /// Its address pair.
-    pub(crate) pair: u32,
-    /// Ends with the same port and direction.
-    pub(crate) group: u32,
-    /// Whom it was last found to belong to.
-    pub(super) partner: u32,
-    /// The flow table's entry of this end, if its packets wait in a watched queue; a hint.
-    pub(crate) flow: u32,
-    /// The only end whose queue pair fits by the hash, while the verdict is that there is one.
-    pub(super) fits: u32,
-    pub(crate) verdict: Verdict,
-    pub(crate) uc: bool,
-    /// The connection manager gave it a flow label: its port is no hash of queue pairs.
-    pub(crate) labelled: bool,
-    port_changes: u8,
-
-    /// Whose its sequence numbers fit.
-    pub(super) psn: PsnState,
-    /// Who sends datagrams to it; `None` for a queue pair of a connection.
-    pub(super) source: Option<Source>,
-    port: Option<u16>,
-    /// The next end of the same direction between these addresses.
-    pub(super) side_next: u32,
-
-    /// Sequence numbers of requests to it.
-    pub(super) sent: Sent,
-
-    side_previous: u32,
-    /// Neighbours in its group.
-    previous: u32,
-    next: u32,
-    /// When a CNP to this queue pair passed through.
-    pub(crate) cnp_passed: Option<Nanos>,
-    /// When we last told the *sender of this end's flow*.
-    pub(crate) told: Option<Nanos>,
-    /// When the queue pair this end names was last told among all of its host's.
-    pub(crate) told_among: Option<Nanos>,
-}
-
-const _: () = assert!(size_of::<End>() == 256);
-
-/// Where an end's packets were last counted, and how many there.
-#[derive(Debug, Clone, Copy)]
-struct Counted {
-    slot: SlotRef,
-    packets: u32,
-    /// [`NONE`] for nowhere.
-    reader: u32,
-}
-
-impl Counted {
-    const NOWHERE: Counted = Counted {
-        slot: SlotRef::NONE,
-        packets: 0,
-        reader: NONE,
-    };
-}
 
 #[derive(Debug)]
 pub(crate) struct Ends {
@@ -355,59 +286,5 @@ impl Ends {
         };
         let (_, direction) = PairKey::of(&key);
         pair.side(direction.back()).ends == 0 || (pair.hash_holds() && self.opposite(end).is_none())
-    }
-}
-
-impl End {
-    /// Something of the lines that a record needs.
-    fn look(&self) -> u64 {
-        self.last_seen.0 ^ u64::from(self.side_next)
-    }
-
-    /// Takes in a worker's count of this end's packets in one queue.
-    pub(crate) fn count(&mut self, reader: usize, slot: SlotRef, packets: u32) {
-        let reader = u32::try_from(reader).unwrap_or(NONE);
-        let known = self.counted;
-        let fresh = if (known.reader, known.slot) == (reader, slot) {
-            packets.wrapping_sub(known.packets)
-        } else {
-            // Another queue, or a slot given anew: only this packet is sure to be uncounted.
-            1
-        };
-        self.packets += u64::from(fresh);
-        self.counted = Counted {
-            slot,
-            packets,
-            reader,
-        };
-    }
-
-    fn new(uc: bool, source: Option<Source>, pair: u32, now: Nanos) -> End {
-        End {
-            uc,
-            source,
-            verdict: Verdict::Silent,
-            fits: NONE,
-            port: None,
-            port_changes: 0,
-            pair,
-            group: NONE,
-            previous: NONE,
-            next: NONE,
-            side_previous: NONE,
-            side_next: NONE,
-            sent: Sent::new(),
-            psn: PsnState::new(),
-            labelled: false,
-            partner: NONE,
-            last_seen: now,
-            packets: 0,
-            packets_at_change: 0,
-            counted: Counted::NOWHERE,
-            flow: NONE,
-            cnp_passed: None,
-            told: None,
-            told_among: None,
-        }
     }
 }

@@ -1,0 +1,133 @@
+//! What is known of one end.
+
+use npcc_pipeline::units::Nanos;
+
+use crate::fixed_map::NONE;
+use crate::pair::datagram::Source;
+use crate::pair::numbers::Sent;
+use crate::pair::pair_state::Verdict;
+use crate::pair::psn::PsnState;
+use crate::sample::SlotRef;
+
+/// One end: a queue pair as packets from one address to another name it.
+///
+/// In the order of use, a line of 64 bytes a paragraph: what every record needs, what pairs by numbers and datagrams need,
+/// what requests need, and what is rarely asked for.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct End {
+    pub(crate) last_seen: Nanos,
+    pub(crate) packets: u64,
+    pub(crate) packets_at_change: u64,
+    counted: Counted,
+    /// Its address pair.
+    pub(crate) pair: u32,
+    /// Ends with the same port and direction.
+    pub(crate) group: u32,
+    /// Whom it was last found to belong to.
+    pub(in crate::pair) partner: u32,
+    /// The flow table's entry of this end, if its packets wait in a watched queue; a hint.
+    pub(crate) flow: u32,
+    /// The only end whose queue pair fits by the hash, while the verdict is that there is one.
+    pub(in crate::pair) fits: u32,
+    pub(crate) verdict: Verdict,
+    pub(crate) uc: bool,
+    /// The connection manager gave it a flow label: its port is no hash of queue pairs.
+    pub(crate) labelled: bool,
+    pub(super) port_changes: u8,
+
+    /// Whose its sequence numbers fit.
+    pub(in crate::pair) psn: PsnState,
+    /// Who sends datagrams to it; `None` for a queue pair of a connection.
+    pub(in crate::pair) source: Option<Source>,
+    pub(super) port: Option<u16>,
+    /// The next end of the same direction between these addresses.
+    pub(in crate::pair) side_next: u32,
+
+    /// Sequence numbers of requests to it.
+    pub(in crate::pair) sent: Sent,
+
+    pub(super) side_previous: u32,
+    /// Neighbours in its group.
+    pub(super) previous: u32,
+    pub(super) next: u32,
+    /// When a CNP to this queue pair passed through.
+    pub(crate) cnp_passed: Option<Nanos>,
+    /// When we last told the *sender of this end's flow*.
+    pub(crate) told: Option<Nanos>,
+    /// When the queue pair this end names was last told among all of its host's.
+    pub(crate) told_among: Option<Nanos>,
+}
+
+const _: () = assert!(size_of::<End>() == 256);
+
+/// Where an end's packets were last counted, and how many there.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    slot: SlotRef,
+    packets: u32,
+    /// [`NONE`] for nowhere.
+    reader: u32,
+}
+
+impl Counted {
+    const NOWHERE: Counted = Counted {
+        slot: SlotRef::NONE,
+        packets: 0,
+        reader: NONE,
+    };
+}
+
+impl End {
+    /// Something of the lines that a record needs.
+    pub(super) fn look(&self) -> u64 {
+        self.last_seen.0 ^ u64::from(self.side_next)
+    }
+
+    /// Takes in a worker's count of this end's packets in one queue.
+    pub(crate) fn count(&mut self, reader: usize, slot: SlotRef, packets: u32) {
+        let reader = u32::try_from(reader).unwrap_or(NONE);
+        let known = self.counted;
+        let fresh = if (known.reader, known.slot) == (reader, slot) {
+            packets.wrapping_sub(known.packets)
+        } else {
+            // Another queue, or a slot given anew: only this packet is sure to be uncounted.
+            1
+        };
+        self.packets += u64::from(fresh);
+        self.counted = Counted {
+            slot,
+            packets,
+            reader,
+        };
+    }
+
+    pub(super) fn new(uc: bool, source: Option<Source>, pair: u32, now: Nanos) -> End {
+        End {
+            uc,
+            source,
+            verdict: Verdict::Silent,
+            fits: NONE,
+            port: None,
+            port_changes: 0,
+            pair,
+            group: NONE,
+            previous: NONE,
+            next: NONE,
+            side_previous: NONE,
+            side_next: NONE,
+            sent: Sent::new(),
+            psn: PsnState::new(),
+            labelled: false,
+            partner: NONE,
+            last_seen: now,
+            packets: 0,
+            packets_at_change: 0,
+            counted: Counted::NOWHERE,
+            flow: NONE,
+            cnp_passed: None,
+            told: None,
+            told_among: None,
+        }
+    }
+}
