@@ -208,6 +208,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         queued + self.express.waiting(port)
     }
 
+    /// Whether a port has anything to send, now or later.
+    #[inline]
+    #[must_use]
+    pub fn has_more(&self, port: PortId) -> bool {
+        let port = self.egress.get(port.index());
+        port.is_some_and(EgressPort::has_backlog)
+    }
+
     /// Wire bytes waiting in a queue.
     #[must_use]
     pub fn depth(&self, port: PortId, priority: Priority) -> u64 {

@@ -42,6 +42,9 @@ pub struct PortQueues {
     stamps: Option<Box<Stamps>>,
 }
 
+/// Bursts a port may send in one turn.
+const SENDS: usize = 8;
+
 /// Half of a receive ring: from there on its peer is paused.
 pub const HALF_RING: u16 = 512;
 
@@ -75,6 +78,19 @@ impl PortQueues {
             );
         }
         received
+    }
+
+    /// Sends what may be sent now: more than one burst where several came together, so that a queue grows because of its link and
+    /// not because several ports, or workers, feed it in one turn.
+    #[inline]
+    fn send(&mut self, path: &mut Path, now: Nanos, laps: &mut Laps) -> usize {
+        let mut sent = self.tx.send(path, self.id, now, laps);
+        let mut last = sent;
+        while last == BURST && sent < SENDS * BURST && path.has_more(self.id) {
+            last = self.tx.send(path, self.id, now, laps);
+            sent += last;
+        }
+        sent
     }
 
     /// Sends the PFC frame that is due, if any, past what is queued and in hand.
@@ -273,7 +289,7 @@ impl Worker {
             moved += self.inject(now);
             self.laps.pass(Stage::Other);
             for port in &mut self.ports {
-                let sent = port.tx.send(&mut self.path, port.id, now, &mut self.laps);
+                let sent = port.send(&mut self.path, now, &mut self.laps);
                 if let Some(drill) = &mut self.drill {
                     drill.sent(port.id, sent, self.clock.now(), &mut self.times);
                 }

@@ -238,6 +238,13 @@ impl EgressPort {
         self.shaper.charge(i64::from(wire_len));
     }
 
+    /// Whether a queue has anything to send.
+    #[inline]
+    #[must_use]
+    pub const fn has_backlog(&self) -> bool {
+        self.backlog != 0
+    }
+
     /// Frames waiting in all queues.
     #[must_use]
     pub fn frames(&self) -> usize {
