@@ -97,6 +97,8 @@ impl Control {
                 self.core.hasten();
             } else if now < next {
                 match self.yields {
+                    // A host that is shared: who was woken by the same frame may have waited for this core.
+                    None if self.bed.is_some() => std::thread::yield_now(),
                     None => std::hint::spin_loop(),
                     Some(scale) => sleep(next.since(now), scale),
                 }
