@@ -10,6 +10,8 @@
 //! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed`, in frames (without tags) and bytes.
 
 mod crossing;
+mod egress;
+mod ingress;
 mod lossless;
 mod short_cut;
 
@@ -26,17 +28,15 @@ use crate::cross::Roads;
 use crate::drop::Drop;
 use crate::egress::express::Express;
 use crate::egress::fifo::FifoStore;
-use crate::egress::port::{EcnMode, EgressConfig, EgressPort, Marking, QueueConfig};
+use crate::egress::port::{EcnMode, EgressConfig, EgressPort, QueueConfig};
 use crate::egress::scheduler::Discipline;
-use crate::egress::serve::Outlet;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued, wire_len};
 use crate::pause::{PauseConfig, PortPause};
 use crate::route::fib::FibReader;
-use crate::stage::admit::{Room, Runs};
-use crate::stage::enqueue::Egress;
-use crate::stage::packet::{Packet, Packets, Trash, packets, sweep};
+use crate::stage::packet::{Packet, Packets, Trash, packets};
 use crate::stage::parse::{Entrance, Intake};
-use crate::stage::receive::{self, Mtus};
+use crate::stage::receive::Mtus;
+use crate::stage::train::{Cars, cars};
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, PRIORITIES, PortId, Priority, WorkerId};
 
@@ -71,6 +71,8 @@ pub struct Datapath<B, T> {
     held: Held,
     /// What is known of the frames of the burst in hand.
     packets: Packets,
+    /// The same where it is one train.
+    cars: Cars,
     /// Largest IP packet of each port.
     mtus: Mtus,
     trash: Trash<B>,
@@ -140,6 +142,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             counters: Arc::new(Counters::new(ports.len())),
             held: Held::default(),
             packets: packets(),
+            cars: cars(),
             mtus: std::array::from_fn(|port| ports.get(port).map_or(0, |port| port.intake.mtu)),
             trash: Trash::new(),
             me: WorkerId::FIRST,
@@ -233,108 +236,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Walks a received burst into the queues. `frames` is empty afterwards.
-    #[inline]
-    pub fn ingress(&mut self, port: PortId, frames: &mut ArrayVec<B, BURST>, now: Nanos) {
-        self.ingress_by(port, frames, now, || ());
-    }
-
-    /// The same; `rewritten` is called when the frames are rewritten and not queued yet, for whoever takes times.
-    #[inline]
-    pub fn ingress_by(
-        &mut self,
-        port: PortId,
-        frames: &mut ArrayVec<B, BURST>,
-        now: Nanos,
-        rewritten: impl FnOnce(),
-    ) {
-        self.look_again();
-        self.queue_express();
-        let (Some(entrance), Some(counters), Some(pause)) = (
-            self.entrances.get(port.index()),
-            self.counters.port(port.index()),
-            self.pause.get_mut(port.index()),
-        ) else {
-            frames.clear();
-            return;
-        };
-        let (packets, trash) = (&mut self.packets, &mut self.trash);
-        pause.burst(frames.len(), BURST);
-        let owned = self.owned & port.bit() != 0;
-        let came = receive::run(entrance, &self.fib, &self.mtus, frames, packets, counters);
-        counters.rx.add(frames.len() as u64, came.bytes);
-        if !came.gone.is_empty() {
-            sweep(came.gone, frames, packets, trash, |buf, packet| {
-                if packet.reason.is_none() {
-                    counters.consumed.add(1, buf.data().len() as u64);
-                    match self.roads.as_deref_mut() {
-                        Some(roads) if !owned => {
-                            roads.relay(port, pause.listen(buf.data(), counters));
-                        }
-                        _ => pause.receive(buf.data(), now, counters),
-                    }
-                } else {
-                    count_drop(counters, buf, packet);
-                }
-            });
-        }
-        let storm = if owned {
-            pause.dropping()
-        } else {
-            self.buffer.dropping_elsewhere(port)
-        };
-        if storm != 0 {
-            let gone = lossless::storm(storm, frames.len(), packets);
-            sweep(gone, frames, packets, trash, |buf, packet| {
-                lossless::count_storm(counters, packet);
-                count_drop(counters, buf, packet);
-            });
-        }
-        rewritten();
-        self.buffer.settle();
-        let mut room = Room {
-            ports: &mut self.egress,
-            buffer: &mut self.buffer,
-            now,
-            owned: self.owned,
-            charged: false,
-        };
-        let mut runs = Runs::new();
-        let gone = room.take(
-            packets.get_mut(..frames.len()).unwrap_or_default(),
-            &mut runs,
-        );
-        if !gone.is_empty() {
-            sweep(gone, frames, packets, trash, |buf, packet| {
-                let reason = packet.reason.unwrap_or(Drop::QueueFull);
-                lossless::count_refused(&self.counters, &self.egress, &packet.meta, reason);
-                let to = self.counters.port(packet.meta.egress.index());
-                count_drop(to.unwrap_or(counters), buf, packet);
-            });
-        }
-        if let Some(roads) = self.roads.as_deref_mut() {
-            let away = roads.part(self.owned, frames, packets, &mut runs);
-            self.held.take(away.frames, away.bytes);
-        }
-        let packets = packets.get_mut(..frames.len()).unwrap_or_default();
-        let mut egress = Egress {
-            ports: &mut self.egress,
-            store: &mut self.store,
-            buffer: &mut self.buffer,
-            tap: &mut self.tap,
-            counters: &self.counters,
-            now,
-        };
-        egress.show(frames, packets, &runs);
-        let taken = egress.take(Some(&mut self.express), frames, packets, &runs, trash);
-        self.held.take(taken.frames, taken.bytes);
-        if !trash.is_empty() {
-            B::free_all(trash);
-        }
-        self.buffer.publish(port, counters);
-        self.depart(port);
-    }
-
     /// Queues a frame made by this switch, ahead of the data in a strict queue.
     ///
     /// # Errors
@@ -378,57 +279,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         Ok(())
     }
 
-    /// Fills `out` with what `port` may send now, and publishes its depths.
-    #[inline]
-    pub fn egress(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
-        if self.express.waiting(port) > 0 && self.hasten(port, out, now) {
-            return;
-        }
-        let (Some(egress), Some(ecn), Some(counters), Some(pause), Some(owed)) = (
-            self.egress.get_mut(port.index()),
-            self.ecn.get(port.index()),
-            self.counters.port(port.index()),
-            self.pause.get_mut(port.index()),
-            self.owed.get_mut(port.index()),
-        ) else {
-            return;
-        };
-        egress.set_paused(pause.held_back(now, &counters.flow));
-        let marking = Marking {
-            mode: *ecn,
-            tap: &self.tap,
-            now,
-        };
-        owed.reserve(|gone| self.buffer.release_run(&gone));
-        egress.schedule(&mut self.store, out, owed, &marking, counters);
-        egress.publish(counters);
-    }
-
-    /// `packets` frames of `bytes`, handed out by [`Datapath::egress`], were taken by `port`'s device.
-    #[inline]
-    pub fn sent(&mut self, port: PortId, packets: u64, bytes: u64) {
-        self.held.give(packets, bytes);
-        self.give_back(port, packets);
-        if let Some(counters) = self.counters.port(port.index()) {
-            counters.tx.add(packets, bytes);
-        }
-    }
-
-    /// The room of the `frames` oldest frames that `port` handed out.
-    #[inline]
-    fn give_back(&mut self, port: PortId, frames: u64) {
-        let Some(owed) = self.owed.get_mut(port.index()) else {
-            return;
-        };
-        let mut left = frames;
-        while left > 0 {
-            let Some(run) = owed.pop_run(&mut left) else {
-                break;
-            };
-            self.buffer.release_run(&run);
-        }
-    }
-
     /// Publishes how much is held: queued, or handed out and not yet [`Datapath::sent`].
     #[inline]
     pub fn publish_held(&self) {
@@ -445,7 +295,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// A frame handed out by [`Datapath::egress`] that the device will not take any more: the switch stops.
     pub fn abandon(&mut self, port: PortId, bytes: u64) {
         self.held.give(1, bytes);
-        self.give_back(port, 1);
+        self.give_back(port, 1, bytes);
         if let Some(counters) = self.counters.port(port.index()) {
             counters.drop(Drop::Shutdown, bytes);
         }

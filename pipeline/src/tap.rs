@@ -3,6 +3,7 @@
 use crate::frame::{FlowSlot, FrameBuf, Meta};
 use crate::parse::{Parsed, Roce};
 use crate::stage::packet::Packet;
+use crate::stage::train::{Car, Kin};
 use crate::units::{Nanos, PortId};
 
 /// A RoCEv2 frame that was accepted into a queue.
@@ -39,6 +40,24 @@ pub trait FlowTap {
                     now,
                 });
             }
+        }
+    }
+
+    /// A train was enqueued in one queue: each car learns the slot its frame was counted in.
+    #[inline]
+    fn enqueued_train<B: FrameBuf>(
+        &mut self,
+        frames: &[B],
+        cars: &mut [Car],
+        kin: &Kin,
+        now: Nanos,
+    ) {
+        let mut packet = Packet::NOTHING;
+        for (buf, car) in frames.iter().zip(cars) {
+            packet.dress(car, kin);
+            let one = (std::slice::from_ref(buf), std::slice::from_mut(&mut packet));
+            self.enqueued_run(one.0, one.1, now);
+            car.slot = packet.meta.slot;
         }
     }
 

@@ -1,5 +1,7 @@
 //! Wire bytes and frames together.
 
+use crate::units::WIRE_OVERHEAD;
+
 /// So much of the buffer. Both count: short frames run out of buffers before they run out of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
@@ -23,6 +25,16 @@ impl Amount {
         Amount {
             bytes: wire_len as u64,
             frames: 1,
+        }
+    }
+
+    /// `frames` frames of `bytes` together, each long enough that Ethernet does not pad it.
+    #[inline]
+    #[must_use]
+    pub const fn of_padded(bytes: u64, frames: u64) -> Amount {
+        Amount {
+            bytes: bytes + frames * WIRE_OVERHEAD as u64,
+            frames,
         }
     }
 

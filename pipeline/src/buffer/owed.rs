@@ -1,9 +1,13 @@
 //! What a port has handed to its device's burst and not yet seen taken: still held.
+//!
+//! Law: what is added comes out again once, whatever the parts the device takes it in.
 
 use super::amount::Amount;
 use crate::bits::low8;
 use crate::frame::Meta;
 use crate::stage::packet::Packet;
+#[cfg(doc)]
+use crate::units::WIRE_OVERHEAD;
 use crate::units::{BURST, PRIORITIES, PortId, Priority, WorkerId};
 
 /// A group of one worker: what it took in by a port with a priority. Worker, port, priority, from the highest bits down.
@@ -95,9 +99,11 @@ impl Receipt {
 /// Receipts kept: two bursts, one handed out and one that a caller may have in hand.
 const ROOM: usize = 2 * BURST;
 
-/// Receipts in the order the frames were handed out.
+/// What is owed, in the order the frames were handed out: a train first, and receipts behind it.
 #[derive(Debug)]
 pub struct Owed {
+    /// Of a train nobody keeps receipts: all its frames are of one group, and cost their bytes and [`WIRE_OVERHEAD`] each.
+    train: Run,
     /// Those from `head` to `tail` are owed.
     receipts: [Receipt; ROOM],
     head: usize,
@@ -132,14 +138,16 @@ impl Default for Owed {
             wire_len: 0,
             group: GroupId::NONE,
         };
+        let nothing = Run {
+            group: GroupId::NONE,
+            amount: Amount::ZERO,
+        };
         Owed {
+            train: nothing,
             receipts: [none; ROOM],
             head: 0,
             tail: 0,
-            all: Run {
-                group: GroupId::NONE,
-                amount: Amount::ZERO,
-            },
+            all: nothing,
             mixed: false,
         }
     }
@@ -158,9 +166,12 @@ impl Owed {
     /// Moves what is owed to the front.
     #[cold]
     fn make_room(&mut self, gone: &mut impl FnMut(Run)) {
+        if let Some(train) = self.pop_train() {
+            gone(train);
+        }
         let mut over = (self.tail - self.head + BURST).saturating_sub(ROOM) as u64;
         while over > 0
-            && let Some(run) = self.pop_run(&mut over)
+            && let Some(run) = self.pop_some(&mut over)
         {
             gone(run);
         }
@@ -202,9 +213,28 @@ impl Owed {
         });
     }
 
-    /// The receipts of up to `frames` of the oldest frames, as far as they are of one group.
+    /// Nothing is owed.
     #[inline]
-    pub fn pop_run(&mut self, frames: &mut u64) -> Option<Run> {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.train.amount.frames == 0 && self.head == self.tail
+    }
+
+    /// A train, where nothing is owed before it.
+    #[inline]
+    pub(crate) const fn add_train(&mut self, train: Run) {
+        self.train = train;
+    }
+
+    /// What up to `frames` of the oldest frames, which have `bytes` together, hold, as far as they are of one group.
+    #[inline]
+    pub fn pop_run(&mut self, frames: &mut u64, bytes: u64) -> Option<Run> {
+        if self.train.amount.frames > 0 {
+            if *frames < self.train.amount.frames {
+                return self.part_train(frames, bytes);
+            }
+            *frames -= self.train.amount.frames;
+            return self.pop_train();
+        }
         if self.mixed || *frames < self.all.amount.frames || self.head == self.tail {
             return self.pop_some(frames);
         }
@@ -213,6 +243,29 @@ impl Owed {
         (self.head, self.tail) = (0, 0);
         self.all.amount = Amount::ZERO;
         Some(all)
+    }
+
+    #[inline]
+    fn pop_train(&mut self) -> Option<Run> {
+        let train = self.train;
+        self.train.amount = Amount::ZERO;
+        (train.amount.frames > 0).then_some(train)
+    }
+
+    /// Of a train, the device took the first `frames`.
+    #[cold]
+    fn part_train(&mut self, frames: &mut u64, bytes: u64) -> Option<Run> {
+        let part = Amount::of_padded(bytes, std::mem::take(frames));
+        // Where one priority is sent before another its frames pay with the older ones' train: never more than it has.
+        let amount = Amount {
+            bytes: part.bytes.min(self.train.amount.bytes),
+            frames: part.frames,
+        };
+        self.train.amount = self.train.amount.minus(amount);
+        Some(Run {
+            group: self.train.group,
+            amount,
+        })
     }
 
     #[inline(never)]
@@ -270,7 +323,7 @@ mod tests {
                 }
                 model.extend(burst);
                 let mut left = pop;
-                while left > 0 && let Some(run) = owed.pop_run(&mut left) {
+                while left > 0 && let Some(run) = owed.pop_run(&mut left, 0) {
                     gone.push(run);
                 }
                 let expected = (pop as usize).min(model.len());

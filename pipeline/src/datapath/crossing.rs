@@ -2,6 +2,7 @@
 //!
 //! With one worker there are no roads, and none of this runs.
 
+use super::short_cut::alight;
 use super::{Datapath, count_drop, lossless};
 use crate::buffer::{Buffer, Receipt};
 use crate::cross::{Roads, Seat};
@@ -153,16 +154,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let express = &mut self.express;
         let came = roads.arrive(&mut self.packets, |frames, packets| {
             let Some(frames) = frames else {
-                let mut egress = Egress {
-                    ports: &mut self.egress,
-                    store: &mut self.store,
-                    buffer: &mut self.buffer,
-                    tap: &mut self.tap,
-                    counters,
-                    now,
-                };
-                let lost = egress.alight(express, packets);
-                held.give(lost.frames, lost.bytes);
+                if let Some(port) = express.port()
+                    && let Some(port) = self.egress.get_mut(port.index())
+                {
+                    let (store, buffer) = (&mut self.store, &mut self.buffer);
+                    let known = (packets, &self.cars);
+                    let lost = alight(express, port, store, known, buffer, counters);
+                    held.give(lost.frames, lost.bytes);
+                }
                 return;
             };
             let all = total(packets.iter().take(frames.len()));

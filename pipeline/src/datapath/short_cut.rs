@@ -1,56 +1,132 @@
-//! The path's part of [`Express`](crate::egress::express::Express): the burst that does not queue.
+//! The path's part of [`Express`](crate::egress::express::Express): the burst that does not queue, and the train, which is
+//! walked as one.
+
+use arrayvec::ArrayVec;
 
 use super::Datapath;
-use crate::egress::port::Marking;
+use crate::buffer::{Amount, Buffer, Owed, Run as Held};
+use crate::counters::Counters;
+use crate::egress::express::{Departure, Express};
+use crate::egress::fifo::FifoStore;
+use crate::egress::port::EgressPort;
 use crate::egress::serve::Outlet;
-use crate::frame::FrameBuf;
-use crate::stage::enqueue::Egress;
+use crate::frame::{FrameBuf, Meta};
+use crate::stage::admit::{Room, Run};
+use crate::stage::enqueue::{Egress, Taken, no_cell};
+use crate::stage::packet::Packets;
+use crate::stage::train::{Cars, Kin, dress, dress_counted};
 use crate::tap::FlowTap;
-use crate::units::{Nanos, PortId};
+use crate::units::{BURST, Nanos};
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// Sends the burst that waits for `port` if nothing came between; else it queues, and `false`.
+    /// Walks a burst of `bytes` that is one train into its queue, or past it. `false` where there is no room for all of it or
+    /// another worker has its port: then its packets say all there is to know, and it is to be walked as any other.
     #[inline]
-    pub(super) fn hasten(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) -> bool {
-        let (Some(egress), Some(ecn), Some(counters), Some(pause), Some(owed)) = (
-            self.egress.get_mut(port.index()),
-            self.ecn.get(port.index()),
-            self.counters.port(port.index()),
-            self.pause.get_mut(port.index()),
-            self.owed.get_mut(port.index()),
-        ) else {
-            return false;
+    pub(super) fn walk_train(
+        &mut self,
+        kin: Kin,
+        bytes: u64,
+        frames: &mut ArrayVec<B, BURST>,
+        now: Nanos,
+    ) -> bool {
+        let cars = self.cars.get_mut(..frames.len()).unwrap_or_default();
+        let run = Run {
+            egress: kin.meta.egress,
+            priority: kin.meta.priority,
+            frames: frames.len(),
         };
-        egress.set_paused(pause.held_back(now, &counters.flow));
-        let marking = Marking {
-            mode: *ecn,
-            tap: &self.tap,
+        let mut room = Room {
+            ports: &mut self.egress,
+            buffer: &mut self.buffer,
             now,
+            owned: self.owned,
+            charged: false,
         };
-        let Some(gone) = self.express.depart(egress, out.room(), &marking) else {
-            self.queue_express();
+        let all = Amount::of_padded(bytes, frames.len() as u64);
+        if self.owned & run.egress.bit() == 0 || !room.admit_run(kin.meta.group, run, all) {
+            dress(&mut self.packets, cars, &kin);
             return false;
-        };
-        let packets = self.packets.get(..gone.frames.len()).unwrap_or_default();
-        owed.reserve(|gone| self.buffer.release_run(&gone));
-        owed.add_alike(packets, gone.amount);
-        out.put_all(gone.frames, packets, gone.bytes);
-        egress.publish(counters);
-        true
-    }
-
-    /// The burst that might not have had to queue does.
-    #[inline]
-    pub(super) fn queue_express(&mut self) {
+        }
         let mut egress = Egress {
             ports: &mut self.egress,
             store: &mut self.store,
             buffer: &mut self.buffer,
             tap: &mut self.tap,
             counters: &self.counters,
-            now: Nanos::ZERO,
+            now,
         };
-        let lost = egress.alight(&mut self.express, &self.packets);
-        self.held.give(lost.frames, lost.bytes);
+        egress.show_train(frames, cars, &kin);
+        let known = (&mut self.packets, &self.cars);
+        let taken = egress.take_train(
+            &mut self.express,
+            frames,
+            (run, kin, bytes),
+            known,
+            &mut self.trash,
+        );
+        self.held.take(taken.frames, taken.bytes);
+        true
     }
+
+    /// The burst that might not have had to queue does.
+    #[inline]
+    pub(super) fn queue_express(&mut self) {
+        if let Some(port) = self.express.port()
+            && let Some(port) = self.egress.get_mut(port.index())
+        {
+            let (buffer, counters) = (&mut self.buffer, &self.counters);
+            let known = (&mut self.packets, &self.cars);
+            let lost = alight(
+                &mut self.express,
+                port,
+                &mut self.store,
+                known,
+                buffer,
+                counters,
+            );
+            self.held.give(lost.frames, lost.bytes);
+        }
+    }
+}
+
+/// Puts the burst that waits for `port` into its queue, before anything else comes into a queue or what is `known` of it
+/// is written over. Returns what there was no cell for.
+#[cold]
+pub(super) fn alight<B: FrameBuf>(
+    express: &mut Express<B>,
+    port: &mut EgressPort,
+    store: &mut FifoStore<B, Meta>,
+    known: (&mut Packets, &Cars),
+    buffer: &mut Buffer,
+    counters: &Counters,
+) -> Taken {
+    let mut lost = Taken::default();
+    for (buf, meta) in express.alight(port, store, known) {
+        lost.bytes += no_cell(port, buffer, counters, &buf, &meta);
+        lost.frames += 1;
+    }
+    lost
+}
+
+/// Hands over a burst that goes past its queue; `owed` has room for it.
+#[inline]
+pub(super) fn hand_over<B, O: Outlet<B>>(
+    gone: Departure<'_, B>,
+    (packets, cars): (&mut Packets, &Cars),
+    owed: &mut Owed,
+    out: &mut O,
+) {
+    let packets = packets.get_mut(..gone.frames.len()).unwrap_or_default();
+    match gone.train {
+        Some(kin) if !O::ASKS && owed.is_empty() => owed.add_train(Held {
+            group: kin.meta.group,
+            amount: gone.amount,
+        }),
+        Some(kin) => {
+            dress_counted(packets, cars, &kin);
+            owed.add_alike(packets, gone.amount);
+        }
+        None => owed.add_alike(packets, gone.amount),
+    }
+    out.put_all(gone.frames, packets, gone.bytes);
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::super::*;
 use super::{DC, Path, WAN, data, path};
 use crate::craft::Craft;
+use crate::egress::serve::Outlet;
 use crate::frame::HeapFrame;
 
 #[derive(Debug, Clone)]
@@ -15,58 +16,94 @@ enum Op {
     Own(u8),
     /// Queues of `wan` that are held back from now on.
     Hold(u8),
-    /// After so many nanoseconds a port may send so many frames.
-    Send(u8, u64, usize),
+    /// After so many nanoseconds a port may send so many frames; whether its outlet asks what travels with them, and how many of
+    /// those in hand the device takes.
+    Send(u8, u64, usize, bool, usize),
 }
 
 const HOSTS: [&str; 4] = ["10.0.2.2", "10.0.1.9", "10.0.100.7", "2001:db8:2::9"];
 /// Not ECT, ECT(0), and lossless DSCP 26 with ECT(0), ECT(0), CE.
 const TOS: [u8; 5] = [0, 2, 106, 106, 107];
 
-fn op() -> impl Strategy<Value = Op> {
-    let frame = (0u8..4, 0usize..TOS.len(), 0usize..2000);
-    // Often of one queue, as real bursts are.
+fn some() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => Just(BURST), 1 => 1usize..BURST]
+}
+
+fn burst() -> impl Strategy<Value = Vec<(u8, u8, usize)>> {
+    // Often of one queue, and as the burst before, as real bursts are.
+    let usual = prop_oneof![2 => Just((0u8, 2usize)), 1 => (0u8..4, 0usize..TOS.len())];
+    let frame = (usual, 0usize..2000).prop_map(|((host, tos), payload)| (host, tos, payload));
     let alike = (frame.clone(), 1usize..=BURST).prop_map(|(frame, count)| vec![frame; count]);
     let mixed = prop::collection::vec(frame, 1..8);
-    let burst = prop_oneof![4 => alike, 1 => mixed].prop_map(|frames| {
+    prop_oneof![4 => alike, 1 => mixed].prop_map(|frames| {
         let with_tos = |(host, tos, payload): (u8, usize, usize)| (host, TOS[tos], payload);
         frames.into_iter().map(with_tos).collect()
-    });
-    prop_oneof![
-        6 => (0u8..2, burst).prop_map(|(port, frames)| Op::Burst(port, frames)),
+    })
+}
+
+fn send() -> impl Strategy<Value = Op> {
+    (0u8..2, 0u64..40_000, some(), any::<bool>(), some())
+        .prop_map(|(port, after, room, asks, takes)| Op::Send(port, after, room, asks, takes))
+}
+
+/// Something, or a turn of the switch: a burst in by one port, out by the other as far as its device takes it.
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        6 => (0u8..2, burst()).prop_map(|(port, frames)| Op::Burst(port, frames)),
         1 => (0u8..8).prop_map(Op::Own),
         1 => prop_oneof![3 => Just(0u8), 1 => any::<u8>()].prop_map(Op::Hold),
-        8 => (0u8..2, 0u64..40_000, prop_oneof![3 => Just(BURST), 1 => 1usize..BURST])
-            .prop_map(|(port, after, room)| Op::Send(port, after, room)),
-    ]
+        8 => send(),
+    ];
+    let turn = (burst(), any::<bool>(), some()).prop_map(|(frames, asks, takes)| {
+        vec![
+            Op::Burst(0, frames),
+            Op::Send(1, 0, BURST, asks, takes),
+            Op::Send(1, 200_000, BURST, asks, BURST),
+        ]
+    });
+    let some = prop_oneof![1 => op.prop_map(|op| vec![op]), 1 => turn];
+    prop::collection::vec(some, 1..40).prop_map(|ops| ops.concat())
 }
 
-/// Sends as much as there is room for: which frames left, in their order.
-fn send(path: &mut Path, port: PortId, room: usize, now: Nanos) -> Vec<(Vec<u8>, Meta)> {
-    let mut out = Narrow(Outgoing::new(), room);
+/// What was handed out by each port and not yet taken: lengths.
+type Hands = [Vec<u64>; 2];
+
+/// Fills an empty hand, as the switch does; which frames left, in their order.
+fn fill<const ASKS: bool>(
+    path: &mut Path,
+    port: PortId,
+    room: usize,
+    now: Nanos,
+) -> Vec<(Vec<u8>, Option<Meta>)> {
+    let mut out = Narrow::<ASKS>(Vec::new(), room);
     path.egress(port, &mut out, now);
-    let frames: Vec<_> = out
-        .0
-        .into_iter()
-        .map(|frame| (frame.buf.data().to_vec(), frame.meta))
-        .collect();
-    let bytes = frames.iter().map(|(data, _)| data.len() as u64).sum();
-    path.sent(port, frames.len() as u64, bytes);
-    path.publish_held();
-    frames
+    out.0
 }
 
-/// A hand that takes only so many.
-struct Narrow(Outgoing<HeapFrame>, usize);
+/// The device takes so many of the hand.
+fn take(path: &mut Path, port: PortId, hands: &mut Hands, frames: usize) {
+    let hand = &mut hands[port.index()];
+    let taken: Vec<u64> = hand.drain(..frames.min(hand.len())).collect();
+    if !taken.is_empty() {
+        path.sent(port, taken.len() as u64, taken.iter().sum());
+    }
+    path.publish_held();
+}
 
-impl Outlet<HeapFrame> for Narrow {
+/// A hand that takes only so many, and asks what travels with them or not.
+struct Narrow<const ASKS: bool>(Vec<(Vec<u8>, Option<Meta>)>, usize);
+
+impl<const ASKS: bool> Outlet<HeapFrame> for Narrow<ASKS> {
+    const ASKS: bool = ASKS;
+
     fn room(&self) -> usize {
         self.1 - self.0.len()
     }
 
     fn put(&mut self, frame: Queued<HeapFrame>) {
         assert!(self.room() > 0);
-        self.0.push(frame);
+        let meta = ASKS.then_some(frame.meta);
+        self.0.push((frame.buf.data().to_vec(), meta));
     }
 }
 
@@ -83,11 +120,12 @@ fn accounts(path: &Path) -> Vec<String> {
 proptest! {
     #[test]
     fn a_burst_that_does_not_queue_leaves_as_one_that_does(
-        ops in prop::collection::vec(op(), 1..60),
+        ops in ops(),
         pool in prop_oneof![Just(1u64 << 20), Just(60_000)],
     ) {
         let pool = PoolConfig { bytes: pool, frames: 400, alpha_256: 256 };
         let (mut short, mut long) = (path(pool), path(pool));
+        let mut hands = (Hands::default(), Hands::default());
         let mut now = 0;
         for op in ops {
             match op {
@@ -115,16 +153,30 @@ proptest! {
                     short.hold_back(WAN, queues);
                     long.hold_back(WAN, queues);
                 }
-                Op::Send(port, after, room) => {
+                Op::Send(port, after, room, asks, takes) => {
                     now += after;
-                    let [a, b] = [&mut short, &mut long].map(|path| send(path, PortId(port), room, Nanos(now)));
+                    let port = PortId(port);
+                    let [a, b] = [(&mut short, &mut hands.0), (&mut long, &mut hands.1)].map(|(path, hands)| {
+                        let mut left = Vec::new();
+                        if hands[port.index()].is_empty() {
+                            let fill = if asks { fill::<true> } else { fill::<false> };
+                            left = fill(path, port, room, Nanos(now));
+                            hands[port.index()] = left.iter().map(|(data, _)| data.len() as u64).collect();
+                        }
+                        take(path, port, hands, takes);
+                        left
+                    });
                     prop_assert_eq!(a, b);
                 }
             }
             prop_assert_eq!(accounts(&short), accounts(&long));
         }
-        short.shut_down();
-        long.shut_down();
+        for (path, mut hands) in [(&mut short, hands.0), (&mut long, hands.1)] {
+            take(path, DC, &mut hands, BURST);
+            take(path, WAN, &mut hands, BURST);
+            path.shut_down();
+            prop_assert_eq!(path.buffer.used().frames, 0);
+        }
         prop_assert_eq!(accounts(&short), accounts(&long));
     }
 }
@@ -141,7 +193,16 @@ fn a_burst_into_an_idle_port_does_not_queue() {
         let mut burst = (0..8).map(|_| HeapFrame::new(&craft.frame())).collect();
         path.ingress(DC, &mut burst, Nanos(now));
         assert_eq!((path.express.waiting(WAN), path.waiting(WAN)), (8, 8));
-        assert_eq!(send(&mut path, WAN, BURST, Nanos(now)).len(), 8);
-        assert!(path.express.is_empty());
+        let left = fill::<false>(&mut path, WAN, BURST, Nanos(now));
+        assert_eq!(left.len(), 8);
+        let mut hands = [Vec::new(), vec![craft.frame().len() as u64; 8]];
+        take(&mut path, WAN, &mut hands, 3);
+        assert_eq!(path.buffer.used().frames, 5);
+        take(&mut path, WAN, &mut hands, 5);
+        assert_eq!(
+            (path.buffer.used().frames, path.buffer.used().bytes),
+            (0, 0)
+        );
+        assert_eq!(path.express.port(), None);
     }
 }

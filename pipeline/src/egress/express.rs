@@ -14,7 +14,8 @@ use super::port::EgressPort;
 use crate::buffer::Amount;
 use crate::frame::{FrameBuf, Meta};
 use crate::stage::admit::Run;
-use crate::stage::packet::Packet;
+use crate::stage::packet::Packets;
+use crate::stage::train::{Cars, Kin, dress_counted};
 use crate::tap::FlowTap;
 use crate::units::{BURST, PortId, Priority};
 
@@ -26,6 +27,8 @@ pub struct Express<B> {
     /// What they hold of the buffer.
     amount: Amount,
     bytes: u64,
+    /// It is a train: packets say nothing of it.
+    train: Option<Kin>,
 }
 
 /// A burst that goes.
@@ -35,6 +38,8 @@ pub struct Departure<'a, B> {
     pub amount: Amount,
     /// Bytes of its frames.
     pub bytes: u64,
+    /// It is a train, of which packets say nothing.
+    pub train: Option<Kin>,
     /// Its frames, to be taken out.
     pub frames: &'a mut ArrayVec<B, BURST>,
 }
@@ -50,18 +55,12 @@ impl<B> Default for Express<B> {
             },
             amount: Amount::ZERO,
             bytes: 0,
+            train: None,
         }
     }
 }
 
 impl<B: FrameBuf> Express<B> {
-    /// Nothing waits.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.frames.is_empty()
-    }
-
     /// Frames that wait for `port`.
     #[inline]
     #[must_use]
@@ -73,28 +72,35 @@ impl<B: FrameBuf> Express<B> {
         }
     }
 
-    /// Takes a burst that is one run into an idle queue of an idle port, and returns its bytes. `None`, and nothing done, when
-    /// it is not; nothing waits here before.
+    /// Takes a burst of `bytes` that is one run into an idle queue of an idle port; `false`, and nothing done, when it is not.
+    /// `train`: it is one, of which packets say nothing. Nothing waits here before.
     #[inline]
     pub fn board(
         &mut self,
         ports: &[EgressPort],
         run: Run,
         frames: &mut ArrayVec<B, BURST>,
-        packets: &[Packet],
-    ) -> Option<u64> {
-        let port = ports.get(run.egress.index())?;
+        train: Option<Kin>,
+        bytes: impl FnOnce() -> u64,
+    ) -> bool {
+        let port = ports.get(run.egress.index());
+        let Some(amount) = port.and_then(|port| port.only(run.priority, run.frames)) else {
+            return false;
+        };
         if run.frames != frames.len() || !self.frames.is_empty() {
-            return None;
+            return false;
         }
-        self.amount = port.only(run.priority, run.frames)?;
-        self.run = run;
-        self.bytes = packets
-            .iter()
-            .map(|packet| u64::from(packet.brief.len))
-            .sum();
-        std::mem::swap(&mut self.frames, frames);
-        Some(self.bytes)
+        (self.amount, self.run, self.train) = (amount, run, train);
+        self.bytes = bytes();
+        self.frames = std::mem::take(frames);
+        true
+    }
+
+    /// Bytes of the frames that wait.
+    #[inline]
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Of the port it waits for: hands over the burst if all of it may go now.
@@ -109,27 +115,38 @@ impl<B: FrameBuf> Express<B> {
         (run.frames <= room && port.pass(run.priority, amount, marking)).then_some(Departure {
             amount,
             bytes: self.bytes,
+            train: self.train,
             frames: &mut self.frames,
         })
     }
 
-    /// Puts the burst into its queue after all; `packets` is what is known of its frames. Returns those there is no cell for.
+    /// Puts the burst into its queue after all; `packets` or `cars` is what is known of its frames. Returns those there is no cell for.
     #[cold]
     pub fn alight(
         &mut self,
-        ports: &mut [EgressPort],
+        port: &mut EgressPort,
         store: &mut FifoStore<B, Meta>,
-        packets: &[Packet],
+        (packets, cars): (&mut Packets, &Cars),
     ) -> ArrayVec<(B, Meta), BURST> {
-        let Run {
-            egress, priority, ..
-        } = self.run;
+        let packets = packets.get_mut(..self.frames.len()).unwrap_or_default();
+        if let Some(kin) = self.train.take() {
+            dress_counted(packets, cars, &kin);
+        }
         let mut metas = packets.iter().map(|packet| packet.meta);
         let mut frames = self.frames.drain(..);
-        if let Some(port) = ports.get_mut(egress.index()) {
-            port.fill(store, priority, &mut frames, &mut metas);
-        }
+        port.fill(store, self.run.priority, &mut frames, &mut metas);
         frames.zip(metas).collect()
+    }
+
+    /// The port the burst waits for, if there is one.
+    #[inline]
+    #[must_use]
+    pub const fn port(&self) -> Option<PortId> {
+        if self.frames.is_empty() {
+            None
+        } else {
+            Some(self.run.egress)
+        }
     }
 }
 

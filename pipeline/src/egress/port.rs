@@ -245,6 +245,13 @@ impl EgressPort {
         self.backlog != 0
     }
 
+    /// Whether there is nothing to send, and nothing to publish.
+    #[inline]
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.backlog | self.dirty == 0
+    }
+
     /// Frames waiting in all queues.
     #[must_use]
     pub fn frames(&self) -> usize {
@@ -388,7 +395,13 @@ impl EgressPort {
         if self.dirty == 0 {
             return;
         }
-        for (queue, gauges) in self.queues.iter_mut().zip(&counters.queues) {
+        for priority in Priority::all().filter(|priority| self.dirty & priority.bit() != 0) {
+            let (Some(queue), Some(gauges)) = (
+                self.queues.get_mut(priority.index()),
+                counters.queues.get(priority.index()),
+            ) else {
+                continue;
+            };
             gauges.depth.set(queue.waiting.bytes);
             gauges.peak.raise(queue.high);
             for (gauge, crossed) in gauges.crossed.iter().zip(queue.crossed) {

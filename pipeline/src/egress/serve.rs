@@ -17,6 +17,9 @@ use crate::units::{BURST, Nanos, Priority};
 
 /// Where the frames of a port go: what stands between it and its device.
 pub trait Outlet<B> {
+    /// Whether it asks what travels with a frame.
+    const ASKS: bool = true;
+
     /// How many frames it takes, at most a burst.
     fn room(&self) -> usize;
 
@@ -24,7 +27,7 @@ pub trait Outlet<B> {
     fn put(&mut self, frame: Queued<B>);
 
     /// Takes all of `frames`, which is empty afterwards; there is room. They have `bytes`, and `packets` is what is known of
-    /// them.
+    /// them, if this [asks](Outlet::ASKS).
     #[inline]
     fn put_all(&mut self, frames: &mut ArrayVec<B, BURST>, packets: &[Packet], _bytes: u64) {
         for (buf, packet) in frames.drain(..).zip(packets) {
@@ -50,6 +53,8 @@ impl<B> Outlet<B> for ArrayVec<Queued<B>, BURST> {
 
 /// The buffers alone.
 impl<B> Outlet<B> for ArrayVec<B, BURST> {
+    const ASKS: bool = false;
+
     #[inline]
     fn room(&self) -> usize {
         self.remaining_capacity()

@@ -27,7 +27,7 @@ pub(crate) struct Headers {
     /// Version, header length, TOS, total length, identification, fragment.
     shape: native_endian::U64,
     /// As they stand in the header.
-    pub(crate) ttl_protocol_checksum: native_endian::U32,
+    pub(crate) ttl_protocol_checksum: [u8; 4],
     addresses: native_endian::U64,
     src_port: U16,
     dst_port_and_len: native_endian::U32,
@@ -51,18 +51,17 @@ const L4_OFF: u16 = 34;
 const BTH_OFF: u16 = 42;
 /// The shortest frame with a BTH and an ICRC that Ethernet does not pad.
 pub(crate) const SHORTEST: usize = 60;
-/// What of the last two words of the BTH is not reserved.
-const QP_AND_PSN: u64 = 0x00ff_ffff_ffff_ffff;
-
 /// What counts of the first eight octets of the IPv4 header: version 4 with 20 octets, the total length, and no fragment.
 const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0xff, 0xff, 0, 0, 0x3f, 0xff]);
+/// Their TOS.
+const TOS: u64 = u64::from_ne_bytes([0, 0xff, 0, 0, 0, 0, 0, 0]);
 
 /// What such a frame says; everything else about it is known by its kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Common {
     /// Source (high half) and destination address.
     pub(crate) addresses: u64,
-    /// Destination queue pair (high half, 24 bits) and the BTH's last word.
+    /// The last two words of the BTH.
     pub(crate) transport: u64,
     /// UDP source port.
     pub(crate) src_port: u16,
@@ -70,6 +69,48 @@ pub(crate) struct Common {
     pub(crate) tos: u8,
     /// Transport and operation.
     pub(crate) opcode: u8,
+}
+
+/// How frames that are much alike are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Alike {
+    /// The first four octets of an IPv4 header of 20 octets, in host order, less Ethernet's header: plus a frame's length, they
+    /// are that frame's.
+    start: u32,
+    /// First octets of addresses that are not suspect, where addresses have them.
+    octets: u64,
+}
+
+/// The first octets of both addresses.
+const OCTETS: u64 = 0xff00_0000_ff00_0000;
+
+impl Alike {
+    /// Of frames with this TOS.
+    const fn of(tos: u8, octets: u64) -> Alike {
+        Alike {
+            start: (0x4500_0000 | (tos as u32) << 16) - L3_OFF as u32,
+            octets,
+        }
+    }
+
+    /// Of frames with the TOS of one that was read, most of them with addresses in the same blocks.
+    pub(crate) const fn to(tos: u8, addresses: u64) -> Alike {
+        Alike::of(tos, addresses & OCTETS)
+    }
+}
+
+impl Common {
+    /// Destination queue pair.
+    #[inline]
+    pub(crate) const fn dest_qp(&self) -> u32 {
+        dest_qp_of(self.transport)
+    }
+}
+
+/// The destination queue pair in the last two words of a BTH.
+#[inline]
+pub(crate) const fn dest_qp_of(transport: u64) -> u32 {
+    high32(transport) & 0x00ff_ffff
 }
 
 impl Headers {
@@ -82,28 +123,46 @@ impl Headers {
     /// Reads a frame of `len` bytes, from [`SHORTEST`] to [`LONGEST`]; `None`: not this kind of frame.
     #[inline(always)]
     pub(crate) fn read(&self, len: usize) -> Option<Common> {
-        let [len_high, len_low] = low16(len - ethernet::HEADER_LEN).to_be_bytes();
-        let [udp_high, udp_low] = low16(len - usize::from(L4_OFF)).to_be_bytes();
-        let [port_high, port_low] = udp::ROCEV2_PORT.to_be_bytes();
+        // No address has these: the check is never spared.
+        const ANY: Alike = Alike::of(0, u64::MAX);
+        self.read_masked(len, SHAPE, &ANY)
+    }
+
+    /// The same of a frame with the TOS of these; `None` for any other.
+    #[inline(always)]
+    pub(crate) fn read_alike(&self, len: usize, alike: &Alike) -> Option<Common> {
+        self.read_masked(len, SHAPE | TOS, alike)
+    }
+
+    #[inline(always)]
+    fn read_masked(&self, len: usize, mask: u64, alike: &Alike) -> Option<Common> {
+        // Lengths below another field: neither reaches it.
+        let Ok(len) = u32::try_from(len) else {
+            return None;
+        };
+        let [version, tos, len_high, len_low] = alike.start.wrapping_add(len).to_be_bytes();
+        const UDP: u32 = ((udp::ROCEV2_PORT as u32) << 16) - L4_OFF as u32;
+        let udp = UDP.wrapping_add(len).to_be_bytes();
         let shape = self.shape.get();
-        let [_, protocol, ..] = self.ttl_protocol_checksum.get().to_ne_bytes();
+        let [_, protocol, ..] = self.ttl_protocol_checksum;
         if self.ethertype.get() != ethernet::IPV4
-            || shape & SHAPE != u64::from_ne_bytes([0x45, 0, len_high, len_low, 0, 0, 0, 0])
+            || shape & mask != u64::from_ne_bytes([version, tos, len_high, len_low, 0, 0, 0, 0])
             || protocol != udp::PROTOCOL
-            || self.dst_port_and_len.get()
-                != u32::from_ne_bytes([port_high, port_low, udp_high, udp_low])
+            || self.dst_port_and_len.get() != u32::from_ne_bytes(udp)
             || !self.sums_to_ones()
         {
             return None;
         }
         let addresses = u64::from_be(self.addresses.get());
-        if suspect(addresses >> 56) | suspect(addresses >> 24) {
+        if addresses & OCTETS != alike.octets
+            && (suspect(addresses >> 56) | suspect(addresses >> 24))
+        {
             return None;
         }
         let [_, tos, ..] = shape.to_ne_bytes();
         Some(Common {
             addresses,
-            transport: self.qp_and_psn.get() & QP_AND_PSN,
+            transport: self.qp_and_psn.get(),
             src_port: self.src_port.get(),
             tos,
             opcode: self.opcode,
@@ -120,7 +179,7 @@ impl Headers {
     #[inline]
     const fn sums_to_ones(&self) -> bool {
         let (total, carry) = self.shape.get().overflowing_add(self.addresses.get());
-        let rest = self.ttl_protocol_checksum.get() as u64;
+        let rest = u32::from_ne_bytes(self.ttl_protocol_checksum) as u64;
         let (total, carry) = (total + carry as u64).overflowing_add(rest);
         // 2^64 = 2^16 = 1 modulo 2^16 - 1, and the sum of a header is never zero: it is all ones exactly when divisible.
         (total + carry as u64).is_multiple_of(0xffff)
@@ -153,9 +212,9 @@ pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
         addresses_v4: common.addresses,
         roce: Some(Roce {
             bth_off: BTH_OFF,
-            class: RoceClass::of(common.opcode, high32(common.transport)),
+            class: RoceClass::of(common.opcode, common.dest_qp()),
             opcode: common.opcode,
-            dest_qp: high32(common.transport),
+            dest_qp: common.dest_qp(),
             ack_psn: low32(common.transport),
             src_port: common.src_port,
         }),

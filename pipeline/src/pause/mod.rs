@@ -138,6 +138,13 @@ impl PortPause {
         None
     }
 
+    /// The peer has paused nothing.
+    #[inline]
+    #[must_use]
+    pub const fn is_quiet(&self) -> bool {
+        self.heard.is_quiet()
+    }
+
     /// Priorities that may not send now.
     #[inline]
     pub fn held_back(&mut self, now: Nanos, counters: &FlowCounters) -> u8 {

@@ -155,7 +155,7 @@ impl Image {
     /// Makes this image what `other` is. What neither has touched stays untouched.
     pub fn copy_of(&self, state: &mut ImageState, other: &Image, theirs: &ImageState) {
         let used = theirs.fresh.max(state.fresh) * GROUP;
-        copy(&self.root, &other.root);
+        copy(&*self.root, &*other.root);
         copy(
             self.groups.get(..used).unwrap_or_default(),
             other.groups.get(..used).unwrap_or_default(),
@@ -166,7 +166,7 @@ impl Image {
     /// Groups that do not exist yet on the way to `prefix`.
     fn missing_groups(&self, prefix: Prefix) -> usize {
         let levels = usize::from(prefix.len().saturating_sub(ROOT_BITS).div_ceil(STRIDE));
-        let mut entry = load(&self.root, root_index(prefix.bits()));
+        let mut entry = load(&*self.root, root_index(prefix.bits()));
         let mut existing = 0;
         while existing < levels && entry & EXTENDED != 0 {
             let index = stride_index(prefix.bits(), existing);
@@ -185,7 +185,7 @@ impl Image {
             rule.apply(&self.groups, self.root.get(first..end).unwrap_or_default());
             return;
         }
-        let (mut entries, mut base) = (&*self.root, ROOT_BITS);
+        let (mut entries, mut base) = (self.root.as_slice(), ROOT_BITS);
         let mut path = [None; LEVELS];
         for (level, step) in path.iter_mut().enumerate() {
             let Some(place) = entries.get(first) else {

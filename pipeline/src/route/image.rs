@@ -7,6 +7,7 @@
 //! Entries are relaxed atomics: one thread writes while no worker reads this image ([`super::fib`]), and a relaxed load is
 //! a plain load.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use zerocopy::FromZeros;
@@ -14,6 +15,7 @@ use zerocopy::FromZeros;
 use super::edit::ImageState;
 
 pub(super) const ROOT_BITS: u8 = 24;
+const ROOT: usize = 1 << ROOT_BITS;
 pub(super) const STRIDE: u8 = 8;
 /// Entries of a group.
 pub(super) const GROUP: usize = 256;
@@ -48,14 +50,14 @@ pub(super) const fn len_of(entry: u32) -> u32 {
 /// The readers' half: entries only.
 #[derive(Debug)]
 pub struct Image {
-    pub(super) root: Box<[AtomicU32]>,
+    pub(super) root: Box<[AtomicU32; ROOT]>,
     pub(super) groups: Box<[AtomicU32]>,
 }
 
 /// [`Image`] in hand: where its entries lie need not be asked again for each lookup.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    root: &'a [AtomicU32],
+    root: &'a [AtomicU32; ROOT],
     groups: &'a [AtomicU32],
 }
 
@@ -68,7 +70,22 @@ impl View<'_> {
         if entry & EXTENDED == 0 {
             return entry & VALUE;
         }
+        self.longer(entry, address)
+    }
+
+    /// The value where prefixes of more than 24 bits are about.
+    #[inline]
+    fn longer(&self, entry: u32, address: u32) -> u32 {
         load(self.groups, slot(entry, (address & 0xff) as usize)) & VALUE
+    }
+
+    /// Whether an IPv4 address has this value, at most 65,535.
+    #[inline(always)]
+    #[must_use]
+    pub fn leads_to(&self, address: u32, value: u32) -> bool {
+        let entry = load(self.root, (address >> 8) as usize);
+        entry & (EXTENDED | VALUE) == value
+            || (entry & EXTENDED != 0 && self.longer(entry, address) == value)
     }
 }
 
@@ -82,7 +99,8 @@ impl Image {
     #[must_use]
     pub fn new(groups: usize) -> (Image, ImageState) {
         let image = Image {
-            root: zeroed(1 << ROOT_BITS),
+            root: <[AtomicU32; ROOT]>::new_box_zeroed()
+                .unwrap_or_else(|_| handle_alloc_error(Layout::new::<[AtomicU32; ROOT]>())),
             groups: zeroed(groups * GROUP),
         };
         (image, ImageState::new(groups))
@@ -109,7 +127,7 @@ impl Image {
     #[inline]
     #[must_use]
     pub fn lookup_v6(&self, address: u128) -> u32 {
-        let mut entry = load(&self.root, root_index(address));
+        let mut entry = load(&*self.root, root_index(address));
         let mut shift = 128 - ROOT_BITS;
         while entry & EXTENDED != 0 && shift >= STRIDE {
             shift -= STRIDE;

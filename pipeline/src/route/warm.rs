@@ -24,7 +24,7 @@ impl FibReader {
     /// Loads the first entry of each of these IPv4 addresses. Any number is allowed.
     #[inline]
     pub fn warm_v4(&self, addresses: impl Iterator<Item = u32>) {
-        let root = &self.images().v4.root;
+        let root = self.images().v4.root.as_slice();
         let sum = addresses.fold(0, |sum, address| sum ^ load(root, (address >> 8) as usize));
         black_box(sum);
     }

@@ -6,7 +6,7 @@
 use arrayvec::ArrayVec;
 
 use super::packet::{Packet, Places};
-use crate::buffer::Amount;
+use crate::buffer::{Amount, GroupId};
 pub use crate::buffer::{Buffer, PoolConfig};
 use crate::drop::Drop;
 use crate::egress::port::EgressPort;
@@ -50,7 +50,8 @@ impl Room<'_> {
         let (mut rest, mut place) = (packets, 0);
         while let Some((run, all)) = first_run(rest) {
             let (mine, after) = rest.split_at_mut(run.frames.min(rest.len()));
-            let refused = if self.admit_run(mine, run, all) {
+            let group = mine.first().map_or(GroupId::NONE, |first| first.meta.group);
+            let refused = if self.admit_run(group, run, all) {
                 0
             } else {
                 self.admit_each(mine, place, &mut gone)
@@ -65,13 +66,12 @@ impl Room<'_> {
         gone
     }
 
+    /// Takes room for a run of frames of one group, which hold `all`; `false`, and nothing done, where there is none for all.
     #[inline]
-    fn admit_run(&mut self, packets: &[Packet], run: Run, all: Amount) -> bool {
-        let (Some(port), Some(first)) = (self.ports.get_mut(run.egress.index()), packets.first())
-        else {
+    pub fn admit_run(&mut self, group: GroupId, run: Run, all: Amount) -> bool {
+        let Some(port) = self.ports.get_mut(run.egress.index()) else {
             return false;
         };
-        let group = first.meta.group;
         if self.owned & run.egress.bit() == 0 {
             let queue = port.queue_abroad(run.priority);
             return self.buffer.charge_run(group, all, queue);

@@ -3,14 +3,15 @@
 use arrayvec::ArrayVec;
 
 use super::admit::{Run, Runs};
-use super::packet::{Packet, Trash};
+use super::packet::{Packet, Packets, Trash};
+use super::train::{Car, Cars, Kin, dress_counted};
 use crate::buffer::{Amount, Buffer, Receipt};
 use crate::counters::{Counters, PortCounters};
 use crate::drop::Drop;
 use crate::egress::express::Express;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::EgressPort;
-use crate::frame::{FrameBuf, Meta};
+use crate::frame::{FlowSlot, FrameBuf, Meta};
 use crate::tap::{FlowTap, watched};
 use crate::units::{BURST, Nanos, Priority};
 
@@ -48,6 +49,18 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         }
     }
 
+    /// Shows a train to NPCC.
+    #[inline]
+    pub fn show_train(&mut self, frames: &[B], cars: &mut [Car], kin: &Kin) {
+        if watched(self.tap.ports(), kin.meta.group.ingress(), kin.meta.egress) {
+            self.tap.enqueued_train(frames, cars, kin, self.now);
+        } else {
+            for car in cars {
+                car.slot = FlowSlot::NONE;
+            }
+        }
+    }
+
     /// Puts the burst on the short cut, where there is one for it, or every frame into its queue; returns what was taken.
     #[inline]
     pub fn take(
@@ -58,15 +71,34 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         runs: &Runs,
         trash: &mut Trash<B>,
     ) -> Taken {
+        let bytes = || bytes_of(packets);
         if let ([run], Some(express)) = (&runs[..], express)
-            && let Some(bytes) = express.board(self.ports, *run, frames, packets)
+            && express.board(self.ports, *run, frames, None, bytes)
         {
-            return self.count(*run, bytes);
+            return self.count(*run, express.bytes());
         }
         self.push(frames, packets, runs, trash)
     }
 
+    /// The same with a train of `bytes` that was shown; `packets` are written when it has to queue.
     #[inline]
+    pub fn take_train(
+        &mut self,
+        express: &mut Express<B>,
+        frames: &mut ArrayVec<B, BURST>,
+        (run, kin, bytes): (Run, Kin, u64),
+        (packets, cars): (&mut Packets, &Cars),
+        trash: &mut Trash<B>,
+    ) -> Taken {
+        if express.board(self.ports, run, frames, Some(kin), || bytes) {
+            return self.count(run, bytes);
+        }
+        let packets = packets.get_mut(..frames.len()).unwrap_or_default();
+        dress_counted(packets, cars, &kin);
+        self.push(frames, packets, &Runs::from_iter([run]), trash)
+    }
+
+    #[inline(never)]
     fn push(
         &mut self,
         frames: &mut ArrayVec<B, BURST>,
@@ -77,14 +109,16 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         let (mut packets, mut total) = (packets, Taken::default());
         for run in runs {
             let (mine, later) = packets.split_at(run.frames.min(packets.len()));
-            let mut bytes: u64 = mine.iter().map(|packet| u64::from(packet.brief.len)).sum();
+            let mut bytes = bytes_of(mine);
             let mut buffers = frames.drain(..run.frames.min(frames.len()));
             let mut metas = mine.iter().map(|packet| packet.meta);
             let taken = self.ports.get_mut(run.egress.index()).map_or(0, |port| {
                 port.fill(self.store, run.priority, &mut buffers, &mut metas)
             });
             for (buf, meta) in buffers.zip(metas) {
-                bytes -= self.no_cell(&buf, &meta);
+                if let Some(port) = self.ports.get_mut(run.egress.index()) {
+                    bytes -= no_cell(port, self.buffer, self.counters, &buf, &meta);
+                }
                 trash.push(buf);
             }
             let counters = self.counters.port(run.egress.index());
@@ -96,26 +130,6 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
             packets = later;
         }
         total
-    }
-
-    /// The burst that might not have had to queue does, before anything else comes into a queue or `packets`, what is known of
-    /// it, is written over. Returns what there was no cell for.
-    #[inline]
-    pub fn alight(&mut self, express: &mut Express<B>, packets: &[Packet]) -> Taken {
-        if express.is_empty() {
-            return Taken::default();
-        }
-        self.put_back(express, packets)
-    }
-
-    #[cold]
-    fn put_back(&mut self, express: &mut Express<B>, packets: &[Packet]) -> Taken {
-        let mut lost = Taken::default();
-        for (buf, meta) in express.alight(self.ports, self.store, packets) {
-            lost.bytes += self.no_cell(&buf, &meta);
-            lost.frames += 1;
-        }
-        lost
     }
 
     /// Counts a run that is taken whole.
@@ -131,21 +145,35 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         }
         taken
     }
+}
 
-    /// Gives up an admitted frame, and returns its bytes. There is a cell for every frame of the pool the path was made with.
-    #[cold]
-    fn no_cell(&mut self, buf: &B, meta: &Meta) -> u64 {
-        let bytes = buf.data().len() as u64;
-        self.buffer.release(Receipt::of(meta));
-        if let Some(port) = self.ports.get_mut(meta.egress.index()) {
-            port.leave(meta.priority, Amount::frame(meta.wire_len));
-        }
-        if let Some(counters) = self.counters.port(meta.egress.index()) {
-            count_refused(counters, meta.priority, Drop::BufferFull);
-            counters.drop(Drop::BufferFull, bytes);
-        }
-        bytes
+/// Bytes of frames.
+#[inline]
+fn bytes_of(packets: &[Packet]) -> u64 {
+    packets
+        .iter()
+        .map(|packet| u64::from(packet.brief.len))
+        .sum()
+}
+
+/// Gives up a frame that was admitted to a queue of `port`, and returns its bytes. There is a cell for every frame of the pool
+/// the path was made with.
+#[cold]
+pub fn no_cell<B: FrameBuf>(
+    port: &mut EgressPort,
+    buffer: &mut Buffer,
+    counters: &Counters,
+    buf: &B,
+    meta: &Meta,
+) -> u64 {
+    let bytes = buf.data().len() as u64;
+    buffer.release(Receipt::of(meta));
+    port.leave(meta.priority, Amount::frame(meta.wire_len));
+    if let Some(counters) = counters.port(meta.egress.index()) {
+        count_refused(counters, meta.priority, Drop::BufferFull);
+        counters.drop(Drop::BufferFull, bytes);
     }
+    bytes
 }
 
 /// What went into the queues.

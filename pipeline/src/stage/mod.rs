@@ -7,3 +7,4 @@ pub mod parse;
 pub mod receive;
 pub mod rewrite;
 pub mod route;
+pub mod train;

@@ -5,9 +5,10 @@
 
 use arrayvec::ArrayVec;
 
-use crate::bits::{high32, low32};
+use super::train::{Car, Kin};
+use crate::bits::low32;
 use crate::drop::Drop;
-use crate::frame::{FrameBuf, Meta, MetaFlags};
+use crate::frame::{FrameBuf, Meta, MetaFlags, wire_len};
 use crate::parse::{Kind, Parsed, common, parse};
 use crate::units::BURST;
 use crate::wire::bth::Traits;
@@ -30,7 +31,7 @@ pub struct Packet {
 pub struct Brief {
     /// Source (high half) and destination of an IPv4 packet.
     pub addresses: u64,
-    /// Of the common frame: destination queue pair (high half) and the BTH's last word.
+    /// Of the common frame: the last two words of the BTH.
     pub transport: u64,
     /// Bytes of the frame.
     pub len: u16,
@@ -54,7 +55,7 @@ impl Brief {
     #[inline]
     #[must_use]
     pub const fn dest_qp(&self) -> u32 {
-        high32(self.transport)
+        common::dest_qp_of(self.transport)
     }
 
     /// The last word of the common frame's BTH: AckReq in the highest bit, the packet sequence number in the low 24.
@@ -109,12 +110,53 @@ impl Packet {
         }
     }
 
+    /// Makes it a train's frame that was not counted in a flow.
+    #[inline]
+    pub fn dress(&mut self, car: &Car, kin: &Kin) {
+        self.brief = Brief {
+            addresses: car.addresses,
+            transport: car.transport,
+            len: car.len,
+            src_port: car.src_port,
+            traits: car.traits,
+            tos: kin.tos,
+        };
+        self.meta = Meta {
+            wire_len: wire_len(car.len.into()),
+            ..kin.meta
+        };
+    }
+
+    /// The same, of a frame that was counted in the flow its slot names.
+    #[inline]
+    pub fn dress_counted(&mut self, car: &Car, kin: &Kin) {
+        self.dress(car, kin);
+        self.meta.slot = car.slot;
+    }
+
     /// IPv4; else IPv6, once MAC control was swept out.
     #[inline]
     #[must_use]
     pub const fn is_v4(&self) -> bool {
         !self.meta.flags.has(MetaFlags::IPV6)
     }
+}
+
+impl Packet {
+    /// Of no frame.
+    pub const NOTHING: Packet = Packet {
+        meta: Meta::NOTHING,
+        brief: Brief {
+            addresses: 0,
+            transport: 0,
+            len: 0,
+            src_port: 0,
+            traits: Traits::NONE,
+            tos: 0,
+        },
+        other: Parsed::nothing(Kind::MacControl),
+        reason: None,
+    };
 }
 
 /// What is known of each frame of the burst, in the order of the buffers.
@@ -146,7 +188,7 @@ impl Places {
         self.0 == 0
     }
 
-    const fn has(self, place: usize) -> bool {
+    pub(super) const fn has(self, place: usize) -> bool {
         (self.0 >> (place & 63)) & 1 == 1
     }
 }
@@ -154,20 +196,7 @@ impl Places {
 /// Room for a burst.
 #[must_use]
 pub const fn packets() -> Packets {
-    let nothing = Packet {
-        meta: Meta::NOTHING,
-        brief: Brief {
-            addresses: 0,
-            transport: 0,
-            len: 0,
-            src_port: 0,
-            traits: Traits::NONE,
-            tos: 0,
-        },
-        other: Parsed::nothing(Kind::MacControl),
-        reason: None,
-    };
-    [nothing; BURST]
+    [Packet::NOTHING; BURST]
 }
 
 /// Takes the frames at `gone` out of the burst, shows each to `see`, and puts it into the trash; the others close up.

@@ -1,7 +1,8 @@
 //! Stage 1: headers, MAC and VLAN admission, priority. [`super::receive`] asks.
 
 use super::packet::{Brief, Packet};
-use crate::bits::{high32, low8, low16};
+use super::train::Mark;
+use crate::bits::{low8, low16};
 use crate::buffer::GroupId;
 use crate::classify::Classifier;
 use crate::counters::PortCounters;
@@ -38,6 +39,8 @@ pub struct Entrance {
     longest: usize,
     /// By DSCP and ECN: what travels with a common frame, but time and length.
     by_tos: Box<[Meta; 256]>,
+    /// The last train, with which the next burst may go on.
+    pub(super) last_train: Option<Mark>,
 }
 
 impl Entrance {
@@ -52,6 +55,7 @@ impl Entrance {
             intake,
             worker,
             port,
+            last_train: None,
         }
     }
 
@@ -75,6 +79,22 @@ impl Entrance {
     #[must_use]
     pub const fn mac(&self) -> Mac {
         self.intake.mac
+    }
+
+    /// What travels with a common frame of this TOS, but its egress port and its length.
+    #[inline]
+    pub(super) fn meta(&self, tos: u8) -> Option<&Meta> {
+        self.by_tos.get(usize::from(tos))
+    }
+
+    /// The port's address, as the low octets of a frame's first word.
+    pub(super) const fn address(&self) -> u64 {
+        self.mac
+    }
+
+    /// Longest frame whose packet certainly fits the MTU.
+    pub(super) const fn longest(&self) -> usize {
+        self.longest
     }
 }
 
@@ -120,7 +140,7 @@ impl Entrance {
         counters: &PortCounters,
     ) {
         let traits = Traits::of(common.opcode);
-        if let Some(meta) = self.by_tos.get(usize::from(common.tos)) {
+        if let Some(meta) = self.meta(common.tos) {
             packet.meta = Meta {
                 wire_len: low16(len + WIRE_OVERHEAD as usize),
                 ..*meta
@@ -136,7 +156,7 @@ impl Entrance {
         };
         // All but data that was not marked on its way says something about itself.
         if !traits.any(RoceClass::Data.bit()) || packet.brief.ecn() == CE {
-            let class = RoceClass::of(common.opcode, high32(common.transport));
+            let class = RoceClass::of(common.opcode, common.dest_qp());
             packet.brief.traits = traits.with_class(class);
             hear(packet, class, Some(head.syndrome), counters);
         }
@@ -197,7 +217,7 @@ fn admit(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
 }
 
 /// Congestion experienced (RFC 3168 section 5).
-const CE: u8 = 3;
+pub(super) const CE: u8 = 3;
 
 /// What may be done on its way out to a frame that may be marked.
 const fn flags(is_v6: bool, ecn: u8) -> MetaFlags {

@@ -1,11 +1,12 @@
 //! Stages 1, 2 and 4 in one look at each frame: what it is, its path, and the frame as that path sends it.
 //!
 //! Frames one after the other often take the same path, and the common frame stays untagged IPv4 on most: those need one
-//! lookup in the routes and three stores. Law: any other way of the same frame through [`parse`], [`route`] and [`rewrite`]
-//! ends with the same bytes.
+//! lookup in the routes and three stores, and less in a [train](super::train). Law: any other way of the same frame through
+//! [`parse`], [`route`] and [`rewrite`] ends with the same bytes.
 
 use super::packet::{Packet, Packets, Places};
 use super::parse::Entrance;
+use super::train::{Cars, Kin, Mark, Train, dress};
 use super::{rewrite, route};
 use crate::bits::low16;
 use crate::counters::PortCounters;
@@ -28,19 +29,25 @@ pub struct Taken {
     pub bytes: u64,
     /// Frames refused, and MAC control, which has no reason.
     pub gone: Places,
+    /// The burst is one train: its frames are in `cars`, and packets say nothing of them until they are
+    /// [dressed](super::train::dress).
+    pub train: Option<Kin>,
 }
 
-/// Fills `packets` from `frames` and rewrites them; tells those that go no further. Tags put on and taken off are counted.
+/// A train this short was not worth looking for: the rest of the burst is taken frame by frame.
+const SHORT_TRAIN: usize = 4;
+
+/// Fills `packets` (or `cars`) from `frames` and rewrites them; tells those that go no further. Tags put on and taken off are
+/// counted.
 #[inline(never)]
 pub fn run<B: FrameBuf>(
-    entrance: &Entrance,
+    entrance: &mut Entrance,
     fib: &FibReader,
     mtus: &Mtus,
     frames: &mut [B],
-    packets: &mut Packets,
+    (packets, cars): (&mut Packets, &mut Cars),
     counters: &PortCounters,
 ) -> Taken {
-    let mut taken = Taken::default();
     for frame in frames.iter() {
         frame.prefetch();
     }
@@ -51,30 +58,71 @@ pub fn run<B: FrameBuf>(
                 .filter_map(|frame| common::dst_of(frame.data())),
         );
     }
+    let (mut taken, mut place, mut trains) = (Taken::default(), 0, true);
     let mut ways = Ways::new(fib, mtus);
-    for (place, (buf, packet)) in frames.iter_mut().zip(packets).enumerate() {
-        let frame = buf.data_mut();
-        let len = frame.len();
-        taken.bytes += len as u64;
-        let done = match entrance.common(frame) {
-            Some((head, common)) => {
-                entrance.fill(packet, head, common, len, counters);
-                let way = ways.of_v4(packet, &[]);
-                packet.meta.egress = way.path.port();
-                if packet.brief.len <= way.longest {
-                    rewrite::plain(head, way.path).map_err(Some)
-                } else {
-                    other(*way, buf, packet, counters).map_err(Some)
+    let mut train = entrance
+        .last_train
+        .and_then(|mark| ways.train(entrance, mark));
+    loop {
+        if let Some(train) = &train {
+            let first = place;
+            let cars = cars.get_mut(first..).unwrap_or_default();
+            let followed = train.follow(frames.get_mut(first..).unwrap_or_default(), cars);
+            taken.bytes += followed.bytes;
+            place += followed.frames;
+            trains = followed.frames >= SHORT_TRAIN || first == 0;
+            if first == 0 && place == frames.len() {
+                taken.train = Some(train.kin);
+            } else {
+                let packets = packets.get_mut(first..place).unwrap_or_default();
+                dress(packets, cars, &train.kin);
+            }
+        }
+        let (Some(buf), Some(packet)) = (frames.get_mut(place), packets.get_mut(place)) else {
+            break;
+        };
+        taken.bytes += buf.data().len() as u64;
+        train = None;
+        match one(entrance, &mut ways, buf, packet, counters) {
+            Ok(()) if trains => {
+                if let Some(mark) = Mark::of(packet, ways.last.group) {
+                    entrance.last_train = Some(mark);
+                    train = ways.train(entrance, mark);
                 }
             }
-            None => any(entrance, &mut ways, buf, packet, counters),
-        };
-        if let Err(reason) = done {
-            packet.reason = reason;
-            taken.gone.add(place);
+            Ok(()) => {}
+            Err(reason) => {
+                packet.reason = reason;
+                taken.gone.add(place);
+            }
         }
+        place += 1;
     }
     taken
+}
+
+/// A frame by itself. The error is why it goes no further, none for MAC control.
+#[inline]
+fn one<B: FrameBuf>(
+    entrance: &Entrance,
+    ways: &mut Ways<'_>,
+    buf: &mut B,
+    packet: &mut Packet,
+    counters: &PortCounters,
+) -> Result<(), Option<Drop>> {
+    let frame = buf.data_mut();
+    let len = frame.len();
+    let Some((head, common)) = entrance.common(frame) else {
+        return any(entrance, ways, buf, packet, counters);
+    };
+    entrance.fill(packet, head, common, len, counters);
+    let way = ways.of_v4(packet, &[]);
+    packet.meta.egress = way.path.port();
+    if packet.brief.len <= way.longest {
+        rewrite::plain(head, way.path).map_err(Some)
+    } else {
+        other(*way, buf, packet, counters).map_err(Some)
+    }
 }
 
 /// A frame of any kind. The error is why it goes no further, none for MAC control.
@@ -151,8 +199,8 @@ struct Ways<'a> {
     last: Way,
 }
 
-impl Ways<'_> {
-    fn new<'a>(fib: &'a FibReader, mtus: &'a Mtus) -> Ways<'a> {
+impl<'a> Ways<'a> {
+    fn new(fib: &'a FibReader, mtus: &'a Mtus) -> Ways<'a> {
         Ways {
             fib,
             v4: fib.images().v4.view(),
@@ -169,6 +217,24 @@ impl Ways<'_> {
             self.find(group, packet, data);
         }
         &self.last
+    }
+
+    /// The train of frames with this mark; `None` where a flow decides about its way, or a frame changes more than
+    /// addresses and TTL.
+    fn train(&mut self, entrance: &Entrance, mark: Mark) -> Option<Train<'a>> {
+        if mark.group != self.last.group {
+            let path = self.fib.hops().only(mark.group)?;
+            self.last = Way::new(mark.group, path, self.mtus);
+        }
+        let Way {
+            group,
+            path,
+            longest,
+            ..
+        } = self.last;
+        (group != u32::MAX && longest > 0)
+            .then(|| Train::new(entrance, mark, self.v4, (path, longest)))
+            .flatten()
     }
 
     fn of_v6(&mut self, data: &[u8], packet: &Packet) -> &Way {

@@ -14,12 +14,12 @@ use crate::wire::{checksum, ethernet};
 /// Rewrites untagged IPv4 that stays untagged: three stores. On an error the frame is as it was.
 #[inline(always)]
 pub(super) fn plain(head: &mut Headers, path: Path) -> Result<(), Drop> {
-    let word = u32::from_le(head.ttl_protocol_checksum.get());
+    let word = u32::from_le_bytes(head.ttl_protocol_checksum);
     if word & 0xfe == 0 {
         return Err(Drop::TtlExpired);
     }
     let word = checksum::ttl_less_one(word);
-    head.ttl_protocol_checksum.set(word.to_le());
+    head.ttl_protocol_checksum = word.to_le_bytes();
     (head.macs, head.more_macs) = path.addresses();
     Ok(())
 }

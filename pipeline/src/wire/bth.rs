@@ -179,6 +179,8 @@ impl Traits {
     pub const REQUEST: u16 = 1 << 8;
     /// Data or a datagram without AETH: what follows is payload, and nothing is said about an earlier packet.
     pub const PLAIN: u16 = 1 << 9;
+    /// Plain data of class [`RoceClass::Data`]: nothing about it but its flow, its length and its number.
+    pub const BULK: u16 = 1 << 10;
 
     /// Of an opcode, as if no datagram were for the connection manager.
     #[inline]
@@ -219,6 +221,9 @@ static TRAITS: [Traits; 256] = {
         let carries = RoceClass::Data.bit() | RoceClass::Datagram.bit();
         if bits & carries != 0 && !has_aeth(of) {
             bits |= Traits::PLAIN;
+            if bits & RoceClass::Data.bit() != 0 {
+                bits |= Traits::BULK;
+            }
         }
         traits[opcode] = Traits(bits);
         opcode += 1;

@@ -1,6 +1,6 @@
 //! The Internet checksum (RFC 1071) and its incremental update (RFC 1624).
 
-use crate::bits::low16;
+use crate::bits::{low16, low32};
 
 /// One's complement sum of `bytes` taken as big-endian words, folded to 16 bits, not inverted.
 #[inline]
@@ -47,8 +47,8 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
 pub const fn ttl_less_one(word: u32) -> u32 {
     // The covered word falls by 0x0100, so the checksum rises by it, modulo 2^16 - 1; its octets are swapped here, which a
     // one's complement sum does not mind: it rises by 1.
-    let around = if word >= 0xfffe_0000 { 0x1_0000 } else { 0 };
-    word.wrapping_add(0xffff + around)
+    let around = (word as u64 + 0x2_0000) >> 32 << 16;
+    low32(word as u64 + 0xffff + around)
 }
 
 #[inline]

@@ -16,6 +16,7 @@ use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::Kind;
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::stage::packet::Packet;
+use npcc_pipeline::stage::train::{Car, Kin};
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{BURST, Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
@@ -48,6 +49,19 @@ impl FlowTap for Eye {
     fn enqueued_run<B: FrameBuf>(&mut self, frames: &[B], packets: &mut [Packet], now: Nanos) {
         if let Some(cache) = &mut self.0 {
             cache.enqueued_run(frames, packets, now);
+        }
+    }
+
+    #[inline]
+    fn enqueued_train<B: FrameBuf>(
+        &mut self,
+        frames: &[B],
+        cars: &mut [Car],
+        kin: &Kin,
+        now: Nanos,
+    ) {
+        if let Some(cache) = &mut self.0 {
+            cache.enqueued_train(frames, cars, kin, now);
         }
     }
 

@@ -1,0 +1,89 @@
+//! The conservation law, whatever comes in.
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::{DC, WAN, assert_conserved, data, mac, path, pull, push};
+use crate::craft::{BthFields, Craft};
+use crate::frame::HeapFrame;
+
+#[derive(Debug, Clone)]
+enum Event {
+    Frame {
+        from: u8,
+        dst: u8,
+        opcode: u8,
+        tos: u8,
+        payload: usize,
+        tag: Option<u16>,
+        damage: Option<(usize, u8)>,
+    },
+    Send(u8, u64),
+    Originate,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let frame = (
+        0u8..2,
+        0u8..6,
+        any::<u8>(),
+        any::<u8>(),
+        0usize..4300,
+        prop::option::of(98u16..102),
+        prop::option::of((0usize..60, any::<u8>())),
+    )
+        .prop_map(
+            |(from, dst, opcode, tos, payload, tag, damage)| Event::Frame {
+                from,
+                dst,
+                opcode,
+                tos,
+                payload,
+                tag,
+                damage,
+            },
+        );
+    let event = prop_oneof![8 => frame, 3 => (0u8..2, 0u64..20_000).prop_map(|(port, after)| Event::Send(port, after)), 1 => Just(Event::Originate)];
+    prop::collection::vec(event, 1..200)
+}
+
+proptest! {
+    /// Whatever comes in, in frames and bytes: in = out after every event, the depth is what waits, and stop leaves nothing.
+    #[test]
+    fn nothing_is_lost_uncounted(events in events(), pool_frames in 4u64..200) {
+        let mut path = path(PoolConfig { bytes: 100_000, frames: pool_frames, alpha_256: 256 });
+        let mut now = 0;
+        let hosts = ["10.0.1.3", "10.0.2.2", "10.0.100.7", "10.0.3.1", "192.0.2.1", "2001:db8:2::9"];
+        for event in events {
+            match event {
+                Event::Frame { from, dst, opcode, tos, payload, tag, damage } => {
+                    let dst = hosts[usize::from(dst)];
+                    let craft = Craft { dst_mac: mac(from), tos, tags: tag.into_iter().collect(), ..data(dst) };
+                    let craft = Craft { bth: craft.bth.map(|bth| BthFields { opcode, ..bth }), payload: vec![0; payload], ..craft };
+                    let mut frame = craft.frame();
+                    if let Some((at, value)) = damage
+                        && let Some(byte) = frame.get_mut(at)
+                    {
+                        *byte = value;
+                    }
+                    push(&mut path, PortId(from), &frame, now);
+                }
+                Event::Send(port, after) => {
+                    now += after;
+                    pull(&mut path, PortId(port), now);
+                }
+                Event::Originate => {
+                    let _ = path.originate(DC, Priority::new(6), HeapFrame::new(&[0; 74]), Nanos(now));
+                }
+            }
+            path.publish_held();
+            assert_conserved(&path);
+            prop_assert_eq!(path.buffer.used().frames, path.counters().held.packets.get());
+            let depth: u64 = [DC, WAN].iter().flat_map(|port| Priority::all().map(|priority| path.depth(*port, priority))).sum();
+            prop_assert_eq!(path.buffer.used().bytes, depth);
+        }
+        path.shut_down();
+        assert_conserved(&path);
+        prop_assert_eq!((path.buffer.used().frames, path.buffer.used().bytes, path.counters().held.packets.get()), (0, 0, 0));
+    }
+}

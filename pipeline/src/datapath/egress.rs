@@ -1,0 +1,73 @@
+//! The egress side: what a port may send, and what comes back when its device has taken it.
+
+use super::Datapath;
+use super::short_cut::{alight, hand_over};
+use crate::egress::port::Marking;
+use crate::egress::serve::Outlet;
+use crate::frame::FrameBuf;
+use crate::tap::FlowTap;
+use crate::units::{Nanos, PortId};
+
+impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
+    /// Fills `out` with what `port` may send now, and publishes its depths.
+    #[inline]
+    pub fn egress(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
+        let (Some(egress), Some(ecn), Some(counters), Some(pause), Some(owed)) = (
+            self.egress.get_mut(port.index()),
+            self.ecn.get(port.index()),
+            self.counters.port(port.index()),
+            self.pause.get_mut(port.index()),
+            self.owed.get_mut(port.index()),
+        ) else {
+            return;
+        };
+        if egress.is_idle() && pause.is_quiet() {
+            return;
+        }
+        egress.set_paused(pause.held_back(now, &counters.flow));
+        let marking = Marking {
+            mode: *ecn,
+            tap: &self.tap,
+            now,
+        };
+        owed.reserve(|gone| self.buffer.release_run(&gone));
+        let (express, known) = (&mut self.express, (&mut self.packets, &self.cars));
+        if express.waiting(port) > 0 {
+            if let Some(gone) = express.depart(egress, out.room(), &marking) {
+                hand_over(gone, known, owed, out);
+                egress.publish(counters);
+                return;
+            }
+            let (store, buffer) = (&mut self.store, &mut self.buffer);
+            let lost = alight(express, egress, store, known, buffer, &self.counters);
+            self.held.give(lost.frames, lost.bytes);
+        }
+        egress.schedule(&mut self.store, out, owed, &marking, counters);
+        egress.publish(counters);
+    }
+
+    /// `packets` frames of `bytes`, handed out by [`Datapath::egress`], were taken by `port`'s device.
+    #[inline]
+    pub fn sent(&mut self, port: PortId, packets: u64, bytes: u64) {
+        self.held.give(packets, bytes);
+        self.give_back(port, packets, bytes);
+        if let Some(counters) = self.counters.port(port.index()) {
+            counters.tx.add(packets, bytes);
+        }
+    }
+
+    /// The room of the `frames` oldest frames that `port` handed out, which have `bytes`.
+    #[inline]
+    pub(super) fn give_back(&mut self, port: PortId, frames: u64, bytes: u64) {
+        let Some(owed) = self.owed.get_mut(port.index()) else {
+            return;
+        };
+        let mut left = frames;
+        while left > 0 {
+            let Some(run) = owed.pop_run(&mut left, bytes) else {
+                break;
+            };
+            self.buffer.release_run(&run);
+        }
+    }
+}
