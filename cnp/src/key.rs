@@ -319,14 +319,19 @@ impl KeyHasher {
     #[inline]
     pub(crate) fn of_words(&self, words: &[u64; 5]) -> u64 {
         let [tail, first, second, third, fourth] = *words;
+        if is_v4(words) {
+            return self.of_v4([tail, first]);
+        }
         let [a, b, c] = self.seeds;
-        let mixed = if is_v4(words) {
-            multiply(first ^ a, tail ^ b)
-        } else {
-            let addresses = multiply(first ^ a, third ^ b) ^ multiply(second ^ c, fourth ^ a);
-            multiply(addresses ^ tail, b)
-        };
-        mixed.wrapping_mul(SPREAD)
+        let addresses = multiply(first ^ a, third ^ b) ^ multiply(second ^ c, fourth ^ a);
+        multiply(addresses ^ tail, b).wrapping_mul(SPREAD)
+    }
+
+    /// The same for an IPv4 flow's first two words, which are all that it has.
+    #[inline]
+    pub(crate) fn of_v4(&self, [tail, addresses]: [u64; 2]) -> u64 {
+        let [a, b, _] = self.seeds;
+        multiply(addresses ^ a, tail ^ b).wrapping_mul(SPREAD)
     }
 }
 

@@ -14,6 +14,7 @@ mod entry;
 mod reader;
 mod slot;
 mod tap;
+mod train;
 mod warm;
 
 use std::sync::Arc;
@@ -134,7 +135,13 @@ impl FlowCache {
     fn home(&self, words: &[u64; 5]) -> (usize, u64) {
         let hash = self.hasher.of_words(words);
         // The tag is of bits above those that choose the slot, of up to 2^24.
-        (low32(hash >> 32) as usize & self.mask, hash >> 56 | 1)
+        (self.place(hash), hash >> 56 | 1)
+    }
+
+    /// The slot a hash names.
+    #[inline]
+    const fn place(&self, hash: u64) -> usize {
+        (hash >> 32) as usize & self.mask
     }
 
     /// The slot of a key that is not at home: one of the same set, made for it if need be.

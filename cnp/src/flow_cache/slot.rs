@@ -161,8 +161,8 @@ impl Slot {
 
     /// The packet contributes to congestion.
     #[inline]
-    pub(super) fn contribute(&self, wire_len: u16) {
-        bump(&self.bytes, u64::from(wire_len));
+    pub(super) fn contribute(&self, wire_bytes: u64) {
+        bump(&self.bytes, wire_bytes);
     }
 
     /// The packet is a request.

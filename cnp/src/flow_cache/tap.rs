@@ -1,15 +1,16 @@
 //! How a worker counts and shows what its packet path lets through.
 
-use npcc_pipeline::frame::{FlowSlot, FrameBuf};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta};
 use npcc_pipeline::parse::Roce;
 use npcc_pipeline::stage::packet::Packet;
+use npcc_pipeline::stage::train::{Car, Kin};
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 
 use super::entry::{Sign, Turn};
 use super::slot::Slot;
-use super::warm::FEW;
+use super::warm::{FEW, Hint};
 use super::{FlowCache, RING_TURN, stamp};
 use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32, queue_bits, words_v4};
@@ -27,6 +28,19 @@ struct Weight {
     traits: Traits,
     wire_len: u16,
     psn: u32,
+}
+
+/// What is asked of packets of one queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Watch {
+    /// Classes that are counted.
+    pub(super) wanted: u16,
+    pub(super) queue: u64,
+    /// Packets name their slots: there are many flows.
+    pub(super) many: bool,
+    /// `now`, as a [`stamp`].
+    pub(super) age: u32,
+    pub(super) now: Nanos,
 }
 
 /// What was done about a packet before its headers are looked at again.
@@ -55,6 +69,70 @@ impl FlowCache {
             EITHER
         } else {
             0
+        }
+    }
+
+    /// What is asked of all packets of one queue.
+    #[inline]
+    pub(super) fn watch(&self, meta: &Meta, now: Nanos) -> Watch {
+        Watch {
+            wanted: self.wanted(meta.group.ingress(), meta.egress),
+            queue: queue_bits(meta.egress, meta.priority),
+            many: self.taken > FEW,
+            age: stamp(now),
+            now,
+        }
+    }
+
+    /// Counts a packet, and shows it when it is its turn.
+    #[inline]
+    pub(super) fn count_packet<B: FrameBuf>(
+        &mut self,
+        buf: &B,
+        packet: &mut Packet,
+        watch: &Watch,
+    ) {
+        let (brief, now, age) = (&packet.brief, watch.now, watch.age);
+        if !brief.traits.any(watch.wanted) {
+            packet.meta.slot = self.other(buf, packet, now);
+            return;
+        }
+        let words = words_v4(brief.addresses, brief.dest_qp(), watch.queue);
+        let guess = if watch.many {
+            packet.meta.slot.0 as usize
+        } else {
+            self.home(&words).0
+        };
+        let Some(shared) = self.shared.slots.get(guess) else {
+            return;
+        };
+        if !shared.is(&words) {
+            packet.meta.slot = self.look_closer(buf, packet, SoFar::Nothing, now);
+            return;
+        }
+        let weight = Weight {
+            traits: brief.traits,
+            wire_len: packet.meta.wire_len,
+            psn: brief.ack_psn() & PSN_MASK,
+        };
+        tally(shared, weight, now);
+        packet.meta.slot = FlowSlot(low32(guess as u64));
+        if !brief.traits.any(Traits::PLAIN) {
+            self.look_closer(buf, packet, SoFar::Counted(guess), now);
+            return;
+        }
+        let notable = brief.ack_psn() & ACK_REQ != 0;
+        if notable || !shared.is_quiet(brief.src_port, age, self.refresh) {
+            let sign = Sign {
+                port: Some(brief.src_port),
+                notable: notable.then_some(weight.psn),
+                urgent: false,
+            };
+            let entry = self.entries.get_mut(guess);
+            let turn = entry.and_then(|entry| entry.turn(sign, age, self.refresh, shared));
+            if let Some(turn) = turn {
+                self.look_closer(buf, packet, SoFar::Due(guess, turn), now);
+            }
         }
     }
 
@@ -235,57 +313,25 @@ impl FlowTap for FlowCache {
         let Some(first) = packets.first().map(|first| first.meta) else {
             return;
         };
-        let wanted = self.wanted(first.group.ingress(), first.egress);
-        let queue = queue_bits(first.egress, first.priority);
-        let age = stamp(now);
-        let many = self.taken > FEW;
-        if many {
-            self.warm(packets, queue);
+        let watch = self.watch(&first, now);
+        if watch.many {
+            let hints = packets.iter_mut().filter_map(Hint::of_packet);
+            self.warm(hints, watch.queue);
         }
         for (buf, packet) in frames.iter().zip(packets) {
-            let brief = &packet.brief;
-            if !brief.traits.any(wanted) {
-                packet.meta.slot = self.other(buf, packet, now);
-                continue;
-            }
-            let words = words_v4(brief.addresses, brief.dest_qp(), queue);
-            let guess = if many {
-                packet.meta.slot.0 as usize
-            } else {
-                self.home(&words).0
-            };
-            let Some(shared) = self.shared.slots.get(guess) else {
-                continue;
-            };
-            if !shared.is(&words) {
-                packet.meta.slot = self.look_closer(buf, packet, SoFar::Nothing, now);
-                continue;
-            }
-            let weight = Weight {
-                traits: brief.traits,
-                wire_len: packet.meta.wire_len,
-                psn: brief.ack_psn() & PSN_MASK,
-            };
-            tally(shared, weight, now);
-            packet.meta.slot = FlowSlot(low32(guess as u64));
-            if !brief.traits.any(Traits::PLAIN) {
-                self.look_closer(buf, packet, SoFar::Counted(guess), now);
-                continue;
-            }
-            let notable = brief.ack_psn() & ACK_REQ != 0;
-            if notable || !shared.is_quiet(brief.src_port, age, self.refresh) {
-                let sign = Sign {
-                    port: Some(brief.src_port),
-                    notable: notable.then_some(weight.psn),
-                    urgent: false,
-                };
-                let entry = self.entries.get_mut(guess);
-                let turn = entry.and_then(|entry| entry.turn(sign, age, self.refresh, shared));
-                if let Some(turn) = turn {
-                    self.look_closer(buf, packet, SoFar::Due(guess, turn), now);
-                }
-            }
+            self.count_packet(buf, packet, &watch);
         }
+    }
+
+    #[inline]
+    fn enqueued_train<B: FrameBuf>(
+        &mut self,
+        frames: &[B],
+        cars: &mut [Car],
+        kin: &Kin,
+        now: Nanos,
+    ) {
+        self.enqueue_train(frames, cars, kin, now);
     }
 
     #[inline]
@@ -308,7 +354,7 @@ fn tally(shared: &Slot, weight: Weight, now: Nanos) {
         .traits
         .any(RoceClass::Data.bit() | RoceClass::Datagram.bit())
     {
-        shared.contribute(weight.wire_len);
+        shared.contribute(weight.wire_len.into());
     }
     if weight.traits.any(Traits::REQUEST) {
         shared.request(weight.psn);

@@ -5,6 +5,9 @@ use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::PortId;
 
+#[path = "train_tests.rs"]
+mod train_tests;
+
 const DATA: Packet = Packet {
     src: [10, 0, 1, 3],
     dst: [10, 0, 2, 2],

@@ -8,6 +8,7 @@ use std::hint::black_box;
 
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::stage::packet::Packet;
+use npcc_pipeline::stage::train::Car;
 
 use super::tap::ACK_REQ;
 use super::{FlowCache, WAYS, matching};
@@ -16,17 +17,44 @@ use crate::key::{low32, words_v4};
 /// So many flows fit into a core's second-level cache, at 64 bytes each.
 pub(super) const FEW: usize = 4_096;
 
+/// What names a common frame's flow, and where its slot is noted.
+pub(super) struct Hint<'a> {
+    addresses: u64,
+    dest_qp: u32,
+    notable: bool,
+    slot: &'a mut FlowSlot,
+}
+
+impl Hint<'_> {
+    pub(super) fn of_car(car: &mut Car) -> Hint<'_> {
+        Hint {
+            addresses: car.addresses,
+            dest_qp: car.dest_qp(),
+            notable: car.ack_psn() & ACK_REQ != 0,
+            slot: &mut car.slot,
+        }
+    }
+
+    /// `None` where it is not common.
+    pub(super) fn of_packet(packet: &mut Packet) -> Option<Hint<'_>> {
+        let brief = &packet.brief;
+        brief.is_common().then_some(Hint {
+            addresses: brief.addresses,
+            dest_qp: brief.dest_qp(),
+            notable: brief.ack_psn() & ACK_REQ != 0,
+            slot: &mut packet.meta.slot,
+        })
+    }
+}
+
 impl FlowCache {
-    /// Loads the slots of the common frames of one queue, and notes for each packet the slot its tag names. Any class of packet:
-    /// it costs little to be wrong.
+    /// Loads the slots of frames of one queue, and notes for each the slot its tag names. Any class of packet: it costs little to
+    /// be wrong.
     #[inline(never)]
-    pub(super) fn warm(&self, packets: &mut [Packet], queue: u64) {
+    pub(super) fn warm<'a>(&self, hints: impl Iterator<Item = Hint<'a>>, queue: u64) {
         let mut sum = 0;
-        for packet in packets {
-            if !packet.brief.is_common() {
-                continue;
-            }
-            let words = words_v4(packet.brief.addresses, packet.brief.dest_qp(), queue);
+        for hint in hints {
+            let words = words_v4(hint.addresses, hint.dest_qp, queue);
             let (home, tag) = self.home(&words);
             let Some(tags) = self.tags.get(home / WAYS) else {
                 continue;
@@ -36,11 +64,11 @@ impl FlowCache {
                 0 => home / WAYS * WAYS + first_way(matches),
                 _ => home,
             };
-            packet.meta.slot = FlowSlot(low32(slot as u64));
+            *hint.slot = FlowSlot(low32(slot as u64));
             if let Some(shared) = self.shared.slots.get(slot) {
                 sum ^= shared.last_seen().0;
             }
-            if packet.brief.ack_psn() & ACK_REQ != 0
+            if hint.notable
                 && let Some(entry) = self.entries.get(slot)
             {
                 sum ^= u64::from(entry.cnp_shown);
