@@ -10,6 +10,20 @@ use npcc_pipeline::units::BURST;
 #[repr(transparent)]
 pub struct Frame(pub Mbuf);
 
+impl From<Mbuf> for Frame {
+    #[inline]
+    fn from(mbuf: Mbuf) -> Frame {
+        Frame(mbuf)
+    }
+}
+
+impl From<Frame> for Mbuf {
+    #[inline]
+    fn from(frame: Frame) -> Mbuf {
+        frame.0
+    }
+}
+
 impl FrameBuf for Frame {
     #[inline]
     fn data(&self) -> &[u8] {
@@ -38,10 +52,7 @@ impl FrameBuf for Frame {
 
     #[inline]
     fn free_all(frames: &mut ArrayVec<Frame, BURST>) {
-        let mut burst = Burst::<BURST>::new();
-        for frame in frames.drain(..) {
-            // Room for as many as there can be; the burst frees them in one call as it is dropped.
-            drop(burst.push(frame.0));
-        }
+        // Room for as many as there can be; the burst frees them in one call as it is dropped.
+        Burst::<BURST>::new().append_from(frames);
     }
 }

@@ -78,6 +78,8 @@ impl Lane {
 }
 
 impl Outlet<Frame> for Lane {
+    const ASKS: bool = false;
+
     #[inline]
     fn room(&self) -> usize {
         BURST - self.hand.len().min(BURST)
@@ -93,7 +95,7 @@ impl Outlet<Frame> for Lane {
     #[inline]
     fn put_all(&mut self, frames: &mut ArrayVec<Frame, BURST>, _: &[Packet], bytes: u64) {
         self.bytes += bytes;
-        self.hand.extend(frames.drain(..).map(|frame| frame.0));
+        self.hand.append_from(frames);
     }
 }
 

@@ -174,7 +174,8 @@ impl Source {
                     stamps.press(mbuf.data_mut());
                 }
             }
-            let mut frames: ArrayVec<Frame, BURST> = self.burst.drain().map(Frame).collect();
+            let mut frames = ArrayVec::<Frame, BURST>::new();
+            self.burst.move_into(&mut frames);
             path.ingress_by(port, &mut frames, now, || laps.pass(Stage::Parse));
             laps.pass(Stage::Enqueue);
         }
@@ -365,9 +366,9 @@ impl Worker {
     fn rested(&mut self, rest: Rest, now: Nanos) -> Nanos {
         if rest != Rest::Napped {
             let own = self.ports.iter().map(|port| &port.rx);
-            for queue in own.chain(self.guests.iter().map(|guest| &guest.rx)) {
+            for source in own.chain(self.guests.iter().map(|guest| &guest.rx)) {
                 // A device without an interrupt has a bell that is always live, or none.
-                queue.queue.arm(rest == Rest::Arm);
+                source.queue.arm(rest == Rest::Arm);
             }
         }
         if matches!(rest, Rest::Arm | Rest::Found) {

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 
+use arrayvec::ArrayVec;
 use dpdk_sys::rte_mbuf;
 
 use crate::mbuf::Mbuf;
@@ -80,16 +81,51 @@ impl<const N: usize> Burst<N> {
         }
     }
 
-    /// Appends buffers while there is room; those there is none for stay with the iterator, which drops them or not.
+    /// Appends all of `from`, first to last, as far as there is room; the others stay there. A plain copy of pointers where the
+    /// conversion is one.
     #[inline]
-    pub fn extend(&mut self, mbufs: impl Iterator<Item = Mbuf>) {
-        let spare = self.slots.get_mut(self.len..).unwrap_or_default();
-        let mut taken = 0;
-        for (slot, mbuf) in spare.iter_mut().zip(mbufs) {
-            *slot = mbuf.into_raw().as_ptr();
-            taken += 1;
+    pub fn append_from<T: Into<Mbuf>, const M: usize>(&mut self, from: &mut ArrayVec<T, M>) {
+        let n = self.remaining().min(from.len());
+        let all = from.len();
+        // SAFETY: shorter. `from` forgets all of its elements here, so that none is dropped twice should a conversion panic:
+        // then they leak.
+        unsafe { from.set_len(0) };
+        let (first, _) = self.spare();
+        for i in 0..n {
+            // SAFETY: the element was initialised, and nobody else reads it again; `n` spare slots begin at `first`.
+            unsafe {
+                let mbuf: Mbuf = from.as_ptr().add(i).read().into();
+                first.add(i).write(mbuf.into_raw().as_ptr());
+            }
         }
-        self.len += taken;
+        self.len += n;
+        if n < all {
+            // SAFETY: the elements from `n` on are initialised and move to the front, which was read out above.
+            unsafe {
+                ptr::copy(from.as_ptr().add(n), from.as_mut_ptr(), all - n);
+                from.set_len(all - n);
+            }
+        }
+    }
+
+    /// Moves all buffers, first to last, to the end of `to` as far as there is room; the others are freed.
+    #[inline]
+    pub fn move_into<T: From<Mbuf>, const M: usize>(&mut self, to: &mut ArrayVec<T, M>) {
+        let n = self.len.min(to.remaining_capacity());
+        // The burst forgets them here, so that none is freed twice should a conversion panic: then they leak.
+        let all = std::mem::replace(&mut self.len, 0);
+        let first = to.len();
+        for i in 0..n {
+            // SAFETY: the slot was one of the owned ones, which the burst has forgotten; there is room for `n` elements
+            // behind the first `first`.
+            unsafe {
+                let element = T::from(own(self.slots[i]));
+                to.as_mut_ptr().add(first + i).write(element);
+            }
+        }
+        // SAFETY: `n` more elements were written.
+        unsafe { to.set_len(first + n) };
+        free(&mut self.slots[n..all]);
     }
 
     /// Takes the last buffer.
