@@ -187,6 +187,18 @@ fn an_ipv4_frame_is_routed() {
 }
 
 #[test]
+fn an_empty_burst_leaves_nothing_behind() {
+    let mut path = path(AMPLE);
+    // The first is remembered: the next burst might go on with its train.
+    push(&mut path, DC, &data("10.0.2.2").frame(), 0);
+    pull(&mut path, WAN, 0);
+    path.ingress(DC, &mut ArrayVec::new(), Nanos(10_000));
+    assert!(!path.has_more(WAN));
+    assert!(pull(&mut path, WAN, 10_000).is_empty());
+    assert_conserved(&path);
+}
+
+#[test]
 fn an_ipv6_frame_is_routed() {
     let mut path = path(AMPLE);
     let sent = data("2001:db8:2::2").frame();

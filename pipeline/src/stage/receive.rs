@@ -71,7 +71,7 @@ pub fn run<B: FrameBuf>(
             taken.bytes += followed.bytes;
             place += followed.frames;
             trains = followed.frames >= SHORT_TRAIN || first == 0;
-            if first == 0 && place == frames.len() {
+            if first == 0 && place == frames.len() && place > 0 {
                 taken.train = Some(train.kin);
             } else {
                 let packets = packets.get_mut(first..place).unwrap_or_default();
