@@ -32,6 +32,8 @@ use crate::table::{Flow, FlowTable, QueueList};
 pub(crate) const MAX_READERS: usize = 32;
 /// Flows of quiet queues are looked at this often.
 const SLOW: Nanos = Nanos::from_millis(10);
+/// Of quiet queues so many are looked at in a tick that has taken in many records: those wait in a ring that overflows.
+const READS_BESIDE_RECORDS: usize = 64;
 /// QP1 packets taken in per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
 /// New ends per tick and worker: entering one costs several times what an old one's record does.
@@ -76,6 +78,8 @@ pub(crate) struct Ledger {
     ecn: EcnMode,
     records_per_tick: usize,
     reads_per_tick: usize,
+    /// Records taken in by this tick.
+    drained: usize,
 }
 
 impl Ledger {
@@ -112,6 +116,7 @@ impl Ledger {
             ecn: config.ecn,
             records_per_tick: config.records_per_tick,
             reads_per_tick: config.reads_per_tick.max(1),
+            drained: 0,
         }
     }
 
@@ -132,6 +137,7 @@ impl Ledger {
     /// Takes in records of all workers, so many from each.
     pub(crate) fn drain(&mut self, now: Nanos) {
         self.book.refill(COMPARED_PER_TICK);
+        self.drained = 0;
         for reader in 0..self.readers.len() {
             for _ in 0..MESSAGES_PER_TICK {
                 let message = self
@@ -154,6 +160,7 @@ impl Ledger {
                     break;
                 }
                 left -= records.len();
+                self.drained += records.len();
                 self.status.records.add(records.len() as u64);
                 let places = self.warm(&records);
                 for (at, record) in records.iter().enumerate() {

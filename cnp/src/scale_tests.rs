@@ -113,6 +113,31 @@ fn no_tick_does_more_than_its_share_however_many_flows_there_are() {
     assert!(gone == 8 && all[2] <= reads, "{gone} {all:?}");
 }
 
+/// A ring of records overflows; what was not read in one tick is read in another, unless a decision needs it now.
+#[test]
+fn of_a_quiet_queue_less_is_read_in_ticks_that_take_in_records() {
+    let mut rig = rig(&big(MANY), MANY);
+    let all = |rig: &mut Rig| {
+        for n in 0..MANY {
+            rig.out(&data(n));
+        }
+    };
+    all(&mut rig);
+    for _ in 0..=MANY / 64 {
+        rig.tick(TICK, 0);
+    }
+    let slow = rig.core.listed(0) as u64 * TICK.0 / 10_000_000 + 1;
+    let [records, _, read, ..] = work(&mut rig, TICK, 0);
+    assert_eq!((records, read), (0, slow), "nothing to take in");
+    // Time for each to be shown again.
+    rig.tick(Nanos::from_millis(200), 0);
+    all(&mut rig);
+    let [records, _, read, ..] = work(&mut rig, TICK, 0);
+    assert_eq!((records, read), (512, 64), "quiet");
+    let [records, _, read, ..] = work(&mut rig, TICK, 900_000);
+    assert_eq!((records, read), (512, 512), "deep");
+}
+
 /// With more reads a tick than anybody configures, the flows of one window are more than a decision weighs.
 #[test]
 fn a_decision_weighs_so_many_and_tells_so_many_and_no_more() {

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
-use super::{FEW, Ledger, SLOW};
+use super::{FEW, Ledger, READS_BESIDE_RECORDS, SLOW};
 use crate::fixed_map::{Hints, TOGETHER};
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
@@ -29,8 +29,8 @@ enum Found {
 }
 
 impl Ledger {
-    /// Reads flows of a queue, round and round: up to `busy` of them, or as many as keep [`SLOW`], and
-    /// never more than a tick may read.
+    /// Reads flows of a queue, round and round: up to `busy` of them. Where that is not given, as many as keep [`SLOW`] and
+    /// are left of the tick's work, of which a record and a reading take as much. Never more than a tick may read.
     pub(crate) fn read_queue(&mut self, queue: usize, busy: Option<usize>, now: Nanos) {
         let Some(mut list) = self.lists.get(queue).copied() else {
             return;
@@ -40,7 +40,9 @@ impl Ledger {
             .saturating_mul(self.tick.0)
             .div_ceil(SLOW.0);
         let slow = usize::try_from(slow).unwrap_or(usize::MAX);
-        let reads = busy.unwrap_or(slow).min(self.reads_per_tick);
+        let left = self.reads_per_tick.saturating_sub(self.drained);
+        let quiet = slow.min(left.max(READS_BESIDE_RECORDS));
+        let reads = busy.unwrap_or(quiet).min(self.reads_per_tick);
         let mut left = reads.min(list.len());
         let mut before = Hints::new();
         while left > 0 {
