@@ -45,6 +45,9 @@ pub struct PortQueues {
 /// Bursts a port may send in one turn.
 const SENDS: usize = 8;
 
+/// Times a turn in which others' frames are taken over and sent: a worker may have several ports for one owner.
+const ROUNDS: usize = 8;
+
 /// Half of a receive ring: from there on its peer is paused.
 pub const HALF_RING: u16 = 512;
 
@@ -285,16 +288,15 @@ impl Worker {
                 received += guest.receive(&mut self.path, now, &mut self.laps);
             }
             let mut moved = received;
-            moved += self.path.take_over(now);
             self.obey();
             moved += self.inject(now);
-            self.laps.pass(Stage::Other);
-            for port in &mut self.ports {
-                let sent = port.send(&mut self.path, now, &mut self.laps);
-                if let Some(drill) = &mut self.drill {
-                    drill.sent(port.id, sent, self.clock.now(), &mut self.times);
+            for _ in 0..ROUNDS {
+                let came = self.path.take_over(now);
+                self.laps.pass(Stage::Other);
+                moved += came + self.send(now);
+                if came == 0 {
+                    break;
                 }
-                moved += sent;
             }
             self.reacted();
             self.path.publish_held();
@@ -303,6 +305,20 @@ impl Worker {
             last = self.rest(moved, now);
         }
         self.finish();
+    }
+
+    /// Sends by all ports what may be sent now.
+    #[inline]
+    fn send(&mut self, now: Nanos) -> usize {
+        let mut moved = 0;
+        for port in &mut self.ports {
+            let sent = port.send(&mut self.path, now, &mut self.laps);
+            if let Some(drill) = &mut self.drill {
+                drill.sent(port.id, sent, self.clock.now(), &mut self.times);
+            }
+            moved += sent;
+        }
+        moved
     }
 
     /// Carries out the operator's orders.

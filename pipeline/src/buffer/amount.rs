@@ -31,7 +31,7 @@ impl Amount {
     /// `frames` frames of `bytes` together, each long enough that Ethernet does not pad it.
     #[inline]
     #[must_use]
-    pub const fn of_padded(bytes: u64, frames: u64) -> Amount {
+    pub const fn of_unpadded(bytes: u64, frames: u64) -> Amount {
         Amount {
             bytes: bytes + frames * WIRE_OVERHEAD as u64,
             frames,

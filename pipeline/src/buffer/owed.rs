@@ -255,7 +255,7 @@ impl Owed {
     /// Of a train, the device took the first `frames`.
     #[cold]
     fn part_train(&mut self, frames: &mut u64, bytes: u64) -> Option<Run> {
-        let part = Amount::of_padded(bytes, std::mem::take(frames));
+        let part = Amount::of_unpadded(bytes, std::mem::take(frames));
         // Where one priority is sent before another its frames pay with the older ones' train: never more than it has.
         let amount = Amount {
             bytes: part.bytes.min(self.train.amount.bytes),

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use rtrb::{Consumer, Producer, RingBuffer};
-
-use super::{Crossing, Relay};
+use super::road::{Inward, Outward, road};
 use crate::buffer::Board;
 use crate::units::{PortId, WorkerId};
 
-/// Frames on the way from one worker to another at a time: as many as a receive ring of 1,024 holds.
+/// Frames on the way from one worker to another at a time, and as many more in trains: as many as a receive ring of 1,024
+/// holds.
 pub const CROSSING_RING: usize = 1024;
-
-/// Pauses on the way at a time; what is too much waits and is put together.
-const RELAYS: usize = 64;
 
 /// The plan of a switch's workers.
 #[derive(Debug, Clone)]
@@ -23,7 +19,7 @@ pub struct Seating {
     pub owners: Vec<WorkerId>,
     /// By port: from how many workers' receive queues its frames come.
     pub receivers: Vec<u8>,
-    /// Room of each ring in frames.
+    /// Room of each way in frames, and in frames of trains.
     pub ring: usize,
 }
 
@@ -47,13 +43,9 @@ pub struct Seat<B> {
     pub(crate) board: Arc<Board>,
     pub(crate) seating: Arc<Seating>,
     /// By worker; none to itself.
-    pub(crate) out: Vec<Option<Producer<Crossing<B>>>>,
+    pub(super) out: Vec<Option<Outward<B>>>,
     /// From every other worker.
-    pub(crate) inward: Vec<Consumer<Crossing<B>>>,
-    /// Pauses, by worker; none to itself.
-    pub(crate) relays_out: Vec<Option<Producer<Relay>>>,
-    /// Pauses from every other worker.
-    pub(crate) relays_in: Vec<Consumer<Relay>>,
+    pub(super) inward: Vec<Inward<B>>,
 }
 
 impl<B> Seat<B> {
@@ -85,23 +77,16 @@ pub fn seats<B>(seating: Seating) -> Vec<Seat<B>> {
             seating: Arc::clone(&seating),
             out: Vec::new(),
             inward: Vec::new(),
-            relays_out: Vec::new(),
-            relays_in: Vec::new(),
         })
         .collect();
     for from in 0..workers {
         for to in 0..workers {
-            let frames = (from != to).then(|| RingBuffer::new(seating.ring.max(1)));
-            let (give, take) = frames.unzip();
-            let relays = (from != to).then(|| RingBuffer::new(RELAYS));
-            let (give_relay, take_relay) = relays.unzip();
+            let (give, take) = (from != to).then(|| road(seating.ring)).unzip();
             if let Some(seat) = seats.get_mut(from) {
                 seat.out.push(give);
-                seat.relays_out.push(give_relay);
             }
             if let Some(seat) = seats.get_mut(to) {
                 seat.inward.extend(take);
-                seat.relays_in.extend(take_relay);
             }
         }
     }

@@ -5,13 +5,16 @@
 //!   parse .. rewrite -> charge -> burst -> ring (SPSC) -> wred, queue limit -> NPCC -> enqueue -> schedule -> mark
 //!                                   \-> stuck, by ingress port: the queue is not polled until it is empty
 //! ```
-//! One ring a pair of workers and direction, written and read in bursts. Law: a frame crosses at most once; frames of a flow
+//! One [way](road) a pair of workers and direction, written and read in bursts; a train stays one. Law: a frame crosses at most once; frames of a flow
 //! keep their order; a lossless frame is never dropped here; a frame in a ring is charged and counts as held.
 
 mod mesh;
+mod road;
 mod roads;
+mod stuck;
 
 pub use mesh::{CROSSING_RING, Seat, Seating, seats};
+pub(crate) use road::{Arrival, Convoy, Inward};
 pub(crate) use roads::Roads;
 
 use crate::frame::Queued;

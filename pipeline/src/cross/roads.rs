@@ -1,62 +1,44 @@
-//! One worker's ends of the rings, and the bursts in hand before them.
+//! One worker's ends of all ways, and the frames that wait before them.
 
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use rtrb::chunks::{ChunkError, ReadChunk};
-use rtrb::{Consumer, Producer};
 
+use super::road::{Convoy, Inward, Outward};
+use super::stuck::Stuck;
 use super::{Crossing, Relay, Seat, Seating};
 use crate::frame::{FrameBuf, Queued};
 use crate::pause::Asked;
 use crate::stage::admit::Runs;
 use crate::stage::enqueue::Taken;
 use crate::stage::packet::Packets;
+use crate::stage::train::Car;
 use crate::units::{BURST, PortId, WorkerId};
-
-/// A burst that crosses.
-type Party<B> = ArrayVec<Crossing<B>, BURST>;
-
-/// Bursts taken over from one worker a turn: more than one, as a taking worker may have several ports for one owner.
-const BURSTS: usize = 2;
-
-/// The way to one worker.
-#[derive(Debug)]
-struct Outward<B> {
-    ring: Producer<Crossing<B>>,
-    relays: Producer<Relay>,
-    /// What of the burst in hand goes there.
-    party: Party<B>,
-}
 
 /// All ways from and to this worker.
 #[derive(Debug)]
 pub(crate) struct Roads<B> {
     seating: Arc<Seating>,
+    /// By worker; none to itself.
     out: Box<[Option<Outward<B>>]>,
-    inward: Box<[Consumer<Crossing<B>>]>,
-    relays: Box<[Consumer<Relay>]>,
-    /// By ingress port: frames of its last burst that a full ring did not take, oldest first.
-    stuck: Box<[Party<B>]>,
+    inward: Box<[Inward<B>]>,
+    /// By ingress port: what of its last burst a full ring did not take.
+    stuck: Box<[Stuck<B>]>,
     /// By port: what its peer asked and its owner was not yet told.
     asked: Box<[Option<Asked>]>,
 }
 
 impl<B: FrameBuf> Roads<B> {
     pub(crate) fn new(seat: Seat<B>) -> Roads<B> {
-        let ways = seat.out.into_iter().zip(seat.relays_out);
-        let outward = ways.map(|(ring, relays)| {
-            Some(Outward {
-                ring: ring?,
-                relays: relays?,
-                party: Party::new(),
-            })
-        });
         Roads {
-            out: outward.collect(),
+            out: seat.out.into_boxed_slice(),
             inward: seat.inward.into_boxed_slice(),
-            relays: seat.relays_in.into_boxed_slice(),
-            stuck: seat.seating.owners.iter().map(|_| Party::new()).collect(),
+            stuck: seat
+                .seating
+                .owners
+                .iter()
+                .map(|_| Stuck::default())
+                .collect(),
             asked: seat.seating.owners.iter().map(|_| None).collect(),
             seating: seat.seating,
         }
@@ -124,6 +106,36 @@ impl<B: FrameBuf> Roads<B> {
         away
     }
 
+    /// Whether a train of so many frames for another worker's port can be handed over as one: now, or, if it `waits`, some day.
+    #[inline]
+    pub(crate) fn has_room(&mut self, egress: PortId, frames: usize, waits: bool) -> bool {
+        let way = Roads::toward(&self.seating, &mut self.out, egress);
+        way.is_some_and(|way| way.has_room(frames) || waits && way.is_long_enough(frames))
+    }
+
+    /// Hands over a train that came in by `port`, or keeps it until there is room; `frames` is empty afterwards. Returns how
+    /// many frames were handed over.
+    #[inline]
+    pub(crate) fn send_train(
+        &mut self,
+        port: PortId,
+        convoy: Convoy,
+        frames: &mut ArrayVec<B, BURST>,
+        cars: &[Car],
+    ) -> usize {
+        let way = Roads::toward(&self.seating, &mut self.out, convoy.kin.meta.egress);
+        if let Some(way) = way
+            && way.has_room(convoy.frames)
+        {
+            way.send_train(convoy, frames, cars);
+            return convoy.frames;
+        }
+        if let Some(stuck) = self.stuck.get_mut(port.index()) {
+            stuck.keep_train(convoy, frames, cars);
+        }
+        0
+    }
+
     /// Hands the bursts over. What a ring has no room for stays behind: lossless frames as `port`'s stuck ones, the others
     /// go to `refused`. Returns how many frames were handed over.
     #[inline]
@@ -138,11 +150,11 @@ impl<B: FrameBuf> Roads<B> {
             if way.party.is_empty() {
                 continue;
             }
-            gone += push(&mut way.ring, &mut way.party);
+            gone += way.send_party();
             for crossing in way.party.drain(..) {
                 match self.stuck.get_mut(port.index()) {
                     // They are of one burst.
-                    Some(stuck) if lossless(&crossing) => stuck.push(crossing),
+                    Some(stuck) if lossless(&crossing) => stuck.party.push(crossing),
                     _ => refused(crossing),
                 }
             }
@@ -155,17 +167,21 @@ impl<B: FrameBuf> Roads<B> {
         let Some(stuck) = self.stuck.get_mut(port.index()) else {
             return 0;
         };
-        let before = stuck.len();
-        let mut left = Party::new();
-        for crossing in stuck.drain(..) {
+        if let Some(egress) = stuck.train_to() {
+            let way = Roads::toward(&self.seating, &mut self.out, egress);
+            return way.map_or(0, |way| stuck.send_train(way));
+        }
+        for crossing in stuck.party.drain(..) {
             let way = Roads::toward(&self.seating, &mut self.out, crossing.frame.meta.egress);
-            let unsent = way.and_then(|way| way.ring.push(crossing).err());
-            if let Some(rtrb::PushError::Full(crossing)) = unsent {
-                left.push(crossing);
+            if let Some(way) = way {
+                way.party.push(crossing);
             }
         }
-        let gone = before - left.len();
-        *stuck = left;
+        let mut gone = 0;
+        for way in self.out.iter_mut().flatten() {
+            gone += way.send_party();
+            stuck.party.extend(way.party.drain(..));
+        }
         gone
     }
 
@@ -176,38 +192,15 @@ impl<B: FrameBuf> Roads<B> {
         stuck.is_some_and(|stuck| !stuck.is_empty())
     }
 
-    /// Calls `each` with what has come in, a burst at a time and up to some bursts from each worker, as buffers and what is
-    /// known of them; and with no buffers before what was known is written over.
+    /// The ways by which frames come.
     #[inline]
-    pub(crate) fn arrive(
-        &mut self,
-        packets: &mut Packets,
-        mut each: impl FnMut(Option<&mut ArrayVec<B, BURST>>, &mut Packets),
-    ) -> usize {
-        let mut came = 0;
-        for ring in &mut self.inward {
-            for _ in 0..BURSTS {
-                let Some(chunk) = burst(ring) else { break };
-                each(None, packets);
-                let mut frames = ArrayVec::new();
-                for (crossing, packet) in chunk.into_iter().zip(packets.iter_mut()) {
-                    crossing.frame.buf.prefetch();
-                    let Queued { buf, meta } = crossing.frame;
-                    packet.arrived(meta, crossing.brief, buf.data());
-                    frames.push(buf);
-                }
-                came += frames.len();
-                each(Some(&mut frames), packets);
-            }
-        }
-        came
+    pub(crate) fn inward(&mut self) -> &mut [Inward<B>] {
+        &mut self.inward
     }
 
-    /// Everything stuck, for a stop.
-    pub(crate) fn abandon(&mut self, mut each: impl FnMut(Crossing<B>)) {
-        for stuck in &mut self.stuck {
-            stuck.drain(..).for_each(&mut each);
-        }
+    /// What is stuck, by port: for a stop.
+    pub(crate) fn stuck(&mut self) -> &mut [Stuck<B>] {
+        &mut self.stuck
     }
 
     /// Keeps what the peer of another worker's port asks until its owner can be told.
@@ -232,8 +225,8 @@ impl<B: FrameBuf> Roads<B> {
     /// Tells owners what they were not yet told, and calls `each` with what this worker is told.
     #[inline]
     pub(crate) fn relays(&mut self, mut each: impl FnMut(Relay)) {
-        for ring in &mut self.relays {
-            while let Ok(relay) = ring.pop() {
+        for way in &mut self.inward {
+            while let Ok(relay) = way.relays.pop() {
                 each(relay);
             }
         }
@@ -242,28 +235,5 @@ impl<B: FrameBuf> Roads<B> {
                 self.tell(port);
             }
         }
-    }
-}
-
-/// The oldest frames of a ring, at most a burst; none when it is empty.
-#[inline]
-fn burst<T>(ring: &mut Consumer<T>) -> Option<ReadChunk<'_, T>> {
-    let waiting = ring.slots().min(BURST);
-    if waiting == 0 {
-        return None;
-    }
-    ring.read_chunk(waiting).ok()
-}
-
-/// As much of a burst as the ring takes, made visible at once.
-#[inline]
-fn push<B>(ring: &mut Producer<Crossing<B>>, party: &mut Party<B>) -> usize {
-    let room = match ring.write_chunk_uninit(party.len()) {
-        Ok(chunk) => return chunk.fill_from_iter(party.drain(..)),
-        Err(ChunkError::TooFewSlots(room)) => room,
-    };
-    match ring.write_chunk_uninit(room) {
-        Ok(chunk) => chunk.fill_from_iter(party.drain(..room)),
-        Err(_) => 0,
     }
 }

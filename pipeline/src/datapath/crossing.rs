@@ -2,16 +2,17 @@
 //!
 //! With one worker there are no roads, and none of this runs.
 
-use super::short_cut::alight;
-use super::{Datapath, count_drop, lossless};
+use arrayvec::ArrayVec;
+
+use super::{Datapath, lossless};
 use crate::buffer::{Buffer, Receipt};
-use crate::cross::{Roads, Seat};
+use crate::cross::{Arrival, Convoy, Inward, Roads, Seat};
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
 use crate::frame::{FrameBuf, Meta, Queued};
-use crate::stage::admit::{Room, Runs};
-use crate::stage::enqueue::{Egress, Taken};
-use crate::stage::packet::{Packet, sweep};
+use crate::stage::enqueue::Taken;
+use crate::stage::packet::Packet;
+use crate::stage::train::dress;
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, PRIORITIES, PortId};
 
@@ -136,76 +137,62 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.buffer.tell();
     }
 
-    /// Takes over the frames that other workers received for this one's ports, and the pauses they heard. Returns how many
-    /// frames there were.
+    /// Takes over the pauses that other workers heard, and of each what comes next for this one's ports: a train, or frames up to
+    /// a burst. Returns how many frames there were: when there are any there may be more, best asked for when these are sent.
     #[inline]
     pub fn take_over(&mut self, now: Nanos) -> usize {
-        let Some(roads) = self.roads.as_deref_mut() else {
+        // What comes over goes no further: meanwhile the path has no roads.
+        let Some(mut roads) = self.roads.take() else {
             return 0;
         };
-        let (pauses, counters, trash) = (&mut self.pause, &self.counters, &mut self.trash);
+        let (pauses, counters) = (&mut self.pause, &self.counters);
         roads.relays(|relay| {
             let port = relay.port.index();
             if let (Some(pause), Some(counters)) = (pauses.get_mut(port), counters.port(port)) {
                 pause.hear(&relay.asked, now, counters);
             }
         });
-        let held = &mut self.held;
-        let express = &mut self.express;
-        let came = roads.arrive(&mut self.packets, |frames, packets| {
-            let Some(frames) = frames else {
-                if let Some(port) = express.port()
-                    && let Some(port) = self.egress.get_mut(port.index())
-                {
-                    let (store, buffer) = (&mut self.store, &mut self.buffer);
-                    let known = (packets, &self.cars);
-                    let lost = alight(express, port, store, known, buffer, counters);
-                    held.give(lost.frames, lost.bytes);
-                }
-                return;
-            };
-            let all = total(packets.iter().take(frames.len()));
-            let mut room = Room {
-                ports: &mut self.egress,
-                buffer: &mut self.buffer,
-                now,
-                owned: self.owned,
-                charged: true,
-            };
-            let mut runs = Runs::new();
-            let asking = packets.get_mut(..frames.len()).unwrap_or_default();
-            let gone = room.take(asking, &mut runs);
-            if !gone.is_empty() {
-                sweep(gone, frames, packets, trash, |buf, packet| {
-                    self.buffer.release(Receipt::of(&packet.meta));
-                    let reason = packet.reason.unwrap_or(Drop::QueueFull);
-                    lossless::count_refused(counters, &self.egress, &packet.meta, reason);
-                    if let Some(to) = counters.port(packet.meta.egress.index()) {
-                        count_drop(to, buf, packet);
-                    }
-                });
+        let mut came = 0;
+        for way in roads.inward() {
+            if let Some(next) = way.next() {
+                came += self.arrive(way, next, now);
             }
-            let packets = packets.get_mut(..frames.len()).unwrap_or_default();
-            let mut egress = Egress {
-                ports: &mut self.egress,
-                store: &mut self.store,
-                buffer: &mut self.buffer,
-                tap: &mut self.tap,
-                counters,
-                now,
-            };
-            egress.show(frames, packets, &runs);
-            let express = alike(packets).then_some(&mut *express);
-            let taken = egress.take(express, frames, packets, &runs, trash);
-            held.give(all.frames - taken.frames, all.bytes - taken.bytes);
-            if !trash.is_empty() {
-                B::free_all(trash);
-            }
-        });
+        }
+        self.roads = Some(roads);
         if came > 0 {
-            counters.crossing.taken_over.add(came as u64);
+            self.counters.crossing.taken_over.add(came as u64);
         }
         came
+    }
+
+    /// Takes over what comes next; returns its frames.
+    fn arrive(&mut self, way: &mut Inward<B>, next: Arrival, now: Nanos) -> usize {
+        self.queue_express();
+        let mut frames = ArrayVec::new();
+        let (all, taken) = match next {
+            Arrival::Train(convoy) => {
+                way.take_train(convoy.frames, &mut frames, &mut self.cars);
+                let all = Taken {
+                    frames: convoy.frames as u64,
+                    bytes: convoy.bytes,
+                };
+                let taken = self
+                    .walk_train(convoy.kin, convoy.bytes, &mut frames, now, true)
+                    .unwrap_or_else(|| self.walk(&mut frames, now, true));
+                (all, taken)
+            }
+            Arrival::Frames(count) => {
+                way.take(count, &mut frames, &mut self.packets);
+                let all = total(self.packets.iter().take(frames.len()));
+                (all, self.walk(&mut frames, now, true))
+            }
+        };
+        self.held
+            .give(all.frames - taken.frames, all.bytes - taken.bytes);
+        if !self.trash.is_empty() {
+            B::free_all(&mut self.trash);
+        }
+        next.frames()
     }
 
     /// Nothing of what this worker received waits for room in a ring.
@@ -221,11 +208,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Drops as `shutdown` what waits for room in rings and what still comes over them: the switch stops.
     pub(super) fn abandon_crossings(&mut self) {
-        let Some(roads) = self.roads.as_deref_mut() else {
+        let Some(mut roads) = self.roads.take() else {
             return;
         };
         let (buffer, held, counters) = (&mut self.buffer, &mut self.held, &self.counters);
-        let mut drop = |meta: &crate::frame::Meta, buf: B| {
+        let mut drop = |meta: &Meta, buf: B| {
             let len = buf.data().len() as u64;
             buffer.release(Receipt::of(meta));
             held.give(1, len);
@@ -233,24 +220,34 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 counters.drop(Drop::Shutdown, len);
             }
         };
-        roads.abandon(|crossing| drop(&crossing.frame.meta, crossing.frame.buf));
-        let mut each = |frames: Option<&mut arrayvec::ArrayVec<B, BURST>>,
-                        packets: &mut [Packet; BURST]| {
-            let frames = frames.into_iter().flat_map(|frames| frames.drain(..));
-            for (buf, packet) in frames.zip(packets) {
-                drop(&packet.meta, buf);
+        for stuck in roads.stuck() {
+            for crossing in stuck.take_party() {
+                drop(&crossing.frame.meta, crossing.frame.buf);
             }
-        };
-        while roads.arrive(&mut self.packets, &mut each) > 0 {}
+            if let Some((convoy, frames, cars)) = stuck.take_train() {
+                dress(&mut self.packets, cars, &convoy.kin);
+                for (buf, packet) in frames.into_iter().zip(&self.packets) {
+                    drop(&packet.meta, buf);
+                }
+            }
+        }
+        for way in roads.inward() {
+            while let Some(next) = way.next() {
+                let mut frames = ArrayVec::<B, BURST>::new();
+                match next {
+                    Arrival::Train(Convoy { kin, frames: n, .. }) => {
+                        way.take_train(n, &mut frames, &mut self.cars);
+                        dress(&mut self.packets, &self.cars, &kin);
+                    }
+                    Arrival::Frames(n) => way.take(n, &mut frames, &mut self.packets),
+                }
+                for (buf, packet) in frames.into_iter().zip(&self.packets) {
+                    drop(&packet.meta, buf);
+                }
+            }
+        }
+        self.roads = Some(roads);
     }
-}
-
-/// Whether frames of one queue are of one group too.
-fn alike(packets: &[Packet]) -> bool {
-    let group = |packet: &Packet| packet.meta.group;
-    packets
-        .windows(2)
-        .all(|two| two.first().map(group) == two.last().map(group))
 }
 
 /// All of a burst.

@@ -3,11 +3,12 @@
 use arrayvec::ArrayVec;
 
 use super::{Datapath, count_drop, lossless};
+use crate::buffer::Receipt;
 use crate::drop::Drop;
 use crate::frame::FrameBuf;
 use crate::stage::admit::{Room, Runs};
-use crate::stage::enqueue::Egress;
-use crate::stage::packet::sweep;
+use crate::stage::enqueue::{Egress, Taken};
+use crate::stage::packet::{Packet, sweep};
 use crate::stage::receive;
 use crate::stage::train::dress;
 use crate::tap::FlowTap;
@@ -83,10 +84,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         rewritten();
         self.buffer.settle();
-        let train = if storm == 0 { came.train } else { None };
-        if !train.is_some_and(|kin| self.walk_train(kin, came.bytes, frames, now)) {
-            self.walk(port, frames, now);
-        }
+        let train = came.train.filter(|_| storm == 0);
+        let taken = train
+            .and_then(|kin| self.walk_train(kin, came.bytes, frames, now, false))
+            .unwrap_or_else(|| self.walk(frames, now, false));
+        self.held.take(taken.frames, taken.bytes);
         if let Some(counters) = self.counters.port(port.index()) {
             self.buffer.publish(port, counters);
         }
@@ -96,15 +98,21 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.depart(port);
     }
 
-    /// Walks a burst of which `packets` say all there is to know into the queues.
-    fn walk(&mut self, port: PortId, frames: &mut ArrayVec<B, BURST>, now: Nanos) {
+    /// Walks a burst of which `packets` say all there is to know into the queues, or to the workers that own them. `charged`:
+    /// another worker has done that, and took room for it. Returns what was taken.
+    pub(super) fn walk(
+        &mut self,
+        frames: &mut ArrayVec<B, BURST>,
+        now: Nanos,
+        charged: bool,
+    ) -> Taken {
         let (packets, trash) = (&mut self.packets, &mut self.trash);
         let mut room = Room {
             ports: &mut self.egress,
             buffer: &mut self.buffer,
             now,
             owned: self.owned,
-            charged: false,
+            charged,
         };
         let mut runs = Runs::new();
         let gone = room.take(
@@ -113,18 +121,22 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         );
         if !gone.is_empty() {
             sweep(gone, frames, packets, trash, |buf, packet| {
+                if charged {
+                    self.buffer.release(Receipt::of(&packet.meta));
+                }
                 let reason = packet.reason.unwrap_or(Drop::QueueFull);
                 lossless::count_refused(&self.counters, &self.egress, &packet.meta, reason);
                 let to = self.counters.port(packet.meta.egress.index());
-                if let Some(counters) = to.or_else(|| self.counters.port(port.index())) {
+                if let Some(counters) = to.or_else(|| self.counters.port(packet.meta.group.port()))
+                {
                     count_drop(counters, buf, packet);
                 }
             });
         }
-        if let Some(roads) = self.roads.as_deref_mut() {
-            let away = roads.part(self.owned, frames, packets, &mut runs);
-            self.held.take(away.frames, away.bytes);
-        }
+        let away = self.roads.as_deref_mut().map(|roads| {
+            let owned = self.owned;
+            roads.part(owned, frames, packets, &mut runs)
+        });
         let packets = packets.get_mut(..frames.len()).unwrap_or_default();
         let mut egress = Egress {
             ports: &mut self.egress,
@@ -135,7 +147,17 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             now,
         };
         egress.show(frames, packets, &runs);
-        let taken = egress.take(Some(&mut self.express), frames, packets, &runs, trash);
-        self.held.take(taken.frames, taken.bytes);
+        // Of one port's burst a run is of one group, of several together it need not be.
+        let express = (!charged || alike(packets)).then_some(&mut self.express);
+        let taken = egress.take(express, frames, packets, &runs, trash);
+        taken.plus(away.unwrap_or_default())
     }
+}
+
+/// Whether frames of one queue are of one group too.
+fn alike(packets: &[Packet]) -> bool {
+    let group = |packet: &Packet| packet.meta.group;
+    packets
+        .windows(2)
+        .all(|two| two.first().map(group) == two.last().map(group))
 }

@@ -6,6 +6,7 @@ use arrayvec::ArrayVec;
 use super::Datapath;
 use crate::buffer::{Amount, Buffer, Owed, Run as Held};
 use crate::counters::Counters;
+use crate::cross::Convoy;
 use crate::egress::express::{Departure, Express};
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::EgressPort;
@@ -19,8 +20,9 @@ use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos};
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// Walks a burst of `bytes` that is one train into its queue, or past it. `false` where there is no room for all of it or
-    /// another worker has its port: then its packets say all there is to know, and it is to be walked as any other.
+    /// Walks a burst of `bytes` that is one train into its queue or past it, or to the worker that owns it. `charged`: another
+    /// worker has done that, and took room for it. Returns what was taken; `None` where there is no room for all of it: then
+    /// its packets say all there is to know, and it is to be walked as any other.
     #[inline]
     pub(super) fn walk_train(
         &mut self,
@@ -28,7 +30,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         bytes: u64,
         frames: &mut ArrayVec<B, BURST>,
         now: Nanos,
-    ) -> bool {
+        charged: bool,
+    ) -> Option<Taken> {
         let cars = self.cars.get_mut(..frames.len()).unwrap_or_default();
         let run = Run {
             egress: kin.meta.egress,
@@ -40,12 +43,31 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             buffer: &mut self.buffer,
             now,
             owned: self.owned,
-            charged: false,
+            charged,
         };
-        let all = Amount::of_padded(bytes, frames.len() as u64);
-        if self.owned & run.egress.bit() == 0 || !room.admit_run(kin.meta.group, run, all) {
+        let all = Amount::of_unpadded(bytes, frames.len() as u64);
+        let mine = self.owned & run.egress.bit() != 0;
+        let mut roads = self.roads.as_deref_mut().filter(|_| !mine);
+        let open = match &mut roads {
+            Some(roads) => roads.has_room(run.egress, run.frames, room.lossless_abroad(run)),
+            None => mine,
+        };
+        if !open || !room.admit_run(kin.meta.group, run, all) {
             dress(&mut self.packets, cars, &kin);
-            return false;
+            return None;
+        }
+        if let Some(roads) = roads {
+            let convoy = Convoy {
+                kin,
+                frames: run.frames,
+                bytes,
+            };
+            let gone = roads.send_train(kin.meta.group.ingress(), convoy, frames, cars);
+            self.counters.crossing.handed_over.add(gone as u64);
+            return Some(Taken {
+                frames: run.frames as u64,
+                bytes,
+            });
         }
         let mut egress = Egress {
             ports: &mut self.egress,
@@ -57,15 +79,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         };
         egress.show_train(frames, cars, &kin);
         let known = (&mut self.packets, &self.cars);
-        let taken = egress.take_train(
+        Some(egress.take_train(
             &mut self.express,
             frames,
             (run, kin, bytes),
             known,
             &mut self.trash,
-        );
-        self.held.take(taken.frames, taken.bytes);
-        true
+        ))
     }
 
     /// The burst that might not have had to queue does.

@@ -90,6 +90,13 @@ impl Room<'_> {
         admitted
     }
 
+    /// Whether a run's queue, another worker's, is lossless.
+    #[inline]
+    pub fn lossless_abroad(&self, run: Run) -> bool {
+        let port = self.ports.get(run.egress.index());
+        port.is_some_and(|port| port.queue_abroad(run.priority).lossless)
+    }
+
     /// Asks for each frame by itself; returns how many were refused.
     #[inline(never)]
     fn admit_each(&mut self, packets: &mut [Packet], first: usize, gone: &mut Places) -> usize {

@@ -185,6 +185,18 @@ pub struct Taken {
     pub bytes: u64,
 }
 
+impl Taken {
+    /// Both.
+    #[inline]
+    #[must_use]
+    pub const fn plus(self, other: Taken) -> Taken {
+        Taken {
+            frames: self.frames + other.frames,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
 /// Counts a refused frame on its queue.
 #[cold]
 pub fn count_refused(egress: &PortCounters, priority: Priority, reason: Drop) {
