@@ -93,16 +93,26 @@ class Testpmd:
     name = "testpmd mac"
 
     def __init__(self, folder, _binary, size):
+        source = f"net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1"
+        self.start([source, "net_null0,no-rx=1"], "0@0,1@1", [1])
+
+    def start(self, devices, lcores, sinks, *options):
+        """Forwards by all threads of `lcores` but the first; what `sinks` (numbers of ports) send is counted."""
+        self.sinks = sinks
         self.process = subprocess.Popen(
             # Its answers would wait in a buffer of their own.
-            ["stdbuf", "-oL", "dpdk-testpmd", "-l", "0,1", "--no-pci", "--in-memory", "--vdev", f"net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1",
-             "--vdev", "net_null0,no-rx=1", "--", "-i", "--forward-mode=mac", "--total-num-mbufs=40000", "--mbuf-size=4400",
+            ["stdbuf", "-oL", "dpdk-testpmd", f"--lcores={lcores}", "--no-pci", "--in-memory", *(f"--vdev={device}" for device in devices),
+             "--", "-i", "--forward-mode=mac", "--total-num-mbufs=40000", "--mbuf-size=4400", *options,
              "--auto-start"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         time.sleep(SETTLE)
-        self.account = thread(self.process.pid, "worker-1")
+        self.accounts = [thread(self.process.pid, f"worker-{n}") for n in range(1, lcores.count("@"))]
+        self.account = self.accounts[0]
 
     def sent(self):
-        self.process.stdin.write("show port stats 1\n")
+        return sum(map(self.sent_by, self.sinks))
+
+    def sent_by(self, port):
+        self.process.stdin.write(f"show port stats {port}\n")
         self.process.stdin.flush()
         for line in self.process.stdout:
             if "TX-packets:" in line:

@@ -3,6 +3,9 @@
 Each worker has a source (net_pcap infinite_rx, 64 RoCEv2 flows) and a sink (net_null). `apart`: what a worker takes in leaves by its
 own port. `across`: it leaves by the other's, so that every frame crosses. Measured: frames sent a second of the clock, and CPU
 time of all workers a frame, in turns; medians. On two cores the control thread shares one with a worker.
+
+`testpmd`, `testpmd across`: the same with testpmd's `mac`, whose frames cross as bare pointers in a ring of DPDK's (net_ring):
+what a crossing costs on this machine before anything is done about it.
 """
 import json
 import os
@@ -13,7 +16,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from bench_peers import MEASURE, SETTLE, capture, cpu, thread
+from bench_peers import MEASURE, SETTLE, Testpmd, capture, cpu, thread
 
 WAYS = {"one": ([1], {0: 0}), "apart": ([0, 1], {0: 0, 1: 1}), "across": ([0, 1], {0: 1, 1: 0})}
 
@@ -69,21 +72,56 @@ def measure(folder, binary, way):
         process.wait()
 
 
+class Bare(Testpmd):
+    """Two threads of testpmd, each with a source, a sink, and a ring to the other; or one with a source and a sink."""
+
+    def __init__(self, folder, across):
+        source = [f"net_pcap{n},rx_pcap={folder}/{n}.pcap,infinite_rx=1" for n in (0, 1)]
+        sink = [f"net_null{n},no-rx=1" for n in (0, 1)]
+        if across:
+            # What a port receives the next one sends; of six, a thread has three in a row.
+            devices = ["net_ring1", sink[1], source[0], "net_ring0", sink[0], source[1]]
+            self.start(devices, "0@0,1@0,2@1", [1, 4], "--port-topology=chained", "--nb-cores=2", "--burst=64")
+        else:
+            self.start([source[0], sink[0]], "0@0,1@1", [1], "--burst=64")
+
+
+def measure_bare(folder, across):
+    testpmd = Bare(folder, across)
+
+    def now():
+        return testpmd.sent(), sum(map(cpu, testpmd.accounts)), time.monotonic()
+
+    before = now()
+    time.sleep(MEASURE)
+    after = now()
+    testpmd.stop()
+    frames, used, seconds = (b - a for a, b in zip(before, after))
+    return frames / seconds / 1e6, used / max(1, frames)
+
+
 def main():
     binary = sys.argv[1]
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     with tempfile.TemporaryDirectory() as folder:
         for n in WAYS["apart"][1]:
             capture(f"{folder}/{n}.pcap", 62, net=2 + n)
-        figures = {way: [] for way in WAYS}
+        figures = {way: [] for way in (*WAYS, "testpmd", "testpmd across")}
         for _ in range(rounds):
             for way, list_of in figures.items():
-                list_of.append(measure(folder, binary, way))
-        print(f"{'workers':<8} {'Mpps':>6} {'CPU ns a frame':>15}   rate over one")
+                if way in WAYS:
+                    list_of.append(measure(folder, binary, way))
+                else:
+                    list_of.append(measure_bare(folder, way == "testpmd across"))
+        print(f"{'workers':<14} {'Mpps':>6} {'CPU ns a frame':>15}   rate over one")
         for way, list_of in figures.items():
             rate, used = (statistics.median(column) for column in zip(*list_of))
-            ratio = statistics.median(ours[0] / one[0] for ours, one in zip(list_of, figures["one"]))
-            print(f"{way:<8} {rate:>6.2f} {used:>15.1f}   {ratio:>13.2f}")
+            alone = figures["one" if way in WAYS else "testpmd"]
+            ratio = statistics.median(ours[0] / one[0] for ours, one in zip(list_of, alone))
+            print(f"{way:<14} {rate:>6.2f} {used:>15.1f}   {ratio:>13.2f}")
+        added = [statistics.median(two[1] - one[1] for two, one in zip(figures[across], figures[alone]))
+                 for across, alone in (("across", "one"), ("testpmd across", "testpmd"))]
+        print(f"a crossing adds {added[0]:.1f} ns of CPU, waits and all; as a bare pointer {added[1]:.1f}: {added[0] - added[1]:+.1f}")
 
 
 if __name__ == "__main__":
