@@ -133,6 +133,16 @@ impl Priority {
     pub fn all() -> impl DoubleEndedIterator<Item = Priority> + ExactSizeIterator {
         (0..8u8).map(Priority)
     }
+
+    /// Those of a set (see [`Priority::bit`]), lowest first.
+    #[inline]
+    pub fn all_of(mut set: u8) -> impl Iterator<Item = Priority> {
+        std::iter::from_fn(move || {
+            let lowest = u8::try_from(set.trailing_zeros()).ok()?;
+            set &= set.wrapping_sub(1);
+            (lowest < 8).then_some(Priority(lowest))
+        })
+    }
 }
 
 /// An Ethernet address.

@@ -115,11 +115,11 @@ impl<const N: usize> Burst<N> {
         // The burst forgets them here, so that none is freed twice should a conversion panic: then they leak.
         let all = std::mem::replace(&mut self.len, 0);
         let first = to.len();
-        for i in 0..n {
+        for (i, raw) in self.slots[..n].iter().enumerate() {
             // SAFETY: the slot was one of the owned ones, which the burst has forgotten; there is room for `n` elements
             // behind the first `first`.
             unsafe {
-                let element = T::from(own(self.slots[i]));
+                let element = T::from(own(*raw));
                 to.as_mut_ptr().add(first + i).write(element);
             }
         }

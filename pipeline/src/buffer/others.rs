@@ -37,6 +37,7 @@ impl Buffer {
         for (stale, holding) in self.stale.iter_mut().zip(&self.others.holding) {
             *stale |= holding;
         }
+        self.unsettled = true;
         let mut spread = self.others.spread;
         while spread != 0 {
             self.look_beside(spread.trailing_zeros() as usize);

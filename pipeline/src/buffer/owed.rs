@@ -6,8 +6,6 @@ use super::amount::Amount;
 use crate::bits::low8;
 use crate::frame::Meta;
 use crate::stage::packet::Packet;
-#[cfg(doc)]
-use crate::units::WIRE_OVERHEAD;
 use crate::units::{BURST, PRIORITIES, PortId, Priority, WorkerId};
 
 /// A group of one worker: what it took in by a port with a priority. Worker, port, priority, from the highest bits down.
@@ -102,7 +100,7 @@ const ROOM: usize = 2 * BURST;
 /// What is owed, in the order the frames were handed out: a train first, and receipts behind it.
 #[derive(Debug)]
 pub struct Owed {
-    /// Of a train nobody keeps receipts: all its frames are of one group, and cost their bytes and [`WIRE_OVERHEAD`] each.
+    /// Of a train nobody keeps receipts: all its frames are of one group, and cost their bytes and [`WIRE_OVERHEAD`](crate::units::WIRE_OVERHEAD) each.
     train: Run,
     /// Those from `head` to `tail` are owed.
     receipts: [Receipt; ROOM],

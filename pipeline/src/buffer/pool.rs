@@ -10,7 +10,7 @@ use super::others::Others;
 use super::owed::{GroupId, Receipt, Run};
 use crate::counters::PortCounters;
 use crate::drop::Drop;
-use crate::units::{MAX_PORTS, PRIORITIES, PortId, WorkerId};
+use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};
 
 /// The egress queue a frame would join.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,8 @@ pub struct Buffer {
     pub(super) groups: Box<[Group]>,
     pub(super) board: Arc<Board>,
     pub(super) me: WorkerId,
+    /// Whether there are any in `stale`.
+    pub(super) unsettled: bool,
     /// Groups of each port whose releases were not looked at yet.
     pub(super) stale: Box<[u8]>,
     /// Groups of each port that changed since last published.
@@ -100,6 +102,7 @@ impl Buffer {
             groups,
             board,
             me,
+            unsettled: false,
             stale: vec![0; ports].into_boxed_slice(),
             touched: vec![0; ports].into_boxed_slice(),
             others: Others {
@@ -273,12 +276,16 @@ impl Buffer {
             && let Some(stale) = self.stale.get_mut(run.group.port())
         {
             *stale |= run.group.bit();
+            self.unsettled = true;
         }
     }
 
     /// Looks at what was given back since the last look: out of headroom first, then of the shared part, the reserve last.
     #[inline]
     pub fn settle(&mut self) {
+        if !std::mem::take(&mut self.unsettled) {
+            return;
+        }
         for port in 0..self.stale.len() {
             let stale = self.stale.get_mut(port).map_or(0, std::mem::take);
             if stale == 0 {
@@ -287,8 +294,8 @@ impl Buffer {
             if let Some(touched) = self.touched.get_mut(port) {
                 *touched |= stale;
             }
-            for index in bits(stale) {
-                self.settle_group(port * PRIORITIES + index);
+            for priority in Priority::all_of(stale) {
+                self.settle_group(port * PRIORITIES + priority.index());
             }
         }
     }
@@ -324,8 +331,8 @@ impl Buffer {
     pub fn wants_pause(&self, port: PortId, classes: u8, paused: u8) -> u8 {
         let share = self.free().share(self.alpha_256);
         let mut wanted = 0;
-        for index in bits(classes) {
-            let bit = 1u8 << index;
+        for priority in Priority::all_of(classes) {
+            let (index, bit) = (priority.index(), priority.bit());
             let group = self.groups.get(port.index() * PRIORITIES + index);
             if group
                 .is_some_and(|group| group.lossless && group.wants_pause(paused & bit != 0, share))
@@ -344,7 +351,7 @@ impl Buffer {
         if touched == 0 {
             return;
         }
-        for index in bits(touched) {
+        for index in Priority::all_of(touched).map(Priority::index) {
             if let (Some(group), Some(gauges)) = (
                 self.groups.get(port.index() * PRIORITIES + index),
                 counters.groups.get(index),
@@ -360,14 +367,4 @@ impl Buffer {
             }
         }
     }
-}
-
-/// Indices of the bits that are set.
-#[inline]
-fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let index = mask.trailing_zeros();
-        mask &= mask.wrapping_sub(1);
-        (index < 8).then_some(index as usize)
-    })
 }

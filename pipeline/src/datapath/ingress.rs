@@ -43,7 +43,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (packets, cars, trash) = (&mut self.packets, &mut self.cars, &mut self.trash);
         pause.burst(frames.len(), BURST);
         let owned = self.owned & port.bit() != 0;
-        let came = receive::run(
+        let mut came = receive::run(
             entrance,
             &self.fib,
             &self.mtus,
@@ -73,7 +73,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             self.buffer.dropping_elsewhere(port)
         };
         if storm != 0 {
-            if let Some(kin) = came.train {
+            if let Some(kin) = came.train.take() {
                 dress(packets, cars, &kin);
             }
             let gone = lossless::storm(storm, frames.len(), packets);
@@ -84,8 +84,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         rewritten();
         self.buffer.settle();
-        let train = came.train.filter(|_| storm == 0);
-        let taken = train
+        let taken = came
+            .train
             .and_then(|kin| self.walk_train(kin, came.bytes, frames, now, false))
             .unwrap_or_else(|| self.walk(frames, now, false));
         self.held.take(taken.frames, taken.bytes);

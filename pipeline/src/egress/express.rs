@@ -72,35 +72,28 @@ impl<B: FrameBuf> Express<B> {
         }
     }
 
-    /// Takes a burst of `bytes` that is one run into an idle queue of an idle port; `false`, and nothing done, when it is not.
-    /// `train`: it is one, of which packets say nothing. Nothing waits here before.
+    /// What a burst of `frames` frames that is this run holds of the buffer, if it may come here: it is all that its idle queue
+    /// and port have, and nothing waits here before.
+    #[inline]
+    #[must_use]
+    pub fn open(&self, ports: &[EgressPort], run: Run, frames: usize) -> Option<Amount> {
+        let amount = ports
+            .get(run.egress.index())?
+            .only(run.priority, run.frames)?;
+        (run.frames == frames && self.frames.is_empty()).then_some(amount)
+    }
+
+    /// Takes a burst of `bytes` for which [`Express::open`] said `amount`. `train`: it is one, of which packets say nothing.
     #[inline]
     pub fn board(
         &mut self,
-        ports: &[EgressPort],
-        run: Run,
+        (run, amount): (Run, Amount),
         frames: &mut ArrayVec<B, BURST>,
+        bytes: u64,
         train: Option<Kin>,
-        bytes: impl FnOnce() -> u64,
-    ) -> bool {
-        let port = ports.get(run.egress.index());
-        let Some(amount) = port.and_then(|port| port.only(run.priority, run.frames)) else {
-            return false;
-        };
-        if run.frames != frames.len() || !self.frames.is_empty() {
-            return false;
-        }
-        (self.amount, self.run, self.train) = (amount, run, train);
-        self.bytes = bytes();
+    ) {
+        (self.run, self.amount, self.bytes, self.train) = (run, amount, bytes, train);
         self.frames = std::mem::take(frames);
-        true
-    }
-
-    /// Bytes of the frames that wait.
-    #[inline]
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Of the port it waits for: hands over the burst if all of it may go now.

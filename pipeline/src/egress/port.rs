@@ -395,7 +395,7 @@ impl EgressPort {
         if self.dirty == 0 {
             return;
         }
-        for priority in Priority::all().filter(|priority| self.dirty & priority.bit() != 0) {
+        for priority in Priority::all_of(self.dirty) {
             let (Some(queue), Some(gauges)) = (
                 self.queues.get_mut(priority.index()),
                 counters.queues.get(priority.index()),

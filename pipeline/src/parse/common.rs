@@ -72,7 +72,7 @@ pub(crate) struct Common {
 }
 
 /// How frames that are much alike are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Alike {
     /// The first four octets of an IPv4 header of 20 octets, in host order, less Ethernet's header: plus a frame's length, they
     /// are that frame's.

@@ -217,7 +217,7 @@ impl PortPause {
         let wanted = (by_buffer | if by_cpu { classes } else { 0 }) & classes & !self.dropping();
         let fresh = wanted & !self.wanted;
         if fresh != 0 {
-            for priority in Priority::all().filter(|priority| fresh & priority.bit() != 0) {
+            for priority in Priority::all_of(fresh) {
                 if let Some(since) = self.wanted_since.get_mut(priority.index()) {
                     *since = now;
                 }
@@ -231,7 +231,7 @@ impl PortPause {
     #[cold]
     pub fn sent(&mut self, frame: &PfcFrame, now: Nanos, counters: &PortCounters) {
         let began = frame.xoff() & !self.teller.asserted();
-        for priority in Priority::all().filter(|priority| began & priority.bit() != 0) {
+        for priority in Priority::all_of(began) {
             if let Some(since) = self.wanted_since.get(priority.index()) {
                 counters.flow.response_ns.raise(now.since(*since).0);
             }

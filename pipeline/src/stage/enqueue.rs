@@ -71,11 +71,12 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         runs: &Runs,
         trash: &mut Trash<B>,
     ) -> Taken {
-        let bytes = || bytes_of(packets);
         if let ([run], Some(express)) = (&runs[..], express)
-            && express.board(self.ports, *run, frames, None, bytes)
+            && let Some(amount) = express.open(self.ports, *run, frames.len())
         {
-            return self.count(*run, express.bytes());
+            let bytes = bytes_of(packets);
+            express.board((*run, amount), frames, bytes, None);
+            return self.count(*run, bytes);
         }
         self.push(frames, packets, runs, trash)
     }
@@ -90,7 +91,8 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
         (packets, cars): (&mut Packets, &Cars),
         trash: &mut Trash<B>,
     ) -> Taken {
-        if express.board(self.ports, run, frames, Some(kin), || bytes) {
+        if let Some(amount) = express.open(self.ports, run, frames.len()) {
+            express.board((run, amount), frames, bytes, Some(kin));
             return self.count(run, bytes);
         }
         let packets = packets.get_mut(..frames.len()).unwrap_or_default();
@@ -121,18 +123,17 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
                 }
                 trash.push(buf);
             }
-            let counters = self.counters.port(run.egress.index());
-            if let Some(queue) = counters.and_then(|port| port.queues.get(run.priority.index())) {
-                queue.enqueued.add(taken as u64, bytes);
-            }
-            total.frames += taken as u64;
-            total.bytes += bytes;
+            let run = Run {
+                frames: taken,
+                ..*run
+            };
+            total = total.plus(self.count(run, bytes));
             packets = later;
         }
         total
     }
 
-    /// Counts a run that is taken whole.
+    /// Counts frames of a run that are taken.
     #[inline]
     fn count(&self, run: Run, bytes: u64) -> Taken {
         let taken = Taken {

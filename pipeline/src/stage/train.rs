@@ -95,7 +95,7 @@ impl Car {
 }
 
 /// What a port remembers of a train, so that the next burst may go on with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     tos: u8,
     /// Addresses of a frame of it.

@@ -26,7 +26,7 @@ impl PauseState {
         let Some(classes) = npcc_pipeline::wire::mac_control::pfc_classes(payload) else {
             return;
         };
-        for priority in Priority::all().filter(|priority| classes & priority.bit() != 0) {
+        for priority in Priority::all_of(classes) {
             let quanta = frame.times[priority.index()].get();
             let until = now + Nanos(whole(f64::from(quanta) * 512.0 / line));
             let old = self.until[priority.index()];
