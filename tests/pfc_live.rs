@@ -15,106 +15,63 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use common::net::{Net, run};
 use common::{Lab, alone, assert_success, root};
 use npcc_switch::report::model::Snapshot;
 use npcc_testkit::capture;
 use serde::Deserialize;
 
 /// Ends of the links, by name: near host - a0, a1 - b0, b1 - far host.
-struct Net {
-    id: u32,
-}
-
-impl Net {
-    fn new() -> Net {
-        let net = Net {
-            id: std::process::id(),
-        };
-        let name = |end: &str| net.link(end);
-        let mut commands = Vec::new();
-        for (space, end, inside) in [("near", "a0", "near"), ("far", "b1", "far")] {
-            commands.extend([
-                format!("ip netns add {}", net.space(space)),
-                format!(
-                    "ip link add {} type veth peer name {} netns {}",
-                    name(end),
-                    name(inside),
-                    net.space(space)
-                ),
-                format!("ip -n {} link set {} up", net.space(space), name(inside)),
-                // Nothing but what the test sends.
-                format!(
-                    "ip netns exec {} sysctl -qw net.ipv6.conf.{}.disable_ipv6=1",
-                    net.space(space),
-                    name(inside)
-                ),
-            ]);
-        }
+fn net() -> Net {
+    let net = Net::of(&["near", "far"], &["a0", "a1", "b1"]);
+    let name = |end: &str| net.link(end);
+    let mut commands = Vec::new();
+    for (space, end, inside) in [("near", "a0", "near"), ("far", "b1", "far")] {
+        commands.extend([
+            format!(
+                "ip link add {} type veth peer name {} netns {}",
+                name(end),
+                name(inside),
+                net.space(space)
+            ),
+            format!("ip -n {} link set {} up", net.space(space), name(inside)),
+            // Nothing but what the test sends.
+            format!(
+                "ip netns exec {} sysctl -qw net.ipv6.conf.{}.disable_ipv6=1",
+                net.space(space),
+                name(inside)
+            ),
+        ]);
+    }
+    commands.push(format!(
+        "ip link add {} type veth peer name {}",
+        name("a1"),
+        name("b0")
+    ));
+    for end in ["a0", "a1", "b0", "b1"] {
         commands.push(format!(
-            "ip link add {} type veth peer name {}",
-            name("a1"),
-            name("b0")
+            "sysctl -qw net.ipv6.conf.{}.disable_ipv6=1",
+            name(end)
         ));
-        for end in ["a0", "a1", "b0", "b1"] {
-            commands.push(format!(
-                "sysctl -qw net.ipv6.conf.{}.disable_ipv6=1",
-                name(end)
-            ));
-            commands.push(format!("ip link set {} up", name(end)));
-        }
-        for command in commands {
-            run(&command);
-        }
-        net
+        commands.push(format!("ip link set {} up", name(end)));
     }
-
-    fn space(&self, side: &str) -> String {
-        format!("npcc-{side}-{}", self.id)
+    for command in commands {
+        run(&command);
     }
-
-    fn link(&self, end: &str) -> String {
-        format!("p{end}{}", self.id)
-    }
-
-    fn host(&self, side: &str, args: &[&str]) -> Child {
-        let script = root().join("tests/peer/pfc_hosts.py");
-        Command::new("ip")
-            .args(["netns", "exec", &self.space(side), "/usr/bin/python3"])
-            .arg(script)
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    }
+    net
 }
 
-impl Drop for Net {
-    fn drop(&mut self) {
-        for side in ["near", "far"] {
-            // Its veth goes with the namespace. One that was never made is no loss.
-            let _ = Command::new("ip")
-                .args(["netns", "del", &self.space(side)])
-                .stderr(Stdio::null())
-                .status();
-        }
-        let _ = Command::new("ip")
-            .args(["link", "del", &self.link("a1")])
-            .stderr(Stdio::null())
-            .status();
-    }
-}
-
-fn run(command: &str) {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let output = Command::new(words[0]).args(&words[1..]).output();
-    let output = output.unwrap_or_else(|error| panic!("{command}: {error}"));
-    assert!(
-        output.status.success(),
-        "{command} (needs root): {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+fn host(net: &Net, side: &str, args: &[&str]) -> Child {
+    let script = root().join("tests/peer/pfc_hosts.py");
+    Command::new("ip")
+        .args(["netns", "exec", &net.space(side), "/usr/bin/python3"])
+        .arg(script)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 /// Records the MAC control frames that *arrive* at one end: what a switch sends there itself bypasses the kernel's taps.
@@ -337,7 +294,7 @@ fn tshark_counts(path: &Path, xoff: bool) -> usize {
 #[test]
 fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     let _alone = alone();
-    let net = Net::new();
+    let net = net();
     let a = switch(
         &net,
         [("dc0", "a0", A0), ("wan0", "a1", A1)],
@@ -361,12 +318,13 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
         (Some(far.as_str()), "far"),
     ]
     .map(|(space, end)| Tap::start(space, &net.link(end), &lab.path(&format!("{end}.pcap"))));
-    let receiver = net.host(
+    let receiver = host(
+        &net,
         "far",
         &["receive", &net.link("far"), FAR, "15", "0.5", "1.0"],
     );
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let sender = net.host("near", &["send", &net.link("near"), NEAR, A0, "2.5"]);
+    let sender = host(&net, "near", &["send", &net.link("near"), NEAR, A0, "2.5"]);
     let sender: Sender = said(sender);
     let receiver: Receiver = said(receiver);
     taps.into_iter().for_each(Tap::stop);

@@ -1,7 +1,8 @@
 //! What a record costs the control core, with many flows: first data alone between two hosts, then connections between
 //! many, both directions of which are seen.
 //!
-//! `cargo run --release -p npcc-cnp --example records [FLOWS [ROUNDS [data | connections]]]`
+//! `cargo run --release -p npcc-cnp --example records [FLOWS [ROUNDS [data | connections]]]`; `READS` in the environment: flows
+//! read a tick, at most.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,103 +12,39 @@
     reason = "a measurement for a terminal"
 )]
 
+mod rig;
+
 use std::time::{Duration, Instant};
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig};
-use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::control::config::ControlConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
-use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::npcc::NpccConfig;
-use npcc_pipeline::craft::Craft;
-use npcc_pipeline::frame::Meta;
-use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::Nanos;
 
-/// As in the switch.
-#[global_allocator]
-static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
+use rig::{DEST_QP, KNOWN, NEAR, NEW, Packets, READ_RESPONSE_MIDDLE, TICK, WAN, config, scattered};
 
-const NEAR: PortId = PortId(0);
-const WAN: PortId = PortId(1);
-const RATE: BitRate = BitRate(100_000_000_000);
-const TICK: Nanos = Nanos::from_micros(20);
-/// Records taken in a tick; and new ends.
-const KNOWN: u32 = 512;
-const NEW: u32 = 64;
 const SEND_ONLY: u8 = 0x04;
-const READ_RESPONSE_MIDDLE: u8 = 0x0e;
 const ACK: u8 = 0x11;
 
-/// Where the fields of a crafted IPv4 frame lie.
+/// Where other fields of a crafted IPv4 frame lie.
 const HEADER: std::ops::Range<usize> = 14..34;
 const CHECKSUM: usize = 24;
 const SOURCE: usize = 26;
 const DESTINATION: usize = 30;
 const UDP_PORT: usize = 34;
-const DEST_QP: usize = 47;
 const PSN: usize = 51;
 
-/// Number `n` of many, in no order: one to one in 24 bits.
-const fn scattered(n: u32) -> u32 {
-    let once = n.wrapping_mul(0x5b_d1e5) & 0xff_ffff;
-    (once ^ once >> 11).wrapping_mul(0x85_eb6b) & 0xff_ffff
-}
-
-/// A frame whose fields change.
-struct Packets {
-    frame: Vec<u8>,
-    from: PortId,
-    to: PortId,
-}
-
-impl Packets {
-    fn new(opcode: u8, payload: usize, from: PortId, to: PortId) -> Packets {
-        let craft = Craft::roce(
-            [10, 0, 0, 0].into(),
-            [10, 9, 2, 2].into(),
-            opcode,
-            1,
-            payload,
-        );
-        Packets {
-            frame: craft.frame(),
-            from,
-            to,
-        }
-    }
-
-    fn put<const N: usize>(&mut self, at: usize, value: u32) {
-        let bytes = value.to_be_bytes();
-        self.frame[at..at + N].copy_from_slice(&bytes[4 - N..]);
-    }
-
-    /// The IPv4 header's checksum, anew.
-    fn seal(&mut self) {
-        self.put::<2>(CHECKSUM, 0);
-        let words = self.frame[HEADER]
-            .chunks(2)
-            .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
-        let sum: u32 = words.sum();
-        let folded = (sum & 0xffff) + (sum >> 16);
-        self.put::<2>(CHECKSUM, !((folded & 0xffff) + (folded >> 16)));
-    }
-
-    fn show(&mut self, cache: &mut FlowCache, now: Nanos) {
-        self.seal();
-        let parsed = parse(&self.frame).unwrap();
-        let meta = Meta::of(self.frame.len(), self.from, self.to, Priority::new(3));
-        cache.enqueued(&Sighting {
-            data: &self.frame,
-            parsed: &parsed,
-            roce: parsed.roce.unwrap(),
-            meta: &meta,
-            now,
-        });
-    }
+/// Makes the IPv4 header's checksum anew.
+fn seal(packet: &mut Packets) {
+    packet.put::<2>(CHECKSUM, 0);
+    let words = packet.frame[HEADER]
+        .chunks(2)
+        .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    packet.put::<2>(CHECKSUM, !((folded & 0xffff) + (folded >> 16)));
 }
 
 struct Bench {
@@ -120,28 +57,8 @@ struct Bench {
 impl Bench {
     fn new(flows: u32) -> Bench {
         let config = ControlConfig {
-            queues: vec![QueueConfig {
-                port: WAN,
-                priority: Priority::new(3),
-                detector: DetectorConfig {
-                    shallow: 375_000,
-                    deep: 1_500_000,
-                    hard: 3_000_000,
-                    hysteresis: 20,
-                    filter: 2,
-                    tick: TICK,
-                    drain: RATE,
-                    mtu: 4_200,
-                },
-                policy: PolicyKind::Npcc(NpccConfig::default()),
-            }],
-            port_rates: vec![RATE, RATE],
-            flows: flows as usize,
-            ends: 2 * flows as usize,
             reads_per_tick: std::env::var("READS").map_or(512, |n| n.parse().unwrap()),
-            new_flows: u64::MAX,
-            new_flows_burst: u64::MAX,
-            ..ControlConfig::default()
+            ..config(flows)
         };
         let (cache, reader) = FlowCache::new(4 * flows as usize, WAN.bit(), 65_536, 7);
         let mut core = ControlCore::new(&config);
@@ -236,6 +153,7 @@ fn connections(flows: u32, rounds: u32) {
             packet.put::<2>(UDP_PORT, port);
             packet.put::<3>(DEST_QP, qpn);
             packet.put::<3>(PSN, psn);
+            seal(packet);
             packet.show(cache, now);
         }
     });

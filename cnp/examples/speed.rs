@@ -10,37 +10,28 @@
     reason = "a measurement for a terminal"
 )]
 
+mod rig;
+
 use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use npcc_cnp::build::{CnpSpec, CnpStyle};
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig};
-use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::{FlowKey, Qpn};
-use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::npcc::NpccConfig;
-use npcc_pipeline::craft::Craft;
-use npcc_pipeline::frame::{FlowSlot, Meta};
 use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
+use npcc_pipeline::units::{Mac, Nanos};
 
-/// As in the switch.
-#[global_allocator]
-static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
+use rig::{
+    DEST_QP, HARD, KNOWN, NEAR, NEW, Packets, READ_RESPONSE_MIDDLE, TICK, WAN, config, scattered,
+};
 
-const WAN: PortId = PortId(1);
-const RATE: BitRate = BitRate(100_000_000_000);
-const TICK: Nanos = Nanos::from_micros(20);
 const ENTERING: usize = 0;
 const LOOKING_UP: usize = 1;
 const DECIDING: usize = 2;
 const AGEING: usize = 3;
 const DECISIONS: u32 = 400;
-const HARD: u64 = 3_000_000;
 
 /// Nanoseconds of one of `n` turns, the best of five.
 fn best(n: u32, mut turn: impl FnMut(u32)) -> f64 {
@@ -82,40 +73,28 @@ fn cnp() {
 
 /// Shows packets of data to queue pair `n`.
 struct Source {
-    frame: Vec<u8>,
+    data: Packets,
     now: Nanos,
 }
 
 impl Source {
     fn new(payload: usize) -> Source {
-        let craft = Craft::roce([10, 0, 0, 0].into(), [10, 9, 2, 2].into(), 0x0e, 1, payload);
         Source {
-            frame: craft.frame(),
+            data: Packets::new(READ_RESPONSE_MIDDLE, payload, NEAR, WAN),
             now: Nanos::from_millis(1),
         }
     }
 
-    #[inline(never)]
-    fn show(&mut self, cache: &mut FlowCache, n: u32) -> FlowSlot {
-        let [_, a, b, c] = n.to_be_bytes();
-        self.frame[47..50].copy_from_slice(&[a, b, c]);
-        let parsed = parse(&self.frame).unwrap();
-        let meta = Meta::of(self.frame.len(), PortId(0), WAN, Priority::new(3));
-        cache.enqueued(&Sighting {
-            data: &self.frame,
-            parsed: &parsed,
-            roce: parsed.roce.unwrap(),
-            meta: &meta,
-            now: self.now,
-        })
+    fn show(&mut self, cache: &mut FlowCache, n: u32) {
+        self.data.put::<3>(DEST_QP, n);
+        black_box(self.data.show(cache, self.now));
     }
 
     /// The same without the cache.
     #[inline(never)]
     fn pretend(&mut self, n: u32) {
-        let [_, a, b, c] = n.to_be_bytes();
-        self.frame[47..50].copy_from_slice(&[a, b, c]);
-        black_box(parse(black_box(&self.frame)).unwrap());
+        self.data.put::<3>(DEST_QP, n);
+        black_box(parse(black_box(&self.data.frame)).unwrap());
     }
 }
 
@@ -124,9 +103,7 @@ fn cache(packets: u32, of: &[u32]) {
         let (mut cache, _reader) = FlowCache::new(65_536, WAN.bit(), 1_024, 7);
         let mut source = Source::new(64);
         let without = best(packets, |n| source.pretend(n % flows));
-        let with = best(packets, |n| {
-            black_box(source.show(&mut cache, n % flows));
-        });
+        let with = best(packets, |n| source.show(&mut cache, n % flows));
         println!(
             "flow cache, {flows} flows: {:.1} ns a packet",
             with - without
@@ -134,38 +111,9 @@ fn cache(packets: u32, of: &[u32]) {
     }
 }
 
-/// Queue pair `n` of many, in no order: one to one in 24 bits.
-const fn scattered(n: u32) -> u32 {
-    let once = n.wrapping_mul(0x5b_d1e5) & 0xff_ffff;
-    (once ^ once >> 11).wrapping_mul(0x85_eb6b) & 0xff_ffff
-}
-
 fn million(flows: u32) {
-    let config = ControlConfig {
-        queues: vec![QueueConfig {
-            port: WAN,
-            priority: Priority::new(3),
-            detector: DetectorConfig {
-                shallow: 375_000,
-                deep: 1_500_000,
-                hard: HARD,
-                hysteresis: 20,
-                filter: 2,
-                tick: TICK,
-                drain: RATE,
-                mtu: 4_200,
-            },
-            policy: PolicyKind::Npcc(NpccConfig::default()),
-        }],
-        port_rates: vec![RATE, RATE],
-        flows: flows as usize,
-        ends: 2 * flows as usize,
-        new_flows: u64::MAX,
-        new_flows_burst: u64::MAX,
-        ..ControlConfig::default()
-    };
     let (mut cache, reader) = FlowCache::new(2 * flows as usize, WAN.bit(), 65_536, 7);
-    let mut core = ControlCore::new(&config);
+    let mut core = ControlCore::new(&config(flows));
     core.touch_memory();
     let cached = reader.shared();
     assert!(core.attach(reader));
@@ -190,7 +138,7 @@ fn million(flows: u32) {
     for n in 0..flows {
         source.show(&mut cache, scattered(n));
         // As many as a tick takes in.
-        if n % 64 == 63 {
+        if n % NEW == NEW - 1 {
             spent += tick(&mut source, &mut core, TICK, ENTERING);
         }
     }
@@ -208,7 +156,7 @@ fn million(flows: u32) {
     let (before, mut spent) = (status.records.get(), Duration::ZERO);
     for n in 0..flows {
         source.show(&mut cache, scattered(n));
-        if n % 512 == 511 {
+        if n % KNOWN == KNOWN - 1 {
             spent += tick(&mut source, &mut core, TICK, LOOKING_UP);
         }
     }

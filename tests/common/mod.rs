@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(unreachable_pub, reason = "shared by test files as a module")]
 
+pub mod net;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -1,0 +1,99 @@
+//! What both measurements of the control core begin with: its configuration, and packets whose fields change.
+
+use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::policy::PolicyKind;
+use npcc_cnp::policy::npcc::NpccConfig;
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::frame::{FlowSlot, Meta};
+use npcc_pipeline::parse::parse;
+use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+/// As in the switch.
+#[global_allocator]
+static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
+
+pub(crate) const NEAR: PortId = PortId(0);
+pub(crate) const WAN: PortId = PortId(1);
+pub(crate) const TICK: Nanos = Nanos::from_micros(20);
+pub(crate) const HARD: u64 = 3_000_000;
+/// Records taken in in a tick; and new ends.
+pub(crate) const KNOWN: u32 = 512;
+pub(crate) const NEW: u32 = 64;
+pub(crate) const READ_RESPONSE_MIDDLE: u8 = 0x0e;
+const RATE: BitRate = BitRate(100_000_000_000);
+
+/// Where the destination queue pair lies in a crafted IPv4 frame.
+pub(crate) const DEST_QP: usize = 47;
+
+/// One watched queue, room for so many flows and their ends, and no limit to new ones.
+pub(crate) fn config(flows: u32) -> ControlConfig {
+    ControlConfig {
+        queues: vec![QueueConfig {
+            port: WAN,
+            priority: Priority::new(3),
+            detector: DetectorConfig {
+                shallow: 375_000,
+                deep: 1_500_000,
+                hard: HARD,
+                hysteresis: 20,
+                filter: 2,
+                tick: TICK,
+                drain: RATE,
+                mtu: 4_200,
+            },
+            policy: PolicyKind::Npcc(NpccConfig::default()),
+        }],
+        port_rates: vec![RATE, RATE],
+        flows: flows as usize,
+        ends: 2 * flows as usize,
+        new_flows: u64::MAX,
+        new_flows_burst: u64::MAX,
+        ..ControlConfig::default()
+    }
+}
+
+/// Number `n` of many, in no order: one to one in 24 bits.
+pub(crate) const fn scattered(n: u32) -> u32 {
+    let once = n.wrapping_mul(0x5b_d1e5) & 0xff_ffff;
+    (once ^ once >> 11).wrapping_mul(0x85_eb6b) & 0xff_ffff
+}
+
+/// A frame whose fields change.
+pub(crate) struct Packets {
+    pub(crate) frame: Vec<u8>,
+    from: PortId,
+    to: PortId,
+}
+
+impl Packets {
+    pub(crate) fn new(opcode: u8, payload: usize, from: PortId, to: PortId) -> Packets {
+        let (src, dst) = ([10, 0, 0, 0], [10, 9, 2, 2]);
+        Packets {
+            frame: Craft::roce(src.into(), dst.into(), opcode, 1, payload).frame(),
+            from,
+            to,
+        }
+    }
+
+    /// Writes the low octets of a number.
+    pub(crate) fn put<const N: usize>(&mut self, at: usize, value: u32) {
+        let bytes = value.to_be_bytes();
+        self.frame[at..at + N].copy_from_slice(&bytes[4 - N..]);
+    }
+
+    #[inline(never)]
+    pub(crate) fn show(&self, cache: &mut FlowCache, now: Nanos) -> FlowSlot {
+        let parsed = parse(&self.frame).unwrap();
+        let meta = Meta::of(self.frame.len(), self.from, self.to, Priority::new(3));
+        cache.enqueued(&Sighting {
+            data: &self.frame,
+            parsed: &parsed,
+            roce: parsed.roce.unwrap(),
+            meta: &meta,
+            now,
+        })
+    }
+}
