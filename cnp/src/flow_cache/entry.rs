@@ -81,11 +81,24 @@ impl Entry {
 
     /// Whether a packet with this number is one of the few that are shown: a request and its reply have the same number, so
     /// that both directions show the same few.
+    #[inline]
     fn is_chosen(&self, psn: u32) -> bool {
         psn.wrapping_mul(0x9e37_79b1).leading_zeros() >= u32::from(self.choice)
     }
 
-    /// Whether a packet is shown, and why. Called for every notable packet.
+    /// Whether a notable packet of a flow [at rest](Slot::is_quiet) is surely not shown, and counts it if so: what
+    /// [`Entry::turn`] would say and do, without a record in sight. Else nothing is done.
+    #[inline]
+    pub(super) fn passes(&mut self, psn: u32, shared: &Slot) -> bool {
+        let due = self.notable > 0 || self.again > 0 && self.is_chosen(psn);
+        if due && !shared.is_paired() {
+            return false;
+        }
+        self.notables = self.notables.saturating_add(1);
+        true
+    }
+
+    /// Whether a packet is shown, and why. Called for every packet that may be.
     #[inline(never)]
     pub(super) fn turn(
         &mut self,
@@ -154,3 +167,55 @@ const fn is_notable(roce: &Roce) -> bool {
 }
 
 const _: () = assert!(size_of::<Entry>() == 16);
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use npcc_pipeline::units::Nanos;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entry() -> impl Strategy<Value = Entry> {
+        let few = prop_oneof![2 => Just(0u8), 1 => 1u8..9];
+        (few.clone(), few, 0u8..12, any::<u16>(), 0u8..5).prop_map(
+            |(notable, again, choice, notables, changes)| Entry {
+                notable,
+                again,
+                choice,
+                notables,
+                changes,
+                fresh: false,
+                ..Entry::new(0)
+            },
+        )
+    }
+
+    proptest! {
+        /// Of a quiet flow.
+        #[test]
+        fn what_passes_has_no_turn(
+            entry in entry(),
+            paired: bool,
+            any in 0u8..3,
+            psn in 0u32..1 << 24,
+        ) {
+            const PORT: u16 = 50_000;
+            let (now, refresh) = (stamp(Nanos::from_millis(100)), stamp(Nanos::from_millis(10)));
+            let slot = Slot::default();
+            slot.renew(&[1, 2, 0, 0, 0], now, any);
+            slot.moves(Some(PORT));
+            slot.tell(slot.generation(), Nanos(0), paired);
+            prop_assume!(slot.is_quiet(PORT, now, refresh));
+            let (mut quick, mut slow) = (entry, entry);
+            let passes = quick.passes(psn, &slot);
+            let sign = Sign { port: Some(PORT), notable: Some(psn), urgent: false };
+            prop_assert_eq!(passes, slow.turn(sign, now, refresh, &slot).is_none());
+            if passes {
+                prop_assert_eq!(format!("{quick:?}"), format!("{slow:?}"));
+            } else {
+                prop_assert_eq!(format!("{quick:?}"), format!("{entry:?}"));
+            }
+        }
+    }
+}

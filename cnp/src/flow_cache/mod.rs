@@ -135,13 +135,7 @@ impl FlowCache {
     fn home(&self, words: &[u64; 5]) -> (usize, u64) {
         let hash = self.hasher.of_words(words);
         // The tag is of bits above those that choose the slot, of up to 2^24.
-        (self.place(hash), hash >> 56 | 1)
-    }
-
-    /// The slot a hash names.
-    #[inline]
-    const fn place(&self, hash: u64) -> usize {
-        (hash >> 32) as usize & self.mask
+        (place(hash, self.mask), hash >> 56 | 1)
     }
 
     /// The slot of a key that is not at home: one of the same set, made for it if need be.
@@ -199,6 +193,12 @@ impl FlowCache {
         }
         Some(slot)
     }
+}
+
+/// The slot a hash names.
+#[inline]
+const fn place(hash: u64, mask: usize) -> usize {
+    (hash >> 32) as usize & mask
 }
 
 /// The ways of a set that have this tag, as the high bits of their octets. All eight at once: an octet that is equal becomes

@@ -20,7 +20,7 @@ use crate::sample::{Record, SlotRef};
 const ACKNOWLEDGE: u8 = 0x11;
 /// Of the last word of the BTH: a reply is asked for, and the packet sequence number.
 pub(super) const ACK_REQ: u32 = 1 << 31;
-const PSN_MASK: u32 = 0x00ff_ffff;
+pub(super) const PSN_MASK: u32 = 0x00ff_ffff;
 
 /// What of a packet is counted.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +122,10 @@ impl FlowCache {
             return;
         }
         let notable = brief.ack_psn() & ACK_REQ != 0;
-        if notable || !shared.is_quiet(brief.src_port, age, self.refresh) {
+        let entry = self.entries.get_mut(guess);
+        let quiet = shared.is_quiet(brief.src_port, age, self.refresh)
+            && (!notable || entry.is_some_and(|entry| entry.passes(weight.psn, shared)));
+        if !quiet {
             let sign = Sign {
                 port: Some(brief.src_port),
                 notable: notable.then_some(weight.psn),

@@ -9,9 +9,9 @@ use npcc_pipeline::stage::train::{Car, Kin};
 use npcc_pipeline::units::{Nanos, WIRE_OVERHEAD};
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
-use super::FlowCache;
-use super::tap::{ACK_REQ, Watch};
+use super::tap::{ACK_REQ, PSN_MASK, Watch};
 use super::warm::Hint;
+use super::{FlowCache, place};
 use crate::key::{low32, words_v4};
 
 impl FlowCache {
@@ -47,7 +47,7 @@ impl FlowCache {
 
     /// Counts frames of a train, as far as [`FlowCache::count_packet`] would only count them; returns how many.
     #[inline]
-    fn count_train(&self, cars: &mut [Car], watch: &Watch) -> usize {
+    fn count_train(&mut self, cars: &mut [Car], watch: &Watch) -> usize {
         if watch.wanted & RoceClass::Data.bit() == 0 {
             0
         } else if watch.many {
@@ -58,8 +58,15 @@ impl FlowCache {
     }
 
     #[inline(never)]
-    fn count_cars<const MANY: bool>(&self, cars: &mut [Car], watch: &Watch) -> usize {
-        let (slots, refresh) = (&*self.shared.slots, self.refresh);
+    fn count_cars<const MANY: bool>(&mut self, cars: &mut [Car], watch: &Watch) -> usize {
+        let FlowCache {
+            shared,
+            entries,
+            hasher,
+            mask,
+            ..
+        } = self;
+        let (slots, refresh, mask) = (&*shared.slots, self.refresh, *mask);
         let (queue, age, now) = (watch.queue, watch.age, watch.now);
         let mut counted = 0;
         for car in cars {
@@ -68,17 +75,20 @@ impl FlowCache {
                 car.slot.0 as usize
             } else {
                 let [tail, addresses, ..] = words;
-                self.place(self.hasher.of_v4([tail, addresses]))
+                place(hasher.of_v4([tail, addresses]), mask)
             };
             let Some(shared) = slots.get(guess) else {
                 break;
             };
-            let psn = car.ack_psn();
-            if !shared.is(&words)
-                || psn & ACK_REQ != 0
-                || !shared.is_quiet(car.src_port, age, refresh)
-            {
+            if !shared.is(&words) || !shared.is_quiet(car.src_port, age, refresh) {
                 break;
+            }
+            let psn = car.ack_psn();
+            if psn & ACK_REQ != 0 {
+                let entry = entries.get_mut(guess);
+                if !entry.is_some_and(|entry| entry.passes(psn & PSN_MASK, shared)) {
+                    break;
+                }
             }
             shared.contribute(u64::from(car.len) + u64::from(WIRE_OVERHEAD));
             if car.traits.any(Traits::REQUEST) {

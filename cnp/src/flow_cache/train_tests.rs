@@ -29,13 +29,9 @@ struct Burst {
 fn bursts() -> impl Strategy<Value = Vec<Burst>> {
     let port = prop_oneof![20 => Just(0u16), 1 => 1u16..3];
     let flows = prop_oneof![Just(6u32), Just(300)];
-    let packet = (
-        0u32..300,
-        0..OPCODES.len(),
-        port,
-        prop::bool::weighted(0.05),
-        20usize..400,
-    );
+    // Of messages of one packet each asks.
+    let asks = prop_oneof![Just(0.05), Just(1.0)].prop_flat_map(prop::bool::weighted);
+    let packet = (0u32..300, 0..OPCODES.len(), port, asks, 20usize..400);
     let after = prop_oneof![6 => 0u64..3_000, 1 => 0u64..12_000_000];
     let burst = (
         after,
