@@ -22,6 +22,8 @@ use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority, WorkerI
 
 /// Ethernet, IPv4, UDP, BTH and ICRC.
 const HEAD: usize = 58;
+/// Of these, the octet with AckReq.
+const ACK_REQ: usize = 50;
 const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
@@ -128,6 +130,19 @@ impl Rig {
             now: 0,
             forwarded: 0,
         }
+    }
+
+    /// Every frame asks for an ACK, as messages of one packet do.
+    #[must_use]
+    pub fn asking(mut self) -> Rig {
+        for octet in self
+            .templates
+            .iter_mut()
+            .filter_map(|head| head.get_mut(ACK_REQ))
+        {
+            *octet |= 0x80;
+        }
+        self
     }
 
     /// One burst in by the first port and out by the second.

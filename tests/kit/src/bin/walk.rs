@@ -1,5 +1,6 @@
 //! Walks bursts of RoCEv2 through the whole packet path, NPCC's flow cache included, and nothing else: for counting
-//! instructions. `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS]`; `scripts/count-instructions` runs it under callgrind.
+//! instructions. `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS] [ASKING]`, the last two
+//! 1 or 2, and 0 or 1: whether each frame asks for an ACK. `scripts/count-instructions` runs it under callgrind.
 #![forbid(unsafe_code)]
 
 use std::net::IpAddr;
@@ -12,15 +13,16 @@ fn main() -> ExitCode {
         .skip(1)
         .map(|arg| arg.parse().ok())
         .collect();
-    let Some((bursts, flows, payload, workers)) = numbers.map(|n| {
+    let Some((bursts, flows, payload, workers, asking)) = numbers.map(|n| {
         (
             n.first().copied().unwrap_or(1000),
             n.get(1).copied().unwrap_or(64),
             n.get(2).copied().unwrap_or(4),
             n.get(3).map_or(1, |workers| u8::from(*workers > 1) + 1),
+            n.get(4).is_some_and(|asking| *asking > 0),
         )
     }) else {
-        eprintln!("usage: walk BURSTS [FLOWS] [PAYLOAD] [WORKERS]");
+        eprintln!("usage: walk BURSTS [FLOWS] [PAYLOAD] [WORKERS] [ASKING]");
         return ExitCode::from(2);
     };
     let destination = |flow: usize| {
@@ -28,6 +30,9 @@ fn main() -> ExitCode {
         IpAddr::from([10, 0, 2 + high, low])
     };
     let mut rig = bench_path::Rig::with_workers(workers, flows, payload, destination);
+    if asking {
+        rig = rig.asking();
+    }
     for _ in 0..bursts {
         rig.walk();
     }
