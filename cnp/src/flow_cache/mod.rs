@@ -11,6 +11,7 @@
 //! out live ones. Bytes are counted for [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
 
 mod entry;
+mod notables;
 mod reader;
 mod slot;
 mod tap;

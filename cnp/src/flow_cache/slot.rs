@@ -6,6 +6,7 @@
 
 use npcc_pipeline::units::Nanos;
 
+use super::notables::Notables;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Bit 0 of the control word: paired, send no details.
@@ -55,6 +56,8 @@ pub(super) struct Slot {
     refreshed: AtomicU32,
     /// UDP source port, and packets of any kind still to be shown. Only the worker reads it.
     sign: AtomicU32,
+    /// [`Notables`]. Only the worker reads it.
+    notables: AtomicU32,
 }
 
 #[cfg(not(loom))]
@@ -91,6 +94,7 @@ impl Slot {
         self.refreshed.store(now, Ordering::Relaxed);
         self.sign
             .store(u32::from(any) << ANY_SHIFT, Ordering::Relaxed);
+        self.set_notables(Notables::NEW);
         self.generation
             .store(generation.wrapping_add(2), Ordering::Release);
     }
@@ -114,6 +118,30 @@ impl Slot {
         let (sign, port) = (self.sign.load(Ordering::Relaxed), u32::from(src_port));
         now.wrapping_sub(self.refreshed()) < refresh
             && (sign == port || sign & PORT == port && self.is_paired())
+    }
+
+    /// Whether a notable packet of a flow that [is quiet](Slot::is_quiet) is surely not shown, and counts it if so: what
+    /// [`Entry::turn`](super::entry::Entry::turn) would say and do. Else nothing is done.
+    #[inline]
+    pub(super) fn passes(&self, psn: u32) -> bool {
+        let notables = self.notables();
+        let due = notables.are_first() || notables.is_shown_again(psn);
+        if due && !self.is_paired() {
+            return false;
+        }
+        self.set_notables(notables.one_more());
+        true
+    }
+
+    /// What is asked of notable packets.
+    #[inline]
+    pub(super) fn notables(&self) -> Notables {
+        Notables::from_word(self.notables.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub(super) fn set_notables(&self, notables: Notables) {
+        self.notables.store(notables.to_word(), Ordering::Relaxed);
     }
 
     /// When a packet was last shown.

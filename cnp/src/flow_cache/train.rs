@@ -47,7 +47,7 @@ impl FlowCache {
 
     /// Counts frames of a train, as far as [`FlowCache::count_packet`] would only count them; returns how many.
     #[inline]
-    fn count_train(&mut self, cars: &mut [Car], watch: &Watch) -> usize {
+    fn count_train(&self, cars: &mut [Car], watch: &Watch) -> usize {
         if watch.wanted & RoceClass::Data.bit() == 0 {
             0
         } else if watch.many {
@@ -58,15 +58,8 @@ impl FlowCache {
     }
 
     #[inline(never)]
-    fn count_cars<const MANY: bool>(&mut self, cars: &mut [Car], watch: &Watch) -> usize {
-        let FlowCache {
-            shared,
-            entries,
-            hasher,
-            mask,
-            ..
-        } = self;
-        let (slots, refresh, mask) = (&*shared.slots, self.refresh, *mask);
+    fn count_cars<const MANY: bool>(&self, cars: &mut [Car], watch: &Watch) -> usize {
+        let (slots, refresh) = (&*self.shared.slots, self.refresh);
         let (queue, age, now) = (watch.queue, watch.age, watch.now);
         let mut counted = 0;
         for car in cars {
@@ -75,7 +68,7 @@ impl FlowCache {
                 car.slot.0 as usize
             } else {
                 let [tail, addresses, ..] = words;
-                place(hasher.of_v4([tail, addresses]), mask)
+                place(self.hasher.of_v4([tail, addresses]), self.mask)
             };
             let Some(shared) = slots.get(guess) else {
                 break;
@@ -84,11 +77,8 @@ impl FlowCache {
                 break;
             }
             let psn = car.ack_psn();
-            if psn & ACK_REQ != 0 {
-                let entry = entries.get_mut(guess);
-                if !entry.is_some_and(|entry| entry.passes(psn & PSN_MASK, shared)) {
-                    break;
-                }
+            if psn & ACK_REQ != 0 && !shared.passes(psn & PSN_MASK) {
+                break;
             }
             shared.contribute(u64::from(car.len) + u64::from(WIRE_OVERHEAD));
             if car.traits.any(Traits::REQUEST) {

@@ -10,7 +10,6 @@ use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::stage::packet::Packet;
 use npcc_pipeline::stage::train::Car;
 
-use super::tap::ACK_REQ;
 use super::{FlowCache, WAYS, matching};
 use crate::key::{low32, words_v4};
 
@@ -21,7 +20,6 @@ pub(super) const FEW: usize = 4_096;
 pub(super) struct Hint<'a> {
     addresses: u64,
     dest_qp: u32,
-    notable: bool,
     slot: &'a mut FlowSlot,
 }
 
@@ -30,7 +28,6 @@ impl Hint<'_> {
         Hint {
             addresses: car.addresses,
             dest_qp: car.dest_qp(),
-            notable: car.ack_psn() & ACK_REQ != 0,
             slot: &mut car.slot,
         }
     }
@@ -41,7 +38,6 @@ impl Hint<'_> {
         brief.is_common().then_some(Hint {
             addresses: brief.addresses,
             dest_qp: brief.dest_qp(),
-            notable: brief.ack_psn() & ACK_REQ != 0,
             slot: &mut packet.meta.slot,
         })
     }
@@ -67,11 +63,6 @@ impl FlowCache {
             *hint.slot = FlowSlot(low32(slot as u64));
             if let Some(shared) = self.shared.slots.get(slot) {
                 sum ^= shared.last_seen().0;
-            }
-            if hint.notable
-                && let Some(entry) = self.entries.get(slot)
-            {
-                sum ^= u64::from(entry.cnp_shown);
             }
         }
         black_box(sum);

@@ -1,0 +1,135 @@
+//! What is asked of a flow's notable packets, those with AckReq or AETH: a word of its [`Slot`](super::slot::Slot), as almost all of
+//! them are only counted.
+
+/// Details of a flow not yet paired: packets with AckReq or AETH only.
+const DETAILS: u8 = 8;
+/// Chosen packets shown after each refresh, while the flow is still not paired.
+const AGAIN: u8 = 4;
+/// Notable packets between two refreshes, in powers of two, of which all are chosen.
+const CHOOSY: u8 = 2;
+
+/// See the module's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Notables {
+    /// Since the last refresh.
+    pub(super) seen: u16,
+    /// One in two to the power of this is chosen.
+    choice: u8,
+    /// Still shown, of the first ones; below 16.
+    first: u8,
+    /// Chosen ones still shown, until the next refresh; below 16.
+    again: u8,
+}
+
+impl Notables {
+    /// Of a new flow.
+    pub(super) const NEW: Notables = Notables {
+        seen: 0,
+        choice: 0,
+        first: DETAILS,
+        again: 0,
+    };
+
+    #[inline]
+    pub(super) const fn from_word(word: u32) -> Notables {
+        let [low, high, choice, left] = word.to_le_bytes();
+        Notables {
+            seen: u16::from_le_bytes([low, high]),
+            choice,
+            first: left & 15,
+            again: left >> 4,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn to_word(self) -> u32 {
+        let [low, high] = self.seen.to_le_bytes();
+        u32::from_le_bytes([low, high, self.choice, self.again << 4 | self.first])
+    }
+
+    /// One more was seen.
+    #[inline]
+    pub(super) const fn one_more(self) -> Notables {
+        Notables {
+            seen: self.seen.saturating_add(1),
+            ..self
+        }
+    }
+
+    /// Whether a packet with this number is one of the few that are shown: a request and its reply have the same number, so
+    /// that both directions show the same few.
+    #[inline]
+    pub(super) const fn is_chosen(self, psn: u32) -> bool {
+        psn.wrapping_mul(0x9e37_79b1).leading_zeros() >= self.choice as u32
+    }
+
+    /// Whether the first ones are still shown.
+    #[inline]
+    pub(super) const fn are_first(self) -> bool {
+        self.first > 0
+    }
+
+    /// Whether one with this number is shown again.
+    #[inline]
+    pub(super) const fn is_shown_again(self, psn: u32) -> bool {
+        self.again > 0 && self.is_chosen(psn)
+    }
+
+    /// One of the first was shown.
+    pub(super) const fn first_shown(self) -> Notables {
+        Notables {
+            first: self.first.saturating_sub(1),
+            ..self
+        }
+    }
+
+    /// A chosen one was shown.
+    pub(super) const fn chosen_shown(self) -> Notables {
+        Notables {
+            again: self.again.saturating_sub(1),
+            ..self
+        }
+    }
+
+    /// The flow was refreshed: the more were seen, the fewer are chosen.
+    pub(super) fn refreshed(self) -> Notables {
+        let power = self.seen.checked_ilog2().unwrap_or(0);
+        Notables {
+            seen: 0,
+            choice: u8::try_from(power).unwrap_or(0).saturating_sub(CHOOSY),
+            first: self.first,
+            again: AGAIN,
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_word_holds_all(word: u32) {
+            prop_assert_eq!(Notables::from_word(word).to_word(), word);
+        }
+    }
+
+    #[test]
+    fn the_more_were_seen_the_fewer_are_chosen() {
+        let choice = |seen| {
+            Notables {
+                seen,
+                ..Notables::NEW
+            }
+            .refreshed()
+            .choice
+        };
+        assert_eq!(
+            [0, 1, 7, 8, 15, 16, u16::MAX].map(choice),
+            [0, 0, 0, 1, 1, 2, 13]
+        );
+    }
+}
