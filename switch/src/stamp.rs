@@ -1,7 +1,7 @@
 //! Traffic of many flows from a source that holds few frames: for measurements.
 //!
 //! An endless source with a frame in memory for every flow measures mostly its own reading. A traffic generator instead keeps
-//! a few frames and writes addresses, port and queue pair into each as it goes; this does the same as frames come in, before
+//! a few frames and writes addresses, port, queue pair and sequence number into each as it goes; this does the same as frames come in, before
 //! anything looks at them. A stamp is 16 bytes and they are read in order, so the source's own share hardly depends on how
 //! many flows there are.
 
@@ -17,6 +17,8 @@ use pcap_file::pcap::PcapReader;
 const HEAD: Range<usize> = 24..36;
 /// Destination queue pair of its BTH.
 const QUEUE_PAIR: Range<usize> = 47..50;
+/// Its packet sequence number.
+const PSN: Range<usize> = 51..54;
 
 /// What makes a frame one flow's.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +33,8 @@ struct Stamp {
 pub struct Stamps {
     all: Box<[Stamp]>,
     next: usize,
+    /// Of each flow's next packet.
+    psn: u32,
 }
 
 impl Stamps {
@@ -57,6 +61,7 @@ impl Stamps {
         Ok(Stamps {
             all: all.into_boxed_slice(),
             next: 0,
+            psn: 0,
         })
     }
 
@@ -66,14 +71,16 @@ impl Stamps {
         let Some(stamp) = self.all.get(self.next) else {
             return;
         };
-        self.next = if self.next + 1 == self.all.len() {
-            0
-        } else {
-            self.next + 1
-        };
-        if let Some(first) = frame.first_chunk_mut::<{ QUEUE_PAIR.end }>() {
+        if let Some(first) = frame.first_chunk_mut::<{ PSN.end }>() {
+            let [_, psn @ ..] = self.psn.to_be_bytes();
             first[HEAD].copy_from_slice(&stamp.head);
             first[QUEUE_PAIR].copy_from_slice(&stamp.queue_pair);
+            first[PSN].copy_from_slice(&psn);
+        }
+        self.next += 1;
+        if self.next == self.all.len() {
+            self.next = 0;
+            self.psn = self.psn.wrapping_add(1);
         }
     }
 }
@@ -133,13 +140,15 @@ mod tests {
         drop(writer);
         let mut stamps = Stamps::read(&path).unwrap();
         let parsed = |frame: &[u8]| npcc_pipeline::parse::parse(frame).unwrap();
-        for want in wanted.iter().chain(&wanted) {
+        let twice = [0, 1].map(|psn| wanted.iter().map(move |want| (psn, want)));
+        for (psn, want) in twice.into_iter().flatten() {
             let mut frame = wanted[7].clone();
             stamps.press(&mut frame);
             let (now, then) = (parsed(&frame), parsed(want));
             assert_eq!(now.addresses_v4, then.addresses_v4);
             let key = |roce: npcc_pipeline::parse::Roce| (roce.dest_qp, roce.src_port);
             assert_eq!(now.roce.map(key), then.roce.map(key));
+            assert_eq!(now.roce.map(|roce| roce.psn()), Some(psn));
             assert_eq!(frame[14..34], want[14..34], "the header and its checksum");
         }
     }

@@ -1,4 +1,4 @@
-//! What the worker alone keeps of a flow beside its [`Slot`]: what is asked of packets that are shown, or nearly.
+//! Whether a packet is shown to the control core, and why; and what the worker keeps of a flow's CNPs beside its [`Slot`].
 
 use npcc_pipeline::parse::Roce;
 use npcc_pipeline::wire::bth::{RoceClass, has_aeth};
@@ -8,15 +8,11 @@ use super::{CNP_GAP, stamp};
 
 /// Details of a flow not yet paired: any packet.
 pub(super) const DETAILS_ANY: u8 = 8;
-/// Changes of a flow's UDP source port that are shown at once, of those between two refreshes.
-const CHANGES: u8 = 4;
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     cnp_shown: u32,
-    /// Changes of the port still shown, until the next refresh.
-    changes: u8,
     fresh: bool,
 }
 
@@ -57,7 +53,6 @@ impl Entry {
     pub(super) const fn new(now: u32) -> Entry {
         Entry {
             cnp_shown: now,
-            changes: CHANGES,
             fresh: true,
         }
     }
@@ -77,10 +72,10 @@ impl Entry {
             urgent,
         } = sign;
         let moved = shared.moves(port);
-        let mut notables = shared.notables();
+        let mut allowance = shared.allowance();
         if notable.is_some() {
-            notables = notables.one_more();
-            shared.set_notables(notables);
+            allowance = allowance.one_more();
+            shared.set_allowance(allowance);
         }
         let since = now.wrapping_sub(shared.refreshed());
         if urgent {
@@ -88,20 +83,20 @@ impl Entry {
             return due.then_some(Turn::Cnp);
         }
         if since >= refresh {
-            let chosen = notable.is_some_and(|psn| notables.is_chosen(psn));
+            let chosen = notable.is_some_and(|psn| allowance.is_chosen(psn));
             // It waits a while for a packet that the other direction shows the answer of.
-            if chosen || notables.seen == 0 || since >= refresh + refresh / 2 {
+            if chosen || allowance.seen == 0 || since >= refresh + refresh / 2 {
                 return Some(Turn::Refresh);
             }
         }
         // Another connection may have taken the queue pair's number: its sender is another.
-        if moved && self.changes > 0 {
+        if moved && allowance.shows_changes() {
             return Some(Turn::Moved);
         }
         let turn = match (notable, shared.any()) {
-            (Some(_), _) if notables.are_first() => Turn::Notable,
+            (Some(_), _) if allowance.shows_first() => Turn::Notable,
             (_, 1..) => Turn::Any,
-            (Some(psn), _) if notables.is_shown_again(psn) => Turn::Chosen,
+            (Some(psn), _) if allowance.shows_again(psn) => Turn::Chosen,
             _ => return None,
         };
         (!shared.is_paired()).then_some(turn)
@@ -111,16 +106,15 @@ impl Entry {
     pub(super) fn shown(&mut self, turn: Turn, now: u32, shared: &Slot) {
         self.fresh = false;
         shared.refresh(now);
-        let notables = shared.notables();
+        let allowance = shared.allowance();
         match turn {
-            Turn::Notable => shared.set_notables(notables.first_shown()),
+            Turn::Notable => shared.set_allowance(allowance.first_shown()),
             Turn::Any => shared.take_any(),
-            Turn::Chosen => shared.set_notables(notables.chosen_shown()),
+            Turn::Chosen => shared.set_allowance(allowance.chosen_shown()),
             Turn::Refresh => {
-                self.changes = CHANGES;
-                shared.set_notables(notables.refreshed());
+                shared.set_allowance(allowance.refreshed());
             }
-            Turn::Moved => self.changes -= 1,
+            Turn::Moved => shared.set_allowance(allowance.change_shown()),
             Turn::Cnp => self.cnp_shown = now,
         }
     }
@@ -140,14 +134,14 @@ mod tests {
     use npcc_pipeline::units::Nanos;
     use proptest::prelude::*;
 
-    use super::super::notables::Notables;
+    use super::super::allowance::Allowance;
     use super::*;
 
     proptest! {
         /// Of a quiet flow.
         #[test]
         fn what_passes_has_no_turn(
-            notables: u32,
+            allowance: u32,
             left in prop_oneof![Just(0u32), Just(1), 0u32..128],
             paired: bool,
             any in 0u8..3,
@@ -155,13 +149,13 @@ mod tests {
         ) {
             const PORT: u16 = 50_000;
             let (now, refresh) = (stamp(Nanos::from_millis(100)), stamp(Nanos::from_millis(10)));
-            let notables = Notables::from_word(notables & 0x0f_ffff | left << 24);
+            let allowance = Allowance::from_word(allowance & 0xff_ffff | left << 24);
             let slot = || {
                 let slot = Slot::default();
                 slot.renew(&[1, 2, 0, 0, 0], now, any);
                 slot.moves(Some(PORT));
                 slot.tell(slot.generation(), Nanos(0), paired);
-                slot.set_notables(notables);
+                slot.set_allowance(allowance);
                 slot
             };
             let (quick, slow, mut entry) = (slot(), slot(), Entry::new(0));
@@ -172,7 +166,7 @@ mod tests {
             if passes {
                 prop_assert_eq!(format!("{quick:?}"), format!("{slow:?}"));
             } else {
-                prop_assert_eq!(quick.notables(), notables);
+                prop_assert_eq!(quick.allowance(), allowance);
             }
         }
     }

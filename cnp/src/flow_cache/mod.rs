@@ -10,8 +10,8 @@
 //! were seen within [`BUSY`], the frame goes uncounted and `cache_full` says so, so that a flood of new flows cannot push
 //! out live ones. Bytes are counted for [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
 
+mod allowance;
 mod entry;
-mod notables;
 mod reader;
 mod slot;
 mod tap;

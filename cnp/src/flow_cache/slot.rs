@@ -6,7 +6,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::notables::Notables;
+use super::allowance::Allowance;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Bit 0 of the control word: paired, send no details.
@@ -56,8 +56,8 @@ pub(super) struct Slot {
     refreshed: AtomicU32,
     /// UDP source port, and packets of any kind still to be shown. Only the worker reads it.
     sign: AtomicU32,
-    /// [`Notables`]. Only the worker reads it.
-    notables: AtomicU32,
+    /// [`Allowance`]. Only the worker reads it.
+    allowance: AtomicU32,
 }
 
 #[cfg(not(loom))]
@@ -94,7 +94,7 @@ impl Slot {
         self.refreshed.store(now, Ordering::Relaxed);
         self.sign
             .store(u32::from(any) << ANY_SHIFT, Ordering::Relaxed);
-        self.set_notables(Notables::NEW);
+        self.set_allowance(Allowance::NEW);
         self.generation
             .store(generation.wrapping_add(2), Ordering::Release);
     }
@@ -124,24 +124,24 @@ impl Slot {
     /// [`Entry::turn`](super::entry::Entry::turn) would say and do. Else nothing is done.
     #[inline]
     pub(super) fn passes(&self, psn: u32) -> bool {
-        let notables = self.notables();
-        let due = notables.are_first() || notables.is_shown_again(psn);
+        let allowance = self.allowance();
+        let due = allowance.shows_first() || allowance.shows_again(psn);
         if due && !self.is_paired() {
             return false;
         }
-        self.set_notables(notables.one_more());
+        self.set_allowance(allowance.one_more());
         true
     }
 
-    /// What is asked of notable packets.
+    /// What may still be shown.
     #[inline]
-    pub(super) fn notables(&self) -> Notables {
-        Notables::from_word(self.notables.load(Ordering::Relaxed))
+    pub(super) fn allowance(&self) -> Allowance {
+        Allowance::from_word(self.allowance.load(Ordering::Relaxed))
     }
 
     #[inline]
-    pub(super) fn set_notables(&self, notables: Notables) {
-        self.notables.store(notables.to_word(), Ordering::Relaxed);
+    pub(super) fn set_allowance(&self, allowance: Allowance) {
+        self.allowance.store(allowance.to_word(), Ordering::Relaxed);
     }
 
     /// When a packet was last shown.

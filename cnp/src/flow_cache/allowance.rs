@@ -1,5 +1,5 @@
-//! What is asked of a flow's notable packets, those with AckReq or AETH: a word of its [`Slot`](super::slot::Slot), as almost all of
-//! them are only counted.
+//! What of a flow may still be shown to the control core: a word of its [`Slot`](super::slot::Slot), as almost all of its notable
+//! packets, those with AckReq or AETH, are only counted.
 
 /// Details of a flow not yet paired: packets with AckReq or AETH only.
 const DETAILS: u8 = 8;
@@ -7,35 +7,41 @@ const DETAILS: u8 = 8;
 const AGAIN: u8 = 4;
 /// Notable packets between two refreshes, in powers of two, of which all are chosen.
 const CHOOSY: u8 = 2;
+/// Changes of a flow's UDP source port that are shown at once, of those between two refreshes.
+const CHANGES: u8 = 4;
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Notables {
-    /// Since the last refresh.
+pub(super) struct Allowance {
+    /// Notable packets since the last refresh.
     pub(super) seen: u16,
-    /// One in two to the power of this is chosen.
+    /// One of them in two to the power of this is chosen; below 16, as all that follow.
     choice: u8,
-    /// Still shown, of the first ones; below 16.
+    /// Changes of the port still shown, until the next refresh.
+    changes: u8,
+    /// Notable packets still shown, of the first ones.
     first: u8,
-    /// Chosen ones still shown, until the next refresh; below 16.
+    /// Chosen ones still shown, until the next refresh.
     again: u8,
 }
 
-impl Notables {
+impl Allowance {
     /// Of a new flow.
-    pub(super) const NEW: Notables = Notables {
+    pub(super) const NEW: Allowance = Allowance {
         seen: 0,
         choice: 0,
+        changes: CHANGES,
         first: DETAILS,
         again: 0,
     };
 
     #[inline]
-    pub(super) const fn from_word(word: u32) -> Notables {
+    pub(super) const fn from_word(word: u32) -> Allowance {
         let [low, high, choice, left] = word.to_le_bytes();
-        Notables {
+        Allowance {
             seen: u16::from_le_bytes([low, high]),
-            choice,
+            choice: choice & 15,
+            changes: choice >> 4,
             first: left & 15,
             again: left >> 4,
         }
@@ -44,13 +50,18 @@ impl Notables {
     #[inline]
     pub(super) const fn to_word(self) -> u32 {
         let [low, high] = self.seen.to_le_bytes();
-        u32::from_le_bytes([low, high, self.choice, self.again << 4 | self.first])
+        u32::from_le_bytes([
+            low,
+            high,
+            self.changes << 4 | self.choice,
+            self.again << 4 | self.first,
+        ])
     }
 
-    /// One more was seen.
+    /// One more notable packet was seen.
     #[inline]
-    pub(super) const fn one_more(self) -> Notables {
-        Notables {
+    pub(super) const fn one_more(self) -> Allowance {
+        Allowance {
             seen: self.seen.saturating_add(1),
             ..self
         }
@@ -63,40 +74,55 @@ impl Notables {
         psn.wrapping_mul(0x9e37_79b1).leading_zeros() >= self.choice as u32
     }
 
-    /// Whether the first ones are still shown.
+    /// Whether a change of the port is shown.
     #[inline]
-    pub(super) const fn are_first(self) -> bool {
+    pub(super) const fn shows_changes(self) -> bool {
+        self.changes > 0
+    }
+
+    /// Whether any notable packet is still shown.
+    #[inline]
+    pub(super) const fn shows_first(self) -> bool {
         self.first > 0
     }
 
-    /// Whether one with this number is shown again.
+    /// Whether a notable packet with this number is shown again.
     #[inline]
-    pub(super) const fn is_shown_again(self, psn: u32) -> bool {
+    pub(super) const fn shows_again(self, psn: u32) -> bool {
         self.again > 0 && self.is_chosen(psn)
     }
 
     /// One of the first was shown.
-    pub(super) const fn first_shown(self) -> Notables {
-        Notables {
+    pub(super) const fn first_shown(self) -> Allowance {
+        Allowance {
             first: self.first.saturating_sub(1),
             ..self
         }
     }
 
+    /// A change of the port was shown.
+    pub(super) const fn change_shown(self) -> Allowance {
+        Allowance {
+            changes: self.changes.saturating_sub(1),
+            ..self
+        }
+    }
+
     /// A chosen one was shown.
-    pub(super) const fn chosen_shown(self) -> Notables {
-        Notables {
+    pub(super) const fn chosen_shown(self) -> Allowance {
+        Allowance {
             again: self.again.saturating_sub(1),
             ..self
         }
     }
 
     /// The flow was refreshed: the more were seen, the fewer are chosen.
-    pub(super) fn refreshed(self) -> Notables {
+    pub(super) fn refreshed(self) -> Allowance {
         let power = self.seen.checked_ilog2().unwrap_or(0);
-        Notables {
+        Allowance {
             seen: 0,
             choice: u8::try_from(power).unwrap_or(0).saturating_sub(CHOOSY),
+            changes: CHANGES,
             first: self.first,
             again: AGAIN,
         }
@@ -113,16 +139,16 @@ mod tests {
     proptest! {
         #[test]
         fn a_word_holds_all(word: u32) {
-            prop_assert_eq!(Notables::from_word(word).to_word(), word);
+            prop_assert_eq!(Allowance::from_word(word).to_word(), word);
         }
     }
 
     #[test]
     fn the_more_were_seen_the_fewer_are_chosen() {
         let choice = |seen| {
-            Notables {
+            Allowance {
                 seen,
-                ..Notables::NEW
+                ..Allowance::NEW
             }
             .refreshed()
             .choice
