@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   worker (private)              shared, 64 bytes a slot                    control core
-//!   sample budgets           ->   key, bytes, packets, last seen          ->  reads
-//!   8 tags a set             <-   control word                           <-  writes
+//!   when a CNP was shown     ->   key, bytes, packets, last seen          ->  reads
+//!   8 tags a set                  what may still be shown
+//!                            <-   control word                           <-  writes
 //!                            ------ ring of records ------------------->     pairs
 //! ```
 //! Law: one hash and one probe per packet, of its own slot or of its set of eight; a frame is never held up. Every word has one writer. When all ways of a set
