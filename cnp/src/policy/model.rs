@@ -13,7 +13,7 @@
 //! The last term takes the queue to the set-point, a little above empty so that the link never idles,
 //! slowly, because a sender that was cut too far comes back only every 300 us.
 //!
-//! What a flow gives up is its rate times half of its DCQCN alpha ([`crate::dynamics`]): one half at the first CNP, little
+//! What a flow gives up is its rate times half of its DCQCN alpha (`dynamics.rs`): one half at the first CNP, little
 //! when it was told long ago, corrected by how the flow did respond. Nobody is told who would give up more than twice what
 //! is left to cut, so that the sum lands near the drain rate from either side. Who sends little and would give up little is
 //! spared, unless the others could not give up half of what was wanted at the look before.

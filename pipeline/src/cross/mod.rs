@@ -5,7 +5,7 @@
 //!   parse .. rewrite -> charge -> burst -> ring (SPSC) -> wred, queue limit -> NPCC -> enqueue -> schedule -> mark
 //!                                   \-> stuck, by ingress port: the queue is not polled until it is empty
 //! ```
-//! One [way](road) a pair of workers and direction, written and read in bursts; a train stays one. Law: a frame crosses at most once; frames of a flow
+//! One way (`road.rs`) a pair of workers and direction, written and read in bursts; a train stays one. Law: a frame crosses at most once; frames of a flow
 //! keep their order; a lossless frame is never dropped here; a frame in a ring is charged and counts as held.
 
 mod mesh;

@@ -1,7 +1,7 @@
 //! The RIB and the one writer of the images.
 //!
 //! Changes go to the spare pair as they come, [`RouteWriter::commit`] makes them live together, and once every worker has
-//! passed they are made on the other pair too ([`super::journal`]). Until then the writer waits for nobody: it says
+//! passed they are made on the other pair too (`journal.rs`). Until then the writer waits for nobody: it says
 //! [`RouteError::Busy`].
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Frames one after the other often take the same path, and the common frame stays untagged IPv4 on most: those need one
 //! lookup in the routes and three stores, and less in a [train](super::train). Law: any other way of the same frame through
-//! [`parse`], [`route`] and [`rewrite`] ends with the same bytes.
+//! [`parse`](super::parse), [`route`] and [`rewrite`] ends with the same bytes.
 
 use super::packet::{Packet, Packets, Places};
 use super::parse::Entrance;
