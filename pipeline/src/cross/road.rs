@@ -30,10 +30,21 @@ pub(crate) struct Convoy {
 
 /// What comes next.
 #[derive(Debug, Clone, Copy)]
-enum Notice {
+pub(crate) enum Arrival {
     /// So many frames.
     Frames(usize),
+    /// A train.
     Train(Convoy),
+}
+
+impl Arrival {
+    /// Its frames.
+    pub(crate) const fn frames(&self) -> usize {
+        match self {
+            Arrival::Frames(frames) => *frames,
+            Arrival::Train(convoy) => convoy.frames,
+        }
+    }
 }
 
 /// A frame of a train, in half a line of the cache.
@@ -79,7 +90,7 @@ impl<B> Wagon<B> {
 /// The end of the worker that took the frames in.
 #[derive(Debug)]
 pub(crate) struct Outward<B> {
-    notices: Producer<Notice>,
+    notices: Producer<Arrival>,
     frames: Producer<Crossing<B>>,
     wagons: Producer<Wagon<B>>,
     pub(super) relays: Producer<Relay>,
@@ -90,7 +101,7 @@ pub(crate) struct Outward<B> {
 /// The end of the worker that owns their egress port.
 #[derive(Debug)]
 pub(crate) struct Inward<B> {
-    notices: Consumer<Notice>,
+    notices: Consumer<Arrival>,
     frames: Consumer<Crossing<B>>,
     wagons: Consumer<Wagon<B>>,
     pub(super) relays: Consumer<Relay>,
@@ -136,7 +147,7 @@ impl<B> Outward<B> {
             },
         };
         if sent > 0 {
-            self.announce(Notice::Frames(sent));
+            self.announce(Arrival::Frames(sent));
         }
         sent
     }
@@ -153,58 +164,41 @@ impl<B> Outward<B> {
         self.wagons.write_chunk_uninit(frames).is_ok()
     }
 
-    /// Hands over a train there is room for; `frames` is empty afterwards.
+    /// Hands over a train, which leaves `frames` empty; `false`, and nothing done, where there is no room for it.
     #[inline]
     pub(super) fn send_train(
         &mut self,
         convoy: Convoy,
         frames: &mut ArrayVec<B, BURST>,
         cars: &[Car],
-    ) {
-        if let Ok(chunk) = self.wagons.write_chunk_uninit(convoy.frames) {
-            let wagons = frames.drain(..).zip(cars);
-            chunk.fill_from_iter(wagons.map(|(buf, car)| Wagon::load(buf, car)));
-            self.announce(Notice::Train(convoy));
-        }
+    ) -> bool {
+        let Ok(chunk) = self.wagons.write_chunk_uninit(convoy.frames) else {
+            return false;
+        };
+        let wagons = frames.drain(..).zip(cars);
+        chunk.fill_from_iter(wagons.map(|(buf, car)| Wagon::load(buf, car)));
+        self.announce(Arrival::Train(convoy));
+        true
     }
 
     #[inline]
-    fn announce(&mut self, notice: Notice) {
+    fn announce(&mut self, notice: Arrival) {
         // There is room for as many as there can be.
         let _ = self.notices.push(notice);
     }
 }
 
-/// What has come.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Arrival {
-    /// So many frames, at most a burst.
-    Frames(usize),
-    /// A train.
-    Train(Convoy),
-}
-
-impl Arrival {
-    /// Its frames.
-    pub(crate) const fn frames(&self) -> usize {
-        match self {
-            Arrival::Frames(frames) => *frames,
-            Arrival::Train(convoy) => convoy.frames,
-        }
-    }
-}
-
 impl<B: FrameBuf> Inward<B> {
-    /// What is to be taken next: frames of several parties together, a train by itself.
+    /// What is to be taken next: frames of several parties together, at most a burst, a train by itself.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Arrival> {
         while self.announced < BURST {
             match self.notices.peek() {
-                Ok(Notice::Frames(more)) => {
+                Ok(Arrival::Frames(more)) => {
                     self.announced += more;
                     let _ = self.notices.pop();
                 }
-                Ok(Notice::Train(convoy)) if self.announced == 0 => {
+                Ok(Arrival::Train(convoy)) if self.announced == 0 => {
                     let convoy = *convoy;
                     let _ = self.notices.pop();
                     return Some(Arrival::Train(convoy));

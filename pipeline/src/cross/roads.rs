@@ -124,10 +124,7 @@ impl<B: FrameBuf> Roads<B> {
         cars: &[Car],
     ) -> usize {
         let way = Roads::toward(&self.seating, &mut self.out, convoy.kin.meta.egress);
-        if let Some(way) = way
-            && way.has_room(convoy.frames)
-        {
-            way.send_train(convoy, frames, cars);
+        if way.is_some_and(|way| way.send_train(convoy, frames, cars)) {
             return convoy.frames;
         }
         if let Some(stuck) = self.stuck.get_mut(port.index()) {

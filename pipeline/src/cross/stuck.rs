@@ -56,11 +56,11 @@ impl<B> Stuck<B> {
 
     /// Hands the train over if there is room for it; returns its frames.
     pub(super) fn send_train(&mut self, way: &mut Outward<B>) -> usize {
-        let convoy = self.train.take_if(|convoy| way.has_room(convoy.frames));
-        convoy.map_or(0, |convoy| {
-            way.send_train(convoy, &mut self.frames, &self.cars);
-            convoy.frames
-        })
+        let (frames, cars) = (&mut self.frames, &self.cars);
+        let sent = self
+            .train
+            .take_if(|convoy| way.send_train(*convoy, frames, cars));
+        sent.map_or(0, |convoy| convoy.frames)
     }
 
     /// The train, for a stop.
