@@ -21,42 +21,27 @@ use npcc_switch::report::model::Snapshot;
 use npcc_testkit::capture;
 use serde::Deserialize;
 
-/// Ends of the links, by name: near host - a0, a1 - b0, b1 - far host.
+/// A chain of machines, each a namespace, and its links by their ends: near (the host) - a0, a1 - b0, b1 - far. Two switches in one
+/// namespace could be refused their sockets: see dpdk-sys/safe/tests/packet_socket.rs.
 fn net() -> Net {
-    let net = Net::of(&["near", "far"], &["a0", "a1", "b1"]);
-    let name = |end: &str| net.link(end);
-    let mut commands = Vec::new();
-    for (space, end, inside) in [("near", "a0", "near"), ("far", "b1", "far")] {
-        commands.extend([
-            format!(
-                "ip link add {} type veth peer name {} netns {}",
-                name(end),
-                name(inside),
-                net.space(space)
-            ),
-            format!("ip -n {} link set {} up", net.space(space), name(inside)),
-            // Nothing but what the test sends.
-            format!(
-                "ip netns exec {} sysctl -qw net.ipv6.conf.{}.disable_ipv6=1",
-                net.space(space),
-                name(inside)
-            ),
-        ]);
-    }
-    commands.push(format!(
-        "ip link add {} type veth peer name {}",
-        name("a1"),
-        name("b0")
-    ));
-    for end in ["a0", "a1", "b0", "b1"] {
-        commands.push(format!(
-            "sysctl -qw net.ipv6.conf.{}.disable_ipv6=1",
-            name(end)
+    let net = Net::of(&["near", "a", "b", "far"], &[]);
+    for [(space, end), (other_space, other_end)] in [
+        [("near", "near"), ("a", "a0")],
+        [("a", "a1"), ("b", "b0")],
+        [("b", "b1"), ("far", "far")],
+    ] {
+        let (here, there) = (net.space(space), net.space(other_space));
+        let (end, other_end) = (net.link(end), net.link(other_end));
+        run(&format!(
+            "ip -n {here} link add {end} type veth peer name {other_end} netns {there}"
         ));
-        commands.push(format!("ip link set {} up", name(end)));
-    }
-    for command in commands {
-        run(&command);
+        for (space, end) in [(here, end), (there, other_end)] {
+            // Nothing but what the test sends.
+            run(&format!(
+                "ip netns exec {space} sysctl -qw net.ipv6.conf.{end}.disable_ipv6=1"
+            ));
+            run(&format!("ip -n {space} link set {end} up"));
+        }
     }
     net
 }
@@ -80,23 +65,10 @@ struct Tap {
 }
 
 impl Tap {
-    fn start(space: Option<&str>, interface: &str, to: &Path) -> Tap {
-        let mut words = Vec::new();
-        if let Some(space) = space {
-            words.extend(["ip", "netns", "exec", space]);
-        }
-        words.extend([
-            "dumpcap",
-            "-q",
-            "-P",
-            "-i",
-            interface,
-            "-f",
-            "ether proto 0x8808",
-        ]);
-        let mut child = Command::new(words[0])
-            .args(&words[1..])
-            .arg("-w")
+    fn start(space: &str, interface: &str, to: &Path) -> Tap {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", space, "dumpcap", "-q", "-P"])
+            .args(["-i", interface, "-f", "ether proto 0x8808", "-w"])
             .arg(to)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -224,8 +196,8 @@ fn said<T: serde::de::DeserializeOwned>(host: Child) -> T {
 
 /// Both lossless hops: a pool whose first pause comes at about 130 KB, and headroom for a peer that a busy machine may keep from
 /// its core for 100 ms. The hosts send a tenth of the ports' speed: a worker that gets a tenth of a core still keeps up.
-fn switch(net: &Net, ports: [(&str, &str, &str); 2], routes: &str) -> Running {
-    let lab = Lab::new();
+fn switch(net: &Net, space: &str, ports: [(&str, &str, &str); 2], routes: &str) -> Running {
+    let lab = Lab::inside(net.space(space));
     let mut text = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
 ports:
@@ -297,6 +269,7 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     let net = net();
     let a = switch(
         &net,
+        "a",
         [("dc0", "a0", A0), ("wan0", "a1", A1)],
         &format!(
             "routes: [{{ prefix: 10.0.2.0/24, via: 10.9.0.2 }}]\nneighbors: [{{ address: 10.9.0.2, port: wan0, mac: \"{B0}\" }}]\n"
@@ -304,20 +277,20 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     );
     let b = switch(
         &net,
+        "b",
         [("wan0", "b0", B0), ("dc0", "b1", B1)],
         &format!(
             "routes: [{{ prefix: 10.0.2.0/24, via: 10.0.2.2 }}]\nneighbors: [{{ address: 10.0.2.2, port: dc0, mac: \"{FAR}\" }}]\n"
         ),
     );
     let lab = Lab::new();
-    let (near, far) = (net.space("near"), net.space("far"));
-    let taps = [
-        (Some(near.as_str()), "near"),
-        (None, "a1"),
-        (None, "b0"),
-        (Some(far.as_str()), "far"),
-    ]
-    .map(|(space, end)| Tap::start(space, &net.link(end), &lab.path(&format!("{end}.pcap"))));
+    let taps = [("near", "near"), ("a", "a1"), ("b", "b0"), ("far", "far")].map(|(space, end)| {
+        Tap::start(
+            &net.space(space),
+            &net.link(end),
+            &lab.path(&format!("{end}.pcap")),
+        )
+    });
     let receiver = host(
         &net,
         "far",

@@ -32,12 +32,23 @@ pub fn switch() -> Command {
 /// A folder with a configuration in it.
 pub struct Lab {
     pub dir: TempDir,
+    /// The network namespace its commands run in; none is this process's.
+    space: Option<String>,
 }
 
 impl Lab {
     pub fn new() -> Lab {
         Lab {
             dir: tempfile::tempdir().unwrap(),
+            space: None,
+        }
+    }
+
+    /// Whose commands run in a network namespace, as on a machine of their own.
+    pub fn inside(space: String) -> Lab {
+        Lab {
+            space: Some(space),
+            ..Lab::new()
         }
     }
 
@@ -63,6 +74,14 @@ impl Lab {
 
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = switch();
+        if let Some(space) = &self.space {
+            let program = command.get_program().to_owned();
+            command = Command::new("ip");
+            command
+                .args(["netns", "exec", space])
+                .arg(program)
+                .stdin(Stdio::null());
+        }
         command.current_dir(self.dir.path()).args(args);
         command
     }

@@ -147,9 +147,18 @@ fn check_pci(device: &Device) -> Result<(), PortError> {
 fn explain(device: &Device, errno: Errno) -> PortError {
     missing_driver(device)
         .or_else(|| kernel_driver(device))
-        .unwrap_or_else(|| PortError::Attach {
-            device: device.to_string(),
-            errno,
+        .unwrap_or_else(|| {
+            let text = device.to_string();
+            match device.driver() {
+                Some("net_af_packet") => PortError::PacketSocket {
+                    device: text,
+                    errno,
+                },
+                _ => PortError::Attach {
+                    device: text,
+                    errno,
+                },
+            }
         })
 }
 

@@ -171,6 +171,19 @@ pub enum PortError {
         /// DPDK's reason.
         errno: Errno,
     },
+    /// The kernel refused a packet socket.
+    #[error(
+        "device \"{device}\" could not be attached: {errno}; the lines EAL printed say why: check its \
+         arguments, or, after \"could not set PACKET_FANOUT\", start again: another process of this \
+         network namespace has a socket group of the same number, which the driver makes of the \
+         process id and the interface's index"
+    )]
+    PacketSocket {
+        /// As given.
+        device: String,
+        /// DPDK's reason.
+        errno: Errno,
+    },
     /// Attaching brought no Ethernet port.
     #[error("device \"{device}\" was attached but is not an Ethernet port")]
     NotEthernet {
