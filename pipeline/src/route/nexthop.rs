@@ -127,6 +127,13 @@ impl Path {
         u16::from_le_bytes([low, high])
     }
 
+    /// Whether two paths differ in MAC addresses only.
+    #[inline]
+    #[must_use]
+    pub const fn is_beside(self, other: Path) -> bool {
+        self.rest >> 32 == other.rest >> 32
+    }
+
     /// Destination and source MAC address as a frame begins: the first eight octets, and the other four.
     #[inline]
     #[must_use]

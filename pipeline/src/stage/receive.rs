@@ -233,7 +233,7 @@ impl<'a> Ways<'a> {
             ..
         } = self.last;
         (group != u32::MAX && longest > 0)
-            .then(|| Train::new(entrance, mark, self.v4, (path, longest)))
+            .then(|| Train::new(entrance, mark, (self.v4, self.fib.hops()), (path, longest)))
             .flatten()
     }
 

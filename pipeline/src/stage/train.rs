@@ -1,6 +1,6 @@
-//! A packet train (Jain and Routhier 1986): common frames of plain data, one after the other, that take one path with one TOS.
+//! A packet train (Jain and Routhier 1986): common frames of plain data, one after the other, that leave by one port with one TOS.
 //!
-//! Between two sites most bursts are one train: many flows, but one next hop and one class. What its frames have in common is
+//! Between two sites most bursts are one train: many flows, but one port and one class, and mostly one next hop. What its frames have in common is
 //! asked and written once; of each frame there is left what makes it valid, and what its flow is.
 //!
 //! Law: a frame that follows in a train would have been taken in, routed and rewritten with the same bytes by itself. A frame
@@ -13,7 +13,7 @@ use crate::bits::{low16, low32};
 use crate::frame::{FlowSlot, FrameBuf, Meta};
 use crate::parse::common::{Alike, Headers, SHORTEST, dest_qp_of};
 use crate::route::image::View;
-use crate::route::nexthop::Path;
+use crate::route::nexthop::{NextHops, Path};
 use crate::units::BURST;
 use crate::wire::bth::Traits;
 
@@ -121,7 +121,10 @@ impl Mark {
 #[derive(Debug)]
 pub(super) struct Train<'a> {
     routes: View<'a>,
+    hops: &'a NextHops,
+    /// Of its first frames.
     group: u32,
+    /// Theirs, untagged; others differ in addresses only.
     path: Path,
     /// Longest frame that fits both ports.
     longest: usize,
@@ -139,16 +142,17 @@ pub(super) struct Followed {
 }
 
 impl<'a> Train<'a> {
-    /// Of frames with this mark that are sent by `path`, as all frames of `group` are that are at most `longest` bytes.
+    /// Of frames with this mark that are sent by `path`, as all frames of its group are that are at most `longest` bytes.
     #[inline]
     pub(super) fn new(
         entrance: &Entrance,
         of: Mark,
-        routes: View<'a>,
+        (routes, hops): (View<'a>, &'a NextHops),
         (path, longest): (Path, u16),
     ) -> Option<Train<'a>> {
         Some(Train {
             routes,
+            hops,
             group: of.group,
             path,
             longest: entrance.longest().min(longest.into()),
@@ -168,6 +172,7 @@ impl<'a> Train<'a> {
     #[inline(never)]
     pub(super) fn follow<B: FrameBuf>(&self, frames: &mut [B], cars: &mut [Car]) -> Followed {
         let mut followed = Followed::default();
+        let (mut group, mut path) = (self.group, self.path);
         for (buf, car) in frames.iter_mut().zip(cars) {
             let frame = buf.data_mut();
             let len = frame.len();
@@ -184,10 +189,17 @@ impl<'a> Train<'a> {
                 break;
             };
             let traits = Traits::of(common.opcode);
-            if !traits.any(Traits::BULK)
-                || !self.routes.leads_to(low32(common.addresses), self.group)
-                || rewrite::plain(head, self.path).is_err()
-            {
+            if !traits.any(Traits::BULK) {
+                break;
+            }
+            let to = low32(common.addresses);
+            if !self.routes.leads_to(to, group) {
+                let Some(other) = self.other_path(to) else {
+                    break;
+                };
+                (group, path) = other;
+            }
+            if rewrite::plain(head, path).is_err() {
                 break;
             }
             car.addresses = common.addresses;
@@ -199,6 +211,14 @@ impl<'a> Train<'a> {
             followed.bytes += len as u64;
         }
         followed
+    }
+
+    /// Another group, and its path when all flows take it, and it differs in addresses only.
+    #[inline(never)]
+    fn other_path(&self, to: u32) -> Option<(u32, Path)> {
+        let group = self.routes.lookup_v4(to);
+        let path = self.hops.only(group)?;
+        path.is_beside(self.path).then_some((group, path))
     }
 }
 

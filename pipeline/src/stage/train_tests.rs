@@ -193,16 +193,13 @@ proptest! {
 
 /// The law above would hold if no frame ever followed another.
 #[test]
-fn a_burst_of_one_kind_is_one_train_and_the_next_goes_on_with_it() {
+fn a_burst_out_of_one_port_is_one_train_and_the_next_goes_on_with_it() {
     let (_writer, fib) = routes();
     let mut entrance = entrance();
     let (counters, mtus) = (Counters::new(1), [4200; MAX_PORTS]);
     let frame = |n: u32| {
-        let dst = if n.is_multiple_of(2) {
-            "10.0.2.2"
-        } else {
-            "10.0.2.3"
-        };
+        // The last one is behind another next hop than the others.
+        let dst = ["10.0.2.2", "10.0.2.3", "10.0.3.2"][n as usize % 3];
         let (src, dst) = ("10.0.1.3".parse().unwrap(), dst.parse().unwrap());
         HeapFrame::new(&Craft::roce(src, dst, 0x07, 0x11 + n, 8 + n as usize).frame())
     };
