@@ -3,10 +3,6 @@
 
 /// Details of a flow not yet paired: packets with AckReq or AETH only.
 const DETAILS: u8 = 8;
-/// Chosen packets shown after each refresh, while the flow is still not paired.
-const AGAIN: u8 = 4;
-/// Notable packets between two refreshes, in powers of two, of which all are chosen.
-const CHOOSY: u8 = 2;
 /// Changes of a flow's UDP source port that are shown at once, of those between two refreshes.
 const CHANGES: u8 = 4;
 
@@ -116,15 +112,16 @@ impl Allowance {
         }
     }
 
-    /// The flow was refreshed: the more were seen, the fewer are chosen.
-    pub(super) fn refreshed(self) -> Allowance {
+    /// The flow was refreshed: the more were seen, the fewer are chosen, so that of as many about two to the power of `more`
+    /// will be. So many are shown while the flow is still not paired.
+    pub(super) fn refreshed(self, more: u8) -> Allowance {
         let power = self.seen.checked_ilog2().unwrap_or(0);
         Allowance {
             seen: 0,
-            choice: u8::try_from(power).unwrap_or(0).saturating_sub(CHOOSY),
+            choice: u8::try_from(power).unwrap_or(0).saturating_sub(more),
             changes: CHANGES,
             first: self.first,
-            again: AGAIN,
+            again: 1 << more.min(3),
         }
     }
 }
@@ -150,7 +147,7 @@ mod tests {
                 seen,
                 ..Allowance::NEW
             }
-            .refreshed()
+            .refreshed(2)
             .choice
         };
         assert_eq!(

@@ -13,7 +13,6 @@ pub(super) const DETAILS_ANY: u8 = 8;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     cnp_shown: u32,
-    fresh: bool,
 }
 
 /// What of a packet decides whether it is shown.
@@ -52,8 +51,7 @@ impl Entry {
     /// Of a flow whose first packet comes `now`.
     pub(super) const fn new(now: u32) -> Entry {
         Entry {
-            cnp_shown: now,
-            fresh: true,
+            cnp_shown: now.wrapping_sub(stamp(CNP_GAP)),
         }
     }
 
@@ -79,7 +77,7 @@ impl Entry {
         }
         let since = now.wrapping_sub(shared.refreshed());
         if urgent {
-            let due = self.fresh || now.wrapping_sub(self.cnp_shown) >= stamp(CNP_GAP);
+            let due = now.wrapping_sub(self.cnp_shown) >= stamp(CNP_GAP);
             return due.then_some(Turn::Cnp);
         }
         if since >= refresh {
@@ -102,18 +100,15 @@ impl Entry {
         (!shared.is_paired()).then_some(turn)
     }
 
-    /// A packet was shown.
-    pub(super) fn shown(&mut self, turn: Turn, now: u32, shared: &Slot) {
-        self.fresh = false;
+    /// A packet was shown; `more`: see [`Pace`](super::pace::Pace).
+    pub(super) fn shown(&mut self, turn: Turn, now: u32, more: u8, shared: &Slot) {
         shared.refresh(now);
         let allowance = shared.allowance();
         match turn {
             Turn::Notable => shared.set_allowance(allowance.first_shown()),
             Turn::Any => shared.take_any(),
             Turn::Chosen => shared.set_allowance(allowance.chosen_shown()),
-            Turn::Refresh => {
-                shared.set_allowance(allowance.refreshed());
-            }
+            Turn::Refresh => shared.set_allowance(allowance.refreshed(more)),
             Turn::Moved => shared.set_allowance(allowance.change_shown()),
             Turn::Cnp => self.cnp_shown = now,
         }
@@ -126,7 +121,7 @@ const fn is_notable(roce: &Roce) -> bool {
     roce.ack_req() || has_aeth(roce.opcode)
 }
 
-const _: () = assert!(size_of::<Entry>() == 8);
+const _: () = assert!(size_of::<Entry>() == 4);
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -13,6 +13,7 @@
 
 mod allowance;
 mod entry;
+mod pace;
 mod reader;
 mod slot;
 mod tap;
@@ -28,6 +29,8 @@ use crate::cm::copy::CmCopy;
 use crate::key::{KeyHasher, is_v4, low32};
 use crate::sample::Record;
 use entry::{DETAILS_ANY, Entry};
+use pace::Pace;
+pub use pace::REFRESH;
 pub use reader::{CacheCounters, CacheReader, CacheShared};
 use slot::Slot;
 pub use slot::SlotReading;
@@ -36,9 +39,6 @@ pub use slot::SlotReading;
 const WAYS: usize = 8;
 /// A way seen this recently is not given to another flow.
 pub const BUSY: Nanos = Nanos::from_millis(10);
-/// One packet of every flow is shown this often, so that contradictions are still seen; of more than 10,000 flows less
-/// often, each after as many microseconds as there are flows: a worker shows a million of them a second and no more.
-pub const REFRESH: Nanos = Nanos::from_millis(10);
 /// Two passing CNPs (or NAKs) of one flow are shown no closer than this: NICs ignore closer ones (facts 5.5).
 pub const CNP_GAP: Nanos = Nanos::from_micros(4);
 /// QP1 packets on their way to the control core, 400 bytes each.
@@ -73,8 +73,7 @@ pub struct FlowCache {
     hasher: KeyHasher,
     /// Slots that some flow has.
     taken: usize,
-    /// Time from one refresh of a flow to the next, as a [`stamp`].
-    refresh: u32,
+    pace: Pace,
     /// The turn of the control core ([`RING_TURN`]) in which the ring was last found full.
     full_in: u32,
 }
@@ -103,7 +102,7 @@ impl FlowCache {
             ports,
             hasher: KeyHasher::new(seed),
             taken: 0,
-            refresh: stamp(REFRESH),
+            pace: Pace::of(0),
             full_in: u32::MAX,
         };
         (
@@ -181,7 +180,7 @@ impl FlowCache {
         match *tags >> shift & 0xff {
             0 => {
                 self.taken += 1;
-                self.refresh = stamp(REFRESH).max(low32(self.taken as u64));
+                self.pace = Pace::of(self.taken);
             }
             _ => counters.replaced.add(1),
         }

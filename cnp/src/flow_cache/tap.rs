@@ -122,7 +122,7 @@ impl FlowCache {
             return;
         }
         let notable = brief.ack_psn() & ACK_REQ != 0;
-        let quiet = shared.is_quiet(brief.src_port, age, self.refresh)
+        let quiet = shared.is_quiet(brief.src_port, age, self.pace.refresh)
             && (!notable || shared.passes(weight.psn));
         if !quiet {
             let sign = Sign {
@@ -131,7 +131,7 @@ impl FlowCache {
                 urgent: false,
             };
             let entry = self.entries.get_mut(guess);
-            let turn = entry.and_then(|entry| entry.turn(sign, age, self.refresh, shared));
+            let turn = entry.and_then(|entry| entry.turn(sign, age, self.pace.refresh, shared));
             if let Some(turn) = turn {
                 self.look_closer(buf, packet, SoFar::Due(guess, turn), now);
             }
@@ -230,7 +230,7 @@ impl FlowCache {
         let sign = Sign::of(&sighting.roce, urgent);
         let counted = FlowSlot(low32(slot as u64));
         let now = stamp(sighting.now);
-        if let Some(turn) = entry.turn(sign, now, self.refresh, shared) {
+        if let Some(turn) = entry.turn(sign, now, self.pace.refresh, shared) {
             self.show(sighting, words, counted, turn);
         }
         counted
@@ -260,7 +260,7 @@ impl FlowCache {
         };
         let counters = &self.shared.counters;
         if self.ring.push(record).is_ok() {
-            entry.shown(turn, moment, shared);
+            entry.shown(turn, moment, self.pace.more, shared);
             counters.samples.add(1);
         } else {
             self.full_in = moment >> RING_TURN;

@@ -59,7 +59,7 @@ impl FlowCache {
 
     #[inline(never)]
     fn count_cars<const MANY: bool>(&self, cars: &mut [Car], watch: &Watch) -> usize {
-        let (slots, refresh) = (&*self.shared.slots, self.refresh);
+        let (slots, refresh) = (&*self.shared.slots, self.pace.refresh);
         let (queue, age, now) = (watch.queue, watch.age, watch.now);
         let mut counted = 0;
         for car in cars {

@@ -55,11 +55,8 @@ impl FlowCache {
             let Some(tags) = self.tags.get(home / WAYS) else {
                 continue;
             };
-            let matches = matching(*tags, tag);
-            let slot = match matches >> (home % WAYS * 8) & 0xff {
-                0 => home / WAYS * WAYS + first_way(matches),
-                _ => home,
-            };
+            let way = first_way(matching(*tags, tag), home % WAYS);
+            let slot = home / WAYS * WAYS + way;
             *hint.slot = FlowSlot(low32(slot as u64));
             if let Some(shared) = self.shared.slots.get(slot) {
                 sum ^= shared.last_seen().0;
@@ -69,7 +66,9 @@ impl FlowCache {
     }
 }
 
-/// The first way whose tag matches; the first of all when none does.
-const fn first_way(matches: u64) -> usize {
-    matches.trailing_zeros() as usize / 8 % WAYS
+/// The first way whose tag matches, in turn from `home`; `home` when none does. Without a branch, which would be guessed wrong
+/// for one flow in a few, and wait for its tags to find out.
+const fn first_way(matches: u64, home: usize) -> usize {
+    let from_home = matches.rotate_right(home as u32 * 8);
+    (home + from_home.trailing_zeros() as usize / 8) % WAYS
 }
