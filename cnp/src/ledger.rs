@@ -32,8 +32,8 @@ use crate::table::{Flow, FlowTable, QueueList};
 pub(crate) const MAX_READERS: usize = 32;
 /// Flows of quiet queues are looked at this often.
 const SLOW: Nanos = Nanos::from_millis(10);
-/// Of quiet queues so many are looked at in a tick that has taken in many records: those wait in a ring that overflows.
-const READS_BESIDE_RECORDS: usize = 64;
+/// Of quiet queues so many are looked at in a tick in any case: however late it is, however many records it has taken in.
+const LEAST_READS: usize = 64;
 /// QP1 packets taken in per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
 /// New ends per tick and worker: entering one costs several times what an old one's record does.
@@ -78,6 +78,8 @@ pub(crate) struct Ledger {
     ecn: EcnMode,
     records_per_tick: usize,
     reads_per_tick: usize,
+    /// Most reads of a quiet queue in a tick, as ticks were on time with so many.
+    quiet_reads: usize,
     /// Records taken in by this tick.
     drained: usize,
 }
@@ -116,6 +118,7 @@ impl Ledger {
             ecn: config.ecn,
             records_per_tick: config.records_per_tick,
             reads_per_tick: config.reads_per_tick.max(1),
+            quiet_reads: config.reads_per_tick.max(1),
             drained: 0,
         }
     }
@@ -127,6 +130,16 @@ impl Ledger {
         self.ecn = settings.ecn;
         self.response.feedback = settings.feedback;
         self.measure = Measure::new(settings.feedback, period);
+    }
+
+    /// Told of every tick whether it came late: what can wait takes no more of the next ones than lets them be on time. Half as
+    /// much at once, then little by little more, as senders of TCP share a link.
+    pub(crate) fn pace(&mut self, late: bool) {
+        self.quiet_reads = if late {
+            (self.quiet_reads / 2).max(LEAST_READS)
+        } else {
+            (self.quiet_reads + 1).min(self.reads_per_tick)
+        };
     }
 
     /// Takes a worker's cache; `false` when there are too many.

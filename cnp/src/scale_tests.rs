@@ -138,6 +138,31 @@ fn of_a_quiet_queue_less_is_read_in_ticks_that_take_in_records() {
     assert_eq!((records, read), (512, 512), "deep");
 }
 
+/// Readings of many flows took all of each tick and half of the next: what wants a CNP waited.
+#[test]
+fn of_a_quiet_queue_less_is_read_in_ticks_that_come_late() {
+    let mut rig = rig(&big(MANY), MANY);
+    for n in 0..MANY {
+        rig.out(&data(n));
+    }
+    for _ in 0..=MANY / 64 {
+        rig.tick(TICK, 0);
+    }
+    let reads = |rig: &mut Rig, time, depth| work(rig, time, depth)[2];
+    let all = rig.core.listed(0) as u64 * TICK.0 / 10_000_000 + 1;
+    assert_eq!(reads(&mut rig, TICK, 0), all, "on time");
+    let late = TICK + TICK;
+    let few: Vec<_> = (0..4).map(|_| reads(&mut rig, late, 0)).collect();
+    assert_eq!(few, [256, 128, 64, 64]);
+    assert_eq!(reads(&mut rig, late, 900_000), 512, "deep");
+    let more: Vec<_> = (0..4).map(|_| reads(&mut rig, TICK, 0)).collect();
+    assert_eq!(more, [65, 66, 67, 68]);
+    for _ in 0..512 {
+        rig.tick(TICK, 0);
+    }
+    assert_eq!(reads(&mut rig, TICK, 0), all, "on time again");
+}
+
 /// With more reads a tick than anybody configures, the flows of one window are more than a decision weighs.
 #[test]
 fn a_decision_weighs_so_many_and_tells_so_many_and_no_more() {

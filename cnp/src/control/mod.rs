@@ -238,6 +238,9 @@ impl ControlCore {
         let regular =
             self.hurry.is_none() || now.since(self.regular).0 >= self.period.0 - self.period.0 / 8;
         if regular {
+            let late = now.since(self.regular).0 > self.period.0 + self.period.0 / 2;
+            // Nobody asked for it (`hasten`), and it is not the first.
+            self.ledger.pace(late && self.regular > Nanos::ZERO);
             self.regular = now;
         }
         regular

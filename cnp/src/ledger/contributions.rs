@@ -10,7 +10,7 @@ use std::hint::black_box;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
-use super::{FEW, Ledger, READS_BESIDE_RECORDS, SLOW};
+use super::{FEW, LEAST_READS, Ledger, SLOW};
 use crate::fixed_map::{Hints, TOGETHER};
 use crate::pair::Evidence;
 use crate::pair::book::EndId;
@@ -40,8 +40,8 @@ impl Ledger {
             .saturating_mul(self.tick.0)
             .div_ceil(SLOW.0);
         let slow = usize::try_from(slow).unwrap_or(usize::MAX);
-        let left = self.reads_per_tick.saturating_sub(self.drained);
-        let quiet = slow.min(left.max(READS_BESIDE_RECORDS));
+        let left = self.quiet_reads.saturating_sub(self.drained);
+        let quiet = slow.min(left.max(LEAST_READS));
         let reads = busy.unwrap_or(quiet).min(self.reads_per_tick);
         let mut left = reads.min(list.len());
         let mut before = Hints::new();
