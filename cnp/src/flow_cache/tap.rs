@@ -318,7 +318,8 @@ impl FlowTap for FlowCache {
         let watch = self.watch(&first, now);
         if watch.many {
             let hints = packets.iter_mut().filter_map(Hint::of_packet);
-            self.warm(hints, watch.queue);
+            self.note(hints, watch.queue);
+            self.warm(packets.iter().map(|packet| packet.meta.slot));
         }
         for (buf, packet) in frames.iter().zip(packets) {
             self.count_packet(buf, packet, &watch);

@@ -26,7 +26,8 @@ impl FlowCache {
     ) {
         let watch = self.watch(&kin.meta, now);
         if watch.many {
-            self.warm(cars.iter_mut().map(Hint::of_car), watch.queue);
+            self.note(cars.iter_mut().map(Hint::of_car), watch.queue);
+            self.warm(cars.iter().map(|car| car.slot));
         }
         let (mut frames, mut cars) = (frames, cars);
         loop {

@@ -44,11 +44,9 @@ impl Hint<'_> {
 }
 
 impl FlowCache {
-    /// Loads the slots of frames of one queue, and notes for each the slot its tag names. Any class of packet: it costs little to
-    /// be wrong.
+    /// Notes for each of these frames of one queue the slot its tag names. Any class of packet: it costs little to be wrong.
     #[inline(never)]
-    pub(super) fn warm<'a>(&self, hints: impl Iterator<Item = Hint<'a>>, queue: u64) {
-        let mut sum = 0;
+    pub(super) fn note<'a>(&self, hints: impl Iterator<Item = Hint<'a>>, queue: u64) {
         for hint in hints {
             let words = words_v4(hint.addresses, hint.dest_qp, queue);
             let (home, tag) = self.home(&words);
@@ -56,13 +54,16 @@ impl FlowCache {
                 continue;
             };
             let way = first_way(matching(*tags, tag), home % WAYS);
-            let slot = home / WAYS * WAYS + way;
-            *hint.slot = FlowSlot(low32(slot as u64));
-            if let Some(shared) = self.shared.slots.get(slot) {
-                sum ^= shared.last_seen().0;
-            }
+            *hint.slot = FlowSlot(low32((home / WAYS * WAYS + way) as u64));
         }
-        black_box(sum);
+    }
+
+    /// Loads slots. A loop of few instructions, so that the core sees the loads of many frames at a time and has as many lines on
+    /// their way as it can.
+    #[inline]
+    pub(super) fn warm(&self, noted: impl Iterator<Item = FlowSlot>) {
+        let slots = noted.filter_map(|slot| self.shared.slots.get(slot.0 as usize));
+        black_box(slots.fold(0, |sum, slot| sum ^ slot.last_seen().0));
     }
 }
 
