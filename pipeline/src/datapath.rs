@@ -14,6 +14,7 @@ mod egress;
 mod ingress;
 mod lossless;
 mod short_cut;
+mod side;
 
 pub use lossless::LosslessConfig;
 
@@ -39,6 +40,7 @@ use crate::stage::receive::Mtus;
 use crate::stage::train::{Cars, cars};
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, PRIORITIES, PortId, Priority, WorkerId};
+use side::EgressSide;
 
 /// One port's part of the path.
 #[derive(Debug, Clone)]
@@ -57,11 +59,7 @@ pub struct Datapath<B, T> {
     entrances: Box<[Entrance]>,
     /// By port: when it marks.
     ecn: Box<[EcnMode]>,
-    egress: Box<[EgressPort]>,
-    store: FifoStore<B, Meta>,
-    /// A burst that may not have to queue.
-    express: Express<B>,
-    buffer: Buffer,
+    side: EgressSide<B>,
     /// By port: frames handed out and not yet sent.
     owed: Box<[Owed]>,
     pause: Box<[PortPause]>,
@@ -77,8 +75,6 @@ pub struct Datapath<B, T> {
     mtus: Mtus,
     trash: Trash<B>,
     me: WorkerId,
-    /// Ports whose egress side is this worker's.
-    owned: u32,
     /// The ways to and from the other workers, if there are any.
     roads: Option<Box<Roads<B>>>,
     /// The board was read in this turn and no burst came since.
@@ -128,10 +124,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             .collect();
         let config = BufferConfig::plain(pool, ports.len());
         Datapath {
-            egress,
-            store: FifoStore::new(frames, ports.len() * PRIORITIES, Meta::NOTHING),
-            express: Express::default(),
-            buffer: Buffer::new(&config),
+            side: EgressSide {
+                ports: egress,
+                owned: u32::MAX,
+                store: FifoStore::new(frames, ports.len() * PRIORITIES, Meta::NOTHING),
+                express: Express::default(),
+                buffer: Buffer::new(&config),
+            },
             owed: ports.iter().map(|_| Owed::default()).collect(),
             pause: ports
                 .iter()
@@ -146,7 +145,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             mtus: std::array::from_fn(|port| ports.get(port).map_or(0, |port| port.intake.mtu)),
             trash: Trash::new(),
             me: WorkerId::FIRST,
-            owned: u32::MAX,
             roads: None,
             looked: false,
             config,
@@ -168,19 +166,19 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// The shared buffer.
     #[must_use]
     pub const fn buffer(&self) -> &Buffer {
-        &self.buffer
+        &self.side.buffer
     }
 
     /// Serves a queue otherwise from now on.
     pub fn set_discipline(&mut self, port: PortId, priority: Priority, discipline: Discipline) {
-        if let Some(egress) = self.egress.get_mut(port.index()) {
+        if let Some(egress) = self.side.ports.get_mut(port.index()) {
             egress.set_discipline(priority, discipline);
         }
     }
 
     /// Gives a queue other settings from now on; whether it is lossless stays.
     pub fn reconfigure_queue(&mut self, port: PortId, priority: Priority, config: &QueueConfig) {
-        if let Some(egress) = self.egress.get_mut(port.index()) {
+        if let Some(egress) = self.side.ports.get_mut(port.index()) {
             egress.reconfigure(priority, config);
         }
     }
@@ -207,22 +205,27 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Frames waiting in a port's queues.
     #[must_use]
     pub fn waiting(&self, port: PortId) -> usize {
-        let queued = self.egress.get(port.index()).map_or(0, EgressPort::frames);
-        queued + self.express.waiting(port)
+        let queued = self
+            .side
+            .ports
+            .get(port.index())
+            .map_or(0, EgressPort::frames);
+        queued + self.side.express.waiting(port)
     }
 
     /// Whether a port has anything to send, now or later.
     #[inline]
     #[must_use]
     pub fn has_more(&self, port: PortId) -> bool {
-        let port = self.egress.get(port.index());
+        let port = self.side.ports.get(port.index());
         port.is_some_and(EgressPort::has_backlog)
     }
 
     /// Wire bytes waiting in a queue.
     #[must_use]
     pub fn depth(&self, port: PortId, priority: Priority) -> u64 {
-        self.egress
+        self.side
+            .ports
             .get(port.index())
             .map_or(0, |egress| egress.depth(priority))
     }
@@ -250,10 +253,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let len = buf.data().len();
         let wire = wire_len(len);
         self.queue_express();
-        let Some(egress) = self.egress.get_mut(port.index()) else {
+        let Some(egress) = self.side.ports.get_mut(port.index()) else {
             return Err(buf);
         };
-        if self.buffer.charge_own(wire).is_err() {
+        if self.side.buffer.charge_own(wire).is_err() {
             return Err(buf);
         }
         let meta = Meta {
@@ -265,8 +268,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             l3_off: 0,
             flags: MetaFlags(0),
         };
-        if let Err(buf) = egress.push(&mut self.store, Queued { buf, meta }, now) {
-            self.buffer.release(Receipt::of(&meta));
+        if let Err(buf) = egress.push(&mut self.side.store, Queued { buf, meta }, now) {
+            self.side.buffer.release(Receipt::of(&meta));
             return Err(buf);
         }
         self.held.take(1, len as u64);
@@ -284,12 +287,16 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn publish_held(&self) {
         self.counters.held.packets.set(self.held.packets);
         self.counters.held.bytes.set(self.held.bytes);
-        let (buffer, used) = (&self.counters.buffer, self.buffer.used_here());
+        let (buffer, used) = (&self.counters.buffer, self.side.buffer.used_here());
         buffer.used.set(used.bytes);
         buffer.frames.set(used.frames);
-        buffer.used_peak.raise(self.buffer.used().bytes);
-        buffer.headroom.set(self.buffer.in_headroom_here().bytes);
-        buffer.headroom_peak.raise(self.buffer.in_headroom().bytes);
+        buffer.used_peak.raise(self.side.buffer.used().bytes);
+        buffer
+            .headroom
+            .set(self.side.buffer.in_headroom_here().bytes);
+        buffer
+            .headroom_peak
+            .raise(self.side.buffer.in_headroom().bytes);
     }
 
     /// A frame handed out by [`Datapath::egress`] that the device will not take any more: the switch stops.
@@ -304,10 +311,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Drops everything still queued as `shutdown`.
     pub fn shut_down(&mut self) {
         self.queue_express();
-        for (egress, counters) in self.egress.iter_mut().zip(self.counters.ports()) {
-            egress.drain(&mut self.store, |frame| {
+        for (egress, counters) in self.side.ports.iter_mut().zip(self.counters.ports()) {
+            egress.drain(&mut self.side.store, |frame| {
                 let bytes = frame.buf.data().len() as u64;
-                self.buffer.release(Receipt::of(&frame.meta));
+                self.side.buffer.release(Receipt::of(&frame.meta));
                 self.held.give(1, bytes);
                 counters.drop(Drop::Shutdown, bytes);
             });
@@ -315,7 +322,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         self.abandon_crossings();
         self.publish_held();
-        self.buffer.tell();
+        self.side.buffer.tell();
     }
 }
 

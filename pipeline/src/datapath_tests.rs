@@ -428,7 +428,7 @@ fn queues_maps_and_marking_change_while_running() {
     path.reconfigure_queue(WAN, Priority::new(5), &settings);
     // Whether a queue is lossless does not change.
     path.reconfigure_queue(WAN, Priority::new(3), &QueueConfig::default());
-    let three = path.egress[1].queue_config(Priority::new(3)).unwrap();
+    let three = path.side.ports[1].queue_config(Priority::new(3)).unwrap();
     assert!(three.lossless && three.ecn.is_none());
     let mut out = Vec::new();
     for step in 0..200 {

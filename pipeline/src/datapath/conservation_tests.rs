@@ -78,12 +78,12 @@ proptest! {
             }
             path.publish_held();
             assert_conserved(&path);
-            prop_assert_eq!(path.buffer.used().frames, path.counters().held.packets.get());
+            prop_assert_eq!(path.buffer().used().frames, path.counters().held.packets.get());
             let depth: u64 = [DC, WAN].iter().flat_map(|port| Priority::all().map(|priority| path.depth(*port, priority))).sum();
-            prop_assert_eq!(path.buffer.used().bytes, depth);
+            prop_assert_eq!(path.buffer().used().bytes, depth);
         }
         path.shut_down();
         assert_conserved(&path);
-        prop_assert_eq!((path.buffer.used().frames, path.buffer.used().bytes, path.counters().held.packets.get()), (0, 0, 0));
+        prop_assert_eq!((path.buffer().used().frames, path.buffer().used().bytes, path.counters().held.packets.get()), (0, 0, 0));
     }
 }

@@ -25,13 +25,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         for entrance in &mut self.entrances {
             entrance.set_worker(seat.me);
         }
-        self.owned = if workers == 1 { u32::MAX } else { seat.owned() };
+        self.side.owned = if workers == 1 { u32::MAX } else { seat.owned() };
         // Each worker may fill a burst into room that another has just taken, twice over with frames of its own.
         let frames = usize::try_from(self.config.pool.frames).unwrap_or(usize::MAX >> 8);
         let late = 2 * BURST * (workers - 1);
-        let queues = self.egress.len() * PRIORITIES;
-        self.store = FifoStore::new(frames.saturating_add(late), queues, Meta::NOTHING);
-        self.buffer = Buffer::of_worker(
+        let queues = self.side.ports.len() * PRIORITIES;
+        self.side.store = FifoStore::new(frames.saturating_add(late), queues, Meta::NOTHING);
+        self.side.buffer = Buffer::of_worker(
             &self.config,
             std::sync::Arc::clone(&seat.board),
             seat.me,
@@ -45,7 +45,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     #[must_use]
     pub const fn owns(&self, port: PortId) -> bool {
-        self.owned & port.bit() != 0
+        self.side.owned & port.bit() != 0
     }
 
     /// Whether `port`'s receive queue may be polled: not while frames of its last burst wait for room in a ring.
@@ -79,22 +79,22 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// The top of a turn among several workers: what the others hold, gave back and tell.
     pub(super) fn look_around(&mut self) {
-        self.buffer.look();
-        self.buffer.publish_all(self.counters.ports());
+        self.side.buffer.look();
+        self.side.buffer.publish_all(self.counters.ports());
         for (port, pause) in (0u8..).map(PortId).zip(&mut self.pause) {
-            if !self.buffer.is_spread(port) {
+            if !self.side.buffer.is_spread(port) {
                 continue;
             }
-            if self.owned & port.bit() == 0 {
-                self.buffer.tell_pressure(port, pause.pressed());
+            if self.side.owned & port.bit() == 0 {
+                self.side.buffer.tell_pressure(port, pause.pressed());
             } else {
-                self.buffer.tell_dropping(port, pause.dropping());
-                if self.buffer.pressed_elsewhere(port) {
+                self.side.buffer.tell_dropping(port, pause.dropping());
+                if self.side.buffer.pressed_elsewhere(port) {
                     pause.stall();
                 }
             }
         }
-        self.buffer.tell();
+        self.side.buffer.tell();
         self.looked = true;
     }
 
@@ -102,7 +102,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     pub(super) fn look_again(&mut self) {
         if self.roads.is_some() && !std::mem::take(&mut self.looked) {
-            self.buffer.look();
+            self.side.buffer.look();
         }
     }
 
@@ -113,10 +113,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return;
         };
         let (buffer, held, counters, egress) = (
-            &mut self.buffer,
+            &mut self.side.buffer,
             &mut self.held,
             &self.counters,
-            &self.egress,
+            &self.side.ports,
         );
         let lossless = |crossing: &crate::cross::Crossing<B>| {
             let meta = &crossing.frame.meta;
@@ -134,7 +134,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
         });
         self.counters.crossing.handed_over.add(gone as u64);
-        self.buffer.tell();
+        self.side.buffer.tell();
     }
 
     /// Takes over the pauses that other workers heard, and of each what comes next for this one's ports: a train, or frames up to
@@ -200,7 +200,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn handed_over(&self) -> bool {
         let stuck = |roads: &Roads<B>| {
             (0u8..)
-                .zip(&self.egress)
+                .zip(&self.side.ports)
                 .any(|(port, _)| roads.is_stuck(PortId(port)))
         };
         !self.roads.as_deref().is_some_and(stuck)
@@ -211,7 +211,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let Some(mut roads) = self.roads.take() else {
             return;
         };
-        let (buffer, held, counters) = (&mut self.buffer, &mut self.held, &self.counters);
+        let (buffer, held, counters) = (&mut self.side.buffer, &mut self.held, &self.counters);
         let mut drop = |meta: &Meta, buf: B| {
             let len = buf.data().len() as u64;
             buffer.release(Receipt::of(meta));

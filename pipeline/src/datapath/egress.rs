@@ -1,7 +1,7 @@
 //! The egress side: what a port may send, and what comes back when its device has taken it.
 
 use super::Datapath;
-use super::short_cut::{alight, hand_over};
+use super::short_cut::hand_over;
 use crate::egress::port::Marking;
 use crate::egress::serve::Outlet;
 use crate::frame::FrameBuf;
@@ -13,7 +13,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     pub fn egress(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
         let (Some(egress), Some(ecn), Some(counters), Some(pause), Some(owed)) = (
-            self.egress.get_mut(port.index()),
+            self.side.ports.get_mut(port.index()),
             self.ecn.get(port.index()),
             self.counters.port(port.index()),
             self.pause.get_mut(port.index()),
@@ -30,20 +30,21 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             tap: &self.tap,
             now,
         };
-        owed.reserve(|gone| self.buffer.release_run(&gone));
-        let (express, known) = (&mut self.express, (&mut self.packets, &self.cars));
-        if express.waiting(port) > 0 {
-            if let Some(gone) = express.depart(egress, out.room(), &marking) {
+        owed.reserve(|gone| self.side.buffer.release_run(&gone));
+        let known = (&mut self.packets, &self.cars);
+        if self.side.express.waiting(port) > 0 {
+            if let Some(gone) = self.side.express.depart(egress, out.room(), &marking) {
                 hand_over(gone, known, owed, out);
                 egress.publish(counters);
                 return;
             }
-            let (store, buffer) = (&mut self.store, &mut self.buffer);
-            let lost = alight(express, egress, store, known, buffer, &self.counters);
+            let lost = self.side.alight(port, known, &self.counters);
             self.held.give(lost.frames, lost.bytes);
         }
-        egress.schedule(&mut self.store, out, owed, &marking, counters);
-        egress.publish(counters);
+        if let Some(egress) = self.side.ports.get_mut(port.index()) {
+            egress.schedule(&mut self.side.store, out, owed, &marking, counters);
+            egress.publish(counters);
+        }
     }
 
     /// `packets` frames of `bytes`, handed out by [`Datapath::egress`], were taken by `port`'s device.
@@ -67,7 +68,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             let Some(run) = owed.pop_run(&mut left, bytes) else {
                 break;
             };
-            self.buffer.release_run(&run);
+            self.side.buffer.release_run(&run);
         }
     }
 }

@@ -6,8 +6,8 @@ use super::{Datapath, count_drop, lossless};
 use crate::buffer::Receipt;
 use crate::drop::Drop;
 use crate::frame::FrameBuf;
-use crate::stage::admit::{Room, Runs};
-use crate::stage::enqueue::{Egress, Taken};
+use crate::stage::admit::Runs;
+use crate::stage::enqueue::Taken;
 use crate::stage::packet::{Packet, sweep};
 use crate::stage::receive;
 use crate::stage::train::dress;
@@ -42,7 +42,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         };
         let (packets, cars, trash) = (&mut self.packets, &mut self.cars, &mut self.trash);
         pause.burst(frames.len(), BURST);
-        let owned = self.owned & port.bit() != 0;
+        let owned = self.side.owned & port.bit() != 0;
         let mut came = receive::run(
             entrance,
             &self.fib,
@@ -70,7 +70,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let storm = if owned {
             pause.dropping()
         } else {
-            self.buffer.dropping_elsewhere(port)
+            self.side.buffer.dropping_elsewhere(port)
         };
         if storm != 0 {
             if let Some(kin) = came.train.take() {
@@ -83,14 +83,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             });
         }
         rewritten();
-        self.buffer.settle();
+        self.side.buffer.settle();
         let taken = came
             .train
             .and_then(|kin| self.walk_train(kin, came.bytes, frames, now, false))
             .unwrap_or_else(|| self.walk(frames, now, false));
         self.held.take(taken.frames, taken.bytes);
         if let Some(counters) = self.counters.port(port.index()) {
-            self.buffer.publish(port, counters);
+            self.side.buffer.publish(port, counters);
         }
         if !self.trash.is_empty() {
             B::free_all(&mut self.trash);
@@ -107,13 +107,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         charged: bool,
     ) -> Taken {
         let (packets, trash) = (&mut self.packets, &mut self.trash);
-        let mut room = Room {
-            ports: &mut self.egress,
-            buffer: &mut self.buffer,
-            now,
-            owned: self.owned,
-            charged,
-        };
+        let mut room = self.side.room(now, charged);
         let mut runs = Runs::new();
         let gone = room.take(
             packets.get_mut(..frames.len()).unwrap_or_default(),
@@ -122,10 +116,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if !gone.is_empty() {
             sweep(gone, frames, packets, trash, |buf, packet| {
                 if charged {
-                    self.buffer.release(Receipt::of(&packet.meta));
+                    self.side.buffer.release(Receipt::of(&packet.meta));
                 }
                 let reason = packet.reason.unwrap_or(Drop::QueueFull);
-                lossless::count_refused(&self.counters, &self.egress, &packet.meta, reason);
+                lossless::count_refused(&self.counters, &self.side.ports, &packet.meta, reason);
                 let to = self.counters.port(packet.meta.egress.index());
                 if let Some(counters) = to.or_else(|| self.counters.port(packet.meta.group.port()))
                 {
@@ -134,22 +128,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             });
         }
         let away = self.roads.as_deref_mut().map(|roads| {
-            let owned = self.owned;
+            let owned = self.side.owned;
             roads.part(owned, frames, packets, &mut runs)
         });
         let packets = packets.get_mut(..frames.len()).unwrap_or_default();
-        let mut egress = Egress {
-            ports: &mut self.egress,
-            store: &mut self.store,
-            buffer: &mut self.buffer,
-            tap: &mut self.tap,
-            counters: &self.counters,
-            now,
-        };
-        egress.show(frames, packets, &runs);
+        let (mut queues, express) = self.side.queues(&mut self.tap, &self.counters, now);
+        queues.show(frames, packets, &runs);
         // Of one port's burst a run is of one group, of several together it need not be.
-        let express = (!charged || alike(packets)).then_some(&mut self.express);
-        let taken = egress.take(express, frames, packets, &runs, trash);
+        let express = (!charged || alike(packets)).then_some(express);
+        let taken = queues.take(express, frames, packets, &runs, trash);
         taken.plus(away.unwrap_or_default())
     }
 }

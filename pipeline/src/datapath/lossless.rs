@@ -38,7 +38,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 group.lossless &= pause.send & priority.bit() != 0;
             }
         }
-        self.buffer = Buffer::new(&config.buffer);
+        self.side.buffer = Buffer::new(&config.buffer);
         self.config = config.buffer;
         self.pause = self
             .entrances
@@ -55,23 +55,25 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             port.clear_watermarks();
         }
         let buffer = &self.counters.buffer;
-        buffer.used_peak.set(self.buffer.used().bytes);
-        buffer.headroom_peak.set(self.buffer.in_headroom().bytes);
+        buffer.used_peak.set(self.side.buffer.used().bytes);
+        buffer
+            .headroom_peak
+            .set(self.side.buffer.in_headroom().bytes);
     }
 
     /// Once a turn for each port: lets the watchdog look, and tells the PFC frame `port` must send now, if any, ahead of
     /// everything. The frame is due again until [`Datapath::control_sent`].
     #[inline]
     pub fn control_due(&mut self, port: PortId, now: Nanos) -> Option<PfcFrame> {
-        self.buffer.settle();
+        self.side.buffer.settle();
         let (Some(pause), Some(counters), Some(egress)) = (
             self.pause.get_mut(port.index()),
             self.counters.port(port.index()),
-            self.egress.get_mut(port.index()),
+            self.side.ports.get_mut(port.index()),
         ) else {
             return None;
         };
-        self.buffer.publish(port, counters);
+        self.side.buffer.publish(port, counters);
         let waiting = |priority: Priority| egress.waiting_since(priority);
         if let Some(change) = pause.watch(now, waiting, &counters.flow) {
             let dropping = pause.dropping();
@@ -84,6 +86,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         let pause = self.pause.get_mut(port.index())?;
         let wanted = self
+            .side
             .buffer
             .wants_pause(port, pause.classes(), pause.asserted());
         pause.due(wanted, now)
@@ -111,7 +114,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (Some(pause), Some(counters), Some(egress)) = (
             self.pause.get_mut(port.index()),
             self.counters.port(port.index()),
-            self.egress.get_mut(port.index()),
+            self.side.ports.get_mut(port.index()),
         ) else {
             return;
         };
@@ -127,13 +130,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     fn flush(&mut self, port: PortId, priority: Priority) {
         self.queue_express();
         let (Some(egress), Some(counters)) = (
-            self.egress.get_mut(port.index()),
+            self.side.ports.get_mut(port.index()),
             self.counters.port(port.index()),
         ) else {
             return;
         };
-        let (buffer, held) = (&mut self.buffer, &mut self.held);
-        egress.drain_queue(&mut self.store, priority, |frame| {
+        let (buffer, held) = (&mut self.side.buffer, &mut self.held);
+        egress.drain_queue(&mut self.side.store, priority, |frame| {
             let bytes = frame.buf.data().len() as u64;
             buffer.release(Receipt::of(&frame.meta));
             held.give(1, bytes);

@@ -4,16 +4,13 @@
 use arrayvec::ArrayVec;
 
 use super::Datapath;
-use crate::buffer::{Amount, Buffer, Owed, Run as Held};
-use crate::counters::Counters;
+use crate::buffer::{Amount, Owed, Run as Held};
 use crate::cross::Convoy;
-use crate::egress::express::{Departure, Express};
-use crate::egress::fifo::FifoStore;
-use crate::egress::port::EgressPort;
+use crate::egress::express::Departure;
 use crate::egress::serve::Outlet;
-use crate::frame::{FrameBuf, Meta};
-use crate::stage::admit::{Room, Run};
-use crate::stage::enqueue::{Egress, Taken, no_cell};
+use crate::frame::FrameBuf;
+use crate::stage::admit::Run;
+use crate::stage::enqueue::Taken;
 use crate::stage::packet::Packets;
 use crate::stage::train::{Cars, Kin, dress, dress_counted};
 use crate::tap::FlowTap;
@@ -38,15 +35,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             priority: kin.meta.priority,
             frames: frames.len(),
         };
-        let mut room = Room {
-            ports: &mut self.egress,
-            buffer: &mut self.buffer,
-            now,
-            owned: self.owned,
-            charged,
-        };
+        let mut room = self.side.room(now, charged);
         let all = Amount::of_unpadded(bytes, frames.len() as u64);
-        let mine = self.owned & run.egress.bit() != 0;
+        let mine = room.owned & run.egress.bit() != 0;
         let mut roads = self.roads.as_deref_mut().filter(|_| !mine);
         let open = match &mut roads {
             Some(roads) => roads.has_room(run.egress, run.frames, room.lossless_abroad(run)),
@@ -69,63 +60,21 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 bytes,
             });
         }
-        let mut egress = Egress {
-            ports: &mut self.egress,
-            store: &mut self.store,
-            buffer: &mut self.buffer,
-            tap: &mut self.tap,
-            counters: &self.counters,
-            now,
-        };
-        egress.show_train(frames, cars, &kin);
+        let (mut queues, express) = self.side.queues(&mut self.tap, &self.counters, now);
+        queues.show_train(frames, cars, &kin);
         let known = (&mut self.packets, &self.cars);
-        Some(egress.take_train(
-            &mut self.express,
-            frames,
-            (run, kin, bytes),
-            known,
-            &mut self.trash,
-        ))
+        Some(queues.take_train(express, frames, (run, kin, bytes), known, &mut self.trash))
     }
 
     /// The burst that might not have had to queue does.
     #[inline]
     pub(super) fn queue_express(&mut self) {
-        if let Some(port) = self.express.port()
-            && let Some(port) = self.egress.get_mut(port.index())
-        {
-            let (buffer, counters) = (&mut self.buffer, &self.counters);
+        if let Some(port) = self.side.express.port() {
             let known = (&mut self.packets, &self.cars);
-            let lost = alight(
-                &mut self.express,
-                port,
-                &mut self.store,
-                known,
-                buffer,
-                counters,
-            );
+            let lost = self.side.alight(port, known, &self.counters);
             self.held.give(lost.frames, lost.bytes);
         }
     }
-}
-
-/// Puts the burst that waits for `port` into its queue, before anything else comes into a queue or what is `known` of it
-/// is written over. Returns what there was no cell for.
-#[cold]
-pub(super) fn alight<B: FrameBuf>(
-    express: &mut Express<B>,
-    port: &mut EgressPort,
-    store: &mut FifoStore<B, Meta>,
-    known: (&mut Packets, &Cars),
-    buffer: &mut Buffer,
-    counters: &Counters,
-) -> Taken {
-    let mut lost = Taken::default();
-    for (buf, meta) in express.alight(port, store, known) {
-        lost.bytes += no_cell(port, buffer, counters, &buf, &meta);
-        lost.frames += 1;
-    }
-    lost
 }
 
 /// Hands over a burst that goes past its queue; `owed` has room for it.

@@ -109,7 +109,7 @@ impl<const ASKS: bool> Outlet<HeapFrame> for Narrow<ASKS> {
 
 /// Everything an operator could tell the two apart by.
 fn accounts(path: &Path) -> Vec<String> {
-    let mut all = vec![format!("{:?} {:?}", path.buffer.used(), path.held)];
+    let mut all = vec![format!("{:?} {:?}", path.buffer().used(), path.held)];
     for port in [DC, WAN] {
         all.push(format!("{:?} waiting {}", port, path.waiting(port)));
         all.push(format!("{:?}", path.counters().port(port.index())));
@@ -175,7 +175,7 @@ proptest! {
             take(path, DC, &mut hands, BURST);
             take(path, WAN, &mut hands, BURST);
             path.shut_down();
-            prop_assert_eq!(path.buffer.used().frames, 0);
+            prop_assert_eq!(path.buffer().used().frames, 0);
         }
         prop_assert_eq!(accounts(&short), accounts(&long));
     }
@@ -192,17 +192,17 @@ fn a_burst_into_an_idle_port_does_not_queue() {
         };
         let mut burst = (0..8).map(|_| HeapFrame::new(&craft.frame())).collect();
         path.ingress(DC, &mut burst, Nanos(now));
-        assert_eq!((path.express.waiting(WAN), path.waiting(WAN)), (8, 8));
+        assert_eq!((path.side.express.waiting(WAN), path.waiting(WAN)), (8, 8));
         let left = fill::<false>(&mut path, WAN, BURST, Nanos(now));
         assert_eq!(left.len(), 8);
         let mut hands = [Vec::new(), vec![craft.frame().len() as u64; 8]];
         take(&mut path, WAN, &mut hands, 3);
-        assert_eq!(path.buffer.used().frames, 5);
+        assert_eq!(path.buffer().used().frames, 5);
         take(&mut path, WAN, &mut hands, 5);
         assert_eq!(
-            (path.buffer.used().frames, path.buffer.used().bytes),
+            (path.buffer().used().frames, path.buffer().used().bytes),
             (0, 0)
         );
-        assert_eq!(path.express.port(), None);
+        assert_eq!(path.side.express.port(), None);
     }
 }
