@@ -132,16 +132,6 @@ impl Ledger {
         self.measure = Measure::new(settings.feedback, period);
     }
 
-    /// Told of every tick whether it came late: what can wait takes no more of the next ones than lets them be on time. Half as
-    /// much at once, then little by little more, as senders of TCP share a link.
-    pub(crate) fn pace(&mut self, late: bool) {
-        self.quiet_reads = if late {
-            (self.quiet_reads / 2).max(LEAST_READS)
-        } else {
-            (self.quiet_reads + 1).min(self.reads_per_tick)
-        };
-    }
-
     /// Takes a worker's cache; `false` when there are too many.
     pub(crate) fn attach(&mut self, reader: CacheReader) -> bool {
         self.readers.try_push(reader).is_ok()

@@ -14,27 +14,16 @@ mod rig;
 
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::cross::Seating;
-use npcc_pipeline::drop::Drop;
-use npcc_pipeline::pause::PauseConfig;
-use npcc_pipeline::units::{BURST, BitRate, PortId, WorkerId};
+use npcc_pipeline::units::{BURST, BitRate, PortId};
 use npcc_pipeline::wire::mac_control;
 use npcc_pipeline::wire::mac_control::time_of;
 use proptest::prelude::*;
-use rig::several::Several;
-use rig::{GIG, LOSSLESS, Setup, mac, prio, wire};
+use rig::several::{Several, seating};
+use rig::{GIG, LOSSLESS, Setup, mac, wire};
 
 const PORTS: u8 = 4;
 const GRACE: u64 = 60_000;
 const LONGEST: usize = 1_500;
-
-fn seating(owners: &[u8], receivers: &[u8], ring: usize) -> Seating {
-    Seating {
-        workers: owners.iter().max().unwrap() + 1,
-        owners: owners.iter().map(|owner| WorkerId(*owner)).collect(),
-        receivers: receivers.to_vec(),
-        ring,
-    }
-}
 
 #[derive(Debug, Clone)]
 enum Event {
@@ -311,194 +300,5 @@ proptest! {
     #[test]
     fn workers_that_share_ports_keep_their_books(events in prop::collection::vec(event(), 1..250), ring in prop_oneof![Just(7usize), Just(BURST), Just(1024)]) {
         drive(events, &seating(&[0, 1, 2, 0], &[3, 1, 2, 1], ring));
-    }
-}
-
-const LEN: usize = 1000;
-const MARGIN: usize = 2;
-
-/// Frames after which `workers` workers' ports, filled a burst each in turn, have their first pause.
-fn first_xoff(owners: &[u8]) -> usize {
-    let setup = Setup {
-        ports: 4,
-        ..Setup::default()
-    };
-    let mut several = Several::new(&setup, seating(owners, &[1; 4], 1024));
-    let mut frames = 0;
-    while several.sent.is_empty() {
-        // Everything leaves by port 3, whoever owns it.
-        let worker = several.owner(0);
-        several.refresh(worker);
-        frames += several.receive(worker, (0, 3, 3), LEN, 1);
-        several.turn(worker);
-        let owner = several.owner(3);
-        several.refresh(owner);
-        several.turn(owner);
-    }
-    assert_eq!(several.sent, [(0, 1 << 3, 0)]);
-    assert_eq!(several.lost(), 0);
-    frames
-}
-
-/// PFCtest of SONiC's `sai_qos_tests.py` over two workers: the same point, margin two packets plus a burst.
-#[test]
-fn xoff_point_does_not_depend_on_who_owns_the_queue() {
-    let headroom = 2 * 4 * Setup::default().group.headroom;
-    let point =
-        usize::try_from(((Setup::default().pool - headroom) / 2).div_ceil(wire(LEN))).unwrap();
-    for owners in [[0, 0, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]] {
-        let frames = first_xoff(&owners);
-        let workers = usize::from(*owners.iter().max().unwrap()) + 1;
-        assert!(
-            frames.abs_diff(point) <= MARGIN + BURST * (workers - 1),
-            "{frames} of {point}"
-        );
-    }
-}
-
-/// Two ports of two workers fill one pool: each sees the other's part, and neither overshoots by more than a burst.
-#[test]
-fn workers_share_one_pool() {
-    let mut setup = Setup {
-        ports: 4,
-        ..Setup::default()
-    };
-    // What each worker may have in its hand when the pause is asked for.
-    setup.group.headroom = 2 * BURST as u64 * wire(LEN);
-    let shared = setup.pool - 2 * 4 * setup.group.headroom;
-    let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], 1024));
-    let mut frames = 0u64;
-    while several.sent.len() < 2 {
-        for from in [0u8, 1] {
-            let worker = several.owner(from);
-            several.refresh(worker);
-            frames += several.receive(worker, (from, 2, 3), LEN, BURST) as u64;
-            several.turn(worker);
-        }
-    }
-    // Two groups at alpha 1: each holds what is left free, a third of the pool.
-    let wanted = 2 * shared / 3;
-    let slack = (MARGIN as u64 + 2 * BURST as u64) * wire(LEN);
-    assert!(
-        (frames * wire(LEN)).abs_diff(wanted) <= slack,
-        "{frames} frames for {wanted} bytes"
-    );
-    assert_eq!(several.lost(), 0);
-}
-
-/// A ring that nobody empties: lossless frames wait and the queue is not polled, lossy ones are dropped by name.
-#[test]
-fn a_full_ring_holds_lossless_and_drops_lossy() {
-    let pause = PauseConfig {
-        pressure: 4,
-        ..Setup::default().pause
-    };
-    let setup = Setup {
-        ports: 4,
-        pause,
-        ..Setup::default()
-    };
-    let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], BURST));
-    for what in ["frames", "a train", "a train that waits"] {
-        assert_eq!(several.receive(0, (0, 1, 3), LEN, BURST), BURST, "{what}");
-    }
-    for _ in 0..3 {
-        several.refresh(0);
-        assert_eq!(several.receive(0, (0, 1, 3), LEN, BURST), 0, "not polled");
-        several.turn(0);
-    }
-    assert_eq!(
-        several.sent,
-        [(0, LOSSLESS, 0)],
-        "the peer pauses, as nobody empties the device's ring"
-    );
-    assert_eq!(
-        several.paths[0]
-            .counters()
-            .port(0)
-            .unwrap()
-            .flow
-            .xoff_cpu
-            .get(),
-        2
-    );
-    assert_eq!(
-        several.receive(0, (2, 1, 0), LEN, BURST),
-        BURST,
-        "another port's queue is polled"
-    );
-    assert_eq!(several.dropped(Drop::XringFull), BURST as u64);
-    assert_eq!(
-        several.paths[0].counters().port(1).unwrap().queues[0]
-            .dropped
-            .get(),
-        BURST as u64
-    );
-    assert_eq!((several.lost(), several.stalls()), (0, 3));
-    several.assert_conserved();
-    assert_eq!(several.turn(1), BURST, "what comes next");
-    assert!(!several.paths[0].may_receive(PortId(0)), "trains wait yet");
-    assert_eq!(several.turn(1), BURST);
-    assert!(several.paths[0].may_receive(PortId(0)));
-    assert_eq!(several.turn(1), BURST);
-    let mut left = 0;
-    while left < 3 * BURST {
-        several.now += 1_000_000;
-        left += several.pull(1).len();
-    }
-    several.assert_conserved();
-}
-
-/// A pause heard by any queue of a port stops the egress side of its owner.
-#[test]
-fn a_pause_goes_to_the_owner() {
-    let setup = Setup {
-        ports: 4,
-        ..Setup::default()
-    };
-    let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[2, 1, 1, 1], 1024));
-    several.receive(1, (1, 0, 3), LEN, 4);
-    several.turn(0);
-    several.hear(1, 0, &mac_control::build(mac(99), 1 << 3, [u16::MAX; 8]));
-    several.turn(0);
-    assert_eq!(several.pull(0).len(), 0, "paused");
-    let heard = several.paths[1].counters().port(0).unwrap();
-    assert_eq!(
-        (heard.pfc_rx[3].get(), heard.consumed.packets.get()),
-        (1, 1)
-    );
-    let obeyed = several.paths[0].counters().port(0).unwrap();
-    assert_eq!(obeyed.flow.priorities[3].rx_pauses.get(), 1);
-    several.assert_conserved();
-    several.hear(1, 0, &mac_control::build(mac(99), 1 << 3, [0; 8]));
-    several.turn(0);
-    assert_eq!(several.pull(0).len(), 4);
-}
-
-/// What crosses at the stop is accounted for: frames and trains, in rings and before them.
-#[test]
-fn a_stop_leaves_nothing_in_the_rings() {
-    let setup = Setup {
-        ports: 4,
-        ..Setup::default()
-    };
-    for (ring, bursts) in [(16, [10, 10, BURST]), (BURST, [10, BURST, BURST])] {
-        let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], ring));
-        for frames in bursts {
-            assert_eq!(several.receive(0, (0, 1, 3), LEN, frames), frames);
-        }
-        assert!(!several.paths[0].may_receive(PortId(0)), "some wait");
-        for path in &mut several.paths {
-            path.shut_down();
-        }
-        several.paths[1].shut_down();
-        let all = bursts.iter().sum::<usize>() as u64;
-        assert_eq!(several.dropped(Drop::Shutdown), all);
-        several.assert_conserved();
-        let held: u64 = several.paths.iter().fold(0, |sum, path| {
-            sum.wrapping_add(path.counters().held.packets.get())
-        });
-        assert_eq!(held, 0);
-        assert_eq!(several.paths[1].depth(PortId(1), prio(3)), 0);
     }
 }

@@ -70,6 +70,6 @@ impl FlowCache {
 /// The first way whose tag matches, in turn from `home`; `home` when none does. Without a branch, which would be guessed wrong
 /// for one flow in a few, and wait for its tags to find out.
 const fn first_way(matches: u64, home: usize) -> usize {
-    let from_home = matches.rotate_right(home as u32 * 8);
+    let from_home = matches.rotate_right(low32(home as u64) * 8);
     (home + from_home.trailing_zeros() as usize / 8) % WAYS
 }

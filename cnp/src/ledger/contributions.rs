@@ -29,6 +29,16 @@ enum Found {
 }
 
 impl Ledger {
+    /// Told of every tick whether it came late: what can wait takes no more of the next ones than lets them be on time. Half as
+    /// much at once, then little by little more, as senders of TCP share a link.
+    pub(crate) fn pace(&mut self, late: bool) {
+        self.quiet_reads = if late {
+            (self.quiet_reads / 2).max(LEAST_READS)
+        } else {
+            (self.quiet_reads + 1).min(self.reads_per_tick)
+        };
+    }
+
     /// Reads flows of a queue, round and round: up to `busy` of them. Where that is not given, as many as keep [`SLOW`] and
     /// are left of the tick's work, of which a record and a reading take as much. Never more than a tick may read.
     pub(crate) fn read_queue(&mut self, queue: usize, busy: Option<usize>, now: Nanos) {

@@ -16,6 +16,16 @@ use super::{Path, Setup, frame, prio};
 /// Where a RoCEv2 frame over untagged IPv4 has its PSN.
 const PSN: std::ops::Range<usize> = 51..54;
 
+/// Ports by their owners, by how many receive from each, and rings of so many frames.
+pub(crate) fn seating(owners: &[u8], receivers: &[u8], ring: usize) -> Seating {
+    Seating {
+        workers: owners.iter().max().unwrap() + 1,
+        owners: owners.iter().map(|owner| WorkerId(*owner)).collect(),
+        receivers: receivers.to_vec(),
+        ring,
+    }
+}
+
 pub(crate) struct Several {
     pub(crate) paths: Vec<Path>,
     seating: Seating,
