@@ -32,7 +32,7 @@ use crate::table::{Flow, FlowTable, QueueList};
 pub(crate) const MAX_READERS: usize = 32;
 /// Flows of quiet queues are looked at this often.
 const SLOW: Nanos = Nanos::from_millis(10);
-/// Of quiet queues so many are looked at in a tick in any case: however late it is, however many records it has taken in.
+/// Of quiet queues so many are looked at in a tick in any case: of each: however late it is, however many records it has taken in.
 const LEAST_READS: usize = 64;
 /// QP1 packets taken in per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
@@ -345,13 +345,17 @@ impl Ledger {
                 None => return,
             },
         };
+        // A flow that never paused was read within this time.
+        let listed = self.lists.get(queue).map_or(0, QueueList::len);
+        let round = self.tick.0 * (listed / LEAST_READS) as u64;
+        let unheard = Nanos(2 * SLOW.0.max(2 * round));
         if let Some(flow) = self.flows.get_mut(index) {
             if (flow.reader, flow.slot) != (reader, record.slot) {
                 (flow.reader, flow.slot, flow.slot_bytes) = (reader, record.slot, 0);
                 flow.notified_until = Nanos::ZERO;
             }
-            // A flow that never paused was read, or sent a record, within SLOW.
-            if record.time.since(flow.last_seen).0 > 2 * SLOW.0 {
+            let paused = flow.window.read_at().since(flow.last_seen) > SLOW;
+            if paused || record.time.since(flow.last_seen) > unheard {
                 flow.window.resume(record.time);
             }
             flow.ingress = record.ingress;

@@ -223,8 +223,9 @@ impl FlowTable {
 
     /// The same of what a reading needs: all of them.
     pub(crate) fn warm_found(&self, found: &[u32]) {
-        let look =
-            |flow: &Flow| flow.settled.0 ^ flow.cnps ^ flow.window.look() ^ flow.dynamics.look();
+        let look = |flow: &Flow| {
+            flow.settled.0 ^ flow.cnps ^ flow.window.read_at().0 ^ flow.dynamics.look()
+        };
         self.flows.warm_found(found, look);
         self.warm_shown(found);
     }

@@ -25,9 +25,9 @@ impl Window {
         }
     }
 
-    /// Something of it.
-    pub(crate) const fn look(&self) -> u64 {
-        self.read_at.0
+    /// When bytes were last added, or there were none to add.
+    pub(crate) const fn read_at(&self) -> Nanos {
+        self.read_at
     }
 
     /// The flow was silent until now: what is counted next is no older than this.

@@ -211,6 +211,13 @@ impl ControlCore {
         self.ledger.listed(queue)
     }
 
+    /// Bytes a flow is taken to have sent in the window that ends now.
+    #[cfg(test)]
+    pub(crate) fn in_window(&self, flow: u32, window: Nanos, now: Nanos) -> u64 {
+        let flow = self.ledger.flows.get(flow);
+        flow.map_or(0, |flow| flow.window.bytes(now, window))
+    }
+
     /// Time from the last call of [`ControlCore::tick`] to the next: that of the policy that looks most often, at most a
     /// tick; less while a policy is urgent.
     #[must_use]
@@ -238,9 +245,9 @@ impl ControlCore {
         let regular =
             self.hurry.is_none() || now.since(self.regular).0 >= self.period.0 - self.period.0 / 8;
         if regular {
-            let late = now.since(self.regular).0 > self.period.0 + self.period.0 / 2;
+            let late = now.since(self.regular).0 > self.period.0 + self.tick.0 / 2;
             // Nobody asked for it (`hasten`), and it is not the first.
-            self.ledger.pace(late && self.regular > Nanos::ZERO);
+            self.ledger.heed(late && self.regular > Nanos::ZERO);
             self.regular = now;
         }
         regular

@@ -121,7 +121,7 @@ impl Allowance {
             choice: u8::try_from(power).unwrap_or(0).saturating_sub(more),
             changes: CHANGES,
             first: self.first,
-            again: 1 << more.min(3),
+            again: 1 << more,
         }
     }
 }

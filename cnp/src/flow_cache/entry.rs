@@ -24,14 +24,17 @@ pub(super) struct Sign {
     pub(super) notable: Option<u32>,
     /// A CNP or a NAK.
     pub(super) urgent: bool,
+    /// So many of its flow were not shown: see [`is_round`](super::pace::is_round).
+    pub(super) round: bool,
 }
 
 impl Sign {
-    pub(super) fn of(roce: &Roce, urgent: bool) -> Sign {
+    pub(super) fn of(roce: &Roce, urgent: bool, round: bool) -> Sign {
         Sign {
             port: (roce.class != RoceClass::Cnp).then_some(roce.src_port),
             notable: is_notable(roce).then(|| roce.psn()),
             urgent,
+            round,
         }
     }
 }
@@ -48,7 +51,7 @@ pub(super) enum Turn {
 }
 
 impl Entry {
-    /// Of a flow whose first packet comes `now`.
+    /// Of a flow whose first packet comes `now`: its first CNP is due at once.
     pub(super) const fn new(now: u32) -> Entry {
         Entry {
             cnp_shown: now.wrapping_sub(stamp(CNP_GAP)),
@@ -57,17 +60,12 @@ impl Entry {
 
     /// Whether a packet is shown, and why. Called for every packet that may be.
     #[inline(never)]
-    pub(super) fn turn(
-        &mut self,
-        sign: Sign,
-        now: u32,
-        refresh: u32,
-        shared: &Slot,
-    ) -> Option<Turn> {
+    pub(super) fn turn(&self, sign: Sign, now: u32, refresh: u32, shared: &Slot) -> Option<Turn> {
         let Sign {
             port,
             notable,
             urgent,
+            round,
         } = sign;
         let moved = shared.moves(port);
         let mut allowance = shared.allowance();
@@ -79,6 +77,9 @@ impl Entry {
         if urgent {
             let due = now.wrapping_sub(self.cnp_shown) >= stamp(CNP_GAP);
             return due.then_some(Turn::Cnp);
+        }
+        if round {
+            return Some(Turn::Refresh);
         }
         if since >= refresh {
             let chosen = notable.is_some_and(|psn| allowance.is_chosen(psn));
@@ -153,10 +154,10 @@ mod tests {
                 slot.set_allowance(allowance);
                 slot
             };
-            let (quick, slow, mut entry) = (slot(), slot(), Entry::new(0));
+            let (quick, slow, entry) = (slot(), slot(), Entry::new(0));
             prop_assume!(quick.is_quiet(PORT, now, refresh));
             let passes = quick.passes(psn);
-            let sign = Sign { port: Some(PORT), notable: Some(psn), urgent: false };
+            let sign = Sign { port: Some(PORT), notable: Some(psn), urgent: false, round: false };
             prop_assert_eq!(passes, entry.turn(sign, now, refresh, &slow).is_none());
             if passes {
                 prop_assert_eq!(format!("{quick:?}"), format!("{slow:?}"));

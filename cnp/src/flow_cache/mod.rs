@@ -30,7 +30,6 @@ use crate::key::{KeyHasher, is_v4, low32};
 use crate::sample::Record;
 use entry::{DETAILS_ANY, Entry};
 use pace::Pace;
-pub use pace::REFRESH;
 pub use reader::{CacheCounters, CacheReader, CacheShared};
 use slot::Slot;
 pub use slot::SlotReading;
@@ -71,7 +70,7 @@ pub struct FlowCache {
     mask: usize,
     ports: u32,
     hasher: KeyHasher,
-    /// Slots that some flow has.
+    /// Slots that some flow has, or had.
     taken: usize,
     pace: Pace,
     /// The turn of the control core ([`RING_TURN`]) in which the ring was last found full.
@@ -102,7 +101,7 @@ impl FlowCache {
             ports,
             hasher: KeyHasher::new(seed),
             taken: 0,
-            pace: Pace::of(0),
+            pace: Pace::new(),
             full_in: u32::MAX,
         };
         (
@@ -178,12 +177,10 @@ impl FlowCache {
         }
         let shift = 8 * u32::try_from(slot - first).ok()?;
         match *tags >> shift & 0xff {
-            0 => {
-                self.taken += 1;
-                self.pace = Pace::of(self.taken);
-            }
+            0 => self.taken += 1,
             _ => counters.replaced.add(1),
         }
+        self.pace.note(stamp(now));
         *tags = *tags & !(0xff << shift) | tag << shift;
         let shared = self.shared.slots.get(slot)?;
         shared.renew(&words, stamp(now), DETAILS_ANY);

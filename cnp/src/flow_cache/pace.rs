@@ -1,21 +1,33 @@
-//! How often packets of a flow are shown to the control core: of many flows the less often, the more there are, so that a worker
-//! shows a quarter of a million packets a second and no more, and the control core has time for its queues. Each costs the worker as
-//! much as ten that are only counted.
+//! How often packets of a flow are shown to the control core: of many flows the less often, the more of them send, so that a
+//! worker shows a quarter of a million packets a second, and the control core has time for its queues. Each costs the
+//! worker as much as ten that are only counted. (Of more than 183,000 flows it is more, up to 1.3 million with a million flows not
+//! paired: see [`LONGEST`]. The first packets of a flow, CNPs and changes of port are shown whatever the pace is.)
+//!
+//! A fast flow is shown more often than its time comes: see [`is_round`].
 
 use npcc_pipeline::units::Nanos;
 
-use super::{low32, stamp};
+use super::stamp;
 use crate::pair::ends::LIVE;
 
 /// One packet of every flow is shown this often, so that contradictions are still seen.
-pub const REFRESH: Nanos = Nanos::from_millis(10);
+const REFRESH: Nanos = Nanos::from_millis(10);
 /// Flows are many when they are more than this.
-const MANY: usize = 10_000;
+const MANY: u32 = 10_000;
 /// One of many flows is refreshed in so many units of age (1,024 ns).
 const EACH: u32 = 8;
-/// But no flow less often than this: the control core takes an end that it hears nothing of for [`LIVE`] for gone, and a refresh
-/// may wait half as long again for a packet worth showing.
+/// But each at least this often: the control core takes an end that it hears nothing of for [`LIVE`] for gone, and a refresh may
+/// wait half as long again for a packet worth showing.
 const LONGEST: Nanos = Nanos(LIVE.0 / 2);
+/// Packets of a flow, of which one is shown: half a bucket of the control core's
+/// [sequence numbers](crate::pair::numbers), so that no end runs out of its own unseen.
+const ROUND: u32 = 1 << 16;
+
+/// Whether a flow's packet is shown because so many were not, as it is the one with this count.
+#[inline]
+pub(super) const fn is_round(packets: u32) -> bool {
+    packets.is_multiple_of(ROUND)
+}
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,21 +37,53 @@ pub(super) struct Pace {
     /// Packets shown between two refreshes of a flow not yet paired, in powers of two. A refresh is of a chosen packet where it
     /// can be, so one more is the least by which both directions may show the same.
     pub(super) more: u8,
+    /// Flows that began or were refreshed since.
+    flows: u32,
+    /// When the count began.
+    since: u32,
+    /// Some could not be shown since.
+    lost: bool,
 }
 
 impl Pace {
-    /// Of a cache with so many flows.
-    pub(super) fn of(flows: usize) -> Pace {
-        if flows <= MANY {
-            return Pace {
-                refresh: stamp(REFRESH),
-                more: 2,
-            };
-        }
+    /// Of so many flows.
+    fn of(flows: u32) -> Pace {
+        let many = flows > MANY;
         Pace {
-            refresh: low32(flows as u64).saturating_mul(EACH).min(stamp(LONGEST)),
-            more: 0,
+            refresh: if many {
+                flows.saturating_mul(EACH).min(stamp(LONGEST))
+            } else {
+                stamp(REFRESH)
+            },
+            more: if many { 0 } else { 2 },
+            flows: 0,
+            since: 0,
+            lost: false,
         }
+    }
+
+    /// Of a cache that is empty.
+    pub(super) fn new() -> Pace {
+        Pace::of(0)
+    }
+
+    /// A flow began or was refreshed: those are the flows that send, however many once did. More of them slow the pace down at
+    /// once, and fewer quicken it when the time of a refresh is over.
+    pub(super) fn note(&mut self, now: u32) {
+        self.flows += 1;
+        let over = now.wrapping_sub(self.since) >= self.refresh;
+        let next = Pace::of(self.flows);
+        if next.refresh > self.refresh || over && !self.lost {
+            (self.refresh, self.more) = (next.refresh, next.more);
+        }
+        if over {
+            (self.flows, self.since, self.lost) = (0, now, false);
+        }
+    }
+
+    /// A packet could not be shown: there may be more flows than were counted.
+    pub(super) fn lose(&mut self) {
+        self.lost = true;
     }
 }
 
@@ -50,19 +94,45 @@ mod tests {
     use super::*;
 
     /// Of flows that are not paired.
+    fn shown_a_second(flows: u32) -> u64 {
+        let pace = Pace::of(flows);
+        let between = u64::from(pace.refresh) << AGE_SHIFT;
+        (u64::from(flows) * 1_000_000_000 / between) * (1 + (1 << pace.more))
+    }
+
     #[test]
-    fn no_more_than_a_quarter_of_a_million_are_shown_a_second() {
-        for flows in [10_001, 65_536, 100_000, 180_000] {
-            let pace = Pace::of(flows);
-            let between = u64::from(pace.refresh) << AGE_SHIFT;
-            let shown = (flows as u64 * 1_000_000_000 / between) * (1 + (1 << pace.more));
-            assert!(shown <= 250_000, "{flows} flows: {shown}");
+    fn of_many_flows_no_more_than_a_quarter_of_a_million_are_shown_a_second() {
+        for flows in [MANY + 1, 65_536, 183_000] {
+            assert!(shown_a_second(flows) <= 250_000, "{flows} flows");
         }
+        assert!(shown_a_second(1 << 20) <= 1_400_000);
     }
 
     #[test]
     fn no_flow_is_taken_for_gone() {
-        let longest = u64::from(Pace::of(1 << 24).refresh) << AGE_SHIFT;
+        let longest = u64::from(Pace::of(u32::MAX).refresh) << AGE_SHIFT;
         assert!(longest + longest / 2 < LIVE.0);
+    }
+
+    #[test]
+    fn the_pace_is_that_of_the_flows_that_send() {
+        let (mut pace, quick) = (Pace::new(), stamp(REFRESH));
+        let note = |pace: &mut Pace, flows, now| {
+            (0..flows).for_each(|_| pace.note(now));
+            (pace.refresh, pace.more)
+        };
+        assert_eq!(note(&mut pace, MANY, 1), (quick, 2));
+        assert_eq!(
+            note(&mut pace, 1, 1),
+            ((MANY + 1) * EACH, 0),
+            "more, at once"
+        );
+        let turn = (MANY + 11) * EACH;
+        assert_eq!(note(&mut pace, 10, 2).0, turn);
+        assert_eq!(note(&mut pace, 1, turn).0, turn + EACH, "the turn ends");
+        pace.lose();
+        let again = turn + turn + EACH;
+        assert_eq!(note(&mut pace, 1, again).0, turn + EACH, "few were shown");
+        assert_eq!(note(&mut pace, 1, 2 * again), (quick, 2), "few are left");
     }
 }

@@ -9,6 +9,7 @@ use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 
 use super::entry::{Sign, Turn};
+use super::pace::is_round;
 use super::slot::Slot;
 use super::warm::{FEW, Hint};
 use super::{FlowCache, RING_TURN, stamp};
@@ -122,15 +123,18 @@ impl FlowCache {
             return;
         }
         let notable = brief.ack_psn() & ACK_REQ != 0;
-        let quiet = shared.is_quiet(brief.src_port, age, self.pace.refresh)
+        let round = watch.many && is_round(shared.packets());
+        let quiet = !round
+            && shared.is_quiet(brief.src_port, age, self.pace.refresh)
             && (!notable || shared.passes(weight.psn));
         if !quiet {
             let sign = Sign {
                 port: Some(brief.src_port),
                 notable: notable.then_some(weight.psn),
                 urgent: false,
+                round,
             };
-            let entry = self.entries.get_mut(guess);
+            let entry = self.entries.get(guess);
             let turn = entry.and_then(|entry| entry.turn(sign, age, self.pace.refresh, shared));
             if let Some(turn) = turn {
                 self.look_closer(buf, packet, SoFar::Due(guess, turn), now);
@@ -222,12 +226,13 @@ impl FlowCache {
 
     /// Shows a counted packet when it is its turn.
     fn show_if_due(&mut self, sighting: &Sighting<'_>, words: [u64; 5], slot: usize) -> FlowSlot {
-        let (Some(entry), Some(shared)) = (self.entries.get_mut(slot), self.shared.slots.get(slot))
+        let (Some(entry), Some(shared)) = (self.entries.get(slot), self.shared.slots.get(slot))
         else {
             return FlowSlot::NONE;
         };
         let urgent = is_urgent(sighting.data, &sighting.roce);
-        let sign = Sign::of(&sighting.roce, urgent);
+        let round = self.taken > FEW && is_round(shared.packets());
+        let sign = Sign::of(&sighting.roce, urgent, round);
         let counted = FlowSlot(low32(slot as u64));
         let now = stamp(sighting.now);
         if let Some(turn) = entry.turn(sign, now, self.pace.refresh, shared) {
@@ -262,7 +267,11 @@ impl FlowCache {
         if self.ring.push(record).is_ok() {
             entry.shown(turn, moment, self.pace.more, shared);
             counters.samples.add(1);
+            if matches!(turn, Turn::Refresh) {
+                self.pace.note(moment);
+            }
         } else {
+            self.pace.lose();
             self.full_in = moment >> RING_TURN;
             counters.sample_drops.add(1);
         }

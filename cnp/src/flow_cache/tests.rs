@@ -366,3 +366,48 @@ fn both_halves_work_on_their_own_threads() {
     assert_eq!(seen, counters.samples.get());
     assert!(seen > 0);
 }
+
+/// Its time comes in seconds, and by then its numbers would have left their bucket.
+#[test]
+fn a_fast_flow_among_many_is_shown_by_its_packets() {
+    let (mut cache, mut reader) = small(1 << 17, 1 << 20);
+    for qpn in 1..=40_000 {
+        show(&mut cache, &Packet { qpn, ..DATA }, DC, WAN, Nanos::ZERO);
+    }
+    let first = reader.pop().unwrap();
+    reader.tell(first.slot, Nanos::ZERO, true);
+    drain(&mut reader);
+    for n in 0..200_000 {
+        show(
+            &mut cache,
+            &Packet { qpn: 1, ..DATA },
+            DC,
+            WAN,
+            Nanos(n * 1_000),
+        );
+    }
+    let shown: Vec<_> = drain(&mut reader)
+        .iter()
+        .map(|record| record.packets)
+        .collect();
+    assert_eq!(shown, [65_536, 131_072, 196_608]);
+}
+
+#[test]
+fn the_first_cnp_is_shown_at_once_and_the_next_after_a_gap() {
+    let cnp = Packet {
+        opcode: 0x81,
+        ..DATA
+    };
+    for start in [0, 1, u64::from(u32::MAX) << AGE_SHIFT] {
+        let (mut cache, mut reader) = small(64, 64);
+        let mut is_shown = |after| {
+            show(&mut cache, &cnp, WAN, DC, Nanos(start + after));
+            reader.pop().is_some()
+        };
+        assert_eq!(
+            [0, 1_000, 5_000, 6_000].map(&mut is_shown),
+            [true, false, true, false]
+        );
+    }
+}

@@ -9,6 +9,7 @@ use npcc_pipeline::stage::train::{Car, Kin};
 use npcc_pipeline::units::{Nanos, WIRE_OVERHEAD};
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
+use super::pace::is_round;
 use super::tap::{ACK_REQ, PSN_MASK, Watch};
 use super::warm::Hint;
 use super::{FlowCache, place};
@@ -75,6 +76,9 @@ impl FlowCache {
                 break;
             };
             if !shared.is(&words) || !shared.is_quiet(car.src_port, age, refresh) {
+                break;
+            }
+            if MANY && is_round(shared.packets().wrapping_add(1)) {
                 break;
             }
             let psn = car.ack_psn();

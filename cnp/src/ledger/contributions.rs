@@ -29,9 +29,9 @@ enum Found {
 }
 
 impl Ledger {
-    /// Told of every tick whether it came late: what can wait takes no more of the next ones than lets them be on time. Half as
-    /// much at once, then little by little more, as senders of TCP share a link.
-    pub(crate) fn pace(&mut self, late: bool) {
+    /// Told of every regular tick or look whether it came late by more than half a tick: readings that can wait leave the next ones
+    /// on time. Half as many at once, then little by little more, as senders of TCP share a link.
+    pub(crate) fn heed(&mut self, late: bool) {
         self.quiet_reads = if late {
             (self.quiet_reads / 2).max(LEAST_READS)
         } else {

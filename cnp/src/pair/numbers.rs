@@ -27,7 +27,8 @@ pub(super) const NEAR: u32 = 1 << 16;
 const FLIGHT: Nanos = Nanos::from_millis(20);
 /// Packets by which what is shown of both directions may be apart.
 const SLACK: u32 = 16;
-/// Numbers in a bucket, as a power of two: no end goes further in the 10 ms in which it is shown once.
+/// Numbers in a bucket, as a power of two: no end goes further between two of its records, which are 65,536 packets
+/// apart at most (or 10 ms, of few flows).
 const BUCKET: u32 = 17;
 pub(super) const MASK: u32 = (1 << 24) - 1;
 

@@ -122,7 +122,7 @@ impl Mark {
 pub(super) struct Train<'a> {
     routes: View<'a>,
     hops: &'a NextHops,
-    /// Of its first frames.
+    /// The mark's: that of its first frames, as a rule.
     group: u32,
     /// Theirs, untagged; others differ in addresses only.
     path: Path,

@@ -171,7 +171,7 @@ pub enum PortError {
         /// DPDK's reason.
         errno: Errno,
     },
-    /// The kernel refused a packet socket.
+    /// A device on a packet socket of the kernel's was refused.
     #[error(
         "device \"{device}\" could not be attached: {errno}; the lines EAL printed say why: check its \
          arguments, or, after \"could not set PACKET_FANOUT\", start again: another process of this \
