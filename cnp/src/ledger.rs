@@ -32,7 +32,8 @@ use crate::table::{Flow, FlowTable, QueueList};
 pub(crate) const MAX_READERS: usize = 32;
 /// Flows of quiet queues are looked at this often.
 const SLOW: Nanos = Nanos::from_millis(10);
-/// Of quiet queues so many are looked at in a tick in any case: of each: however late it is, however many records it has taken in.
+/// Of each quiet queue so many flows are looked at in a tick in any case, however late it is and however many records it has
+/// taken in.
 const LEAST_READS: usize = 64;
 /// QP1 packets taken in per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
