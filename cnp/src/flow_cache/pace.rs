@@ -20,7 +20,7 @@ const EACH: u32 = 8;
 /// wait half as long again for a packet worth showing.
 const LONGEST: Nanos = Nanos(LIVE.0 / 2);
 /// Packets of a flow, of which one is shown: half a bucket of the control core's
-/// [sequence numbers](crate::pair::numbers), so that no end runs out of its own unseen.
+/// sequence numbers (`pair/numbers.rs`), so that no end runs out of its own unseen.
 const ROUND: u32 = 1 << 16;
 
 /// Whether a flow's packet is shown because so many were not, as it is the one with this count.

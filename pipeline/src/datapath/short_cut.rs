@@ -1,4 +1,4 @@
-//! The path's part of [`Express`]: the burst that does not queue, and the train, which is
+//! The path's part of [`Express`](crate::egress::express::Express): the burst that does not queue, and the train, which is
 //! walked as one.
 
 use arrayvec::ArrayVec;
