@@ -347,8 +347,7 @@ impl Ledger {
             },
         };
         // A flow that never paused was read within this time.
-        let listed = self.lists.get(queue).map_or(0, QueueList::len);
-        let round = self.tick.0 * (listed / LEAST_READS) as u64;
+        let round = self.tick.0 * (self.listed(queue) / LEAST_READS) as u64;
         let unheard = Nanos(2 * SLOW.0.max(2 * round));
         if let Some(flow) = self.flows.get_mut(index) {
             if (flow.reader, flow.slot) != (reader, record.slot) {

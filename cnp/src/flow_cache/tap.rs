@@ -11,7 +11,7 @@ use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 use super::entry::{Sign, Turn};
 use super::pace::is_round;
 use super::slot::Slot;
-use super::warm::{FEW, Hint};
+use super::warm::Hint;
 use super::{FlowCache, RING_TURN, stamp};
 use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32, queue_bits, words_v4};
@@ -79,7 +79,7 @@ impl FlowCache {
         Watch {
             wanted: self.wanted(meta.group.ingress(), meta.egress),
             queue: queue_bits(meta.egress, meta.priority),
-            many: self.taken > FEW,
+            many: self.has_many(),
             age: stamp(now),
             now,
         }
@@ -231,7 +231,7 @@ impl FlowCache {
             return FlowSlot::NONE;
         };
         let urgent = is_urgent(sighting.data, &sighting.roce);
-        let round = self.taken > FEW && is_round(shared.packets());
+        let round = self.has_many() && is_round(shared.packets());
         let sign = Sign::of(&sighting.roce, urgent, round);
         let counted = FlowSlot(low32(slot as u64));
         let now = stamp(sighting.now);

@@ -14,7 +14,7 @@ use super::{FlowCache, WAYS, matching};
 use crate::key::{low32, words_v4};
 
 /// So many flows fit into a core's second-level cache, at 64 bytes each.
-pub(super) const FEW: usize = 4_096;
+const FEW: usize = 4_096;
 
 /// What names a common frame's flow, and where its slot is noted.
 pub(super) struct Hint<'a> {
@@ -44,6 +44,12 @@ impl Hint<'_> {
 }
 
 impl FlowCache {
+    /// Whether there are more flows than stay in the core's own cache.
+    #[inline]
+    pub(super) fn has_many(&self) -> bool {
+        self.taken > FEW
+    }
+
     /// Notes for each of these frames of one queue the slot its tag names. Any class of packet: it costs little to be wrong.
     #[inline(never)]
     pub(super) fn note<'a>(&self, hints: impl Iterator<Item = Hint<'a>>, queue: u64) {

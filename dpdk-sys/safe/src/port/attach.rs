@@ -144,21 +144,21 @@ fn check_pci(device: &Device) -> Result<(), PortError> {
     })
 }
 
+/// `net_af_packet` says no more than this line in its log.
+const FANOUT_TAKEN: &str = ", or, after \"could not set PACKET_FANOUT\", start again: another process of this network \
+                            namespace has a socket group of the same number, which the driver makes of the process id \
+                            and the interface's index";
+
 fn explain(device: &Device, errno: Errno) -> PortError {
     missing_driver(device)
         .or_else(|| kernel_driver(device))
-        .unwrap_or_else(|| {
-            let text = device.to_string();
-            match device.driver() {
-                Some("net_af_packet") => PortError::PacketSocket {
-                    device: text,
-                    errno,
-                },
-                _ => PortError::Attach {
-                    device: text,
-                    errno,
-                },
-            }
+        .unwrap_or_else(|| PortError::Attach {
+            device: device.to_string(),
+            errno,
+            hint: match device.driver() {
+                Some("net_af_packet") => FANOUT_TAKEN,
+                _ => "",
+            },
         })
 }
 

@@ -163,26 +163,15 @@ pub enum PortError {
     /// The driver refused the device.
     #[error(
         "device \"{device}\" could not be attached: {errno}; the lines EAL printed say why: \
-         check its arguments"
+         check its arguments{hint}"
     )]
     Attach {
         /// As given.
         device: String,
         /// DPDK's reason.
         errno: Errno,
-    },
-    /// A device on a packet socket of the kernel's was refused.
-    #[error(
-        "device \"{device}\" could not be attached: {errno}; the lines EAL printed say why: check its \
-         arguments, or, after \"could not set PACKET_FANOUT\", start again: another process of this \
-         network namespace has a socket group of the same number, which the driver makes of the \
-         process id and the interface's index"
-    )]
-    PacketSocket {
-        /// As given.
-        device: String,
-        /// DPDK's reason.
-        errno: Errno,
+        /// What else it may be with this driver; empty for nothing.
+        hint: &'static str,
     },
     /// Attaching brought no Ethernet port.
     #[error("device \"{device}\" was attached but is not an Ethernet port")]
