@@ -188,8 +188,13 @@ impl<'a> Train<'a> {
             let Some(common) = head.read_alike(len, &self.alike) else {
                 break;
             };
-            let traits = Traits::of(common.opcode);
-            if !traits.any(Traits::BULK) {
+            // Written before it is known to follow: nobody reads further than the last that does.
+            car.addresses = common.addresses;
+            car.transport = common.transport;
+            car.len = low16(len);
+            car.src_port = common.src_port;
+            car.traits = Traits::of(common.opcode);
+            if !car.traits.any(Traits::BULK) {
                 break;
             }
             let to = low32(common.addresses);
@@ -202,11 +207,6 @@ impl<'a> Train<'a> {
             if rewrite::plain(head, path).is_err() {
                 break;
             }
-            car.addresses = common.addresses;
-            car.transport = common.transport;
-            car.len = low16(len);
-            car.src_port = common.src_port;
-            car.traits = traits;
             followed.frames += 1;
             followed.bytes += len as u64;
         }
