@@ -176,10 +176,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                     frames: convoy.frames as u64,
                     bytes: convoy.bytes,
                 };
-                let taken = self
-                    .walk_train(convoy.kin, convoy.bytes, &mut frames, now, true)
-                    .unwrap_or_else(|| self.walk(&mut frames, now, true));
-                (all, taken)
+                let train = Some((convoy.kin, convoy.bytes));
+                (all, self.walk_burst(train, &mut frames, now, true))
             }
             Arrival::Frames(count) => {
                 way.take(count, &mut frames, &mut self.packets);

@@ -84,10 +84,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         rewritten();
         self.side.buffer.settle();
-        let taken = came
-            .train
-            .and_then(|kin| self.walk_train(kin, came.bytes, frames, now, false))
-            .unwrap_or_else(|| self.walk(frames, now, false));
+        let train = came.train.map(|kin| (kin, came.bytes));
+        let taken = self.walk_burst(train, frames, now, false);
         self.held.take(taken.frames, taken.bytes);
         if let Some(counters) = self.counters.port(port.index()) {
             self.side.buffer.publish(port, counters);

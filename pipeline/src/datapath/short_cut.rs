@@ -17,37 +17,69 @@ use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos};
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// Walks a burst of `bytes` that is one train into its queue or past it, or to the worker that owns it. `charged`: another
-    /// worker has done that, and took room for it. Returns what was taken; `None` where there is no room for all of it: then
-    /// its packets say all there is to know, and it is to be walked as any other.
+    /// Walks a burst into the queues, or past one; `train`: it is one, and of so many bytes. `charged`: another worker has done
+    /// that, and took room for it. Returns what was taken.
     #[inline]
-    pub(super) fn walk_train(
+    pub(super) fn walk_burst(
+        &mut self,
+        train: Option<(Kin, u64)>,
+        frames: &mut ArrayVec<B, BURST>,
+        now: Nanos,
+        charged: bool,
+    ) -> Taken {
+        match train {
+            Some((kin, bytes)) if self.admit_train(&kin, bytes, frames.len(), now, charged) => {
+                self.walk_train(kin, bytes, frames, now)
+            }
+            _ => self.walk(frames, now, charged),
+        }
+    }
+
+    /// Takes room for a burst of `bytes` that is one train. `charged`: another worker has done that. `false` where there is no
+    /// room for all of it: then its packets say all there is to know, and it is to be walked as any other.
+    #[inline]
+    fn admit_train(
+        &mut self,
+        kin: &Kin,
+        bytes: u64,
+        frames: usize,
+        now: Nanos,
+        charged: bool,
+    ) -> bool {
+        let run = run_of(kin, frames);
+        let mut room = self.side.room(now, charged);
+        let mine = room.owned & run.egress.bit() != 0;
+        let open = match self.roads.as_deref_mut() {
+            Some(roads) if !mine => {
+                let waits = room.lossless_abroad(run);
+                roads.has_room(run.egress, frames, waits)
+            }
+            _ => mine,
+        };
+        let all = Amount::of_unpadded(bytes, frames as u64);
+        let admitted = open && room.admit_run(kin.meta.group, run, all);
+        if !admitted {
+            let cars = self.cars.get(..frames).unwrap_or_default();
+            dress(&mut self.packets, cars, kin);
+        }
+        admitted
+    }
+
+    /// Walks a train that was [admitted](Datapath::admit_train) into its queue or past it, or to the worker that owns it. Returns
+    /// what was taken.
+    #[inline]
+    fn walk_train(
         &mut self,
         kin: Kin,
         bytes: u64,
         frames: &mut ArrayVec<B, BURST>,
         now: Nanos,
-        charged: bool,
-    ) -> Option<Taken> {
+    ) -> Taken {
         let cars = self.cars.get_mut(..frames.len()).unwrap_or_default();
-        let run = Run {
-            egress: kin.meta.egress,
-            priority: kin.meta.priority,
-            frames: frames.len(),
-        };
-        let mut room = self.side.room(now, charged);
-        let all = Amount::of_unpadded(bytes, frames.len() as u64);
-        let mine = room.owned & run.egress.bit() != 0;
-        let mut roads = self.roads.as_deref_mut().filter(|_| !mine);
-        let open = match &mut roads {
-            Some(roads) => roads.has_room(run.egress, run.frames, room.lossless_abroad(run)),
-            None => mine,
-        };
-        if !open || !room.admit_run(kin.meta.group, run, all) {
-            dress(&mut self.packets, cars, &kin);
-            return None;
-        }
-        if let Some(roads) = roads {
+        let run = run_of(&kin, frames.len());
+        if self.side.owned & run.egress.bit() == 0
+            && let Some(roads) = self.roads.as_deref_mut()
+        {
             let convoy = Convoy {
                 kin,
                 frames: run.frames,
@@ -55,15 +87,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             };
             let gone = roads.send_train(kin.meta.group.ingress(), convoy, frames, cars);
             self.counters.crossing.handed_over.add(gone as u64);
-            return Some(Taken {
+            return Taken {
                 frames: run.frames as u64,
                 bytes,
-            });
+            };
         }
         let (mut queues, express) = self.side.queues(&mut self.tap, &self.counters, now);
         queues.show_train(frames, cars, &kin);
         let known = (&mut self.packets, &self.cars);
-        Some(queues.take_train(express, frames, (run, kin, bytes), known, &mut self.trash))
+        queues.take_train(express, frames, (run, kin, bytes), known, &mut self.trash)
     }
 
     /// The burst that might not have had to queue does.
@@ -74,6 +106,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             let lost = self.side.alight(port, known, &self.counters);
             self.held.give(lost.frames, lost.bytes);
         }
+    }
+}
+
+/// A train as a run of its queue.
+const fn run_of(kin: &Kin, frames: usize) -> Run {
+    Run {
+        egress: kin.meta.egress,
+        priority: kin.meta.priority,
+        frames,
     }
 }
 
