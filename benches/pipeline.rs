@@ -16,19 +16,15 @@ use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
 use npcc_pipeline::egress::fifo::{Fifo, FifoStore};
-use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::QueueConfig;
 use npcc_pipeline::frame::{FrameBuf, HeapFrame};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::route::fib::FibReader;
-use npcc_pipeline::route::nexthop::{Adjacency, Kind};
-use npcc_pipeline::route::prefix::Prefix;
-use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::stage::admit::PoolConfig;
-use npcc_pipeline::stage::parse::Intake;
 use npcc_pipeline::tap::NoTap;
-use npcc_pipeline::units::{BURST, Mac, Nanos, PortId, Priority};
-
-const OUR_MAC: Mac = Mac([2, 0, 0, 0, 1, 1]);
+use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority};
+use npcc_testkit::two_ports::{self, DC, WAN};
 
 fn frames(v6: bool) -> Vec<Vec<u8>> {
     (0..64u8)
@@ -47,33 +43,10 @@ fn frames(v6: bool) -> Vec<Vec<u8>> {
 }
 
 fn table() -> (RouteWriter, FibReader) {
-    let capacity = RouteCapacity {
-        ipv4_routes: 1024,
-        ipv6_routes: 1024,
-        adjacencies: 64,
-        groups: 64,
-    };
-    let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
-    let path = Adjacency {
-        kind: Kind::Forward,
-        port: PortId(1),
-        vlan: 0,
-        dst: Mac([2, 0, 0, 0, 9, 9]),
-        src: OUR_MAC,
-    };
-    for text in ["10.0.2.0/24", "2001:db8:2::/48"] {
-        let (address, len) = text.split_once('/').expect("a prefix");
-        let prefix = Prefix::new(
-            address.parse().expect("an address"),
-            len.parse().expect("a length"),
-        )
-        .expect("a prefix");
-        writer.insert(prefix, &[path]).expect("room");
-    }
-    writer.commit();
-    let mut reader = readers.remove(0);
-    reader.refresh();
-    (writer, reader)
+    let v4 = (IpAddr::from([10, 0, 2, 0]), 24);
+    let v6 = (IpAddr::from([0x2001, 0xdb8, 2, 0, 0, 0, 0, 0]), 48);
+    let (writer, mut readers) = two_ports::routes(&[v4, v6], 1);
+    (writer, readers.remove(0))
 }
 
 fn parse_burst(c: &mut Criterion) {
@@ -129,20 +102,9 @@ fn queue_burst(c: &mut Criterion) {
 }
 
 fn port(rate_limited: bool) -> PortConfig {
-    PortConfig {
-        intake: Intake {
-            mac: OUR_MAC,
-            mtu: 4200,
-            vlans: Box::new([]),
-            classifier: Classifier::all(Priority::new(3)),
-        },
-        egress: EgressConfig {
-            rate: rate_limited.then_some(npcc_pipeline::units::BitRate(400_000_000_000)),
-            max_frame: 4222,
-            queues: std::array::from_fn(|_| QueueConfig::default()),
-        },
-        ecn: EcnMode::Mark,
-    }
+    let rate = rate_limited.then_some(BitRate(400_000_000_000));
+    let queues = std::array::from_fn(|_| QueueConfig::default());
+    two_ports::port(Classifier::all(Priority::new(3)), rate, queues)
 }
 
 fn whole_walk(c: &mut Criterion) {
@@ -170,11 +132,11 @@ fn whole_walk(c: &mut Criterion) {
                 |mut burst| {
                     now += 10_000;
                     path.refresh();
-                    path.ingress(PortId(0), &mut burst, Nanos(now));
+                    path.ingress(DC, &mut burst, Nanos(now));
                     let mut out = Outgoing::new();
-                    path.egress(PortId(1), &mut out, Nanos(now));
+                    path.egress(WAN, &mut out, Nanos(now));
                     let bytes = out.iter().map(|frame| frame.buf.data().len() as u64).sum();
-                    path.sent(PortId(1), out.len() as u64, bytes);
+                    path.sent(WAN, out.len() as u64, bytes);
                     out
                 },
                 BatchSize::SmallInput,

@@ -17,16 +17,11 @@ use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
-use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::QueueConfig;
 use npcc_pipeline::frame::{FrameBuf, HeapFrame};
-use npcc_pipeline::route::nexthop::{Adjacency, Kind};
-use npcc_pipeline::route::prefix::Prefix;
-use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
-use npcc_pipeline::stage::parse::Intake;
-use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority};
-
-const MAC: Mac = Mac([2, 0, 0, 0, 1, 1]);
+use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority};
+use npcc_testkit::two_ports::{self, DC, OURS, WAN};
 
 fn port() -> PortConfig {
     let red = Red {
@@ -39,45 +34,14 @@ fn port() -> PortConfig {
         wred: Some(red),
         ..QueueConfig::default()
     };
-    PortConfig {
-        intake: Intake {
-            mac: MAC,
-            mtu: 4200,
-            vlans: Box::new([]),
-            classifier: Classifier::all(Priority::new(3)),
-        },
-        egress: EgressConfig {
-            rate: Some(BitRate(10_000_000_000)),
-            max_frame: 4222,
-            queues: std::array::from_fn(|_| queue.clone()),
-        },
-        ecn: EcnMode::MarkUnlessNotified,
-    }
+    let queues = std::array::from_fn(|_| queue.clone());
+    let rate = Some(BitRate(10_000_000_000));
+    two_ports::port(Classifier::all(Priority::new(3)), rate, queues)
 }
 
 #[test]
 fn nothing_is_allocated_per_packet() {
-    let capacity = RouteCapacity {
-        ipv4_routes: 16,
-        ipv6_routes: 16,
-        adjacencies: 16,
-        groups: 16,
-    };
-    let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
-    let path = Adjacency {
-        kind: Kind::Forward,
-        port: PortId(1),
-        vlan: 0,
-        dst: Mac([2, 0, 0, 0, 9, 9]),
-        src: MAC,
-    };
-    writer
-        .insert(
-            Prefix::new(IpAddr::from([10, 0, 2, 0]), 24).unwrap(),
-            &[path],
-        )
-        .unwrap();
-    writer.commit();
+    let (_writer, mut readers) = two_ports::routes(&[(IpAddr::from([10, 0, 2, 0]), 24)], 1);
     let (cache, _reader) = FlowCache::new(4096, 0b10, 1024, 1);
     let pool = PoolConfig {
         bytes: 1 << 22,
@@ -134,10 +98,10 @@ fn nothing_is_allocated_per_packet() {
         // Freeing a heap frame is not counted: with mbufs it is no heap matter at all.
         let info = allocation_counter::measure(|| {
             switch.refresh();
-            switch.ingress(PortId(0), &mut burst, now);
-            switch.egress(PortId(1), &mut out, now);
+            switch.ingress(DC, &mut burst, now);
+            switch.egress(WAN, &mut out, now);
             let bytes = out.iter().map(|frame| frame.buf.data().len() as u64).sum();
-            switch.sent(PortId(1), out.len() as u64, bytes);
+            switch.sent(WAN, out.len() as u64, bytes);
             switch.publish_held();
         });
         allocations += info.count_total;
@@ -156,8 +120,8 @@ fn building_a_cnp_allocates_nothing() {
             Qpn::new(0x11),
         ),
         sender_qpn: Qpn::new(0x18),
-        dst_mac: MAC,
-        src_mac: MAC,
+        dst_mac: OURS,
+        src_mac: OURS,
         vlan: None,
         ip_id: 0,
         style: CnpStyle::default(),

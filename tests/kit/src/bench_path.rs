@@ -9,24 +9,20 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::cross::{Seating, seats};
 use npcc_pipeline::datapath::{Datapath, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
-use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::QueueConfig;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::{FrameBuf, HeapFrame};
-use npcc_pipeline::route::nexthop::{Adjacency, Kind};
-use npcc_pipeline::route::prefix::Prefix;
-use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::packet::Trash;
-use npcc_pipeline::stage::parse::Intake;
-use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority, WorkerId};
+
+use crate::two_ports::{self, DC, WAN};
 
 /// Ethernet, IPv4, UDP, BTH and ICRC.
 const HEAD: usize = 58;
 /// Of these, the octet with AckReq.
 const ACK_REQ: usize = 50;
-const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
-const DC: PortId = PortId(0);
-const WAN: PortId = PortId(1);
 
 /// A switch of two ports with traffic from the first to the second; of two workers, each owns one.
 #[derive(Debug)]
@@ -60,25 +56,8 @@ impl Rig {
         destination: impl Fn(usize) -> IpAddr,
     ) -> Rig {
         let workers = workers.clamp(1, 2);
-        let capacity = RouteCapacity {
-            ipv4_routes: 1024,
-            ipv6_routes: 1024,
-            adjacencies: 64,
-            groups: 64,
-        };
-        let (mut writer, readers) = RouteWriter::new(capacity, workers.into());
-        let path = Adjacency {
-            kind: Kind::Forward,
-            port: WAN,
-            vlan: 0,
-            dst: Mac([2, 0, 0, 0, 9, 9]),
-            src: OURS,
-        };
-        if let Some(prefix) = Prefix::new(IpAddr::from([10, 0, 0, 0]), 8) {
-            // A route into an empty table always fits.
-            let _ = writer.insert(prefix, &[path]);
-        }
-        writer.commit();
+        let ten = (IpAddr::from([10, 0, 0, 0]), 8);
+        let (writer, readers) = two_ports::routes(&[ten], workers.into());
         let pool = PoolConfig {
             bytes: 64 << 20,
             frames: 65_536,
@@ -232,18 +211,5 @@ fn port() -> PortConfig {
     queues[3].lossless = true;
     queues[3].watch = [375_000, 3_000_000];
     queues[6].discipline = Discipline::Strict;
-    PortConfig {
-        intake: Intake {
-            mac: OURS,
-            mtu: 4200,
-            vlans: Box::new([]),
-            classifier,
-        },
-        egress: EgressConfig {
-            rate: Some(BitRate(400_000_000_000)),
-            max_frame: 4222,
-            queues,
-        },
-        ecn: EcnMode::MarkUnlessNotified,
-    }
+    two_ports::port(classifier, Some(BitRate(400_000_000_000)), queues)
 }
