@@ -35,7 +35,7 @@ const READS_PER_LOOK: usize = 64;
 
 /// How often what is done.
 #[derive(Debug, Clone, Copy)]
-struct Pace {
+struct Intervals {
     tick: Nanos,
     period: Nanos,
     stale: Nanos,
@@ -73,20 +73,20 @@ impl Queue {
     }
 
     /// Looks at the depth, and at its zone when a tick has passed.
-    fn look(&mut self, depth: u64, listed: usize, pace: &Pace, now: Nanos) -> QueueContext {
+    fn look(&mut self, depth: u64, listed: usize, every: &Intervals, now: Nanos) -> QueueContext {
         // What is due before half of a period has passed is due now.
         let due = |time: Nanos| {
-            if time > pace.period {
-                now + Nanos(time.0 - pace.period.0 / 2)
+            if time > every.period {
+                now + Nanos(time.0 - every.period.0 / 2)
             } else {
                 now
             }
         };
-        let look = self.policy.look().unwrap_or(pace.tick).min(pace.tick);
+        let look = self.policy.look().unwrap_or(every.tick).min(every.tick);
         self.next_look = due(look);
         let fresh = now >= self.next_tick;
         if fresh {
-            self.next_tick = due(pace.tick);
+            self.next_tick = due(every.tick);
             self.reading = self.detector.observe(depth);
         }
         let reads = u64::try_from(listed.div_ceil(READS_PER_LOOK)).unwrap_or(u64::MAX);
@@ -101,7 +101,7 @@ impl Queue {
             drain: config.drain,
             arrival,
             mtu: config.mtu,
-            rates_known: reads.saturating_mul(look.0) <= pace.stale.0,
+            rates_known: reads.saturating_mul(look.0) <= every.stale.0,
         };
         self.context = Some(context);
         context
@@ -271,7 +271,7 @@ impl ControlCore {
     ) {
         self.status.ticks.add(1);
         self.ledger.drain(now);
-        let pace = Pace {
+        let every = Intervals {
             tick: self.tick,
             period: self.period,
             stale: self.ledger.measure.stale,
@@ -289,7 +289,7 @@ impl ControlCore {
             let looks = queue.policy.look();
             let depth = depth(queue.port, queue.priority);
             let context = if due {
-                queue.look(depth, listed, &pace, now)
+                queue.look(depth, listed, &every, now)
             } else if let Some(context) = queue.glance(depth) {
                 context
             } else {
