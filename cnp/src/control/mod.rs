@@ -300,7 +300,8 @@ impl ControlCore {
                 Some(_) if depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
                 _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
             };
-            if due {
+            // What a quiet queue's readings may take is said for a tick, however often a policy looks.
+            if context.fresh || due && busy.is_some() {
                 self.ledger.read_queue(index, busy, now);
             }
             let round = if decision.amount == Amount::None {

@@ -2,7 +2,9 @@ use super::*;
 use crate::control::config::{ControlConfig, EcnMode};
 use crate::control::tests::{data, warm};
 use crate::detector::Reading;
-use crate::traffic_tests::rig::{QUEUE, RATE, WAN, config};
+use crate::policy::PolicyKind;
+use crate::policy::model::ModelConfig;
+use crate::traffic_tests::rig::{QUEUE, RATE, Rig, WAN, config};
 use npcc_pipeline::tap::FlowTap;
 
 const STEP: Nanos = Nanos::from_micros(10);
@@ -63,6 +65,36 @@ fn below_hard_a_told_flow_is_left_to_our_own_cnps() {
         unmarked(&[600_000], clear),
         1,
         "upstream's marks are not hidden longer"
+    );
+}
+
+/// `model` looks every 4 us.
+#[test]
+fn flows_of_a_quiet_queue_are_read_by_ticks_however_often_its_policy_looks() {
+    let tick = Nanos::from_micros(20);
+    let reads = |policy: Option<PolicyKind>| {
+        let mut config = config(tick);
+        if let Some(policy) = policy {
+            config.queues[0].policy = policy;
+        }
+        let mut rig = Rig::new(&config);
+        for qp in 0..2_000 {
+            rig.out(&data(0x1_0000 + qp, 0x1000 + qp));
+        }
+        rig.tick(tick, 0);
+        let (every, before) = (rig.core.period(), rig.core.status().flows_read.get());
+        for _ in 0..Nanos::from_millis(10).0 / every.0 {
+            rig.tick(every, 0);
+        }
+        (every, rig.core.status().flows_read.get() - before)
+    };
+    let (every, seldom) = reads(None);
+    assert_eq!(every, tick);
+    let (every, often) = reads(Some(PolicyKind::Model(ModelConfig::default())));
+    assert_eq!(every, Nanos::from_micros(4));
+    assert!(
+        (seldom * 9 / 10..=seldom * 11 / 10).contains(&often),
+        "{often}, not {seldom}"
     );
 }
 
