@@ -3,11 +3,13 @@
 Source: a capture of 64 RoCEv2 flows, net_pcap infinite_rx. Sink: net_null. Measured: CPU time of the polling thread (from the
 scheduler's account) over frames sent in the same interval, so that a preempted thread does not count against itself.
 
-All forwarders are started once a round, as each lies otherwise in memory each time, and then take turns of a quarter of a second:
-the others are stopped meanwhile (SIGSTOP). A machine's neighbours come and go in seconds, and cost a program by how much it does; so a
-turn of ours is compared with those beside it, and told apart by whether testpmd, right before and after it, was as fast as it ever
-was (to a tenth). That choice does not look at ours.
+All forwarders are started anew each round, since each start lies elsewhere in memory, and then take turns of half a second; the
+others are stopped meanwhile (SIGSTOP). A machine's neighbours come and go in seconds, and cost a program by how much it does. So a
+turn of ours is compared with the peer's last before and first after it, and told apart by whether those of testpmd were as fast as it
+ever was (to a tenth). That choice does not look at ours.
 """
+import contextlib
+import ctypes
 import glob
 import json
 import os
@@ -20,10 +22,17 @@ import tempfile
 import time
 
 SIZES = (62, 1082, 4154)
-SETTLE, MEASURE = 1.5, 2.0
-# Of each forwarder in a round; seconds; seconds to find its caches again.
-TURNS, TURN, WARM = 8, 0.25, 0.03
-QUIET = 1.1
+SETTLE = 1.5
+TURNS = 8  # of each forwarder a round
+WARM, TURN = 0.03, 0.5  # seconds: to find its caches again, and measured
+QUIET = 1.1  # times testpmd's least
+LIBC = ctypes.CDLL(None)
+
+
+def spawn(command, **options):
+    """A process that ends with this one, however that ends: one that is stopped holds its memory for ever."""
+    pr_set_pdeathsig = 1
+    return subprocess.Popen(command, preexec_fn=lambda: LIBC.prctl(pr_set_pdeathsig, signal.SIGKILL), **options)
 
 
 def checksum(header):
@@ -68,10 +77,6 @@ def cpu(path):
 class Ours:
     name = "npcc-switch"
 
-    @property
-    def poller(self):
-        return self.process.pid
-
     def __init__(self, folder, binary, size):
         self.socket, self.binary = f"{folder}/s.sock", binary
         config = f"{folder}/ours-{size}.yaml"
@@ -88,7 +93,7 @@ routes: [ {{ prefix: 10.0.2.0/24, via: 10.0.12.2 }} ]
 neighbors: [ {{ address: 10.0.12.2, port: wan0, mac: "02:00:00:00:02:02" }} ]
 buffer: {{ pool: 64MB, lossless_min_frame: 1024 }}
 """)
-        self.process = subprocess.Popen([binary, "run", "-c", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = spawn([binary, "run", "-c", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(SETTLE)
         self.account = thread(self.process.pid, "rte-worker-1")
 
@@ -104,10 +109,6 @@ buffer: {{ pool: 64MB, lossless_min_frame: 1024 }}
 class Testpmd:
     name = "testpmd mac"
 
-    @property
-    def poller(self):
-        return self.process.pid
-
     def __init__(self, folder, _binary, size):
         source = f"net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1"
         self.start([source, "net_null0,no-rx=1"], "0@0,1@1", [1])
@@ -115,7 +116,7 @@ class Testpmd:
     def start(self, devices, lcores, sinks, *options):
         """Forwards by all threads of `lcores` but the first; what `sinks` (numbers of ports) send is counted."""
         self.sinks = sinks
-        self.process = subprocess.Popen(
+        self.process = spawn(
             # Its answers would wait in a buffer of their own.
             ["stdbuf", "-oL", "dpdk-testpmd", f"--lcores={lcores}", "--no-pci", "--in-memory", *(f"--vdev={device}" for device in devices),
              "--", "-i", "--forward-mode=mac", "--total-num-mbufs=40000", "--mbuf-size=4400", *options,
@@ -146,10 +147,6 @@ class Ovs:
     """A database and a switch of its own in the folder; nothing of the system's is touched."""
     name = "OVS-DPDK"
 
-    @property
-    def poller(self):
-        return self.switch.pid
-
     def __init__(self, folder, _binary, size):
         self.folder = folder
         self.env = dict(os.environ, OVS_RUNDIR=folder, OVS_LOGDIR=folder, OVS_DBDIR=folder, OVS_SYSCONFDIR=folder)
@@ -159,12 +156,12 @@ class Ovs:
                 os.remove(f"{folder}/{stale}")
         self.run("ovsdb-tool", "create", f"{folder}/conf.db", "/usr/share/openvswitch/vswitch.ovsschema")
         quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env)
-        self.db = subprocess.Popen(["ovsdb-server", f"{folder}/conf.db", f"--remote=p{self.database}"], **quiet)
+        self.db = spawn(["ovsdb-server", f"{folder}/conf.db", f"--remote=p{self.database}"], **quiet)
         time.sleep(0.5)
         self.vsctl("--no-wait", "init")
         self.vsctl("--no-wait", "set", "Open_vSwitch", ".", "other_config:dpdk-init=true", "other_config:dpdk-lcore-mask=0x1",
                    "other_config:pmd-cpu-mask=0x2", "other_config:dpdk-socket-mem=512", "other_config:dpdk-extra=--no-pci --in-memory")
-        self.switch = subprocess.Popen(["/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk", self.database], **quiet)
+        self.process = spawn(["/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk", self.database], **quiet)
         time.sleep(1.5)
         self.vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev")
         # Its buffers are as long as the port's MTU asks for, and net_pcap's endless source takes no chains.
@@ -177,7 +174,7 @@ class Ovs:
             self.wait_for(port)
         self.run("ovs-ofctl", "add-flow", "br0", "in_port=in0,ip,actions=mod_dl_src:02:00:00:00:02:01,mod_dl_dst:02:00:00:00:02:02,dec_ttl,output:out0")
         time.sleep(SETTLE)
-        self.account = thread(self.switch.pid, "pmd-c01")
+        self.account = thread(self.process.pid, "pmd-c01")
 
     def run(self, *command):
         return subprocess.check_output(command, env=self.env, text=True, stderr=subprocess.DEVNULL)
@@ -196,13 +193,13 @@ class Ovs:
 
     def sent(self):
         # The interfaces' own statistics are seconds old; the polling thread's are not.
-        socket = glob.glob(f"{self.folder}/*.{self.switch.pid}.ctl")[0]
+        socket = glob.glob(f"{self.folder}/*.{self.process.pid}.ctl")[0]
         shown = self.run("ovs-appctl", "-t", socket, "dpif-netdev/pmd-stats-show")
         thread = shown.split("core_id 1:")[1]
         return int(thread.split("packets received:")[1].split()[0])
 
     def stop(self):
-        for process in (self.switch, self.db):
+        for process in (self.process, self.db):
             process.terminate()
             process.wait()
 
@@ -215,18 +212,14 @@ class Turns:
 
     def take(self, forwarders, folder, binary, size):
         """One round."""
-        running, turns = [], []
-        try:
+        with contextlib.ExitStack() as ends:
+            running = []
             for forwarder in forwarders:
-                running.append(forwarder(folder, binary, size))
-                os.kill(running[-1].poller, signal.SIGSTOP)
-            for one in [one for _ in range(TURNS) for one in running]:
-                turns.append((type(one), turn(one)))
-        finally:
-            for one in running:
-                os.kill(one.poller, signal.SIGCONT)
-                one.stop()
-        self.rounds.append(turns)
+                one = forwarder(folder, binary, size)
+                ends.callback(end, one)
+                os.kill(one.process.pid, signal.SIGSTOP)
+                running.append(one)
+            self.rounds.append([(type(one), turn(one)) for _ in range(TURNS) for one in running])
 
     def of(self, forwarder):
         return [ns for turns in self.rounds for whose, ns in turns if whose is forwarder]
@@ -250,14 +243,25 @@ def beside(turns, place, forwarder):
 
 def turn(one):
     """ns of CPU time a frame."""
-    os.kill(one.poller, signal.SIGCONT)
+    os.kill(one.process.pid, signal.SIGCONT)
     try:
         time.sleep(WARM)
-        frames, used = one.sent(), cpu(one.account)
+        before = counts(one)
         time.sleep(TURN)
-        return (cpu(one.account) - used) / max(1, one.sent() - frames)
+        frames, used = (after - before for before, after in zip(before, counts(one)))
+        return used / max(1, frames)
     finally:
-        os.kill(one.poller, signal.SIGSTOP)
+        os.kill(one.process.pid, signal.SIGSTOP)
+
+
+def counts(one):
+    """Frames and CPU time, in this order each time: asking for the first takes some forwarders ten milliseconds."""
+    return one.sent(), cpu(one.account)
+
+
+def end(one):
+    os.kill(one.process.pid, signal.SIGCONT)
+    one.stop()
 
 
 def compared(pairs):

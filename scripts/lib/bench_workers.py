@@ -16,8 +16,9 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from bench_peers import MEASURE, SETTLE, Testpmd, capture, cpu, thread
+from bench_peers import SETTLE, Testpmd, capture, cpu, thread
 
+MEASURE = 2.0  # seconds
 WAYS = {"one": ([1], {0: 0}), "apart": ([0, 1], {0: 0, 1: 1}), "across": ([0, 1], {0: 1, 1: 0})}
 
 
