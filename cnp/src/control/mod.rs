@@ -301,7 +301,7 @@ impl ControlCore {
                 _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
             };
             // What a quiet queue's readings may take is said for a tick, however often a policy looks.
-            if context.fresh || due && busy.is_some() {
+            if due && (context.fresh || busy.is_some()) {
                 self.ledger.read_queue(index, busy, now);
             }
             let round = if decision.amount == Amount::None {

@@ -193,7 +193,7 @@ pub struct QueueContext {
     pub arrival: BitRate,
     /// Largest frame on the wire in bytes.
     pub mtu: u64,
-    /// Whether every flow of the queue is read often enough for its rate to be known.
+    /// Whether every flow of the queue is read often enough, while frames wait, for its rate to be known.
     pub rates_known: bool,
 }
 

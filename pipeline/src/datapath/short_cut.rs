@@ -27,16 +27,18 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         now: Nanos,
         charged: bool,
     ) -> Taken {
-        match train {
-            Some((kin, bytes)) if self.admit_train(&kin, bytes, frames.len(), now, charged) => {
-                self.walk_train(kin, bytes, frames, now)
-            }
-            _ => self.walk(frames, now, charged),
+        // Asked and walked apart: an `Option<Taken>` would come back in memory, and be read when the burst's stores have drained.
+        if let Some((kin, bytes)) = train
+            && self.admit_train(&kin, bytes, frames.len(), now, charged)
+        {
+            self.walk_train(kin, bytes, frames, now)
+        } else {
+            self.walk(frames, now, charged)
         }
     }
 
     /// Takes room for a burst of `bytes` that is one train. `charged`: another worker has done that. `false` where there is no
-    /// room for all of it: then its packets say all there is to know, and it is to be walked as any other.
+    /// room for all of it: then its packets are dressed, and it is to be walked as any other.
     #[inline]
     fn admit_train(
         &mut self,

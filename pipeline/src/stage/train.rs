@@ -188,7 +188,7 @@ impl<'a> Train<'a> {
             let Some(common) = head.read_alike(len, &self.alike) else {
                 break;
             };
-            // Written before it is known to follow: nobody reads further than the last that does.
+            // Written while the words are in registers: a frame that does not follow leaves a car nobody counts on.
             car.addresses = common.addresses;
             car.transport = common.transport;
             car.len = low16(len);

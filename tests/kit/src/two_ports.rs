@@ -54,7 +54,7 @@ pub fn routes(prefixes: &[(IpAddr, u8)], workers: usize) -> (RouteWriter, Vec<Fi
     (writer, readers)
 }
 
-/// A port of MTU 4,200 that marks, with these queues.
+/// A port of MTU 4,200 that marks unless NPCC has told the flow, with these queues.
 #[must_use]
 pub fn port(
     classifier: Classifier,
