@@ -45,7 +45,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     #[must_use]
     pub const fn owns(&self, port: PortId) -> bool {
-        self.side.owned & port.bit() != 0
+        self.side.owns(port)
     }
 
     /// Whether `port`'s receive queue may be polled: not while frames of its last burst wait for room in a ring.
@@ -85,13 +85,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             if !self.side.buffer.is_spread(port) {
                 continue;
             }
-            if self.side.owned & port.bit() == 0 {
-                self.side.buffer.tell_pressure(port, pause.pressed());
-            } else {
+            if self.side.owns(port) {
                 self.side.buffer.tell_dropping(port, pause.dropping());
                 if self.side.buffer.pressed_elsewhere(port) {
                     pause.stall();
                 }
+            } else {
+                self.side.buffer.tell_pressure(port, pause.pressed());
             }
         }
         self.side.buffer.tell();

@@ -42,7 +42,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         };
         let (packets, cars, trash) = (&mut self.packets, &mut self.cars, &mut self.trash);
         pause.burst(frames.len(), BURST);
-        let owned = self.side.owned & port.bit() != 0;
+        let owned = self.side.owns(port);
         let mut came = receive::run(
             entrance,
             &self.fib,

@@ -49,8 +49,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         charged: bool,
     ) -> bool {
         let run = run_of(kin, frames);
+        let mine = self.side.owns(run.egress);
         let mut room = self.side.room(now, charged);
-        let mine = room.owned & run.egress.bit() != 0;
         let open = match self.roads.as_deref_mut() {
             Some(roads) if !mine => {
                 let waits = room.lossless_abroad(run);
@@ -79,7 +79,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     ) -> Taken {
         let cars = self.cars.get_mut(..frames.len()).unwrap_or_default();
         let run = run_of(&kin, frames.len());
-        if self.side.owned & run.egress.bit() == 0
+        if !self.side.owns(run.egress)
             && let Some(roads) = self.roads.as_deref_mut()
         {
             let convoy = Convoy {

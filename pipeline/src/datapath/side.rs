@@ -27,6 +27,14 @@ pub(super) struct EgressSide<B> {
     pub(super) buffer: Buffer,
 }
 
+impl<B> EgressSide<B> {
+    /// Whether `port`'s is this worker's.
+    #[inline]
+    pub(super) const fn owns(&self, port: PortId) -> bool {
+        self.owned & port.bit() != 0
+    }
+}
+
 impl<B: FrameBuf> EgressSide<B> {
     /// Where frames ask for room. `charged`: they came over from other workers, who have charged them.
     #[inline]
