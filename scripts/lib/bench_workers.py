@@ -16,7 +16,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from bench_peers import SETTLE, Testpmd, capture, cpu, thread
+from bench_peers import SETTLE, Testpmd, capture, cpu, spawn, thread
 
 MEASURE = 2.0  # seconds
 WAYS = {"one": ([1], {0: 0}), "apart": ([0, 1], {0: 0, 1: 1}), "across": ([0, 1], {0: 1, 1: 0})}
@@ -54,7 +54,7 @@ def measure(folder, binary, way):
     path = f"{folder}/{way}.yaml"
     with open(path, "w") as out:
         out.write(config(folder, way))
-    process = subprocess.Popen([binary, "run", "-c", path], stdout=subprocess.DEVNULL)
+    process = spawn([binary, "run", "-c", path], stdout=subprocess.DEVNULL)
     try:
         time.sleep(SETTLE)
         accounts = [thread(process.pid, f"rte-worker-{core}") for core in WAYS[way][0]]
@@ -63,11 +63,7 @@ def measure(folder, binary, way):
             ports = json.loads(subprocess.check_output([binary, "show", "ports", "--json", "--socket", f"{folder}/s.sock"]))
             return sum(port["tx"]["packets"] for port in ports), sum(map(cpu, accounts)), time.monotonic()
 
-        before = now()
-        time.sleep(MEASURE)
-        after = now()
-        frames, used, seconds = (b - a for a, b in zip(before, after))
-        return frames / seconds / 1e6, used / max(1, frames)
+        return rates(now)
     finally:
         process.terminate()
         process.wait()
@@ -93,11 +89,17 @@ def measure_bare(folder, across):
     def now():
         return testpmd.sent(), sum(map(cpu, testpmd.accounts)), time.monotonic()
 
+    try:
+        return rates(now)
+    finally:
+        testpmd.stop()
+
+
+def rates(now):
+    """Millions of frames a second, and CPU time a frame, of what `now` tells: frames, CPU time and the clock."""
     before = now()
     time.sleep(MEASURE)
-    after = now()
-    testpmd.stop()
-    frames, used, seconds = (b - a for a, b in zip(before, after))
+    frames, used, seconds = (after - before for before, after in zip(before, now()))
     return frames / seconds / 1e6, used / max(1, frames)
 
 
