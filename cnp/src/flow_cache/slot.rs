@@ -193,10 +193,11 @@ impl Slot {
         bump(&self.bytes, wire_bytes);
     }
 
-    /// The packet is a request.
+    /// The packet is a request; its sequence number is in the low 24 bits.
     #[inline]
-    pub(super) fn request(&self, psn: u32) {
-        self.request.store(REQUESTED | psn & PSN, Ordering::Relaxed);
+    pub(super) fn request(&self, ack_psn: u32) {
+        // Whoever reads it asks for these bits only.
+        self.request.store(REQUESTED | ack_psn, Ordering::Relaxed);
     }
 
     /// When it was last counted.

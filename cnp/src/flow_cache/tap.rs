@@ -28,7 +28,8 @@ pub(super) const PSN_MASK: u32 = 0x00ff_ffff;
 struct Weight {
     traits: Traits,
     wire_len: u16,
-    psn: u32,
+    /// Above the 24 bits of the sequence number anything.
+    ack_psn: u32,
 }
 
 /// What is asked of packets of one queue.
@@ -114,7 +115,7 @@ impl FlowCache {
         let weight = Weight {
             traits: brief.traits,
             wire_len: packet.meta.wire_len,
-            psn: brief.ack_psn() & PSN_MASK,
+            ack_psn: brief.ack_psn(),
         };
         tally(shared, weight, now);
         packet.meta.slot = FlowSlot(low32(guess as u64));
@@ -122,15 +123,15 @@ impl FlowCache {
             self.look_closer(buf, packet, SoFar::Counted(guess), now);
             return;
         }
-        let notable = brief.ack_psn() & ACK_REQ != 0;
+        let (notable, psn) = (brief.ack_psn() & ACK_REQ != 0, brief.ack_psn() & PSN_MASK);
         let round = watch.many && is_round(shared.packets());
         let quiet = !round
             && shared.is_quiet(brief.src_port, age, self.pace.refresh)
-            && (!notable || shared.passes(weight.psn));
+            && (!notable || shared.passes(psn));
         if !quiet {
             let sign = Sign {
                 port: Some(brief.src_port),
-                notable: notable.then_some(weight.psn),
+                notable: notable.then_some(psn),
                 urgent: false,
                 round,
             };
@@ -217,7 +218,7 @@ impl FlowCache {
             let weight = Weight {
                 traits: Traits::of(roce.opcode).with_class(roce.class),
                 wire_len: sighting.meta.wire_len,
-                psn: roce.psn(),
+                ack_psn: roce.ack_psn,
             };
             tally(shared, weight, sighting.now);
         }
@@ -369,7 +370,7 @@ fn tally(shared: &Slot, weight: Weight, now: Nanos) {
         shared.contribute(weight.wire_len.into());
     }
     if weight.traits.any(Traits::REQUEST) {
-        shared.request(weight.psn);
+        shared.request(weight.ack_psn);
     }
     shared.count(now);
 }

@@ -63,6 +63,10 @@ impl FlowCache {
     fn count_cars<const MANY: bool>(&self, cars: &mut [Car], watch: &Watch) -> usize {
         let (slots, refresh) = (&*self.shared.slots, self.pace.refresh);
         let (queue, age, now) = (watch.queue, watch.age, watch.now);
+        // Of the slots' own length the compiler knows that it is above every place.
+        let Some(mask) = slots.len().checked_sub(1) else {
+            return 0;
+        };
         let mut counted = 0;
         for car in cars {
             let words = words_v4(car.addresses, car.dest_qp(), queue);
@@ -70,7 +74,7 @@ impl FlowCache {
                 car.slot.0 as usize
             } else {
                 let [tail, addresses, ..] = words;
-                place(self.hasher.of_v4([tail, addresses]), self.mask)
+                place(self.hasher.of_v4([tail, addresses]), mask)
             };
             let Some(shared) = slots.get(guess) else {
                 break;

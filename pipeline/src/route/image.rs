@@ -85,7 +85,13 @@ impl View<'_> {
     pub fn leads_to(&self, address: u32, value: u32) -> bool {
         let entry = load(self.root, (address >> 8) as usize);
         entry & (EXTENDED | VALUE) == value
-            || (entry & EXTENDED != 0 && self.longer(entry, address) == value)
+            || (entry & EXTENDED != 0 && self.leads_farther(address, value))
+    }
+
+    /// The same where prefixes of more than 24 bits may be about. Looks again: who asks first need not keep what was found.
+    #[inline(never)]
+    fn leads_farther(&self, address: u32, value: u32) -> bool {
+        self.lookup_v4(address) == value
     }
 }
 
