@@ -95,12 +95,20 @@ pub struct QueueCounters {
     pub wred_dropped: Counter,
     /// ECT changed to CE here.
     pub ecn_marked: Counter,
-    /// Wire bytes waiting, published once a burst.
-    pub depth: Gauge,
     /// Highest depth since the last `clear watermarks`.
     pub peak: Gauge,
     /// Highest depth before the last `clear watermarks`; the highest ever is the greater of both.
     pub peak_before: Gauge,
+    /// What the control core looks at in every tick, on a line of its own, which the worker writes only when it is another: of a quiet
+    /// queue both cores keep it.
+    pub level: CachePadded<Level>,
+}
+
+/// How much waits in an egress queue.
+#[derive(Debug, Default)]
+pub struct Level {
+    /// Wire bytes waiting, published once a burst.
+    pub depth: Gauge,
     /// When the depth last rose to each of the watched depths ([`crate::egress::port::QueueConfig::watch`]), in ns.
     pub crossed: [Gauge; 2],
 }
@@ -255,7 +263,7 @@ impl PortCounters {
             peak.set(now);
         };
         for queue in &self.queues {
-            keep(&queue.peak, &queue.peak_before, queue.depth.get());
+            keep(&queue.peak, &queue.peak_before, queue.level.depth.get());
         }
         for group in &self.groups {
             keep(&group.held_peak, &group.held_peak_before, group.held.get());

@@ -267,7 +267,10 @@ fn a_paused_queue_pushes_back_and_does_not_starve_others() {
     }
     assert!(paused);
     assert_eq!(rig.all_drops(), 0);
-    assert_eq!(rig.counters(1).queues[3].depth.get(), rig.held(0, 3).0);
+    assert_eq!(
+        rig.counters(1).queues[3].level.depth.get(),
+        rig.held(0, 3).0
+    );
     assert_eq!(
         rig.counters(1).tx.packets.get(),
         8_000,

@@ -164,7 +164,7 @@ fn crossed(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> [Nano
         .iter()
         .filter_map(|counters| counters.port(port.index())?.queues.get(priority.index()))
     {
-        for (latest, gauge) in latest.iter_mut().zip(&queue.crossed) {
+        for (latest, gauge) in latest.iter_mut().zip(&queue.level.crossed) {
             *latest = (*latest).max(Nanos(gauge.get()));
         }
     }
@@ -177,7 +177,7 @@ fn depth(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> u64 {
         counters
             .port(port.index())
             .and_then(|port| port.queues.get(priority.index()))
-            .map_or(0, |queue| queue.depth.get())
+            .map_or(0, |queue| queue.level.depth.get())
     };
     workers.iter().map(of).sum()
 }

@@ -64,6 +64,8 @@ pub(super) struct Queue {
     high: u64,
     /// When the watched depths were last risen to.
     crossed: [Nanos; 2],
+    /// The depth, and these times, as they were last published.
+    told: (u64, [Nanos; 2]),
     /// Since when something waits.
     waiting_since: Nanos,
     pub(super) shaper: Shaper,
@@ -116,6 +118,7 @@ impl EgressPort {
             waiting: Amount::ZERO,
             high: 0,
             crossed: [Nanos::ZERO; 2],
+            told: (0, [Nanos::ZERO; 2]),
             waiting_since: Nanos::ZERO,
             shaper: shaper(config_of.max_rate, config.max_frame),
             floor: shaper(config_of.min_rate, config.max_frame),
@@ -402,10 +405,14 @@ impl EgressPort {
             ) else {
                 continue;
             };
-            gauges.depth.set(queue.waiting.bytes);
             gauges.peak.raise(queue.high);
-            for (gauge, crossed) in gauges.crossed.iter().zip(queue.crossed) {
-                gauge.set(crossed.0);
+            let level = (queue.waiting.bytes, queue.crossed);
+            if level != queue.told {
+                queue.told = level;
+                gauges.level.depth.set(queue.waiting.bytes);
+                for (gauge, crossed) in gauges.level.crossed.iter().zip(queue.crossed) {
+                    gauge.set(crossed.0);
+                }
             }
             queue.high = queue.waiting.bytes;
         }
@@ -420,6 +427,31 @@ impl EgressPort {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The control core looks at it in every tick: each write costs both cores a line.
+    #[test]
+    fn the_level_of_a_queue_is_written_only_when_it_is_another() {
+        let config = EgressConfig {
+            rate: None,
+            max_frame: 1_522,
+            queues: Default::default(),
+        };
+        let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());
+        let (three, frame) = (Priority::new(3), Amount::frame(1_500));
+        let level = &counters.queues[3].level;
+        // Where the worker writes, this is gone.
+        level.depth.set(7);
+        port.join(three, frame, Nanos(5));
+        port.leave(three, frame);
+        port.publish(&counters);
+        assert_eq!(
+            (level.depth.get(), counters.queues[3].peak.get()),
+            (7, 1_500)
+        );
+        port.join(three, frame, Nanos(6));
+        port.publish(&counters);
+        assert_eq!(level.depth.get(), 1_500);
+    }
 
     #[test]
     fn a_rise_to_the_second_watched_depth_is_told_with_that_depth() {
@@ -440,8 +472,11 @@ mod tests {
             );
             port.publish(&counters);
             let queue = &counters.queues[3];
-            assert_eq!((counters.alarm.get(), queue.depth.get()), (alarm, depth));
-            assert_eq!(queue.crossed[0].get(), 5);
+            assert_eq!(
+                (counters.alarm.get(), queue.level.depth.get()),
+                (alarm, depth)
+            );
+            assert_eq!(queue.level.crossed[0].get(), 5);
         }
         for _ in 0..2 {
             port.leave(three, frame);

@@ -407,7 +407,7 @@ impl Observer {
             .of_port(index)
             .filter_map(|port| port.queues.get(usize::from(priority)))
         {
-            total.depth += queue.depth.get();
+            total.depth += queue.level.depth.get();
             total.peak += queue.peak.get();
             total.peak_ever += queue.peak.get().max(queue.peak_before.get());
             total.wred_dropped += queue.wred_dropped.get();
