@@ -124,10 +124,8 @@ fn whole_walk(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter_batched(
                 || {
-                    frames[..BURST]
-                        .iter()
-                        .map(|frame| HeapFrame::new(frame))
-                        .collect::<ArrayVec<_, BURST>>()
+                    let burst = frames[..BURST].iter().map(|frame| HeapFrame::new(frame));
+                    Box::new(burst.collect::<ArrayVec<_, BURST>>())
                 },
                 |mut burst| {
                     now += 10_000;

@@ -9,7 +9,6 @@
 
 use std::net::IpAddr;
 
-use arrayvec::ArrayVec;
 use npcc_cnp::build::{CnpSpec, CnpStyle};
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::{FlowKey, Qpn};
@@ -18,7 +17,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::QueueConfig;
-use npcc_pipeline::frame::{FrameBuf, HeapFrame};
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority};
 use npcc_testkit::two_ports::{self, DC, OURS, WAN};
@@ -90,9 +89,11 @@ fn nothing_is_allocated_per_packet() {
 
     let (mut forwarded, mut allocations) = (0, 0);
     for round in 0..2_000u64 {
-        let mut burst: ArrayVec<HeapFrame, BURST> = (0..BURST)
-            .map(|n| HeapFrame::new(&frames[(round as usize * BURST + n) % frames.len()]))
-            .collect();
+        let mut burst: Row<HeapFrame> = Row::default();
+        burst.extend(
+            (0..BURST)
+                .map(|n| HeapFrame::new(&frames[(round as usize * BURST + n) % frames.len()])),
+        );
         let mut out = Outgoing::new();
         let now = Nanos(round * 20_000);
         // Freeing a heap frame is not counted: with mbufs it is no heap matter at all.

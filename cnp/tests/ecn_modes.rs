@@ -13,7 +13,6 @@
 
 use std::net::IpAddr;
 
-use arrayvec::ArrayVec;
 use etherparse::{NetHeaders, PacketHeaders};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, EcnMode as Mode, QueueConfig as Watched};
@@ -28,13 +27,13 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
-use npcc_pipeline::frame::{FrameBuf, HeapFrame};
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::parse::Intake;
-use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
 
 const DC: PortId = PortId(0);
 const WAN: PortId = PortId(1);
@@ -187,8 +186,8 @@ impl Switch {
     }
 
     fn enter(&mut self, port: PortId, frames: &[Vec<u8>]) {
-        let mut burst: ArrayVec<HeapFrame, BURST> =
-            frames.iter().map(|frame| HeapFrame::new(frame)).collect();
+        let mut burst = Row::default();
+        burst.extend(frames.iter().map(|frame| HeapFrame::new(frame)));
         self.path.refresh();
         self.path.ingress(port, &mut burst, self.now);
     }

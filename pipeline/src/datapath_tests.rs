@@ -7,7 +7,7 @@ use crate::craft::Craft;
 use crate::egress::ecn::{CERTAIN, Red};
 use crate::egress::port::QueueConfig;
 use crate::egress::scheduler::Discipline;
-use crate::frame::HeapFrame;
+use crate::frame::{HeapFrame, Row};
 use crate::parse;
 use crate::route::nexthop::{Adjacency, Kind};
 use crate::route::prefix::Prefix;
@@ -127,7 +127,7 @@ fn data(dst: &str) -> Craft {
 }
 
 fn push(path: &mut Path, from: PortId, frame: &[u8], now: u64) {
-    let mut frames = ArrayVec::new();
+    let mut frames = Row::default();
     frames.push(HeapFrame::new(frame));
     path.ingress(from, &mut frames, Nanos(now));
     assert!(frames.is_empty());
@@ -192,7 +192,7 @@ fn an_empty_burst_leaves_nothing_behind() {
     // The first is remembered: the next burst might go on with its train.
     push(&mut path, DC, &data("10.0.2.2").frame(), 0);
     pull(&mut path, WAN, 0);
-    path.ingress(DC, &mut ArrayVec::new(), Nanos(10_000));
+    path.ingress(DC, &mut Row::default(), Nanos(10_000));
     assert!(!path.has_more(WAN));
     assert!(pull(&mut path, WAN, 10_000).is_empty());
     assert_conserved(&path);

@@ -39,6 +39,9 @@ pub trait FrameBuf {
     }
 }
 
+/// A burst that changes hands by its pointer: among those who receive, keep and send frames each has a row, and they swap them.
+pub type Row<B> = Box<ArrayVec<B, BURST>>;
+
 /// The worker's flow-cache slot a frame was counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSlot(pub u32);

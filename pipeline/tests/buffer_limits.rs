@@ -9,11 +9,10 @@
 
 mod rig;
 
-use arrayvec::ArrayVec;
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::drop::Drop;
 use npcc_pipeline::egress::scheduler::Discipline;
-use npcc_pipeline::frame::HeapFrame;
+use npcc_pipeline::frame::{HeapFrame, Row};
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId};
 use npcc_pipeline::wire::mac_control::time_of;
 use rig::{LOSSLESS, Rig, Setup, wire};
@@ -253,7 +252,8 @@ fn a_turn_over_rows_of_two_groups_gives_back_both() {
     let mut rig = setup.build();
     rig.push(0, 1, 3, SHORT, 24, 0);
     // Room for sixteen only: the next turn begins in the middle of a row of 32.
-    let mut out: ArrayVec<HeapFrame, BURST> = (16..BURST).map(|_| HeapFrame::new(&[])).collect();
+    let mut out = Row::default();
+    out.extend((16..BURST).map(|_| HeapFrame::new(&[])));
     rig.path.egress(PortId(1), &mut out, Nanos(0));
     assert_eq!(out.len(), BURST);
     rig.path.sent(PortId(1), 16, 16 * SHORT as u64);

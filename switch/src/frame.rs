@@ -1,7 +1,7 @@
 //! An mbuf as the pipeline's frame buffer.
 
 use arrayvec::ArrayVec;
-use npcc_dpdk::{Burst, Mbuf};
+use npcc_dpdk::Mbuf;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::BURST;
 
@@ -52,7 +52,6 @@ impl FrameBuf for Frame {
 
     #[inline]
     fn free_all(frames: &mut ArrayVec<Frame, BURST>) {
-        // Room for as many as there can be; the burst frees them in one call as it is dropped.
-        Burst::<BURST>::new().append_from(frames);
+        npcc_dpdk::free_all(frames);
     }
 }

@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 use npcc_dpdk::{Burst, TxQueue};
 use npcc_pipeline::datapath::Outgoing;
 use npcc_pipeline::egress::serve::Outlet;
-use npcc_pipeline::frame::{FrameBuf, Queued, wire_len};
+use npcc_pipeline::frame::{FrameBuf, Queued, Row, wire_len};
 use npcc_pipeline::stage::packet::Packet;
 use npcc_pipeline::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
 
@@ -18,10 +18,6 @@ use crate::worker::Path;
 
 /// A port's way out.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one a port, and the usual one is the large one: a box would cost a load a burst"
-)]
 pub enum Transmit {
     /// One queue for all.
     One(Lane),
@@ -34,7 +30,7 @@ pub enum Transmit {
 pub struct Lane {
     tx: TxQueue,
     /// Frames the device has not taken yet.
-    hand: Burst<BURST>,
+    hand: Row<Frame>,
     /// Their bytes.
     bytes: u64,
     /// What the ring holds, where the driver can tell.
@@ -49,7 +45,7 @@ impl Lane {
         Lane {
             ring: tells.then(|| Outstanding::new(bound, tx.descriptors())),
             tx,
-            hand: Burst::new(),
+            hand: Row::default(),
             bytes: 0,
         }
     }
@@ -64,7 +60,7 @@ impl Lane {
     #[inline]
     fn send(&mut self, now: Nanos) -> (usize, u64) {
         let taken = match &mut self.ring {
-            None => self.tx.tx(&mut self.hand),
+            None => self.tx.tx(&mut *self.hand),
             Some(ring) => bounded(ring, &mut self.tx, &mut self.hand, now),
         };
         let left = if self.hand.is_empty() {
@@ -82,36 +78,35 @@ impl Outlet<Frame> for Lane {
 
     #[inline]
     fn room(&self) -> usize {
-        BURST - self.hand.len().min(BURST)
+        self.hand.room()
     }
 
     #[inline]
     fn put(&mut self, frame: Queued<Frame>) {
         self.bytes += frame.buf.data().len() as u64;
-        // The hand has room for a whole burst.
-        drop(self.hand.push(frame.buf.0));
+        self.hand.put(frame);
     }
 
     #[inline]
-    fn put_all(&mut self, frames: &mut ArrayVec<Frame, BURST>, _: &[Packet], bytes: u64) {
+    fn put_all(&mut self, frames: &mut Row<Frame>, _: &[Packet], bytes: u64) {
         self.bytes += bytes;
-        self.hand.append_from(frames);
+        self.hand.put_all(frames, &[], bytes);
     }
 }
 
 /// Of the frames in hand.
-fn lengths(hand: &Burst<BURST>) -> impl Iterator<Item = usize> {
-    hand.iter().map(|mbuf| mbuf.data().len())
+fn lengths(hand: &[Frame]) -> impl Iterator<Item = usize> {
+    hand.iter().map(|frame| frame.data().len())
 }
 
 /// Hands over as much as the ring may hold.
-fn bounded(ring: &mut Outstanding, tx: &mut TxQueue, hand: &mut Burst<BURST>, now: Nanos) -> usize {
+fn bounded(ring: &mut Outstanding, tx: &mut TxQueue, hand: &mut Row<Frame>, now: Nanos) -> usize {
     ring.look(now, |frames| tx.holds_at_least(frames));
     // Before they are the device's.
     let wire: ArrayVec<u64, BURST> = lengths(hand)
         .map(|length| wire_len(length).into())
         .collect();
-    let taken = tx.tx_up_to(hand, ring.admits(wire.iter().copied(), now));
+    let taken = tx.tx_up_to(&mut **hand, ring.admits(wire.iter().copied(), now));
     wire.iter()
         .take(taken)
         .for_each(|length| ring.gave(*length));
@@ -180,7 +175,7 @@ impl Transmit {
                 path.abandon(port, bytes as u64);
             }
             lane.bytes = 0;
-            lane.hand.free_all();
+            lane.hand.clear();
         }
     }
 }

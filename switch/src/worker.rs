@@ -8,6 +8,7 @@ use npcc_cnp::flow_cache::FlowCache;
 use npcc_dpdk::{Burst, Mempool, RxQueue};
 use npcc_pipeline::counters::{Counter, Gauge};
 use npcc_pipeline::datapath::Datapath;
+use npcc_pipeline::frame::{FrameBuf, Row};
 use npcc_pipeline::pause::PfcFrame;
 use npcc_pipeline::units::{BURST, MAX_PORTS, Nanos, PortId};
 use rtrb::Consumer;
@@ -142,16 +143,16 @@ impl GuestQueue {
 #[derive(Debug)]
 pub struct Source {
     queue: RxQueue,
-    burst: Burst<BURST>,
+    row: Row<Frame>,
 }
 
 impl Source {
     /// Nothing in hand.
     #[must_use]
-    pub const fn new(queue: RxQueue) -> Source {
+    pub fn new(queue: RxQueue) -> Source {
         Source {
             queue,
-            burst: Burst::new(),
+            row: Row::default(),
         }
     }
 
@@ -169,17 +170,15 @@ impl Source {
         if !path.may_receive(port) {
             return 0;
         }
-        let received = self.queue.rx_up_to(&mut self.burst, most);
+        let received = self.queue.rx_up_to(&mut *self.row, most);
         laps.pass(Stage::Receive);
         if received > 0 {
             if let Some(stamps) = stamps {
-                for mbuf in &mut self.burst {
-                    stamps.press(mbuf.data_mut());
+                for frame in &mut *self.row {
+                    stamps.press(frame.data_mut());
                 }
             }
-            let mut frames = ArrayVec::<Frame, BURST>::new();
-            self.burst.move_into(&mut frames);
-            path.ingress_by(port, &mut frames, now, || laps.pass(Stage::Parse));
+            path.ingress_by(port, &mut self.row, now, || laps.pass(Stage::Parse));
             laps.pass(Stage::Enqueue);
         }
         received

@@ -9,10 +9,10 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use arrayvec::ArrayVec;
 use dpdk_sys::rte_mbuf;
 
 use crate::mbuf::Mbuf;
+use crate::row::Slots;
 
 /// Up to `N` owned buffers. `N` is at most 65,535; 32 or 64 is usual.
 pub struct Burst<const N: usize> {
@@ -81,53 +81,6 @@ impl<const N: usize> Burst<N> {
         }
     }
 
-    /// Appends all of `from`, first to last, as far as there is room; the others stay there. A plain copy of pointers where the
-    /// conversion is one.
-    #[inline]
-    pub fn append_from<T: Into<Mbuf>, const M: usize>(&mut self, from: &mut ArrayVec<T, M>) {
-        let n = self.remaining().min(from.len());
-        let all = from.len();
-        // SAFETY: shorter. `from` forgets all of its elements here, so that none is dropped twice should a conversion panic:
-        // then they leak.
-        unsafe { from.set_len(0) };
-        let (first, _) = self.spare();
-        for i in 0..n {
-            // SAFETY: the element was initialised, and nobody else reads it again; `n` spare slots begin at `first`.
-            unsafe {
-                let mbuf: Mbuf = from.as_ptr().add(i).read().into();
-                first.add(i).write(mbuf.into_raw().as_ptr());
-            }
-        }
-        self.len += n;
-        if n < all {
-            // SAFETY: the elements from `n` on are initialised and move to the front, which was read out above.
-            unsafe {
-                ptr::copy(from.as_ptr().add(n), from.as_mut_ptr(), all - n);
-                from.set_len(all - n);
-            }
-        }
-    }
-
-    /// Moves all buffers, first to last, to the end of `to` as far as there is room; the others are freed.
-    #[inline]
-    pub fn move_into<T: From<Mbuf>, const M: usize>(&mut self, to: &mut ArrayVec<T, M>) {
-        let n = self.len.min(to.remaining_capacity());
-        // The burst forgets them here, so that none is freed twice should a conversion panic: then they leak.
-        let all = std::mem::replace(&mut self.len, 0);
-        let first = to.len();
-        for (i, raw) in self.slots[..n].iter().enumerate() {
-            // SAFETY: the slot was one of the owned ones, which the burst has forgotten; there is room for `n` elements
-            // behind the first `first`.
-            unsafe {
-                let element = T::from(own(*raw));
-                to.as_mut_ptr().add(first + i).write(element);
-            }
-        }
-        // SAFETY: `n` more elements were written.
-        unsafe { to.set_len(first + n) };
-        free(&mut self.slots[n..all]);
-    }
-
     /// Takes the last buffer.
     #[inline]
     pub fn pop(&mut self) -> Option<Mbuf> {
@@ -168,7 +121,8 @@ impl<const N: usize> Burst<N> {
         let n = self.remaining().min(from.len);
         self.slots[self.len..self.len + n].copy_from_slice(&from.slots[..n]);
         self.len += n;
-        from.forget_front(n);
+        from.slots.copy_within(n..from.len, 0);
+        from.len -= n;
         n
     }
 
@@ -208,10 +162,11 @@ impl<const N: usize> Burst<N> {
         free(&mut self.slots[..n]);
         n
     }
+}
 
-    /// Start and number of the free slots, for C to write buffers into.
+impl<const N: usize> Slots for Burst<N> {
     #[inline]
-    pub(crate) fn spare(&mut self) -> (*mut *mut rte_mbuf, u16) {
+    fn spare(&mut self) -> (*mut *mut rte_mbuf, u16) {
         let spare = &mut self.slots[self.len..];
         // At most N, which fits.
         (
@@ -220,34 +175,27 @@ impl<const N: usize> Burst<N> {
         )
     }
 
-    /// Takes over the first `n` spare slots.
-    ///
-    /// # Safety
-    /// C has written `n` owned buffers into the slots of [`spare`](Self::spare), and there were
-    /// that many.
     #[inline]
-    pub(crate) unsafe fn grow(&mut self, n: usize) {
+    unsafe fn grow(&mut self, n: usize) {
         debug_assert!(n <= N - self.len);
         self.len += n;
     }
 
-    /// Start and number of the owned slots, for C to take buffers from.
     #[inline]
-    pub(crate) fn owned(&mut self) -> (*mut *mut rte_mbuf, u16) {
+    fn lend(&mut self) -> (*mut *mut rte_mbuf, u16) {
+        let all = std::mem::replace(&mut self.len, 0);
         (
             self.slots.as_mut_ptr(),
-            u16::try_from(self.len).unwrap_or(u16::MAX),
+            u16::try_from(all).unwrap_or(u16::MAX),
         )
     }
 
-    /// Forgets the first `n` buffers, which someone else owns now, and moves the rest to the front.
     #[inline]
-    pub(crate) fn forget_front(&mut self, n: usize) {
-        let n = n.min(self.len);
-        if n < self.len {
-            self.slots.copy_within(n..self.len, 0);
+    unsafe fn take_back(&mut self, lent: usize, taken: usize) {
+        if taken < lent {
+            self.slots.copy_within(taken..lent, 0);
+            self.len = lent - taken;
         }
-        self.len -= n;
     }
 }
 
@@ -263,7 +211,7 @@ unsafe fn own(raw: *mut rte_mbuf) -> Mbuf {
 }
 
 /// Frees buffers that nobody else knows any more.
-fn free(slots: &mut [*mut rte_mbuf]) {
+pub(crate) fn free(slots: &mut [*mut rte_mbuf]) {
     let Ok(count) = u32::try_from(slots.len()) else {
         return;
     };

@@ -25,6 +25,7 @@ mod mbuf;
 mod mempool;
 mod port;
 mod ring;
+mod row;
 mod tsc;
 
 pub use bell::{Bell, PacketSockets};
@@ -39,6 +40,7 @@ pub use port::{
     PortError, PortStats, RxQueue, Spread, TxQueue,
 };
 pub use ring::{RingError, RingPort, RingRx, RingTx};
+pub use row::{Row, free_all};
 pub use tsc::{Clock, Tsc};
 
 /// Version of the DPDK this was built with, for example `22.11.11`.

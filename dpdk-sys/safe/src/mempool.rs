@@ -18,6 +18,7 @@ use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
 use crate::log;
 use crate::mbuf::{HEADROOM, Mbuf};
+use crate::row::Slots;
 
 /// What a pool is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use crate::burst::Burst;
 use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
 use crate::port::{Port, PortError};
+use crate::row::Slots;
 
 /// A ring port could not be made.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -127,14 +128,15 @@ impl RingTx {
     /// Puts frames from the front of the burst on the wire, as many as it holds; returns how many.
     /// The rest moves to the front.
     pub fn send<const N: usize>(&mut self, burst: &mut Burst<N>) -> usize {
-        let (slots, count) = burst.owned();
+        let (slots, count) = burst.lend();
         // SAFETY: the ring is live and this value, used by `&mut`, is its only producer; the slots
         // are owned buffers, of which the ring takes over those it counts.
         let sent = unsafe {
             dpdk_sys::npcc_ring_enqueue_burst(self.ring.raw.as_ptr(), slots, u32::from(count))
         };
         let sent = usize::try_from(sent).unwrap_or(usize::MAX);
-        burst.forget_front(sent);
+        // SAFETY: the ring has taken over so many of those lent, the first ones.
+        unsafe { burst.take_back(usize::from(count), sent) };
         sent
     }
 

@@ -2,8 +2,7 @@
 
 mod common;
 
-use arrayvec::ArrayVec;
-use npcc_dpdk::{AllocError, Burst, FillError, HEADROOM, Mbuf};
+use npcc_dpdk::{AllocError, Burst, FillError, HEADROOM};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -15,8 +14,6 @@ enum Step {
     Take(usize),
     DrainSome(usize),
     MoveOut,
-    /// Into a row that holds as many already, and back as far as there is room.
-    ThereAndBack(usize),
     FreeAll,
     Swap(usize, usize),
 }
@@ -28,7 +25,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0_usize..9).prop_map(Step::Take),
         1 => (0_usize..9).prop_map(Step::DrainSome),
         1 => Just(Step::MoveOut),
-        2 => (0_usize..=6).prop_map(Step::ThereAndBack),
         1 => Just(Step::FreeAll),
         1 => (0_usize..8, 0_usize..8).prop_map(|(a, b)| Step::Swap(a, b)),
     ];
@@ -79,25 +75,6 @@ fn a_buffer_is_owned_once() {
                         let moved: Vec<u16> = model.drain(..model.len().min(5)).collect();
                         prop_assert_eq!(n, moved.len());
                         prop_assert_eq!(common::tags(&other), moved);
-                    }
-                    Step::ThereAndBack(held) => {
-                        let mut row = ArrayVec::<Mbuf, 6>::new();
-                        let mut expected: Vec<u16> = (0..).take(held).collect();
-                        for tag in &expected {
-                            row.push(common::mbuf(&pool, &common::frame(*tag, 64)));
-                        }
-                        // Those there is no room for are freed.
-                        burst.move_into(&mut row);
-                        expected.extend(model.drain(..).take(6 - held));
-                        prop_assert!(burst.is_empty());
-                        prop_assert_eq!(usize::try_from(pool.in_use()).unwrap(), expected.len());
-                        let mut narrow = Burst::<4>::new();
-                        narrow.append_from(&mut row);
-                        burst.append_from(&mut row);
-                        prop_assert!(row.is_empty());
-                        let rest = expected.split_off(expected.len().min(4));
-                        prop_assert_eq!(common::tags(&narrow), expected);
-                        model = rest;
                     }
                     Step::FreeAll => {
                         prop_assert_eq!(burst.free_all(), model.len());

@@ -7,7 +7,7 @@ use arrayvec::ArrayVec;
 use super::road::{Convoy, Inward, Outward};
 use super::stuck::Stuck;
 use super::{Crossing, Relay, Seat, Seating};
-use crate::frame::{FrameBuf, Queued};
+use crate::frame::{FrameBuf, Queued, Row};
 use crate::pause::Asked;
 use crate::stage::admit::Runs;
 use crate::stage::enqueue::Taken;
@@ -22,6 +22,7 @@ pub(crate) struct Roads<B> {
     /// By worker; none to itself.
     out: Box<[Option<Outward<B>>]>,
     inward: Box<[Inward<B>]>,
+    row: Row<B>,
     /// By ingress port: what of its last burst a full ring did not take.
     stuck: Box<[Stuck<B>]>,
     /// By port: what its peer asked and its owner was not yet told.
@@ -33,6 +34,7 @@ impl<B: FrameBuf> Roads<B> {
         Roads {
             out: seat.out.into_boxed_slice(),
             inward: seat.inward.into_boxed_slice(),
+            row: Row::default(),
             stuck: seat
                 .seating
                 .owners
@@ -189,10 +191,10 @@ impl<B: FrameBuf> Roads<B> {
         stuck.is_some_and(|stuck| !stuck.is_empty())
     }
 
-    /// The ways by which frames come.
+    /// The ways by which frames come, and an empty row to take them over with.
     #[inline]
-    pub(crate) fn inward(&mut self) -> &mut [Inward<B>] {
-        &mut self.inward
+    pub(crate) fn arrivals(&mut self) -> (&mut [Inward<B>], &mut Row<B>) {
+        (&mut self.inward, &mut self.row)
     }
 
     /// What is stuck, by port: for a stop.

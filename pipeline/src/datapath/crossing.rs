@@ -9,7 +9,7 @@ use crate::buffer::{Buffer, Receipt};
 use crate::cross::{Arrival, Convoy, Inward, Roads, Seat};
 use crate::drop::Drop;
 use crate::egress::fifo::FifoStore;
-use crate::frame::{FrameBuf, Meta, Queued};
+use crate::frame::{FrameBuf, Meta, Queued, Row};
 use crate::stage::enqueue::Taken;
 use crate::stage::packet::Packet;
 use crate::stage::train::dress;
@@ -153,9 +153,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
         });
         let mut came = 0;
-        for way in roads.inward() {
+        let (inward, frames) = roads.arrivals();
+        for way in inward {
             if let Some(next) = way.next() {
-                came += self.arrive(way, next, now);
+                came += self.arrive(way, next, frames, now);
             }
         }
         self.roads = Some(roads);
@@ -165,24 +166,29 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         came
     }
 
-    /// Takes over what comes next; returns its frames.
-    fn arrive(&mut self, way: &mut Inward<B>, next: Arrival, now: Nanos) -> usize {
+    /// Takes over what comes next, by way of an empty row; returns its frames.
+    fn arrive(
+        &mut self,
+        way: &mut Inward<B>,
+        next: Arrival,
+        frames: &mut Row<B>,
+        now: Nanos,
+    ) -> usize {
         self.queue_express();
-        let mut frames = ArrayVec::new();
         let (all, taken) = match next {
             Arrival::Train(convoy) => {
-                way.take_train(convoy.frames, &mut frames, &mut self.cars);
+                way.take_train(convoy.frames, frames, &mut self.cars);
                 let all = Taken {
                     frames: convoy.frames as u64,
                     bytes: convoy.bytes,
                 };
                 let train = Some((convoy.kin, convoy.bytes));
-                (all, self.walk_burst(train, &mut frames, now, true))
+                (all, self.walk_burst(train, frames, now, true))
             }
             Arrival::Frames(count) => {
-                way.take(count, &mut frames, &mut self.packets);
+                way.take(count, frames, &mut self.packets);
                 let all = total(self.packets.iter().take(frames.len()));
-                (all, self.walk(&mut frames, now, true))
+                (all, self.walk(frames, now, true))
             }
         };
         self.held
@@ -229,7 +235,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 }
             }
         }
-        for way in roads.inward() {
+        for way in roads.arrivals().0 {
             while let Some(next) = way.next() {
                 let mut frames = ArrayVec::<B, BURST>::new();
                 match next {

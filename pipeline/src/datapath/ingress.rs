@@ -1,11 +1,9 @@
 //! The ingress walk: a received burst through the stages into the queues.
 
-use arrayvec::ArrayVec;
-
 use super::{Datapath, count_drop, lossless};
 use crate::buffer::Receipt;
 use crate::drop::Drop;
-use crate::frame::FrameBuf;
+use crate::frame::{FrameBuf, Row};
 use crate::stage::admit::Runs;
 use crate::stage::enqueue::Taken;
 use crate::stage::packet::{Packet, sweep};
@@ -17,7 +15,7 @@ use crate::units::{BURST, Nanos, PortId};
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Walks a received burst into the queues. `frames` is empty afterwards.
     #[inline]
-    pub fn ingress(&mut self, port: PortId, frames: &mut ArrayVec<B, BURST>, now: Nanos) {
+    pub fn ingress(&mut self, port: PortId, frames: &mut Row<B>, now: Nanos) {
         self.ingress_by(port, frames, now, || ());
     }
 
@@ -26,7 +24,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn ingress_by(
         &mut self,
         port: PortId,
-        frames: &mut ArrayVec<B, BURST>,
+        frames: &mut Row<B>,
         now: Nanos,
         rewritten: impl FnOnce(),
     ) {
@@ -98,12 +96,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Walks a burst of which `packets` say all there is to know into the queues, or to the workers that own them. `charged`:
     /// another worker has done that, and took room for it. Returns what was taken.
-    pub(super) fn walk(
-        &mut self,
-        frames: &mut ArrayVec<B, BURST>,
-        now: Nanos,
-        charged: bool,
-    ) -> Taken {
+    pub(super) fn walk(&mut self, frames: &mut Row<B>, now: Nanos, charged: bool) -> Taken {
         let (packets, trash) = (&mut self.packets, &mut self.trash);
         let mut room = self.side.room(now, charged);
         let mut runs = Runs::new();

@@ -1,20 +1,18 @@
 //! The path's part of [`Express`](crate::egress::express::Express): the burst that does not queue, and the train, which is
 //! walked as one.
 
-use arrayvec::ArrayVec;
-
 use super::Datapath;
 use crate::buffer::{Amount, Owed, Run as Held};
 use crate::cross::Convoy;
 use crate::egress::express::Departure;
 use crate::egress::serve::Outlet;
-use crate::frame::FrameBuf;
+use crate::frame::{FrameBuf, Row};
 use crate::stage::admit::Run;
 use crate::stage::enqueue::Taken;
 use crate::stage::packet::Packets;
 use crate::stage::train::{Cars, Kin, dress, dress_counted};
 use crate::tap::FlowTap;
-use crate::units::{BURST, Nanos};
+use crate::units::Nanos;
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Walks a burst into the queues, or past one; `train`: it is one, and of so many bytes. `charged`: another worker has done
@@ -23,7 +21,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub(super) fn walk_burst(
         &mut self,
         train: Option<(Kin, u64)>,
-        frames: &mut ArrayVec<B, BURST>,
+        frames: &mut Row<B>,
         now: Nanos,
         charged: bool,
     ) -> Taken {
@@ -70,13 +68,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Walks a train that was [admitted](Datapath::admit_train) into its queue or past it, or to the worker that owns it. Returns
     /// what was taken.
     #[inline]
-    fn walk_train(
-        &mut self,
-        kin: Kin,
-        bytes: u64,
-        frames: &mut ArrayVec<B, BURST>,
-        now: Nanos,
-    ) -> Taken {
+    fn walk_train(&mut self, kin: Kin, bytes: u64, frames: &mut Row<B>, now: Nanos) -> Taken {
         let cars = self.cars.get_mut(..frames.len()).unwrap_or_default();
         let run = run_of(&kin, frames.len());
         if !self.side.owns(run.egress)

@@ -137,7 +137,7 @@ proptest! {
                             payload: vec![0; payload],
                             ..data(HOSTS[usize::from(host)])
                         };
-                        let mut burst = frames.iter().map(|frame| HeapFrame::new(&craft(frame).frame())).collect();
+                        let mut burst = Box::new(frames.iter().map(|frame| HeapFrame::new(&craft(frame).frame())).collect());
                         path.ingress(PortId(from), &mut burst, Nanos(now));
                         if queues {
                             path.queue_express();
@@ -190,7 +190,7 @@ fn a_burst_into_an_idle_port_does_not_queue() {
             tos,
             ..data("10.0.2.2")
         };
-        let mut burst = (0..8).map(|_| HeapFrame::new(&craft.frame())).collect();
+        let mut burst = Box::new((0..8).map(|_| HeapFrame::new(&craft.frame())).collect());
         path.ingress(DC, &mut burst, Nanos(now));
         assert_eq!((path.side.express.waiting(WAN), path.waiting(WAN)), (8, 8));
         let left = fill::<false>(&mut path, WAN, BURST, Nanos(now));

@@ -12,7 +12,7 @@ use super::fifo::FifoStore;
 use super::marking::Marking;
 use super::port::EgressPort;
 use crate::buffer::Amount;
-use crate::frame::{FrameBuf, Meta};
+use crate::frame::{FrameBuf, Meta, Row};
 use crate::stage::admit::Run;
 use crate::stage::packet::Packets;
 use crate::stage::train::{Cars, Kin, dress_counted};
@@ -22,7 +22,7 @@ use crate::units::{BURST, PortId, Priority};
 /// The burst that waits for its port's turn; what is known of its frames is still in the path's hand.
 #[derive(Debug)]
 pub struct Express<B> {
-    frames: ArrayVec<B, BURST>,
+    frames: Row<B>,
     run: Run,
     /// What they hold of the buffer.
     amount: Amount,
@@ -41,13 +41,13 @@ pub struct Departure<'a, B> {
     /// It is a train, of which packets say nothing.
     pub train: Option<Kin>,
     /// Its frames, to be taken out.
-    pub frames: &'a mut ArrayVec<B, BURST>,
+    pub frames: &'a mut Row<B>,
 }
 
 impl<B> Default for Express<B> {
     fn default() -> Express<B> {
         Express {
-            frames: ArrayVec::new(),
+            frames: Row::default(),
             run: Run {
                 egress: PortId(0),
                 priority: Priority::new(0),
@@ -88,12 +88,13 @@ impl<B: FrameBuf> Express<B> {
     pub fn board(
         &mut self,
         (run, amount): (Run, Amount),
-        frames: &mut ArrayVec<B, BURST>,
+        frames: &mut Row<B>,
         bytes: u64,
         train: Option<Kin>,
     ) {
         (self.run, self.amount, self.bytes, self.train) = (run, amount, bytes, train);
-        self.frames = std::mem::take(frames);
+        // The row here is empty, as all that waited have gone.
+        std::mem::swap(&mut self.frames, frames);
     }
 
     /// Of the port it waits for: hands over the burst if all of it may go now.

@@ -10,7 +10,7 @@ use super::marking::Marking;
 use super::port::EgressPort;
 use crate::buffer::{Amount, GroupId, HandedOut, Owed, Receipt};
 use crate::counters::PortCounters;
-use crate::frame::{FrameBuf, Meta, Queued};
+use crate::frame::{FrameBuf, Meta, Queued, Row};
 use crate::stage::packet::Packet;
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, Priority};
@@ -29,7 +29,7 @@ pub trait Outlet<B> {
     /// Takes all of `frames`, which is empty afterwards; there is room. They have `bytes`, and `packets` is what is known of
     /// them, if this [asks](Outlet::ASKS).
     #[inline]
-    fn put_all(&mut self, frames: &mut ArrayVec<B, BURST>, packets: &[Packet], _bytes: u64) {
+    fn put_all(&mut self, frames: &mut Row<B>, packets: &[Packet], _bytes: u64) {
         for (buf, packet) in frames.drain(..).zip(packets) {
             self.put(Queued {
                 buf,
@@ -52,7 +52,7 @@ impl<B> Outlet<B> for ArrayVec<Queued<B>, BURST> {
 }
 
 /// The buffers alone.
-impl<B> Outlet<B> for ArrayVec<B, BURST> {
+impl<B> Outlet<B> for Row<B> {
     const ASKS: bool = false;
 
     #[inline]
@@ -66,8 +66,12 @@ impl<B> Outlet<B> for ArrayVec<B, BURST> {
     }
 
     #[inline]
-    fn put_all(&mut self, frames: &mut ArrayVec<B, BURST>, _: &[Packet], _: u64) {
-        self.extend(frames.drain(..));
+    fn put_all(&mut self, frames: &mut Row<B>, _: &[Packet], _: u64) {
+        if self.is_empty() {
+            std::mem::swap(self, frames);
+        } else {
+            self.extend(frames.drain(..));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::drop::Drop;
 use crate::egress::express::Express;
 use crate::egress::fifo::FifoStore;
 use crate::egress::port::EgressPort;
-use crate::frame::{FlowSlot, FrameBuf, Meta};
+use crate::frame::{FlowSlot, FrameBuf, Meta, Row};
 use crate::tap::{FlowTap, watched};
 use crate::units::{BURST, Nanos, Priority};
 
@@ -66,7 +66,7 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
     pub fn take(
         &mut self,
         express: Option<&mut Express<B>>,
-        frames: &mut ArrayVec<B, BURST>,
+        frames: &mut Row<B>,
         packets: &[Packet],
         runs: &Runs,
         trash: &mut Trash<B>,
@@ -86,7 +86,7 @@ impl<B: FrameBuf, T: FlowTap> Egress<'_, B, T> {
     pub fn take_train(
         &mut self,
         express: &mut Express<B>,
-        frames: &mut ArrayVec<B, BURST>,
+        frames: &mut Row<B>,
         (run, kin, bytes): (Run, Kin, u64),
         (packets, cars): (&mut Packets, &Cars),
         trash: &mut Trash<B>,

@@ -11,7 +11,6 @@ pub(crate) mod several;
 
 use std::net::IpAddr;
 
-use arrayvec::ArrayVec;
 use npcc_pipeline::buffer::{BufferConfig, GroupConfig, GroupId, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::counters::PortCounters;
@@ -19,14 +18,14 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, Outgoing, PortConfig};
 use npcc_pipeline::drop::Drop;
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued, wire_len};
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued, Row, wire_len};
 use npcc_pipeline::pause::{PauseConfig, PfcFrame};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::parse::Intake;
 use npcc_pipeline::tap::NoTap;
-use npcc_pipeline::units::{BURST, BitRate, Mac, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority, WorkerId};
 use npcc_pipeline::wire::mac_control;
 
 pub(crate) type Path = Datapath<HeapFrame, NoTap>;
@@ -205,7 +204,7 @@ pub(crate) fn wire(len: usize) -> u64 {
 
 impl Rig {
     pub(crate) fn take(&mut self, port: u8, bytes: &[u8], now: u64) {
-        let mut frames = ArrayVec::new();
+        let mut frames = Row::default();
         frames.push(HeapFrame::new(bytes));
         self.path.ingress(PortId(port), &mut frames, Nanos(now));
     }
@@ -227,7 +226,7 @@ impl Rig {
     pub(crate) fn push_copies(&mut self, from: u8, bytes: &[u8], count: usize, now: u64) {
         let mut left = count;
         while left > 0 {
-            let mut burst: ArrayVec<HeapFrame, BURST> = ArrayVec::new();
+            let mut burst = Row::default();
             while left > 0 && !burst.is_full() {
                 burst.push(HeapFrame::new(bytes));
                 left -= 1;

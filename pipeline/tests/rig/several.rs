@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use arrayvec::ArrayVec;
 use npcc_pipeline::buffer::GroupId;
 use npcc_pipeline::cross::{Seating, seats};
 use npcc_pipeline::datapath::Outgoing;
 use npcc_pipeline::drop::Drop;
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued};
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued, Row};
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{BURST, Nanos, PortId, WorkerId};
 
@@ -72,7 +71,7 @@ impl Several {
             return 0;
         }
         let mut bytes = frame(from, to, priority, len);
-        let mut burst: ArrayVec<HeapFrame, BURST> = ArrayVec::new();
+        let mut burst = Row::default();
         for _ in 0..count.min(BURST) {
             let (next, _) = self.numbers.entry(what).or_default();
             bytes[PSN].copy_from_slice(&next.to_be_bytes()[1..]);
@@ -84,7 +83,7 @@ impl Several {
     }
 
     pub(crate) fn hear(&mut self, worker: usize, port: u8, frame: &[u8]) {
-        let mut burst = ArrayVec::new();
+        let mut burst = Row::default();
         burst.push(HeapFrame::new(frame));
         self.paths[worker].ingress(PortId(port), &mut burst, Nanos(self.now));
     }

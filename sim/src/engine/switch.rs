@@ -11,14 +11,14 @@ use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::FlowKey;
 use npcc_cnp::plan::{CnpOrder, Suppressed};
 use npcc_pipeline::datapath::{Datapath, Outgoing};
-use npcc_pipeline::frame::{FlowSlot, FrameBuf};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, Row};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::Kind;
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::stage::packet::Packet;
 use npcc_pipeline::stage::train::{Car, Kin};
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::{BURST, Nanos, PortId, Priority};
+use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
 use npcc_pipeline::wire::checksum;
 
@@ -111,7 +111,7 @@ impl Engine {
         let now = self.now;
         let switch = &mut self.switches[index as usize];
         let to = self.record.route_of(index, frame.data());
-        let mut burst: ArrayVec<SimFrame, BURST> = ArrayVec::new();
+        let mut burst = Row::default();
         burst.push(frame);
         switch.path.ingress(PortId(port), &mut burst, now);
         if self.watch.0 == index && to == Some(self.watch.1) {

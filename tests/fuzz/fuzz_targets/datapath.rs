@@ -10,7 +10,7 @@ use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
-use npcc_pipeline::frame::{FrameBuf, HeapFrame};
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
@@ -62,7 +62,7 @@ fn feed(rig: &mut Rig, bytes: &[u8]) {
         let (frame, tail) = tail.split_at(usize::from(*len).min(tail.len()));
         rest = tail;
         *now += 1_000;
-        let mut burst = ArrayVec::new();
+        let mut burst = Row::default();
         // The address that lets a frame in, so that the fuzzer need not guess it.
         let mut frame = frame.to_vec();
         if let Some(dst) = frame.get_mut(..6) {

@@ -11,10 +11,9 @@ use npcc_pipeline::datapath::{Datapath, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::QueueConfig;
 use npcc_pipeline::egress::scheduler::Discipline;
-use npcc_pipeline::frame::{FrameBuf, HeapFrame};
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::stage::admit::PoolConfig;
-use npcc_pipeline::stage::packet::Trash;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority, WorkerId};
 
 use crate::two_ports::{self, DC, WAN};
@@ -34,7 +33,9 @@ pub struct Rig {
     _writer: RouteWriter,
     /// The first octets of a frame of each flow, up to the ICRC of one without payload.
     templates: Vec<[u8; HEAD]>,
-    frames: Trash<HeapFrame>,
+    frames: Row<HeapFrame>,
+    /// Where they come out.
+    out: Row<HeapFrame>,
     next: usize,
     now: u64,
     forwarded: usize,
@@ -79,7 +80,8 @@ impl Rig {
                 .frame()
             })
             .collect();
-        let frames = (0..BURST).map(|_| HeapFrame::new(&templates[0])).collect();
+        let mut frames = Row::default();
+        frames.extend((0..BURST).map(|_| HeapFrame::new(&templates[0])));
         let heads = templates.iter().filter_map(|frame| frame.first_chunk());
         let templates = heads.copied().collect();
         let seating = Seating {
@@ -105,6 +107,7 @@ impl Rig {
             _writer: writer,
             templates,
             frames,
+            out: Row::default(),
             next: 0,
             now: 0,
             forwarded: 0,
@@ -126,7 +129,7 @@ impl Rig {
 
     /// One burst in by the first port and out by the second.
     pub fn walk(&mut self) {
-        for frame in &mut self.frames {
+        for frame in &mut *self.frames {
             let template = self
                 .templates
                 .get(self.next)
@@ -144,7 +147,6 @@ impl Rig {
         by_taker();
         self.path.refresh();
         self.path.ingress(DC, &mut self.frames, now);
-        let mut out: Trash<HeapFrame> = Trash::new();
         let owner = match &mut self.owner {
             Some(owner) => {
                 self.path.publish_held();
@@ -155,19 +157,19 @@ impl Rig {
             }
             None => &mut self.path,
         };
-        owner.egress(WAN, &mut out, now);
-        let bytes = out.iter().map(|frame| frame.data().len() as u64).sum();
-        owner.sent(WAN, out.len() as u64, bytes);
+        owner.egress(WAN, &mut self.out, now);
+        let bytes = self.out.iter().map(|frame| frame.data().len() as u64).sum();
+        owner.sent(WAN, self.out.len() as u64, bytes);
         owner.publish_held();
         by_rig();
-        self.forwarded += out.len();
+        self.forwarded += self.out.len();
         // A control core takes them every 20 us.
         if self.now.is_multiple_of(20_000) {
             for reader in &mut self.readers {
                 while reader.pop().is_some() {}
             }
         }
-        self.frames = out;
+        std::mem::swap(&mut self.frames, &mut self.out);
     }
 
     /// Frames that came out.

@@ -1,7 +1,7 @@
 //! A receive queue.
 //!
 //! Law: one poller (`&mut self`, no `Clone`), and only while the port runs. What a call receives is
-//! owned by the burst before it returns.
+//! owned by the row before it returns.
 //!
 //! This is what DPDK's inline `rte_eth_rx_burst` does, without its C: one indirect call into the
 //! driver. The driver's table entry is read anew each burst and not kept: a driver swaps it under
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::PortCore;
 use super::error::Direction;
 use crate::bell::Bell;
-use crate::burst::Burst;
+use crate::row::Row;
 
 /// The only way to the frames of one receive queue. Dropping it gives the queue back to its port.
 pub struct RxQueue {
@@ -39,20 +39,20 @@ impl RxQueue {
         }
     }
 
-    /// Receives as many frames as are there and fit the burst, behind those it holds; returns how
+    /// Receives as many frames as are there and fit the row, behind those it holds; returns how
     /// many.
     ///
     /// Some hardware drivers work in steps of 4 to 32 and receive nothing into less room than that:
-    /// poll with an empty burst of 32 or 64.
+    /// poll with an empty row of 32 or 64.
     #[inline]
-    pub fn rx<const N: usize>(&mut self, burst: &mut Burst<N>) -> usize {
-        self.rx_up_to(burst, N)
+    pub fn rx(&mut self, row: &mut impl Row) -> usize {
+        self.rx_up_to(row, usize::MAX)
     }
 
     /// The same, but at most `most` frames. Fewer than a driver's step may be none to it.
     #[inline]
-    pub fn rx_up_to<const N: usize>(&mut self, burst: &mut Burst<N>, most: usize) -> usize {
-        let (slots, room) = burst.spare();
+    pub fn rx_up_to(&mut self, row: &mut impl Row, most: usize) -> usize {
+        let (slots, room) = row.spare();
         let room = room.min(u16::try_from(most).unwrap_or(u16::MAX));
         if room == 0 {
             return 0;
@@ -65,8 +65,9 @@ impl RxQueue {
                 return 0;
             };
             let queue = usize::from(self.queue);
-            let received = receive((*self.ops).rxq.data.add(queue).read(), slots, room);
+            // Asked for beforehand: a driver that copies frames may push it out of the cache.
             let callback = ptr::read_volatile((*self.ops).rxq.clbk.add(queue));
+            let received = receive((*self.ops).rxq.data.add(queue).read(), slots, room);
             if callback.is_null() {
                 received
             } else {
@@ -75,7 +76,7 @@ impl RxQueue {
         };
         // SAFETY: the driver wrote that many buffers, each with one reference, and handed them
         // over.
-        unsafe { burst.grow(usize::from(received)) };
+        unsafe { row.grow(usize::from(received)) };
         usize::from(received)
     }
 

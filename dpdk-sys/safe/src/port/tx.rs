@@ -1,7 +1,7 @@
 //! A transmit queue.
 //!
 //! Law: one sender (`&mut self`, no `Clone`), and only while the port runs. What the device took is
-//! no longer in the burst; what it did not take still is, at the front and in order.
+//! no longer in the row; what it did not take still is, at the front and in order.
 //!
 //! A full queue is no error here: whether to hold or to drop the rest is the caller's policy.
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::PortCore;
 use super::error::Direction;
 use super::rx::fast_path;
-use crate::burst::Burst;
+use crate::row::Row;
 
 /// The only way out by one transmit queue. Dropping it gives the queue back to its port.
 pub struct TxQueue {
@@ -38,25 +38,38 @@ impl TxQueue {
         }
     }
 
-    /// Sends from the front of the burst as many frames as the device takes; returns how many. The
+    /// Sends from the front of the row as many frames as the device takes; returns how many. The
     /// rest moves to the front.
     #[inline]
-    pub fn tx<const N: usize>(&mut self, burst: &mut Burst<N>) -> usize {
-        self.tx_up_to(burst, N)
+    pub fn tx(&mut self, row: &mut impl Row) -> usize {
+        self.tx_up_to(row, usize::MAX)
     }
 
     /// The same, with at most `most` frames.
     #[inline]
-    pub fn tx_up_to<const N: usize>(&mut self, burst: &mut Burst<N>, most: usize) -> usize {
-        let (slots, mut count) = burst.owned();
-        count = count.min(u16::try_from(most).unwrap_or(u16::MAX));
+    pub fn tx_up_to(&mut self, row: &mut impl Row, most: usize) -> usize {
+        let (slots, lent) = row.lend();
+        let count = lent.min(u16::try_from(most).unwrap_or(u16::MAX));
+        // SAFETY: the slots were lent just now, and are so many.
+        let sent = unsafe { self.send(slots, count) }.min(count);
+        // SAFETY: the driver has taken over so many of those lent, the first ones.
+        unsafe { row.take_back(usize::from(lent), usize::from(sent)) };
+        usize::from(sent)
+    }
+
+    /// Hands `count` frames to the driver; returns how many it took, from the first on.
+    ///
+    /// # Safety
+    /// The slots are so many owned buffers.
+    #[inline]
+    unsafe fn send(&mut self, slots: *mut *mut dpdk_sys::rte_mbuf, mut count: u16) -> u16 {
         if count == 0 {
             return 0;
         }
         // SAFETY: the port is started as long as this value lives, so its table entry is set and
         // the queue has an entry in `txq.data`; the slots are owned buffers, of which the driver
         // takes over those it counts in its answer; nobody else sends on the queue.
-        let sent = unsafe {
+        unsafe {
             let Some(send) = (*self.ops).tx_pkt_burst else {
                 return 0;
             };
@@ -66,9 +79,7 @@ impl TxQueue {
                 count = self.callbacks(slots, count, callback);
             }
             send((*self.ops).txq.data.add(queue).read(), slots, count)
-        };
-        burst.forget_front(usize::from(sent));
-        usize::from(sent)
+        }
     }
 
     /// Packet capture (dpdk-dumpcap) hangs itself in here.
