@@ -164,7 +164,7 @@ impl Owed {
     /// Moves what is owed to the front.
     #[cold]
     fn make_room(&mut self, gone: &mut impl FnMut(Run)) {
-        if let Some(train) = self.pop_train() {
+        if let Some(train) = self.pop_train(u64::MAX) {
             gone(train);
         }
         let mut over = (self.tail - self.head + BURST).saturating_sub(ROOM) as u64;
@@ -226,12 +226,12 @@ impl Owed {
     /// What up to `frames` of the oldest frames, which have `bytes` together, hold, as far as they are of one group.
     #[inline]
     pub fn pop_run(&mut self, frames: &mut u64, bytes: u64) -> Option<Run> {
+        if let Some(train) = self.pop_train(*frames) {
+            *frames -= train.amount.frames;
+            return Some(train);
+        }
         if self.train.amount.frames > 0 {
-            if *frames < self.train.amount.frames {
-                return self.part_train(frames, bytes);
-            }
-            *frames -= self.train.amount.frames;
-            return self.pop_train();
+            return self.part_train(frames, bytes);
         }
         if self.mixed || *frames < self.all.amount.frames || self.head == self.tail {
             return self.pop_some(frames);
@@ -243,11 +243,15 @@ impl Owed {
         Some(all)
     }
 
-    #[inline]
-    fn pop_train(&mut self) -> Option<Run> {
+    /// A train that is owed and has at most `frames` frames.
+    #[inline(always)]
+    pub fn pop_train(&mut self, frames: u64) -> Option<Run> {
         let train = self.train;
+        if train.amount.frames == 0 || train.amount.frames > frames {
+            return None;
+        }
         self.train.amount = Amount::ZERO;
-        (train.amount.frames > 0).then_some(train)
+        Some(train)
     }
 
     /// Of a train, the device took the first `frames`.

@@ -2,6 +2,7 @@
 
 use super::Datapath;
 use super::short_cut::hand_over;
+use crate::buffer::Run as Held;
 use crate::egress::port::Marking;
 use crate::egress::serve::Outlet;
 use crate::frame::FrameBuf;
@@ -64,6 +65,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return;
         };
         let mut left = frames;
+        // Its parts by themselves: as what the loop below pops it would be read back from memory before its stores have drained.
+        if let Some(Held { group, amount }) = owed.pop_train(frames) {
+            left -= amount.frames;
+            self.side.buffer.release_run(&Held { group, amount });
+        }
         while left > 0 {
             let Some(run) = owed.pop_run(&mut left, bytes) else {
                 break;
