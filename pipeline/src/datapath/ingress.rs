@@ -28,6 +28,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         now: Nanos,
         rewritten: impl FnOnce(),
     ) {
+        // First of all: these loads need not wait for the stores of a driver that has copied frames.
+        for frame in frames.iter() {
+            frame.prefetch();
+        }
         self.look_again();
         self.queue_express();
         let (Some(entrance), Some(counters), Some(pause)) = (

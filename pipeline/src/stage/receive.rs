@@ -48,9 +48,6 @@ pub fn run<B: FrameBuf>(
     (packets, cars): (&mut Packets, &mut Cars),
     counters: &PortCounters,
 ) -> Taken {
-    for frame in frames.iter() {
-        frame.prefetch();
-    }
     if fib.is_large() {
         fib.warm_v4(
             frames
@@ -221,17 +218,18 @@ impl<'a> Ways<'a> {
 
     /// The train of frames with this mark; `None` where a flow decides about its way, or a frame changes more than
     /// addresses and TTL.
-    fn train(&mut self, entrance: &Entrance, mark: Mark) -> Option<Train<'a>> {
-        if mark.group != self.last.group {
-            let path = self.fib.hops().only(mark.group)?;
-            self.last = Way::new(mark.group, path, self.mtus);
-        }
+    fn train(&self, entrance: &Entrance, mark: Mark) -> Option<Train<'a>> {
         let Way {
             group,
             path,
             longest,
             ..
-        } = self.last;
+        } = if mark.group == self.last.group {
+            self.last
+        } else {
+            // Not kept as the last: it would be read back before the burst's own stores have drained.
+            Way::new(mark.group, self.fib.hops().only(mark.group)?, self.mtus)
+        };
         (group != u32::MAX && longest > 0)
             .then(|| Train::new(entrance, mark, (self.v4, self.fib.hops()), (path, longest)))
             .flatten()
