@@ -107,7 +107,7 @@ pub struct QueueCounters {
 /// How much waits in an egress queue.
 #[derive(Debug, Default)]
 pub struct Level {
-    /// Wire bytes waiting, published once a burst.
+    /// Wire bytes waiting, published with the burst that changes it.
     pub depth: Gauge,
     /// When the depth last rose to each of the watched depths ([`crate::egress::port::QueueConfig::watch`]), in ns.
     pub crossed: [Gauge; 2],

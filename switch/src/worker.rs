@@ -179,6 +179,7 @@ impl Source {
                 }
             }
             path.ingress_by(port, &mut self.row, now, || laps.pass(Stage::Parse));
+            debug_assert!(self.row.is_empty(), "the path takes them all");
             laps.pass(Stage::Enqueue);
         }
         received

@@ -11,8 +11,8 @@ use std::slice;
 
 use dpdk_sys::rte_mbuf;
 
+use crate::frames::Slots;
 use crate::mbuf::Mbuf;
-use crate::row::Slots;
 
 /// Up to `N` owned buffers. `N` is at most 65,535; 32 or 64 is usual.
 pub struct Burst<const N: usize> {
@@ -210,13 +210,13 @@ unsafe fn own(raw: *mut rte_mbuf) -> Mbuf {
     unsafe { Mbuf::from_raw(NonNull::new_unchecked(raw)) }
 }
 
-/// Frees buffers that nobody else knows any more.
+/// Frees buffers of a row that has forgotten them.
 pub(crate) fn free(slots: &mut [*mut rte_mbuf]) {
     let Ok(count) = u32::try_from(slots.len()) else {
         return;
     };
     if count > 0 {
-        // SAFETY: each slot is an owned chain which its burst has forgotten; the array is only
+        // SAFETY: each slot is an owned chain which its row has forgotten; the array is only
         // read.
         unsafe { dpdk_sys::rte_pktmbuf_free_bulk(slots.as_mut_ptr(), count) };
     }

@@ -18,6 +18,7 @@ mod bell;
 mod burst;
 mod eal;
 mod errno;
+mod frames;
 mod hugepages;
 mod layout;
 mod log;
@@ -25,13 +26,13 @@ mod mbuf;
 mod mempool;
 mod port;
 mod ring;
-mod row;
 mod tsc;
 
 pub use bell::{Bell, PacketSockets};
 pub use burst::{Burst, Drain};
 pub use eal::{Eal, EalError, LaunchError, Lcore, LcoreHandle, LcorePanic};
 pub use errno::Errno;
+pub use frames::{Frames, free_all};
 pub use hugepages::{HugepagePool, hugepages, hugepages_available};
 pub use mbuf::{FillError, HEADROOM, Mbuf, Segments};
 pub use mempool::{AllocError, Mempool, MempoolConfig, PoolError};
@@ -40,7 +41,6 @@ pub use port::{
     PortError, PortStats, RxQueue, Spread, TxQueue,
 };
 pub use ring::{RingError, RingPort, RingRx, RingTx};
-pub use row::{Row, free_all};
 pub use tsc::{Clock, Tsc};
 
 /// Version of the DPDK this was built with, for example `22.11.11`.

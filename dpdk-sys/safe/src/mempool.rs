@@ -16,9 +16,9 @@ use std::sync::atomic::{self, Ordering};
 use crate::burst::Burst;
 use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
+use crate::frames::Slots;
 use crate::log;
 use crate::mbuf::{HEADROOM, Mbuf};
-use crate::row::Slots;
 
 /// What a pool is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]

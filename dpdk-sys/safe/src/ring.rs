@@ -14,8 +14,8 @@ use std::sync::Arc;
 use crate::burst::Burst;
 use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
+use crate::frames::Slots;
 use crate::port::{Port, PortError};
-use crate::row::Slots;
 
 /// A ring port could not be made.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

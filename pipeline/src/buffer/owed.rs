@@ -243,7 +243,7 @@ impl Owed {
         Some(all)
     }
 
-    /// A train that is owed and has at most `frames` frames.
+    /// A train that is owed and has at most `frames` frames: what [`Owed::pop_run`] would pop first, without a copy in memory.
     #[inline(always)]
     pub fn pop_train(&mut self, frames: u64) -> Option<Run> {
         let train = self.train;

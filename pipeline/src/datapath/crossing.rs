@@ -174,6 +174,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         frames: &mut Row<B>,
         now: Nanos,
     ) -> usize {
+        debug_assert!(frames.is_empty(), "the last ones went on");
         self.queue_express();
         let (all, taken) = match next {
             Arrival::Train(convoy) => {

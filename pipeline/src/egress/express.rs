@@ -93,7 +93,7 @@ impl<B: FrameBuf> Express<B> {
         train: Option<Kin>,
     ) {
         (self.run, self.amount, self.bytes, self.train) = (run, amount, bytes, train);
-        // The row here is empty, as all that waited have gone.
+        debug_assert!(self.frames.is_empty(), "all that waited have gone");
         std::mem::swap(&mut self.frames, frames);
     }
 

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::net::IpAddr;
 
-use arrayvec::ArrayVec;
 use libfuzzer_sys::fuzz_target;
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::classify::Classifier;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::PortCore;
 use super::error::Direction;
 use crate::bell::Bell;
-use crate::row::Row;
+use crate::frames::Frames;
 
 /// The only way to the frames of one receive queue. Dropping it gives the queue back to its port.
 pub struct RxQueue {
@@ -45,13 +45,13 @@ impl RxQueue {
     /// Some hardware drivers work in steps of 4 to 32 and receive nothing into less room than that:
     /// poll with an empty row of 32 or 64.
     #[inline]
-    pub fn rx(&mut self, row: &mut impl Row) -> usize {
+    pub fn rx(&mut self, row: &mut impl Frames) -> usize {
         self.rx_up_to(row, usize::MAX)
     }
 
     /// The same, but at most `most` frames. Fewer than a driver's step may be none to it.
     #[inline]
-    pub fn rx_up_to(&mut self, row: &mut impl Row, most: usize) -> usize {
+    pub fn rx_up_to(&mut self, row: &mut impl Frames, most: usize) -> usize {
         let (slots, room) = row.spare();
         let room = room.min(u16::try_from(most).unwrap_or(u16::MAX));
         if room == 0 {

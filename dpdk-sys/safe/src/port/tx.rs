@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::PortCore;
 use super::error::Direction;
 use super::rx::fast_path;
-use crate::row::Row;
+use crate::frames::Frames;
 
 /// The only way out by one transmit queue. Dropping it gives the queue back to its port.
 pub struct TxQueue {
@@ -41,13 +41,13 @@ impl TxQueue {
     /// Sends from the front of the row as many frames as the device takes; returns how many. The
     /// rest moves to the front.
     #[inline]
-    pub fn tx(&mut self, row: &mut impl Row) -> usize {
+    pub fn tx(&mut self, row: &mut impl Frames) -> usize {
         self.tx_up_to(row, usize::MAX)
     }
 
     /// The same, with at most `most` frames.
     #[inline]
-    pub fn tx_up_to(&mut self, row: &mut impl Row, most: usize) -> usize {
+    pub fn tx_up_to(&mut self, row: &mut impl Frames, most: usize) -> usize {
         let (slots, lent) = row.lend();
         let count = lent.min(u16::try_from(most).unwrap_or(u16::MAX));
         // SAFETY: the slots were lent just now, and are so many.

@@ -1,4 +1,4 @@
-//! What holds a row of frames that drivers fill and take from in place: a [`Burst`](crate::Burst), or an `ArrayVec` of a type of the
+//! What holds frames in a row that drivers fill and take from in place: a [`Burst`](crate::Burst), or an `ArrayVec` of a type of the
 //! caller's own around an [`Mbuf`].
 //!
 //! Law: a driver is lent pointers only, and what it did not take is the row's again, at its front and in order. A conversion that
@@ -12,10 +12,10 @@ use dpdk_sys::rte_mbuf;
 use crate::burst;
 use crate::mbuf::Mbuf;
 
-/// A row of frames, see the module's text. Implemented here only.
-pub trait Row: Slots {}
+/// A row of frames, see the module's text. Implemented in this package only.
+pub trait Frames: Slots {}
 
-impl<R: Slots> Row for R {}
+impl<R: Slots> Frames for R {}
 
 /// How C sees a row.
 pub trait Slots {
@@ -28,7 +28,8 @@ pub trait Slots {
     /// C has written `n` owned buffers into the places of [`spare`](Self::spare), and there were that many.
     unsafe fn grow(&mut self, n: usize);
 
-    /// Start and number of the frames, for C to take buffers from, until they are [taken back](Self::take_back).
+    /// Start and number of the frames, for C to take buffers from, until they are [taken back](Self::take_back). Meanwhile the row is
+    /// empty: what is not taken back leaks.
     fn lend(&mut self) -> (*mut *mut rte_mbuf, u16);
 
     /// Forgets the first `taken` of `lent` frames, which someone else owns now, and moves the rest to the front.
@@ -62,9 +63,9 @@ impl<T: From<Mbuf> + Into<Mbuf>, const N: usize> Slots for ArrayVec<T, N> {
     fn lend(&mut self) -> (*mut *mut rte_mbuf, u16) {
         const { fits::<T>(N) };
         let all = self.len();
-        let first = self.as_mut_ptr();
         // SAFETY: shorter. The row forgets its elements here, so that none is dropped twice should a conversion panic.
         unsafe { self.set_len(0) };
+        let first = self.as_mut_ptr();
         for place in 0..all {
             // SAFETY: the element was initialised, and nobody else reads it again; a pointer fits its place.
             unsafe {
@@ -119,7 +120,7 @@ unsafe fn adopt<T: From<Mbuf>>(from: *const *mut rte_mbuf, to: *mut T, n: usize)
 
 /// Returns all frames of a row to their pools in one call; returns how many.
 #[inline]
-pub fn free_all(row: &mut impl Row) -> usize {
+pub fn free_all(row: &mut impl Frames) -> usize {
     let (slots, count) = row.lend();
     let count = usize::from(count);
     // SAFETY: `count` owned buffers were lent, and all of them are freed.
