@@ -175,7 +175,7 @@ impl Transmit {
                 path.abandon(port, bytes as u64);
             }
             lane.bytes = 0;
-            lane.hand.clear();
+            Frame::free_all(&mut lane.hand);
         }
     }
 }

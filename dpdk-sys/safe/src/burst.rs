@@ -11,7 +11,7 @@ use std::slice;
 
 use dpdk_sys::rte_mbuf;
 
-use crate::frames::Slots;
+use crate::frames::{self, Slots};
 use crate::mbuf::Mbuf;
 
 /// Up to `N` owned buffers. `N` is at most 65,535; 32 or 64 is usual.
@@ -158,9 +158,7 @@ impl<const N: usize> Burst<N> {
 
     /// Returns all buffers to their pools in one call; returns how many.
     pub fn free_all(&mut self) -> usize {
-        let n = std::mem::replace(&mut self.len, 0);
-        free(&mut self.slots[..n]);
-        n
+        frames::free_all(self)
     }
 }
 
@@ -208,18 +206,6 @@ unsafe fn own(raw: *mut rte_mbuf) -> Mbuf {
     // SAFETY: an owned slot holds a live buffer, so it is not null, and the burst has no more claim
     // on it.
     unsafe { Mbuf::from_raw(NonNull::new_unchecked(raw)) }
-}
-
-/// Frees buffers of a row that has forgotten them.
-pub(crate) fn free(slots: &mut [*mut rte_mbuf]) {
-    let Ok(count) = u32::try_from(slots.len()) else {
-        return;
-    };
-    if count > 0 {
-        // SAFETY: each slot is an owned chain which its row has forgotten; the array is only
-        // read.
-        unsafe { dpdk_sys::rte_pktmbuf_free_bulk(slots.as_mut_ptr(), count) };
-    }
 }
 
 impl<const N: usize> Drop for Burst<N> {

@@ -9,7 +9,6 @@ use std::ptr::NonNull;
 use arrayvec::ArrayVec;
 use dpdk_sys::rte_mbuf;
 
-use crate::burst;
 use crate::mbuf::Mbuf;
 
 /// A row of frames, see the module's text. Implemented in this package only.
@@ -122,11 +121,12 @@ unsafe fn adopt<T: From<Mbuf>>(from: *const *mut rte_mbuf, to: *mut T, n: usize)
 #[inline]
 pub fn free_all(row: &mut impl Frames) -> usize {
     let (slots, count) = row.lend();
-    let count = usize::from(count);
-    // SAFETY: `count` owned buffers were lent, and all of them are freed.
-    unsafe {
-        burst::free(std::slice::from_raw_parts_mut(slots, count));
-        row.take_back(count, count);
+    if count > 0 {
+        // SAFETY: `count` owned chains were lent, all of them are freed, and the array is only read.
+        unsafe { dpdk_sys::rte_pktmbuf_free_bulk(slots, count.into()) };
     }
+    let count = usize::from(count);
+    // SAFETY: all that was lent.
+    unsafe { row.take_back(count, count) };
     count
 }
