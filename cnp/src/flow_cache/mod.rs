@@ -67,7 +67,6 @@ pub struct FlowCache {
     shared: Arc<CacheShared>,
     ring: Producer<Record>,
     messages: Producer<CmCopy>,
-    mask: usize,
     ports: u32,
     hasher: KeyHasher,
     /// Slots that some flow has, or had.
@@ -97,7 +96,6 @@ impl FlowCache {
             shared: Arc::clone(&shared),
             ring: producer,
             messages,
-            mask: sets * WAYS - 1,
             ports,
             hasher: KeyHasher::new(seed),
             taken: 0,
@@ -135,7 +133,7 @@ impl FlowCache {
     fn home(&self, words: &[u64; 5]) -> (usize, u64) {
         let hash = self.hasher.of_words(words);
         // The tag is of bits above those that choose the slot, of up to 2^24.
-        (place(hash, self.mask), hash >> 56 | 1)
+        (place(hash, self.shared.slots.len() - 1), hash >> 56 | 1)
     }
 
     /// The slot of a key that is not at home: one of the same set, made for it if need be.
