@@ -223,8 +223,8 @@ impl Owed {
         self.train = train;
     }
 
-    /// What up to `frames` of the oldest frames, which have `bytes` together, hold, as far as they are of one group. There is no train
-    /// that [`Owed::pop_train`] would pop.
+    /// What up to `frames` of the oldest frames, which have `bytes` together, hold, as far as they are of one group. The caller has popped
+    /// a whole train with [`Owed::pop_train`] before.
     #[inline]
     pub fn pop_run(&mut self, frames: &mut u64, bytes: u64) -> Option<Run> {
         if self.train.amount.frames > 0 {
@@ -252,11 +252,15 @@ impl Owed {
         Some(train)
     }
 
-    /// Of a train, the device took the first `frames`.
+    /// Of a train, the device took the first `frames`: not all of it.
     #[cold]
     fn part_train(&mut self, frames: &mut u64, bytes: u64) -> Option<Run> {
+        debug_assert!(
+            *frames < self.train.amount.frames,
+            "a whole train is popped as one"
+        );
         let part = Amount::of_unpadded(bytes, std::mem::take(frames));
-        // Where one priority is sent before another its frames pay with the older ones' train: never more than it has.
+        // Never more than it has, whatever the device said.
         let amount = Amount {
             bytes: part.bytes.min(self.train.amount.bytes),
             frames: part.frames,
@@ -357,6 +361,7 @@ mod tests {
                     }
                     prop_assert_eq!(bytes, run.amount.bytes);
                 }
+                prop_assert_eq!(owed.is_empty(), model.is_empty());
                 prop_assert!(model.len() <= ROOM + BURST, "a train has no receipts");
             }
         }

@@ -65,7 +65,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return;
         };
         let mut left = frames;
-        // Its parts by themselves: as what the loop below pops it would be read back from memory before its stores have drained.
+        // What is popped below is parts of a train, and what was not one.
         if let Some(Held { group, amount }) = owed.pop_train(frames) {
             left -= amount.frames;
             self.side.buffer.release_run(&Held { group, amount });
