@@ -29,6 +29,14 @@ need_rust() {
     command -v cargo >/dev/null || die "cargo is missing: install Rust 1.91 or newer (https://rustup.rs)"
 }
 
+# At least so many huge pages of 2 MB, until the script ends.
+reserve_hugepages() {
+    local pages=/proc/sys/vm/nr_hugepages
+    reserved=$(cat $pages)
+    trap 'echo "$reserved" > /proc/sys/vm/nr_hugepages' EXIT
+    [ "$reserved" -ge "$1" ] || echo "$1" > $pages
+}
+
 # scapy >= 2.6 knows the ICRC of IPv6; Debian's is older. A virtual environment of the project's own.
 venv=$root/.venv
 setup_venv() {
