@@ -65,7 +65,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return;
         };
         let mut left = frames;
-        // What is popped below is parts of a train, and what was not one.
+        // A whole train, by its parts (see there); what is popped below is less than one, or receipts.
         if let Some(Held { group, amount }) = owed.pop_train(frames) {
             left -= amount.frames;
             self.side.buffer.release_run(&Held { group, amount });
