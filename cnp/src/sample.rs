@@ -129,7 +129,7 @@ impl Record {
             psn: base.psn(),
             source_qp,
             udp_port: udp.src_port.get(),
-            wire_len: sighting.meta.wire_len,
+            wire_len: sighting.meta.wire_len(),
             opcode: base.opcode,
             class,
             flags: RecordFlags(flags),

@@ -75,6 +75,7 @@ fn port(mode: Mode) -> PortConfig {
         egress: EgressConfig {
             rate: None,
             max_frame: 4_222,
+            away: Nanos::ZERO,
             queues: std::array::from_fn(|_| queue.clone()),
         },
         // As switch/src/wiring/path.rs has it.

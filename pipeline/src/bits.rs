@@ -22,8 +22,8 @@ pub(crate) const fn low32(value: u64) -> u32 {
     value as u32
 }
 
-/// High 32 bits.
+/// Low 64 bits.
 #[inline]
-pub(crate) const fn high32(value: u64) -> u32 {
-    low32(value >> 32)
+pub(crate) const fn low64(value: u128) -> u64 {
+    value as u64
 }

@@ -54,13 +54,17 @@ impl Classifier {
         }
     }
 
-    /// The priority of untagged IP packets by their DSCP: [`Classifier::priority`] as a table.
+    /// [`Classifier::priority`] of IP packets as a table: by the PCP of their tag (8: they have none), then by DSCP.
     #[must_use]
-    pub fn untagged(&self) -> [Priority; 64] {
-        match self.trust {
-            Trust::Port | Trust::Pcp => [self.default; 64],
-            Trust::Dscp | Trust::Both => self.dscp,
-        }
+    pub fn table(&self) -> [[Priority; 64]; PRIORITIES + 1] {
+        std::array::from_fn(|tag| {
+            let by_pcp = self.pcp.get(tag).copied().unwrap_or(self.default);
+            match self.trust {
+                Trust::Port => [self.default; 64],
+                Trust::Pcp => [by_pcp; 64],
+                Trust::Dscp | Trust::Both => self.dscp,
+            }
+        })
     }
 
     #[inline]
@@ -128,7 +132,8 @@ mod tests {
                 of_plain,
                 "{trust:?} untagged"
             );
-            assert_eq!(maps(trust).untagged()[26].get(), of_plain, "{trust:?}");
+            let table = maps(trust).table();
+            assert_eq!((table[5][26].get(), table[8][26].get()), (of_tagged, of_plain), "{trust:?}");
         }
     }
 }

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
+use crate::bits::low8;
 use crate::drop::{Drop, REASONS};
-use crate::units::PRIORITIES;
+use crate::per::PerPort;
+use crate::units::{PRIORITIES, PortId};
 
 /// A monotonic count with a single writer.
 #[derive(Debug, Default)]
@@ -275,8 +277,14 @@ impl PortCounters {
     /// Counts a drop of `bytes`.
     #[inline]
     pub fn drop(&self, reason: Drop, bytes: u64) {
+        self.drop_all(reason, 1, bytes);
+    }
+
+    /// Counts a drop of `frames` frames of `bytes` together.
+    #[inline]
+    pub fn drop_all(&self, reason: Drop, frames: u64, bytes: u64) {
         if let Some(counter) = self.drops.get(reason.index()) {
-            counter.add(1);
+            counter.add(frames);
         }
         self.drop_bytes.add(bytes);
     }
@@ -285,7 +293,9 @@ impl PortCounters {
 /// All ports of one worker.
 #[derive(Debug)]
 pub struct Counters {
-    ports: Box<[CachePadded<PortCounters>]>,
+    ports: PerPort<CachePadded<PortCounters>>,
+    /// Bursts and the runs they are of.
+    pub bursts: CachePadded<BurstCounters>,
     /// Frames the worker holds: queued, and in hand between queue and device.
     pub held: CachePadded<Held>,
     /// The shared buffer.
@@ -334,7 +344,8 @@ impl Counters {
     #[must_use]
     pub fn new(ports: usize) -> Counters {
         Counters {
-            ports: (0..ports).map(|_| CachePadded::default()).collect(),
+            ports: PerPort::new((0..ports).map(|_| CachePadded::default()), CachePadded::default),
+            bursts: CachePadded::default(),
             held: CachePadded::default(),
             buffer: CachePadded::default(),
             crossing: CachePadded::default(),
@@ -345,11 +356,30 @@ impl Counters {
     #[inline]
     #[must_use]
     pub fn port(&self, index: usize) -> Option<&PortCounters> {
-        self.ports.get(index).map(|padded| &**padded)
+        let port = PortId(low8(index));
+        (index < self.ports.len()).then(|| &*self.ports[port])
+    }
+
+    /// One port's; for a port that is not configured those of a spare one.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, port: PortId) -> &PortCounters {
+        &self.ports[port]
     }
 
     /// All ports, in the order of the configuration.
     pub fn ports(&self) -> impl Iterator<Item = &PortCounters> {
-        self.ports.iter().map(|padded| &**padded)
+        self.ports.iter().map(|(_, padded)| &**padded)
     }
+}
+
+/// What bursts are made of.
+#[derive(Debug, Default)]
+pub struct BurstCounters {
+    /// Bursts received.
+    pub received: Counter,
+    /// Runs they were made of.
+    pub runs: Counter,
+    /// Times a port sent past its queues.
+    pub bypassed: Counter,
 }

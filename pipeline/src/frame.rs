@@ -7,7 +7,10 @@ use arrayvec::ArrayVec;
 
 use crate::bits::low16;
 use crate::buffer::GroupId;
+use crate::parse::Parsed;
 use crate::units::{BURST, PortId, Priority, WIRE_OVERHEAD, WorkerId};
+use crate::wire::bth::Traits;
+use crate::wire::ethernet;
 
 /// An owned frame buffer: one contiguous Ethernet frame, without FCS.
 ///
@@ -28,6 +31,10 @@ pub trait FrameBuf {
     /// Starts loading the frame's headers into the cache.
     #[inline]
     fn prefetch(&self) {}
+
+    /// Starts loading what the buffer's handle points to, by which [`FrameBuf::prefetch`] finds the headers; reads nothing.
+    #[inline]
+    fn prefetch_handle(&self) {}
 
     /// Gives back many frames at once.
     #[inline]
@@ -55,54 +62,50 @@ impl FlowSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meta {
-    /// Bytes on the wire, overhead included.
-    pub wire_len: u16,
+    /// Flow-cache slot, for `notified_until`.
+    pub slot: FlowSlot,
+    /// Bytes of the frame.
+    pub len: u16,
     /// What it is charged to: the worker that took it in, the port it came in by, its priority.
     pub group: GroupId,
     /// Port it leaves by.
     pub egress: PortId,
     /// Its queue.
     pub priority: Priority,
-    /// Offset of the IP header in the frame as it will be sent.
-    pub l3_off: u8,
     /// What may be done to it on the way out.
     pub flags: MetaFlags,
-    /// Flow-cache slot, for `notified_until`.
-    pub slot: FlowSlot,
 }
 
 impl Meta {
-    /// Of no frame.
+    /// The note of an empty cell.
     pub const NOTHING: Meta = Meta {
         slot: FlowSlot::NONE,
-        wire_len: 0,
+        len: 0,
         group: GroupId::NONE,
         egress: PortId(0),
         priority: Priority::new(0),
-        l3_off: 0,
         flags: MetaFlags(0),
     };
 
-    /// Of an untagged IPv4 frame of `len` bytes that the first worker took in by `ingress`, to leave by `egress` in the
-    /// queue `priority`; it may not be marked, and NPCC has not seen it.
+    /// The meta of an untagged IPv4 frame of `len` bytes that the first worker took in by `ingress`, to leave by `egress`
+    /// in the queue `priority`; it may not be marked, and NPCC has not seen it.
     #[must_use]
     pub fn of(len: usize, ingress: PortId, egress: PortId, priority: Priority) -> Meta {
         Meta {
             slot: FlowSlot::NONE,
-            wire_len: wire_len(len),
+            len: low16(len),
             group: GroupId::new(WorkerId::FIRST, ingress, priority),
             egress,
             priority,
-            l3_off: 14,
             flags: MetaFlags::default(),
         }
     }
 
-    /// Egress port and priority in one word: equal for frames of one queue, and for no others.
+    /// Bytes on the wire, overhead included.
     #[inline]
     #[must_use]
-    pub const fn queue(&self) -> u16 {
-        u16::from_le_bytes([self.egress.0, self.priority.get()])
+    pub fn wire_len(&self) -> u16 {
+        wire_len(self.len.into())
     }
 
     /// Port it came in by; none for a frame the switch made itself.
@@ -113,7 +116,7 @@ impl Meta {
     }
 }
 
-/// Bits of [`Meta::flags`].
+/// Bits that say how a frame may be changed on its way out: of [`Meta::flags`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MetaFlags(pub u8);
 
@@ -122,13 +125,57 @@ impl MetaFlags {
     pub const IPV6: u8 = 1;
     /// ECT(0) or ECT(1), and of a kind that may be marked CE.
     pub const MARKABLE: u8 = 2;
+    /// The frame as it is sent has a VLAN tag.
+    pub const TAGGED: u8 = 4;
     /// CE on arrival, of a kind that may be marked CE.
     pub const MARKED: u8 = 8;
 
+    /// The flags of a frame as it was read: family, tag, ECN.
+    #[must_use]
+    pub const fn of(parsed: &Parsed) -> MetaFlags {
+        let family = if parsed.is_v6() { MetaFlags::IPV6 } else { 0 };
+        let tag = if parsed.tags > 0 { MetaFlags::TAGGED } else { 0 };
+        MetaFlags(family | tag | MetaFlags::of_ecn(parsed.tos).0)
+    }
+
+    /// What the ECN field, the low two bits of `tos`, allows (RFC 3168 section 5).
+    #[inline]
+    #[must_use]
+    pub const fn of_ecn(tos: u8) -> MetaFlags {
+        // Not-ECT, ECT(1), ECT(0), CE: an octet each.
+        const BY_ECN: u32 = u32::from_le_bytes([
+            0,
+            MetaFlags::MARKABLE,
+            MetaFlags::MARKABLE,
+            MetaFlags::MARKED,
+        ]);
+        let [flags, ..] = (BY_ECN >> (8 * (tos & 3))).to_le_bytes();
+        MetaFlags(flags)
+    }
+
+    /// These flags for a RoCEv2 packet of this class: some may never be marked.
+    #[inline]
+    #[must_use]
+    pub const fn of_class(self, traits: Traits) -> MetaFlags {
+        if traits.any(Traits::UNMARKABLE) {
+            MetaFlags(self.0 & (MetaFlags::IPV6 | MetaFlags::TAGGED))
+        } else {
+            self
+        }
+    }
+
     /// Whether all of `bits` are set.
+    #[inline]
     #[must_use]
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits == bits
+    }
+
+    /// Offset of the IP header in the frame as it is sent.
+    #[inline]
+    #[must_use]
+    pub const fn l3_off(self) -> usize {
+        ethernet::HEADER_LEN + (self.0 & MetaFlags::TAGGED) as usize / MetaFlags::TAGGED as usize * ethernet::TAG_LEN
     }
 }
 

@@ -11,16 +11,18 @@
 
 mod bits;
 pub mod buffer;
+pub mod burst;
 pub mod classify;
 pub mod counters;
 pub mod craft;
-pub mod cross;
 pub mod datapath;
 pub mod drop;
 pub mod egress;
 pub mod frame;
+pub mod handoff;
 pub mod parse;
 pub mod pause;
+pub mod per;
 pub mod route;
 pub mod stage;
 mod sync;

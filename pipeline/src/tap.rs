@@ -1,10 +1,9 @@
 //! Where the packet path shows RoCEv2 frames to NPCC. The pipeline knows only this trait; `npcc-cnp` implements it.
 
+use crate::burst::{Record, Run, RunHead};
 use crate::frame::{FlowSlot, FrameBuf, Meta};
 use crate::parse::{Parsed, Roce};
-use crate::stage::packet::Packet;
-use crate::stage::train::{Car, Kin};
-use crate::units::{Nanos, PortId};
+use crate::units::Nanos;
 
 /// A RoCEv2 frame that was accepted into a queue.
 #[derive(Debug)]
@@ -23,43 +22,9 @@ pub struct Sighting<'a> {
 
 /// Watches RoCEv2 frames that enter or leave by an NPCC port. Called by one worker only.
 pub trait FlowTap {
-    /// A frame was enqueued. Returns the slot it was counted in.
-    fn enqueued(&mut self, sighting: &Sighting<'_>) -> FlowSlot;
-
-    /// Frames of one port were enqueued in one queue: each RoCEv2 frame learns the slot it was counted in.
-    #[inline]
-    fn enqueued_run<B: FrameBuf>(&mut self, frames: &[B], packets: &mut [Packet], now: Nanos) {
-        for (buf, packet) in frames.iter().zip(packets) {
-            let parsed = packet.parsed(buf.data());
-            if let Some(roce) = parsed.roce {
-                packet.meta.slot = self.enqueued(&Sighting {
-                    data: buf.data(),
-                    parsed: &parsed,
-                    roce,
-                    meta: &packet.meta,
-                    now,
-                });
-            }
-        }
-    }
-
-    /// A train was enqueued in one queue: each car learns the slot its frame was counted in.
-    #[inline]
-    fn enqueued_train<B: FrameBuf>(
-        &mut self,
-        frames: &[B],
-        cars: &mut [Car],
-        kin: &Kin,
-        now: Nanos,
-    ) {
-        let mut packet = Packet::NOTHING;
-        for (buf, car) in frames.iter().zip(cars) {
-            packet.dress(car, kin);
-            let one = (std::slice::from_ref(buf), std::slice::from_mut(&mut packet));
-            self.enqueued_run(one.0, one.1, now);
-            car.slot = packet.meta.slot;
-        }
-    }
+    /// A run of frames was accepted into a queue: each record learns the slot its frame was counted in. Other frames than
+    /// RoCEv2 may be among them.
+    fn enqueued<B: FrameBuf>(&mut self, run: &mut Run<B>, now: Nanos);
 
     /// Whether the sender of this slot's flow has been told, and its effect is still on the way.
     fn notified(&self, slot: FlowSlot, now: Nanos) -> bool;
@@ -73,9 +38,7 @@ pub trait FlowTap {
 pub struct NoTap;
 
 impl FlowTap for NoTap {
-    fn enqueued(&mut self, _: &Sighting<'_>) -> FlowSlot {
-        FlowSlot::NONE
-    }
+    fn enqueued<B: FrameBuf>(&mut self, _: &mut Run<B>, _: Nanos) {}
 
     fn notified(&self, _: FlowSlot, _: Nanos) -> bool {
         false
@@ -86,9 +49,64 @@ impl FlowTap for NoTap {
     }
 }
 
-/// Whether a frame between these ports is shown.
+impl<T: FlowTap> FlowTap for Option<T> {
+    #[inline]
+    fn enqueued<B: FrameBuf>(&mut self, run: &mut Run<B>, now: Nanos) {
+        if let Some(tap) = self {
+            tap.enqueued(run, now);
+        }
+    }
+
+    #[inline]
+    fn notified(&self, slot: FlowSlot, now: Nanos) -> bool {
+        self.as_ref().is_some_and(|tap| tap.notified(slot, now))
+    }
+
+    fn ports(&self) -> u32 {
+        self.as_ref().map_or(0, FlowTap::ports)
+    }
+}
+
+/// Whether a run is shown.
 #[inline]
 #[must_use]
-pub(crate) const fn watched(ports: u32, ingress: PortId, egress: PortId) -> bool {
-    ports & (ingress.bit() | egress.bit()) != 0
+pub(crate) const fn watched(ports: u32, run: &RunHead) -> bool {
+    ports & (run.group.ingress().bit() | run.egress.bit()) != 0
+}
+
+/// Shows each RoCEv2 frame of a run by itself, read again: for taps that are asked seldom.
+pub fn each<B: FrameBuf>(
+    run: &mut Run<B>,
+    now: Nanos,
+    mut see: impl FnMut(&Sighting<'_>) -> FlowSlot,
+) {
+    let head = run.head;
+    let (frames, records) = run.parts_mut();
+    for (buf, record) in frames.iter().zip(records) {
+        record.slot = one(&head, buf, record, now, &mut see);
+    }
+}
+
+/// Shows a frame of a run, read again, if it is RoCEv2.
+pub fn one<B: FrameBuf>(
+    head: &RunHead,
+    buf: &B,
+    record: &Record,
+    now: Nanos,
+    see: &mut impl FnMut(&Sighting<'_>) -> FlowSlot,
+) -> FlowSlot {
+    let data = buf.data();
+    let Ok(parsed) = crate::parse::parse(data) else {
+        return FlowSlot::NONE;
+    };
+    let Some(roce) = parsed.roce else {
+        return FlowSlot::NONE;
+    };
+    see(&Sighting {
+        data,
+        parsed: &parsed,
+        roce,
+        meta: &head.meta(record),
+        now,
+    })
 }

@@ -13,7 +13,7 @@
 mod rig;
 
 use npcc_pipeline::buffer::GroupConfig;
-use npcc_pipeline::cross::Seating;
+use npcc_pipeline::handoff::WorkerPlan;
 use npcc_pipeline::units::{BURST, BitRate, PortId};
 use npcc_pipeline::wire::mac_control;
 use npcc_pipeline::wire::mac_control::time_of;
@@ -67,7 +67,7 @@ fn event() -> impl Strategy<Value = Event> {
 /// What the outside knows.
 struct Model {
     several: Several,
-    seating: Seating,
+    seating: WorkerPlan,
     /// Lossless frames taken in and not yet sent, by ingress port and priority: bytes, frames.
     held: [[(u64, u64); 8]; PORTS as usize],
     /// What each paused sender may still deliver.
@@ -185,7 +185,7 @@ fn setup(workers: u64, receivers: u64) -> Setup {
     }
 }
 
-fn drive(events: Vec<Event>, seating: &Seating) {
+fn drive(events: Vec<Event>, seating: &WorkerPlan) {
     let workers = seating.workers;
     let receivers = seating.receivers.iter().max().copied().unwrap();
     let mut model = Model {

@@ -14,8 +14,8 @@ use npcc_config::ipnet::IpNet;
 use npcc_config::{Config, Loaded, Sizing};
 use npcc_dpdk::{Eal, LcoreHandle};
 use npcc_pipeline::counters::Counters;
-use npcc_pipeline::cross::seats;
 use npcc_pipeline::datapath::Datapath;
+use npcc_pipeline::handoff::seats;
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -252,7 +252,7 @@ fn assemble(
     let each = queues.into_iter().zip(beds.workers).zip(stats);
     for (((fib, seat), ((queues, bed), stats)), seed) in readers
         .into_iter()
-        .zip(seats(seating.clone()))
+        .zip(links(seating.clone()))
         .zip(each)
         .zip(seed..)
     {
@@ -269,7 +269,7 @@ fn assemble(
         let pool = wiring::path::pool(config);
         let path = Datapath::new(settings.clone(), pool, fib, cache, seed)
             .with_lossless(lossless.clone())
-            .with_seat(seat);
+            .with_links(seat);
         let (orders, commands) = crate::command::ring();
         let (to_worker, injections) = inject::ring();
         let (times, told) = timings::ring();

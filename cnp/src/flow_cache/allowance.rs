@@ -63,6 +63,21 @@ impl Allowance {
         }
     }
 
+    /// The same as [`Allowance::one_more`] if the packet was notable.
+    #[inline]
+    pub(super) const fn one_more_if(self, notable: bool) -> Allowance {
+        Allowance {
+            seen: self.seen.saturating_add(notable as u16),
+            ..self
+        }
+    }
+
+    /// Whether any notable packet may still be shown because it is one of the first or chosen.
+    #[inline]
+    pub(super) const fn shows_more(self) -> bool {
+        self.first | self.again != 0
+    }
+
     /// Whether a packet with this number is one of the few that are shown: a request and its reply have the same number, so
     /// that both directions show the same few.
     #[inline]

@@ -1,8 +1,9 @@
 //! Whether a packet is shown to the control core, and why; and what the worker keeps of a flow's CNPs beside its [`Slot`].
 
-use npcc_pipeline::parse::Roce;
-use npcc_pipeline::wire::bth::{RoceClass, has_aeth};
+use npcc_pipeline::burst::Record;
+use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
+use super::count::{ACK_REQ, PSN_MASK};
 use super::slot::Slot;
 use super::{CNP_GAP, stamp};
 
@@ -29,11 +30,15 @@ pub(super) struct Sign {
 }
 
 impl Sign {
-    pub(super) fn of(roce: &Roce, urgent: bool, round: bool) -> Sign {
+    /// What a packet says; `round`: so many of its flow were not shown.
+    pub(super) fn of(known: &Record, round: bool) -> Sign {
+        let (traits, ack_psn) = (known.traits, known.ack_psn());
+        let is_cnp = traits.any(RoceClass::Cnp.bit());
+        let notable = traits.any(Traits::AETH) || ack_psn & ACK_REQ != 0;
         Sign {
-            port: (roce.class != RoceClass::Cnp).then_some(roce.src_port),
-            notable: is_notable(roce).then(|| roce.psn()),
-            urgent,
+            port: (!is_cnp).then_some(known.src_port),
+            notable: notable.then_some(ack_psn & PSN_MASK),
+            urgent: is_cnp || traits.any(Traits::NEGATIVE),
             round,
         }
     }
@@ -116,12 +121,6 @@ impl Entry {
     }
 }
 
-/// With AckReq or AETH.
-#[inline]
-const fn is_notable(roce: &Roce) -> bool {
-    roce.ack_req() || has_aeth(roce.opcode)
-}
-
 const _: () = assert!(size_of::<Entry>() == 4);
 
 #[cfg(test)]
@@ -156,7 +155,7 @@ mod tests {
             };
             let (quick, slow, entry) = (slot(), slot(), Entry::new(0));
             prop_assume!(quick.is_quiet(PORT, now, refresh));
-            let passes = quick.passes(psn);
+            let passes = quick.lets_pass(true, psn);
             let sign = Sign { port: Some(PORT), notable: Some(psn), urgent: false, round: false };
             prop_assert_eq!(passes, entry.turn(sign, now, refresh, &slow).is_none());
             if passes {

@@ -12,12 +12,12 @@
 //! out live ones. Bytes are counted for [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
 
 mod allowance;
+mod count;
 mod entry;
 mod pace;
 mod reader;
 mod slot;
 mod tap;
-mod train;
 mod warm;
 
 use std::sync::Arc;

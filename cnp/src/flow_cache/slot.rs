@@ -120,17 +120,24 @@ impl Slot {
             && (sign == port || sign & PORT == port && self.is_paired())
     }
 
-    /// Whether a notable packet of a flow that [is quiet](Slot::is_quiet) is surely not shown, and counts it if so: what
-    /// [`Entry::turn`](super::entry::Entry::turn) would say and do. Else nothing is done.
+    /// Whether a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown, and counts it among the notable ones
+    /// if it is `notable` and so: what [`Entry::turn`](super::entry::Entry::turn) would say and do. Else nothing is done.
     #[inline]
-    pub(super) fn passes(&self, psn: u32) -> bool {
+    pub(super) fn lets_pass(&self, notable: bool, psn: u32) -> bool {
         let allowance = self.allowance();
-        let due = allowance.shows_first() || allowance.shows_again(psn);
-        if due && !self.is_paired() {
+        // Whether it is notable is hard to foretell, whether anything is left to be shown is not.
+        if notable & allowance.shows_more() && self.is_due(allowance, psn) {
             return false;
         }
-        self.set_allowance(allowance.one_more());
+        self.set_allowance(allowance.one_more_if(notable));
         true
+    }
+
+    /// Whether a notable packet with this number is shown.
+    #[inline]
+    fn is_due(&self, allowance: Allowance, psn: u32) -> bool {
+        let due = allowance.shows_first() || allowance.shows_again(psn);
+        due && !self.is_paired()
     }
 
     /// What may still be shown.
@@ -187,17 +194,19 @@ impl Slot {
         self.last_seen.store(now.0, Ordering::Relaxed);
     }
 
+    /// Keeps the sequence number of a packet, in the low 24 bits, if it is a request; without a branch.
+    #[inline]
+    pub(super) fn note_request(&self, is_request: bool, ack_psn: u32) {
+        // Whoever reads it asks for these bits only.
+        let before = self.request.load(Ordering::Relaxed);
+        let latest = if is_request { REQUESTED | ack_psn } else { before };
+        self.request.store(latest, Ordering::Relaxed);
+    }
+
     /// The packet contributes to congestion.
     #[inline]
     pub(super) fn contribute(&self, wire_bytes: u64) {
         bump(&self.bytes, wire_bytes);
-    }
-
-    /// The packet is a request; its sequence number is in the low 24 bits.
-    #[inline]
-    pub(super) fn request(&self, ack_psn: u32) {
-        // Whoever reads it asks for these bits only.
-        self.request.store(REQUESTED | ack_psn, Ordering::Relaxed);
     }
 
     /// When it was last counted.

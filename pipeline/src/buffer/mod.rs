@@ -12,14 +12,15 @@ mod amount;
 mod board;
 mod config;
 mod group;
+mod group_id;
+mod in_flight;
 mod others;
-mod owed;
 mod pool;
 
 pub use amount::Amount;
 pub use board::Board;
 pub use config::{BufferConfig, GroupConfig, PoolConfig};
 pub use group::Group;
-pub(crate) use owed::HandedOut;
-pub use owed::{GroupId, Owed, Receipt, Run};
+pub use group_id::GroupId;
+pub use in_flight::{Charge, InFlight, Sent};
 pub use pool::{Buffer, Queue};

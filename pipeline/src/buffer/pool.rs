@@ -7,7 +7,8 @@ use super::board::Board;
 use super::config::BufferConfig;
 use super::group::Group;
 use super::others::Others;
-use super::owed::{GroupId, Receipt, Run};
+use super::group_id::GroupId;
+use super::in_flight::Charge;
 use crate::counters::PortCounters;
 use crate::drop::Drop;
 use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};
@@ -248,17 +249,9 @@ impl Buffer {
         Ok(())
     }
 
-    /// Gives back a frame's room.
-    pub fn release(&mut self, receipt: Receipt) {
-        self.release_run(&Run {
-            group: receipt.group,
-            amount: Amount::frame(receipt.wire_len),
-        });
-    }
-
     /// Gives back the room of frames of one group. It can be used again after the next [`Buffer::settle`].
     #[inline]
-    pub fn release_run(&mut self, run: &Run) {
+    pub fn release(&mut self, run: Charge) {
         self.used = self.used.wrapping_minus(run.amount);
         let released = self
             .board

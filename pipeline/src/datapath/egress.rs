@@ -1,80 +1,103 @@
 //! The egress side: what a port may send, and what comes back when its device has taken it.
 
 use super::Datapath;
-use super::short_cut::hand_over;
-use crate::buffer::Run as Held;
+use super::ingress::no_cell;
+use crate::buffer::Sent;
 use crate::egress::port::Marking;
-use crate::egress::serve::Outlet;
+use crate::egress::serve::{Lanes, Outlet};
 use crate::frame::FrameBuf;
+use crate::stage::enqueue::Taken;
 use crate::tap::FlowTap;
-use crate::units::{Nanos, PortId};
+use crate::units::{Nanos, PortId, Priority};
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Fills `out` with what `port` may send now, and publishes its depths.
     #[inline]
     pub fn egress(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
-        let (Some(egress), Some(ecn), Some(counters), Some(pause), Some(owed)) = (
-            self.side.ports.get_mut(port.index()),
-            self.ecn.get(port.index()),
-            self.counters.port(port.index()),
-            self.pause.get_mut(port.index()),
-            self.owed.get_mut(port.index()),
-        ) else {
-            return;
-        };
+        let (side, pause) = (&mut self.side, &mut self.pause[port]);
+        let egress = &mut side.ports[port];
         if egress.is_idle() && pause.is_quiet() {
             return;
         }
+        let counters = self.counters.of(port);
         egress.set_paused(pause.held_back(now, &counters.flow));
         let marking = Marking {
-            mode: *ecn,
+            mode: side.ecn[port],
             tap: &self.tap,
             now,
         };
-        owed.reserve(|gone| self.side.buffer.release_run(&gone));
-        let known = (&mut self.packets, &self.cars);
-        if self.side.express.waiting(port) > 0 {
-            if let Some(gone) = self.side.express.depart(egress, out.room(), &marking) {
-                hand_over(gone, known, owed, out);
+        let mut lanes = Lanes {
+            in_flight: &mut side.in_flight[port],
+            buffer: &mut side.buffer,
+        };
+        let bypass = &mut side.bypass[port];
+        if !bypass.is_empty() {
+            if bypass.depart(egress, out, &mut lanes, &marking, &mut side.pool) {
                 egress.publish(counters);
+                self.counters.bursts.bypassed.add(1);
                 return;
             }
-            let lost = self.side.alight(port, known, &self.counters);
-            self.held.give(lost.frames, lost.bytes);
+            self.queue_bypassed(port);
         }
-        if let Some(egress) = self.side.ports.get_mut(port.index()) {
-            egress.schedule(&mut self.side.store, out, owed, &marking, counters);
-            egress.publish(counters);
-        }
+        self.schedule(port, out, now);
     }
 
-    /// `packets` frames of `bytes`, handed out by [`Datapath::egress`], were taken by `port`'s device.
+    /// Fills `out` from the queues of `port`.
     #[inline]
-    pub fn sent(&mut self, port: PortId, packets: u64, bytes: u64) {
-        self.held.give(packets, bytes);
-        self.give_back(port, packets, bytes);
-        if let Some(counters) = self.counters.port(port.index()) {
-            counters.tx.add(packets, bytes);
-        }
-    }
-
-    /// The room of the `frames` oldest frames that `port` handed out, which have `bytes`.
-    #[inline]
-    pub(super) fn give_back(&mut self, port: PortId, frames: u64, bytes: u64) {
-        let Some(owed) = self.owed.get_mut(port.index()) else {
-            return;
+    fn schedule(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
+        let (side, counters) = (&mut self.side, self.counters.of(port));
+        let marking = Marking {
+            mode: side.ecn[port],
+            tap: &self.tap,
+            now,
         };
-        let mut left = frames;
-        // A whole train, by its parts (see there); what is popped below is less than one, or receipts.
-        if let Some(Held { group, amount }) = owed.pop_train(frames) {
-            left -= amount.frames;
-            self.side.buffer.release_run(&Held { group, amount });
-        }
-        while left > 0 {
-            let Some(run) = owed.pop_run(&mut left, bytes) else {
-                break;
+        let mut lanes = Lanes {
+            in_flight: &mut side.in_flight[port],
+            buffer: &mut side.buffer,
+        };
+        let egress = &mut side.ports[port];
+        egress.schedule(&mut side.store, out, &mut lanes, &marking, counters);
+        egress.publish(counters);
+    }
+
+    /// Puts what waits past the queues of `port` into them after all.
+    #[cold]
+    pub(super) fn queue_bypassed(&mut self, port: PortId) {
+        let (side, counters) = (&mut self.side, self.counters.of(port));
+        let (ports, buffer) = (&mut side.ports, &mut side.buffer);
+        for priority in Priority::all() {
+            let Some(mut run) = side.bypass[port].take(priority) else {
+                continue;
             };
-            self.side.buffer.release_run(&run);
+            let mut lost = Taken::default();
+            ports[port].fill(&mut side.store, &mut run, |_, meta| {
+                no_cell(counters, buffer, &meta, &mut lost);
+            });
+            if lost.frames > 0 {
+                ports[port].leave(priority, lost.amount());
+                self.held.give(lost.frames, lost.bytes);
+            }
+            side.pool.give(run);
+        }
+    }
+
+    /// The device of `port` took frames that [`Datapath::egress`] handed out, oldest first.
+    #[inline]
+    pub fn sent(&mut self, port: PortId, sent: Sent) {
+        self.held.give(sent.amount.frames, sent.bytes);
+        self.give_back(port, sent);
+        if let Some(counters) = self.counters.port(port.index()) {
+            counters.tx.add(sent.amount.frames, sent.bytes);
+        }
+    }
+
+    /// Gives back the room of frames that have left a transmit queue.
+    #[inline]
+    pub(super) fn give_back(&mut self, port: PortId, sent: Sent) {
+        let in_flight = &mut self.side.in_flight[port][sent.lane];
+        let mut taken = sent.amount;
+        while let Some(charge) = in_flight.pop(&mut taken) {
+            self.side.buffer.release(charge);
         }
     }
 }

@@ -1,25 +1,25 @@
-//! The ingress walk: a received burst through the stages into the queues.
+//! The ingress path: a received burst through the stages into the queues, run by run.
 
-use super::{Datapath, count_drop, lossless};
-use crate::buffer::Receipt;
+use super::{Datapath, count_gone, lossless};
+use crate::buffer::{Amount, Buffer, Charge};
+use crate::burst::{QueueKey, Run};
+use crate::counters::PortCounters;
 use crate::drop::Drop;
-use crate::frame::{FrameBuf, Row};
-use crate::stage::admit::Runs;
-use crate::stage::enqueue::Taken;
-use crate::stage::packet::{Packet, sweep};
-use crate::stage::receive;
-use crate::stage::train::dress;
-use crate::tap::FlowTap;
+use crate::frame::{FrameBuf, Meta, Row};
+use crate::stage::enqueue::{Taken, count_refused, enqueue};
+use crate::stage::receive::{self, Received};
+use crate::tap::{FlowTap, watched};
 use crate::units::{BURST, Nanos, PortId};
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// Walks a received burst into the queues. `frames` is empty afterwards.
+    /// Takes a received burst through the stages into the queues. `frames` is empty afterwards.
     #[inline]
     pub fn ingress(&mut self, port: PortId, frames: &mut Row<B>, now: Nanos) {
         self.ingress_by(port, frames, now, || ());
     }
 
-    /// The same; `rewritten` is called when the frames are rewritten and not queued yet, for whoever takes times.
+    /// The same as [`Datapath::ingress`]; `rewritten` is called when the frames are rewritten and not queued yet, for
+    /// whoever takes times.
     #[inline]
     pub fn ingress_by(
         &mut self,
@@ -33,113 +33,189 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             frame.prefetch();
         }
         self.look_again();
-        self.queue_express();
-        let (Some(entrance), Some(counters), Some(pause)) = (
-            self.entrances.get_mut(port.index()),
-            self.counters.port(port.index()),
-            self.pause.get_mut(port.index()),
-        ) else {
-            frames.clear();
-            return;
-        };
-        let (packets, cars, trash) = (&mut self.packets, &mut self.cars, &mut self.trash);
-        pause.burst(frames.len(), BURST);
-        let owned = self.side.owns(port);
-        let mut came = receive::run(
-            entrance,
-            &self.fib,
-            &self.mtus,
-            frames,
-            (packets, cars),
-            counters,
-        );
-        counters.rx.add(frames.len() as u64, came.bytes);
-        if !came.gone.is_empty() {
-            sweep(came.gone, frames, packets, trash, |buf, packet| {
-                if packet.reason.is_none() {
-                    counters.consumed.add(1, buf.data().len() as u64);
-                    match self.roads.as_deref_mut() {
-                        Some(roads) if !owned => {
-                            roads.relay(port, pause.listen(buf.data(), counters));
-                        }
-                        _ => pause.receive(buf.data(), now, counters),
-                    }
-                } else {
-                    count_drop(counters, buf, packet);
-                }
-            });
-        }
-        let storm = if owned {
-            pause.dropping()
+        self.pause[port].burst(frames.len(), BURST);
+        self.receive(port, frames, now);
+        let storm = if self.side.owns(port) {
+            self.pause[port].dropping()
         } else {
             self.side.buffer.dropping_elsewhere(port)
         };
-        if storm != 0 {
-            if let Some(kin) = came.train.take() {
-                dress(packets, cars, &kin);
-            }
-            let gone = lossless::storm(storm, frames.len(), packets);
-            sweep(gone, frames, packets, trash, |buf, packet| {
-                lossless::count_storm(counters, packet);
-                count_drop(counters, buf, packet);
-            });
-        }
         rewritten();
         self.side.buffer.settle();
-        let train = came.train.map(|kin| (kin, came.bytes));
-        let taken = self.walk_burst(train, frames, now, false);
-        self.held.take(taken.frames, taken.bytes);
+        self.counters.bursts.runs.add(self.runs.len() as u64);
+        while let Some(run) = self.runs.pop() {
+            if storm & run.head.priority.bit() != 0 {
+                self.drop_in_storm(port, run);
+                continue;
+            }
+            let taken = self.walk(run, now, false);
+            self.held.take(taken.frames, taken.bytes);
+        }
         if let Some(counters) = self.counters.port(port.index()) {
             self.side.buffer.publish(port, counters);
         }
         if !self.trash.is_empty() {
             B::free_all(&mut self.trash);
         }
-        self.depart(port);
+        if self.channels.is_some() {
+            self.side.buffer.tell();
+        }
     }
 
-    /// Walks a burst of which `packets` say all there is to know into the queues, or to the workers that own them. `charged`:
-    /// another worker has done that, and took room for it. Returns what was taken.
-    pub(super) fn walk(&mut self, frames: &mut Row<B>, now: Nanos, charged: bool) -> Taken {
-        let (packets, trash) = (&mut self.packets, &mut self.trash);
-        let mut room = self.side.room(now, charged);
-        let mut runs = Runs::new();
-        let gone = room.take(
-            packets.get_mut(..frames.len()).unwrap_or_default(),
-            &mut runs,
+    /// Stages 1, 2 and 4: makes runs of the burst. What goes no further is counted and in the trash.
+    #[inline]
+    fn receive(&mut self, port: PortId, frames: &mut Row<B>, now: Nanos) {
+        let counters = self.counters.of(port);
+        let entrance = &self.ingress[port];
+        let mut all = self.side.pool.take();
+        std::mem::swap(&mut all.frames, frames);
+        let came = receive::run(
+            entrance,
+            (&self.fib, &self.mtus),
+            &mut all.frames,
+            (&mut all.records, &mut self.reasons),
+            counters,
         );
-        if !gone.is_empty() {
-            sweep(gone, frames, packets, trash, |buf, packet| {
-                if charged {
-                    self.side.buffer.release(Receipt::of(&packet.meta));
-                }
-                let reason = packet.reason.unwrap_or(Drop::QueueFull);
-                lossless::count_refused(&self.counters, &self.side.ports, &packet.meta, reason);
-                let to = self.counters.port(packet.meta.egress.index());
-                if let Some(counters) = to.or_else(|| self.counters.port(packet.meta.group.port()))
-                {
-                    count_drop(counters, buf, packet);
-                }
-            });
+        counters.rx.add(all.frames.len() as u64, came.bytes);
+        self.counters.bursts.received.add(1);
+        let head = |key: QueueKey| key.head(entrance.worker, entrance.port);
+        match came.queue {
+            Some(queue) if came.gone.is_empty() => {
+                all.head = head(queue);
+                measure(&mut all, &came);
+                self.runs.push(all);
+            }
+            _ => {
+                let (owned, trash, pause) =
+                    (self.side.owns(port), &mut self.trash, &mut self.pause[port]);
+                let (channels, reasons) = (&mut self.channels, &self.reasons);
+                self.sorter.sort(
+                    &mut all,
+                    came.gone,
+                    head,
+                    (&mut self.side.pool, &mut self.runs),
+                    |buf, place| {
+                        let reason = reasons.get(place).copied().flatten();
+                        count_gone(counters, reason, buf.data().len());
+                        if reason.is_none() {
+                            match channels.as_deref_mut() {
+                                Some(channels) if !owned => {
+                                    channels.relay(port, pause.listen(buf.data(), counters));
+                                }
+                                _ => pause.receive(buf.data(), now, counters),
+                            }
+                        }
+                        // At most a burst is given up in one walk.
+                        trash.push(buf);
+                    },
+                );
+                self.side.pool.give(all);
+            }
         }
-        let away = self.roads.as_deref_mut().map(|roads| {
-            let owned = self.side.owned;
-            roads.part(owned, frames, packets, &mut runs)
-        });
-        let packets = packets.get_mut(..frames.len()).unwrap_or_default();
-        let (mut queues, express) = self.side.queues(&mut self.tap, &self.counters, now);
-        queues.show(frames, packets, &runs);
-        // Of one port's burst a run is of one group, of several together it need not be.
-        let express = (!charged || alike(packets)).then_some(express);
-        let taken = queues.take(express, frames, packets, &runs, trash);
-        taken.plus(away.unwrap_or_default())
+    }
+
+    /// Takes a run into its queue or past it, or to the worker that owns it. `charged`: another worker has taken it in, and
+    /// took room for it. Returns what was taken.
+    #[inline]
+    pub(super) fn walk(&mut self, mut run: Box<Run<B>>, now: Nanos, charged: bool) -> Taken {
+        let mut refused = Refused::new();
+        let mut room = self.side.room(now, charged);
+        room.admit(&mut run, |buf, meta, reason| refused.push((buf, *meta, reason)));
+        if !refused.is_empty() {
+            self.refuse(refused, charged);
+        }
+        let taken = Taken::all(&run.head);
+        if taken.frames == 0 {
+            self.side.pool.give(run);
+            return taken;
+        }
+        if !self.side.owns(run.head.egress) {
+            return self.hand_over(run);
+        }
+        if watched(self.tap.ports(), &run.head) {
+            self.tap.enqueued(&mut run, now);
+        }
+        taken.without(self.queue(run))
+    }
+
+    /// Puts an admitted run into its queue, or past it; returns what there was no cell for.
+    #[inline]
+    pub(super) fn queue(&mut self, run: Box<Run<B>>) -> Taken {
+        let (egress, priority) = (run.head.egress, run.head.priority);
+        let (frames, bytes) = (run.head.amount.frames, run.head.bytes);
+        let (side, counters, trash) = (&mut self.side, &self.counters, &mut self.trash);
+        let (ports, bypass, buffer) = (&mut side.ports, &mut side.bypass, &mut side.buffer);
+        let mut lost = Taken::default();
+        enqueue(
+            run,
+            &mut ports[egress],
+            &mut bypass[egress],
+            (&mut side.store, &mut side.pool),
+            |buf, meta| {
+                no_cell(counters.of(egress), buffer, &meta, &mut lost);
+                let _ = trash.try_push(buf);
+            },
+        );
+        if let Some(queue) = self.counters.of(egress).queues.get(priority.index()) {
+            queue.enqueued.add(frames - lost.frames, bytes - lost.bytes);
+        }
+        if lost.frames > 0 {
+            self.side.ports[egress].leave(priority, lost.amount());
+        }
+        lost
+    }
+
+    /// Counts frames that were not let in; `charged`: another worker had charged them.
+    #[cold]
+    fn refuse(&mut self, refused: Refused<B>, charged: bool) {
+        for (buf, meta, reason) in refused {
+            if charged {
+                self.side.buffer.release(Charge::of(&meta));
+            }
+            lossless::count_refused(&self.counters, &self.side.ports, &meta, reason);
+            self.counters.of(meta.egress).drop(reason, meta.len.into());
+            let _ = self.trash.try_push(buf);
+        }
+    }
+
+    /// Drops a run whose priority is under a storm on the port it came in by.
+    #[cold]
+    fn drop_in_storm(&mut self, port: PortId, mut run: Box<Run<B>>) {
+        let counters = self.counters.of(port);
+        let (frames, bytes) = (run.head.amount.frames, run.head.bytes);
+        if let Some(pause) = counters.flow.priorities.get(run.head.priority.index()) {
+            pause.storm_rx_dropped.add(frames);
+        }
+        counters.drop_all(Drop::PfcStorm, frames, bytes);
+        B::free_all(&mut run.frames);
+        self.side.pool.give(run);
     }
 }
 
-/// Whether frames of one queue are of one group too.
-fn alike(packets: &[Packet]) -> bool {
-    let group = |packet: &Packet| packet.meta.group;
-    packets
-        .windows(2)
-        .all(|two| two.first().map(group) == two.last().map(group))
+/// Counts a frame that was admitted and found no cell, and gives its room back; the queue's account is the caller's.
+#[cold]
+pub(super) fn no_cell(
+    counters: &PortCounters,
+    buffer: &mut Buffer,
+    meta: &Meta,
+    lost: &mut Taken,
+) {
+    buffer.release(Charge::of(meta));
+    count_refused(counters, meta.priority, Drop::BufferFull);
+    counters.drop(Drop::BufferFull, meta.len.into());
+    lost.add(meta);
+}
+
+/// Frames that were not let in, and why.
+type Refused<B> = arrayvec::ArrayVec<(B, Meta, Drop), BURST>;
+
+/// Fills in what the frames of a burst that is one run hold.
+#[inline]
+fn measure<B>(run: &mut Run<B>, came: &Received) {
+    if came.as_it_came {
+        run.head.bytes = came.bytes;
+        run.head.amount = Amount::of_unpadded(came.bytes, run.frames.len() as u64);
+    } else {
+        run.head = run.head_of(run.frames.len());
+    }
 }

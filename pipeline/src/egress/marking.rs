@@ -103,7 +103,7 @@ impl<T: FlowTap> Marking<'_, T> {
             }
             ecn::clear_ce
         };
-        let l3 = buf.data_mut().get_mut(usize::from(meta.l3_off)..);
+        let l3 = buf.data_mut().get_mut(flags.l3_off()..);
         change(l3.unwrap_or_default(), flags.has(MetaFlags::IPV6));
     }
 }

@@ -3,7 +3,7 @@
 //! Owned by one worker. Depths are wire bytes, so that a depth divided by the drain rate is a time.
 
 pub mod ecn;
-pub mod express;
+pub mod bypass;
 pub mod fifo;
 pub mod marking;
 pub mod port;

@@ -8,7 +8,9 @@ use super::scheduler::{Discipline, Scheduler};
 use super::shaper::Shaper;
 use crate::buffer::Amount;
 use crate::counters::PortCounters;
-use crate::frame::{Meta, Queued};
+use crate::burst::Run;
+use crate::frame::{FrameBuf, Meta, Queued};
+use crate::per::PerPriority;
 use crate::units::{BitRate, Nanos, PRIORITIES, Priority};
 
 /// One queue's settings.
@@ -51,8 +53,23 @@ pub struct EgressConfig {
     pub rate: Option<BitRate>,
     /// Longest frame, for the shaper's burst.
     pub max_frame: u16,
+    /// Longest time the worker may be away without the port losing rate: what its shapers save up, at least
+    /// [`SHAPER_BURST`].
+    pub away: Nanos,
     /// Lowest priority first.
     pub queues: [QueueConfig; PRIORITIES],
+}
+
+impl EgressConfig {
+    /// Of a port that is not configured.
+    pub(crate) fn nothing() -> EgressConfig {
+        EgressConfig {
+            rate: None,
+            max_frame: 0,
+            away: Nanos::ZERO,
+            queues: Default::default(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -77,7 +94,7 @@ pub(super) struct Queue {
 /// The egress side of one port.
 #[derive(Debug)]
 pub struct EgressPort {
-    pub(super) queues: [Queue; PRIORITIES],
+    pub(super) queues: PerPriority<Queue>,
     /// Queues with something to send.
     pub(super) backlog: u8,
     /// Queues with a highest rate of their own.
@@ -93,18 +110,21 @@ pub struct EgressPort {
     pub(super) rng: Xorshift,
     /// Longest frame, which shapers let pass whole.
     max_frame: u16,
+    /// See [`EgressConfig::away`].
+    away: Nanos,
     /// Queues whose gauges are stale.
     dirty: u8,
     /// When a queue rose to its second watched depth, if that is not published yet.
     alarm: Nanos,
 }
 
-/// Time a polling worker may be away without losing rate: the burst a shaper saves up.
-const SHAPER_BURST: Nanos = Nanos::from_micros(20);
+/// Time a polling worker is often away: the least a shaper saves up.
+pub const SHAPER_BURST: Nanos = Nanos::from_micros(20);
 
-fn shaper(rate: Option<BitRate>, max_frame: u16) -> Shaper {
+fn shaper(rate: Option<BitRate>, max_frame: u16, away: Nanos) -> Shaper {
     rate.map_or_else(Shaper::unlimited, |rate| {
-        let burst = rate.bytes_in(SHAPER_BURST).max(2 * u64::from(max_frame));
+        let away = away.max(SHAPER_BURST);
+        let burst = rate.bytes_in(away).max(2 * u64::from(max_frame));
         Shaper::new(rate, u32::try_from(burst).unwrap_or(u32::MAX))
     })
 }
@@ -113,19 +133,19 @@ impl EgressPort {
     /// An empty port. `seed` makes its coin tosses repeatable.
     #[must_use]
     pub fn new(config: &EgressConfig, seed: u64) -> EgressPort {
-        let queues = config.queues.clone().map(|config_of| Queue {
+        let queues = PerPriority(config.queues.clone().map(|config_of| Queue {
             fifo: Fifo::default(),
             waiting: Amount::ZERO,
             high: 0,
             crossed: [Nanos::ZERO; 2],
             told: (0, [Nanos::ZERO; 2]),
             waiting_since: Nanos::ZERO,
-            shaper: shaper(config_of.max_rate, config.max_frame),
-            floor: shaper(config_of.min_rate, config.max_frame),
+            shaper: shaper(config_of.max_rate, config.max_frame, config.away),
+            floor: shaper(config_of.min_rate, config.max_frame, config.away),
             config: config_of,
-        });
+        }));
         let (mut limited, mut floored) = (0, 0);
-        for (priority, queue) in Priority::all().zip(&queues) {
+        for (priority, queue) in queues.iter() {
             if queue.shaper.is_limited() {
                 limited |= priority.bit();
             }
@@ -135,7 +155,7 @@ impl EgressPort {
         }
         EgressPort {
             scheduler: Scheduler::new(&config.queues.each_ref().map(|queue| queue.discipline)),
-            shaper: shaper(config.rate, config.max_frame),
+            shaper: shaper(config.rate, config.max_frame, config.away),
             queues,
             backlog: 0,
             limited,
@@ -144,6 +164,7 @@ impl EgressPort {
             dropping: 0,
             rng: Xorshift::new(seed),
             max_frame: config.max_frame,
+            away: config.away,
             dirty: u8::MAX,
             alarm: Nanos::ZERO,
         }
@@ -153,16 +174,14 @@ impl EgressPort {
     #[inline]
     #[must_use]
     pub fn depth(&self, priority: Priority) -> u64 {
-        self.queues
-            .get(priority.index())
-            .map_or(0, |queue| queue.waiting.bytes)
+        self.queues[priority].waiting.bytes
     }
 
     /// A queue as the buffer sees it, unless nothing may enter it.
     #[inline]
     #[must_use]
     pub fn admission(&self, priority: Priority) -> Option<crate::buffer::Queue> {
-        let queue = self.queues.get(priority.index())?;
+        let queue = &self.queues[priority];
         (self.dropping & priority.bit() == 0).then_some(crate::buffer::Queue {
             waiting: queue.waiting,
             lossless: queue.config.lossless,
@@ -172,10 +191,9 @@ impl EgressPort {
     /// A queue that another worker owns, whose limits are that worker's to see to.
     #[must_use]
     pub fn queue_abroad(&self, priority: Priority) -> crate::buffer::Queue {
-        let config = self.queue_config(priority);
         crate::buffer::Queue {
             waiting: Amount::ZERO,
-            lossless: config.is_some_and(|queue| queue.lossless),
+            lossless: self.queue_config(priority).lossless,
         }
     }
 
@@ -183,17 +201,14 @@ impl EgressPort {
     #[inline]
     #[must_use]
     pub fn waiting(&self, priority: Priority) -> usize {
-        let queue = self.queues.get(priority.index());
-        queue.map_or(0, |queue| queue.fifo.len())
+        self.queues[priority].fifo.len()
     }
 
     /// Since when a queue is not empty, if it is not.
     #[must_use]
     pub fn waiting_since(&self, priority: Priority) -> Option<Nanos> {
-        let queue = self.queues.get(priority.index());
-        queue
-            .filter(|queue| queue.waiting.frames > 0)
-            .map(|queue| queue.waiting_since)
+        let queue = &self.queues[priority];
+        (queue.waiting.frames > 0).then_some(queue.waiting_since)
     }
 
     /// The queues that may not send until told otherwise.
@@ -209,19 +224,15 @@ impl EgressPort {
 
     /// Serves a queue otherwise from now on.
     pub fn set_discipline(&mut self, priority: Priority, discipline: Discipline) {
-        if let Some(queue) = self.queues.get_mut(priority.index()) {
-            queue.config.discipline = discipline;
-            self.scheduler.set(priority, discipline);
-        }
+        self.queues[priority].config.discipline = discipline;
+        self.scheduler.set(priority, discipline);
     }
 
     /// Gives a queue other settings; whether it is lossless stays, for the buffer counts on it. Full rates start anew.
     pub fn reconfigure(&mut self, priority: Priority, config: &QueueConfig) {
-        let Some(queue) = self.queues.get_mut(priority.index()) else {
-            return;
-        };
-        queue.shaper = shaper(config.max_rate, self.max_frame);
-        queue.floor = shaper(config.min_rate, self.max_frame);
+        let queue = &mut self.queues[priority];
+        queue.shaper = shaper(config.max_rate, self.max_frame, self.away);
+        queue.floor = shaper(config.min_rate, self.max_frame, self.away);
         queue.config = QueueConfig {
             lossless: queue.config.lossless,
             ..config.clone()
@@ -258,38 +269,32 @@ impl EgressPort {
     /// Frames waiting in all queues.
     #[must_use]
     pub fn frames(&self) -> usize {
-        self.queues.iter().map(|queue| queue.fifo.len()).sum()
+        self.queues.0.iter().map(|queue| queue.fifo.len()).sum()
     }
 
     /// A queue's settings.
     #[inline]
     #[must_use]
-    pub fn queue_config(&self, priority: Priority) -> Option<&QueueConfig> {
-        self.queues.get(priority.index()).map(|queue| &queue.config)
+    pub fn queue_config(&self, priority: Priority) -> &QueueConfig {
+        &self.queues[priority].config
     }
 
     /// Whether frames of this queue may be dropped early.
     #[inline]
     #[must_use]
     pub fn drops_early(&self, priority: Priority) -> bool {
-        self.queue_config(priority)
-            .is_some_and(|queue| queue.wred.is_some() && !queue.lossless)
+        let queue = self.queue_config(priority);
+        queue.wred.is_some() && !queue.lossless
     }
 
     /// Whether a lossy Not-ECT frame is dropped early at the queue's present depth.
     #[inline]
     pub fn wred_strikes(&mut self, priority: Priority) -> bool {
-        match self.queues.get(priority.index()) {
-            Some(Queue {
-                config:
-                    QueueConfig {
-                        wred: Some(red),
-                        lossless: false,
-                        ..
-                    },
-                waiting,
-                ..
-            }) => red.strikes(waiting.bytes, &mut self.rng),
+        let queue = &self.queues[priority];
+        match &queue.config.wred {
+            Some(red) if !queue.config.lossless => {
+                red.strikes(queue.waiting.bytes, &mut self.rng)
+            }
             _ => false,
         }
     }
@@ -306,21 +311,16 @@ impl EgressPort {
         now: Nanos,
     ) -> Result<(), B> {
         let Queued { buf, meta } = frame;
-        let (priority, one) = (meta.priority, Amount::frame(meta.wire_len));
-        let Some(queue) = self.queues.get_mut(priority.index()) else {
-            return Err(buf);
-        };
-        queue.fifo.push(store, buf, meta)?;
+        let (priority, one) = (meta.priority, Amount::frame(meta.wire_len()));
+        self.queues[priority].fifo.push(store, buf, meta)?;
         self.join(priority, one, now);
         Ok(())
     }
 
-    /// Frames that [`EgressPort::fill`] will put into the queue are let in.
+    /// Frames are let in that will wait past the queue or be put [into it](EgressPort::fill).
     #[inline]
     pub fn join(&mut self, priority: Priority, frames: Amount, now: Nanos) {
-        let Some(queue) = self.queues.get_mut(priority.index()) else {
-            return;
-        };
+        let queue = &mut self.queues[priority];
         if self.backlog & priority.bit() == 0 {
             queue.waiting_since = now;
         }
@@ -345,26 +345,29 @@ impl EgressPort {
     /// Frames that were let in are gone.
     #[inline]
     pub fn leave(&mut self, priority: Priority, frames: Amount) {
-        if let Some(queue) = self.queues.get_mut(priority.index()) {
-            queue.waiting = queue.waiting.minus(frames);
-            if queue.waiting.frames == 0 {
-                self.backlog &= !priority.bit();
-            }
+        let queue = &mut self.queues[priority];
+        queue.waiting = queue.waiting.minus(frames);
+        if queue.waiting.frames == 0 {
+            self.backlog &= !priority.bit();
         }
         self.dirty |= priority.bit();
     }
 
-    /// Puts frames that were let in into their queue, and returns how many there were cells for.
+    /// Puts the frames of a run that was let in into their queue; `lost` takes those there were no cells for.
     #[inline]
-    pub fn fill<B>(
+    pub fn fill<B: FrameBuf>(
         &mut self,
         store: &mut FifoStore<B, Meta>,
-        priority: Priority,
-        buffers: &mut impl ExactSizeIterator<Item = B>,
-        metas: &mut impl Iterator<Item = Meta>,
-    ) -> usize {
-        let queue = self.queues.get_mut(priority.index());
-        queue.map_or(0, |queue| queue.fifo.extend(store, buffers, metas))
+        run: &mut Run<B>,
+        mut lost: impl FnMut(B, Meta),
+    ) {
+        let head = run.head;
+        let mut metas = run.records.iter().map(|record| head.meta(record));
+        let mut frames = run.frames.drain(..);
+        self.queues[head.priority].fifo.extend(store, &mut frames, &mut metas);
+        for (buf, meta) in frames.zip(metas) {
+            lost(buf, meta);
+        }
     }
 
     /// Takes everything out, oldest first within a queue; for a stop.
@@ -381,9 +384,7 @@ impl EgressPort {
         priority: Priority,
         mut each: impl FnMut(Queued<B>),
     ) {
-        let Some(queue) = self.queues.get_mut(priority.index()) else {
-            return;
-        };
+        let queue = &mut self.queues[priority];
         while let Some((buf, meta)) = queue.fifo.pop(store) {
             each(Queued { buf, meta });
         }
@@ -399,10 +400,8 @@ impl EgressPort {
             return;
         }
         for priority in Priority::all_of(self.dirty) {
-            let (Some(queue), Some(gauges)) = (
-                self.queues.get_mut(priority.index()),
-                counters.queues.get(priority.index()),
-            ) else {
+            let queue = &mut self.queues[priority];
+            let Some(gauges) = counters.queues.get(priority.index()) else {
                 continue;
             };
             gauges.peak.raise(queue.high);
@@ -434,6 +433,7 @@ mod tests {
         let config = EgressConfig {
             rate: None,
             max_frame: 1_522,
+            away: Nanos::ZERO,
             queues: Default::default(),
         };
         let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());
@@ -460,6 +460,7 @@ mod tests {
         let config = EgressConfig {
             rate: None,
             max_frame: 1_522,
+            away: Nanos::ZERO,
             queues,
         };
         let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());

@@ -97,7 +97,20 @@ impl Scheduler {
         }
     }
 
-    /// All that waited was `queue`'s, and was sent.
+    /// Whose runs leave first among `offered`, where all of them leave: strict queues before others, then by weight, and the
+    /// higher priority where those are equal.
+    #[inline]
+    #[must_use]
+    pub fn first(&self, offered: u8) -> Priority {
+        let strict = offered & self.strict;
+        if strict != 0 {
+            return highest(strict);
+        }
+        let heaviest = each(offered).max_by_key(|queue| self.quantum.get(queue.index()));
+        heaviest.unwrap_or_default()
+    }
+
+    /// All that waited in `queue` was sent.
     #[inline]
     pub fn alone(&mut self, queue: Priority) {
         if self.strict & queue.bit() == 0 {

@@ -8,33 +8,33 @@ use arrayvec::ArrayVec;
 use super::fifo::FifoStore;
 use super::marking::Marking;
 use super::port::EgressPort;
-use crate::buffer::{Amount, GroupId, HandedOut, Owed, Receipt};
+use crate::buffer::{Amount, Buffer, Charge, GroupId, InFlight};
+use crate::burst::Run;
 use crate::counters::PortCounters;
 use crate::frame::{FrameBuf, Meta, Queued, Row};
-use crate::stage::packet::Packet;
+use crate::per::PerPriority;
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, Priority};
 
 /// Where the frames of a port go: what stands between it and its device.
 pub trait Outlet<B> {
-    /// Whether it asks what travels with a frame.
-    const ASKS: bool = true;
-
     /// How many frames it takes, at most a burst.
     fn room(&self) -> usize;
+
+    /// The transmit queue that frames of this priority go by: 0 where all go by one.
+    #[inline]
+    fn lane(&self, _priority: Priority) -> Priority {
+        Priority::new(0)
+    }
 
     /// Takes a frame; there is room.
     fn put(&mut self, frame: Queued<B>);
 
-    /// Takes all of `frames`, which is empty afterwards; there is room. They have `bytes`, and `packets` is what is known of
-    /// them, if this [asks](Outlet::ASKS).
+    /// Takes all frames of `run`, which is empty afterwards; there is room.
     #[inline]
-    fn put_all(&mut self, frames: &mut Row<B>, packets: &[Packet], _bytes: u64) {
-        for (buf, packet) in frames.drain(..).zip(packets) {
-            self.put(Queued {
-                buf,
-                meta: packet.meta,
-            });
+    fn put_run(&mut self, run: &mut Run<B>) {
+        for (buf, meta) in run.drain() {
+            self.put(Queued { buf, meta });
         }
     }
 }
@@ -53,8 +53,6 @@ impl<B> Outlet<B> for ArrayVec<Queued<B>, BURST> {
 
 /// The buffers alone.
 impl<B> Outlet<B> for Row<B> {
-    const ASKS: bool = false;
-
     #[inline]
     fn room(&self) -> usize {
         self.remaining_capacity()
@@ -66,11 +64,30 @@ impl<B> Outlet<B> for Row<B> {
     }
 
     #[inline]
-    fn put_all(&mut self, frames: &mut Row<B>, _: &[Packet], _: u64) {
+    fn put_run(&mut self, run: &mut Run<B>) {
         if self.is_empty() {
-            std::mem::swap(self, frames);
+            std::mem::swap(self, &mut run.frames);
         } else {
-            self.extend(frames.drain(..));
+            self.extend(run.frames.drain(..));
+        }
+    }
+}
+
+/// What a port has handed out, by transmit queue, and the buffer that takes back what cannot be kept there.
+#[derive(Debug)]
+pub struct Lanes<'a> {
+    /// By transmit queue.
+    pub in_flight: &'a mut PerPriority<InFlight>,
+    /// The shared buffer.
+    pub buffer: &'a mut Buffer,
+}
+
+impl Lanes<'_> {
+    /// Frames of `group` that hold `amount` go by a lane.
+    #[inline]
+    pub fn add(&mut self, lane: Priority, group: GroupId, amount: Amount) {
+        if let Some(gone) = self.in_flight[lane].add(Charge { group, amount }) {
+            self.buffer.release(gone);
         }
     }
 }
@@ -100,7 +117,7 @@ struct Go {
 fn allowed(row: &[Meta], rate: i64, turn: i64, group: GroupId) -> Go {
     let (mut frames, mut bytes, mut alike) = (0, 0, true);
     for meta in row {
-        let after = bytes + i64::from(meta.wire_len);
+        let after = bytes + i64::from(meta.wire_len());
         if bytes >= rate || after > turn {
             break;
         }
@@ -116,14 +133,14 @@ fn allowed(row: &[Meta], rate: i64, turn: i64, group: GroupId) -> Go {
 }
 
 impl EgressPort {
-    /// Moves frames into `out` while it has room and the rates allow, marking as they leave, and leaves their receipts with
-    /// `owed`, which has room for a burst.
+    /// Moves frames into `out` while it has room and the rates allow, marking as they leave, and notes in `lanes` what they
+    /// hold.
     #[inline]
     pub fn schedule<B: FrameBuf>(
         &mut self,
         store: &mut FifoStore<B, Meta>,
         out: &mut impl Outlet<B>,
-        owed: &mut Owed,
+        lanes: &mut Lanes<'_>,
         marking: &Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) {
@@ -137,12 +154,11 @@ impl EgressPort {
             let Some(turn) = self.next(store, offered) else {
                 break;
             };
-            let served = self.serve(store, turn, out, owed, marking, counters);
+            let served = self.serve(store, turn, out, lanes, marking, counters);
             if served == 0 {
                 break;
             }
-            let queue = self.queues.get(turn.priority.index());
-            if queue.is_some_and(|queue| !queue.shaper.ready()) {
+            if !self.queues[turn.priority].shaper.ready() {
                 held_back |= turn.priority.bit();
             }
         }
@@ -160,9 +176,8 @@ impl EgressPort {
         }
         let queues = &self.queues;
         let head = |priority: Priority| {
-            let queue = queues.get(priority.index());
-            let front = queue.and_then(|queue| queue.fifo.front(store));
-            front.map_or(0, |meta| meta.wire_len)
+            let front = queues[priority].fifo.front(store);
+            front.map_or(0, |meta| meta.wire_len())
         };
         let priority = self.scheduler.pick(offered, head)?;
         Some(Turn {
@@ -184,15 +199,13 @@ impl EgressPort {
         store: &mut FifoStore<B, Meta>,
         turn: Turn,
         out: &mut impl Outlet<B>,
-        owed: &mut Owed,
+        lanes: &mut Lanes<'_>,
         marking: &Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) -> usize {
         let priority = turn.priority;
-        let (Some(queue), Some(counters)) = (
-            self.queues.get_mut(priority.index()),
-            counters.queues.get(priority.index()),
-        ) else {
+        let queue = &mut self.queues[priority];
+        let Some(counters) = counters.queues.get(priority.index()) else {
             return 0;
         };
         let rate = self.shaper.allowance().min(queue.shaper.allowance());
@@ -200,22 +213,40 @@ impl EgressPort {
         let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
         let scope = marking.scope(red);
         let concerned = scope.concerns_any(depth);
+        let lane = out.lane(priority);
         let most = turn.frames.min(out.room());
-        let (mut sent, mut frames, mut alike) = (0, 0, true);
-        let first = queue.fifo.front(store);
-        let group = first.map_or(GroupId::NONE, |first| first.group);
+        let (mut sent, mut frames) = (0, 0);
         while frames < most && !queue.fifo.is_empty() {
             let (cells, metas) = queue.fifo.oldest(store);
             let places = metas.len().min(most - frames);
             let may_go = metas.get(..places).unwrap_or_default();
+            let group = may_go.first().map_or(GroupId::NONE, |first| first.group);
             let go = allowed(may_go, rate - sent, turn.bytes - sent, group);
             let metas = metas.get(..go.frames).unwrap_or_default();
-            let receipts = owed.vacant().get_mut(frames..).unwrap_or_default();
-            for ((cell, meta), receipt) in cells.iter_mut().zip(metas).zip(receipts) {
+            if concerned {
+                // Their handles were asked for in the last turn.
+                for cell in cells.iter().take(go.frames).flatten() {
+                    cell.prefetch();
+                }
+            }
+            if go.frames == 0 {
+                break;
+            }
+            if go.alike {
+                let amount = Amount {
+                    bytes: go.bytes.unsigned_abs(),
+                    frames: go.frames as u64,
+                };
+                lanes.add(lane, group, amount);
+            } else {
+                for meta in metas {
+                    lanes.add(lane, meta.group, Amount::frame(meta.wire_len()));
+                }
+            }
+            for (cell, meta) in cells.iter_mut().zip(metas) {
                 let Some(mut buf) = cell.take() else { break };
-                *receipt = Receipt::of(meta);
                 if concerned {
-                    depth -= i64::from(meta.wire_len);
+                    depth -= i64::from(meta.wire_len());
                     if scope.concerns(depth, meta.flags) {
                         marking.apply(red, &mut buf, meta, depth, &mut self.rng, counters);
                     }
@@ -223,12 +254,16 @@ impl EgressPort {
                 out.put(Queued { buf, meta: *meta });
             }
             queue.fifo.advance(store, go.frames);
-            alike &= go.alike;
             sent += go.bytes;
             frames += go.frames;
             if go.frames < places {
                 break;
             }
+        }
+        // Who is next: in a standing queue the buffers have left the cache since they were queued.
+        let (next, _) = queue.fifo.oldest(store);
+        for cell in next.iter().flatten() {
+            cell.prefetch_handle();
         }
         if self.floored & priority.bit() != 0 && queue.floor.ready() {
             queue.floor.charge(sent);
@@ -241,9 +276,6 @@ impl EgressPort {
             bytes: sent.unsigned_abs(),
             frames: frames as u64,
         };
-        if frames > 0 {
-            owed.add(HandedOut { amount, alike });
-        }
         self.leave(priority, amount);
         frames
     }
@@ -254,7 +286,7 @@ impl EgressPort {
         if offered & self.floored == 0 {
             return None;
         }
-        let mut queues = Priority::all().zip(&self.queues).rev();
+        let mut queues = self.queues.iter().rev();
         let below = queues.find(|(priority, queue)| {
             offered & self.floored & priority.bit() != 0 && queue.floor.ready()
         });
@@ -266,7 +298,7 @@ impl EgressPort {
     fn over_rate(&mut self, now: Nanos) -> u8 {
         let mut held_back = 0;
         if (self.limited | self.floored) != 0 {
-            for (priority, queue) in Priority::all().zip(&mut self.queues) {
+            for (priority, queue) in self.queues.iter_mut() {
                 queue.shaper.refill(now);
                 queue.floor.refill(now);
                 if !queue.shaper.ready() {

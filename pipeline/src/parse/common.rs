@@ -1,34 +1,26 @@
-//! The frame this switch is built for, read in one go: untagged IPv4 without options, unfragmented, UDP to port 4791, and
-//! nothing behind it.
+//! The headers most frames have, read in one go: IPv4 without options or IPv6 without extension headers, unfragmented,
+//! RoCEv2 or anything else, behind no VLAN tag or one.
 //!
-//! Law: whatever it accepts, the general parser accepts with the same answer (a property in the tests). It refuses
-//! nothing: what does not fit, or looks wrong, is the general parser's to name.
+//! Law: whatever these views accept, the general parser accepts with the same answer (a property in
+//! `stage/receive_tests.rs`). They refuse nothing: what does not fit, or looks wrong, is the general parser's to name.
 
 use zerocopy::byteorder::native_endian;
 use zerocopy::byteorder::network_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{Kind, L3, Parsed, Roce};
-use crate::bits::{high32, low16, low32};
-use crate::frame::LONGEST;
-use crate::wire::bth::RoceClass;
-use crate::wire::{ethernet, udp};
+use super::martian_v6;
+use crate::bits::low16;
+use crate::wire::bth::{HEADER_LEN, ICRC_LEN, Traits};
+use crate::wire::{ipv4, ipv6, udp};
 
-/// Ethernet, IPv4, UDP and BTH as one view: one length check, and every field at a constant offset. Words that are compared
-/// as a whole, or summed, are in the machine's order: a one's complement sum does not mind.
+/// The shortest frame these views are tried on: Ethernet pads shorter ones.
+pub(crate) const SHORTEST: usize = 60;
+
+/// UDP and BTH, or the first octets of anything else above IP. Words that are compared as a whole, or summed, are in the
+/// machine's order: a one's complement sum does not mind.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub(crate) struct Headers {
-    /// Destination, and the first octets of the source.
-    pub(crate) macs: [u8; 8],
-    /// The other octets of the source.
-    pub(crate) more_macs: [u8; 4],
-    ethertype: U16,
-    /// Version, header length, TOS, total length, identification, fragment.
-    shape: native_endian::U64,
-    /// As they stand in the header.
-    pub(crate) ttl_protocol_checksum: [u8; 4],
-    addresses: native_endian::U64,
+pub(crate) struct Upper {
     src_port: U16,
     dst_port_and_len: native_endian::U32,
     udp_checksum: U16,
@@ -38,144 +30,148 @@ pub(crate) struct Headers {
     /// FECN and BECN, destination QP, AckReq, packet sequence number.
     qp_and_psn: U64,
     /// AETH's first octet, where there is one.
-    pub(crate) syndrome: u8,
+    syndrome: u8,
 }
 
-const _: () = assert!(size_of::<Headers>() == 55);
+/// An IPv4 header without options, and what follows.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct V4 {
+    /// Version, header length, TOS, total length, identification, fragment.
+    shape: native_endian::U64,
+    /// As they stand in the header.
+    pub(crate) ttl_protocol_checksum: [u8; 4],
+    addresses: native_endian::U64,
+    upper: Upper,
+}
 
-/// Offset of the IP header.
-pub(crate) const L3_OFF: u8 = 14;
-/// Offset of the UDP header.
-const L4_OFF: u16 = 34;
-/// Offset of the BTH.
-const BTH_OFF: u16 = 42;
-/// The shortest frame with a BTH and an ICRC that Ethernet does not pad.
-pub(crate) const SHORTEST: usize = 60;
-/// What counts of the first eight octets of the IPv4 header: version 4 with 20 octets, the total length, and no fragment.
-const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0xff, 0xff, 0, 0, 0x3f, 0xff]);
-/// Their TOS.
-const TOS: u64 = u64::from_ne_bytes([0, 0xff, 0, 0, 0, 0, 0, 0]);
+/// An untagged frame with an IPv4 packet: one length check, and every field at a constant offset.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct Untagged {
+    /// Destination, and the first octets of the source.
+    pub(crate) macs: [u8; 8],
+    /// The other octets of the source.
+    pub(crate) more_macs: [u8; 4],
+    pub(crate) ethertype: U16,
+    pub(crate) ip: V4,
+}
 
-/// What such a frame says; everything else about it is known by its kind.
+/// An IPv6 header without extension headers, and what follows.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct V6 {
+    /// Version, traffic class, flow label.
+    first: [u8; 4],
+    payload_len: U16,
+    next_header: u8,
+    pub(crate) hop_limit: u8,
+    src: [u8; 16],
+    dst: [u8; 16],
+    upper: Upper,
+}
+
+const _: () = assert!(size_of::<V4>() == 41 && size_of::<Untagged>() == 55 && size_of::<V6>() == 61);
+
+/// What counts of the first eight octets of an IPv4 header: version 4 with 20 octets, and no fragment.
+const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
+/// What they must be.
+const PLAIN: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
+
+/// Bytes above IP of the shortest RoCEv2 packet.
+const SHORTEST_ROCE: usize = udp::HEADER_LEN + HEADER_LEN + ICRC_LEN;
+
+/// What such a packet says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Common {
-    /// Source (high half) and destination address.
+    /// Source (high half) and destination address of IPv4.
     pub(crate) addresses: u64,
-    /// The last two words of the BTH.
-    pub(crate) transport: u64,
-    /// UDP source port.
-    pub(crate) src_port: u16,
+    /// The words above the IP header that tell flows apart.
+    pub(crate) upper: Words,
+    /// Bytes of the IP packet.
+    pub(crate) ip_len: u16,
     /// DSCP and ECN.
     pub(crate) tos: u8,
-    /// Transport and operation.
-    pub(crate) opcode: u8,
 }
 
-/// How frames that are much alike are known.
+/// What is read above IP.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Alike {
-    /// The first four octets of an IPv4 header of 20 octets, in host order, less Ethernet's header: plus a frame's length, they
-    /// are that frame's.
-    start: u32,
-    /// First octets of addresses that are not suspect, where addresses have them.
-    octets: u64,
+pub(crate) struct Words {
+    /// The last two words of the BTH, if it is one.
+    pub(crate) transport: u64,
+    /// UDP or TCP source port.
+    pub(crate) src_port: u16,
+    /// UDP or TCP destination port in the high half, and what follows.
+    pub(crate) dst_port_and_len: u32,
+    /// IP protocol.
+    pub(crate) protocol: u8,
+    /// AETH's first octet, if there is one.
+    pub(crate) syndrome: u8,
+    /// Of the opcode, if it is RoCEv2.
+    pub(crate) traits: Traits,
 }
 
-/// The first octets of both addresses.
-const OCTETS: u64 = 0xff00_0000_ff00_0000;
+impl Words {
+    /// UDP or TCP source and destination port, as they stand in the header.
+    #[inline]
+    pub(crate) const fn ports(&self) -> u32 {
+        (self.src_port as u32) << 16 | self.dst_port_and_len >> 16
+    }
+}
 
-impl Alike {
-    /// Of frames with this TOS.
-    const fn of(tos: u8, octets: u64) -> Alike {
-        Alike {
-            start: (0x4500_0000 | (tos as u32) << 16) - L3_OFF as u32,
-            octets,
+impl Upper {
+    /// Reads it as the `len` bytes above IP.
+    #[inline(always)]
+    fn read(&self, protocol: u8, len: usize) -> Words {
+        const PORT: u32 = (udp::ROCEV2_PORT as u32) << 16;
+        let dst_port_and_len = u32::from_be(self.dst_port_and_len.get());
+        // A length that disagrees with IP's is no RoCEv2 we can trust.
+        let is_roce = (protocol == udp::PROTOCOL)
+            & (dst_port_and_len == PORT | u32::from(low16(len)))
+            & (len >= SHORTEST_ROCE);
+        Words {
+            transport: self.qp_and_psn.get(),
+            src_port: self.src_port.get(),
+            dst_port_and_len,
+            protocol,
+            syndrome: self.syndrome,
+            traits: Traits::of(self.opcode).only_if(is_roce),
         }
     }
-
-    /// Of frames with the TOS of one that was read, most of them with addresses in the same blocks.
-    pub(crate) const fn to(tos: u8, addresses: u64) -> Alike {
-        Alike::of(tos, addresses & OCTETS)
-    }
 }
 
-impl Common {
-    /// Destination queue pair.
-    #[inline]
-    pub(crate) const fn dest_qp(&self) -> u32 {
-        dest_qp_of(self.transport)
-    }
-}
-
-/// The destination queue pair in the last two words of a BTH.
-#[inline]
-pub(crate) const fn dest_qp_of(transport: u64) -> u32 {
-    high32(transport) & 0x00ff_ffff
-}
-
-impl Headers {
-    /// The view of a frame of at least [`SHORTEST`] bytes.
-    #[inline]
-    pub(crate) fn of(frame: &mut [u8]) -> Option<&mut Headers> {
-        Headers::mut_from_prefix(frame).ok().map(|(head, _)| head)
-    }
-
-    /// Reads a frame of `len` bytes, from [`SHORTEST`] to [`LONGEST`]; `None`: not this kind of frame.
+impl V4 {
+    /// Reads a packet at the end of whose frame are `room` bytes, header included; `None`: not of this kind, or wrong.
+    /// `octets` are the first octets of addresses that were accepted: others with the same need no closer look.
     #[inline(always)]
-    pub(crate) fn read(&self, len: usize) -> Option<Common> {
-        // No address has these: the check is never spared.
-        const ANY: Alike = Alike::of(0, u64::MAX);
-        self.read_masked(len, SHAPE, &ANY)
-    }
-
-    /// The same of a frame with the TOS of these; `None` for any other.
-    #[inline(always)]
-    pub(crate) fn read_alike(&self, len: usize, alike: &Alike) -> Option<Common> {
-        self.read_masked(len, SHAPE | TOS, alike)
-    }
-
-    #[inline(always)]
-    fn read_masked(&self, len: usize, mask: u64, alike: &Alike) -> Option<Common> {
-        // Lengths below another field: neither reaches it.
-        let Ok(len) = u32::try_from(len) else {
-            return None;
-        };
-        let [version, tos, len_high, len_low] = alike.start.wrapping_add(len).to_be_bytes();
-        const UDP: u32 = ((udp::ROCEV2_PORT as u32) << 16) - L4_OFF as u32;
-        let udp = UDP.wrapping_add(len).to_be_bytes();
+    pub(crate) fn read(&self, room: usize, octets: &mut u64) -> Option<Common> {
         let shape = self.shape.get();
-        let [_, protocol, ..] = self.ttl_protocol_checksum;
-        if self.ethertype.get() != ethernet::IPV4
-            || shape & mask != u64::from_ne_bytes([version, tos, len_high, len_low, 0, 0, 0, 0])
-            || protocol != udp::PROTOCOL
-            || self.dst_port_and_len.get() != u32::from_ne_bytes(udp)
+        let [_, tos, high, low, ..] = shape.to_ne_bytes();
+        let ip_len = u16::from_be_bytes([high, low]);
+        let len = usize::from(ip_len);
+        if shape & SHAPE != PLAIN
+            || !(ipv4::MIN_LEN..=room).contains(&len)
             || !self.sums_to_ones()
         {
             return None;
         }
         let addresses = u64::from_be(self.addresses.get());
-        if addresses & OCTETS != alike.octets
-            && (suspect(addresses >> 56) | suspect(addresses >> 24))
-        {
-            return None;
+        if addresses & OCTETS != *octets {
+            if suspect(addresses >> 56) | suspect(addresses >> 24) {
+                return None;
+            }
+            *octets = addresses & OCTETS;
         }
-        let [_, tos, ..] = shape.to_ne_bytes();
+        let [_, protocol, ..] = self.ttl_protocol_checksum;
         Some(Common {
             addresses,
-            transport: self.qp_and_psn.get(),
-            src_port: self.src_port.get(),
+            upper: self.upper.read(protocol, len - ipv4::MIN_LEN),
+            ip_len,
             tos,
-            opcode: self.opcode,
         })
     }
 
-    /// The first word of the frame as it came, whose low six octets are the destination's.
-    #[inline]
-    pub(crate) const fn first_word(&self) -> u64 {
-        u64::from_le_bytes(self.macs)
-    }
-
-    /// Whether the IPv4 header's one's complement sum is all ones (RFC 1071).
+    /// Whether the header's one's complement sum is all ones (RFC 1071).
     #[inline]
     const fn sums_to_ones(&self) -> bool {
         let (total, carry) = self.shape.get().overflowing_add(self.addresses.get());
@@ -186,40 +182,71 @@ impl Headers {
     }
 }
 
-/// The destination of a frame if it is of this kind.
-#[inline]
-pub(crate) fn dst_of(frame: &[u8]) -> Option<u32> {
-    let (head, _) = Headers::ref_from_prefix(frame).ok()?;
-    Some(low32(u64::from_be(head.addresses.get())))
+impl V6 {
+    /// Reads a packet at the end of whose frame are `room` bytes, header included; `None`: not of this kind, or wrong.
+    #[inline]
+    pub(crate) fn read(&self, room: usize) -> Option<Common> {
+        let [version, traffic, ..] = self.first;
+        let len = ipv6::HEADER_LEN + usize::from(self.payload_len.get());
+        // Behind any other next header there may be a chain.
+        let ends = matches!(self.next_header, 6 | 17 | 58);
+        if version >> 4 != 6
+            || len > room.min(usize::from(u16::MAX))
+            || !ends
+            || martian_v6(&self.src)
+            || martian_v6(&self.dst)
+        {
+            return None;
+        }
+        Some(Common {
+            addresses: 0,
+            upper: self.upper.read(self.next_header, len - ipv6::HEADER_LEN),
+            ip_len: low16(len),
+            tos: version << 4 | traffic >> 4,
+        })
+    }
+
+    /// Destination.
+    #[inline]
+    pub(crate) const fn dst(&self) -> u128 {
+        u128::from_be_bytes(self.dst)
+    }
+
+    /// Source.
+    #[inline]
+    pub(crate) const fn src(&self) -> u128 {
+        u128::from_be_bytes(self.src)
+    }
 }
 
-/// All that the general parser says of such a frame; `None`: not this kind of frame.
-pub(crate) fn parse(frame: &[u8]) -> Option<Parsed> {
-    if !(SHORTEST..=LONGEST).contains(&frame.len()) {
-        return None;
+impl Untagged {
+    /// The view of a frame of at least [`SHORTEST`] bytes.
+    #[inline]
+    pub(crate) fn of(frame: &mut [u8]) -> Option<&mut Untagged> {
+        Untagged::mut_from_prefix(frame).ok().map(|(head, _)| head)
     }
-    let (head, _) = Headers::ref_from_prefix(frame).ok()?;
-    let common = head.read(frame.len())?;
-    Some(Parsed {
-        kind: Kind::Routed(L3::V4),
-        l3_off: L3_OFF,
-        tci: None,
-        tags: 0,
-        tos: common.tos,
-        ip_len: low16(frame.len() - ethernet::HEADER_LEN),
-        protocol: udp::PROTOCOL,
-        l4_off: L4_OFF,
-        addresses_v4: common.addresses,
-        roce: Some(Roce {
-            bth_off: BTH_OFF,
-            class: RoceClass::of(common.opcode, common.dest_qp()),
-            opcode: common.opcode,
-            dest_qp: common.dest_qp(),
-            ack_psn: low32(common.transport),
-            src_port: common.src_port,
-        }),
-    })
+
+    /// What tells the flow of a packet apart that [was read](V4::read).
+    #[inline]
+    pub(crate) fn words(&self) -> (u64, Words) {
+        let [_, protocol, ..] = self.ip.ttl_protocol_checksum;
+        let [_, _, high, low, ..] = self.ip.shape.get().to_ne_bytes();
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        let upper = self.ip.upper.read(protocol, len.saturating_sub(ipv4::MIN_LEN));
+        (u64::from_be(self.ip.addresses.get()), upper)
+    }
+
+    /// The first word of the frame, whose low six octets are the destination's.
+    #[inline]
+    pub(crate) const fn first_word(&self) -> u64 {
+        u64::from_le_bytes(self.macs)
+    }
 }
+
+/// No address has these: it needs a closer look.
+pub(crate) const NO_OCTETS: u64 = u64::MAX;
+/// The first octets of both addresses.
+const OCTETS: u64 = 0xff00_0000_ff00_0000;
 
 /// First octets of addresses a router must not forward from or to (0, 127, 224 and above), and 169, of which link-local
 /// is a part: the general parser looks closer.

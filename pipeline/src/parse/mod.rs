@@ -137,20 +137,11 @@ impl Parsed {
     }
 }
 
-/// Reads one frame.
+/// Reads one frame of any kind.
 ///
 /// # Errors
 /// The drop reason, when the frame is cut short, over-tagged, not IP, or its IP header is wrong.
-#[inline]
 pub fn parse(frame: &[u8]) -> Result<Parsed, Drop> {
-    match common::parse(frame) {
-        Some(parsed) => Ok(parsed),
-        None => parse_any(frame),
-    }
-}
-
-/// Reads a frame of any kind.
-fn parse_any(frame: &[u8]) -> Result<Parsed, Drop> {
     let (header, _) = Ethernet::ref_from_prefix(frame).map_err(|_| Drop::Runt)?;
     let (ethertype, l3_off, tags, tci) = match header.ethertype.get() {
         ethernet::VLAN | ethernet::QINQ => tagged(frame)?,

@@ -1,36 +1,22 @@
-//! Stage 3: room for the frames in the shared buffer and in their queues' books, for a run of one queue at once.
+//! Stage 3: room for the frames in the shared buffer and in their queues' accounts, for a run at once.
 //!
 //! Law: what a run is let in with, its frames would have been let in with one after the other; a run that does not fit as
 //! a whole is looked at frame by frame.
 
-use arrayvec::ArrayVec;
-
-use super::packet::{Packet, Places};
-use crate::buffer::{Amount, GroupId};
 pub use crate::buffer::{Buffer, PoolConfig};
+use crate::buffer::Amount;
+use crate::burst::{Record, Run, RunHead};
 use crate::drop::Drop;
 use crate::egress::port::EgressPort;
-use crate::units::{BURST, Nanos, PortId, Priority};
-
-/// Frames of a burst, one after the other, that join one queue.
-#[derive(Debug, Clone, Copy)]
-pub struct Run {
-    /// Port they leave by.
-    pub egress: PortId,
-    /// Its queue.
-    pub priority: Priority,
-    /// How many.
-    pub frames: usize,
-}
-
-/// The runs of a burst; together all of its frames.
-pub type Runs = ArrayVec<Run, BURST>;
+use crate::frame::{FrameBuf, Meta};
+use crate::per::PerPort;
+use crate::units::{Nanos, PortId};
 
 /// Where frames ask for room.
 #[derive(Debug)]
 pub struct Room<'a> {
     /// The egress side of all ports.
-    pub ports: &'a mut [EgressPort],
+    pub ports: &'a mut PerPort<EgressPort>,
     /// The shared buffer.
     pub buffer: &'a mut Buffer,
     /// When.
@@ -42,117 +28,84 @@ pub struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Splits the burst into runs and takes room for each; tells the frames there is none for.
+    /// Takes room for a run. The frames there is none for leave it, each with its reason.
     #[inline]
-    pub fn take(&mut self, packets: &mut [Packet], runs: &mut Runs) -> Places {
-        runs.clear();
-        let mut gone = Places::NONE;
-        let (mut rest, mut place) = (packets, 0);
-        while let Some((run, all)) = first_run(rest) {
-            let (mine, after) = rest.split_at_mut(run.frames.min(rest.len()));
-            let group = mine.first().map_or(GroupId::NONE, |first| first.meta.group);
-            let refused = if self.admit_run(group, run, all) {
-                0
-            } else {
-                self.admit_each(mine, place, &mut gone)
-            };
-            place += run.frames;
-            runs.push(Run {
-                frames: run.frames - refused,
-                ..run
-            });
-            rest = after;
+    pub fn admit<B: FrameBuf>(&mut self, run: &mut Run<B>, refused: impl FnMut(B, &Meta, Drop)) {
+        if !self.admit_whole(&run.head) {
+            self.admit_each(run, refused);
         }
-        gone
     }
 
-    /// Takes room for a run of frames of one group, which hold `all`; `false`, and nothing done, where there is none for all.
+    const fn owns(&self, port: PortId) -> bool {
+        self.owned & port.bit() != 0
+    }
+
+    /// Takes room for all of a run; `false`, and nothing done, where there is none for all.
     #[inline]
-    pub fn admit_run(&mut self, group: GroupId, run: Run, all: Amount) -> bool {
-        let Some(port) = self.ports.get_mut(run.egress.index()) else {
-            return false;
-        };
+    fn admit_whole(&mut self, run: &RunHead) -> bool {
+        let port = &mut self.ports[run.egress];
         if self.owned & run.egress.bit() == 0 {
             let queue = port.queue_abroad(run.priority);
-            return self.buffer.charge_run(group, all, queue);
+            return self.buffer.charge_run(run.group, run.amount, queue);
         }
         let admitted = port.admission(run.priority).is_some_and(|queue| {
             !port.drops_early(run.priority)
                 && if self.charged {
-                    self.buffer.fits_queue(all, queue)
+                    self.buffer.fits_queue(run.amount, queue)
                 } else {
-                    self.buffer.charge_run(group, all, queue)
+                    self.buffer.charge_run(run.group, run.amount, queue)
                 }
         });
         if admitted {
-            port.join(run.priority, all, self.now);
+            port.join(run.priority, run.amount, self.now);
         }
         admitted
     }
 
-    /// Whether a run's queue, another worker's, is lossless.
-    #[inline]
-    pub fn lossless_abroad(&self, run: Run) -> bool {
-        let port = self.ports.get(run.egress.index());
-        port.is_some_and(|port| port.queue_abroad(run.priority).lossless)
-    }
-
-    /// Asks for each frame by itself; returns how many were refused.
+    /// Asks for each frame by itself.
     #[inline(never)]
-    fn admit_each(&mut self, packets: &mut [Packet], first: usize, gone: &mut Places) -> usize {
-        let mut refused = 0;
-        for (place, packet) in (first..).zip(packets) {
-            packet.reason = self.admit(packet).err();
-            if packet.reason.is_some() {
-                gone.add(place);
-                refused += 1;
-            }
-        }
-        refused
+    fn admit_each<B: FrameBuf>(
+        &mut self,
+        run: &mut Run<B>,
+        mut refused: impl FnMut(B, &Meta, Drop),
+    ) {
+        let head = run.head;
+        // `retain` asks about a frame and hands it over before it asks about the next.
+        let reason = std::cell::Cell::new(None);
+        run.retain(
+            |record| {
+                reason.set(self.admit_one(&head, record).err());
+                reason.get().is_none()
+            },
+            |buf, record| {
+                if let Some(reason) = reason.get() {
+                    refused(buf, &head.meta(record), reason);
+                }
+            },
+        );
     }
 
-    fn admit(&mut self, packet: &Packet) -> Result<(), Drop> {
-        let meta = &packet.meta;
-        let Some(port) = self.ports.get_mut(meta.egress.index()) else {
-            return Err(Drop::NoRoute);
-        };
-        let group = meta.group;
-        if self.owned & meta.egress.bit() == 0 {
-            let queue = port.queue_abroad(meta.priority);
-            return self.buffer.charge(group, meta.wire_len, queue);
+    fn admit_one(&mut self, run: &RunHead, record: &Record) -> Result<(), Drop> {
+        let meta = run.meta(record);
+        let owns = self.owns(run.egress);
+        let port = &mut self.ports[run.egress];
+        if !owns {
+            let queue = port.queue_abroad(run.priority);
+            return self.buffer.charge(run.group, meta.wire_len(), queue);
         }
-        let Some(queue) = port.admission(meta.priority) else {
+        let Some(queue) = port.admission(run.priority) else {
             return Err(Drop::PfcStorm);
         };
-        if packet.brief.ecn() == 0 && port.wred_strikes(meta.priority) {
+        if record.ecn() == 0 && port.wred_strikes(run.priority) {
             return Err(Drop::Wred);
         }
+        let one = Amount::frame(meta.wire_len());
         if !self.charged {
-            self.buffer.charge(group, meta.wire_len, queue)?;
-        } else if !self.buffer.fits_queue(Amount::frame(meta.wire_len), queue) {
+            self.buffer.charge(run.group, meta.wire_len(), queue)?;
+        } else if !self.buffer.fits_queue(one, queue) {
             return Err(Drop::QueueFull);
         }
-        port.join(meta.priority, Amount::frame(meta.wire_len), self.now);
+        port.join(run.priority, one, self.now);
         Ok(())
     }
-}
-
-/// The longest run the burst begins with, and what it takes.
-#[inline]
-fn first_run(packets: &[Packet]) -> Option<(Run, Amount)> {
-    let first = packets.first()?;
-    let (egress, priority) = (first.meta.egress, first.meta.priority);
-    let mut all = Amount::ZERO;
-    for packet in packets {
-        if packet.meta.queue() != first.meta.queue() {
-            break;
-        }
-        all = all.plus(Amount::frame(packet.meta.wire_len));
-    }
-    let run = Run {
-        egress,
-        priority,
-        frames: usize::try_from(all.frames).unwrap_or(usize::MAX),
-    };
-    Some((run, all))
 }

@@ -1,10 +1,9 @@
-//! The stages of the ingress walk: each a function over the burst in hand, in the order of [`crate::datapath`].
+//! The stages of the ingress path, in the order of [`crate::datapath`]: the first makes runs of a burst, each later one is a
+//! function over a run.
 
 pub mod admit;
 pub mod enqueue;
-pub mod packet;
 pub mod parse;
 pub mod receive;
 pub mod rewrite;
 pub mod route;
-pub mod train;

@@ -1,18 +1,20 @@
 //! Stage 1: headers, MAC and VLAN admission, priority. [`super::receive`] asks.
 
-use super::packet::{Brief, Packet};
-use super::train::Mark;
-use crate::bits::{low8, low16};
-use crate::buffer::GroupId;
+use zerocopy::FromBytes;
+
+use super::route::{FlowWords, fold_v6};
+use crate::bits::low16;
+use crate::burst::{QueueKey, Record};
 use crate::classify::Classifier;
 use crate::counters::PortCounters;
 use crate::drop::Drop;
-use crate::frame::{FlowSlot, LONGEST, Meta, MetaFlags, wire_len};
-use crate::parse::common::{Common, Headers, L3_OFF, SHORTEST};
+use crate::frame::{FlowSlot, LONGEST, MetaFlags};
+use crate::parse::common::{Common, NO_OCTETS, SHORTEST, Untagged, V4, V6};
 use crate::parse::{Kind, Parsed, parse};
-use crate::units::{Mac, PortId, WIRE_OVERHEAD, WorkerId};
-use crate::wire::bth::{HEADER_LEN, RoceClass, Traits};
-use crate::wire::ethernet;
+use crate::units::{Mac, PortId, Priority, WorkerId};
+use crate::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
+use crate::wire::ethernet::{self, Tag};
+use crate::wire::ipv6::Ipv6;
 
 /// What a port takes in.
 #[derive(Debug, Clone)]
@@ -27,52 +29,83 @@ pub struct Intake {
     pub classifier: Classifier,
 }
 
-/// What a port takes in, made ready for the common frame.
-#[derive(Debug)]
-pub struct Entrance {
-    intake: Intake,
-    worker: WorkerId,
-    port: PortId,
-    /// The port's address, as the low octets of a frame's first word.
-    mac: u64,
-    /// Longest frame whose packet certainly fits the MTU.
-    longest: usize,
-    /// By DSCP and ECN: what travels with a common frame, but time and length.
-    by_tos: Box<[Meta; 256]>,
-    /// The last train, with which the next burst may go on.
-    pub(super) last_train: Option<Mark>,
+impl Intake {
+    /// Of a port that is not configured: no frame is for it.
+    pub(crate) fn nothing() -> Intake {
+        Intake {
+            mac: Mac::default(),
+            mtu: 0,
+            vlans: Box::default(),
+            classifier: Classifier::all(Priority::new(0)),
+        }
+    }
 }
 
-impl Entrance {
-    /// Of a port, and of the worker who takes its frames in.
+/// An ingress port: [`Intake`] made ready to be asked for every frame.
+#[derive(Debug)]
+pub struct IngressPort {
+    intake: Intake,
+    /// The worker that takes its frames in here.
+    pub(crate) worker: WorkerId,
+    /// Which port it is.
+    pub(crate) port: PortId,
+    /// The port's address, as the low octets of a frame's first word.
+    mac: u64,
+    /// VLAN ids it carries, and 0, as a set.
+    vlans: Box<[u64; 64]>,
+    /// Priority of an IP packet by tag (8 without one, else its PCP), then by DSCP.
+    priorities: Box<[[Priority; 64]; 9]>,
+}
+
+/// The place of untagged packets in [`IngressPort::priorities`].
+const NO_TAG: usize = 8;
+
+/// A frame that was admitted, before its path is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Admitted {
+    /// What is known of it; its length and tag are those it came with.
+    pub(super) record: Record,
+    pub(super) priority: Priority,
+    /// Offset of the IP header.
+    pub(super) l3_off: usize,
+    /// Bytes of the IP packet.
+    pub(super) ip_len: u16,
+    /// Destination of an IPv6 packet.
+    pub(super) dst_v6: Option<u128>,
+    /// What tells its flow apart.
+    pub(super) flow: FlowWords,
+}
+
+impl IngressPort {
+    /// A port, for the worker who takes its frames in.
     #[must_use]
-    pub fn new(intake: Intake, worker: WorkerId, port: PortId) -> Entrance {
+    pub fn new(intake: Intake, worker: WorkerId, port: PortId) -> IngressPort {
         let [a, b, c, d, e, f] = intake.mac.0;
-        Entrance {
+        let mut vlans = Box::new([0u64; 64]);
+        for id in intake.vlans.iter().copied().chain([0]) {
+            if let Some(word) = vlans.get_mut(usize::from(id) / 64) {
+                *word |= 1 << (id % 64);
+            }
+        }
+        IngressPort {
             mac: u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
-            longest: LONGEST.min(usize::from(intake.mtu) + ethernet::HEADER_LEN),
-            by_tos: Box::new(by_tos(&intake.classifier, worker, port)),
+            vlans,
+            priorities: Box::new(intake.classifier.table()),
             intake,
             worker,
             port,
-            last_train: None,
         }
     }
 
-    /// Classifies otherwise from now on.
+    /// Classifies by other maps from now on.
     pub fn reclassify(&mut self, classifier: Classifier) {
+        *self.priorities = classifier.table();
         self.intake.classifier = classifier;
-        self.prepare();
     }
 
     /// Its frames are another worker's from now on.
-    pub fn set_worker(&mut self, worker: WorkerId) {
+    pub const fn set_worker(&mut self, worker: WorkerId) {
         self.worker = worker;
-        self.prepare();
-    }
-
-    fn prepare(&mut self) {
-        *self.by_tos = by_tos(&self.intake.classifier, self.worker, self.port);
     }
 
     /// The port's address.
@@ -81,116 +114,143 @@ impl Entrance {
         self.intake.mac
     }
 
-    /// What travels with a common frame of this TOS, but its egress port and its length.
-    #[inline]
-    pub(super) fn meta(&self, tos: u8) -> Option<&Meta> {
-        self.by_tos.get(usize::from(tos))
-    }
-
-    /// The port's address, as the low octets of a frame's first word.
-    pub(super) const fn address(&self) -> u64 {
-        self.mac
-    }
-
-    /// Longest frame whose packet certainly fits the MTU.
-    pub(super) const fn longest(&self) -> usize {
-        self.longest
-    }
-}
-
-fn by_tos(classifier: &Classifier, worker: WorkerId, port: PortId) -> [Meta; 256] {
-    let by_dscp = classifier.untagged();
-    std::array::from_fn(|tos| {
-        let tos = low8(tos);
-        let priority = by_dscp.get(usize::from(tos >> 2));
-        let priority = priority.copied().unwrap_or_default();
-        Meta {
-            slot: FlowSlot::NONE,
-            wire_len: 0,
-            group: GroupId::new(worker, port, priority),
-            egress: port,
-            priority,
-            l3_off: L3_OFF,
-            flags: flags(false, tos & 3),
-        }
-    })
-}
-
-impl Entrance {
-    /// Reads the common frame, to this port and within its MTU; `None`: another kind of frame.
+    /// Priority of an untagged IP packet.
     #[inline(always)]
-    pub(super) fn common<'a>(&self, frame: &'a mut [u8]) -> Option<(&'a mut Headers, Common)> {
+    pub(super) fn untagged_priority(&self, tos: u8) -> Priority {
+        let [.., untagged] = &*self.priorities;
+        untagged.get(usize::from(tos >> 2)).copied().unwrap_or_default()
+    }
+
+    /// Reads an untagged IPv4 packet to this port and within its MTU; `None`: another kind of frame. `octets`: see
+    /// [`V4::read`].
+    #[inline(always)]
+    pub(super) fn untagged(&self, frame: &[u8], octets: &mut u64) -> Option<Common> {
         let len = frame.len();
-        if !(SHORTEST..=self.longest).contains(&len) {
+        if !(SHORTEST..=LONGEST).contains(&len) {
             return None;
         }
-        let head = Headers::of(frame)?;
-        let common = head.read(len)?;
-        (head.first_word() << 16 >> 16 == self.mac).then_some((head, common))
+        let (head, _) = Untagged::ref_from_prefix(frame).ok()?;
+        if head.first_word() << 16 != self.mac << 16 || head.ethertype.get() != ethernet::IPV4 {
+            return None;
+        }
+        let common = head.ip.read(len - ethernet::HEADER_LEN, octets)?;
+        (common.ip_len <= self.intake.mtu).then_some(common)
     }
 
-    /// Writes down what is known of a common frame of `len` bytes.
-    #[inline(always)]
-    pub(super) fn fill(
-        &self,
-        packet: &mut Packet,
-        head: &Headers,
-        common: Common,
-        len: usize,
-        counters: &PortCounters,
-    ) {
-        let traits = Traits::of(common.opcode);
-        if let Some(meta) = self.meta(common.tos) {
-            packet.meta = Meta {
-                wire_len: low16(len + WIRE_OVERHEAD as usize),
-                ..*meta
-            };
-        }
-        packet.brief = Brief {
-            addresses: common.addresses,
-            transport: common.transport,
-            len: low16(len),
-            src_port: common.src_port,
-            traits,
-            tos: common.tos,
-        };
-        // All but data that was not marked on its way says something about itself.
-        if !traits.any(RoceClass::Data.bit()) || packet.brief.ecn() == CE {
-            let class = RoceClass::of(common.opcode, common.dest_qp());
-            packet.brief.traits = traits.with_class(class);
-            hear(packet, class, Some(head.syndrome), counters);
+    /// Takes a frame of any kind, and the octet behind its BTH. The error is why it goes no further, none for MAC control.
+    #[inline]
+    pub(super) fn admit(&self, frame: &[u8]) -> Result<(Admitted, u8), Option<Drop>> {
+        match self.read(frame) {
+            Some(read) => Ok(read),
+            None => self.admit_any(frame),
         }
     }
 
-    /// Takes a frame of any kind. The error is why it goes no further, none for MAC control.
-    pub(super) fn take_any(
-        &self,
-        frame: &[u8],
-        packet: &mut Packet,
-        counters: &PortCounters,
-    ) -> Result<(), Option<Drop>> {
-        let parsed = admit(&self.intake, frame)?;
-        let priority = self.intake.classifier.priority(&parsed);
-        packet.meta = Meta {
-            wire_len: wire_len(frame.len()),
-            group: GroupId::new(self.worker, self.port, priority),
-            egress: self.port,
-            priority,
-            l3_off: parsed.l3_off,
-            flags: flags(parsed.is_v6(), parsed.ecn()),
-            slot: FlowSlot::NONE,
-        };
-        packet.set_parsed(parsed, low16(frame.len()));
-        if let Some(roce) = parsed.roce {
-            let syndrome = frame.get(usize::from(roce.bth_off) + HEADER_LEN);
-            hear(packet, roce.class, syndrome.copied(), counters);
+    /// Reads IPv4 without options and IPv6 without extension headers behind no tag or one; `None`: another kind of frame.
+    #[inline]
+    fn read(&self, frame: &[u8]) -> Option<(Admitted, u8)> {
+        if !(SHORTEST..=LONGEST).contains(&frame.len()) {
+            return None;
         }
-        Ok(())
+        let (macs, rest) = frame.split_first_chunk::<12>()?;
+        let [a, b, c, d, e, f, ..] = *macs;
+        if u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) != self.mac {
+            return None;
+        }
+        let (outer, _) = Tag::ref_from_prefix(rest.get(2..)?).ok()?;
+        let tagged = u16::from_be_bytes(*rest.first_chunk()?) == ethernet::VLAN;
+        let (ethertype, l3_off, table) = if tagged {
+            let tci = outer.tci.get();
+            let id = usize::from(ethernet::vlan_id(tci));
+            let carried = self.vlans.get(id / 64).is_some_and(|word| word >> (id % 64) & 1 == 1);
+            if !carried {
+                return None;
+            }
+            let l3_off = ethernet::HEADER_LEN + ethernet::TAG_LEN;
+            (outer.ethertype.get(), l3_off, usize::from(ethernet::pcp(tci)))
+        } else {
+            let ethertype = u16::from_be_bytes(*rest.first_chunk()?);
+            (ethertype, ethernet::HEADER_LEN, NO_TAG)
+        };
+        let packet = frame.get(l3_off..)?;
+        let (common, dst_v6, addresses) = match ethertype {
+            ethernet::IPV4 => {
+                let (head, _) = V4::ref_from_prefix(packet).ok()?;
+                let common = head.read(packet.len(), &mut { NO_OCTETS })?;
+                (common, None, common.addresses)
+            }
+            ethernet::IPV6 => {
+                let (head, _) = V6::ref_from_prefix(packet).ok()?;
+                let common = head.read(packet.len())?;
+                (common, Some(head.dst()), fold_v6(head.src(), head.dst()))
+            }
+            _ => return None,
+        };
+        if common.ip_len > self.intake.mtu {
+            return None;
+        }
+        let priorities = self.priorities.get(table)?;
+        let family = if dst_v6.is_some() { MetaFlags::IPV6 } else { 0 };
+        let admitted = Admitted {
+            record: Record {
+                flags: MetaFlags(MetaFlags::of_ecn(common.tos).0 | family),
+                ..record(&common, frame.len())
+            },
+            priority: priorities.get(usize::from(common.tos >> 2)).copied().unwrap_or_default(),
+            l3_off,
+            ip_len: common.ip_len,
+            dst_v6,
+            flow: FlowWords::new(addresses, &common.upper),
+        };
+        Some((admitted, common.upper.syndrome))
+    }
+
+    /// Takes a frame of any kind.
+    #[inline(never)]
+    fn admit_any(&self, frame: &[u8]) -> Result<(Admitted, u8), Option<Drop>> {
+        let parsed = admit_parsed(&self.intake, frame)?;
+        let l3_off = usize::from(parsed.l3_off);
+        let packet = frame.get(l3_off..).unwrap_or_default();
+        let dst_v6 = parsed.is_v6().then(|| {
+            let header = Ipv6::ref_from_prefix(packet);
+            header.map_or(0, |(header, _)| u128::from_be_bytes(header.dst))
+        });
+        let record = Record::of(&parsed, low16(frame.len()));
+        let syndrome = parsed.roce.and_then(|roce| frame.get(usize::from(roce.bth_off) + HEADER_LEN));
+        let admitted = Admitted {
+            record: Record {
+                traits: parsed.roce.map_or(Traits::NONE, |roce| Traits::of(roce.opcode)),
+                ..record
+            },
+            priority: self.intake.classifier.priority(&parsed),
+            l3_off,
+            ip_len: parsed.ip_len,
+            dst_v6,
+            flow: FlowWords::of(frame, &parsed),
+        };
+        Ok((admitted, syndrome.copied().unwrap_or(0)))
     }
 }
 
-/// No reason is MAC control's.
-fn admit(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
+/// What an unfragmented packet in a frame of `len` bytes says, but what may be done to it. Of a packet that is not RoCEv2
+/// what stands above IP means nothing.
+#[inline(always)]
+pub(super) fn record(common: &Common, len: usize) -> Record {
+    Record {
+        addresses: common.addresses,
+        transport: common.upper.transport,
+        slot: FlowSlot::NONE,
+        len: low16(len),
+        src_port: common.upper.src_port,
+        traits: common.upper.traits,
+        tos: common.tos,
+        flags: MetaFlags(0),
+        queue: QueueKey(0),
+    }
+}
+
+/// Parses a frame and refuses what this port does not take; no reason is MAC control's.
+fn admit_parsed(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
     let parsed = parse(frame)?;
     if parsed.kind == Kind::MacControl {
         return Err(None);
@@ -219,34 +279,48 @@ fn admit(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
 /// Congestion experienced (RFC 3168 section 5).
 pub(super) const CE: u8 = 3;
 
-/// What may be done on its way out to a frame that may be marked.
-const fn flags(is_v6: bool, ecn: u8) -> MetaFlags {
-    let family = if is_v6 { MetaFlags::IPV6 } else { 0 };
-    MetaFlags(match ecn {
-        0 => family,
-        CE => family | MetaFlags::MARKED,
-        _ => family | MetaFlags::MARKABLE,
-    })
+/// Classes that say something about themselves, or that their opcode does not tell.
+const SPEAK: u16 =
+    RoceClass::Cnp.bit() | RoceClass::Datagram.bit() | RoceClass::Unsupported.bit();
+
+/// Counts CE, CNP, NAK and what is not supported; returns all that is known of the packet. `syndrome` is the octet behind
+/// the BTH.
+#[inline(always)]
+pub(super) fn hear(record: &Record, syndrome: u8, counters: &PortCounters) -> Traits {
+    let traits = record.traits;
+    let marked = record.tos & 3 == CE;
+    // One question of all, as what one frame says foretells nothing about the next.
+    if traits.any(SPEAK) | traits.is_negative(syndrome) | marked {
+        return hear_closely(traits, record.dest_qp(), syndrome, marked, counters);
+    }
+    traits
 }
 
-/// Counts CE, CNP and NAK, and keeps what must not be marked from it. `syndrome` is the octet behind the BTH.
 #[inline(never)]
-fn hear(packet: &mut Packet, class: RoceClass, syndrome: Option<u8>, counters: &PortCounters) {
-    if packet.brief.ecn() == CE {
+fn hear_closely(
+    traits: Traits,
+    dest_qp: u32,
+    syndrome: u8,
+    marked: bool,
+    counters: &PortCounters,
+) -> Traits {
+    if marked && traits != Traits::NONE {
         counters.ce_in.add(1);
     }
-    if !class.may_be_marked() {
-        packet.meta.flags.0 &= MetaFlags::IPV6;
-    }
-    match class {
-        RoceClass::Cnp => counters.cnp_in.add(1),
-        RoceClass::Unsupported => counters.roce_unsupported.add(1),
-        // AETH: bits 6..5 of the syndrome tell ACK, RNR NAK and NAK apart (IBTA 9.7.5.2.1).
-        RoceClass::Ack => match syndrome.map(|syndrome| syndrome >> 5) {
-            Some(0b001) => counters.rnr_in.add(1),
-            Some(0b011) => counters.nak_in.add(1),
+    if traits.any(RoceClass::Cnp.bit()) {
+        counters.cnp_in.add(1);
+    } else if traits.any(RoceClass::Unsupported.bit()) {
+        counters.roce_unsupported.add(1);
+    } else if traits.is_negative(syndrome) {
+        // AETH: bits 6..5 of the syndrome tell RNR NAK and NAK apart (IBTA 9.7.5.2.1).
+        match syndrome >> 5 & 3 {
+            0b01 => counters.rnr_in.add(1),
+            0b11 => counters.nak_in.add(1),
             _ => {}
-        },
-        _ => {}
+        }
+        return traits.with(Traits::NEGATIVE);
+    } else if traits.any(RoceClass::Datagram.bit()) && dest_qp == GSI_QPN {
+        return traits.with_class(RoceClass::Management);
     }
+    traits
 }

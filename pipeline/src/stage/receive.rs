@@ -1,257 +1,375 @@
-//! Stages 1, 2 and 4 in one look at each frame: what it is, its path, and the frame as that path sends it.
+//! Stages 1, 2 and 4 in one look at each frame: what it is, its path, the frame as that path sends it, and its queue.
 //!
-//! Frames one after the other often take the same path, and the common frame stays untagged IPv4 on most: those need one
-//! lookup in the routes and three stores, and less in a [train](super::train). Law: any other way of the same frame through
-//! [`parse`](super::parse), [`route`] and [`rewrite`] ends with the same bytes.
+//! Most frames are untagged IPv4 and stay so: they are read in one loop, routed and rewritten in a second. Each other frame is
+//! taken after them, by itself. Law: the other way of the same frame, [`parse`](super::parse), [`route`] and [`rewrite`] one
+//! after the other, ends with the same bytes and the same record.
 
-use super::packet::{Packet, Packets, Places};
-use super::parse::Entrance;
-use super::train::{Cars, Kin, Mark, Train, dress};
+use super::parse::{self, Admitted, IngressPort, hear};
+use super::route::FlowWords;
 use super::{rewrite, route};
-use crate::bits::low16;
+use crate::bits::{low16, low32};
+use crate::burst::{Places, QueueKey, Record};
 use crate::counters::PortCounters;
 use crate::drop::Drop;
-use crate::frame::FrameBuf;
-use crate::parse::common;
+use crate::frame::{FrameBuf, MetaFlags};
+use crate::parse::common::{self, NO_OCTETS, Untagged};
 use crate::route::fib::FibReader;
 use crate::route::image::View;
 use crate::route::nexthop::{Path, UNTAGGED};
-use crate::units::MAX_PORTS;
+use crate::units::{BURST, MAX_PORTS};
 use crate::wire::ethernet;
 
 /// Largest IP packet of each port, by its index.
 pub type Mtus = [u16; MAX_PORTS];
 
+/// Why frames of a burst go no further, by place; none for MAC control.
+pub type Reasons = [Option<Drop>; BURST];
+
 /// What became of a burst.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Taken {
-    /// Bytes of all frames.
+#[derive(Debug, Clone, Copy)]
+pub struct Received {
+    /// Bytes of all frames as they came.
     pub bytes: u64,
-    /// Frames refused, and MAC control, which has no reason.
+    /// Frames that go no further.
     pub gone: Places,
-    /// The burst is one train: its frames are in `cars`, and packets say nothing of them until they are
-    /// [dressed](super::train::dress).
-    pub train: Option<Kin>,
+    /// The queue of all the others, if it is one.
+    pub queue: Option<QueueKey>,
+    /// No frame changed its length, and none is shorter than Ethernet pads to.
+    pub as_it_came: bool,
 }
 
-/// A train this short was not worth looking for: the rest of the burst is taken frame by frame.
-const SHORT_TRAIN: usize = 4;
-
-/// Fills `packets` (or `cars`) from `frames` and rewrites them; tells those that go no further. Tags put on and taken off are
-/// counted.
-#[inline(never)]
+/// Takes a burst in: fills `records`, and `reasons` of the frames that go no further, and rewrites the others. Tags put on and
+/// taken off are counted.
+#[inline]
 pub fn run<B: FrameBuf>(
-    entrance: &mut Entrance,
-    fib: &FibReader,
-    mtus: &Mtus,
+    port: &IngressPort,
+    (fib, mtus): (&FibReader, &Mtus),
     frames: &mut [B],
-    (packets, cars): (&mut Packets, &mut Cars),
+    (records, reasons): (&mut [Record; BURST], &mut Reasons),
     counters: &PortCounters,
-) -> Taken {
+) -> Received {
+    let (bytes, unread) = read(port, frames, records, counters);
     if fib.is_large() {
-        fib.warm_v4(
-            frames
-                .iter()
-                .filter_map(|frame| common::dst_of(frame.data())),
-        );
+        let known = records.iter().take(frames.len());
+        fib.warm_v4(known.map(|record| low32(record.addresses)));
     }
-    let (mut taken, mut place, mut trains) = (Taken::default(), 0, true);
-    let mut ways = Ways::new(fib, mtus);
-    let mut train = entrance
-        .last_train
-        .and_then(|mark| ways.train(entrance, mark));
-    loop {
-        if let Some(train) = &train {
-            let first = place;
-            let cars = cars.get_mut(first..).unwrap_or_default();
-            let followed = train.follow(frames.get_mut(first..).unwrap_or_default(), cars);
-            taken.bytes += followed.bytes;
-            place += followed.frames;
-            trains = followed.frames >= SHORT_TRAIN || first == 0;
-            if first == 0 && place == frames.len() && place > 0 {
-                taken.train = Some(train.kin);
-            } else {
-                let packets = packets.get_mut(first..place).unwrap_or_default();
-                dress(packets, cars, &train.kin);
-            }
-        }
-        let (Some(buf), Some(packet)) = (frames.get_mut(place), packets.get_mut(place)) else {
+    let mut hops = Hops {
+        fib,
+        v4: fib.images().v4.view(),
+        mtus,
+        last: NextHop::new(u32::MAX, Path::NONE, mtus),
+    };
+    let (left, mut keys) = hops.send_on(port, unread, frames, records);
+    let mut received = Received {
+        bytes,
+        gone: Places::NONE,
+        queue: None,
+        as_it_came: true,
+    };
+    for place in left.iter() {
+        let (Some(buf), Some(record)) = (frames.get_mut(place), records.get_mut(place)) else {
             break;
         };
-        taken.bytes += buf.data().len() as u64;
-        train = None;
-        match one(entrance, &mut ways, buf, packet, counters) {
-            Ok(()) if trains => {
-                if let Some(mark) = Mark::of(packet, ways.last.group) {
-                    entrance.last_train = Some(mark);
-                    train = ways.train(entrance, mark);
+        let heard = !unread.has(place);
+        match hops.take_any(port, buf, (record, heard), counters) {
+            Ok(as_it_came) => {
+                keys.add(record.queue);
+                received.as_it_came &= as_it_came;
+            }
+            Err(reason) => {
+                received.gone.add(place);
+                if let Some(told) = reasons.get_mut(place) {
+                    *told = reason;
                 }
             }
-            Ok(()) => {}
-            Err(reason) => {
-                packet.reason = reason;
-                taken.gone.add(place);
-            }
         }
+    }
+    received.queue = keys.only();
+    received
+}
+
+/// Reads the untagged IPv4 packets of a burst. Returns the bytes of all its frames, and which of them were not read.
+#[inline]
+fn read<B: FrameBuf>(
+    port: &IngressPort,
+    frames: &[B],
+    records: &mut [Record; BURST],
+    counters: &PortCounters,
+) -> (u64, Places) {
+    let (mut bytes, mut unread, mut octets) = (0, Places::NONE, NO_OCTETS);
+    let mut place = 0;
+    loop {
+        let rest = frames.get(place..).unwrap_or_default();
+        let known = records.get_mut(place..).unwrap_or_default();
+        let (read, read_bytes) = read_stretch(port, (rest, known), &mut octets, counters);
+        place += read;
+        bytes += read_bytes;
+        let Some(buf) = frames.get(place) else {
+            return (bytes, unread);
+        };
+        bytes += buf.data().len() as u64;
+        unread.add(place);
         place += 1;
     }
-    taken
 }
 
-/// A frame by itself. The error is why it goes no further, none for MAC control.
-#[inline]
-fn one<B: FrameBuf>(
-    entrance: &Entrance,
-    ways: &mut Ways<'_>,
-    buf: &mut B,
-    packet: &mut Packet,
-    counters: &PortCounters,
-) -> Result<(), Option<Drop>> {
-    let frame = buf.data_mut();
-    let len = frame.len();
-    let Some((head, common)) = entrance.common(frame) else {
-        return any(entrance, ways, buf, packet, counters);
-    };
-    entrance.fill(packet, head, common, len, counters);
-    let way = ways.of_v4(packet, &[]);
-    packet.meta.egress = way.path.port();
-    if packet.brief.len <= way.longest {
-        rewrite::plain(head, way.path).map_err(Some)
-    } else {
-        other(*way, buf, packet, counters).map_err(Some)
-    }
-}
-
-/// A frame of any kind. The error is why it goes no further, none for MAC control.
+/// Reads untagged IPv4 packets up to the first frame that is none; returns how many, and their bytes. A loop of its own, so
+/// that what it needs stays in registers.
 #[inline(never)]
-fn any<B: FrameBuf>(
-    entrance: &Entrance,
-    ways: &mut Ways<'_>,
-    buf: &mut B,
-    packet: &mut Packet,
+fn read_stretch<B: FrameBuf>(
+    port: &IngressPort,
+    (frames, records): (&[B], &mut [Record]),
+    octets: &mut u64,
     counters: &PortCounters,
-) -> Result<(), Option<Drop>> {
-    entrance.take_any(buf.data(), packet, counters)?;
-    let way = *if packet.is_v4() {
-        ways.of_v4(packet, buf.data())
-    } else {
-        ways.of_v6(buf.data(), packet)
-    };
-    packet.meta.egress = way.path.port();
-    other(way, buf, packet, counters).map_err(Some)
+) -> (usize, u64) {
+    let (mut read, mut bytes, mut seen) = (0, 0, *octets);
+    for (buf, record) in frames.iter().zip(records) {
+        let frame = buf.data();
+        let Some(packet) = port.untagged(frame, &mut seen) else {
+            break;
+        };
+        bytes += frame.len() as u64;
+        read += 1;
+        let known = parse::record(&packet, frame.len());
+        let traits = hear(&known, packet.upper.syndrome, counters);
+        *record = Record {
+            traits,
+            flags: MetaFlags::of_ecn(packet.tos).of_class(traits),
+            ..known
+        };
+    }
+    *octets = seen;
+    (read, bytes)
 }
 
-/// Any frame by any path.
-#[inline(never)]
-fn other<B: FrameBuf>(
-    way: Way,
-    buf: &mut B,
-    packet: &mut Packet,
-    counters: &PortCounters,
-) -> Result<(), Drop> {
-    if !way.path.forwards() {
-        return Err(route::reason(way.path.kind()));
-    }
-    let parsed = packet.parsed(buf.data());
-    if parsed.ip_len > way.mtu {
-        return Err(Drop::MtuExceeded);
-    }
-    rewrite::any(buf, parsed, way.path, packet, counters)
-}
-
-/// A path and what it asks of a common frame.
+/// The queues of a burst: which bits of their keys all have, and which any has.
 #[derive(Debug, Clone, Copy)]
-struct Way {
-    /// The group it is all of; none where the flow decides.
+struct Keys {
+    all: u8,
+    any: u8,
+}
+
+impl Keys {
+    #[inline(always)]
+    const fn add(&mut self, key: QueueKey) {
+        self.all &= key.0;
+        self.any |= key.0;
+    }
+
+    /// The key, if all are the same.
+    fn only(self) -> Option<QueueKey> {
+        (self.all == self.any).then_some(QueueKey(self.any))
+    }
+}
+
+/// Where frames are sent on to.
+#[derive(Debug)]
+struct Hops<'a> {
+    fib: &'a FibReader,
+    v4: View<'a>,
+    mtus: &'a Mtus,
+    /// The next hop last found.
+    last: NextHop,
+}
+
+impl Hops<'_> {
+    /// Routes and rewrites the packets that were read and stay untagged IPv4. Returns which frames are left, and the queues of
+    /// the others.
+    #[inline]
+    fn send_on<B: FrameBuf>(
+        &mut self,
+        port: &IngressPort,
+        unread: Places,
+        frames: &mut [B],
+        records: &mut [Record; BURST],
+    ) -> (Places, Keys) {
+        let (mut left, mut place) = (unread, 0);
+        let mut keys = Keys {
+            all: u8::MAX,
+            any: 0,
+        };
+        for place in unread.iter() {
+            if let Some(record) = records.get_mut(place) {
+                // It has no next hop here: too long for any.
+                record.len = u16::MAX;
+            }
+        }
+        loop {
+            let rest = frames.get_mut(place..).unwrap_or_default();
+            let known = records.get_mut(place..).unwrap_or_default();
+            place += send_stretch(self.v4, &self.last, port, (rest, known), &mut keys);
+            let Some(record) = records.get(place).filter(|_| place < frames.len()) else {
+                return (left, keys);
+            };
+            let group = self.v4.lookup_v4(low32(record.addresses));
+            if group != self.last.group && record.len != u16::MAX {
+                let sent = self.send_by_another(group, port, (frames, records), place, &mut keys);
+                if sent > 0 {
+                    place += sent;
+                    continue;
+                }
+            }
+            left.add(place);
+            place += 1;
+        }
+    }
+
+    /// Sends packets from `place` on by the next hop of this group, not the last one; returns how many went. Where the flow
+    /// decides about its next hop, that is one at most.
+    #[inline(never)]
+    fn send_by_another<B: FrameBuf>(
+        &mut self,
+        group: u32,
+        port: &IngressPort,
+        (frames, records): (&mut [B], &mut [Record; BURST]),
+        place: usize,
+        keys: &mut Keys,
+    ) -> usize {
+        let rest = frames.get_mut(place..).unwrap_or_default();
+        let known = records.get_mut(place..).unwrap_or_default();
+        let flow = || {
+            let head = rest.first_mut().and_then(|buf| Untagged::of(buf.data_mut()));
+            head.map_or(FlowWords::NOTHING, |head| {
+                let (addresses, upper) = head.words();
+                FlowWords::new(addresses, &upper)
+            })
+        };
+        let hop = self.find(group, flow);
+        self.last = hop;
+        let frames = if hop.group == group { rest.len() } else { 1 };
+        let rest = rest.get_mut(..frames).unwrap_or_default();
+        send_stretch(self.v4, &NextHop { group, ..hop }, port, (rest, known), keys)
+    }
+
+    /// Takes a frame of any kind; `heard`: its record was read, and what it says was counted. Tells whether it has the length
+    /// it came with and is not padded. The error is why it goes no further, none for MAC control.
+    #[inline(never)]
+    fn take_any<B: FrameBuf>(
+        &mut self,
+        port: &IngressPort,
+        buf: &mut B,
+        (known, heard): (&mut Record, bool),
+        counters: &PortCounters,
+    ) -> Result<bool, Option<Drop>> {
+        let (admitted, syndrome) = port.admit(buf.data())?;
+        let Admitted {
+            record,
+            priority,
+            l3_off,
+            ip_len,
+            dst_v6,
+            flow,
+        } = admitted;
+        let traits = if heard {
+            known.traits
+        } else {
+            hear(&record, syndrome, counters)
+        };
+        let group = match dst_v6 {
+            None => self.v4.lookup_v4(low32(record.addresses)),
+            Some(dst) => route::lookup_v6(self.fib, dst),
+        };
+        if group != self.last.group {
+            self.last = self.find(group, || flow);
+        }
+        let hop = self.last;
+        if !hop.path.forwards() {
+            return Err(Some(route::reason(hop.path.kind())));
+        }
+        if ip_len > hop.mtu {
+            return Err(Some(Drop::MtuExceeded));
+        }
+        rewrite::any(buf, (l3_off, dst_v6.is_some()), hop.path, priority)?;
+        let (before, after) = (usize::from(record.len), buf.data().len());
+        if after != before {
+            let (added, removed) = (after.saturating_sub(before), before.saturating_sub(after));
+            counters.tag_bytes_added.add(added as u64);
+            counters.tag_bytes_removed.add(removed as u64);
+        }
+        let tag = if hop.path.vlan() == UNTAGGED {
+            0
+        } else {
+            MetaFlags::TAGGED
+        };
+        let flags = MetaFlags(record.flags.0 & !MetaFlags::TAGGED | tag);
+        *known = Record {
+            len: low16(after),
+            traits,
+            flags: flags.of_class(traits),
+            queue: QueueKey::new(hop.path.port(), priority),
+            ..record
+        };
+        Ok(after == before && after >= common::SHORTEST)
+    }
+
+    /// The next hop of a group, or of a flow in a group with a choice.
+    #[inline]
+    fn find(&self, group: u32, flow: impl FnOnce() -> FlowWords) -> NextHop {
+        let hops = self.fib.hops();
+        match hops.only(group) {
+            Some(path) => NextHop::new(group, path, self.mtus),
+            None => NextHop::new(u32::MAX, hops.resolve(group, || flow().hash()), self.mtus),
+        }
+    }
+}
+
+/// Sends packets on by one next hop, up to the first that needs another or does not stay as it is; returns how many. A loop of
+/// its own, so that what it needs stays in registers.
+#[inline(never)]
+fn send_stretch<B: FrameBuf>(
+    v4: View<'_>,
+    hop: &NextHop,
+    port: &IngressPort,
+    (frames, records): (&mut [B], &mut [Record]),
+    keys: &mut Keys,
+) -> usize {
+    let (mut sent, mut all, hop) = (0, *keys, *hop);
+    for (buf, record) in frames.iter_mut().zip(records) {
+        // A frame is no shorter than its packet.
+        if v4.lookup_v4(low32(record.addresses)) != hop.group || record.len > hop.longest {
+            break;
+        }
+        let Some(head) = Untagged::of(buf.data_mut()) else {
+            break;
+        };
+        if rewrite::plain(head, hop.path).is_err() {
+            break;
+        }
+        record.queue = QueueKey::new(hop.path.port(), port.untagged_priority(record.tos));
+        all.add(record.queue);
+        sent += 1;
+    }
+    *keys = all;
+    sent
+}
+
+/// A path and what it asks of a packet.
+#[derive(Debug, Clone, Copy)]
+struct NextHop {
+    /// The group all of whose flows take it; none where the flow decides.
     group: u32,
     path: Path,
+    /// Largest IP packet.
     mtu: u16,
-    /// Longest common frame that is sent by it as it is but for addresses and TTL; 0 for none.
+    /// Longest untagged frame that is sent as it is but for addresses and TTL; 0 for none.
     longest: u16,
 }
 
-impl Way {
-    fn new(group: u32, path: Path, mtus: &Mtus) -> Way {
+impl NextHop {
+    #[inline]
+    fn new(group: u32, path: Path, mtus: &Mtus) -> NextHop {
         let mtu = mtus.get(path.port().index()).copied().unwrap_or(0);
         let plain = path.forwards() && path.vlan() == UNTAGGED;
-        Way {
+        NextHop {
             group,
             path,
             mtu,
             longest: if plain {
-                mtu.saturating_add(low16(ethernet::HEADER_LEN))
+                mtu.saturating_add(low16(ethernet::HEADER_LEN)).min(u16::MAX - 1)
             } else {
                 0
             },
         }
-    }
-}
-
-/// The routes in hand, and the way last found.
-#[derive(Debug)]
-struct Ways<'a> {
-    fib: &'a FibReader,
-    v4: View<'a>,
-    mtus: &'a Mtus,
-    last: Way,
-}
-
-impl<'a> Ways<'a> {
-    fn new(fib: &'a FibReader, mtus: &'a Mtus) -> Ways<'a> {
-        Ways {
-            fib,
-            v4: fib.images().v4.view(),
-            mtus,
-            last: Way::new(u32::MAX, Path::NONE, mtus),
-        }
-    }
-
-    /// `data` is the frame, unless it is common.
-    #[inline(always)]
-    fn of_v4(&mut self, packet: &Packet, data: &[u8]) -> &Way {
-        let group = self.v4.lookup_v4(packet.brief.dst());
-        if group != self.last.group {
-            self.find(group, packet, data);
-        }
-        &self.last
-    }
-
-    /// The train of frames with this mark; `None` where a flow decides about its way, or a frame changes more than
-    /// addresses and TTL.
-    fn train(&self, entrance: &Entrance, mark: Mark) -> Option<Train<'a>> {
-        let Way {
-            group,
-            path,
-            longest,
-            ..
-        } = if mark.group == self.last.group {
-            self.last
-        } else {
-            // Not kept as the last: it would be read back before the burst's own stores have drained.
-            Way::new(mark.group, self.fib.hops().only(mark.group)?, self.mtus)
-        };
-        (group != u32::MAX && longest > 0)
-            .then(|| Train::new(entrance, mark, (self.v4, self.fib.hops()), (path, longest)))
-            .flatten()
-    }
-
-    fn of_v6(&mut self, data: &[u8], packet: &Packet) -> &Way {
-        let group = route::lookup_v6(self.fib, data, packet);
-        self.find(group, packet, data);
-        &self.last
-    }
-
-    /// The way of a group, or of a flow in a group with a choice.
-    #[inline(never)]
-    fn find(&mut self, group: u32, packet: &Packet, data: &[u8]) {
-        let hops = self.fib.hops();
-        self.last = match hops.only(group) {
-            Some(path) => Way::new(group, path, self.mtus),
-            None => {
-                let path = hops.resolve(group, || route::hash(data, packet));
-                Way::new(u32::MAX, path, self.mtus)
-            }
-        };
     }
 }
 

@@ -3,15 +3,15 @@
 
 use zerocopy::FromBytes;
 
-use super::packet::Packet;
-use crate::bits::low32;
+use crate::bits::{low32, low64};
 use crate::drop::Drop;
-use crate::parse::{Kind, L3, Parsed};
+use crate::parse::Parsed;
+use crate::parse::common::Words;
 use crate::route::fib::FibReader;
 use crate::route::nexthop::Kind as PathKind;
 use crate::route::prefix::Family;
 use crate::route::writer::default_group;
-use crate::wire::bth::Bth;
+use crate::wire::bth::Traits;
 use crate::wire::ipv6::Ipv6;
 use crate::wire::udp;
 
@@ -27,81 +27,106 @@ pub(super) const fn reason(kind: PathKind) -> Drop {
 }
 
 /// The next-hop group of an IPv6 destination.
-#[inline(never)]
-pub(super) fn lookup_v6(fib: &FibReader, data: &[u8], packet: &Packet) -> u32 {
-    let l3 = usize::from(packet.meta.l3_off);
-    let packet = data.get(l3..).unwrap_or_default();
-    let dst = Ipv6::ref_from_prefix(packet).map_or([0; 16], |(header, _)| header.dst);
-    match fib.images().v6.lookup_v6(u128::from_be_bytes(dst)) {
+#[inline]
+pub(super) fn lookup_v6(fib: &FibReader, dst: u128) -> u32 {
+    match fib.images().v6.lookup_v6(dst) {
         0 => u32::from(default_group(Family::V6).0),
         group => group,
     }
 }
 
-/// [`flow_hash`] of a packet in hand, whose frame is `data`, which is asked only when it is not common.
-pub(super) fn hash(data: &[u8], packet: &Packet) -> u32 {
-    let brief = &packet.brief;
-    if !brief.is_common() {
-        return flow_hash(data, &packet.parsed(data));
+/// What tells flows apart: addresses, protocol, UDP or TCP ports, destination queue pair. A fragment has its addresses only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FlowWords {
+    /// Source (high half) and destination of IPv4, or both addresses of IPv6 [folded](fold_v6).
+    pub(super) addresses: u64,
+    /// Destination queue pair in the high 24 bits, protocol in the next 8, ports in the low 32.
+    pub(super) upper: u64,
+}
+
+impl FlowWords {
+    /// Nothing is known.
+    pub(super) const NOTHING: FlowWords = FlowWords {
+        addresses: 0,
+        upper: 0,
+    };
+
+    /// The words of an unfragmented packet.
+    #[inline]
+    pub(super) const fn new(addresses: u64, upper: &Words) -> FlowWords {
+        let ports = match upper.protocol {
+            6 | udp::PROTOCOL => upper.ports(),
+            _ => 0,
+        };
+        let qp = if upper.traits.any(Traits::ANY) {
+            upper.transport >> 32 & 0x00ff_ffff
+        } else {
+            0
+        };
+        FlowWords {
+            addresses,
+            upper: qp << 40 | (upper.protocol as u64) << 32 | ports as u64,
+        }
     }
-    let mut hash = Mixer::default();
-    hash.mix_word(brief.addresses);
-    hash.mix_word(u64::from(udp::PROTOCOL));
-    hash.mix_word(u64::from(brief.src_port) << 16 | u64::from(udp::ROCEV2_PORT));
-    hash.mix_word(u64::from(brief.dest_qp()));
-    hash.finish()
+
+    /// The words of any packet, `data` being its frame.
+    pub(super) fn of(data: &[u8], parsed: &Parsed) -> FlowWords {
+        let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
+        let addresses = if parsed.is_v6() {
+            Ipv6::ref_from_prefix(packet).map_or(0, |(header, _)| {
+                fold_v6(u128::from_be_bytes(header.src), u128::from_be_bytes(header.dst))
+            })
+        } else {
+            parsed.addresses_v4
+        };
+        if parsed.l4_off == 0 {
+            return FlowWords {
+                addresses,
+                upper: 0,
+            };
+        }
+        let l4 = data.get(usize::from(parsed.l4_off)..).unwrap_or_default();
+        let [a, b, c, d] = l4.first_chunk().copied().unwrap_or_default();
+        let roce = parsed.roce;
+        let transport = roce.map_or(0, |roce| u64::from(roce.dest_qp) << 32);
+        let traits = roce.map_or(Traits::NONE, |roce| Traits::of(roce.opcode));
+        FlowWords::new(
+            addresses,
+            &Words {
+                transport,
+                src_port: u16::from_be_bytes([a, b]),
+                dst_port_and_len: u32::from_be_bytes([c, d, 0, 0]),
+                protocol: parsed.protocol,
+                syndrome: 0,
+                traits,
+            },
+        )
+    }
+
+    /// Multiply and fold (as in wyhash), once a word: enough to spread flows over the buckets of a group.
+    #[inline]
+    pub(super) fn hash(self) -> u32 {
+        let first = fold(self.addresses ^ 0x9e37_79b9_7f4a_7c15);
+        let all = fold(first ^ self.upper);
+        low32(all >> 32) ^ low32(all)
+    }
+}
+
+#[inline]
+fn fold(word: u64) -> u64 {
+    let (low, high) = word.carrying_mul(0xe703_7ed1_a0b4_28db, 0);
+    high ^ low
+}
+
+/// Both addresses of an IPv6 packet in one word.
+#[inline]
+pub(super) fn fold_v6(src: u128, dst: u128) -> u64 {
+    let halves = [src >> 64, src, dst >> 64, dst].map(|half| low64(half));
+    halves.into_iter().fold(0, |word, half| fold(word ^ half ^ 0x9e37_79b9_7f4a_7c15))
 }
 
 /// A hash of what tells flows apart: addresses, protocol, UDP or TCP ports, destination QP. Fragments hash by addresses only.
 #[must_use]
-#[inline(never)]
 pub fn flow_hash(data: &[u8], parsed: &Parsed) -> u32 {
-    let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
-    let mut hash = Mixer::default();
-    match parsed.kind {
-        Kind::Routed(L3::V6) => packet
-            .get(8..40)
-            .into_iter()
-            .flat_map(|all| all.chunks_exact(8))
-            .for_each(|word| hash.mix(word)),
-        _ => packet
-            .get(12..20)
-            .into_iter()
-            .for_each(|word| hash.mix(word)),
-    }
-    if parsed.l4_off != 0 {
-        hash.mix(&[parsed.protocol]);
-        if matches!(parsed.protocol, 6 | 17) {
-            let l4 = usize::from(parsed.l4_off);
-            hash.mix(data.get(l4..l4 + 4).unwrap_or_default());
-        }
-    }
-    if let Some(roce) = parsed.roce {
-        let base = Bth::ref_from_prefix(data.get(usize::from(roce.bth_off)..).unwrap_or_default());
-        hash.mix(&base.map_or([0; 3], |(base, _)| base.dest_qp));
-    }
-    hash.finish()
-}
-
-/// Multiply and fold (as in wyhash): enough to spread flows over 16 buckets.
-#[derive(Default)]
-struct Mixer(u64);
-
-impl Mixer {
-    fn mix(&mut self, bytes: &[u8]) {
-        let word = bytes
-            .iter()
-            .fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-        self.mix_word(word);
-    }
-
-    fn mix_word(&mut self, word: u64) {
-        let (low, high) =
-            (self.0 ^ word ^ 0x9e37_79b9_7f4a_7c15).carrying_mul(0xe703_7ed1_a0b4_28db, 0);
-        self.0 = high ^ low;
-    }
-
-    const fn finish(&self) -> u32 {
-        low32(self.0 >> 32) ^ low32(self.0)
-    }
+    FlowWords::of(data, parsed).hash()
 }

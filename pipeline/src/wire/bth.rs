@@ -179,8 +179,18 @@ impl Traits {
     pub const REQUEST: u16 = 1 << 8;
     /// Data or a datagram without AETH: what follows is payload, and nothing is said about an earlier packet.
     pub const PLAIN: u16 = 1 << 9;
-    /// Plain data of class [`RoceClass::Data`]: nothing about it but its flow, its length and its number.
-    pub const BULK: u16 = 1 << 10;
+    /// An AETH follows: what it answers has the same packet sequence number ([`has_aeth`]).
+    pub const AETH: u16 = 1 << 10;
+    /// A NAK or RNR NAK, by the syndrome of its AETH; no opcode says so.
+    pub const NEGATIVE: u16 = 1 << 11;
+    /// All classes: any of them is set for every RoCEv2 packet.
+    pub const ANY: u16 = 0xff;
+    /// Classes on which CE is never set, see [`RoceClass::may_be_marked`].
+    pub const UNMARKABLE: u16 = RoceClass::ReadRequest.bit()
+        | RoceClass::Ack.bit()
+        | RoceClass::Atomic.bit()
+        | RoceClass::Management.bit()
+        | RoceClass::Cnp.bit();
 
     /// Of an opcode, as if no datagram were for the connection manager.
     #[inline]
@@ -199,11 +209,32 @@ impl Traits {
         self.0 & bits != 0
     }
 
-    /// The same, of another class.
+    /// The same traits with another class.
     #[inline]
     #[must_use]
     pub const fn with_class(self, class: RoceClass) -> Traits {
         Traits(self.0 & 0xff00 | class.bit())
+    }
+
+    /// The same traits with these bits too.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, bits: u16) -> Traits {
+        Traits(self.0 | bits)
+    }
+
+    /// These traits where `known`, else none, without a branch.
+    #[inline]
+    #[must_use]
+    pub const fn only_if(self, known: bool) -> Traits {
+        Traits(self.0 & (known as u16).wrapping_neg())
+    }
+
+    /// Whether it is an ACK whose syndrome says NAK or RNR NAK: bits 6 and 5 tell them from an ACK (IBTA 9.7.5.2.1).
+    #[inline]
+    #[must_use]
+    pub const fn is_negative(self, syndrome: u8) -> bool {
+        self.any(RoceClass::Ack.bit()) & (syndrome & 0b0110_0000 != 0)
     }
 }
 
@@ -219,11 +250,10 @@ static TRAITS: [Traits; 256] = {
             bits |= Traits::REQUEST;
         }
         let carries = RoceClass::Data.bit() | RoceClass::Datagram.bit();
-        if bits & carries != 0 && !has_aeth(of) {
+        if has_aeth(of) {
+            bits |= Traits::AETH;
+        } else if bits & carries != 0 {
             bits |= Traits::PLAIN;
-            if bits & RoceClass::Data.bit() != 0 {
-                bits |= Traits::BULK;
-            }
         }
         traits[opcode] = Traits(bits);
         opcode += 1;

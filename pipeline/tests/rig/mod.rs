@@ -152,6 +152,7 @@ impl Setup {
             egress: EgressConfig {
                 rate: self.rate,
                 max_frame: 9220,
+                away: Nanos::ZERO,
                 queues: self.queues.clone(),
             },
             ecn: EcnMode::Mark,

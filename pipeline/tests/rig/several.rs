@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use npcc_pipeline::buffer::GroupId;
-use npcc_pipeline::cross::{Seating, seats};
 use npcc_pipeline::datapath::Outgoing;
 use npcc_pipeline::drop::Drop;
 use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued, Row};
+use npcc_pipeline::handoff::{WorkerPlan, links};
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{BURST, Nanos, PortId, WorkerId};
 
@@ -16,8 +16,8 @@ use super::{Path, Setup, frame, prio};
 const PSN: std::ops::Range<usize> = 51..54;
 
 /// Ports by their owners, by how many receive from each, and rings of so many frames.
-pub(crate) fn seating(owners: &[u8], receivers: &[u8], ring: usize) -> Seating {
-    Seating {
+pub(crate) fn seating(owners: &[u8], receivers: &[u8], ring: usize) -> WorkerPlan {
+    WorkerPlan {
         workers: owners.iter().max().unwrap() + 1,
         owners: owners.iter().map(|owner| WorkerId(*owner)).collect(),
         receivers: receivers.to_vec(),
@@ -27,7 +27,7 @@ pub(crate) fn seating(owners: &[u8], receivers: &[u8], ring: usize) -> Seating {
 
 pub(crate) struct Several {
     pub(crate) paths: Vec<Path>,
-    seating: Seating,
+    seating: WorkerPlan,
     _routes: RouteWriter,
     /// PFC frames sent: port, priorities paused, priorities let go.
     pub(crate) sent: Vec<(u8, u8, u8)>,
@@ -37,11 +37,11 @@ pub(crate) struct Several {
 }
 
 impl Several {
-    pub(crate) fn new(setup: &Setup, seating: Seating) -> Several {
+    pub(crate) fn new(setup: &Setup, seating: WorkerPlan) -> Several {
         let workers = usize::from(seating.workers);
         let (paths, routes) = setup.paths(workers);
-        let seated = paths.into_iter().zip(seats(seating.clone()));
-        let mut paths: Vec<Path> = seated.map(|(path, seat)| path.with_seat(seat)).collect();
+        let seated = paths.into_iter().zip(links(seating.clone()));
+        let mut paths: Vec<Path> = seated.map(|(path, seat)| path.with_links(seat)).collect();
         paths.iter_mut().for_each(Path::refresh);
         Several {
             paths,

@@ -10,14 +10,11 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::FlowKey;
 use npcc_cnp::plan::{CnpOrder, Suppressed};
-use npcc_pipeline::datapath::{Datapath, Outgoing};
-use npcc_pipeline::frame::{FlowSlot, FrameBuf, Row};
+use npcc_pipeline::datapath::{Datapath, Outgoing, Sent};
+use npcc_pipeline::frame::{FrameBuf, Row};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::Kind;
 use npcc_pipeline::route::writer::RouteWriter;
-use npcc_pipeline::stage::packet::Packet;
-use npcc_pipeline::stage::train::{Car, Kin};
-use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
 use npcc_pipeline::wire::checksum;
@@ -33,54 +30,10 @@ const TURN: Nanos = Nanos::from_micros(2);
 /// THEMIS: shortest time between two CNPs of one flow.
 const THEMIS: Nanos = Nanos::from_micros(5);
 
-/// NPCC's eye, where a switch has one.
-#[derive(Debug)]
-pub(crate) struct Eye(pub(crate) Option<FlowCache>);
-
-impl FlowTap for Eye {
-    #[inline]
-    fn enqueued(&mut self, sighting: &Sighting<'_>) -> FlowSlot {
-        self.0
-            .as_mut()
-            .map_or(FlowSlot::NONE, |cache| cache.enqueued(sighting))
-    }
-
-    #[inline]
-    fn enqueued_run<B: FrameBuf>(&mut self, frames: &[B], packets: &mut [Packet], now: Nanos) {
-        if let Some(cache) = &mut self.0 {
-            cache.enqueued_run(frames, packets, now);
-        }
-    }
-
-    #[inline]
-    fn enqueued_train<B: FrameBuf>(
-        &mut self,
-        frames: &[B],
-        cars: &mut [Car],
-        kin: &Kin,
-        now: Nanos,
-    ) {
-        if let Some(cache) = &mut self.0 {
-            cache.enqueued_train(frames, cars, kin, now);
-        }
-    }
-
-    #[inline]
-    fn notified(&self, slot: FlowSlot, now: Nanos) -> bool {
-        self.0
-            .as_ref()
-            .is_some_and(|cache| cache.notified(slot, now))
-    }
-
-    fn ports(&self) -> u32 {
-        self.0.as_ref().map_or(0, FlowTap::ports)
-    }
-}
-
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Switch {
-    pub(crate) path: Datapath<SimFrame, Eye>,
+    pub(crate) path: Datapath<SimFrame, Option<FlowCache>>,
     pub(crate) core: Option<ControlCore>,
     pub(crate) fib: FibReader,
     pub(crate) routes: RouteWriter,
@@ -147,7 +100,9 @@ impl Engine {
             return;
         };
         let mut frame = queued.buf;
-        switch.path.sent(PortId(port), 1, frame.data().len() as u64);
+        switch
+            .path
+            .sent(PortId(port), Sent::of([frame.data().len()]));
         let ingress = queued.meta.ingress();
         if self.watch == (index, port) {
             let depth = switch.path.depth(PortId(port), Priority::new(DATA));

@@ -47,6 +47,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         egress: EgressConfig {
             rate,
             max_frame: port.mtu + L2,
+            away: Nanos::ZERO,
             queues,
         },
         ecn: match config.npcc.ecn {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use npcc_config::model::Idle;
 use npcc_config::{Config, plan};
 use npcc_dpdk::Bell;
-use npcc_pipeline::cross::{CROSSING_RING, Seating};
+use npcc_pipeline::handoff::{HANDOFF_RING, WorkerPlan};
 use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::ports::OpenPort;
@@ -39,15 +39,15 @@ impl Queues {
 
 /// Who owns and who receives.
 #[must_use]
-pub fn seating(config: &Config, ports: &[OpenPort]) -> Seating {
+pub fn seating(config: &Config, ports: &[OpenPort]) -> WorkerPlan {
     let id = |worker: usize| WorkerId(u8::try_from(worker).unwrap_or(u8::MAX));
     let receivers = |port: &OpenPort| u8::try_from(1 + port.more_rx.len()).unwrap_or(u8::MAX);
-    Seating {
+    WorkerPlan {
         // The configuration bounds their number.
         workers: id(config.cores.workers.len()).0,
         owners: config.ports.iter().map(|port| id(port.worker)).collect(),
         receivers: ports.iter().map(receivers).collect(),
-        ring: CROSSING_RING,
+        ring: HANDOFF_RING,
     }
 }
 

@@ -20,7 +20,7 @@ use npcc_pipeline::units::{Mac, Nanos, PortId, Priority};
 fn port() -> PortConfig {
     PortConfig {
         intake: Intake { mac: Mac([2, 0, 0, 0, 1, 1]), mtu: 1500, vlans: Box::new([100]), classifier: Classifier::all(Priority::new(3)) },
-        egress: EgressConfig { rate: None, max_frame: 1522, queues: std::array::from_fn(|_| QueueConfig::default()) },
+        egress: EgressConfig { rate: None, max_frame: 1522, away: Nanos::ZERO, queues: std::array::from_fn(|_| QueueConfig::default()) },
         ecn: EcnMode::MarkUnlessNotified,
     }
 }

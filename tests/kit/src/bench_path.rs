@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::craft::Craft;
-use npcc_pipeline::cross::{Seating, seats};
-use npcc_pipeline::datapath::{Datapath, PortConfig};
+use npcc_pipeline::datapath::{Datapath, PortConfig, Sent};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::QueueConfig;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
+use npcc_pipeline::handoff::{WorkerPlan, links};
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority, WorkerId};
@@ -84,16 +84,16 @@ impl Rig {
         frames.extend((0..BURST).map(|_| HeapFrame::new(&templates[0])));
         let heads = templates.iter().filter_map(|frame| frame.first_chunk());
         let templates = heads.copied().collect();
-        let seating = Seating {
+        let seating = WorkerPlan {
             workers,
             owners: vec![WorkerId(0), WorkerId(workers - 1)],
-            ..Seating::alone(2)
+            ..WorkerPlan::alone(2)
         };
         let (mut paths, mut samples) = (Vec::new(), Vec::new());
-        for (seat, fib) in seats(seating).into_iter().zip(readers) {
+        for (seat, fib) in links(seating).into_iter().zip(readers) {
             let (cache, reader) = FlowCache::new(65_536, WAN.bit(), 4096, 7);
             let path = Datapath::new(vec![port(), port()], pool, fib, cache, 1);
-            paths.push(path.with_seat(seat));
+            paths.push(path.with_links(seat));
             samples.push(reader);
         }
         let mut paths = paths.into_iter();
@@ -158,8 +158,8 @@ impl Rig {
             None => &mut self.path,
         };
         owner.egress(WAN, &mut self.out, now);
-        let bytes = self.out.iter().map(|frame| frame.data().len() as u64).sum();
-        owner.sent(WAN, self.out.len() as u64, bytes);
+        let lengths = self.out.iter().map(|frame| frame.data().len());
+        owner.sent(WAN, Sent::of(lengths));
         owner.publish_held();
         by_rig();
         self.forwarded += self.out.len();

@@ -10,7 +10,7 @@ use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::parse::Intake;
-use npcc_pipeline::units::{BitRate, Mac, PRIORITIES, PortId};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PRIORITIES, PortId};
 
 /// The switch's address, on both ports.
 pub const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
@@ -71,6 +71,7 @@ pub fn port(
         egress: EgressConfig {
             rate,
             max_frame: 4222,
+            away: Nanos::ZERO,
             queues,
         },
         ecn: EcnMode::MarkUnlessNotified,

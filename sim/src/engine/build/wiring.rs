@@ -18,7 +18,7 @@ use npcc_pipeline::stage::parse::Intake;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority};
 
 use super::{PortPlan, port_mac};
-use crate::engine::switch::{Eye, Port, Switch};
+use crate::engine::switch::{Port, Switch};
 use crate::engine::{CONTROL, DATA};
 use crate::frame::SimFrame;
 use crate::scenario::{Case, EcnUse, Scenario};
@@ -65,7 +65,7 @@ pub(super) fn switch(
         let here = watched & 1 << port != 0;
         port_config(scenario, case, index, port, plan, here)
     });
-    let mut path = Datapath::new(configs.collect(), pool, forwarding, Eye(cache), seed);
+    let mut path = Datapath::new(configs.collect(), pool, forwarding, cache, seed);
     if scenario.pfc {
         path = path.with_lossless(lossless(scenario, ports, pool));
     }
@@ -195,6 +195,7 @@ fn port_config(
         egress: EgressConfig {
             rate: None,
             max_frame: mtu + 14,
+            away: Nanos::ZERO,
             queues,
         },
         ecn: match case.scheme.ecn {

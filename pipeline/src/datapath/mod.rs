@@ -5,15 +5,14 @@
 //! ```
 //!
 //! A frame is charged to the group it came in by as it is admitted, and given back when its device has taken it. One that
-//! leaves by another worker's port crosses after it was charged: [`crate::cross`].
+//! leaves by another worker's port crosses after it was charged: [`crate::handoff`].
 //!
 //! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed`, in frames (without tags) and bytes.
 
-mod crossing;
 mod egress;
+mod handoff;
 mod ingress;
 mod lossless;
-mod short_cut;
 mod side;
 
 pub use lossless::LosslessConfig;
@@ -22,24 +21,23 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 
-use crate::buffer::{Buffer, BufferConfig, GroupId, Owed, PoolConfig, Receipt};
+use crate::buffer::{Buffer, BufferConfig, Charge, GroupId, PoolConfig};
+pub use crate::buffer::Sent;
+use crate::burst::{Runs, Sorter, Trash};
 use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
-use crate::cross::Roads;
 use crate::drop::Drop;
-use crate::egress::express::Express;
-use crate::egress::fifo::FifoStore;
-use crate::egress::port::{EcnMode, EgressConfig, EgressPort, QueueConfig};
+use crate::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use crate::egress::scheduler::Discipline;
-use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued, wire_len};
+use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued};
+use crate::handoff::Channels;
 use crate::pause::{PauseConfig, PortPause};
+use crate::per::PerPort;
 use crate::route::fib::FibReader;
-use crate::stage::packet::{Packet, Packets, Trash, packets};
-use crate::stage::parse::{Entrance, Intake};
-use crate::stage::receive::Mtus;
-use crate::stage::train::{Cars, cars};
+use crate::stage::parse::{IngressPort, Intake};
+use crate::stage::receive::{Mtus, Reasons};
 use crate::tap::FlowTap;
-use crate::units::{BURST, Nanos, PRIORITIES, PortId, Priority, WorkerId};
+use crate::units::{BURST, Mac, Nanos, PortId, Priority, WorkerId};
 use side::EgressSide;
 
 /// One port's part of the path.
@@ -56,27 +54,24 @@ pub struct PortConfig {
 /// A worker's path.
 #[derive(Debug)]
 pub struct Datapath<B, T> {
-    entrances: Box<[Entrance]>,
-    /// By port: when it marks.
-    ecn: Box<[EcnMode]>,
+    ingress: PerPort<IngressPort>,
     side: EgressSide<B>,
-    /// By port: frames handed out and not yet sent.
-    owed: Box<[Owed]>,
-    pause: Box<[PortPause]>,
+    pause: PerPort<PortPause>,
     fib: FibReader,
     tap: T,
     counters: Arc<Counters>,
     held: Held,
-    /// What is known of the frames of the burst in hand.
-    packets: Packets,
-    /// The same where it is one train.
-    cars: Cars,
+    /// The runs of the burst in hand.
+    runs: Runs<B>,
+    /// Of its frames that go no further: why.
+    reasons: Box<Reasons>,
+    sorter: Sorter,
     /// Largest IP packet of each port.
     mtus: Mtus,
     trash: Trash<B>,
     me: WorkerId,
-    /// The ways to and from the other workers, if there are any.
-    roads: Option<Box<Roads<B>>>,
+    /// The channels to and from the other workers, if there are any.
+    channels: Option<Box<Channels<B>>>,
     /// The board was read in this turn and no burst came since.
     looked: bool,
     config: BufferConfig,
@@ -116,44 +111,35 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         tap: T,
         seed: u64,
     ) -> Datapath<B, T> {
-        let frames = usize::try_from(pool.frames).unwrap_or(usize::MAX >> 8);
-        let egress = ports
-            .iter()
-            .zip(seed..)
-            .map(|(port, seed)| EgressPort::new(&port.egress, seed))
-            .collect();
         let config = BufferConfig::plain(pool, ports.len());
+        let no_port = || IngressPort::new(Intake::nothing(), WorkerId::FIRST, PortId(0));
+        let no_pause = || PortPause::new(&PauseConfig::off(), Mac::default());
+        let pause = ports
+            .iter()
+            .map(|port| PortPause::new(&PauseConfig::off(), port.intake.mac));
         Datapath {
-            side: EgressSide {
-                ports: egress,
-                owned: u32::MAX,
-                store: FifoStore::new(frames, ports.len() * PRIORITIES, Meta::NOTHING),
-                express: Express::default(),
-                buffer: Buffer::new(&config),
-            },
-            owed: ports.iter().map(|_| Owed::default()).collect(),
-            pause: ports
-                .iter()
-                .map(|port| PortPause::new(&PauseConfig::off(), port.intake.mac))
-                .collect(),
+            side: EgressSide::new(&ports, &config, seed),
+            pause: PerPort::new(pause, no_pause),
             fib,
             tap,
             counters: Arc::new(Counters::new(ports.len())),
             held: Held::default(),
-            packets: packets(),
-            cars: cars(),
+            runs: Runs::new(),
+            reasons: Box::new([None; BURST]),
+            sorter: Sorter::default(),
             mtus: std::array::from_fn(|port| ports.get(port).map_or(0, |port| port.intake.mtu)),
             trash: Trash::new(),
             me: WorkerId::FIRST,
-            roads: None,
+            channels: None,
             looked: false,
             config,
-            ecn: ports.iter().map(|port| port.ecn).collect(),
-            entrances: ports
-                .into_iter()
-                .zip(0..)
-                .map(|(port, id)| Entrance::new(port.intake, WorkerId::FIRST, PortId(id)))
-                .collect(),
+            ingress: PerPort::new(
+                ports
+                    .into_iter()
+                    .zip(0..)
+                    .map(|(port, id)| IngressPort::new(port.intake, WorkerId::FIRST, PortId(id))),
+                no_port,
+            ),
         }
     }
 
@@ -169,32 +155,24 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         &self.side.buffer
     }
 
-    /// Serves a queue otherwise from now on.
+    /// Changes how a queue is served from now on.
     pub fn set_discipline(&mut self, port: PortId, priority: Priority, discipline: Discipline) {
-        if let Some(egress) = self.side.ports.get_mut(port.index()) {
-            egress.set_discipline(priority, discipline);
-        }
+        self.side.ports[port].set_discipline(priority, discipline);
     }
 
     /// Gives a queue other settings from now on; whether it is lossless stays.
     pub fn reconfigure_queue(&mut self, port: PortId, priority: Priority, config: &QueueConfig) {
-        if let Some(egress) = self.side.ports.get_mut(port.index()) {
-            egress.reconfigure(priority, config);
-        }
+        self.side.ports[port].reconfigure(priority, config);
     }
 
-    /// Classifies frames of a port otherwise from now on; those queued stay where they are.
+    /// Changes how frames of a port are classified from now on; those queued stay where they are.
     pub fn reclassify(&mut self, port: PortId, classifier: Classifier) {
-        if let Some(entrance) = self.entrances.get_mut(port.index()) {
-            entrance.reclassify(classifier);
-        }
+        self.ingress[port].reclassify(classifier);
     }
 
-    /// Marks otherwise from now on.
+    /// Changes when a port marks from now on.
     pub fn set_ecn(&mut self, port: PortId, mode: EcnMode) {
-        if let Some(ecn) = self.ecn.get_mut(port.index()) {
-            *ecn = mode;
-        }
+        self.side.ecn[port] = mode;
     }
 
     /// NPCC's eye.
@@ -202,39 +180,30 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         &mut self.tap
     }
 
-    /// Frames waiting in a port's queues.
+    /// Frames waiting in a port's queues, or past them.
     #[must_use]
     pub fn waiting(&self, port: PortId) -> usize {
-        let queued = self
-            .side
-            .ports
-            .get(port.index())
-            .map_or(0, EgressPort::frames);
-        queued + self.side.express.waiting(port)
+        self.side.ports[port].frames() + self.side.bypass[port].waiting()
     }
 
     /// Whether a port has anything to send, now or later.
     #[inline]
     #[must_use]
     pub fn has_more(&self, port: PortId) -> bool {
-        let port = self.side.ports.get(port.index());
-        port.is_some_and(EgressPort::has_backlog)
+        self.side.ports[port].has_backlog()
     }
 
     /// Wire bytes waiting in a queue.
     #[must_use]
     pub fn depth(&self, port: PortId, priority: Priority) -> u64 {
-        self.side
-            .ports
-            .get(port.index())
-            .map_or(0, |egress| egress.depth(priority))
+        self.side.ports[port].depth(priority)
     }
 
     /// The top of the worker's loop: takes the newest routes, and reads what the other workers tell.
     #[inline]
     pub fn refresh(&mut self) {
         self.fib.refresh();
-        if self.roads.is_some() {
+        if self.channels.is_some() {
             self.look_around();
         }
     }
@@ -251,25 +220,25 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         now: Nanos,
     ) -> Result<(), B> {
         let len = buf.data().len();
-        let wire = wire_len(len);
-        self.queue_express();
-        let Some(egress) = self.side.ports.get_mut(port.index()) else {
-            return Err(buf);
-        };
-        if self.side.buffer.charge_own(wire).is_err() {
-            return Err(buf);
-        }
         let meta = Meta {
             slot: FlowSlot::NONE,
-            wire_len: wire,
+            len: crate::bits::low16(len),
             group: GroupId::NONE,
             egress: port,
             priority,
-            l3_off: 0,
             flags: MetaFlags(0),
         };
-        if let Err(buf) = egress.push(&mut self.side.store, Queued { buf, meta }, now) {
-            self.side.buffer.release(Receipt::of(&meta));
+        if self.side.buffer.charge_own(meta.wire_len()).is_err() {
+            return Err(buf);
+        }
+        // What waits past the queue is older.
+        let older = self.side.bypass[port].take(priority);
+        if let Some(run) = older {
+            self.queue(run);
+        }
+        let pushed = self.side.ports[port].push(&mut self.side.store, Queued { buf, meta }, now);
+        if let Err(buf) = pushed {
+            self.side.buffer.release(Charge::of(&meta));
             return Err(buf);
         }
         self.held.take(1, len as u64);
@@ -299,41 +268,43 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             .raise(self.side.buffer.in_headroom().bytes);
     }
 
-    /// A frame handed out by [`Datapath::egress`] that the device will not take any more: the switch stops.
-    pub fn abandon(&mut self, port: PortId, bytes: u64) {
-        self.held.give(1, bytes);
-        self.give_back(port, 1, bytes);
+    /// Frames handed out by [`Datapath::egress`] that the device will not take any more: the switch stops.
+    pub fn abandon(&mut self, port: PortId, lost: Sent) {
+        self.held.give(lost.amount.frames, lost.bytes);
+        self.give_back(port, lost);
         if let Some(counters) = self.counters.port(port.index()) {
-            counters.drop(Drop::Shutdown, bytes);
+            counters.drop_all(Drop::Shutdown, lost.amount.frames, lost.bytes);
         }
     }
 
     /// Drops everything still queued as `shutdown`.
     pub fn shut_down(&mut self) {
-        self.queue_express();
-        for (egress, counters) in self.side.ports.iter_mut().zip(self.counters.ports()) {
+        for port in (0u8..).map(PortId).take(self.side.ports.len()) {
+            self.queue_bypassed(port);
+        }
+        for ((_, egress), counters) in self.side.ports.iter_mut().zip(self.counters.ports()) {
             egress.drain(&mut self.side.store, |frame| {
-                let bytes = frame.buf.data().len() as u64;
-                self.side.buffer.release(Receipt::of(&frame.meta));
+                let bytes = u64::from(frame.meta.len);
+                self.side.buffer.release(Charge::of(&frame.meta));
                 self.held.give(1, bytes);
                 counters.drop(Drop::Shutdown, bytes);
             });
             egress.publish(counters);
         }
-        self.abandon_crossings();
+        self.abandon_handoff();
         self.publish_held();
         self.side.buffer.tell();
     }
 }
 
-/// Counts a frame that goes no further on `counters`.
+/// Counts a frame that goes no further on `counters`; without a reason it was consumed.
 #[cold]
-fn count_drop<B: FrameBuf>(counters: &PortCounters, buf: &B, packet: &Packet) {
-    if let Some(reason) = packet.reason {
-        counters.drop(reason, buf.data().len() as u64);
+fn count_gone(counters: &PortCounters, reason: Option<Drop>, bytes: usize) {
+    match reason {
+        Some(reason) => counters.drop(reason, bytes as u64),
+        None => counters.consumed.add(1, bytes as u64),
     }
 }
 
 #[cfg(test)]
-#[path = "datapath_tests.rs"]
 mod tests;

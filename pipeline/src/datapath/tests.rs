@@ -53,7 +53,7 @@ fn port(id: u8, rate: Option<BitRate>) -> PortConfig {
         },
         egress: EgressConfig {
             rate,
-            max_frame: 4248,
+            max_frame: 4248, away: Nanos::ZERO,
             queues,
         },
         ecn: EcnMode::Mark,

@@ -1,0 +1,124 @@
+//! Counting the frames of a run: most packets of most flows are only counted, and those need a dozen words.
+//!
+//! Law: counts, records and slots are as if every packet had been looked at closely (a property in `run_tests.rs`).
+
+use npcc_pipeline::burst::{Record, RunHead};
+use npcc_pipeline::frame::{FlowSlot, MetaFlags, wire_len};
+use npcc_pipeline::units::{Nanos, PortId};
+use npcc_pipeline::wire::bth::{RoceClass, Traits};
+
+use super::pace::is_round;
+use super::{FlowCache, place, stamp};
+use crate::key::{low32, queue_bits, words_v4};
+
+/// Of the last word of the BTH: a reply is asked for, and the packet sequence number.
+pub(super) const ACK_REQ: u32 = 1 << 31;
+pub(super) const PSN_MASK: u32 = 0x00ff_ffff;
+
+/// Classes that the fast loop counts: the others are rare.
+const OFTEN: u16 = RoceClass::Data.bit() | RoceClass::Datagram.bit() | RoceClass::Ack.bit();
+
+/// What is asked of the packets of one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Watch {
+    /// Classes that are counted.
+    pub(super) wanted: u16,
+    pub(super) queue: u64,
+    /// Packets name their slots: there are many flows.
+    pub(super) many: bool,
+    /// `now`, as a [`stamp`].
+    pub(super) age: u32,
+    pub(super) now: Nanos,
+}
+
+impl FlowCache {
+    /// Classes counted between two ports, as a set.
+    #[inline]
+    pub(super) fn wanted(&self, ingress: PortId, egress: PortId) -> u16 {
+        // An ACK that enters names the queue pair at the near side; one that leaves says how long the near side takes.
+        const ENTERING: u16 =
+            OFTEN | RoceClass::ReadRequest.bit() | RoceClass::Atomic.bit() | RoceClass::Cnp.bit();
+        if self.ports & ingress.bit() != 0 {
+            ENTERING
+        } else if self.ports & egress.bit() != 0 {
+            OFTEN
+        } else {
+            0
+        }
+    }
+
+    /// What is asked of the packets of a run.
+    #[inline]
+    pub(super) fn watch(&self, run: &RunHead, now: Nanos) -> Watch {
+        Watch {
+            wanted: self.wanted(run.group.ingress(), run.egress),
+            queue: queue_bits(run.egress, run.priority),
+            many: self.has_many(),
+            age: stamp(now),
+            now,
+        }
+    }
+
+    /// Counts packets as long as they are only to be counted; returns how many.
+    #[inline]
+    pub(super) fn count(&self, records: &mut [Record], watch: &Watch) -> usize {
+        if watch.many {
+            self.count_all::<true>(records, watch)
+        } else {
+            self.count_all::<false>(records, watch)
+        }
+    }
+
+    #[inline(never)]
+    fn count_all<const MANY: bool>(&self, records: &mut [Record], watch: &Watch) -> usize {
+        let (slots, refresh) = (&*self.shared.slots, self.pace.refresh);
+        let (queue, age, now) = (watch.queue, watch.age, watch.now);
+        let wanted = watch.wanted & OFTEN;
+        // Of the slots' own length the compiler knows that it is above every place.
+        let Some(mask) = slots.len().checked_sub(1) else {
+            return 0;
+        };
+        let mut counted = 0;
+        for record in records {
+            let traits = record.traits;
+            if !traits.any(wanted) | traits.any(Traits::NEGATIVE) | record.flags.has(MetaFlags::IPV6)
+            {
+                break;
+            }
+            let words = words_v4(record.addresses, record.dest_qp(), queue);
+            let guess = if MANY {
+                record.slot.0 as usize
+            } else {
+                let [tail, addresses, ..] = words;
+                place(self.hasher.of_v4([tail, addresses]), mask)
+            };
+            let Some(shared) = slots.get(guess) else {
+                break;
+            };
+            if !shared.is(&words) || !shared.is_quiet(record.src_port, age, refresh) {
+                break;
+            }
+            if MANY && is_round(shared.packets().wrapping_add(1)) {
+                break;
+            }
+            let ack_psn = record.ack_psn();
+            let notable = traits.any(Traits::AETH) | (ack_psn & ACK_REQ != 0);
+            if !shared.lets_pass(notable, ack_psn & PSN_MASK) {
+                break;
+            }
+            shared.count(now);
+            shared.contribute(contribution(traits, record.len));
+            shared.note_request(traits.any(Traits::REQUEST), ack_psn);
+            record.slot = FlowSlot(low32(guess as u64));
+            counted += 1;
+        }
+        counted
+    }
+}
+
+/// Wire bytes by which a packet contributes to congestion: none but data and datagrams do.
+#[inline]
+pub(super) fn contribution(traits: Traits, len: u16) -> u64 {
+    let contributes = traits.any(RoceClass::Data.bit() | RoceClass::Datagram.bit());
+    u64::from(wire_len(len.into())) * u64::from(contributes)
+}

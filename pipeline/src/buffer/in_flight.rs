@@ -1,0 +1,209 @@
+//! What a port has handed to a transmit queue and has not yet seen taken by its device: still charged.
+//!
+//! Law: what is added is given back once, oldest first, whatever the parts the device takes it in.
+
+use super::amount::Amount;
+use super::group_id::GroupId;
+use crate::bits::low16;
+use crate::frame::{Meta, wire_len};
+use crate::units::{BURST, Priority};
+
+/// Room in the buffer that frames of one group hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// The group.
+    pub group: GroupId,
+    /// How much.
+    pub amount: Amount,
+}
+
+impl Charge {
+    /// Nothing.
+    pub const NONE: Charge = Charge {
+        group: GroupId::NONE,
+        amount: Amount::ZERO,
+    };
+
+    /// What a queued frame holds.
+    #[inline]
+    #[must_use]
+    pub fn of(meta: &Meta) -> Charge {
+        Charge {
+            group: meta.group,
+            amount: Amount::frame(meta.wire_len()),
+        }
+    }
+}
+
+/// Frames that a device took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// The transmit queue they went by, where each priority has one; else 0.
+    pub lane: Priority,
+    /// What they hold of the buffer.
+    pub amount: Amount,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Sent {
+    /// Frames of these lengths, by the only transmit queue.
+    #[must_use]
+    pub fn of(lengths: impl IntoIterator<Item = usize>) -> Sent {
+        let mut sent = Sent::default();
+        for length in lengths {
+            sent.add(low16(length));
+        }
+        sent
+    }
+
+    /// One more frame of `len` bytes.
+    #[inline]
+    pub fn add(&mut self, len: u16) {
+        self.amount = self.amount.plus(Amount::frame(wire_len(len.into())));
+        self.bytes += u64::from(len);
+    }
+}
+
+/// Charges kept: two bursts of frames that are all of different groups, one handed out and one that a caller may have in hand.
+const RING: usize = 2 * BURST;
+
+/// A ring of charges in the order in which their frames were handed out; neighbours of one group are one.
+#[derive(Debug)]
+pub struct InFlight {
+    ring: Box<[Charge]>,
+    /// Of all charges ever added, the oldest that is in flight.
+    head: usize,
+    /// The next to be added.
+    tail: usize,
+}
+
+impl InFlight {
+    /// Nothing in flight, and room for what a lane can hold.
+    #[must_use]
+    pub fn new() -> InFlight {
+        InFlight {
+            ring: vec![Charge::NONE; RING].into_boxed_slice(),
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    /// Of a lane that is not used: it holds nothing.
+    #[must_use]
+    pub fn unused() -> InFlight {
+        InFlight {
+            ring: Box::default(),
+            head: 0,
+            tail: 0,
+        }
+    }
+
+    #[inline]
+    fn at(&mut self, place: usize) -> Option<&mut Charge> {
+        self.ring.get_mut(place % RING)
+    }
+
+    /// Adds a charge. Where the ring is full the oldest charge comes back: its frames count as gone.
+    #[inline]
+    pub fn add(&mut self, charge: Charge) -> Option<Charge> {
+        let (head, tail) = (self.head, self.tail);
+        if head != tail
+            && let Some(last) = self.at(tail.wrapping_sub(1))
+            && last.group == charge.group
+        {
+            last.amount = last.amount.plus(charge.amount);
+            return None;
+        }
+        let Some(place) = self.at(tail) else {
+            return Some(charge);
+        };
+        let oldest = std::mem::replace(place, charge);
+        self.tail = tail.wrapping_add(1);
+        if tail.wrapping_sub(head) < RING {
+            return None;
+        }
+        self.head = head.wrapping_add(1);
+        Some(oldest)
+    }
+
+    /// What of the oldest group is given back as the device took frames of `taken` together, which is less that much then;
+    /// `None` when nothing is left of either.
+    #[inline]
+    pub fn pop(&mut self, taken: &mut Amount) -> Option<Charge> {
+        let head = self.head;
+        if head == self.tail || taken.frames == 0 {
+            return None;
+        }
+        let oldest = self.at(head)?;
+        if oldest.amount.frames <= taken.frames {
+            let whole = *oldest;
+            *taken = taken.minus(whole.amount);
+            self.head = head.wrapping_add(1);
+            return Some(whole);
+        }
+        let part = Charge {
+            group: oldest.group,
+            // Never more than it has, whatever the caller counted.
+            amount: oldest.amount.min(*taken),
+        };
+        oldest.amount = oldest.amount.minus(part.amount);
+        *taken = Amount::ZERO;
+        Some(part)
+    }
+
+    /// Nothing is in flight.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+}
+
+impl Default for InFlight {
+    fn default() -> InFlight {
+        InFlight::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{PortId, WorkerId};
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        /// Whatever is added and taken, in whatever parts: each frame's charge comes back once, in order, to its own group.
+        #[test]
+        fn equals_a_queue_of_frames(ops in prop::collection::vec((0usize..=BURST, 0u64..70, 0u8..3), 0..60)) {
+            let (mut in_flight, mut model) = (InFlight::new(), VecDeque::new());
+            let mut len = 0;
+            for (push, pop, port) in ops {
+                let mut back: Vec<Charge> = Vec::new();
+                for n in 0..push {
+                    len += 1;
+                    let group = GroupId::new(WorkerId::FIRST, PortId(port), Priority::new(n as u8 / 20));
+                    let charge = Charge { group, amount: Amount::frame(wire_len(len)) };
+                    model.push_back(charge);
+                    back.extend(in_flight.add(charge));
+                }
+                let over: usize = back.iter().map(|charge| charge.amount.frames as usize).sum();
+                let popped = model.iter().skip(over).take(pop as usize);
+                let mut taken = popped.map(|charge| charge.amount).fold(Amount::ZERO, Amount::plus);
+                while let Some(charge) = in_flight.pop(&mut taken) {
+                    back.push(charge);
+                }
+                prop_assert!(taken.is_zero());
+                for charge in back {
+                    let mut amount = Amount::ZERO;
+                    for one in model.drain(..charge.amount.frames as usize) {
+                        prop_assert_eq!(one.group, charge.group);
+                        amount = amount.plus(one.amount);
+                    }
+                    prop_assert_eq!(amount, charge.amount);
+                }
+                prop_assert_eq!(in_flight.is_empty(), model.is_empty());
+            }
+        }
+    }
+}

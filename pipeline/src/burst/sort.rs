@@ -1,0 +1,101 @@
+//! A burst in order of arrival, sorted into its runs: a stable partition.
+
+use super::{Places, Run, RunHead, RunPool, Runs};
+use crate::bits::low8;
+use crate::buffer::GroupId;
+use crate::frame::FrameBuf;
+use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};
+
+/// Egress port and priority in one octet: equal for frames of one queue, and for no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueKey(pub u8);
+
+const _: () = assert!(MAX_PORTS * PRIORITIES <= 256);
+
+impl QueueKey {
+    /// The key of a queue.
+    #[inline]
+    #[must_use]
+    pub const fn new(egress: PortId, priority: Priority) -> QueueKey {
+        QueueKey(egress.0 << 3 | priority.get())
+    }
+
+    /// Port of the queue.
+    #[inline]
+    #[must_use]
+    pub const fn egress(self) -> PortId {
+        PortId(self.0 >> 3)
+    }
+
+    /// Priority of the queue.
+    #[inline]
+    #[must_use]
+    pub const fn priority(self) -> Priority {
+        Priority::new(self.0)
+    }
+
+    /// The head of a run without frames that enters this queue, of what `worker` took in by `port`.
+    #[inline]
+    #[must_use]
+    pub const fn head(self, worker: WorkerId, port: PortId) -> RunHead {
+        let group = GroupId::new(worker, port, self.priority());
+        RunHead::new(self.egress(), self.priority(), group)
+    }
+}
+
+/// Finds the run of a queue while a burst is sorted.
+#[derive(Debug)]
+pub struct Sorter {
+    /// By [`QueueKey`]: the place of its run, [`NONE`] where it has none yet.
+    places: Box<[u8; 256]>,
+}
+
+const NONE: u8 = u8::MAX;
+
+impl Default for Sorter {
+    fn default() -> Sorter {
+        Sorter {
+            places: Box::new([NONE; 256]),
+        }
+    }
+}
+
+impl Sorter {
+    /// Moves the frames of `all`, but those `gone`, into one run for each queue that their records name. `head` makes the head of
+    /// a run, and `drop` takes the frames that are gone, with their places.
+    pub fn sort<B: FrameBuf>(
+        &mut self,
+        all: &mut Run<B>,
+        gone: Places,
+        head: impl Fn(QueueKey) -> RunHead,
+        (pool, runs): (&mut RunPool<B>, &mut Runs<B>),
+        mut drop: impl FnMut(B, usize),
+    ) {
+        let records = &all.records;
+        for (place, (buf, record)) in all.frames.drain(..).zip(records.iter()).enumerate() {
+            if gone.has(place) {
+                drop(buf, place);
+                continue;
+            }
+            let Some(known) = self.places.get_mut(usize::from(record.queue.0)) else {
+                continue;
+            };
+            if *known == NONE {
+                *known = low8(runs.len());
+                let mut run = pool.take();
+                run.head = head(record.queue);
+                // There are no more runs than frames.
+                runs.push(run);
+            }
+            if let Some(run) = runs.get_mut(usize::from(*known)) {
+                run.push(buf, record);
+            }
+        }
+        for run in runs.iter() {
+            let key = QueueKey::new(run.head.egress, run.head.priority);
+            if let Some(known) = self.places.get_mut(usize::from(key.0)) {
+                *known = NONE;
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The path's part among several workers: handing runs over to the owner of their egress port, and taking them over.
+//!
+//! With one worker there are no channels, and none of this runs.
+
+use super::{Datapath, lossless};
+use crate::buffer::{Buffer, Charge};
+use crate::burst::Run;
+use crate::drop::Drop;
+use crate::egress::fifo::FifoStore;
+use crate::frame::{FrameBuf, Meta};
+use crate::handoff::{Channels, WorkerLinks};
+use crate::stage::enqueue::Taken;
+use crate::tap::FlowTap;
+use crate::units::{BURST, Nanos, PRIORITIES, PortId};
+
+impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
+    /// As one of several workers, before the first frame and after [`Datapath::with_lossless`].
+    #[must_use]
+    pub fn with_links(mut self, links: WorkerLinks<B>) -> Datapath<B, T> {
+        let workers = usize::from(links.plan.workers);
+        self.me = links.me;
+        for (_, port) in self.ingress.iter_mut() {
+            port.set_worker(links.me);
+        }
+        self.side.owned = if workers == 1 { u32::MAX } else { links.owned() };
+        // Each worker may fill a burst into room that another has just taken, twice over with frames of its own.
+        let frames = usize::try_from(self.config.pool.frames).unwrap_or(usize::MAX >> 8);
+        let late = 2 * BURST * (workers - 1);
+        let queues = self.side.ports.len() * PRIORITIES;
+        self.side.store = FifoStore::new(frames.saturating_add(late), queues, Meta::NOTHING);
+        self.side.buffer = Buffer::of_worker(
+            &self.config,
+            std::sync::Arc::clone(&links.board),
+            links.me,
+            &links.plan.receivers,
+        );
+        self.channels = (workers > 1).then(|| Box::new(Channels::new(links)));
+        self
+    }
+
+    /// Whether this worker owns the egress side of `port`.
+    #[inline]
+    #[must_use]
+    pub const fn owns(&self, port: PortId) -> bool {
+        self.side.owns(port)
+    }
+
+    /// Whether `port`'s receive queue may be polled: not while frames of its last burst wait for room in a channel.
+    #[inline]
+    #[must_use]
+    pub fn may_receive(&mut self, port: PortId) -> bool {
+        match &self.channels {
+            None => true,
+            Some(channels) if !channels.is_backlogged(port) => true,
+            Some(_) => self.retry(port),
+        }
+    }
+
+    #[cold]
+    fn retry(&mut self, port: PortId) -> bool {
+        let Some(channels) = self.channels.as_deref_mut() else {
+            return true;
+        };
+        let gone = channels.retry(port, &mut self.side.pool) as u64;
+        self.counters.crossing.handed_over.add(gone);
+        if !channels.is_backlogged(port) {
+            return true;
+        }
+        // Nobody empties the device's ring meanwhile: its peer is to pause.
+        self.pause[port].stall();
+        self.counters.crossing.stalls.add(1);
+        false
+    }
+
+    /// The top of a turn among several workers: what the others hold, gave back and tell.
+    pub(super) fn look_around(&mut self) {
+        self.side.buffer.look();
+        self.side.buffer.publish_all(self.counters.ports());
+        for (port, pause) in self.pause.iter_mut() {
+            if !self.side.buffer.is_spread(port) {
+                continue;
+            }
+            if self.side.owns(port) {
+                self.side.buffer.tell_dropping(port, pause.dropping());
+                if self.side.buffer.pressed_elsewhere(port) {
+                    pause.stall();
+                }
+            } else {
+                self.side.buffer.tell_pressure(port, pause.pressed());
+            }
+        }
+        self.side.buffer.tell();
+        self.looked = true;
+    }
+
+    /// Before a burst: the board is read once for each.
+    #[inline]
+    pub(super) fn look_again(&mut self) {
+        if self.channels.is_some() && !std::mem::take(&mut self.looked) {
+            self.side.buffer.look();
+        }
+    }
+
+    /// Hands a run over to the owner of its egress port; what a full channel does not take waits where it is lossless, and
+    /// is dropped where not. Returns what was handed over or waits.
+    pub(super) fn hand_over(&mut self, mut run: Box<Run<B>>) -> Taken {
+        let mut lost = Taken::default();
+        let taken = Taken::all(&run.head);
+        let Some(channels) = self.channels.as_deref_mut() else {
+            // All ports are this worker's then.
+            self.side.pool.give(run);
+            return taken;
+        };
+        let gone = channels.send(&mut run);
+        self.counters.crossing.handed_over.add(gone as u64);
+        if run.frames.is_empty() {
+            self.side.pool.give(run);
+            return taken;
+        }
+        let egress = &self.side.ports[run.head.egress];
+        if egress.queue_abroad(run.head.priority).lossless {
+            channels.keep(run.head.group.ingress(), run);
+            return taken;
+        }
+        for (buf, meta) in run.drain() {
+            self.side.buffer.release(Charge::of(&meta));
+            lossless::count_refused(&self.counters, &self.side.ports, &meta, Drop::XringFull);
+            self.counters.of(meta.egress).drop(Drop::XringFull, meta.len.into());
+            lost.add(&meta);
+            let _ = self.trash.try_push(buf);
+        }
+        self.side.pool.give(run);
+        taken.without(lost)
+    }
+
+    /// Takes over the pauses that other workers heard, and of each up to a burst of frames for this one's ports, run by run.
+    /// Returns how many frames there were: when there are any there may be more, best asked for when these are sent.
+    #[inline]
+    pub fn take_over(&mut self, now: Nanos) -> usize {
+        // What comes over goes no further: meanwhile the path has no channels.
+        let Some(mut channels) = self.channels.take() else {
+            return 0;
+        };
+        let (pauses, counters) = (&mut self.pause, &self.counters);
+        channels.relays(|relay| {
+            pauses[relay.port].hear(&relay.asked, now, counters.of(relay.port));
+        });
+        let mut came = 0;
+        for channel in channels.inward() {
+            let mut of_channel = 0;
+            while let Some(frames) = channel.next()
+                && of_channel + frames <= BURST
+            {
+                of_channel += frames;
+                let mut run = self.side.pool.take();
+                channel.take(&mut run);
+                let all = run.head;
+                let taken = self.walk(run, now, true);
+                let (frames, bytes) = (all.amount.frames, all.bytes);
+                self.held.give(frames - taken.frames, bytes - taken.bytes);
+            }
+            came += of_channel;
+        }
+        self.channels = Some(channels);
+        if came > 0 {
+            self.counters.crossing.taken_over.add(came as u64);
+            if !self.trash.is_empty() {
+                B::free_all(&mut self.trash);
+            }
+        }
+        came
+    }
+
+    /// Nothing of what this worker received waits for room in a channel.
+    #[must_use]
+    pub fn handed_over(&self) -> bool {
+        self.channels.as_deref().is_none_or(Channels::is_clear)
+    }
+
+    /// Drops as `shutdown` what waits for room in channels and what still comes over them: the switch stops.
+    pub(super) fn abandon_handoff(&mut self) {
+        let Some(mut channels) = self.channels.take() else {
+            return;
+        };
+        let (buffer, held, counters) = (&mut self.side.buffer, &mut self.held, &self.counters);
+        let mut drop = |run: &mut Run<B>| {
+            let (frames, bytes) = (run.head.amount.frames, run.head.bytes);
+            buffer.release(Charge {
+                group: run.head.group,
+                amount: run.head.amount,
+            });
+            held.give(frames, bytes);
+            counters.of(run.head.egress).drop_all(Drop::Shutdown, frames, bytes);
+            B::free_all(&mut run.frames);
+        };
+        for mut run in channels.abandon() {
+            drop(&mut run);
+        }
+        let mut run = self.side.pool.take();
+        for channel in channels.inward() {
+            while channel.next().is_some() {
+                channel.take(&mut run);
+                drop(&mut run);
+            }
+        }
+        self.side.pool.give(run);
+        self.channels = Some(channels);
+    }
+}

@@ -1,0 +1,150 @@
+//! One channel between two workers: a ring of frames, and a ring of the heads of their runs.
+//!
+//! Law: a head is written after the frames it tells of, so what is announced is there, in the order in which it was handed over.
+
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use super::Relay;
+use crate::burst::{QueueKey, Record, Run, RunHead};
+use crate::frame::{FlowSlot, MetaFlags};
+use crate::units::BURST;
+use crate::wire::bth::Traits;
+
+/// Pauses on the way at a time; what is too much waits and is put together.
+const RELAYS: usize = 64;
+
+/// A frame on its way and what is known of it, in half a line of the cache.
+#[derive(Debug)]
+struct Cell<B> {
+    buf: B,
+    addresses: u64,
+    transport: u64,
+    len: u16,
+    src_port: u16,
+    traits: Traits,
+    tos: u8,
+    flags: MetaFlags,
+}
+
+const _: () = assert!(size_of::<Cell<Box<u8>>>() == 32);
+
+impl<B> Cell<B> {
+    #[inline]
+    const fn pack(buf: B, record: &Record) -> Cell<B> {
+        Cell {
+            buf,
+            addresses: record.addresses,
+            transport: record.transport,
+            len: record.len,
+            src_port: record.src_port,
+            traits: record.traits,
+            tos: record.tos,
+            flags: record.flags,
+        }
+    }
+
+    #[inline]
+    fn unpack(self, record: &mut Record) -> B {
+        *record = Record {
+            addresses: self.addresses,
+            transport: self.transport,
+            slot: FlowSlot::NONE,
+            len: self.len,
+            src_port: self.src_port,
+            traits: self.traits,
+            tos: self.tos,
+            flags: self.flags,
+            queue: QueueKey::default(),
+        };
+        self.buf
+    }
+}
+
+/// The end of the worker that took the frames in.
+#[derive(Debug)]
+pub(crate) struct Outward<B> {
+    heads: Producer<RunHead>,
+    frames: Producer<Cell<B>>,
+    pub(super) relays: Producer<Relay>,
+}
+
+/// The end of the worker that owns their egress port.
+#[derive(Debug)]
+pub(crate) struct Inward<B> {
+    heads: Consumer<RunHead>,
+    frames: Consumer<Cell<B>>,
+    pub(super) relays: Consumer<Relay>,
+}
+
+/// A channel with room for `room` frames.
+pub(super) fn channel<B>(room: usize) -> (Outward<B>, Inward<B>) {
+    let room = room.max(1);
+    let (frames_to, frames) = RingBuffer::new(room);
+    // Each tells of a frame at least, so they never want for room.
+    let (heads_to, heads) = RingBuffer::new(room);
+    let (relays_to, relays) = RingBuffer::new(RELAYS);
+    let outward = Outward {
+        heads: heads_to,
+        frames: frames_to,
+        relays: relays_to,
+    };
+    let inward = Inward {
+        heads,
+        frames,
+        relays,
+    };
+    (outward, inward)
+}
+
+impl<B> Outward<B> {
+    /// Hands over as much of a run as there is room for, oldest first; the rest stays in it. Returns how many frames went.
+    #[inline]
+    pub(super) fn send(&mut self, run: &mut Run<B>) -> usize {
+        let count = run.frames.len();
+        let (count, head) = if self.frames.write_chunk_uninit(count).is_ok() {
+            (count, run.head)
+        } else {
+            let room = self.frames.slots().min(self.heads.slots());
+            (room, run.head_of(room))
+        };
+        if count == 0 {
+            return 0;
+        }
+        let Ok(chunk) = self.frames.write_chunk_uninit(count) else {
+            return 0;
+        };
+        let records = run.records.iter();
+        let cells = run.frames.drain(..count).zip(records);
+        chunk.fill_from_iter(cells.map(|(buf, record)| Cell::pack(buf, record)));
+        // There is room for as many as there can be.
+        let _ = self.heads.push(head);
+        run.forget_front(count, &head);
+        count
+    }
+}
+
+impl<B> Inward<B> {
+    /// How many frames the next run has, if there is one.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<usize> {
+        let head = self.heads.peek().ok()?;
+        usize::try_from(head.amount.frames).ok()
+    }
+
+    /// Takes the next run over into `run`, which is empty.
+    #[inline]
+    pub(crate) fn take(&mut self, run: &mut Run<B>) {
+        let Ok(head) = self.heads.pop() else {
+            return;
+        };
+        run.head = head;
+        let frames = usize::try_from(head.amount.frames).unwrap_or(BURST);
+        let Ok(chunk) = self.frames.read_chunk(frames.min(BURST)) else {
+            return;
+        };
+        for (cell, record) in chunk.into_iter().zip(run.records.iter_mut()) {
+            let buf = cell.unpack(record);
+            run.frames.push(buf);
+        }
+    }
+}

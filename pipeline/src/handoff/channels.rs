@@ -1,0 +1,135 @@
+//! One worker's ends of all channels, and the runs that wait before them.
+
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+
+use super::channel::{Inward, Outward};
+use super::{Relay, WorkerLinks, WorkerPlan};
+use crate::burst::{Run, RunPool, Runs};
+use crate::frame::FrameBuf;
+use crate::pause::Asked;
+use crate::per::PerPort;
+use crate::units::{MAX_WORKERS, PortId, WorkerId};
+
+/// All channels from and to this worker.
+#[derive(Debug)]
+pub(crate) struct Channels<B> {
+    plan: Arc<WorkerPlan>,
+    /// By worker; none to itself.
+    out: Box<[Option<Outward<B>>]>,
+    inward: ArrayVec<Inward<B>, MAX_WORKERS>,
+    /// By ingress port: runs of its last burst that a full channel did not take, oldest first.
+    backlog: PerPort<Runs<B>>,
+    /// By port: what its peer asked and its owner was not yet told.
+    asked: PerPort<Option<Asked>>,
+}
+
+impl<B: FrameBuf> Channels<B> {
+    pub(crate) fn new(links: WorkerLinks<B>) -> Channels<B> {
+        let ports = links.plan.owners.len();
+        Channels {
+            out: links.out.into_boxed_slice(),
+            inward: links.inward.into_iter().collect(),
+            backlog: PerPort::new((0..ports).map(|_| Runs::new()), Runs::new),
+            asked: PerPort::new((0..ports).map(|_| None), || None),
+            plan: links.plan,
+        }
+    }
+
+    /// The channel to the worker that owns a port.
+    #[inline]
+    fn toward<'a>(
+        plan: &WorkerPlan,
+        out: &'a mut [Option<Outward<B>>],
+        port: PortId,
+    ) -> Option<&'a mut Outward<B>> {
+        let owner = plan.owners.get(port.index());
+        let owner = owner.copied().unwrap_or(WorkerId::FIRST);
+        out.get_mut(owner.index())?.as_mut()
+    }
+
+    /// Hands a run over to the owner of its egress port, as much of it as there is room for; returns how many frames went.
+    #[inline]
+    pub(crate) fn send(&mut self, run: &mut Run<B>) -> usize {
+        let channel = Channels::toward(&self.plan, &mut self.out, run.head.egress);
+        channel.map_or(0, |channel| channel.send(run))
+    }
+
+    /// Keeps what a full channel did not take of a run that came in by `port`.
+    pub(crate) fn keep(&mut self, port: PortId, run: Box<Run<B>>) {
+        // A burst has no more runs than frames.
+        self.backlog[port].push(run);
+    }
+
+    /// Tries again with what waits of `port`. Returns how many frames went.
+    pub(crate) fn retry(&mut self, port: PortId, pool: &mut RunPool<B>) -> usize {
+        let mut gone = 0;
+        for mut run in std::mem::take(&mut self.backlog[port]) {
+            gone += self.send(&mut run);
+            if run.frames.is_empty() {
+                pool.give(run);
+            } else {
+                self.keep(port, run);
+            }
+        }
+        gone
+    }
+
+    /// Whether frames of `port` wait for room.
+    #[inline]
+    pub(crate) fn is_backlogged(&self, port: PortId) -> bool {
+        !self.backlog[port].is_empty()
+    }
+
+    /// Whether no frame waits for room.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.backlog.iter().all(|(_, runs)| runs.is_empty())
+    }
+
+    /// The channels by which frames come.
+    #[inline]
+    pub(crate) fn inward(&mut self) -> &mut [Inward<B>] {
+        &mut self.inward
+    }
+
+    /// Takes out all that waits for room: for a stop.
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Box<Run<B>>> + '_ {
+        self.backlog.iter_mut().flat_map(|(_, runs)| runs.drain(..))
+    }
+
+    /// Keeps what the peer of another worker's port asks until its owner can be told.
+    #[cold]
+    pub(crate) fn relay(&mut self, port: PortId, asked: Option<Asked>) {
+        if let Some(asked) = asked {
+            let kept = &mut self.asked[port];
+            *kept = Some(kept.map_or(asked, |before| before.then(&asked)));
+        }
+        self.tell(port);
+    }
+
+    fn tell(&mut self, port: PortId) {
+        let channel = Channels::toward(&self.plan, &mut self.out, port);
+        let kept = &mut self.asked[port];
+        if let (Some(channel), Some(asked)) = (channel, *kept)
+            && channel.relays.push(Relay { port, asked }).is_ok()
+        {
+            *kept = None;
+        }
+    }
+
+    /// Tells owners what they were not yet told, and calls `each` with what this worker is told.
+    #[inline]
+    pub(crate) fn relays(&mut self, mut each: impl FnMut(Relay)) {
+        for channel in &mut self.inward {
+            while let Ok(relay) = channel.relays.pop() {
+                each(relay);
+            }
+        }
+        for port in (0u8..).map(PortId).take(self.asked.len()) {
+            if self.asked[port].is_some() {
+                self.tell(port);
+            }
+        }
+    }
+}

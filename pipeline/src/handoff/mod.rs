@@ -1,0 +1,28 @@
+//! Frames on their way from the worker that took them in to the worker that owns their egress port.
+//!
+//! ```text
+//!   taking worker                                        owner of the egress port
+//!   parse .. rewrite -> charge -> run -> channel (SPSC) -> wred, queue limit -> NPCC -> enqueue -> schedule -> mark
+//!                                  \-> backlog, by ingress port: the queue is not polled until it is empty
+//! ```
+//! One channel (`channel.rs`) a pair of workers and direction, written and read run by run. Law: a frame crosses at most once;
+//! frames of a flow keep their order; a lossless frame is never dropped here; a frame in a channel is charged and counts as held.
+
+mod channel;
+mod channels;
+mod mesh;
+
+pub(crate) use channels::Channels;
+pub use mesh::{HANDOFF_RING, WorkerLinks, WorkerPlan, links};
+
+use crate::pause::Asked;
+use crate::units::PortId;
+
+/// A pause that came in by another worker's queue, for the owner of the port.
+#[derive(Debug, Clone, Copy)]
+pub struct Relay {
+    /// The port.
+    pub port: PortId,
+    /// What its peer asks.
+    pub asked: Asked,
+}
