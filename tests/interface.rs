@@ -1,0 +1,420 @@
+//! What scripts and dashboards rely on: the command line, the schema, exit codes, and the keys of all JSON.
+//!
+//! Each is a file in tests/snapshots. Where a difference is meant, write them anew with
+//! `UPDATE_SNAPSHOTS=1 cargo test -p npcc-switch --test interface`, read the difference, and say it in CHANGELOG.md.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::{Lab, alone, assert_success, root, switch};
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::units::Mac;
+use npcc_pipeline::wire::mac_control;
+use npcc_testkit::capture::{self, Captured};
+use serde_json::Value;
+
+fn file(name: &str) -> PathBuf {
+    root().join("tests/snapshots").join(name)
+}
+
+fn updating() -> bool {
+    std::env::var_os("UPDATE_SNAPSHOTS").is_some()
+}
+
+/// The text must be the file's.
+fn check(name: &str, new: &str) {
+    if updating() {
+        std::fs::write(file(name), new).unwrap();
+    }
+    let old = std::fs::read_to_string(file(name)).unwrap_or_default();
+    let lines = |text: &str| -> BTreeSet<String> { text.lines().map(str::to_owned).collect() };
+    let (old_lines, new_lines) = (lines(&old), lines(new));
+    let mut difference = String::new();
+    for gone in old_lines.difference(&new_lines) {
+        let _ = writeln!(difference, "- {gone}");
+    }
+    for added in new_lines.difference(&old_lines) {
+        let _ = writeln!(difference, "+ {added}");
+    }
+    assert!(
+        old == new,
+        "tests/snapshots/{name} differs (lines moved, if none is listed):\n{difference}"
+    );
+}
+
+/// Keys of these objects are names of things (ports, reasons, stages), not of fields.
+const MAPS: [&str; 11] = [
+    "cnps_suppressed",
+    "cycles",
+    "decisions",
+    "drops",
+    "dscp_to_priority",
+    "ecn",
+    "paired",
+    "pcp_to_priority",
+    "reasons",
+    "suppressed",
+    "wred",
+];
+
+/// Lists of priorities, now and then empty.
+const PRIORITIES: [&str; 5] = ["asserted", "honour", "paused", "send", "storm"];
+
+/// Paths of a JSON value, and the types that were seen there.
+type Keys = BTreeMap<String, BTreeSet<String>>;
+
+fn collect(value: &Value, path: &str, keys: &mut Keys) {
+    let name = path.rsplit('.').next().unwrap_or_default();
+    let mut seen = |kind: &str| {
+        let at = if path.is_empty() { "." } else { path };
+        keys.entry(at.to_owned())
+            .or_default()
+            .insert(kind.to_owned());
+    };
+    match value {
+        Value::Null => seen("null"),
+        Value::Bool(_) => seen("bool"),
+        Value::String(_) => seen("string"),
+        Value::Number(number) if number.is_f64() => seen("float"),
+        Value::Number(_) => seen("integer"),
+        Value::Array(all) if PRIORITIES.contains(&name) => {
+            seen("priorities");
+            assert!(
+                all.iter().all(|one| one.as_u64() < Some(8)),
+                "{path}: {value}"
+            );
+        }
+        Value::Array(all) => {
+            seen("array");
+            for one in all {
+                collect(one, &format!("{path}[]"), keys);
+            }
+        }
+        // `conservation.drops` is one amount.
+        Value::Object(all) if MAPS.contains(&name) && !path.starts_with("conservation") => {
+            seen("map");
+            for one in all.values() {
+                collect(one, &format!("{path}{{}}"), keys);
+            }
+        }
+        Value::Object(all) => {
+            for (key, one) in all {
+                let dot = if path.is_empty() { "" } else { "." };
+                collect(one, &format!("{path}{dot}{key}"), keys);
+            }
+        }
+    }
+}
+
+fn write(keys: &Keys) -> String {
+    let mut text = String::new();
+    for (path, kinds) in keys {
+        let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+        let _ = writeln!(text, "{path} {}", kinds.join("|"));
+    }
+    text
+}
+
+fn read(text: &str) -> Keys {
+    let line = |line: &str| {
+        let (path, kinds) = line.split_once(' ').unwrap();
+        (
+            path.to_owned(),
+            kinds.split('|').map(str::to_owned).collect(),
+        )
+    };
+    text.lines().map(line).collect()
+}
+
+/// The keys must be the file's. What stands in a map or a list may be missing, as may a value that can be absent; nothing
+/// may come that the file does not know.
+fn check_keys(name: &str, values: &[Value]) {
+    let mut new = Keys::new();
+    for value in values {
+        collect(value, "", &mut new);
+    }
+    let old = read(&std::fs::read_to_string(file(name)).unwrap_or_default());
+    let null = |kinds: &BTreeSet<String>| kinds.iter().all(|kind| kind == "null");
+    if updating() {
+        // A value that was absent this time keeps the type it had, and one that can be absent stays so.
+        for (path, kinds) in &mut new {
+            let absent = null(kinds);
+            let known = old.get(path).into_iter().flatten();
+            kinds.extend(known.filter(|kind| absent || *kind == "null").cloned());
+        }
+        std::fs::write(file(name), write(&new)).unwrap();
+        return;
+    }
+    let mut difference = String::new();
+    for (path, kinds) in &old {
+        if !new.contains_key(path) && !path.contains("{}") {
+            let _ = writeln!(difference, "- {path} {kinds:?}");
+        }
+    }
+    for (path, kinds) in &new {
+        let known = old.get(path);
+        let fits = known.is_some_and(|known| {
+            null(known)
+                || kinds
+                    .iter()
+                    .all(|kind| known.contains(kind) || kind == "null")
+        });
+        if !fits {
+            let _ = writeln!(difference, "+ {path} {kinds:?}, was {known:?}");
+        }
+    }
+    assert!(
+        difference.is_empty(),
+        "tests/snapshots/{name} differs:\n{difference}"
+    );
+}
+
+/// Help of a command and of everything beneath it.
+fn help(path: &[&str], text: &mut String) {
+    let output = switch().args(path).arg("--help").output().unwrap();
+    assert_success(&output);
+    let help_text = String::from_utf8(output.stdout).unwrap();
+    let _ = writeln!(text, "$ npcc-switch {} --help", path.join(" "));
+    let _ = writeln!(text, "{help_text}");
+    let commands = help_text
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help");
+    for command in commands {
+        help(&[path, &[command]].concat(), text);
+    }
+}
+
+#[test]
+fn the_command_line() {
+    let mut text = String::new();
+    help(&[], &mut text);
+    check("help.txt", &text);
+}
+
+#[test]
+fn the_schema_of_the_configuration() {
+    let output = switch().arg("schema").output().unwrap();
+    assert_success(&output);
+    check("schema.json", &String::from_utf8(output.stdout).unwrap());
+}
+
+const NULL_PORTS: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
+buffer: { pool: 4MB }
+qos: { profile: lossy }
+";
+
+/// 0 fine, 1 runtime failure, 2 bad usage or configuration.
+const EXITS: &[&str] = &[
+    "",
+    "--help",
+    "--version",
+    "frobnicate",
+    "run",
+    "run -c absent.yaml",
+    "run -c bad.yaml",
+    "run -c switch.yaml --for soon",
+    "run -c switch.yaml --for 100ms",
+    "run -c switch.yaml --for 100ms --stats-json absent/stats.json",
+    "run -c missing-device.yaml --for 100ms",
+    "check",
+    "check -c absent.yaml",
+    "check -c bad.yaml",
+    "check -c switch.yaml",
+    "schema",
+    "show",
+    "show nothing",
+    "show ports",
+    "show ports --socket absent.sock",
+    "clear nothing",
+    "clear counters --socket absent.sock",
+    "set ports.dc0.speed 1G --socket absent.sock",
+    "set qos.priorities.3.weight 101 --socket absent.sock",
+    "set qos.priorities.3.weight 10 --socket absent.sock",
+    "set npcc.wan0.3.policy pi --socket absent.sock",
+    "reload --socket absent.sock",
+    "pair",
+    "pair add 10.0.1.3 10.0.2.2 0x11 --socket absent.sock",
+    "pair add 10.0.1.3 10.0.2.2 0x11 0x12 --socket absent.sock",
+    "pair del 10.0.1.3 10.0.2.2 0x11 --socket absent.sock",
+    "pair import absent.json --socket absent.sock",
+    "pair import bad.yaml --socket absent.sock",
+    "sim",
+    "sim absent.yaml",
+    "sim bad.yaml",
+    "bench --frames 57",
+    "bench --routes absent.gz",
+    "gen-pcap",
+    "gen-pcap absent/out.pcap",
+    "gen-pcap --frobnicate out.pcap",
+];
+
+#[test]
+fn exit_codes() {
+    let _alone = alone();
+    let lab = Lab::new();
+    lab.config(NULL_PORTS);
+    let write = |name: &str, text: &str| std::fs::write(lab.path(name), text).unwrap();
+    write("bad.yaml", "version: 1\nports: { dc0: [ }\n");
+    write(
+        "missing-device.yaml",
+        &format!(
+            "{}telemetry: {{ socket: {} }}\n",
+            NULL_PORTS.replace("net_null0", "net_nosuch0"),
+            lab.path("other.sock").display()
+        ),
+    );
+    let mut text = String::new();
+    for line in EXITS {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let output = lab.command(&words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("panicked"), "{line}: {said}");
+        let code = output.status.code().unwrap();
+        assert!(code == 0 || !said.is_empty(), "{line}: {code}");
+        let _ = writeln!(text, "{code} npcc-switch {line}");
+    }
+    check("exit-codes.txt", &text);
+}
+
+/// Data to a slow queue and answers to it; the far side pauses priority 4 without end.
+const BUSY: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: \"net_pcap0,rx_pcap=in.pcap,infinite_rx=1\", mac: \"02:00:00:00:01:01\", mtu: 1500, speed: 10G, pfc: send,
+      addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_pcap1,rx_pcap=back.pcap,infinite_rx=1\", mac: \"02:00:00:00:02:01\", mtu: 1500, speed: 100M,
+      pfc: honour, addresses: [10.0.12.1/24], npcc: { queues: [3] } }
+routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
+neighbors:
+  - { address: 10.0.12.2, port: wan0, mac: \"02:00:00:00:02:02\" }
+  - { address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }
+qos: { trust: both, pcp_to_priority: { 3: 3 }, dscp_to_priority: { 26: 3, 34: 4 }, priorities: { 4: { lossless: true }, 0: { max_rate: 1G, wred: { min: 50KB, max: 100KB } }, 2: { min_rate: 1M } } }
+buffer: { pool: 4MB }
+pfc: { watchdog: { detect: 100ms, restore: 100ms, poll: 100ms } }
+npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, cnp: { cap: 0.1% } }
+";
+
+fn busy() -> Lab {
+    let lab = Lab::new();
+    lab.config(BUSY);
+    let roce = |src: &str, dst: &str, opcode, qpn, len| {
+        Craft::roce(src.parse().unwrap(), dst.parse().unwrap(), opcode, qpn, len)
+    };
+    let captured = |frame| Captured { time: 0, frame };
+    // Data, one frame that no route leads on, and one for the queue that is paused.
+    let forth = [("10.0.2.2", 0x11), ("10.0.2.2", 0x12), ("10.0.3.9", 0x21)];
+    let forth = forth.map(|(dst, qpn)| roce("10.0.1.3", dst, 0x0a, qpn, 1024));
+    let held = Craft {
+        tos: 34 << 2,
+        ..forth[0].clone()
+    };
+    let forth = forth.iter().chain([&held]);
+    let forth: Vec<Captured> = forth.map(|craft| captured(craft.frame())).collect();
+    capture::write(&lab.path("in.pcap"), forth.iter(), 1).unwrap();
+    let ack = Craft {
+        dst_mac: Mac([2, 0, 0, 0, 2, 1]),
+        ..roce("10.0.2.2", "10.0.1.3", 0x11, 0x31, 4)
+    };
+    let far = Mac([2, 0, 0, 0, 2, 2]);
+    let pause = mac_control::build(far, 1 << 4, [u16::MAX; 8]).to_vec();
+    let back = [captured(ack.frame()), captured(pause)];
+    capture::write(&lab.path("back.pcap"), back.iter(), 1).unwrap();
+    lab
+}
+
+#[test]
+fn keys_of_the_json() {
+    let _alone = alone();
+    let lab = busy();
+    let mut child = lab.start(&["--stats-json", "stats.json"]);
+    let socket = lab.path("switch.sock");
+    let ask = |args: &[&str]| {
+        let socket = ["--socket", socket.to_str().unwrap()];
+        lab.command(&[args, &socket].concat()).output().unwrap()
+    };
+    let show = |what: &str| -> Value {
+        let output = ask(&["show", what, "--json"]);
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    };
+    let soon = |what: &str, holds: &dyn Fn() -> bool| {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !holds() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    soon("the switch answers", &|| show("ports").is_array());
+    assert_eq!(child.try_wait().unwrap(), None, "the switch ended");
+    assert_success(&ask(&[
+        "pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31",
+    ]));
+    soon("a CNP is sent", &|| {
+        show("log").as_array().is_some_and(|log| !log.is_empty())
+    });
+    soon("a host is known", &|| {
+        show("hosts")
+            .as_array()
+            .is_some_and(|hosts| !hosts.is_empty())
+    });
+    soon("a storm is found", &|| {
+        show("pfc")[1]["flow"]["priorities"][4]["storms"].as_u64() > Some(0)
+    });
+    for what in [
+        "ports", "workers", "queues", "flows", "hosts", "log", "pfc", "buffer", "qos", "npcc",
+    ] {
+        check_keys(&format!("show-{what}.txt"), &[show(what)]);
+    }
+    // Something applied, something for a restart.
+    lab.config(
+        &BUSY
+            .replace("recovery: 3ms", "recovery: 4ms")
+            .replace("speed: 100M", "speed: 200M"),
+    );
+    assert_success(&ask(&["set", "npcc.wan0.3.few", "900"]));
+    let reloaded = ask(&["reload", "--json"]);
+    assert_success(&reloaded);
+    let reloaded: Value = serde_json::from_slice(&reloaded.stdout).unwrap();
+    check_keys("reload.txt", &[reloaded]);
+
+    let kill = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(kill.unwrap().success());
+    assert_success(&child.wait_with_output().unwrap());
+    let stats = std::fs::read_to_string(lab.path("stats.json")).unwrap();
+    let stats: Value = serde_json::from_str(&stats).unwrap();
+    assert!(!stats["events"].as_array().unwrap().is_empty());
+    check_keys("stats.txt", &[stats]);
+}
+
+#[test]
+fn keys_of_what_bench_prints() {
+    let _alone = alone();
+    let args = ["--latency", "--frames", "62", "--seconds", "200ms"];
+    let output = switch().args(["bench", "--json"]).args(args).output();
+    let output = output.unwrap();
+    assert_success(&output);
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    check_keys("bench.txt", &lines);
+}
