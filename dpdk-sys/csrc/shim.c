@@ -19,6 +19,7 @@ FIELD_IS(data_len, uint16_t);
 FIELD_IS(vlan_tci, uint16_t);
 FIELD_IS(buf_len, uint16_t);
 FIELD_IS(next, void *);
+FIELD_IS(pool, void *);
 
 int npcc_errno(void)
 {

@@ -37,6 +37,7 @@ enum npcc_mbuf_offset {
 	NPCC_MBUF_VLAN_TCI = offsetof(struct rte_mbuf, vlan_tci),
 	NPCC_MBUF_BUF_LEN = offsetof(struct rte_mbuf, buf_len),
 	NPCC_MBUF_NEXT = offsetof(struct rte_mbuf, next),
+	NPCC_MBUF_POOL = offsetof(struct rte_mbuf, pool),
 };
 
 /* Header fields to spread frames over receive queues by. A constant: the macros are casts. */
@@ -44,5 +45,8 @@ static const uint64_t NPCC_RSS_IP_UDP = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP;
 
 /* Whether rte_eth_dev_configure shall prepare priority flow control. A constant: the macro is a cast. */
 static const uint32_t NPCC_DCB_PFC = RTE_ETH_DCB_PFC_SUPPORT;
+
+/* Whether sent buffers may go to their pool unread. A constant: the macro is a cast. */
+static const uint64_t NPCC_TX_FAST_FREE = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 
 #endif

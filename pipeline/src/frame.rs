@@ -28,7 +28,12 @@ pub trait FrameBuf {
     /// Takes `n` bytes off the front; `false` (and no change) when the frame is shorter.
     fn trim_front(&mut self, n: usize) -> bool;
 
-    /// Starts loading the frame's headers into the cache.
+    /// Starts loading the buffer's own descriptor line into the cache and touches nothing of it: the first of two distances, for
+    /// a frame that has long been out of the cache.
+    #[inline]
+    fn prefetch_handle(&self) {}
+
+    /// Starts loading the frame's headers into the cache. Where they lie stands in the descriptor line, which is read for it.
     #[inline]
     fn prefetch(&self) {}
 

@@ -46,6 +46,11 @@ impl FrameBuf for Frame {
     }
 
     #[inline]
+    fn prefetch_handle(&self) {
+        self.0.prefetch_header();
+    }
+
+    #[inline]
     fn prefetch(&self) {
         self.0.prefetch();
     }

@@ -17,7 +17,7 @@ pub use headroom::{
 pub use lossless::{GroupRoom, Lossless, sends_pause};
 
 use crate::model::MbufSize;
-use crate::plan::Config;
+use crate::plan::{Config, Device};
 
 /// Bytes that DPDK leaves free before a frame (`RTE_PKTMBUF_HEADROOM`).
 pub const MBUF_HEADROOM: u64 = 128;
@@ -27,8 +27,8 @@ pub const LINK_HEADERS: u64 = 14 + 8;
 pub const MBUF_STRUCT: u64 = 128;
 /// Bytes of a mempool object's header with padding.
 pub const MEMPOOL_HEADER: u64 = 64;
-/// Descriptors of a port's receive ring and of its transmit ring.
-pub const RING: u64 = 1024;
+/// Descriptors of a port's receive ring and of its transmit ring, at least.
+pub const RING: u16 = 1024;
 /// Buffers a core keeps in its mempool cache.
 pub const MEMPOOL_CACHE: u64 = 512;
 /// Frames in a worker's hands.
@@ -75,7 +75,11 @@ impl Sizing {
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let mbuf_data_room = data_room(config);
-        let ports = u64::try_from(config.ports.len()).unwrap_or(u64::MAX);
+        let rings = config
+            .ports
+            .iter()
+            .map(|port| u64::from(ring(&port.device)));
+        let rings = rings.fold(0, u64::saturating_add);
         let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1);
         let workers = u64::try_from(config.cores.workers.len()).unwrap_or(u64::MAX);
         let mbufs = config
@@ -84,7 +88,7 @@ impl Sizing {
             .0
             .div_ceil(frame)
             // A device may spread what it receives over a queue for each worker; it sends by one.
-            .saturating_add(ports.saturating_mul((workers + 1) * RING))
+            .saturating_add(rings.saturating_mul(workers + 1))
             .saturating_add(workers.saturating_mul(MEMPOOL_CACHE + BURST))
             // Each further worker may fill a burst into room that another has just taken, as may its CNPs.
             .saturating_add(workers.saturating_sub(1).saturating_mul(BURST))
@@ -123,6 +127,16 @@ impl Sizing {
         ]
         .into_iter()
         .fold(0, u64::saturating_add)
+    }
+}
+
+/// Most descriptors of a ring of the device: what the pool has buffers for. A NIC may prefer twice the usual, a virtual device
+/// prefers nothing.
+#[must_use]
+pub fn ring(device: &Device) -> u16 {
+    match device {
+        Device::Pci { .. } => 2 * RING,
+        Device::Virtual { .. } => RING,
     }
 }
 

@@ -53,5 +53,7 @@ pub(crate) const PKT_LEN: Field<u32> = Field::at(dpdk_sys::NPCC_MBUF_PKT_LEN);
 pub(crate) const DATA_LEN: Field<u16> = Field::at(dpdk_sys::NPCC_MBUF_DATA_LEN);
 /// Size of this segment's buffer.
 pub(crate) const BUF_LEN: Field<u16> = Field::at(dpdk_sys::NPCC_MBUF_BUF_LEN);
+/// The pool the segment belongs to.
+pub(crate) const POOL: Field<*mut dpdk_sys::rte_mempool> = Field::at(dpdk_sys::NPCC_MBUF_POOL);
 /// The next segment, or null.
 pub(crate) const NEXT: Field<*mut rte_mbuf> = Field::at(dpdk_sys::NPCC_MBUF_NEXT);

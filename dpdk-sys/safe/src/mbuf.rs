@@ -257,8 +257,9 @@ impl Mbuf {
         Ok(())
     }
 
-    /// Asks the cache for the first line of the data. Reads the buffer's own header, so prefetch
-    /// that earlier.
+    /// Asks the cache for the first line of the data. The call reads the buffer's own header
+    /// (`buf_addr` and `data_off`), so ask for that earlier with
+    /// [`prefetch_header`](Self::prefetch_header).
     #[inline]
     pub fn prefetch(&self) {
         let raw = self.raw.as_ptr();
@@ -266,12 +267,22 @@ impl Mbuf {
         prefetch(unsafe { BUF_ADDR.get(raw).add(usize::from(DATA_OFF.get(raw))) });
     }
 
-    /// Asks the cache for the buffer's header, which the driver wrote on reception.
+    /// Asks the cache for the first line of the buffer's header, `struct rte_mbuf`. The call reads
+    /// nothing: the pointer alone says where the line is.
     #[inline]
     pub fn prefetch_header(&self) {
         prefetch(self.raw.as_ptr().cast());
     }
 }
+
+/// What [`Mbuf::prefetch`] and the lengths read lies in the line that
+/// [`Mbuf::prefetch_header`] asks for.
+const _: () = assert!(
+    dpdk_sys::NPCC_MBUF_BUF_ADDR < 64
+        && dpdk_sys::NPCC_MBUF_DATA_OFF < 64
+        && dpdk_sys::NPCC_MBUF_DATA_LEN < 64
+        && dpdk_sys::NPCC_MBUF_PKT_LEN < 64
+);
 
 impl Drop for Mbuf {
     #[inline]

@@ -14,6 +14,7 @@ mod attach;
 mod config;
 mod device;
 mod error;
+mod fast_free;
 mod pfc;
 mod rx;
 mod state;
@@ -23,7 +24,7 @@ mod tx;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use config::PortConfig;
+pub use config::{Descriptors, PortConfig};
 pub use device::{Device, DeviceError};
 pub use error::{Direction, Operation, PortError};
 pub use pfc::PfcQueues;
@@ -150,8 +151,8 @@ impl Port {
             return Err(self.core.wrong_phase(state.phase, Phase::Configured));
         }
         state.configuring(pool.clone());
-        let tx_descriptors = config::apply(&self.core, config, pool)?;
-        state.configured(config.rx_queues, config.tx_queues, tx_descriptors);
+        let sending = config::apply(&self.core, config, pool)?;
+        state.configured(config.rx_queues, config.tx_queues, sending);
         Ok(())
     }
 
@@ -210,8 +211,8 @@ impl Port {
     /// When the port is not started, or the queue does not exist or is taken.
     pub fn tx_queue(&self, index: u16) -> Result<TxQueue, PortError> {
         self.core.take(Direction::Tx, index)?;
-        let descriptors = self.core.lock().tx_descriptors;
-        Ok(TxQueue::new(Arc::clone(&self.core), index, descriptors))
+        let sending = self.core.lock().sending;
+        Ok(TxQueue::new(Arc::clone(&self.core), index, sending))
     }
 
     /// The device's MAC address.

@@ -49,6 +49,12 @@ impl Pools {
         })
     }
 
+    /// Whether there is one, so that frames of two never meet in a transmit queue.
+    #[must_use]
+    pub fn is_one(&self) -> bool {
+        self.others.is_empty()
+    }
+
     /// The pool of a node, or the first where it has none of its own.
     #[must_use]
     pub fn near(&self, socket: Option<u32>) -> &Mempool {

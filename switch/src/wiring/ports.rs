@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use npcc_config::model::Idle;
-use npcc_config::sizing::{Link, assumed_speed};
+use npcc_config::sizing::{Link, RING, assumed_speed, ring};
 use npcc_config::units::Rate;
 use npcc_config::{Config, plan};
-use npcc_dpdk::{Bell, Eal, Mempool, PacketSockets, Port, PortConfig, PortError, RxQueue, Spread};
+use npcc_dpdk::{
+    Bell, Descriptors, Eal, Mempool, PacketSockets, Port, PortConfig, PortError, RxQueue, Spread,
+};
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
 use super::backend::{self, Ability, Answer, SelfTest, Verdict, Wish};
@@ -98,9 +100,16 @@ fn open_one(
         port: plan.pfc,
     };
     let classes = config.effective_qos().lossless_mask();
+    let descriptors = Descriptors::Preferred {
+        least: RING,
+        most: ring(&plan.device),
+    };
     let plain = PortConfig {
         mtu: plan.mtu,
         rx_queues,
+        rx_descriptors: descriptors,
+        tx_descriptors: descriptors,
+        one_pool: pools.is_one(),
         interrupts: sleeps && (!port.is_vdev() || port.driver_name() == TAP),
         ..PortConfig::default()
     };
@@ -211,7 +220,7 @@ fn by_priority(
     }
     let eight = PortConfig {
         tx_queues: 8,
-        tx_descriptors: EACH,
+        tx_descriptors: Descriptors::Exactly(EACH),
         ..*plain
     };
     port.configure(&eight, pool).map_err(said)?;

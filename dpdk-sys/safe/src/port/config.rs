@@ -1,13 +1,42 @@
 //! Queues, descriptors, MTU and promiscuous mode of a port, and applying them.
 //!
-//! Law: every frame of the MTU, with two VLAN tags, fits one buffer. No offload is asked for:
-//! checksums, tags and marks are the pipeline's, and vdevs have none.
+//! Law: every frame of the MTU, with two VLAN tags, fits one buffer. No offload that changes a frame
+//! is asked for: checksums, tags and marks are the pipeline's, and vdevs have none. Thresholds of the
+//! rings are the driver's own (`default_rxconf` and `default_txconf`, which a null configuration
+//! means).
 
 use super::PortCore;
 use super::attach;
 use super::error::{Direction, Operation, PortError};
+use super::fast_free::FastFree;
+use super::state::Sending;
 use crate::errno::Errno;
 use crate::mempool::Mempool;
+
+/// How many descriptors a queue is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descriptors {
+    /// This many.
+    Exactly(u16),
+    /// As many as the device prefers within these limits, and the least where it has no preference,
+    /// as virtual devices have none.
+    Preferred {
+        /// Not fewer.
+        least: u16,
+        /// Not more: what the pool has buffers for.
+        most: u16,
+    },
+}
+
+impl Descriptors {
+    /// The number to ask for, where the device prefers `preferred` (0: any).
+    fn wanted(self, preferred: u16) -> u16 {
+        match self {
+            Self::Exactly(count) => count,
+            Self::Preferred { least, most } => preferred.min(most).max(least),
+        }
+    }
+}
 
 /// How a port is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +50,13 @@ pub struct PortConfig {
     /// priority: what drivers want before [`Port::obey_pfc`](super::Port::obey_pfc).
     pub dcb: bool,
     /// Descriptors of each receive queue; brought to what the device allows.
-    pub rx_descriptors: u16,
+    pub rx_descriptors: Descriptors,
     /// Descriptors of each transmit queue; brought to what the device allows.
-    pub tx_descriptors: u16,
+    pub tx_descriptors: Descriptors,
+    /// Whether every frame the port will send is one buffer of the pool it is configured with. A
+    /// device that offers it then returns sent buffers without reading them. What breaks the promise
+    /// is freed instead of sent ([`TxQueue::refused`](super::TxQueue::refused)).
+    pub one_pool: bool,
     /// Bytes of the longest IP packet.
     pub mtu: u16,
     /// Whether frames for other MAC addresses are received too.
@@ -33,14 +66,15 @@ pub struct PortConfig {
 }
 
 impl Default for PortConfig {
-    /// One queue each way, 1,024 descriptors, MTU 1,500, promiscuous.
+    /// One queue each way, 1,024 descriptors, several pools, MTU 1,500, promiscuous.
     fn default() -> Self {
         Self {
             rx_queues: 1,
             tx_queues: 1,
             dcb: false,
-            rx_descriptors: 1024,
-            tx_descriptors: 1024,
+            rx_descriptors: Descriptors::Exactly(1024),
+            tx_descriptors: Descriptors::Exactly(1024),
+            one_pool: false,
             mtu: 1500,
             promiscuous: true,
             interrupts: false,
@@ -53,18 +87,43 @@ const L2_BYTES: u32 = 14 + 2 * 4;
 /// What DPDK counts beside the MTU where the driver says nothing else.
 const L2_AND_FCS: u32 = 14 + 4;
 
-/// Applies the configuration to a port that does not run; returns the descriptors each transmit
-/// queue got.
+/// Applies the configuration to a port that does not run; returns how each transmit queue sends.
 pub(super) fn apply(
     port: &PortCore,
     config: &PortConfig,
     pool: &Mempool,
-) -> Result<u16, PortError> {
+) -> Result<Sending, PortError> {
     let info = attach::info(port.id).map_err(port.failed(Operation::ReadInfo))?;
     check(&port.name, config, &info, pool.frame_room())?;
+    let conf = device_conf(&port.driver, config, &info);
+    // SAFETY: an existing port that does not run (callers hold its lock); the structure lives
+    // through the call.
+    let rc = unsafe {
+        dpdk_sys::rte_eth_dev_configure(
+            port.id,
+            config.rx_queues,
+            config.tx_queues,
+            &raw const conf,
+        )
+    };
+    Errno::check(rc).map_err(port.failed(Operation::Configure))?;
+    let descriptors = set_up_queues(port, config, &info, pool)?;
+    promiscuous(port, config.promiscuous)?;
+    let fast_free = conf.txmode.offloads & dpdk_sys::NPCC_TX_FAST_FREE != 0;
+    Ok(Sending {
+        descriptors,
+        fast_free: fast_free.then(|| FastFree::of(pool)),
+    })
+}
 
+/// What DPDK is asked of the device as a whole.
+fn device_conf(
+    driver: &str,
+    config: &PortConfig,
+    info: &dpdk_sys::rte_eth_dev_info,
+) -> dpdk_sys::rte_eth_conf {
     let mut conf = dpdk_sys::rte_eth_conf::default();
-    conf.rxmode.mtu = device_mtu(&port.driver, info.max_rx_pktlen, config.mtu);
+    conf.rxmode.mtu = device_mtu(driver, info.max_rx_pktlen, config.mtu);
     let spread = info.flow_type_rss_offloads & dpdk_sys::NPCC_RSS_IP_UDP;
     if config.rx_queues > 1 && spread != 0 {
         conf.rxmode.mq_mode = dpdk_sys::RTE_ETH_MQ_RX_RSS;
@@ -80,19 +139,25 @@ pub(super) fn apply(
         };
         conf.dcb_capability_en = dpdk_sys::NPCC_DCB_PFC;
     }
-    // SAFETY: an existing port that does not run (callers hold its lock); the structure lives
-    // through the call.
-    let rc = unsafe {
-        dpdk_sys::rte_eth_dev_configure(
-            port.id,
-            config.rx_queues,
-            config.tx_queues,
-            &raw const conf,
-        )
-    };
-    Errno::check(rc).map_err(port.failed(Operation::Configure))?;
+    if config.one_pool {
+        conf.txmode.offloads = info.tx_offload_capa & dpdk_sys::NPCC_TX_FAST_FREE;
+    }
+    conf
+}
 
-    let (mut rx_descriptors, mut tx_descriptors) = (config.rx_descriptors, config.tx_descriptors);
+/// Sets up every queue of a configured port; returns the descriptors each transmit queue got.
+fn set_up_queues(
+    port: &PortCore,
+    config: &PortConfig,
+    info: &dpdk_sys::rte_eth_dev_info,
+    pool: &Mempool,
+) -> Result<u16, PortError> {
+    let mut rx_descriptors = config
+        .rx_descriptors
+        .wanted(info.default_rxportconf.ring_size);
+    let mut tx_descriptors = config
+        .tx_descriptors
+        .wanted(info.default_txportconf.ring_size);
     // SAFETY: an existing port; both numbers are ours to change.
     let rc = unsafe {
         dpdk_sys::rte_eth_dev_adjust_nb_rx_tx_desc(
@@ -132,7 +197,6 @@ pub(super) fn apply(
         };
         Errno::check(rc).map_err(port.failed(Operation::SetUpTx))?;
     }
-    promiscuous(port, config.promiscuous)?;
     Ok(tx_descriptors)
 }
 
@@ -152,7 +216,6 @@ fn promiscuous(port: &PortCore, on: bool) -> Result<(), PortError> {
     }
 }
 
-/// What can be told before the driver is asked.
 /// The MTU the device is told.
 ///
 /// `net_af_packet` says that it takes no frame above 1,518 bytes, whatever its `framesz` holds; it does not look at what it is
@@ -166,6 +229,7 @@ fn device_mtu(driver: &str, max_frame: u32, mtu: u16) -> u32 {
     }
 }
 
+/// What can be told before the driver is asked.
 fn check(
     device: &str,
     config: &PortConfig,
@@ -242,6 +306,36 @@ mod tests {
             check("d", &mtu, &info(), 16384),
             Err(PortError::BadMtu { .. })
         ));
+    }
+
+    #[test]
+    fn a_ring_is_as_the_device_prefers_within_limits() {
+        let ring = Descriptors::Preferred {
+            least: 1024,
+            most: 2048,
+        };
+        let all = [0, 256, 1024, 1536, 2048, 4096].map(|preferred| ring.wanted(preferred));
+        assert_eq!(all, [1024, 1024, 1024, 1536, 2048, 2048]);
+        assert_eq!(Descriptors::Exactly(128).wanted(512), 128);
+    }
+
+    #[test]
+    fn buffers_return_unread_only_where_the_device_offers_it_and_one_pool_sends() {
+        let offers = |one_pool, tx_offload_capa| {
+            let info = dpdk_sys::rte_eth_dev_info {
+                tx_offload_capa,
+                ..info()
+            };
+            let config = PortConfig {
+                one_pool,
+                ..PortConfig::default()
+            };
+            device_conf("net_ice", &config, &info).txmode.offloads
+        };
+        let (fast, every) = (dpdk_sys::NPCC_TX_FAST_FREE, u64::MAX);
+        assert_eq!(offers(true, every), fast, "and no other offload");
+        assert_eq!(offers(false, every), 0);
+        assert_eq!(offers(true, every & !fast), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::error::Direction;
+use super::fast_free::FastFree;
 use crate::mempool::Mempool;
 
 /// Where a port is in its life.
@@ -29,6 +30,15 @@ impl fmt::Display for Phase {
     }
 }
 
+/// How the driver sends by each transmit queue, as it was configured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sending {
+    /// Descriptors of the ring, as the driver has them.
+    pub(super) descriptors: u16,
+    /// What may be sent, where the driver returns buffers unread.
+    pub(super) fast_free: Option<FastFree>,
+}
+
 /// Why a queue cannot be handed out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -43,8 +53,8 @@ pub(super) struct State {
     pub(super) phase: Phase,
     /// Pools that receive queues may refill themselves from; the last is the one in use.
     pools: Vec<Mempool>,
-    /// Of each transmit queue, as the driver has them.
-    pub(super) tx_descriptors: u16,
+    /// Of each transmit queue.
+    pub(super) sending: Sending,
     rx: Vec<bool>,
     tx: Vec<bool>,
 }
@@ -54,7 +64,7 @@ impl State {
         Self {
             phase: Phase::Open,
             pools: Vec::new(),
-            tx_descriptors: 0,
+            sending: Sending::default(),
             rx: Vec::new(),
             tx: Vec::new(),
         }
@@ -68,8 +78,8 @@ impl State {
     }
 
     /// After the driver has set up every queue.
-    pub(super) fn configured(&mut self, rx: u16, tx: u16, tx_descriptors: u16) {
-        self.tx_descriptors = tx_descriptors;
+    pub(super) fn configured(&mut self, rx: u16, tx: u16, sending: Sending) {
+        self.sending = sending;
         self.phase = Phase::Configured;
         let old = self.pools.len().saturating_sub(1);
         self.pools.drain(..old);
@@ -121,7 +131,7 @@ mod tests {
         State {
             phase: Phase::Started,
             pools: Vec::new(),
-            tx_descriptors: 0,
+            sending: Sending::default(),
             rx: vec![false; rx],
             tx: vec![false; tx],
         }

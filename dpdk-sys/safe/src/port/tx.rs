@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use super::PortCore;
 use super::error::Direction;
+use super::fast_free::FastFree;
 use super::rx::fast_path;
+use super::state::Sending;
 use crate::frames::Frames;
 
 /// The only way out by one transmit queue. Dropping it gives the queue back to its port.
@@ -21,6 +23,8 @@ pub struct TxQueue {
     ops: *const dpdk_sys::rte_eth_fp_ops,
     queue: u16,
     descriptors: u16,
+    fast_free: Option<FastFree>,
+    refused: u64,
 }
 
 // SAFETY: the pointer is to a static table; a queue may be used from any one thread at a time, and
@@ -29,12 +33,14 @@ unsafe impl Send for TxQueue {}
 
 impl TxQueue {
     /// The caller has taken the queue out of the port's state.
-    pub(super) fn new(core: Arc<PortCore>, queue: u16, descriptors: u16) -> Self {
+    pub(super) fn new(core: Arc<PortCore>, queue: u16, sending: Sending) -> Self {
         Self {
             ops: fast_path(core.id),
             core,
             queue,
-            descriptors,
+            descriptors: sending.descriptors,
+            fast_free: sending.fast_free,
+            refused: 0,
         }
     }
 
@@ -49,9 +55,21 @@ impl TxQueue {
     #[inline]
     pub fn tx_up_to(&mut self, row: &mut impl Frames, most: usize) -> usize {
         let (slots, lent) = row.lend();
-        let count = lent.min(u16::try_from(most).unwrap_or(u16::MAX));
-        // SAFETY: the slots were lent just now, and are so many.
-        let sent = unsafe { self.send(slots, count) }.min(count);
+        let mut count = lent.min(u16::try_from(most).unwrap_or(u16::MAX));
+        let sent = match self.fast_free {
+            // SAFETY: the slots were lent just now, and are so many.
+            None => unsafe { self.send(slots, count) }.min(count),
+            // SAFETY: as above; what may not be sent is the first one, and is the row's no more.
+            Some(fast) => unsafe {
+                let offered = count;
+                count = fast.sendable(slots, offered);
+                if count == 0 && offered > 0 {
+                    self.refuse(slots)
+                } else {
+                    self.send(slots, count).min(count)
+                }
+            },
+        };
         // SAFETY: the driver has taken over so many of those lent, the first ones.
         unsafe { row.take_back(usize::from(lent), usize::from(sent)) };
         usize::from(sent)
@@ -80,6 +98,25 @@ impl TxQueue {
             }
             send((*self.ops).txq.data.add(queue).read(), slots, count)
         }
+    }
+
+    /// Frees the first frame, which is a chain or of another pool; returns that it is gone.
+    ///
+    /// # Safety
+    /// The first slot is an owned buffer, which its row is told to forget.
+    #[cold]
+    unsafe fn refuse(&mut self, slots: *mut *mut dpdk_sys::rte_mbuf) -> u16 {
+        // SAFETY: one owned chain, whoever's pool it is of.
+        unsafe { dpdk_sys::rte_pktmbuf_free_bulk(slots, 1) };
+        self.refused += 1;
+        1
+    }
+
+    /// Frames freed instead of sent, because the driver returns buffers unread and they were chains
+    /// or of another pool: see [`PortConfig::one_pool`](super::PortConfig::one_pool).
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Packet capture (dpdk-dumpcap) hangs itself in here.
