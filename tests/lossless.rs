@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Lab, alone, assert_success, root};
-use npcc_switch::report::events::Kind;
+use npcc_appliance::report::events::Kind;
 use npcc_testkit::capture;
 
 const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use common::net::{Net, run};
 use common::{Lab, alone, assert_success};
-use npcc_switch::report::model::Snapshot;
+use npcc_appliance::report::model::Snapshot;
 
 /// A host in each of two namespaces, with a link to the switch.
 fn net() -> Net {

@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::net::{Net, run};
 use common::{Lab, alone, assert_success, root};
-use npcc_switch::report::model::Snapshot;
+use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 use serde::Deserialize;
 

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{Lab, alone, assert_success, root};
-use npcc_switch::report::model::Snapshot;
+use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 
 const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");

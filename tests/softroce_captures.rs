@@ -14,7 +14,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Lab, alone, root, scapy_cnps, tshark_cnps};
-use npcc_switch::report::model::Snapshot;
+use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 
 /// Splits a capture: what `senders` sends comes in by dc0, the rest by wan0; DSCP 0 is priority 3.
@@ -148,7 +148,7 @@ fn write_four_qps() {
 
     // Each sender's QP is matched to the right flow: soft-RoCE numbers both ends in the order of creation.
     common::assert_success(&flows);
-    let flows: Vec<npcc_switch::report::model::Flow> =
+    let flows: Vec<npcc_appliance::report::model::Flow> =
         serde_json::from_slice(&flows.stdout).unwrap();
     let pairs: BTreeSet<_> = flows
         .iter()

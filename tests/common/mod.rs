@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use npcc_switch::report::model::Snapshot;
+use npcc_appliance::report::model::Snapshot;
 use serde::Deserialize;
 use tempfile::TempDir;
 

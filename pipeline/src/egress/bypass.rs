@@ -2,7 +2,7 @@
 //!
 //! Each port has a place for one run of every priority. When the port's turn comes, and all that waits in it waits here, the
 //! runs leave as they are: strict queues first, then by weight. They join their queues when anything at all comes
-//! between: more frames for the same queue, a rate that does not let all of them go, a depth at which frames are marked.
+//! between: more frames for the same queue, a rate that does not let all of several runs go, a depth at which frames are marked.
 //! A paused run stays where it is.
 //!
 //! Law: frames, order, marks and accounts are as if every frame had been queued.
@@ -10,8 +10,9 @@
 use super::marking::Marking;
 use super::port::EgressPort;
 use super::serve::{Lanes, Outlet};
+use crate::buffer::Amount;
 use crate::burst::{Run, RunPool};
-use crate::frame::FrameBuf;
+use crate::frame::{FrameBuf, Queued, wire_len};
 use crate::per::PerPriority;
 use crate::tap::FlowTap;
 use crate::units::Priority;
@@ -66,8 +67,8 @@ impl<B: FrameBuf> Bypass<B> {
         self.runs[priority].take()
     }
 
-    /// Hands over the runs if all that waits in `port` waits here and may leave unchanged; as many as `out` has room for.
-    /// `false`: nothing was done, and they have to queue.
+    /// Hands over the runs if all that waits in `port` waits here and may leave unchanged; as many as `out` has room for, and
+    /// of a single run as much as there is credit for. `false`: nothing was done, and they have to queue.
     #[inline]
     pub fn depart(
         &mut self,
@@ -81,8 +82,15 @@ impl<B: FrameBuf> Bypass<B> {
             return false;
         }
         let mut ready = self.taken & !port.paused;
-        if ready != 0 && !port.lets_all_go(ready, marking) {
+        if ready == 0 {
+            return true;
+        }
+        let Some(all) = port.all_ready(ready, marking) else {
             return false;
+        };
+        let credit = port.shaper.allowance().min(out.credit());
+        if all > credit {
+            return self.depart_in_part(port, ready, credit, (out, lanes), pool);
         }
         while ready != 0 {
             let priority = port.scheduler.first(ready);
@@ -94,7 +102,7 @@ impl<B: FrameBuf> Bypass<B> {
                 break;
             }
             if let Some(mut run) = self.take(priority) {
-                port.pass(priority);
+                port.pass(priority, run.head.amount);
                 lanes.add(out.lane(priority), run.head.group, run.head.amount);
                 out.put_run(&mut run);
                 pool.give(run);
@@ -102,12 +110,56 @@ impl<B: FrameBuf> Bypass<B> {
         }
         true
     }
+
+    /// Hands over as many frames as there is credit for, where only one run waits; the others wait on. `false`: nothing was
+    /// done.
+    fn depart_in_part(
+        &mut self,
+        port: &mut EgressPort,
+        ready: u8,
+        credit: i64,
+        (out, lanes): (&mut impl Outlet<B>, &mut Lanes<'_>),
+        pool: &mut RunPool<B>,
+    ) -> bool {
+        let priority = port.scheduler.first(ready);
+        if port.backlog != priority.bit() {
+            return false;
+        }
+        let Some(run) = self.runs[priority].as_deref_mut() else {
+            return false;
+        };
+        let (mut frames, mut left) = (0, credit);
+        for record in run.known().iter().take(out.room()) {
+            if left <= 0 {
+                break;
+            }
+            left -= i64::from(wire_len(record.len.into()));
+            frames += 1;
+        }
+        if frames == 0 {
+            return true;
+        }
+        let part = run.head_of(frames);
+        port.pass(priority, part.amount);
+        lanes.add(out.lane(priority), part.group, part.amount);
+        let metas = run.records.iter().map(|record| part.meta(record));
+        for (buf, meta) in run.frames.drain(..frames).zip(metas) {
+            out.put(Queued { buf, meta });
+        }
+        run.forget_front(frames, &part);
+        if run.frames.is_empty()
+            && let Some(run) = self.take(priority)
+        {
+            pool.give(run);
+        }
+        true
+    }
 }
 
 impl EgressPort {
-    /// Whether all that waits in these queues may leave now by the rates, and none of it is changed on its way out.
+    /// Bytes that wait in these queues, if the queues' own rates let all of them leave now and none is changed on its way out.
     #[inline]
-    fn lets_all_go(&mut self, ready: u8, marking: &Marking<'_, impl FlowTap>) -> bool {
+    fn all_ready(&mut self, ready: u8, marking: &Marking<'_, impl FlowTap>) -> Option<i64> {
         self.shaper.refill(marking.now);
         let limited = (self.limited | self.floored) & ready != 0;
         let mut all = 0;
@@ -115,32 +167,31 @@ impl EgressPort {
             let queue = &mut self.queues[priority];
             let bytes = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
             if marking.scope(queue.config.ecn.as_ref()).concerns_any(bytes) {
-                return false;
+                return None;
             }
             if limited {
                 queue.shaper.refill(marking.now);
                 queue.floor.refill(marking.now);
                 if queue.shaper.allowance() < bytes {
-                    return false;
+                    return None;
                 }
             }
             all += bytes;
         }
-        self.shaper.allowance() >= all
+        Some(all)
     }
 
-    /// Accounts for all that waits in a queue as sent.
+    /// Accounts for frames of a queue as sent, which are all that waits in it or in the port.
     #[inline]
-    fn pass(&mut self, priority: Priority) {
+    fn pass(&mut self, priority: Priority, sent: Amount) {
         let queue = &mut self.queues[priority];
-        let all = queue.waiting;
-        let bytes = i64::try_from(all.bytes).unwrap_or(i64::MAX);
+        let bytes = i64::try_from(sent.bytes).unwrap_or(i64::MAX);
         if self.floored & priority.bit() != 0 && queue.floor.ready() {
             queue.floor.charge(bytes);
         }
         queue.shaper.charge(bytes);
         self.shaper.charge(bytes);
         self.scheduler.alone(priority);
-        self.leave(priority, all);
+        self.leave(priority, sent);
     }
 }

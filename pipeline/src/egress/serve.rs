@@ -21,6 +21,12 @@ pub trait Outlet<B> {
     /// How many frames it takes, at most a burst.
     fn room(&self) -> usize;
 
+    /// Bytes on the wire it takes now: frames may follow while fewer were handed over.
+    #[inline]
+    fn credit(&self) -> i64 {
+        i64::MAX
+    }
+
     /// The transmit queue that frames of this priority go by: 0 where all go by one.
     #[inline]
     fn lane(&self, _priority: Priority) -> Priority {
@@ -149,7 +155,7 @@ impl EgressPort {
         }
         self.shaper.refill(marking.now);
         let mut held_back = self.over_rate(marking.now) | self.paused;
-        while out.room() > 0 && self.shaper.ready() {
+        while out.room() > 0 && out.credit() > 0 && self.shaper.ready() {
             let offered = self.backlog & !held_back;
             let Some(turn) = self.next(store, offered) else {
                 break;
@@ -208,7 +214,7 @@ impl EgressPort {
         let Some(counters) = counters.queues.get(priority.index()) else {
             return 0;
         };
-        let rate = self.shaper.allowance().min(queue.shaper.allowance());
+        let rate = self.shaper.allowance().min(queue.shaper.allowance()).min(out.credit());
         let red = queue.config.ecn.as_ref();
         let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
         let scope = marking.scope(red);

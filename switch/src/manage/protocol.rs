@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::control_commands::NpccOrder;
-use crate::reload::Outcome;
+use crate::control::orders::NpccOrder;
+use crate::manage::reload::Outcome;
 use crate::report::model::{Flow, Host, Snapshot};
 
 /// A question: one line of JSON.

@@ -11,9 +11,9 @@ use std::time::Duration;
 use nix::unistd::Group;
 
 use super::protocol::{Reply, Request};
-use crate::command::Command;
-use crate::reload::ReloadError;
+use crate::manage::reload::ReloadError;
 use crate::report::observer::Observer;
+use crate::worker::command::Command;
 
 /// A question is never longer.
 const LONGEST_REQUEST: u64 = 64 << 10;

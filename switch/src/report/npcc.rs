@@ -10,7 +10,7 @@ use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
 
 use super::model::{Cm, Health, Npcc, NpccQueue, Percentiles, Seen, Setting};
 use super::observer::Observer;
-use crate::timings::What;
+use crate::worker::timings::What;
 
 impl Observer {
     pub(super) fn npcc(&self) -> Npcc {

@@ -20,14 +20,14 @@ use super::model::{
     Conservation, DeviceDrops, Flow, Host, Pfc, Port, Queue, Roce, Snapshot, Traffic, Worker,
 };
 use super::qos::Qos;
-use crate::apply::Live;
 use crate::clock::Clock;
-use crate::command::{Command, Orders};
 use crate::control::ControlStats;
-use crate::control_commands::{NpccOrder, NpccOrders, OrderError};
-use crate::timings::{Timings, What};
+use crate::control::orders::{NpccOrder, NpccOrders, OrderError};
+use crate::manage::apply::Live;
 use crate::wiring::pfc::PortFlow;
-use crate::worker::WorkerStats;
+use crate::worker::command::{Command, Orders};
+use crate::worker::stats::WorkerStats;
+use crate::worker::timings::{Timings, What};
 
 /// CNPs that `show log` tells of.
 const SHOWN: usize = 100;

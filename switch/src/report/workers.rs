@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::model::{Snapshot, Worker};
 use super::table::{finish, table, thousands};
-use crate::stages::Stage;
-use crate::worker::WorkerStats;
+use crate::worker::stages::Stage;
+use crate::worker::stats::WorkerStats;
 
 /// What a worker tells about itself.
 #[expect(

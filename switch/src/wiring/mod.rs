@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod control;
 pub mod eal;
+pub mod live_routes;
 pub mod path;
 pub mod pfc;
 pub mod pools;

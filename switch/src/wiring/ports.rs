@@ -15,7 +15,7 @@ use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 use super::backend::{self, Ability, Answer, SelfTest, Verdict, Wish};
 use super::pools::Pools;
 use super::self_test;
-use crate::transmit::{Eight, Lane, Transmit};
+use crate::worker::transmit::{Eight, Lane, Transmit};
 
 /// A port could not be brought up.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::RouteCapacity;
 use npcc_pipeline::units::{Mac, PortId};
 
-use crate::live_routes::Table;
+use crate::wiring::live_routes::Table;
 
 /// Room for what is configured.
 #[must_use]
@@ -139,7 +139,7 @@ fn mac_of(config: &Config, address: IpAddr) -> Option<Mac> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live_routes::LiveRoutes;
+    use crate::wiring::live_routes::LiveRoutes;
     use npcc_pipeline::route::writer::RouteWriter;
 
     #[test]

@@ -12,8 +12,9 @@ use npcc_pipeline::handoff::{HANDOFF_RING, WorkerPlan};
 use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::ports::OpenPort;
-use crate::idle::{ControlBed, Dormitory, WorkerBed};
-use crate::worker::{GuestQueue, PortQueues, Source, WorkerStats};
+use crate::sleep::{ControlBed, Dormitory, WorkerBed};
+use crate::worker::ports::{GuestQueue, PortQueues, Source};
+use crate::worker::stats::WorkerStats;
 
 /// One worker's queues.
 #[derive(Debug, Default)]

@@ -1,0 +1,103 @@
+//! A switch in a process of its own, as it runs in production.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+
+use npcc_appliance::manage::client;
+use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_appliance::report::model::Snapshot;
+
+/// How long a switch may take to come up; a full table takes its time.
+const START: Duration = Duration::from_secs(120);
+
+/// A switch at work; it goes with this.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Running {
+    /// `run` on this configuration, whose socket is `s.sock` in `folder`.
+    pub(super) fn start(folder: &Path, config: &str, args: &[OsString]) -> anyhow::Result<Running> {
+        let file = folder.join("bench.yaml");
+        fs::write(&file, config).context("cannot write the configuration")?;
+        let log = folder.join("log");
+        let program = std::env::current_exe().context("cannot find this program's file")?;
+        let mut command = Command::new(program);
+        command.arg("run").arg("-c").arg(&file).args(args);
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log)?)
+            .spawn()
+            .context("cannot start the switch")?;
+        let mut switch = Running {
+            child,
+            socket: folder.join("s.sock"),
+        };
+        let deadline = Instant::now() + START;
+        while switch.snapshot().is_err() {
+            let ended = switch.child.try_wait()?.is_some();
+            if ended || Instant::now() >= deadline {
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                return Err(anyhow!("the switch did not start: {}", said.trim()));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(switch)
+    }
+
+    pub(super) fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        match self.ask(&Request::Snapshot)? {
+            Reply::Snapshot(snapshot) => Ok(*snapshot),
+            _ => Err(anyhow!("the switch answered something else")),
+        }
+    }
+
+    /// Starts watermarks and distributions anew.
+    pub(super) fn clear(&self) -> anyhow::Result<()> {
+        match self.ask(&Request::ClearWatermarks)? {
+            Reply::Done => Ok(()),
+            _ => Err(anyhow!("the switch answered something else")),
+        }
+    }
+
+    pub(super) fn ask(&self, request: &Request) -> anyhow::Result<Reply> {
+        client::ask(&self.socket, request)
+    }
+
+    /// CPU time of the worker so far, in ns.
+    pub(super) fn cpu(&self) -> anyhow::Result<u64> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        for task in fs::read_dir(&tasks).context("the switch is gone")? {
+            let task = task?.path();
+            let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+            if name.starts_with("rte-worker") {
+                let account = fs::read_to_string(task.join("schedstat"))?;
+                let first = account.split_whitespace().next().unwrap_or_default();
+                return first
+                    .parse()
+                    .context("the scheduler's account is not a number");
+            }
+        }
+        Err(anyhow!("the switch has no worker thread"))
+    }
+
+    pub(super) fn stop(&mut self) {
+        // Already gone is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

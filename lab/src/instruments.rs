@@ -1,0 +1,97 @@
+//! The probe of a worker that is measured: a paced source and traffic templates, beside what the appliance tells itself.
+
+use npcc_appliance::clock::Clock;
+use npcc_appliance::control::reaction::Crossing;
+use npcc_appliance::worker::frame::Frame;
+use npcc_appliance::worker::probe::Probe;
+use npcc_appliance::worker::stages::Stage;
+use npcc_appliance::worker::stats::WorkerStats;
+use npcc_appliance::worker::telemetry::Telemetry;
+use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::units::{BURST, Nanos, PortId};
+
+use crate::pace::{PacedSource, Schedule};
+use crate::template::Templates;
+
+/// The port with the source.
+const SOURCE: PortId = PortId(0);
+/// The port whose frames are timed.
+const SINK: PortId = PortId(1);
+
+/// A worker's instruments.
+#[derive(Debug)]
+pub struct Instruments {
+    telemetry: Telemetry,
+    source: Option<PacedSource>,
+    templates: Option<Templates>,
+}
+
+impl Instruments {
+    /// The first port's source is let in by `schedule`, or whenever the worker has time; its frames are turned into those of `templates`.
+    #[must_use]
+    pub fn new(
+        telemetry: Telemetry,
+        schedule: Option<Schedule>,
+        templates: Option<Templates>,
+    ) -> Instruments {
+        Instruments {
+            telemetry,
+            source: schedule.map(|schedule| PacedSource::new(schedule, SOURCE, SINK)),
+            templates,
+        }
+    }
+}
+
+impl Probe for Instruments {
+    #[inline]
+    fn turn_begins(&mut self) {
+        self.telemetry.turn_begins();
+    }
+
+    #[inline]
+    fn admits(&mut self, port: PortId, now: Nanos) -> usize {
+        let source = self.source.as_mut();
+        source.map_or(BURST, |source| source.due(port, now))
+    }
+
+    #[inline]
+    fn received(&mut self, port: PortId, frames: &mut [Frame]) {
+        if let Some(source) = &mut self.source {
+            source.received(port, frames.len());
+        }
+        if let Some(templates) = self.templates.as_mut().filter(|_| port == SOURCE) {
+            for frame in frames {
+                templates.rewrite(frame.data_mut());
+            }
+        }
+    }
+
+    #[inline]
+    fn stage_ends(&mut self, stage: Stage) {
+        self.telemetry.stage_ends(stage);
+    }
+
+    #[inline]
+    fn sent(&mut self, port: PortId, frames: usize, clock: &Clock) {
+        if let Some(source) = &mut self.source {
+            source.sent(port, frames, clock.now(), |what, time| {
+                self.telemetry.tell(what, time);
+            });
+        }
+    }
+
+    #[inline]
+    fn cnp_queued(&mut self, answers: Crossing) {
+        self.telemetry.cnp_queued(answers);
+    }
+
+    #[inline]
+    fn cnps_offered(&mut self, clock: &Clock) {
+        self.telemetry.cnps_offered(clock);
+    }
+
+    #[inline]
+    fn turn_ends(&mut self, received: usize, stats: &WorkerStats) {
+        self.telemetry.turn_ends(received, stats);
+    }
+}

@@ -1,0 +1,271 @@
+//! The switch as a process: its configuration for a scenario, its start, what it says while it runs, its totals.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use npcc_sim::engine::Attachment;
+use npcc_sim::scenario::{EcnUse, Scenario, Scheme};
+
+use super::net;
+use npcc_appliance::manage::client;
+use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_appliance::report::model::{Queue, Snapshot};
+
+/// Priority of data.
+const DATA: u8 = 3;
+/// How long a switch may take to come up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running switch.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    socket: PathBuf,
+    totals: PathBuf,
+    log: PathBuf,
+    watched: usize,
+    stop: Arc<AtomicBool>,
+    depth: Arc<AtomicU64>,
+    watcher: Option<JoinHandle<()>>,
+}
+
+/// The configuration of the switch in the middle of a scenario. `time_scale` dilates its clock.
+#[must_use]
+pub(super) fn config(
+    scenario: &Scenario,
+    scheme: &Scheme,
+    attachments: &[Attachment],
+    time_scale: f64,
+    socket: &Path,
+) -> String {
+    let mut ports = String::new();
+    let (mut routes, mut neighbors) = (String::new(), String::new());
+    for (index, at) in attachments.iter().enumerate() {
+        let npcc = match scheme.policy {
+            Some(_) if at.watched => format!(
+                ", npcc: {{ enable: true, queues: [{DATA}], policy: {} }}",
+                // The policy alone: what is marked is said below.
+                scheme
+                    .to_string()
+                    .split(['+', '/'])
+                    .next()
+                    .unwrap_or_default()
+            ),
+            _ => String::new(),
+        };
+        // Infallible: the target is a string.
+        let _ = write!(
+            ports,
+            "\n  - {{ name: p{index}, device: \"net_af_packet{index},iface={},blocksz=73728,framesz=9216,framecnt=1024\", mac: \"{}\", mtu: {}, speed: {}{npcc} }}",
+            net::device(index),
+            at.mac,
+            net::MTU,
+            at.rate.0
+        );
+        for (host, mac) in &at.hosts {
+            let _ = write!(routes, "\n  - {{ prefix: {host}/32, via: {host} }}");
+            let _ = write!(
+                neighbors,
+                "\n  - {{ address: {host}, port: p{index}, mac: \"{mac}\" }}"
+            );
+        }
+    }
+    let limits = &scenario.thresholds;
+    let ecn = if scheme.policy.is_none() && scheme.ecn == EcnUse::Off {
+        "off".to_owned()
+    } else {
+        format!(
+            "{{ kmin: {}, kmax: {}, pmax: {} }}",
+            limits.kmin, limits.kmax, limits.pmax
+        )
+    };
+    let marks = match scheme.ecn {
+        EcnUse::Off => "off",
+        EcnUse::Mark => "mark",
+        EcnUse::MarkUnlessNotified => "mark-unless-notified",
+        EcnUse::ClearAfterCnp => "clear-after-cnp",
+    };
+    format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+time_scale: {time_scale}
+telemetry: {{ socket: {} }}
+ports:{ports}
+routes:{routes}
+neighbors:{neighbors}
+qos: {{ profile: roce-semi-lossless, priorities: {{ {DATA}: {{ ecn: {ecn} }} }} }}
+buffer: {{ pool: 256MB, lossless_min_frame: 4096 }}
+npcc: {{ ecn: {marks}, shallow: {}, deep: {}, hard: {} }}
+",
+        socket.display(),
+        limits.shallow,
+        limits.deep,
+        limits.hard
+    )
+}
+
+impl Process {
+    /// Starts it and waits until it forwards; asks for its queue every `every` from then on. `longest` bounds its life.
+    ///
+    /// # Errors
+    /// When it does not come up; the message holds what it printed.
+    pub(super) fn start(
+        folder: &Path,
+        text: &str,
+        watched: usize,
+        every: Duration,
+        longest: Duration,
+    ) -> anyhow::Result<Process> {
+        let (config, totals, log) = (
+            folder.join("switch.yaml"),
+            folder.join("stats.json"),
+            folder.join("switch.log"),
+        );
+        let socket = folder.join("switch.sock");
+        fs::write(&config, text).with_context(|| format!("cannot write {}", config.display()))?;
+        let out = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let err = out.try_clone().context("cannot write the switch's log")?;
+        let child = Command::new(std::env::current_exe().context("cannot find this program")?)
+            .arg("run")
+            .arg("-c")
+            .arg(&config)
+            .arg("--for")
+            .arg(format!("{}ms", longest.as_millis()))
+            .arg("--stats-json")
+            .arg(&totals)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .context("cannot start the switch")?;
+        let mut process = Process {
+            child,
+            socket,
+            totals,
+            log,
+            watched,
+            stop: Arc::default(),
+            depth: Arc::default(),
+            watcher: None,
+        };
+        process.await_ready()?;
+        process.watch(every);
+        Ok(process)
+    }
+
+    fn await_ready(&mut self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while client::ask(&self.socket, &Request::Snapshot).is_err() {
+            let ended = self.child.try_wait().context("cannot see the switch")?;
+            if ended.is_some() || begun.elapsed() > PATIENCE {
+                let said = fs::read_to_string(&self.log).unwrap_or_default();
+                bail!("the switch does not come up:\n{said}");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, every: Duration) {
+        let (stop, depth) = (Arc::clone(&self.stop), Arc::clone(&self.depth));
+        let (socket, watched) = (self.socket.clone(), self.watched);
+        self.watcher = Some(std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                if let Ok(Reply::Snapshot(snapshot)) = client::ask(&socket, &Request::Snapshot)
+                    && let Some(queue) = queue(&snapshot, watched)
+                {
+                    depth.store(queue.depth, Ordering::Relaxed);
+                }
+                std::thread::sleep(every);
+            }
+        }));
+    }
+
+    /// Depth of the watched queue as the switch said last, in wire bytes.
+    #[must_use]
+    pub(super) fn depth(&self) -> u64 {
+        self.depth.load(Ordering::Relaxed)
+    }
+
+    /// Stops it and reads its totals.
+    ///
+    /// # Errors
+    /// When it failed, or its account of frames does not close.
+    pub(super) fn finish(mut self) -> anyhow::Result<Totals> {
+        self.halt();
+        let status = self.child.wait().context("cannot wait for the switch")?;
+        if !status.success() {
+            let said = fs::read_to_string(&self.log).unwrap_or_default();
+            bail!("the switch ended with {status}:\n{said}");
+        }
+        let text = fs::read_to_string(&self.totals).context("the switch left no totals")?;
+        let snapshot: Snapshot =
+            serde_json::from_str(&text).context("the switch's totals cannot be read")?;
+        if !snapshot.conservation.holds() {
+            bail!("the switch's account of frames does not close");
+        }
+        let queue = queue(&snapshot, self.watched);
+        let queue = queue.context("the switch's totals name no such queue")?;
+        Ok(Totals {
+            peak: queue.peak,
+            marked: queue.ecn_marked,
+            cnps: snapshot.npcc.cnps_sent,
+            dropped: snapshot.conservation.drops.packets,
+            ticks: snapshot.npcc.ticks,
+            ticks_late: snapshot.npcc.ticks_late,
+        })
+    }
+
+    fn halt(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(watcher) = self.watcher.take() {
+            // It cannot panic: it only asks.
+            let _ = watcher.join();
+        }
+        if let Ok(None) = self.child.try_wait()
+            && let Ok(id) = i32::try_from(self.child.id())
+        {
+            // One that has just ended needs no signal.
+            let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.halt();
+        // After `finish` this returns at once.
+        let _ = self.child.wait();
+    }
+}
+
+/// What the switch says about a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    /// Deepest the watched queue was, in wire bytes.
+    pub peak: u64,
+    /// Frames it marked CE.
+    pub marked: u64,
+    /// CNPs it sent.
+    pub cnps: u64,
+    /// Frames it dropped, for whatever reason.
+    pub dropped: u64,
+    /// Turns of the detector.
+    pub ticks: u64,
+    /// Of these, late by more than half a tick.
+    pub ticks_late: u64,
+}
+
+fn queue(snapshot: &Snapshot, port: usize) -> Option<&Queue> {
+    let port = snapshot.ports.get(port)?;
+    port.queues.iter().find(|queue| queue.priority == DATA)
+}

@@ -1,0 +1,164 @@
+//! Traffic of many flows from a source that holds few frames: for measurements.
+//!
+//! An endless source with a frame in memory for every flow measures mostly its own reading. A traffic generator instead keeps
+//! a few frames and writes addresses, port, queue pair and sequence number into each as it goes; this does the same as frames come in, before
+//! anything looks at them. A template is 16 bytes and they are read in order, so the source's own share hardly depends on how
+//! many flows there are.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use pcap_file::pcap::PcapReader;
+
+/// Header checksum, both addresses, UDP source port of an untagged IPv4 frame without options.
+const HEAD: Range<usize> = 24..36;
+/// Destination queue pair of its BTH.
+const QUEUE_PAIR: Range<usize> = 47..50;
+/// Its packet sequence number.
+const PSN: Range<usize> = 51..54;
+
+/// What makes a frame one flow's.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(16))]
+struct Template {
+    head: [u8; 12],
+    queue_pair: [u8; 3],
+}
+
+/// Templates of flows, written into frames in turn.
+#[derive(Debug, Clone)]
+pub struct Templates {
+    all: Box<[Template]>,
+    next: usize,
+    /// Of each flow's next packet.
+    psn: u32,
+}
+
+impl Templates {
+    /// The flows of a capture of untagged RoCEv2 frames over IPv4, all of one length and alike but for the template.
+    ///
+    /// # Errors
+    /// The capture cannot be read, holds nothing, or another kind of frame.
+    pub fn read(path: &Path) -> anyhow::Result<Templates> {
+        let name = path.display();
+        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+        let mut reader =
+            PcapReader::new(BufReader::new(file)).with_context(|| format!("{name}: no capture"))?;
+        let mut all = Vec::new();
+        while let Some(packet) = reader.next_packet() {
+            let packet = packet.with_context(|| format!("{name}: frame {}", all.len() + 1))?;
+            let template = Template::of(&packet.data).ok_or_else(|| {
+                anyhow!("{name}: frame {} is not RoCEv2 over IPv4", all.len() + 1)
+            })?;
+            all.push(template);
+        }
+        if all.is_empty() {
+            return Err(anyhow!("{name} holds no frame"));
+        }
+        Ok(Templates {
+            all: all.into_boxed_slice(),
+            next: 0,
+            psn: 0,
+        })
+    }
+
+    /// Makes a frame the next flow's.
+    #[inline]
+    pub fn rewrite(&mut self, frame: &mut [u8]) {
+        let Some(template) = self.all.get(self.next) else {
+            return;
+        };
+        if let Some(first) = frame.first_chunk_mut::<{ PSN.end }>() {
+            let [_, psn @ ..] = self.psn.to_be_bytes();
+            first[HEAD].copy_from_slice(&template.head);
+            first[QUEUE_PAIR].copy_from_slice(&template.queue_pair);
+            first[PSN].copy_from_slice(&psn);
+        }
+        self.next += 1;
+        if self.next == self.all.len() {
+            self.next = 0;
+            self.psn = self.psn.wrapping_add(1);
+        }
+    }
+}
+
+impl Template {
+    fn of(frame: &[u8]) -> Option<Template> {
+        let first = frame.first_chunk::<{ QUEUE_PAIR.end }>()?;
+        let is_roce = first[12..15] == [8, 0, 0x45]
+            && first[23] == 17
+            && first[36..38] == 4791u16.to_be_bytes();
+        is_roce.then_some(Template {
+            head: first[HEAD].try_into().ok()?,
+            queue_pair: first[QUEUE_PAIR].try_into().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traffic::{Operation, Traffic};
+    use npcc_pipeline::units::Mac;
+    use pcap_file::pcap::{PcapPacket, PcapWriter};
+    use std::time::Duration;
+
+    fn frames(qps: usize) -> Vec<Vec<u8>> {
+        let traffic = Traffic {
+            qps,
+            operations: vec![Operation::Send],
+            sizes: vec![62],
+            senders: vec!["10.0.1.3".parse().unwrap()],
+            receivers: (1..200u8).map(|n| [10, 0, 2, n].into()).collect(),
+            src_mac: Mac([2, 0, 0, 0, 1, 3]),
+            dst_mac: Mac([2, 0, 0, 0, 1, 1]),
+            vlan: None,
+            dscp: 26,
+            ecn: 2,
+            seed: 1,
+        };
+        traffic
+            .frames(qps)
+            .unwrap()
+            .map(|(_, frame)| frame)
+            .collect()
+    }
+
+    #[test]
+    fn a_stamped_frame_is_its_flows_and_they_take_turns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flows.pcap");
+        let wanted = frames(300);
+        let mut writer = PcapWriter::new(File::create(&path).unwrap()).unwrap();
+        for frame in &wanted {
+            let packet = PcapPacket::new(Duration::ZERO, 62, frame);
+            writer.write_packet(&packet).unwrap();
+        }
+        drop(writer);
+        let mut templates = Templates::read(&path).unwrap();
+        let parsed = |frame: &[u8]| npcc_pipeline::parse::parse(frame).unwrap();
+        let twice = [0, 1].map(|psn| wanted.iter().map(move |want| (psn, want)));
+        for (psn, want) in twice.into_iter().flatten() {
+            let mut frame = wanted[7].clone();
+            templates.rewrite(&mut frame);
+            let (now, then) = (parsed(&frame), parsed(want));
+            assert_eq!(now.addresses_v4, then.addresses_v4);
+            let key = |roce: npcc_pipeline::parse::Roce| (roce.dest_qp, roce.src_port);
+            assert_eq!(now.roce.map(key), then.roce.map(key));
+            assert_eq!(now.roce.map(|roce| roce.psn()), Some(psn));
+            assert_eq!(frame[14..34], want[14..34], "the header and its checksum");
+        }
+    }
+
+    #[test]
+    fn other_frames_are_refused() {
+        let mut frame = frames(1).remove(0);
+        assert!(Template::of(&frame).is_some());
+        assert!(Template::of(&frame[..49]).is_none());
+        frame[23] = 6;
+        assert!(Template::of(&frame).is_none());
+    }
+}

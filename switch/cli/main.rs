@@ -1,0 +1,185 @@
+//! `npcc-switch`: one binary, the appliance and its lab. The command line: arguments, exit codes, and one file for each subcommand.
+//!
+//! Exit codes: 0 fine, 1 runtime failure, 2 bad usage or configuration.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod check;
+mod clear;
+mod gen_pcap;
+mod pair;
+mod run;
+mod schema;
+mod set;
+mod show;
+mod sim;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::show::What;
+
+/// DPDK switch that tells RoCEv2 senders about congestion itself (NPCC), before the far receiver can.
+#[derive(Debug, Parser)]
+#[command(name = "npcc-switch", version = env!("NPCC_VERSION"), arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Forward until signalled, then print totals
+    Run(RunArgs),
+    /// Validate a configuration; print what it needs
+    Check(ConfigArgs),
+    /// Show the state of a running switch
+    Show(ShowArgs),
+    /// Start counters or watermarks anew
+    Clear(clear::ClearArgs),
+    /// Change a tunable of a running switch
+    Set(clear::SetArgs),
+    /// Have the switch read its configuration file again: says what was applied and what needs a restart
+    Reload(clear::ReloadArgs),
+    /// Add, delete or import queue pairs known by other means
+    Pair(pair::PairArgs),
+    /// Run a scenario in simulated time; print a table, write CSV and HTML
+    Sim(sim::SimArgs),
+    /// Measure what a frame costs the dataplane on this machine: one line of figures per frame length
+    Bench(bench::BenchArgs),
+    /// Write a capture of valid RoCEv2 traffic, for pktgen, TRex and tests
+    GenPcap(gen_pcap::GenPcapArgs),
+    /// Print the JSON schema of the configuration, for editors
+    Schema,
+}
+
+#[derive(Debug, Args)]
+struct ConfigArgs {
+    /// Configuration file
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    config: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Stop after this time, such as 10s or 500ms
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Write the final totals here, as JSON
+    #[arg(long, value_name = "OUT")]
+    stats_json: Option<PathBuf>,
+    /// Route these prefixes too, dealt round the neighbours of the last port: for measurements
+    #[arg(long, value_name = "FILE", hide = true)]
+    routes: Option<PathBuf>,
+    /// Make each frame the first port takes in the next flow's of this capture: for measurements
+    #[arg(long, value_name = "FILE", hide = true)]
+    stamps: Option<PathBuf>,
+    /// Let the first port's endless source in by this timetable: for measurements
+    #[arg(long, value_name = "FRAMES,GAP,PERIOD", hide = true)]
+    timetable: Option<npcc_lab::pace::Schedule>,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// What to show
+    what: What,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Repeat every second
+    #[arg(long)]
+    watch: bool,
+    /// Management socket of the switch
+    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let time: npcc_config::units::Time = text.parse().map_err(|error| format!("{error}"))?;
+    if time.nanos() == 0 {
+        return Err("must be above 0".to_owned());
+    }
+    Ok(Duration::from_nanos(time.nanos()))
+}
+
+/// Why a command failed, and with which exit code.
+#[derive(Debug)]
+enum Failure {
+    /// Code 2: the message is printed as it is.
+    Config(String),
+    /// Code 1.
+    Runtime(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        Failure::Runtime(error)
+    }
+}
+
+/// Route images, flow caches and ledgers in huge pages.
+#[global_allocator]
+static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
+
+fn main() -> ExitCode {
+    // clap prints its own mistakes and exits with 2, or help and exits with 0.
+    let result = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Clear(args) => clear::clear(&args),
+        Command::Set(args) => clear::set(&args),
+        Command::Reload(args) => clear::reload(&args),
+        Command::Pair(args) => pair::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::GenPcap(args) => gen_pcap::run(&args),
+        Command::Schema => schema::run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Config(message)) => {
+            say_error(message.trim_end());
+            ExitCode::from(2)
+        }
+        Err(Failure::Runtime(error)) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(Failure::Runtime(error)) => {
+            say_error(&format!("error: {error:#}"));
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn say_error(message: &str) {
+    // Nothing is left to do when stderr is gone.
+    let _ = writeln!(std::io::stderr(), "{message}");
+}
+
+/// The reader of our output went away, as `head` does.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Prints to stdout.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| Failure::Runtime(error.into()))
+}
+
+/// Reads a configuration; warnings go to stderr.
+fn load(args: &ConfigArgs) -> Result<npcc_config::Loaded, Failure> {
+    let loaded =
+        npcc_config::load(&args.config).map_err(|report| Failure::Config(report.to_string()))?;
+    for warning in &loaded.warnings {
+        say_error(&warning.to_string());
+    }
+    Ok(loaded)
+}

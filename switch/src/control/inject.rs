@@ -1,0 +1,126 @@
+//! From a decision to tell a sender to a CNP in the right port's queue.
+//!
+//! The control core resolves the next hop and builds the frame; the worker that owns the port copies it into an mbuf and
+//! queues it, strict and ahead of the data.
+
+use std::net::IpAddr;
+
+use npcc_cnp::build::{CnpFrame, CnpSpec, CnpStyle, Vlan};
+use npcc_cnp::plan::{CnpOrder, Suppressed};
+use npcc_pipeline::route::fib::FibReader;
+use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
+use npcc_pipeline::units::{PortId, Priority};
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::control::reaction::Crossing;
+
+/// CNPs on the way to one worker at a time: more than a tick's worth at any sensible cap.
+const RING: usize = 4096;
+
+/// A finished CNP for one port.
+#[derive(Debug, Clone, Copy)]
+pub struct Injection {
+    /// Port it leaves by.
+    pub port: PortId,
+    /// Queue it enters.
+    pub priority: Priority,
+    /// Its bytes.
+    pub frame: CnpFrame,
+    /// The crossing it is the first to answer.
+    pub answers: Option<Crossing>,
+}
+
+/// The ring to one worker.
+#[must_use]
+pub fn ring() -> (Producer<Injection>, Consumer<Injection>) {
+    RingBuffer::new(RING)
+}
+
+/// Builds CNPs and hands them to the workers.
+#[derive(Debug)]
+pub struct Injector {
+    fib: FibReader,
+    style: CnpStyle,
+    priority: Priority,
+    rings: Vec<Producer<Injection>>,
+    owners: Vec<usize>,
+}
+
+impl Injector {
+    /// CNPs of this style enter queue `priority`; `owners` names for each port the index of its worker's ring in `rings`.
+    #[must_use]
+    pub fn new(
+        fib: FibReader,
+        style: CnpStyle,
+        priority: Priority,
+        rings: Vec<Producer<Injection>>,
+        owners: Vec<usize>,
+    ) -> Injector {
+        Injector {
+            fib,
+            style,
+            priority,
+            rings,
+            owners,
+        }
+    }
+
+    /// CNPs look otherwise, or enter another queue, from now on.
+    pub const fn restyle(&mut self, style: CnpStyle, priority: Priority) {
+        self.style = style;
+        self.priority = priority;
+    }
+
+    /// Takes the newest routes; once a tick.
+    pub fn refresh(&mut self) {
+        self.fib.refresh();
+    }
+
+    /// Sends one CNP on its way; `answers` is the crossing it is the first to answer.
+    ///
+    /// # Errors
+    /// Why it was not sent.
+    pub fn send(&mut self, order: &CnpOrder, answers: Option<Crossing>) -> Result<(), Suppressed> {
+        let path = self
+            .path_to(order.flow.src(), order.ingress)
+            .ok_or(Suppressed::NoNeighbor)?;
+        let vlan = Vlan {
+            id: path.vlan,
+            pcp: self.priority,
+        };
+        let spec = CnpSpec {
+            flow: order.flow,
+            sender_qpn: order.sender_qpn,
+            dst_mac: path.dst,
+            src_mac: path.src,
+            vlan: (path.vlan != UNTAGGED).then_some(vlan),
+            ip_id: 0,
+            style: self.style,
+        };
+        let ring = self
+            .owners
+            .get(path.port.index())
+            .and_then(|worker| self.rings.get_mut(*worker));
+        let injection = Injection {
+            port: path.port,
+            priority: self.priority,
+            frame: spec.build(),
+            answers,
+        };
+        ring.and_then(|ring| ring.push(injection).ok())
+            .ok_or(Suppressed::RingFull)
+    }
+
+    /// The path to the sender: by the flow's ingress port when that is among the equal ones.
+    fn path_to(&self, sender: IpAddr, ingress: PortId) -> Option<Adjacency> {
+        let mut paths = self
+            .fib
+            .paths(sender)
+            .filter(|path| path.kind == Kind::Forward);
+        let first = paths.next()?;
+        if first.port == ingress {
+            return Some(first);
+        }
+        paths.find(|path| path.port == ingress).or(Some(first))
+    }
+}

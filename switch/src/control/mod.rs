@@ -1,0 +1,217 @@
+//! The control core's loop: NPCC's tick, and nothing else on this core.
+
+pub mod inject;
+pub mod orders;
+pub mod reaction;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use npcc_cnp::control::ControlCore;
+use npcc_pipeline::counters::{Counter, Counters};
+use npcc_pipeline::units::{Nanos, PortId, Priority};
+
+use crate::clock::Clock;
+use crate::control::inject::Injector;
+use crate::control::orders::Inbox;
+use crate::control::reaction::FirstAnswer;
+use crate::sleep::ControlBed;
+
+/// What the loop tells about itself.
+#[derive(Debug, Default)]
+pub struct ControlStats {
+    /// Ticks that came late by more than half a tick.
+    pub late: Counter,
+    /// Ticks that came early because a queue rose to `hard`.
+    pub hastened: Counter,
+}
+
+/// Where workers say that a watched queue has just risen to `hard`: between two ticks somebody looks.
+#[derive(Debug)]
+pub struct Alarms {
+    /// Each worker's counters of each watched port.
+    all: Vec<(Arc<Counters>, usize)>,
+    /// The latest that was answered.
+    heard: Nanos,
+    answered: Nanos,
+}
+
+impl Alarms {
+    /// Of these ports, whichever worker owns them.
+    #[must_use]
+    pub fn new(counters: &[Arc<Counters>], watched: u32) -> Alarms {
+        let ports = (0..32).filter(|port| watched & 1 << port != 0);
+        let of = |port| counters.iter().map(move |own| (Arc::clone(own), port));
+        Alarms {
+            all: ports.flat_map(of).collect(),
+            heard: Nanos::ZERO,
+            answered: Nanos::ZERO,
+        }
+    }
+
+    /// Whether a queue rose since the last time, and that is an eighth of a tick ago.
+    fn rang(&mut self, now: Nanos, tick: Nanos) -> bool {
+        let alarm =
+            |(own, port): &(Arc<Counters>, usize)| own.port(*port).map(|port| port.alarm.get());
+        let latest = self.all.iter().filter_map(alarm).max().unwrap_or(0);
+        if latest <= self.heard.0 || now.since(self.answered).0 < tick.0 / 8 {
+            return false;
+        }
+        (self.heard, self.answered) = (Nanos(latest), now);
+        true
+    }
+}
+
+/// The control core and all it owns.
+#[derive(Debug)]
+pub struct Control {
+    /// NPCC.
+    pub core: ControlCore,
+    /// Its way out.
+    pub injector: Injector,
+    /// Which CNP answers which crossing.
+    pub first: FirstAnswer,
+    /// Each worker's counters: their depths.
+    pub counters: Vec<Arc<Counters>>,
+    /// Where workers say that a watched queue has just risen to `hard`.
+    pub alarms: Alarms,
+    /// Orders of operators.
+    pub inbox: Inbox,
+    /// Time.
+    pub clock: Clock,
+    /// What it tells.
+    pub stats: Arc<ControlStats>,
+    /// A worker polls the same core: sleep between ticks, or both would get the core by turns of milliseconds. A nanosecond
+    /// of this clock in real ones.
+    pub yields: Option<f64>,
+    /// Where it sleeps while all workers do; none where they poll without pause.
+    pub bed: Option<ControlBed>,
+}
+
+impl Control {
+    /// Ticks until `stop`; `done` is asked between ticks and may end the loop too.
+    pub fn run(mut self, stop: &AtomicBool, mut done: impl FnMut() -> bool) {
+        let mut next = self.clock.now();
+        while !stop.load(Ordering::Relaxed) && !done() {
+            let now = self.clock.now();
+            // A shared core sleeps between its ticks.
+            let rang = self.yields.is_none() && self.alarms.rang(now, self.core.tick_time());
+            if rang {
+                self.core.hasten();
+            } else if now < next {
+                match self.yields {
+                    // A host that is shared: who was woken by the same frame may have waited for this core.
+                    None if self.bed.is_some() => std::thread::yield_now(),
+                    None => std::hint::spin_loop(),
+                    Some(scale) => sleep(next.since(now), scale),
+                }
+                continue;
+            }
+            // A policy that looks more often than a tick shortens it.
+            let period = self.core.period();
+            if now.since(next).0 > period.0 / 2 {
+                self.stats.late.add(1);
+            }
+            if rang {
+                self.stats.hastened.add(1);
+                next = now;
+            }
+            self.tick(now);
+            // A tick that was missed is not made up for: two at once would see no time pass between them. The core says when:
+            // sooner than a tick while a policy is urgent.
+            next = (next + self.core.period()).max(now);
+            if self.bed.as_mut().is_some_and(|bed| bed.rest(now)) {
+                next = self.clock.now();
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Nanos) {
+        let Control {
+            core,
+            injector,
+            first,
+            counters,
+            inbox,
+            bed,
+            ..
+        } = self;
+        inbox.obey(core, now, |style, priority| {
+            injector.restyle(style, priority);
+        });
+        injector.refresh();
+        let depth = |port: PortId, priority: Priority| depth(counters, port, priority);
+        let mut sent = false;
+        core.tick(now, depth, &mut |order| {
+            let answers = first.of(&order, crossed(counters, order.egress, order.priority));
+            sent = true;
+            injector.send(&order, answers)
+        });
+        if let Some(bed) = bed.as_ref().filter(|_| sent) {
+            bed.wake_workers();
+        }
+    }
+}
+
+/// Sleeps for a time of the switch's clock.
+#[expect(clippy::cast_precision_loss, reason = "a tick is far below 2^52 ns")]
+fn sleep(time: Nanos, scale: f64) {
+    let real = Duration::try_from_secs_f64(time.0 as f64 * scale / 1e9);
+    std::thread::sleep(real.unwrap_or(Duration::from_millis(1)));
+}
+
+/// When a queue last rose to `shallow` and to `hard`.
+fn crossed(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> [Nanos; 2] {
+    let mut latest = [Nanos::ZERO; 2];
+    for queue in workers
+        .iter()
+        .filter_map(|counters| counters.port(port.index())?.queues.get(priority.index()))
+    {
+        for (latest, gauge) in latest.iter_mut().zip(&queue.level.crossed) {
+            *latest = (*latest).max(Nanos(gauge.get()));
+        }
+    }
+    latest
+}
+
+/// Wire bytes waiting in a queue, over all workers.
+fn depth(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> u64 {
+    let of = |counters: &Arc<Counters>| {
+        counters
+            .port(port.index())
+            .and_then(|port| port.queues.get(priority.index()))
+            .map_or(0, |queue| queue.level.depth.get())
+    };
+    workers.iter().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alarm_of_a_watched_port_rings_once_and_not_too_soon_after_another() {
+        let counters: Vec<_> = (0..2).map(|_| Arc::new(Counters::new(3))).collect();
+        let mut alarms = Alarms::new(&counters, 0b100);
+        let tick = Nanos::from_micros(20);
+        let rise = |worker: usize, port: usize, at: u64| {
+            let port = counters.get(worker).and_then(|own| own.port(port));
+            port.unwrap().alarm.set(at);
+        };
+        assert!(!alarms.rang(Nanos(90_000), tick));
+        rise(0, 1, 100_000);
+        assert!(
+            !alarms.rang(Nanos(101_000), tick),
+            "nobody watches that port"
+        );
+        rise(1, 2, 101_000);
+        assert!(alarms.rang(Nanos(102_000), tick));
+        assert!(!alarms.rang(Nanos(110_000), tick), "it was answered");
+        rise(0, 2, 111_000);
+        assert!(alarms.rang(Nanos(112_000), tick));
+        rise(0, 2, 112_500);
+        assert!(!alarms.rang(Nanos(113_000), tick), "too soon");
+        assert!(alarms.rang(Nanos(114_500), tick), "but not forgotten");
+    }
+}

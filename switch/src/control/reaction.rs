@@ -1,0 +1,114 @@
+//! Reaction time: from the enqueue that crosses a threshold to the CNP it leads to in the hands of the device.
+//!
+//! The worker publishes when a queue's depth last rose to `shallow` and to `hard`; the first CNP after each crossing carries
+//! that time to the worker that sends it, which tells how long ago it was ([`crate::worker::timings`]).
+
+use npcc_cnp::plan::CnpOrder;
+use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
+
+use crate::worker::timings::What;
+
+/// A crossing a CNP answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crossing {
+    /// What was crossed, [`What::Shallow`] or [`What::Hard`].
+    pub threshold: What,
+    /// When.
+    pub at: Nanos,
+}
+
+/// Tells which CNP is the first after a crossing. Control core only.
+#[derive(Debug)]
+pub struct FirstAnswer {
+    /// The crossings answered last: shallow, hard, of each queue.
+    answered: Box<[[[Nanos; 2]; PRIORITIES]]>,
+}
+
+impl Default for FirstAnswer {
+    fn default() -> FirstAnswer {
+        FirstAnswer {
+            answered: vec![[[Nanos::ZERO; 2]; PRIORITIES]; MAX_PORTS].into_boxed_slice(),
+        }
+    }
+}
+
+impl FirstAnswer {
+    /// The crossing that this CNP is the first to answer, if any; `crossed` is what the queue's gauges say.
+    pub fn of(&mut self, order: &CnpOrder, crossed: [Nanos; 2]) -> Option<Crossing> {
+        let answered = self
+            .answered
+            .get_mut(order.egress.index())?
+            .get_mut(order.priority.index())?;
+        let [shallow, hard] = crossed;
+        let [answered_shallow, answered_hard] = answered;
+        let first = |at: Nanos, answered: &mut Nanos| at > std::mem::replace(answered, at);
+        let (first_shallow, first_hard) =
+            (first(shallow, answered_shallow), first(hard, answered_hard));
+        if first_hard {
+            return Some(Crossing {
+                threshold: What::Hard,
+                at: hard,
+            });
+        }
+        first_shallow.then_some(Crossing {
+            threshold: What::Shallow,
+            at: shallow,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use npcc_cnp::key::{FlowKey, Qpn};
+    use npcc_cnp::pair::Evidence;
+    use npcc_pipeline::units::{PortId, Priority};
+    use std::net::IpAddr;
+
+    #[test]
+    fn only_the_first_cnp_after_a_crossing_answers_it() {
+        let order = CnpOrder {
+            flow: FlowKey::new(
+                IpAddr::from([10, 0, 1, 3]),
+                IpAddr::from([10, 0, 2, 2]),
+                Qpn::new(1),
+            ),
+            sender_qpn: Qpn::new(2),
+            evidence: Evidence::PortHash,
+            ingress: PortId(0),
+            egress: PortId(1),
+            priority: Priority::new(3),
+        };
+        let mut first = FirstAnswer::default();
+        let times = |shallow, hard| [Nanos(shallow), Nanos(hard)];
+        assert_eq!(first.of(&order, times(0, 0)), None, "never crossed");
+        assert_eq!(
+            first.of(&order, times(10, 0)),
+            Some(Crossing {
+                threshold: What::Shallow,
+                at: Nanos(10)
+            })
+        );
+        assert_eq!(first.of(&order, times(10, 0)), None);
+        assert_eq!(
+            first.of(&order, times(20, 25)),
+            Some(Crossing {
+                threshold: What::Hard,
+                at: Nanos(25)
+            })
+        );
+        assert_eq!(
+            first.of(&order, times(20, 25)),
+            None,
+            "the hard crossing answered both"
+        );
+        let other = CnpOrder {
+            priority: Priority::new(4),
+            ..order
+        };
+        assert!(
+            first.of(&other, times(20, 0)).is_some(),
+            "each queue for itself"
+        );
+    }
+}

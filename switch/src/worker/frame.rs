@@ -1,0 +1,66 @@
+//! An mbuf as the pipeline's frame buffer.
+
+use arrayvec::ArrayVec;
+use npcc_cnp::flow_cache::FlowCache;
+use npcc_dpdk::Mbuf;
+use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::units::BURST;
+
+/// The packet path as the switch builds it.
+pub type Datapath = npcc_pipeline::datapath::Datapath<Frame, FlowCache>;
+
+/// A frame in an mbuf. One segment: the pool's buffers hold the longest frame of any port.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Frame(pub Mbuf);
+
+impl From<Mbuf> for Frame {
+    #[inline]
+    fn from(mbuf: Mbuf) -> Frame {
+        Frame(mbuf)
+    }
+}
+
+impl From<Frame> for Mbuf {
+    #[inline]
+    fn from(frame: Frame) -> Mbuf {
+        frame.0
+    }
+}
+
+impl FrameBuf for Frame {
+    #[inline]
+    fn data(&self) -> &[u8] {
+        self.0.data()
+    }
+
+    #[inline]
+    fn data_mut(&mut self) -> &mut [u8] {
+        self.0.data_mut()
+    }
+
+    #[inline]
+    fn prepend(&mut self, n: usize) -> bool {
+        self.0.prepend(n)
+    }
+
+    #[inline]
+    fn trim_front(&mut self, n: usize) -> bool {
+        self.0.trim_front(n)
+    }
+
+    #[inline]
+    fn prefetch_handle(&self) {
+        self.0.prefetch_header();
+    }
+
+    #[inline]
+    fn prefetch(&self) {
+        self.0.prefetch();
+    }
+
+    #[inline]
+    fn free_all(frames: &mut ArrayVec<Frame, BURST>) {
+        npcc_dpdk::free_all(frames);
+    }
+}

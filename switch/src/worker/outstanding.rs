@@ -1,0 +1,201 @@
+//! What a device's transmit ring still holds, and how much more it may be given: what is in there obeys no scheduler of ours,
+//! is marked by nobody, and our pause frames wait behind it.
+//!
+//! Law: the ring is given no frame that would bring it past the bound, but for one frame into an empty ring, and for a burst
+//! once nothing has moved for [`PATIENCE`]. Drivers that confirm in batches make it look emptier than it is, by a batch.
+
+use npcc_pipeline::units::Nanos;
+
+/// A driver that confirms nothing for so long is not waited for any longer: it may confirm in batches larger than the bound.
+const PATIENCE: Nanos = Nanos::from_millis(1);
+
+/// The account of one ring.
+#[derive(Debug)]
+pub struct Outstanding {
+    /// Wire bytes.
+    bound: u64,
+    /// Wire bytes of the latest frames, as many as the ring has descriptors.
+    lengths: Box<[u32]>,
+    /// Frames ever given.
+    given: usize,
+    /// Of the latest, how many may still be there.
+    frames: usize,
+    /// Their wire bytes.
+    bytes: u64,
+    /// When the ring last moved, or was empty.
+    moved: Nanos,
+}
+
+impl Outstanding {
+    /// An empty ring of `descriptors`, to hold up to `bound` wire bytes.
+    #[must_use]
+    pub fn new(bound: u64, descriptors: u16) -> Outstanding {
+        Outstanding {
+            bound,
+            lengths: vec![0; usize::from(descriptors).max(1)].into_boxed_slice(),
+            given: 0,
+            frames: 0,
+            bytes: 0,
+            moved: Nanos::ZERO,
+        }
+    }
+
+    /// Wire bytes that may still be in the ring.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Looks what has left. `holds` tells whether at least so many of the latest frames are still in the ring; a driver that
+    /// cannot tell has sent them all.
+    #[inline]
+    pub fn look(&mut self, now: Nanos, holds: impl Fn(u16) -> Option<bool>) {
+        let held =
+            |frames: usize| u16::try_from(frames).is_ok_and(|frames| holds(frames) == Some(true));
+        if self.frames == 0 {
+            self.moved = now;
+            return;
+        }
+        // Usually one question: the oldest is still there.
+        if held(self.frames) {
+            return;
+        }
+        let (mut low, mut high) = (0, self.frames - 1);
+        while low < high {
+            let middle = high - (high - low) / 2;
+            if held(middle) {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        while self.frames > low {
+            self.bytes -= u64::from(self.length(self.given - self.frames));
+            self.frames -= 1;
+        }
+        self.moved = now;
+    }
+
+    /// How many of the frames with these wire lengths, in order, may be given now.
+    #[inline]
+    #[must_use]
+    pub fn admits(&self, lengths: impl Iterator<Item = u64>, now: Nanos) -> usize {
+        if now.since(self.moved) > PATIENCE {
+            return self.lengths.len() - self.frames;
+        }
+        let mut bytes = self.bytes;
+        let mut admitted = 0;
+        for length in lengths.take(self.lengths.len() - self.frames) {
+            bytes += length;
+            if bytes > self.bound && self.frames + admitted > 0 {
+                break;
+            }
+            admitted += 1;
+        }
+        admitted
+    }
+
+    /// Wire bytes that may be given now: frames may follow while fewer were given.
+    #[inline]
+    #[must_use]
+    pub fn credit(&self, now: Nanos) -> i64 {
+        if now.since(self.moved) > PATIENCE {
+            return i64::MAX;
+        }
+        if self.frames == self.lengths.len() {
+            return 0;
+        }
+        let left = self.bound.saturating_sub(self.bytes);
+        let least = u64::from(self.frames == 0);
+        i64::try_from(left.max(least)).unwrap_or(i64::MAX)
+    }
+
+    /// The device took a frame.
+    #[inline]
+    pub fn gave(&mut self, length: u64) {
+        if self.frames == self.lengths.len() {
+            // There is a descriptor for it, so the oldest is gone.
+            self.bytes -= u64::from(self.length(self.given - self.frames));
+            self.frames -= 1;
+        }
+        let at = self.given % self.lengths.len();
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        if let Some(cell) = self.lengths.get_mut(at) {
+            *cell = length;
+        }
+        self.given += 1;
+        self.frames += 1;
+        self.bytes += u64::from(length);
+    }
+
+    fn length(&self, number: usize) -> u32 {
+        let length = self.lengths.get(number % self.lengths.len());
+        length.copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a ring that sends when it likes: never past the bound but for a lone frame, and never stuck.
+        #[test]
+        fn the_ring_stays_within_its_bound(
+            bound in 1_500u64..40_000,
+            steps in prop::collection::vec((prop::collection::vec(84u64..9_200, 0..32), 0usize..40), 1..200),
+        ) {
+            let mut ring: VecDeque<u64> = VecDeque::new();
+            let mut outstanding = Outstanding::new(bound, 128);
+            for (turn, (hand, leave)) in (1u64..).zip(steps) {
+                let now = Nanos(turn * 1_000);
+                for _ in 0..leave.min(ring.len()) {
+                    ring.pop_front();
+                }
+                let waiting = ring.len();
+                outstanding.look(now, |frames| Some(waiting >= usize::from(frames)));
+                prop_assert_eq!(outstanding.bytes(), ring.iter().sum::<u64>());
+                // Nothing moved for a millisecond: the bound is off, which is tested below.
+                if now.since(outstanding.moved) > PATIENCE {
+                    continue;
+                }
+                let admitted = outstanding.admits(hand.iter().copied(), now);
+                for length in &hand[..admitted] {
+                    outstanding.gave(*length);
+                    ring.push_back(*length);
+                }
+                let bytes: u64 = ring.iter().sum();
+                prop_assert!(bytes <= bound || ring.len() == 1, "{bytes} of {bound}");
+                if let Some(next) = hand.get(admitted) {
+                    prop_assert!(bytes + next > bound, "{bytes} + {next} would have fitted {bound}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_driver_that_confirms_nothing_is_not_waited_for_without_end() {
+        let mut outstanding = Outstanding::new(3_000, 64);
+        let burst = || std::iter::repeat_n(1_500, 32);
+        outstanding.look(Nanos(0), |_| Some(true));
+        assert_eq!(outstanding.admits(burst(), Nanos(0)), 2);
+        outstanding.gave(1_500);
+        outstanding.gave(1_500);
+        outstanding.look(Nanos(500_000), |_| Some(true));
+        assert_eq!(outstanding.admits(burst(), Nanos(500_000)), 0);
+        assert!(outstanding.admits(burst(), Nanos(1_000_001)) >= 32);
+    }
+
+    #[test]
+    fn a_driver_that_cannot_tell_has_sent_everything() {
+        let mut outstanding = Outstanding::new(3_000, 64);
+        outstanding.gave(1_500);
+        outstanding.gave(1_500);
+        outstanding.look(Nanos(1), |_| None);
+        assert_eq!(outstanding.bytes(), 0);
+    }
+}

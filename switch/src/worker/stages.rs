@@ -1,0 +1,155 @@
+//! Where a worker's time goes: TSC cycles by stage of one busy turn in [`EACH`].
+//!
+//! Law: a turn that is not timed costs a comparison at each stamp, about half an instruction a frame of a full burst. A turn
+//! that took very long was interrupted, and tells nothing about its stages.
+
+use npcc_dpdk::Tsc;
+use npcc_pipeline::counters::Counter;
+
+/// One turn in so many is timed: a power of two.
+const EACH: u64 = 64;
+/// Longer ones were interrupted, in cycles: 30 to 60 us.
+const INTERRUPTED: u64 = 100_000;
+
+/// A part of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// From the driver to the burst in hand.
+    Receive,
+    /// Headers, classification, route, rewriting.
+    Parse,
+    /// WRED, room in the buffer, NPCC, into the queues.
+    Enqueue,
+    /// Out of the queues: pause, scheduler, marking.
+    Schedule,
+    /// To the driver.
+    Transmit,
+    /// All else: routes, orders, CNPs, other workers' frames, accounts.
+    Other,
+}
+
+impl Stage {
+    /// All, in the order of a packet's way.
+    pub const ALL: [Stage; 6] = [
+        Stage::Receive,
+        Stage::Parse,
+        Stage::Enqueue,
+        Stage::Schedule,
+        Stage::Transmit,
+        Stage::Other,
+    ];
+
+    /// The name operators see.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Receive => "receive",
+            Stage::Parse => "parse",
+            Stage::Enqueue => "enqueue",
+            Stage::Schedule => "schedule",
+            Stage::Transmit => "transmit",
+            Stage::Other => "other",
+        }
+    }
+}
+
+/// What the timed turns came to.
+#[derive(Debug, Default)]
+pub struct StageCounters {
+    /// Cycles by stage, in the order of [`Stage::ALL`].
+    pub cycles: [Counter; Stage::ALL.len()],
+    /// Frames received in them.
+    pub frames: Counter,
+}
+
+/// A worker's stage profiler.
+#[derive(Debug, Default)]
+pub struct Profiler {
+    turns: u64,
+    timed: bool,
+    last: u64,
+    cycles: [u64; Stage::ALL.len()],
+}
+
+impl Profiler {
+    /// A turn begins.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.turns = self.turns.wrapping_add(1);
+        self.timed = self.turns.is_multiple_of(EACH);
+        if self.timed {
+            self.cycles = [0; Stage::ALL.len()];
+            self.last = Tsc::now_cycles();
+        }
+    }
+
+    /// A stage is over.
+    #[inline]
+    pub fn ends(&mut self, stage: Stage) {
+        if self.timed {
+            self.stamp(stage);
+        }
+    }
+
+    #[cold]
+    fn stamp(&mut self, stage: Stage) {
+        let now = Tsc::now_cycles();
+        if let Some(cycles) = self.cycles.get_mut(stage as usize) {
+            *cycles += now.saturating_sub(self.last);
+        }
+        self.last = now;
+    }
+
+    /// The turn is over, and received so many frames; a turn without any is nothing.
+    #[inline]
+    pub fn end(&mut self, frames: usize, counters: &StageCounters) {
+        if self.timed {
+            self.stamp(Stage::Other);
+            self.count(frames, counters);
+        }
+    }
+
+    #[cold]
+    fn count(&self, frames: usize, counters: &StageCounters) {
+        if frames == 0 || self.cycles.iter().sum::<u64>() > INTERRUPTED {
+            return;
+        }
+        for (total, cycles) in counters.cycles.iter().zip(self.cycles) {
+            total.add(cycles);
+        }
+        counters.frames.add(frames as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_turn_in_many_is_counted_and_only_with_frames() {
+        let (mut profiler, counters) = (Profiler::default(), StageCounters::default());
+        for turn in 0..EACH * 4 {
+            profiler.begin();
+            profiler.ends(Stage::Receive);
+            profiler.ends(Stage::Parse);
+            profiler.ends(Stage::Enqueue);
+            // The second timed turn moves nothing.
+            profiler.end(
+                if !(EACH..EACH * 2).contains(&turn) {
+                    8
+                } else {
+                    0
+                },
+                &counters,
+            );
+        }
+        let frames = counters.frames.get();
+        assert!(
+            frames > 0 && frames <= 24 && frames.is_multiple_of(8),
+            "{frames}"
+        );
+        let of = |stage: Stage| counters.cycles[stage as usize].get();
+        assert!(of(Stage::Receive) > 0 && of(Stage::Other) > 0);
+        assert_eq!(of(Stage::Schedule), 0);
+    }
+}

@@ -1,0 +1,72 @@
+//! The appliance's own probe: what `show workers` tells of a worker's stages, and `show npcc` of reaction times.
+
+use arrayvec::ArrayVec;
+use npcc_pipeline::units::{BURST, Nanos};
+
+use super::probe::Probe;
+use super::stages::{Profiler, Stage};
+use super::stats::WorkerStats;
+use super::timings::{Times, What};
+use crate::clock::Clock;
+use crate::control::reaction::Crossing;
+
+/// A worker's stage profiler, and its end of the ring of times.
+#[derive(Debug)]
+pub struct Telemetry {
+    profiler: Profiler,
+    times: Times,
+    /// Crossings answered by CNPs queued in this turn.
+    answered: ArrayVec<Crossing, BURST>,
+}
+
+impl Telemetry {
+    /// Times go to `times`.
+    #[must_use]
+    pub fn new(times: Times) -> Telemetry {
+        Telemetry {
+            profiler: Profiler::default(),
+            times,
+            answered: ArrayVec::new(),
+        }
+    }
+
+    /// Tells how long something took.
+    #[inline]
+    pub fn tell(&mut self, what: What, time: Nanos) {
+        // A full ring loses the time.
+        self.times.tell(what, time);
+    }
+}
+
+impl Probe for Telemetry {
+    #[inline]
+    fn turn_begins(&mut self) {
+        self.profiler.begin();
+    }
+
+    #[inline]
+    fn stage_ends(&mut self, stage: Stage) {
+        self.profiler.ends(stage);
+    }
+
+    #[inline]
+    fn cnp_queued(&mut self, answers: Crossing) {
+        // At most a burst is queued a turn.
+        let _ = self.answered.try_push(answers);
+    }
+
+    #[inline]
+    fn cnps_offered(&mut self, clock: &Clock) {
+        if !self.answered.is_empty() {
+            let now = clock.now();
+            for crossing in self.answered.drain(..) {
+                self.times.tell(crossing.threshold, now.since(crossing.at));
+            }
+        }
+    }
+
+    #[inline]
+    fn turn_ends(&mut self, received: usize, stats: &WorkerStats) {
+        self.profiler.end(received, &stats.stages);
+    }
+}

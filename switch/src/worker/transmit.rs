@@ -1,0 +1,326 @@
+//! From the scheduler to the device: one transmit queue, or one a priority where the device obeys pauses by itself.
+//!
+//! Law: frames of one priority keep their order; what the device does not take stays in hand, and its priority is not
+//! scheduled again before it is gone.
+
+use arrayvec::ArrayVec;
+use npcc_dpdk::{Burst, TxQueue};
+use npcc_pipeline::burst::Run;
+use npcc_pipeline::datapath::Sent;
+use npcc_pipeline::egress::serve::Outlet;
+use npcc_pipeline::frame::{FrameBuf, Queued, Row, wire_len};
+use npcc_pipeline::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
+
+use super::frame::{Datapath, Frame};
+use super::outstanding::Outstanding;
+use super::probe::Probe;
+use super::stages::Stage;
+
+/// A port's way out.
+#[derive(Debug)]
+pub enum Transmit {
+    /// One queue for all.
+    One(Lane),
+    /// One queue a priority, lowest first.
+    Eight(Box<Eight>),
+}
+
+/// One transmit queue and what is in hand between pipeline and device.
+#[derive(Debug)]
+pub struct Lane {
+    tx: TxQueue,
+    /// Frames the device has not taken yet.
+    hand: Row<Frame>,
+    /// What they are together, as they are once they were sent.
+    held: Sent,
+    /// What the ring holds, where the driver can tell.
+    ring: Option<Ring>,
+}
+
+/// A device's ring whose driver tells what it holds.
+#[derive(Debug)]
+struct Ring {
+    outstanding: Outstanding,
+    /// Lengths of the frames in hand: looked up here, and not in buffers that have left the cache.
+    lengths: ArrayVec<u16, BURST>,
+    /// Wire bytes it takes now.
+    credit: i64,
+}
+
+impl Lane {
+    /// Nothing in hand. `bound`: wire bytes the device's ring may hold, where its driver can tell.
+    #[must_use]
+    pub fn new(tx: TxQueue, bound: u64) -> Lane {
+        let tells = tx.holds_at_least(1).is_some();
+        Lane {
+            ring: tells.then(|| Ring {
+                outstanding: Outstanding::new(bound, tx.descriptors()),
+                lengths: ArrayVec::new(),
+                credit: 0,
+            }),
+            tx,
+            hand: Row::default(),
+            held: Sent::default(),
+        }
+    }
+
+    /// The same lane for frames of one priority, where each has its own.
+    #[must_use]
+    pub fn of(mut self, priority: Priority) -> Lane {
+        self.held.lane = priority;
+        self
+    }
+
+    /// Whether the driver tells what its ring holds.
+    #[must_use]
+    pub const fn is_bounded(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// Looks what has left the ring: no more is scheduled than it may take, so that hardly anything stays in hand when the
+    /// peer pauses.
+    #[inline]
+    fn look(&mut self, now: Nanos) {
+        if let Some(ring) = &mut self.ring {
+            ring.outstanding.look(now, |frames| self.tx.holds_at_least(frames));
+            ring.credit = ring.outstanding.credit(now);
+        }
+    }
+
+    /// Hands over what the device takes.
+    #[inline]
+    fn send(&mut self, now: Nanos) -> Sent {
+        let taken = match &mut self.ring {
+            None => self.tx.tx(&mut *self.hand),
+            Some(ring) => ring.give(&mut self.tx, &mut self.hand, now),
+        };
+        let left = if self.hand.is_empty() {
+            Sent::default()
+        } else {
+            Sent::of(self.hand.iter().map(|frame| frame.data().len()))
+        };
+        let before = self.held;
+        self.held = Sent {
+            lane: before.lane,
+            ..left
+        };
+        debug_assert_eq!(before.amount.minus(left.amount).frames, taken as u64);
+        Sent {
+            amount: before.amount.minus(left.amount),
+            bytes: before.bytes.saturating_sub(left.bytes),
+            ..before
+        }
+    }
+}
+
+impl Ring {
+    /// Hands over as much as the ring may hold; returns how many frames.
+    fn give(&mut self, tx: &mut TxQueue, hand: &mut Row<Frame>, now: Nanos) -> usize {
+        let ring = &mut self.outstanding;
+        let wire = |length: &u16| u64::from(wire_len(usize::from(*length)));
+        let admitted = ring.admits(self.lengths.iter().map(wire), now);
+        let taken = tx.tx_up_to(&mut **hand, admitted);
+        for length in self.lengths.drain(..taken) {
+            ring.gave(wire(&length));
+        }
+        taken
+    }
+}
+
+impl Outlet<Frame> for Lane {
+    #[inline]
+    fn room(&self) -> usize {
+        self.hand.room()
+    }
+
+    #[inline]
+    fn credit(&self) -> i64 {
+        self.ring.as_ref().map_or(i64::MAX, |ring| ring.credit)
+    }
+
+    #[inline]
+    fn put(&mut self, frame: Queued<Frame>) {
+        self.held.add(frame.meta.len);
+        if let Some(ring) = &mut self.ring {
+            ring.credit -= i64::from(frame.meta.wire_len());
+            ring.lengths.push(frame.meta.len);
+        }
+        self.hand.push(frame.buf);
+    }
+
+    #[inline]
+    fn put_run(&mut self, run: &mut Run<Frame>) {
+        self.held.amount = self.held.amount.plus(run.head.amount);
+        self.held.bytes += run.head.bytes;
+        if let Some(ring) = &mut self.ring {
+            ring.credit -= i64::try_from(run.head.amount.bytes).unwrap_or(i64::MAX);
+            ring.lengths.extend(run.known().iter().map(|record| record.len));
+        }
+        self.hand.put_run(run);
+    }
+}
+
+impl Transmit {
+    /// Sends what `port` may send now; what the device does not take stays in hand.
+    #[inline]
+    pub fn send<P: Probe>(
+        &mut self,
+        path: &mut Datapath,
+        port: PortId,
+        now: Nanos,
+        probe: &mut P,
+    ) -> usize {
+        let lane = match self {
+            Transmit::One(lane) => lane,
+            Transmit::Eight(lanes) => return lanes.send(path, port, now, probe),
+        };
+        lane.look(now);
+        if lane.hand.is_empty() {
+            path.egress(port, lane, now);
+            probe.stage_ends(Stage::Schedule);
+            if lane.hand.is_empty() {
+                return 0;
+            }
+        }
+        let sent = lane.send(now);
+        probe.stage_ends(Stage::Transmit);
+        told(path, port, sent)
+    }
+
+    /// Sends a pause frame past everything queued and in hand, by a queue that no pause holds.
+    #[cold]
+    pub fn control(&mut self, frame: &mut Burst<1>) -> bool {
+        let tx = match self {
+            Transmit::One(lane) => &mut lane.tx,
+            Transmit::Eight(lanes) => {
+                let control = usize::from(lanes.control);
+                let Some(lane) = lanes.lanes.get_mut(control) else {
+                    return false;
+                };
+                &mut lane.tx
+            }
+        };
+        tx.tx(frame) == 1
+    }
+
+    fn lanes_mut(&mut self) -> &mut [Lane] {
+        match self {
+            Transmit::One(lane) => std::slice::from_mut(lane),
+            Transmit::Eight(lanes) => &mut lanes.lanes,
+        }
+    }
+
+    /// Frames in hand.
+    #[must_use]
+    pub fn in_hand(&self) -> usize {
+        match self {
+            Transmit::One(lane) => lane.hand.len(),
+            Transmit::Eight(lanes) => lanes.lanes.iter().map(|lane| lane.hand.len()).sum(),
+        }
+    }
+
+    /// Counts what is in hand as dropped: the switch stops.
+    pub fn abandon(&mut self, path: &mut Datapath, port: PortId) {
+        for lane in self.lanes_mut() {
+            let lane_of = lane.held.lane;
+            path.abandon(port, lane.held);
+            lane.held = Sent {
+                lane: lane_of,
+                ..Sent::default()
+            };
+            if let Some(ring) = &mut lane.ring {
+                ring.lengths.clear();
+            }
+            Frame::free_all(&mut lane.hand);
+        }
+    }
+}
+
+/// Tells the path what the device took; returns how many frames.
+#[inline]
+fn told(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
+    if sent.amount.frames > 0 {
+        path.sent(port, sent);
+    }
+    usize::try_from(sent.amount.frames).unwrap_or(usize::MAX)
+}
+
+/// One transmit queue a priority: a priority that the device holds back holds back no other.
+#[derive(Debug)]
+pub struct Eight {
+    lanes: ArrayVec<Lane, PRIORITIES>,
+    /// The priority by whose queue pause frames go: one that is never paused.
+    control: u8,
+}
+
+impl Eight {
+    /// Of the queues of all priorities, lowest first; the device holds those of `paused` when its peer asks it to.
+    #[must_use]
+    pub fn new(lanes: ArrayVec<Lane, PRIORITIES>, paused: u8) -> Eight {
+        let free = (!paused).checked_ilog2().unwrap_or(7);
+        Eight {
+            lanes,
+            control: u8::try_from(free).unwrap_or(7),
+        }
+    }
+
+    fn send<P: Probe>(
+        &mut self,
+        path: &mut Datapath,
+        port: PortId,
+        now: Nanos,
+        probe: &mut P,
+    ) -> usize {
+        let mut moved = self.flush(path, port, now);
+        probe.stage_ends(Stage::Transmit);
+        let mut held_back = 0;
+        for (priority, lane) in Priority::all().zip(&mut self.lanes) {
+            lane.look(now);
+            if !lane.hand.is_empty() || lane.credit() <= 0 {
+                held_back |= priority.bit();
+            }
+        }
+        path.hold_back(port, held_back);
+        path.egress(port, self, now);
+        probe.stage_ends(Stage::Schedule);
+        moved += self.flush(path, port, now);
+        probe.stage_ends(Stage::Transmit);
+        moved
+    }
+
+    fn flush(&mut self, path: &mut Datapath, port: PortId, now: Nanos) -> usize {
+        let mut moved = 0;
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.hand.is_empty()) {
+            moved += told(path, port, lane.send(now));
+        }
+        moved
+    }
+}
+
+impl Outlet<Frame> for Eight {
+    /// A lane that is not held back is empty, and takes a burst.
+    #[inline]
+    fn room(&self) -> usize {
+        let fullest = self.lanes.iter().map(|lane| lane.hand.room());
+        fullest.min().unwrap_or(0)
+    }
+
+    #[inline]
+    fn lane(&self, priority: Priority) -> Priority {
+        priority
+    }
+
+    #[inline]
+    fn put(&mut self, frame: Queued<Frame>) {
+        if let Some(lane) = self.lanes.get_mut(frame.meta.priority.index()) {
+            lane.put(frame);
+        }
+    }
+
+    #[inline]
+    fn put_run(&mut self, run: &mut Run<Frame>) {
+        if let Some(lane) = self.lanes.get_mut(run.head.priority.index()) {
+            lane.put_run(run);
+        }
+    }
+}
