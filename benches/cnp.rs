@@ -17,7 +17,7 @@ use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{Mac, Nanos, PortId, Priority};
 
 fn build(c: &mut Criterion) {
@@ -84,7 +84,7 @@ fn flow_cache(c: &mut Criterion) {
                         meta: &meta,
                         now: Nanos(now),
                     };
-                    black_box(cache.enqueued(&sighting));
+                    black_box(cache.see(&sighting));
                 }
             });
         });

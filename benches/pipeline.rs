@@ -14,7 +14,7 @@ use arrayvec::ArrayVec;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
-use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
+use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::fifo::{Fifo, FifoStore};
 use npcc_pipeline::egress::port::QueueConfig;
 use npcc_pipeline::frame::{FrameBuf, HeapFrame};
@@ -133,8 +133,8 @@ fn whole_walk(c: &mut Criterion) {
                     path.ingress(DC, &mut burst, Nanos(now));
                     let mut out = Outgoing::new();
                     path.egress(WAN, &mut out, Nanos(now));
-                    let bytes = out.iter().map(|frame| frame.buf.data().len() as u64).sum();
-                    path.sent(WAN, out.len() as u64, bytes);
+                    let lengths = out.iter().map(|frame| frame.buf.data().len());
+                    path.sent(WAN, Sent::of(lengths));
                     out
                 },
                 BatchSize::SmallInput,

@@ -19,7 +19,7 @@ use npcc_cnp::policy::PolicyKind;
 use npcc_cnp::policy::npcc::NpccConfig;
 use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 const DC: PortId = PortId(0);
@@ -85,7 +85,7 @@ fn pairs(file: &str, sender: u8) -> (Known, Known) {
         let from = frame[usize::from(parsed.l3_off) + 15];
         let (ingress, egress) = if from == sender { (DC, WAN) } else { (WAN, DC) };
         let meta = Meta::of(frame.len(), ingress, egress, Priority::new(3));
-        cache.enqueued(&Sighting {
+        cache.see(&Sighting {
             data: &frame,
             parsed: &parsed,
             roce,

@@ -133,7 +133,11 @@ mod tests {
                 "{trust:?} untagged"
             );
             let table = maps(trust).table();
-            assert_eq!((table[5][26].get(), table[8][26].get()), (of_tagged, of_plain), "{trust:?}");
+            assert_eq!(
+                (table[5][26].get(), table[8][26].get()),
+                (of_tagged, of_plain),
+                "{trust:?}"
+            );
         }
     }
 }

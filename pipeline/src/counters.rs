@@ -344,7 +344,10 @@ impl Counters {
     #[must_use]
     pub fn new(ports: usize) -> Counters {
         Counters {
-            ports: PerPort::new((0..ports).map(|_| CachePadded::default()), CachePadded::default),
+            ports: PerPort::new(
+                (0..ports).map(|_| CachePadded::default()),
+                CachePadded::default,
+            ),
             bursts: CachePadded::default(),
             held: CachePadded::default(),
             buffer: CachePadded::default(),

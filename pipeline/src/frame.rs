@@ -37,10 +37,6 @@ pub trait FrameBuf {
     #[inline]
     fn prefetch(&self) {}
 
-    /// Starts loading what the buffer's handle points to, by which [`FrameBuf::prefetch`] finds the headers; reads nothing.
-    #[inline]
-    fn prefetch_handle(&self) {}
-
     /// Gives back many frames at once.
     #[inline]
     fn free_all(frames: &mut ArrayVec<Self, BURST>)
@@ -139,7 +135,11 @@ impl MetaFlags {
     #[must_use]
     pub const fn of(parsed: &Parsed) -> MetaFlags {
         let family = if parsed.is_v6() { MetaFlags::IPV6 } else { 0 };
-        let tag = if parsed.tags > 0 { MetaFlags::TAGGED } else { 0 };
+        let tag = if parsed.tags > 0 {
+            MetaFlags::TAGGED
+        } else {
+            0
+        };
         MetaFlags(family | tag | MetaFlags::of_ecn(parsed.tos).0)
     }
 
@@ -180,7 +180,8 @@ impl MetaFlags {
     #[inline]
     #[must_use]
     pub const fn l3_off(self) -> usize {
-        ethernet::HEADER_LEN + (self.0 & MetaFlags::TAGGED) as usize / MetaFlags::TAGGED as usize * ethernet::TAG_LEN
+        ethernet::HEADER_LEN
+            + (self.0 & MetaFlags::TAGGED) as usize / MetaFlags::TAGGED as usize * ethernet::TAG_LEN
     }
 }
 

@@ -77,7 +77,10 @@ impl<T> PerPort<T> {
 
     /// The same, writable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (PortId, &mut T)> {
-        (0..).map(PortId).zip(self.all.iter_mut()).take(self.configured)
+        (0..)
+            .map(PortId)
+            .zip(self.all.iter_mut())
+            .take(self.configured)
     }
 }
 
@@ -109,6 +112,9 @@ mod tests {
         ports[PortId(2)] += 4;
         let all: Vec<_> = ports.iter().map(|(port, item)| (port.0, *item)).collect();
         assert_eq!(all, [(0, 1), (1, 2), (2, 7)]);
-        assert_eq!((ports[PortId(31)], ports[PortId(255)], ports.len()), (0, 0, 3));
+        assert_eq!(
+            (ports[PortId(31)], ports[PortId(255)], ports.len()),
+            (0, 0, 3)
+        );
     }
 }

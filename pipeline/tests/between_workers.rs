@@ -97,7 +97,7 @@ fn a_full_ring_holds_lossless_and_drops_lossy() {
         ..Setup::default()
     };
     let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], BURST));
-    for what in ["frames", "a train", "a train that waits"] {
+    for what in ["a run", "a run that waits"] {
         assert_eq!(several.receive(0, (0, 1, 3), LEN, BURST), BURST, "{what}");
     }
     for _ in 0..3 {
@@ -173,14 +173,14 @@ fn a_pause_goes_to_the_owner() {
     assert_eq!(several.pull(0).len(), 4);
 }
 
-/// What crosses at the stop is accounted for: frames and trains, in rings and before them.
+/// What crosses at the stop is accounted for: runs in rings, before them, and half way.
 #[test]
 fn a_stop_leaves_nothing_in_the_rings() {
     let setup = Setup {
         ports: 4,
         ..Setup::default()
     };
-    for (ring, bursts) in [(16, [10, 10, BURST]), (BURST, [10, BURST, BURST])] {
+    for (ring, bursts) in [(16, [10, BURST]), (BURST, [10, BURST])] {
         let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], ring));
         for frames in bursts {
             assert_eq!(several.receive(0, (0, 1, 3), LEN, frames), frames);

@@ -10,6 +10,7 @@
 mod rig;
 
 use npcc_pipeline::buffer::GroupConfig;
+use npcc_pipeline::datapath::Sent;
 use npcc_pipeline::drop::Drop;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::{HeapFrame, Row};
@@ -237,7 +238,7 @@ fn what_is_in_hand_is_still_held() {
     let mut out = npcc_pipeline::datapath::Outgoing::new();
     rig.path.egress(PortId(1), &mut out, Nanos(0));
     assert_eq!((out.len(), rig.held(0, 3).1), (8, 8));
-    rig.path.sent(PortId(1), 3, 3 * LEN as u64);
+    rig.path.sent(PortId(1), Sent::of([LEN; 3]));
     rig.control(0, 1);
     assert_eq!(rig.held(0, 3), (5 * wire(LEN), 5));
 }
@@ -256,7 +257,7 @@ fn a_turn_over_rows_of_two_groups_gives_back_both() {
     out.extend((16..BURST).map(|_| HeapFrame::new(&[])));
     rig.path.egress(PortId(1), &mut out, Nanos(0));
     assert_eq!(out.len(), BURST);
-    rig.path.sent(PortId(1), 16, 16 * SHORT as u64);
+    rig.path.sent(PortId(1), Sent::of([SHORT; 16]));
     rig.push(0, 1, 3, SHORT, 8, 0);
     rig.push(2, 1, 3, SHORT, 16, 0);
     assert_eq!(rig.pull(1, 0).len(), 32);

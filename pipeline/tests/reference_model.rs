@@ -135,7 +135,7 @@ impl Model {
         for frame in &sent {
             let (ingress, class) = (frame.meta.group.port(), frame.meta.priority.index());
             let held = &mut self.held[ingress][class];
-            *held = (held.0 - u64::from(frame.meta.wire_len), held.1 - 1);
+            *held = (held.0 - u64::from(frame.meta.wire_len()), held.1 - 1);
             assert!(
                 LOSSLESS & 1 << class == 0 || self.until[usize::from(port)][class] <= self.now,
                 "a paused queue sent"

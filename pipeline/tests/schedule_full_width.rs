@@ -31,7 +31,7 @@ fn serve(rig: &mut Rig, classes: u8, len: impl Fn(u8) -> usize, from: u64, time:
             }
         }
         for frame in rig.pull(1, now) {
-            sent[frame.meta.priority.index()] += u64::from(frame.meta.wire_len);
+            sent[frame.meta.priority.index()] += u64::from(frame.meta.wire_len());
         }
         now += 500;
     }

@@ -134,7 +134,7 @@ impl Model {
             let (ingress, class) = (frame.meta.group.port(), frame.meta.priority.index());
             if LOSSLESS & 1 << class != 0 {
                 let held = &mut self.held[ingress][class];
-                *held = (held.0 - u64::from(frame.meta.wire_len), held.1 - 1);
+                *held = (held.0 - u64::from(frame.meta.wire_len()), held.1 - 1);
             }
         }
         sent.len()

@@ -8,7 +8,7 @@ use npcc_cnp::policy::npcc::NpccConfig;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, Meta};
 use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 /// As in the switch.
@@ -88,7 +88,7 @@ impl Packets {
     pub(crate) fn show(&self, cache: &mut FlowCache, now: Nanos) -> FlowSlot {
         let parsed = parse(&self.frame).unwrap();
         let meta = Meta::of(self.frame.len(), self.from, self.to, Priority::new(3));
-        cache.enqueued(&Sighting {
+        cache.see(&Sighting {
             data: &self.frame,
             parsed: &parsed,
             roce: parsed.roce.unwrap(),

@@ -81,7 +81,9 @@ impl FlowCache {
         let mut counted = 0;
         for record in records {
             let traits = record.traits;
-            if !traits.any(wanted) | traits.any(Traits::NEGATIVE) | record.flags.has(MetaFlags::IPV6)
+            if !traits.any(wanted)
+                | traits.any(Traits::NEGATIVE)
+                | record.flags.has(MetaFlags::IPV6)
             {
                 break;
             }

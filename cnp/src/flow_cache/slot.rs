@@ -199,7 +199,11 @@ impl Slot {
     pub(super) fn note_request(&self, is_request: bool, ack_psn: u32) {
         // Whoever reads it asks for these bits only.
         let before = self.request.load(Ordering::Relaxed);
-        let latest = if is_request { REQUESTED | ack_psn } else { before };
+        let latest = if is_request {
+            REQUESTED | ack_psn
+        } else {
+            before
+        };
         self.request.store(latest, Ordering::Relaxed);
     }
 

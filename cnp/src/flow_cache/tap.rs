@@ -39,7 +39,12 @@ impl FlowCache {
         else {
             return FlowSlot::NONE;
         };
-        tally(shared, known.traits, (known.len, known.ack_psn()), watch.now);
+        tally(
+            shared,
+            known.traits,
+            (known.len, known.ack_psn()),
+            watch.now,
+        );
         let round = watch.many && is_round(shared.packets());
         let sign = Sign::of(known, round);
         let counted = FlowSlot(low32(slot as u64));
@@ -84,7 +89,12 @@ impl FlowCache {
         if let Some(shared) = self.shared.slots.get(slot) {
             let roce = &sighting.roce;
             let traits = Traits::of(roce.opcode).with_class(roce.class);
-            tally(shared, traits, (sighting.meta.len, roce.ack_psn), sighting.now);
+            tally(
+                shared,
+                traits,
+                (sighting.meta.len, roce.ack_psn),
+                sighting.now,
+            );
         }
         self.show_if_due(sighting, words, slot)
     }
@@ -242,7 +252,9 @@ fn sighting<B: FrameBuf>(
 /// What the packet path would have known of a frame.
 fn known(sighting: &Sighting<'_>) -> Known {
     let known = Known::of(sighting.parsed, sighting.meta.len);
-    let syndrome = sighting.data.get(usize::from(sighting.roce.bth_off) + HEADER_LEN);
+    let syndrome = sighting
+        .data
+        .get(usize::from(sighting.roce.bth_off) + HEADER_LEN);
     match syndrome {
         Some(syndrome) if known.traits.is_negative(*syndrome) => Known {
             traits: known.traits.with(Traits::NEGATIVE),

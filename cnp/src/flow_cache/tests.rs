@@ -5,8 +5,8 @@ use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::PortId;
 
-#[path = "train_tests.rs"]
-mod train_tests;
+#[path = "run_tests.rs"]
+mod run_tests;
 
 const DATA: Packet = Packet {
     src: [10, 0, 1, 3],
@@ -29,7 +29,7 @@ fn show(
     let parsed = parse(frame.data()).unwrap();
     let roce = parsed.roce.unwrap();
     let meta = Meta::of(frame.data().len(), ingress, egress, QUEUE);
-    cache.enqueued(&Sighting {
+    cache.see(&Sighting {
         data: frame.data(),
         parsed: &parsed,
         roce,
@@ -191,7 +191,7 @@ fn plain_packets_leave_room_for_those_that_tell_more() {
         bytes[50] = 0;
         let parsed = parse(&bytes).unwrap();
         let meta = Meta::of(76, DC, WAN, QUEUE);
-        cache.enqueued(&Sighting {
+        cache.see(&Sighting {
             data: &bytes,
             parsed: &parsed,
             roce: parsed.roce.unwrap(),

@@ -2,7 +2,7 @@
 
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta};
 use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::ControlCore;
@@ -145,7 +145,7 @@ impl Rig {
             meta: &meta,
             now: self.now,
         };
-        self.cache.enqueued(&sighting)
+        self.cache.see(&sighting)
     }
 
     /// Time passes, and the control core looks at a queue of this depth.

@@ -21,7 +21,7 @@ use npcc_cnp::policy::PolicyKind;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{Meta, wire_len};
 use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 const DC: PortId = PortId(0);
@@ -315,7 +315,7 @@ fn frame_of(number: u32, (near, far): (u32, u32), opcode: u8, payload: usize) ->
 fn sight(cache: &mut FlowCache, frame: &[u8], (ingress, egress): (PortId, PortId), now: Nanos) {
     let parsed = parse(frame).unwrap();
     let meta = Meta::of(frame.len(), ingress, egress, QUEUE);
-    cache.enqueued(&Sighting {
+    cache.see(&Sighting {
         data: frame,
         parsed: &parsed,
         roce: parsed.roce.unwrap(),

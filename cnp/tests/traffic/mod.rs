@@ -16,7 +16,7 @@ use npcc_cnp::policy::npcc::NpccConfig;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::{L3, parse};
-use npcc_pipeline::tap::{FlowTap, Sighting};
+use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 const DC: PortId = PortId(0);
@@ -154,7 +154,7 @@ impl Bed {
         let parsed = parse(frame).unwrap();
         let (ingress, egress) = if out { (DC, WAN) } else { (WAN, DC) };
         let meta = Meta::of(frame.len(), ingress, egress, QUEUE);
-        self.cache.enqueued(&Sighting {
+        self.cache.see(&Sighting {
             data: frame,
             parsed: &parsed,
             roce: parsed.roce.unwrap(),

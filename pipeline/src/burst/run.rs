@@ -89,7 +89,10 @@ impl<B> Run<B> {
     /// The frames, and the record of each, which may be changed.
     #[inline]
     pub fn parts_mut(&mut self) -> (&mut [B], &mut [Record]) {
-        let records = self.records.get_mut(..self.frames.len()).unwrap_or_default();
+        let records = self
+            .records
+            .get_mut(..self.frames.len())
+            .unwrap_or_default();
         (&mut self.frames, records)
     }
 

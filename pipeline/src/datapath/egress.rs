@@ -63,22 +63,28 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Puts what waits past the queues of `port` into them after all.
     #[cold]
     pub(super) fn queue_bypassed(&mut self, port: PortId) {
-        let (side, counters) = (&mut self.side, self.counters.of(port));
-        let (ports, buffer) = (&mut side.ports, &mut side.buffer);
         for priority in Priority::all() {
-            let Some(mut run) = side.bypass[port].take(priority) else {
-                continue;
-            };
-            let mut lost = Taken::default();
-            ports[port].fill(&mut side.store, &mut run, |_, meta| {
-                no_cell(counters, buffer, &meta, &mut lost);
-            });
-            if lost.frames > 0 {
-                ports[port].leave(priority, lost.amount());
-                self.held.give(lost.frames, lost.bytes);
-            }
-            side.pool.give(run);
+            self.queue_bypassed_of(port, priority);
         }
+    }
+
+    /// Puts what waits past one queue into it after all.
+    #[cold]
+    pub(super) fn queue_bypassed_of(&mut self, port: PortId, priority: Priority) {
+        let (side, counters) = (&mut self.side, self.counters.of(port));
+        let Some(mut run) = side.bypass[port].take(priority) else {
+            return;
+        };
+        let (egress, buffer) = (&mut side.ports[port], &mut side.buffer);
+        let mut lost = Taken::default();
+        egress.fill(&mut side.store, &mut run, |_, meta| {
+            no_cell(counters, buffer, &meta, &mut lost);
+        });
+        if lost.frames > 0 {
+            egress.leave(priority, lost.amount());
+            self.held.give(lost.frames, lost.bytes);
+        }
+        side.pool.give(run);
     }
 
     /// The device of `port` took frames that [`Datapath::egress`] handed out, oldest first.

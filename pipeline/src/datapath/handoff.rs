@@ -22,7 +22,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         for (_, port) in self.ingress.iter_mut() {
             port.set_worker(links.me);
         }
-        self.side.owned = if workers == 1 { u32::MAX } else { links.owned() };
+        self.side.owned = if workers == 1 {
+            u32::MAX
+        } else {
+            links.owned()
+        };
         // Each worker may fill a burst into room that another has just taken, twice over with frames of its own.
         let frames = usize::try_from(self.config.pool.frames).unwrap_or(usize::MAX >> 8);
         let late = 2 * BURST * (workers - 1);
@@ -125,7 +129,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         for (buf, meta) in run.drain() {
             self.side.buffer.release(Charge::of(&meta));
             lossless::count_refused(&self.counters, &self.side.ports, &meta, Drop::XringFull);
-            self.counters.of(meta.egress).drop(Drop::XringFull, meta.len.into());
+            self.counters
+                .of(meta.egress)
+                .drop(Drop::XringFull, meta.len.into());
             lost.add(&meta);
             let _ = self.trash.try_push(buf);
         }
@@ -190,7 +196,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 amount: run.head.amount,
             });
             held.give(frames, bytes);
-            counters.of(run.head.egress).drop_all(Drop::Shutdown, frames, bytes);
+            counters
+                .of(run.head.egress)
+                .drop_all(Drop::Shutdown, frames, bytes);
             B::free_all(&mut run.frames);
         };
         for mut run in channels.abandon() {

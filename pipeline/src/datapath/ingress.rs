@@ -120,7 +120,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub(super) fn walk(&mut self, mut run: Box<Run<B>>, now: Nanos, charged: bool) -> Taken {
         let mut refused = Refused::new();
         let mut room = self.side.room(now, charged);
-        room.admit(&mut run, |buf, meta, reason| refused.push((buf, *meta, reason)));
+        room.admit(&mut run, |buf, meta, reason| {
+            refused.push((buf, *meta, reason))
+        });
         if !refused.is_empty() {
             self.refuse(refused, charged);
         }
@@ -194,12 +196,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
 /// Counts a frame that was admitted and found no cell, and gives its room back; the queue's account is the caller's.
 #[cold]
-pub(super) fn no_cell(
-    counters: &PortCounters,
-    buffer: &mut Buffer,
-    meta: &Meta,
-    lost: &mut Taken,
-) {
+pub(super) fn no_cell(counters: &PortCounters, buffer: &mut Buffer, meta: &Meta, lost: &mut Taken) {
     buffer.release(Charge::of(meta));
     count_refused(counters, meta.priority, Drop::BufferFull);
     counters.drop(Drop::BufferFull, meta.len.into());

@@ -126,7 +126,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 /// Counts a frame that did not get into its queue: on the queue, on the group it came from, and as lost when that must not
 /// happen.
 #[cold]
-pub(super) fn count_refused(counters: &Counters, egress: &PerPort<EgressPort>, meta: &Meta, reason: Drop) {
+pub(super) fn count_refused(
+    counters: &Counters,
+    egress: &PerPort<EgressPort>,
+    meta: &Meta,
+    reason: Drop,
+) {
     let priority = meta.priority.index();
     if let Some(to) = counters.port(meta.egress.index()) {
         enqueue::count_refused(to, meta.priority, reason);

@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 
-use crate::buffer::{Buffer, BufferConfig, Charge, GroupId, PoolConfig};
 pub use crate::buffer::Sent;
+use crate::buffer::{Buffer, BufferConfig, Charge, GroupId, PoolConfig};
 use crate::burst::{Runs, Sorter, Trash};
 use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
@@ -232,10 +232,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return Err(buf);
         }
         // What waits past the queue is older.
-        let older = self.side.bypass[port].take(priority);
-        if let Some(run) = older {
-            self.queue(run);
-        }
+        self.queue_bypassed_of(port, priority);
         let pushed = self.side.ports[port].push(&mut self.side.store, Queued { buf, meta }, now);
         if let Err(buf) = pushed {
             self.side.buffer.release(Charge::of(&meta));

@@ -7,7 +7,7 @@ use crate::craft::Craft;
 use crate::egress::ecn::{CERTAIN, Red};
 use crate::egress::port::QueueConfig;
 use crate::egress::scheduler::Discipline;
-use crate::frame::{HeapFrame, Row};
+use crate::frame::{HeapFrame, Row, wire_len};
 use crate::parse;
 use crate::route::nexthop::{Adjacency, Kind};
 use crate::route::prefix::Prefix;
@@ -16,10 +16,10 @@ use crate::tap::NoTap;
 use crate::units::{BitRate, Mac};
 use crate::wire::checksum;
 
-#[path = "datapath/conservation_tests.rs"]
+#[path = "bypass_tests.rs"]
+mod bypass_tests;
+#[path = "conservation_tests.rs"]
 mod conservation_tests;
-#[path = "datapath/short_cut_tests.rs"]
-mod short_cut_tests;
 
 type Path = Datapath<HeapFrame, NoTap>;
 
@@ -53,7 +53,8 @@ fn port(id: u8, rate: Option<BitRate>) -> PortConfig {
         },
         egress: EgressConfig {
             rate,
-            max_frame: 4248, away: Nanos::ZERO,
+            max_frame: 4248,
+            away: Nanos::ZERO,
             queues,
         },
         ecn: EcnMode::Mark,
@@ -136,8 +137,10 @@ fn push(path: &mut Path, from: PortId, frame: &[u8], now: u64) {
 fn pull(path: &mut Path, from: PortId, now: u64) -> Vec<Queued<HeapFrame>> {
     let mut out = Outgoing::new();
     path.egress(from, &mut out, Nanos(now));
-    let bytes = out.iter().map(|frame| frame.buf.data().len() as u64).sum();
-    path.sent(from, out.len() as u64, bytes);
+    path.sent(
+        from,
+        Sent::of(out.iter().map(|frame| frame.buf.data().len())),
+    );
     path.publish_held();
     out.into_iter().collect()
 }
@@ -215,7 +218,7 @@ fn tags_are_put_on_and_taken_off() {
     push(&mut path, DC, &data("10.0.100.2").frame(), 0);
     let tagged = pull(&mut path, WAN, 0).remove(0);
     assert_eq!(tagged.buf.data()[12..18], [0x81, 0, 3 << 5, 100, 0x08, 0]);
-    assert_eq!(usize::from(tagged.meta.l3_off), 18);
+    assert_eq!(usize::from(tagged.meta.flags.l3_off()), 18);
     let came_tagged = Craft {
         tags: vec![100],
         ..data("10.0.2.2")
@@ -395,7 +398,7 @@ fn the_port_keeps_its_rate() {
         }
         bytes += pull(&mut path, WAN, step * 1_000)
             .iter()
-            .map(|frame| u64::from(frame.meta.wire_len))
+            .map(|frame| u64::from(frame.meta.wire_len()))
             .sum::<u64>();
     }
     let due = RATE.bytes_in(Nanos::from_millis(2));
@@ -428,7 +431,7 @@ fn queues_maps_and_marking_change_while_running() {
     path.reconfigure_queue(WAN, Priority::new(5), &settings);
     // Whether a queue is lossless does not change.
     path.reconfigure_queue(WAN, Priority::new(3), &QueueConfig::default());
-    let three = path.side.ports[1].queue_config(Priority::new(3)).unwrap();
+    let three = path.side.ports[WAN].queue_config(Priority::new(3));
     assert!(three.lossless && three.ecn.is_none());
     let mut out = Vec::new();
     for step in 0..200 {

@@ -89,70 +89,81 @@ impl<B: FrameBuf> Bypass<B> {
             return false;
         };
         let credit = port.shaper.allowance().min(out.credit());
-        if all > credit {
-            return self.depart_in_part(port, ready, credit, (out, lanes), pool);
+        if all > credit && port.backlog & (port.backlog - 1) != 0 {
+            return false;
         }
-        while ready != 0 {
-            let priority = port.scheduler.first(ready);
+        let mut side = Side { port, out, lanes };
+        while ready != 0 && side.out.room() > 0 {
+            let priority = side.port.scheduler.first(ready);
             ready &= !priority.bit();
-            let Some(run) = self.runs[priority].as_deref() else {
+            let Some(run) = self.runs[priority].as_deref_mut() else {
                 continue;
             };
-            if run.frames.len() > out.room() {
-                break;
+            let whole = all <= credit && run.frames.len() <= side.out.room();
+            if !whole {
+                side.send_part(run, credit);
             }
-            if let Some(mut run) = self.take(priority) {
-                port.pass(priority, run.head.amount);
-                lanes.add(out.lane(priority), run.head.group, run.head.amount);
-                out.put_run(&mut run);
+            if (whole || run.frames.is_empty())
+                && let Some(mut run) = self.take(priority)
+            {
+                side.send(&mut run);
                 pool.give(run);
             }
         }
         true
     }
+}
 
-    /// Hands over as many frames as there is credit for, where only one run waits; the others wait on. `false`: nothing was
-    /// done.
-    fn depart_in_part(
-        &mut self,
-        port: &mut EgressPort,
-        ready: u8,
-        credit: i64,
-        (out, lanes): (&mut impl Outlet<B>, &mut Lanes<'_>),
-        pool: &mut RunPool<B>,
-    ) -> bool {
-        let priority = port.scheduler.first(ready);
-        if port.backlog != priority.bit() {
-            return false;
+/// Where runs leave.
+struct Side<'a, 'b, O> {
+    port: &'a mut EgressPort,
+    out: &'a mut O,
+    lanes: &'a mut Lanes<'b>,
+}
+
+impl<O> Side<'_, '_, O> {
+    /// Hands over all frames of a run.
+    #[inline]
+    fn send<B>(&mut self, run: &mut Run<B>)
+    where
+        O: Outlet<B>,
+    {
+        let head = run.head;
+        if head.amount.is_zero() {
+            return;
         }
-        let Some(run) = self.runs[priority].as_deref_mut() else {
-            return false;
-        };
+        self.port.pass(head.priority, head.amount);
+        self.lanes
+            .add(self.out.lane(head.priority), head.group, head.amount);
+        self.out.put_run(run);
+    }
+
+    /// Hands over the first frames of a run, as many as there is room and credit for.
+    #[inline(never)]
+    fn send_part<B>(&mut self, run: &mut Run<B>, credit: i64)
+    where
+        O: Outlet<B>,
+    {
         let (mut frames, mut left) = (0, credit);
-        for record in run.known().iter().take(out.room()) {
+        for record in run.known().iter().take(self.out.room()) {
             if left <= 0 {
                 break;
             }
             left -= i64::from(wire_len(record.len.into()));
             frames += 1;
         }
-        if frames == 0 {
-            return true;
-        }
         let part = run.head_of(frames);
-        port.pass(priority, part.amount);
-        lanes.add(out.lane(priority), part.group, part.amount);
+        if frames == 0 {
+            return;
+        }
+        self.port.pass(part.priority, part.amount);
+        self.lanes
+            .add(self.out.lane(part.priority), part.group, part.amount);
         let metas = run.records.iter().map(|record| part.meta(record));
         for (buf, meta) in run.frames.drain(..frames).zip(metas) {
-            out.put(Queued { buf, meta });
+            self.out.put(Queued { buf, meta });
         }
         run.forget_front(frames, &part);
-        if run.frames.is_empty()
-            && let Some(run) = self.take(priority)
-        {
-            pool.give(run);
-        }
-        true
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Owned by one worker. Depths are wire bytes, so that a depth divided by the drain rate is a time.
 
-pub mod ecn;
 pub mod bypass;
+pub mod ecn;
 pub mod fifo;
 pub mod marking;
 pub mod port;

@@ -7,8 +7,8 @@ use super::rng::Xorshift;
 use super::scheduler::{Discipline, Scheduler};
 use super::shaper::Shaper;
 use crate::buffer::Amount;
-use crate::counters::PortCounters;
 use crate::burst::Run;
+use crate::counters::PortCounters;
 use crate::frame::{FrameBuf, Meta, Queued};
 use crate::per::PerPriority;
 use crate::units::{BitRate, Nanos, PRIORITIES, Priority};
@@ -292,9 +292,7 @@ impl EgressPort {
     pub fn wred_strikes(&mut self, priority: Priority) -> bool {
         let queue = &self.queues[priority];
         match &queue.config.wred {
-            Some(red) if !queue.config.lossless => {
-                red.strikes(queue.waiting.bytes, &mut self.rng)
-            }
+            Some(red) if !queue.config.lossless => red.strikes(queue.waiting.bytes, &mut self.rng),
             _ => false,
         }
     }
@@ -364,7 +362,9 @@ impl EgressPort {
         let head = run.head;
         let mut metas = run.records.iter().map(|record| head.meta(record));
         let mut frames = run.frames.drain(..);
-        self.queues[head.priority].fifo.extend(store, &mut frames, &mut metas);
+        self.queues[head.priority]
+            .fifo
+            .extend(store, &mut frames, &mut metas);
         for (buf, meta) in frames.zip(metas) {
             lost(buf, meta);
         }

@@ -214,7 +214,11 @@ impl EgressPort {
         let Some(counters) = counters.queues.get(priority.index()) else {
             return 0;
         };
-        let rate = self.shaper.allowance().min(queue.shaper.allowance()).min(out.credit());
+        let rate = self
+            .shaper
+            .allowance()
+            .min(queue.shaper.allowance())
+            .min(out.credit());
         let red = queue.config.ecn.as_ref();
         let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
         let scope = marking.scope(red);

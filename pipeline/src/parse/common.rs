@@ -71,12 +71,15 @@ pub(crate) struct V6 {
     upper: Upper,
 }
 
-const _: () = assert!(size_of::<V4>() == 41 && size_of::<Untagged>() == 55 && size_of::<V6>() == 61);
+const _: () =
+    assert!(size_of::<V4>() == 41 && size_of::<Untagged>() == 55 && size_of::<V6>() == 61);
 
 /// What counts of the first eight octets of an IPv4 header: version 4 with 20 octets, and no fragment.
 const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
 /// What they must be.
 const PLAIN: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
+/// The total length among them.
+const LENGTH: u64 = u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]);
 
 /// Bytes above IP of the shortest RoCEv2 packet.
 const SHORTEST_ROCE: usize = udp::HEADER_LEN + HEADER_LEN + ICRC_LEN;
@@ -141,18 +144,24 @@ impl Upper {
 }
 
 impl V4 {
-    /// Reads a packet at the end of whose frame are `room` bytes, header included; `None`: not of this kind, or wrong.
-    /// `octets` are the first octets of addresses that were accepted: others with the same need no closer look.
+    /// Reads a packet with at most `room` bytes, header included; `None`: not of this kind, or wrong.
+    #[inline]
+    pub(crate) fn read(&self, room: usize) -> Option<Common> {
+        let [_, _, high, low, ..] = self.shape.get().to_ne_bytes();
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        let fits = (ipv4::MIN_LEN..=room).contains(&len);
+        fits.then(|| self.read_whole(len, &mut { NO_OCTETS }))?
+    }
+
+    /// Reads a packet of `len` bytes, from 46 to 65,535, header included; `None`: not of this kind, or wrong. `octets` are
+    /// the first octets of addresses that were accepted: others with the same need no closer look.
     #[inline(always)]
-    pub(crate) fn read(&self, room: usize, octets: &mut u64) -> Option<Common> {
+    pub(crate) fn read_whole(&self, len: usize, octets: &mut u64) -> Option<Common> {
         let shape = self.shape.get();
-        let [_, tos, high, low, ..] = shape.to_ne_bytes();
-        let ip_len = u16::from_be_bytes([high, low]);
-        let len = usize::from(ip_len);
-        if shape & SHAPE != PLAIN
-            || !(ipv4::MIN_LEN..=room).contains(&len)
-            || !self.sums_to_ones()
-        {
+        let [_, tos, ..] = shape.to_ne_bytes();
+        let [high, low] = low16(len).to_be_bytes();
+        let expected = PLAIN | u64::from_ne_bytes([0, 0, high, low, 0, 0, 0, 0]);
+        if shape & (SHAPE | LENGTH) != expected || !self.sums_to_ones() {
             return None;
         }
         let addresses = u64::from_be(self.addresses.get());
@@ -166,7 +175,7 @@ impl V4 {
         Some(Common {
             addresses,
             upper: self.upper.read(protocol, len - ipv4::MIN_LEN),
-            ip_len,
+            ip_len: low16(len),
             tos,
         })
     }
@@ -232,7 +241,10 @@ impl Untagged {
         let [_, protocol, ..] = self.ip.ttl_protocol_checksum;
         let [_, _, high, low, ..] = self.ip.shape.get().to_ne_bytes();
         let len = usize::from(u16::from_be_bytes([high, low]));
-        let upper = self.ip.upper.read(protocol, len.saturating_sub(ipv4::MIN_LEN));
+        let upper = self
+            .ip
+            .upper
+            .read(protocol, len.saturating_sub(ipv4::MIN_LEN));
         (u64::from_be(self.ip.addresses.get()), upper)
     }
 

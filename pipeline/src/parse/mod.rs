@@ -317,4 +317,4 @@ const fn martian_v6(address: &[u8; 16]) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

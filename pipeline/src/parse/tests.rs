@@ -109,7 +109,7 @@ fn set_src(frame: &mut [u8], src: [u8; 4]) {
     mend_checksum(frame);
 }
 
-fn mend_checksum(frame: &mut [u8]) {
+pub(crate) fn mend_checksum(frame: &mut [u8]) {
     frame[24..26].fill(0);
     let check = !checksum::sum(&frame[14..34]);
     frame[24..26].copy_from_slice(&check.to_be_bytes());
@@ -217,24 +217,6 @@ proptest! {
             if let Some(roce) = parsed.roce {
                 prop_assert!(usize::from(roce.bth_off) + bth::HEADER_LEN + bth::ICRC_LEN <= frame.len());
             }
-        }
-    }
-
-    /// The law of [`common`]: what it accepts, the general parser accepts with the same answer, and it does accept good
-    /// RoCEv2 frames.
-    #[test]
-    fn the_common_frame_is_read_as_by_the_general_parser(changes in prop::collection::vec((12usize..54, any::<u8>()), 0..3), mend in any::<bool>(),
-                                                          opcode in any::<u8>(), tos in any::<u8>(), payload in 0usize..100, cut in 40usize..200) {
-        let mut frame = Craft { tos, ..Craft::roce(v4(3), v4(2), opcode, 0x11, payload) }.frame();
-        // Shorter ones are padded, or would have to be.
-        let good = changes.is_empty() && cut >= frame.len() && frame.len() >= common::SHORTEST;
-        for (at, value) in changes { frame[at] = value; }
-        if mend { mend_checksum(&mut frame); }
-        frame.truncate(cut);
-        let quick = common::parse(&frame);
-        prop_assert!(!good || quick.is_some());
-        if let Some(parsed) = quick {
-            prop_assert_eq!(Ok(parsed), parse_any(&frame));
         }
     }
 

@@ -3,8 +3,8 @@
 //! Law: what a run is let in with, its frames would have been let in with one after the other; a run that does not fit as
 //! a whole is looked at frame by frame.
 
-pub use crate::buffer::{Buffer, PoolConfig};
 use crate::buffer::Amount;
+pub use crate::buffer::{Buffer, PoolConfig};
 use crate::burst::{Record, Run, RunHead};
 use crate::drop::Drop;
 use crate::egress::port::EgressPort;

@@ -9,7 +9,7 @@ use crate::classify::Classifier;
 use crate::counters::PortCounters;
 use crate::drop::Drop;
 use crate::frame::{FlowSlot, LONGEST, MetaFlags};
-use crate::parse::common::{Common, NO_OCTETS, SHORTEST, Untagged, V4, V6};
+use crate::parse::common::{Common, SHORTEST, Untagged, V4, V6};
 use crate::parse::{Kind, Parsed, parse};
 use crate::units::{Mac, PortId, Priority, WorkerId};
 use crate::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
@@ -51,6 +51,8 @@ pub struct IngressPort {
     pub(crate) port: PortId,
     /// The port's address, as the low octets of a frame's first word.
     mac: u64,
+    /// Longest untagged frame within the MTU.
+    longest: usize,
     /// VLAN ids it carries, and 0, as a set.
     vlans: Box<[u64; 64]>,
     /// Priority of an IP packet by tag (8 without one, else its PCP), then by DSCP.
@@ -61,7 +63,7 @@ pub struct IngressPort {
 const NO_TAG: usize = 8;
 
 /// A frame that was admitted, before its path is known.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Admitted {
     /// What is known of it; its length and tag are those it came with.
     pub(super) record: Record,
@@ -89,6 +91,7 @@ impl IngressPort {
         }
         IngressPort {
             mac: u64::from_le_bytes([a, b, c, d, e, f, 0, 0]),
+            longest: LONGEST.min(usize::from(intake.mtu) + ethernet::HEADER_LEN),
             vlans,
             priorities: Box::new(intake.classifier.table()),
             intake,
@@ -118,23 +121,25 @@ impl IngressPort {
     #[inline(always)]
     pub(super) fn untagged_priority(&self, tos: u8) -> Priority {
         let [.., untagged] = &*self.priorities;
-        untagged.get(usize::from(tos >> 2)).copied().unwrap_or_default()
+        untagged
+            .get(usize::from(tos >> 2))
+            .copied()
+            .unwrap_or_default()
     }
 
-    /// Reads an untagged IPv4 packet to this port and within its MTU; `None`: another kind of frame. `octets`: see
-    /// [`V4::read`].
+    /// Reads an untagged IPv4 packet to this port and within its MTU, in a frame that ends with it; `None`: another kind of
+    /// frame. `octets`: see [`V4::read_whole`].
     #[inline(always)]
     pub(super) fn untagged(&self, frame: &[u8], octets: &mut u64) -> Option<Common> {
         let len = frame.len();
-        if !(SHORTEST..=LONGEST).contains(&len) {
+        if !(SHORTEST..=self.longest).contains(&len) {
             return None;
         }
         let (head, _) = Untagged::ref_from_prefix(frame).ok()?;
         if head.first_word() << 16 != self.mac << 16 || head.ethertype.get() != ethernet::IPV4 {
             return None;
         }
-        let common = head.ip.read(len - ethernet::HEADER_LEN, octets)?;
-        (common.ip_len <= self.intake.mtu).then_some(common)
+        head.ip.read_whole(len - ethernet::HEADER_LEN, octets)
     }
 
     /// Takes a frame of any kind, and the octet behind its BTH. The error is why it goes no further, none for MAC control.
@@ -148,7 +153,7 @@ impl IngressPort {
 
     /// Reads IPv4 without options and IPv6 without extension headers behind no tag or one; `None`: another kind of frame.
     #[inline]
-    fn read(&self, frame: &[u8]) -> Option<(Admitted, u8)> {
+    pub(super) fn read(&self, frame: &[u8]) -> Option<(Admitted, u8)> {
         if !(SHORTEST..=LONGEST).contains(&frame.len()) {
             return None;
         }
@@ -162,12 +167,19 @@ impl IngressPort {
         let (ethertype, l3_off, table) = if tagged {
             let tci = outer.tci.get();
             let id = usize::from(ethernet::vlan_id(tci));
-            let carried = self.vlans.get(id / 64).is_some_and(|word| word >> (id % 64) & 1 == 1);
+            let carried = self
+                .vlans
+                .get(id / 64)
+                .is_some_and(|word| word >> (id % 64) & 1 == 1);
             if !carried {
                 return None;
             }
             let l3_off = ethernet::HEADER_LEN + ethernet::TAG_LEN;
-            (outer.ethertype.get(), l3_off, usize::from(ethernet::pcp(tci)))
+            (
+                outer.ethertype.get(),
+                l3_off,
+                usize::from(ethernet::pcp(tci)),
+            )
         } else {
             let ethertype = u16::from_be_bytes(*rest.first_chunk()?);
             (ethertype, ethernet::HEADER_LEN, NO_TAG)
@@ -176,7 +188,7 @@ impl IngressPort {
         let (common, dst_v6, addresses) = match ethertype {
             ethernet::IPV4 => {
                 let (head, _) = V4::ref_from_prefix(packet).ok()?;
-                let common = head.read(packet.len(), &mut { NO_OCTETS })?;
+                let common = head.read(packet.len())?;
                 (common, None, common.addresses)
             }
             ethernet::IPV6 => {
@@ -196,7 +208,10 @@ impl IngressPort {
                 flags: MetaFlags(MetaFlags::of_ecn(common.tos).0 | family),
                 ..record(&common, frame.len())
             },
-            priority: priorities.get(usize::from(common.tos >> 2)).copied().unwrap_or_default(),
+            priority: priorities
+                .get(usize::from(common.tos >> 2))
+                .copied()
+                .unwrap_or_default(),
             l3_off,
             ip_len: common.ip_len,
             dst_v6,
@@ -207,7 +222,7 @@ impl IngressPort {
 
     /// Takes a frame of any kind.
     #[inline(never)]
-    fn admit_any(&self, frame: &[u8]) -> Result<(Admitted, u8), Option<Drop>> {
+    pub(super) fn admit_any(&self, frame: &[u8]) -> Result<(Admitted, u8), Option<Drop>> {
         let parsed = admit_parsed(&self.intake, frame)?;
         let l3_off = usize::from(parsed.l3_off);
         let packet = frame.get(l3_off..).unwrap_or_default();
@@ -216,10 +231,14 @@ impl IngressPort {
             header.map_or(0, |(header, _)| u128::from_be_bytes(header.dst))
         });
         let record = Record::of(&parsed, low16(frame.len()));
-        let syndrome = parsed.roce.and_then(|roce| frame.get(usize::from(roce.bth_off) + HEADER_LEN));
+        let syndrome = parsed
+            .roce
+            .and_then(|roce| frame.get(usize::from(roce.bth_off) + HEADER_LEN));
         let admitted = Admitted {
             record: Record {
-                traits: parsed.roce.map_or(Traits::NONE, |roce| Traits::of(roce.opcode)),
+                traits: parsed
+                    .roce
+                    .map_or(Traits::NONE, |roce| Traits::of(roce.opcode)),
                 ..record
             },
             priority: self.intake.classifier.priority(&parsed),
@@ -280,33 +299,28 @@ fn admit_parsed(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
 pub(super) const CE: u8 = 3;
 
 /// Classes that say something about themselves, or that their opcode does not tell.
-const SPEAK: u16 =
-    RoceClass::Cnp.bit() | RoceClass::Datagram.bit() | RoceClass::Unsupported.bit();
+const SPEAK: u16 = RoceClass::Cnp.bit() | RoceClass::Datagram.bit() | RoceClass::Unsupported.bit();
 
-/// Counts CE, CNP, NAK and what is not supported; returns all that is known of the packet. `syndrome` is the octet behind
-/// the BTH.
+/// Whether a packet is RoCEv2 and was marked on its way, as a number.
+#[inline(always)]
+pub(super) fn is_marked(record: &Record) -> u64 {
+    u64::from((record.tos & 3 == CE) & record.is_roce())
+}
+
+/// Counts CNP, NAK and what is not supported; returns all that is known of the packet. `syndrome` is the octet behind the
+/// BTH.
 #[inline(always)]
 pub(super) fn hear(record: &Record, syndrome: u8, counters: &PortCounters) -> Traits {
     let traits = record.traits;
-    let marked = record.tos & 3 == CE;
-    // One question of all, as what one frame says foretells nothing about the next.
-    if traits.any(SPEAK) | traits.is_negative(syndrome) | marked {
-        return hear_closely(traits, record.dest_qp(), syndrome, marked, counters);
+    // One question of both, as what one frame says foretells nothing about the next.
+    if traits.any(SPEAK) | traits.is_negative(syndrome) {
+        return hear_closely(traits, record.dest_qp(), syndrome, counters);
     }
     traits
 }
 
 #[inline(never)]
-fn hear_closely(
-    traits: Traits,
-    dest_qp: u32,
-    syndrome: u8,
-    marked: bool,
-    counters: &PortCounters,
-) -> Traits {
-    if marked && traits != Traits::NONE {
-        counters.ce_in.add(1);
-    }
+fn hear_closely(traits: Traits, dest_qp: u32, syndrome: u8, counters: &PortCounters) -> Traits {
     if traits.any(RoceClass::Cnp.bit()) {
         counters.cnp_in.add(1);
     } else if traits.any(RoceClass::Unsupported.bit()) {

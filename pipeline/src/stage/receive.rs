@@ -4,7 +4,7 @@
 //! taken after them, by itself. Law: the other way of the same frame, [`parse`](super::parse), [`route`] and [`rewrite`] one
 //! after the other, ends with the same bytes and the same record.
 
-use super::parse::{self, Admitted, IngressPort, hear};
+use super::parse::{self, Admitted, IngressPort, hear, is_marked};
 use super::route::FlowWords;
 use super::{rewrite, route};
 use crate::bits::{low16, low32};
@@ -122,7 +122,7 @@ fn read_stretch<B: FrameBuf>(
     octets: &mut u64,
     counters: &PortCounters,
 ) -> (usize, u64) {
-    let (mut read, mut bytes, mut seen) = (0, 0, *octets);
+    let (mut read, mut bytes, mut seen, mut marked) = (0, 0, *octets, 0);
     for (buf, record) in frames.iter().zip(records) {
         let frame = buf.data();
         let Some(packet) = port.untagged(frame, &mut seen) else {
@@ -131,12 +131,16 @@ fn read_stretch<B: FrameBuf>(
         bytes += frame.len() as u64;
         read += 1;
         let known = parse::record(&packet, frame.len());
+        marked += is_marked(&known);
         let traits = hear(&known, packet.upper.syndrome, counters);
         *record = Record {
             traits,
             flags: MetaFlags::of_ecn(packet.tos).of_class(traits),
             ..known
         };
+    }
+    if marked > 0 {
+        counters.ce_in.add(marked);
     }
     *octets = seen;
     (read, bytes)
@@ -228,7 +232,9 @@ impl Hops<'_> {
         let rest = frames.get_mut(place..).unwrap_or_default();
         let known = records.get_mut(place..).unwrap_or_default();
         let flow = || {
-            let head = rest.first_mut().and_then(|buf| Untagged::of(buf.data_mut()));
+            let head = rest
+                .first_mut()
+                .and_then(|buf| Untagged::of(buf.data_mut()));
             head.map_or(FlowWords::NOTHING, |head| {
                 let (addresses, upper) = head.words();
                 FlowWords::new(addresses, &upper)
@@ -238,7 +244,13 @@ impl Hops<'_> {
         self.last = hop;
         let frames = if hop.group == group { rest.len() } else { 1 };
         let rest = rest.get_mut(..frames).unwrap_or_default();
-        send_stretch(self.v4, &NextHop { group, ..hop }, port, (rest, known), keys)
+        send_stretch(
+            self.v4,
+            &NextHop { group, ..hop },
+            port,
+            (rest, known),
+            keys,
+        )
     }
 
     /// Takes a frame of any kind; `heard`: its record was read, and what it says was counted. Tells whether it has the length
@@ -263,6 +275,7 @@ impl Hops<'_> {
         let traits = if heard {
             known.traits
         } else {
+            counters.ce_in.add(is_marked(&record));
             hear(&record, syndrome, counters)
         };
         let group = match dst_v6 {
@@ -365,7 +378,8 @@ impl NextHop {
             path,
             mtu,
             longest: if plain {
-                mtu.saturating_add(low16(ethernet::HEADER_LEN)).min(u16::MAX - 1)
+                mtu.saturating_add(low16(ethernet::HEADER_LEN))
+                    .min(u16::MAX - 1)
             } else {
                 0
             },

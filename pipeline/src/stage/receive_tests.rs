@@ -1,129 +1,353 @@
-//! The short way of the common frame against the general one.
+//! The short way of most frames against the general parser and the stages one after the other.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use proptest::prelude::*;
 
-use super::{Entrance, FrameBuf, Packet, UNTAGGED, rewrite, route};
-use crate::classify::Classifier;
+use super::*;
+use crate::classify::{Classifier, Trust};
 use crate::counters::Counters;
-use crate::craft::Craft;
+use crate::craft::{BthFields, Craft};
 use crate::frame::HeapFrame;
-use crate::parse::parse;
+use crate::parse::parse as parse_frame;
 use crate::route::nexthop::{Adjacency, Kind};
-use crate::stage::packet::packets;
+use crate::route::prefix::Prefix;
+use crate::route::writer::{RouteCapacity, RouteWriter};
 use crate::stage::parse::Intake;
 use crate::units::{Mac, PortId, Priority, WorkerId};
 
 const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
+const HOSTS: [&str; 8] = [
+    "10.0.2.2",
+    "10.0.3.2",
+    "10.0.100.7",
+    "10.0.4.1",
+    "192.0.2.1",
+    "10.0.9.9",
+    "2001:db8:2::9",
+    "2001:db8:9::1",
+];
+/// SEND, WRITE, READ REQUEST and RESPONSE, ACK, ATOMIC, datagram, CNP, XRC.
+const OPCODES: [u8; 12] = [
+    0x04, 0x07, 0x0a, 0x0c, 0x0d, 0x0e, 0x11, 0x12, 0x64, 0x81, 0xa4, 0x2a,
+];
 
-/// A port that takes in what these tests send.
-fn entrance() -> Entrance {
-    Entrance::new(
-        Intake {
-            mac: OURS,
-            mtu: 9000,
-            vlans: Box::new([]),
-            classifier: Classifier::all(Priority::new(3)),
+fn port() -> IngressPort {
+    let mut classifier = Classifier::all(Priority::new(1));
+    classifier.trust = Trust::Both;
+    classifier.dscp[26] = Priority::new(3);
+    classifier.pcp[5] = Priority::new(5);
+    let intake = Intake {
+        mac: OURS,
+        mtu: 4200,
+        vlans: Box::new([100]),
+        classifier,
+    };
+    IngressPort::new(intake, WorkerId::FIRST, PortId(0))
+}
+
+/// Two ports' next hops, a VLAN, a group with a choice, and paths that forward nothing.
+fn routes() -> (RouteWriter, FibReader) {
+    let capacity = RouteCapacity {
+        ipv4_routes: 64,
+        ipv6_routes: 64,
+        adjacencies: 64,
+        groups: 64,
+    };
+    let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
+    let forward = |port: u8, host: u8, vlan: u16| Adjacency {
+        kind: Kind::Forward,
+        port: PortId(port),
+        vlan,
+        dst: Mac([2, 0, 0, 0, 9, host]),
+        src: Mac([2, 0, 0, 0, 8, port]),
+    };
+    for (text, adjacencies) in [
+        ("10.0.2.0/24", vec![forward(1, 2, 0)]),
+        ("10.0.3.0/24", vec![forward(2, 3, 0)]),
+        ("10.0.100.0/24", vec![forward(1, 2, 100)]),
+        ("10.0.4.0/24", vec![Adjacency::unusable(Kind::Unresolved)]),
+        ("10.0.9.0/24", vec![forward(1, 4, 0), forward(2, 5, 0)]),
+        ("2001:db8:2::/64", vec![forward(1, 2, 0)]),
+        ("2001:db8:9::/64", vec![forward(2, 2, 100)]),
+    ] {
+        let (address, len) = text.split_once('/').unwrap();
+        let prefix = Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap();
+        writer.insert(prefix, &adjacencies).unwrap();
+    }
+    writer.commit();
+    let mut fib = readers.remove(0);
+    fib.refresh();
+    (writer, fib)
+}
+
+fn one() -> impl Strategy<Value = Vec<u8>> {
+    let place = (
+        0usize..HOSTS.len(),
+        prop_oneof![6 => Just(0usize), 1 => 1usize..4],
+    );
+    let kind = (
+        prop_oneof![4 => Just(true), 1 => Just(false)],
+        0usize..OPCODES.len(),
+        any::<u8>(),
+    );
+    let fields = (
+        prop_oneof![Just(0x6au8), any::<u8>()],
+        prop_oneof![8 => Just(64u8), 1 => 0u8..3],
+        0usize..200,
+    );
+    let odd = prop::option::weighted(0.2, (0usize..64, any::<u8>()));
+    let same = prop::bool::weighted(0.05);
+    (place, kind, fields, odd, same).prop_map(
+        |((host, tags), (roce, opcode, syndrome), (tos, ttl, payload), damage, same)| {
+            let dst: IpAddr = HOSTS[host].parse().unwrap();
+            let src: IpAddr = if same {
+                dst
+            } else if dst.is_ipv6() {
+                "2001:db8:1::3".parse().unwrap()
+            } else {
+                IpAddr::from(Ipv4Addr::new(10, 0, 1, 3))
+            };
+            let craft = Craft::roce(src, dst, OPCODES[opcode], 0x11, payload);
+            let bth = BthFields {
+                opcode: OPCODES[opcode],
+                dest_qp: 1 + u32::from(syndrome),
+                psn: 7,
+                ack_req: syndrome & 1 == 1,
+                becn: syndrome & 2 == 2,
+            };
+            let mut payload = craft.payload.clone();
+            if let Some(first) = payload.first_mut() {
+                *first = syndrome;
+            }
+            let tags: Vec<u16> = [vec![], vec![100], vec![5 << 13], vec![7]][tags].clone();
+            let mut frame = Craft {
+                dst_mac: OURS,
+                tos,
+                ttl,
+                tags,
+                payload,
+                dst_port: if roce { 4791 } else { 80 },
+                bth: roce.then_some(bth),
+                ..craft
+            }
+            .frame();
+            if let Some((at, value)) = damage
+                && let Some(octet) = frame.get_mut(at)
+            {
+                *octet = value;
+            }
+            frame
         },
-        WorkerId::FIRST,
-        PortId(0),
     )
 }
 
-/// What the parse stage knows of a common frame.
-fn known(bytes: &[u8]) -> Packet {
-    let mut frame = bytes.to_vec();
-    let (entrance, counters) = (entrance(), Counters::new(1));
-    let (head, common) = entrance.common(&mut frame).unwrap();
-    let [mut packet, ..] = packets();
-    entrance.fill(
-        &mut packet,
-        head,
-        common,
-        bytes.len(),
-        counters.port(0).unwrap(),
-    );
-    packet
-}
-
-fn common_frame() -> impl Strategy<Value = Vec<u8>> {
-    let numbers = (any::<u32>(), any::<u32>(), any::<u16>(), any::<u32>());
-    let fields = (any::<u8>(), any::<u8>(), any::<u8>(), 2usize..200);
-    (numbers, fields).prop_map(|((src, dst, src_port, qp), (tos, ttl, opcode, payload))| {
-        // Within 10/8 and 11/8: nothing a router must not forward.
-        let host =
-            |bits: u32, net: u32| IpAddr::from(Ipv4Addr::from(bits & 0x00ff_ffff | net << 24));
-        let mut frame = Craft {
-            dst_mac: OURS,
-            tos,
-            ttl,
-            src_port,
-            ..Craft::roce(
-                host(src, 10),
-                host(dst, 11),
-                opcode,
-                qp & 0x00ff_ffff,
-                payload,
-            )
-        }
-        .frame();
-        frame.resize(frame.len().max(60), 0);
-        frame
+/// Stretches of frames alike, and what comes between.
+fn burst() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let stretch = (one(), prop_oneof![1 => Just(1usize), 2 => 1usize..12]);
+    prop::collection::vec(stretch, 1..10).prop_map(|stretches| {
+        let mut frames: Vec<_> = stretches
+            .into_iter()
+            .flat_map(|(frame, count)| vec![frame; count])
+            .collect();
+        frames.truncate(BURST);
+        frames
     })
 }
 
+/// What became of a frame: its bytes, and its record or why it goes no further.
+type Fate = (Vec<u8>, Result<Record, Option<Drop>>);
+
+/// What is known of a packet that is not RoCEv2 says nothing above IP.
+fn meant(record: &Record) -> Record {
+    if record.is_roce() {
+        return Record {
+            transport: record.transport & 0x00ff_ffff_ffff_ffff,
+            ..*record
+        };
+    }
+    Record {
+        transport: 0,
+        src_port: 0,
+        ..*record
+    }
+}
+
+fn mtus() -> Mtus {
+    let mut mtus: Mtus = [4200; MAX_PORTS];
+    mtus[2] = 150;
+    mtus
+}
+
+fn together(
+    port: &IngressPort,
+    fib: &FibReader,
+    burst: &[Vec<u8>],
+    counters: &Counters,
+) -> (Received, Vec<Fate>) {
+    let mut frames: Vec<_> = burst.iter().map(|frame| HeapFrame::new(frame)).collect();
+    let (mut records, mut reasons) = ([Record::EMPTY; BURST], [None; BURST]);
+    let taken = run(
+        port,
+        (fib, &mtus()),
+        &mut frames,
+        (&mut records, &mut reasons),
+        counters.of(PortId(0)),
+    );
+    let fate = |(place, frame): (usize, &HeapFrame)| {
+        let known = if taken.gone.has(place) {
+            Err(reasons[place])
+        } else {
+            Ok(meant(&records[place]))
+        };
+        (frame.data().to_vec(), known)
+    };
+    let fates = frames.iter().enumerate().map(fate).collect();
+    (taken, fates)
+}
+
+/// The stages one after the other, with the general parser only.
+fn apart(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
+    let mut frame = HeapFrame::new(bytes);
+    let known = (|| {
+        let (admitted, syndrome) = port.admit_any(bytes)?;
+        let parsed = parse_frame(bytes)?;
+        let dst: IpAddr = match admitted.dst_v6 {
+            Some(dst) => IpAddr::from(dst.to_be_bytes()),
+            None => IpAddr::from(parsed.dst_v4().to_be_bytes()),
+        };
+        let path = fib
+            .hops()
+            .resolve(fib.group(dst), || route::flow_hash(bytes, &parsed));
+        if !path.forwards() {
+            return Err(Some(route::reason(path.kind())));
+        }
+        if parsed.ip_len > mtus()[path.port().index()] {
+            return Err(Some(Drop::MtuExceeded));
+        }
+        rewrite::any(
+            &mut frame,
+            (admitted.l3_off, parsed.is_v6()),
+            path,
+            admitted.priority,
+        )?;
+        // What the parser says of the frame as it is sent.
+        let sent = parse_frame(frame.data())?;
+        let mut record = Record::of(&sent, low16(frame.data().len()));
+        if parsed.roce.is_some() && record.traits.is_negative(syndrome) {
+            record.traits = record.traits.with(crate::wire::bth::Traits::NEGATIVE);
+        }
+        record.queue = QueueKey::new(path.port(), admitted.priority);
+        Ok(meant(&record))
+    })();
+    (frame.data().to_vec(), known)
+}
+
 proptest! {
-    /// What the stages ask of a common frame, and what they read again, is what the general parser says.
-    #[test]
-    fn a_brief_says_what_the_parser_says(bytes in common_frame()) {
-        let (packet, parsed) = (known(&bytes), parse(&bytes).unwrap());
-        let (roce, brief) = (parsed.roce.unwrap(), packet.brief);
-        prop_assert!(brief.is_common());
-        prop_assert_eq!(packet.parsed(&bytes), parsed);
-        prop_assert_eq!((brief.dest_qp(), brief.ack_psn()), (roce.dest_qp, roce.ack_psn));
-        prop_assert_eq!((brief.addresses, brief.src_port), (parsed.addresses_v4, roce.src_port));
-        prop_assert_eq!((brief.tos, usize::from(brief.len)), (parsed.tos, bytes.len()));
-        prop_assert!(brief.traits.any(roce.class.bit()));
-    }
+    #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The common frame is taken in as any frame is: the same travels with it, the same is counted.
+    /// Every frame of a burst is taken in, routed and rewritten as it is by itself, stage by stage, whatever stands beside it.
     #[test]
-    fn the_short_way_takes_in_as_the_long_one(bytes in common_frame()) {
-        let (counters, short) = (Counters::new(1), known(&bytes));
-        let [mut long, ..] = packets();
-        entrance().take_any(&bytes, &mut long, counters.port(0).unwrap()).unwrap();
-        prop_assert_eq!(short.meta, long.meta);
-        prop_assert_eq!(short.parsed(&bytes), long.parsed(&bytes));
-    }
-
-    /// A common frame takes the path that any frame of its flow would.
-    #[test]
-    fn a_brief_hashes_as_its_frame(bytes in common_frame()) {
-        let parsed = parse(&bytes).unwrap();
-        prop_assert_eq!(route::hash(&[], &known(&bytes)), route::flow_hash(&bytes, &parsed));
-    }
-
-    /// Three stores end with the bytes, or the refusal, of the general way.
-    #[test]
-    fn the_short_way_rewrites_as_the_long_one(bytes in common_frame()) {
-        let path = Adjacency {
-            kind: Kind::Forward,
-            port: PortId(1),
-            vlan: UNTAGGED,
-            dst: Mac([2, 0, 0, 0, 9, 9]),
-            src: Mac([2, 0, 0, 0, 2, 2]),
+    fn a_burst_is_its_frames_one_by_one(bursts in prop::collection::vec(burst(), 1..4)) {
+        let (_writer, fib) = routes();
+        let (port, all, each) = (port(), Counters::new(1), Counters::new(1));
+        for burst in bursts {
+            let (taken, fates) = together(&port, &fib, &burst, &all);
+            prop_assert_eq!(taken.bytes, burst.iter().map(|frame| frame.len() as u64).sum::<u64>());
+            for (frame, fate) in burst.iter().zip(&fates) {
+                let (expected, known) = apart(&port, &fib, frame);
+                prop_assert_eq!(&fate.1, &known);
+                if known.is_ok() {
+                    prop_assert_eq!(&fate.0, &expected);
+                }
+                together(&port, &fib, std::slice::from_ref(frame), &each);
+            }
+            let queues: Vec<_> = fates.iter().filter_map(|(_, known)| known.as_ref().ok()).map(|known| known.queue).collect();
+            let only = queues.first().copied().filter(|first| queues.iter().all(|queue| queue == first));
+            prop_assert_eq!(taken.queue, only);
+            let same = |(frame, (sent, known)): (&Vec<u8>, &Fate)| known.is_err() || frame.len() == sent.len() && sent.len() >= 60;
+            if burst.iter().zip(&fates).all(same) {
+                prop_assert!(taken.as_it_came);
+            } else {
+                prop_assert!(!taken.as_it_came);
+            }
         }
-        .packed();
-        let (mut short, mut long) = (bytes.clone(), HeapFrame::new(&bytes));
-        let (mut packet, counters, parsed) = (known(&bytes), Counters::new(1), parse(&bytes).unwrap());
-        let (head, _) = entrance().common(&mut short).unwrap();
-        let done = rewrite::plain(head, path);
-        let same = rewrite::any(&mut long, parsed, path, &mut packet, counters.port(0).unwrap());
-        prop_assert_eq!(done, same);
-        if done.is_ok() {
-            prop_assert_eq!(&short[..], long.data());
-            prop_assert_eq!(packet.parsed(&short), parsed);
+        prop_assert_eq!(format!("{:?}", all.port(0)), format!("{:?}", each.port(0)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2048))]
+
+    /// What the short way reads of a damaged frame, the general parser reads; and it does read good ones.
+    #[test]
+    fn what_is_read_the_short_way_is_what_the_general_parser_reads(
+        (v6, tagged, same) in (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1)),
+        changes in prop::collection::vec((12usize..60, any::<u8>()), 0..3), mend in any::<bool>(),
+        (opcode, tos, roce) in (any::<u8>(), any::<u8>(), any::<bool>()), payload in 0usize..100, cut in 40usize..200,
+    ) {
+        let port = port();
+        let (src, dst) = if v6 { ("2001:db8:1::3", "2001:db8:2::9") } else { ("10.0.1.3", "10.0.2.2") };
+        let src = if same { dst } else { src };
+        let craft = Craft::roce(src.parse().unwrap(), dst.parse().unwrap(), opcode, 0x11, payload);
+        let tags = if tagged { vec![5 << 13 | 100] } else { vec![] };
+        let dst_port = if roce { 4791 } else { 53 };
+        let mut frame = Craft { dst_mac: OURS, tos, tags, dst_port, ..craft }.frame();
+        let least = if v6 { 79 } else { common::SHORTEST };
+        let good = changes.is_empty() && cut >= frame.len() && frame.len() >= least;
+        for (at, value) in changes { if let Some(octet) = frame.get_mut(at) { *octet = value; } }
+        if mend && !tagged && !v6 { crate::parse::tests::mend_checksum(&mut frame); }
+        frame.truncate(cut);
+        let quick = port.read(&frame);
+        prop_assert!(!good || quick.is_some());
+        if let Some((quick, syndrome)) = quick {
+            let (slow, its) = port.admit_any(&frame).unwrap();
+            let of = |admitted: Admitted| {
+                let flags = MetaFlags(admitted.record.flags.0 & !MetaFlags::TAGGED);
+                Admitted { record: meant(&Record { flags: flags.of_class(admitted.record.traits), ..admitted.record }), ..admitted }
+            };
+            prop_assert_eq!(of(quick), of(slow));
+            prop_assert!(slow.record.traits == crate::wire::bth::Traits::NONE || syndrome == its);
+            if let Some(packet) = port.untagged(&frame, &mut { NO_OCTETS }) {
+                prop_assert_eq!(meant(&parse::record(&packet, frame.len())), meant(&Record { flags: MetaFlags(0), ..quick.record }));
+            }
         }
     }
+}
+
+/// The law above would hold if every frame went the general way.
+#[test]
+fn untagged_ipv4_is_read_and_sent_on_in_the_short_loops() {
+    let (_writer, fib) = routes();
+    let (port, counters) = (port(), Counters::new(1));
+    let frame = |n: u32| {
+        let dst = ["10.0.2.2", "10.0.2.3", "10.0.3.2"][n as usize % 3];
+        HeapFrame::new(
+            &Craft::roce(
+                "10.0.1.3".parse().unwrap(),
+                dst.parse().unwrap(),
+                0x07,
+                0x11 + n,
+                8 + n as usize,
+            )
+            .frame(),
+        )
+    };
+    let mut frames: Vec<_> = (0..16).map(frame).collect();
+    let mut records = [Record::EMPTY; BURST];
+    let (_, unread) = read(&port, &frames, &mut records, counters.of(PortId(0)));
+    assert!(unread.is_empty());
+    let mut hops = Hops {
+        fib: &fib,
+        v4: fib.images().v4.view(),
+        mtus: &mtus(),
+        last: NextHop::new(u32::MAX, Path::NONE, &mtus()),
+    };
+    let (left, keys) = hops.send_on(&port, unread, &mut frames, &mut records);
+    assert!(left.is_empty());
+    assert_eq!((keys.all & 7, keys.any & 7), (3, 3));
+    assert_eq!(
+        (records[3].dest_qp(), records[3].len),
+        (0x11 + 3, 58 + 8 + 3)
+    );
 }

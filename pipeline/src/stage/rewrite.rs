@@ -42,7 +42,11 @@ pub(super) fn any<B: FrameBuf>(
     if new != l3_off {
         resize(buf, l3_off, new)?;
     }
-    let ethertype = if is_v6 { ethernet::IPV6 } else { ethernet::IPV4 };
+    let ethertype = if is_v6 {
+        ethernet::IPV6
+    } else {
+        ethernet::IPV4
+    };
     let (first, second) = path.addresses();
     if let Some((head, rest)) = buf.data_mut().split_first_chunk_mut::<14>() {
         let [addresses @ .., a, b, c, d, high, low] = head;
@@ -73,7 +77,9 @@ fn one_hop_less_v6(packet: &mut [u8]) -> Result<(), Drop> {
 
 #[inline]
 fn one_hop_less_v4(packet: &mut [u8]) -> Result<(), Drop> {
-    let word = packet.get_mut(8..).and_then(|rest| rest.first_chunk_mut::<4>());
+    let word = packet
+        .get_mut(8..)
+        .and_then(|rest| rest.first_chunk_mut::<4>());
     match word {
         Some(bytes) if u32::from_le_bytes(*bytes) & 0xfe != 0 => {
             *bytes = checksum::ttl_less_one(u32::from_le_bytes(*bytes)).to_le_bytes();
@@ -91,5 +97,9 @@ fn resize<B: FrameBuf>(buf: &mut B, old: usize, new: usize) -> Result<(), Drop> 
     } else {
         buf.prepend(new - old)
     };
-    if resized { Ok(()) } else { Err(Drop::NoHeadroom) }
+    if resized {
+        Ok(())
+    } else {
+        Err(Drop::NoHeadroom)
+    }
 }

@@ -74,7 +74,10 @@ impl FlowWords {
         let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
         let addresses = if parsed.is_v6() {
             Ipv6::ref_from_prefix(packet).map_or(0, |(header, _)| {
-                fold_v6(u128::from_be_bytes(header.src), u128::from_be_bytes(header.dst))
+                fold_v6(
+                    u128::from_be_bytes(header.src),
+                    u128::from_be_bytes(header.dst),
+                )
             })
         } else {
             parsed.addresses_v4
@@ -122,7 +125,9 @@ fn fold(word: u64) -> u64 {
 #[inline]
 pub(super) fn fold_v6(src: u128, dst: u128) -> u64 {
     let halves = [src >> 64, src, dst >> 64, dst].map(|half| low64(half));
-    halves.into_iter().fold(0, |word, half| fold(word ^ half ^ 0x9e37_79b9_7f4a_7c15))
+    halves
+        .into_iter()
+        .fold(0, |word, half| fold(word ^ half ^ 0x9e37_79b9_7f4a_7c15))
 }
 
 /// A hash of what tells flows apart: addresses, protocol, UDP or TCP ports, destination QP. Fragments hash by addresses only.

@@ -15,7 +15,7 @@ use npcc_pipeline::buffer::{BufferConfig, GroupConfig, GroupId, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::counters::PortCounters;
 use npcc_pipeline::craft::Craft;
-use npcc_pipeline::datapath::{Datapath, LosslessConfig, Outgoing, PortConfig};
+use npcc_pipeline::datapath::{Datapath, LosslessConfig, Outgoing, PortConfig, Sent};
 use npcc_pipeline::drop::Drop;
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued, Row, wire_len};
@@ -241,8 +241,8 @@ impl Rig {
     pub(crate) fn pull(&mut self, port: u8, now: u64) -> Vec<Queued<HeapFrame>> {
         let mut out = Outgoing::new();
         self.path.egress(PortId(port), &mut out, Nanos(now));
-        let bytes = out.iter().map(|frame| frame.buf.data().len() as u64).sum();
-        self.path.sent(PortId(port), out.len() as u64, bytes);
+        let lengths = out.iter().map(|frame| frame.buf.data().len());
+        self.path.sent(PortId(port), Sent::of(lengths));
         self.path.publish_held();
         out.into_iter().collect()
     }

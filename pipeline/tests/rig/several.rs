@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use npcc_pipeline::buffer::GroupId;
-use npcc_pipeline::datapath::Outgoing;
+use npcc_pipeline::datapath::{Outgoing, Sent};
 use npcc_pipeline::drop::Drop;
 use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued, Row};
 use npcc_pipeline::handoff::{WorkerPlan, links};
@@ -114,8 +114,8 @@ impl Several {
         let mut out = Outgoing::new();
         let path = &mut self.paths[self.seating.owners[usize::from(port)].index()];
         path.egress(PortId(port), &mut out, Nanos(self.now));
-        let bytes = out.iter().map(|frame| frame.buf.data().len() as u64).sum();
-        path.sent(PortId(port), out.len() as u64, bytes);
+        let lengths = out.iter().map(|frame| frame.buf.data().len());
+        path.sent(PortId(port), Sent::of(lengths));
         path.publish_held();
         for frame in &out {
             let flow = (

@@ -11,10 +11,13 @@ use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::parse::Intake;
-use npcc_pipeline::units::{BitRate, Mac, Priority};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, Priority};
 
 /// Ethernet header and two tags.
 const L2: u16 = 22;
+
+/// A shaper saves up no more than this long a turn of the loop is worth: what it saved it may send at once.
+const LONGEST_AWAY: Nanos = Nanos::from_millis(1);
 
 /// One port's pipeline settings; `rate` is what its egress side is shaped to.
 #[must_use]
@@ -47,7 +50,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         egress: EgressConfig {
             rate,
             max_frame: port.mtu + L2,
-            away: Nanos::ZERO,
+            away: Nanos(config.buffer.loop_time.nanos()).min(LONGEST_AWAY),
             queues,
         },
         ecn: match config.npcc.ecn {

@@ -82,7 +82,8 @@ impl Lane {
     #[inline]
     fn look(&mut self, now: Nanos) {
         if let Some(ring) = &mut self.ring {
-            ring.outstanding.look(now, |frames| self.tx.holds_at_least(frames));
+            ring.outstanding
+                .look(now, |frames| self.tx.holds_at_least(frames));
             ring.credit = ring.outstanding.credit(now);
         }
     }
@@ -154,7 +155,8 @@ impl Outlet<Frame> for Lane {
         self.held.bytes += run.head.bytes;
         if let Some(ring) = &mut self.ring {
             ring.credit -= i64::try_from(run.head.amount.bytes).unwrap_or(i64::MAX);
-            ring.lengths.extend(run.known().iter().map(|record| record.len));
+            ring.lengths
+                .extend(run.known().iter().map(|record| record.len));
         }
         self.hand.put_run(run);
     }
@@ -251,6 +253,8 @@ pub struct Eight {
     lanes: ArrayVec<Lane, PRIORITIES>,
     /// The priority by whose queue pause frames go: one that is never paused.
     control: u8,
+    /// Frames handed out to all lanes in this turn.
+    taken: usize,
 }
 
 impl Eight {
@@ -258,8 +262,12 @@ impl Eight {
     #[must_use]
     pub fn new(lanes: ArrayVec<Lane, PRIORITIES>, paused: u8) -> Eight {
         let free = (!paused).checked_ilog2().unwrap_or(7);
+        let lanes = Priority::all()
+            .zip(lanes)
+            .map(|(priority, lane)| lane.of(priority));
         Eight {
-            lanes,
+            lanes: lanes.collect(),
+            taken: 0,
             control: u8::try_from(free).unwrap_or(7),
         }
     }
@@ -281,6 +289,7 @@ impl Eight {
             }
         }
         path.hold_back(port, held_back);
+        self.taken = 0;
         path.egress(port, self, now);
         probe.stage_ends(Stage::Schedule);
         moved += self.flush(path, port, now);
@@ -301,8 +310,7 @@ impl Outlet<Frame> for Eight {
     /// A lane that is not held back is empty, and takes a burst.
     #[inline]
     fn room(&self) -> usize {
-        let fullest = self.lanes.iter().map(|lane| lane.hand.room());
-        fullest.min().unwrap_or(0)
+        BURST - self.taken.min(BURST)
     }
 
     #[inline]
@@ -312,6 +320,7 @@ impl Outlet<Frame> for Eight {
 
     #[inline]
     fn put(&mut self, frame: Queued<Frame>) {
+        self.taken += 1;
         if let Some(lane) = self.lanes.get_mut(frame.meta.priority.index()) {
             lane.put(frame);
         }
@@ -319,6 +328,7 @@ impl Outlet<Frame> for Eight {
 
     #[inline]
     fn put_run(&mut self, run: &mut Run<Frame>) {
+        self.taken += run.frames.len();
         if let Some(lane) = self.lanes.get_mut(run.head.priority.index()) {
             lane.put_run(run);
         }

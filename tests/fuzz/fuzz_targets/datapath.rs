@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use libfuzzer_sys::fuzz_target;
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::classify::Classifier;
-use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
+use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
@@ -72,8 +72,8 @@ fn feed(rig: &mut Rig, bytes: &[u8]) {
     }
     let mut out = Outgoing::new();
     switch.egress(PortId(1), &mut out, Nanos(*now));
-    let bytes_out = out.iter().map(|frame| frame.buf.data().len() as u64).sum();
-    switch.sent(PortId(1), out.len() as u64, bytes_out);
+    let lengths = out.iter().map(|frame| frame.buf.data().len());
+    switch.sent(PortId(1), Sent::of(lengths));
     switch.shut_down();
     while reader.pop().is_some() {}
 

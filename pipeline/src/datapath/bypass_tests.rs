@@ -1,0 +1,294 @@
+//! Runs that do not queue against the same runs in queues.
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::{DC, Path, WAN, data, path};
+use crate::craft::Craft;
+use crate::egress::serve::Outlet;
+use crate::frame::HeapFrame;
+
+#[derive(Debug, Clone)]
+enum Op {
+    /// A burst by a port: hosts, TOS and payloads.
+    Burst(u8, Vec<(u8, u8, usize)>),
+    /// A frame of the switch's own, in this queue.
+    Own(u8),
+    /// Queues of `wan` that are held back from now on.
+    Hold(u8),
+    /// After so many nanoseconds a port may send so many frames; whether its outlet asks what travels with them, and how many of
+    /// those in hand the device takes.
+    Send(u8, u64, usize, bool, usize),
+}
+
+const HOSTS: [&str; 4] = ["10.0.2.2", "10.0.1.9", "10.0.100.7", "2001:db8:2::9"];
+/// Not ECT, ECT(0), and lossless DSCP 26 with ECT(0), ECT(0), CE.
+const TOS: [u8; 5] = [0, 2, 106, 106, 107];
+
+fn some() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => Just(BURST), 1 => 1usize..BURST]
+}
+
+fn burst(one_queue: bool) -> BoxedStrategy<Vec<(u8, u8, usize)>> {
+    // Often of one queue, and as the burst before, as real bursts are.
+    let any = if one_queue {
+        (0u8..1, 2usize..3)
+    } else {
+        (0u8..4, 0usize..TOS.len())
+    };
+    let usual = prop_oneof![2 => Just((0u8, 2usize)), 1 => any];
+    let frame = (usual, 0usize..2000).prop_map(|((host, tos), payload)| (host, tos, payload));
+    let alike = (frame.clone(), 1usize..=BURST).prop_map(|(frame, count)| vec![frame; count]);
+    let mixed = prop::collection::vec(frame, 1..8);
+    prop_oneof![4 => alike, 1 => mixed]
+        .prop_map(|frames| {
+            let with_tos = |(host, tos, payload): (u8, usize, usize)| (host, TOS[tos], payload);
+            frames.into_iter().map(with_tos).collect()
+        })
+        .boxed()
+}
+
+fn send() -> impl Strategy<Value = Op> {
+    (0u8..2, 0u64..40_000, some(), any::<bool>(), some())
+        .prop_map(|(port, after, room, asks, takes)| Op::Send(port, after, room, asks, takes))
+}
+
+/// Something, or a turn of the switch: a burst in by one port, out by the other as far as its device takes it.
+fn ops(one_queue: bool) -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        6 => (0u8..2, burst(one_queue)).prop_map(|(port, frames)| Op::Burst(port, frames)),
+        1 => if one_queue { 3u8..4 } else { 0u8..8 }.prop_map(Op::Own),
+        1 => prop_oneof![3 => Just(0u8), 1 => any::<u8>()].prop_map(Op::Hold),
+        8 => send(),
+    ];
+    let turn = (burst(one_queue), any::<bool>(), some()).prop_map(|(frames, asks, takes)| {
+        vec![
+            Op::Burst(0, frames),
+            Op::Send(1, 0, BURST, asks, takes),
+            Op::Send(1, 200_000, BURST, asks, BURST),
+        ]
+    });
+    let some = prop_oneof![1 => op.prop_map(|op| vec![op]), 1 => turn];
+    prop::collection::vec(some, 1..40).prop_map(|ops| ops.concat())
+}
+
+/// What was handed out by each port and not yet taken: lengths.
+type Hands = [Vec<u64>; 2];
+
+/// Fills an empty hand, as the switch does; which frames left, in their order.
+fn fill<const ASKS: bool>(
+    path: &mut Path,
+    port: PortId,
+    room: usize,
+    now: Nanos,
+) -> Vec<(Vec<u8>, Option<Meta>)> {
+    let mut out = Narrow::<ASKS>(Vec::new(), room);
+    path.egress(port, &mut out, now);
+    out.0
+}
+
+/// The device takes so many of the hand.
+fn take(path: &mut Path, port: PortId, hands: &mut Hands, frames: usize) {
+    let hand = &mut hands[port.index()];
+    let taken: Vec<u64> = hand.drain(..frames.min(hand.len())).collect();
+    if !taken.is_empty() {
+        path.sent(port, Sent::of(taken.iter().map(|length| *length as usize)));
+    }
+    path.publish_held();
+}
+
+/// A hand that takes only so many, and asks what travels with them or not.
+struct Narrow<const ASKS: bool>(Vec<(Vec<u8>, Option<Meta>)>, usize);
+
+impl<const ASKS: bool> Outlet<HeapFrame> for Narrow<ASKS> {
+    fn room(&self) -> usize {
+        self.1 - self.0.len()
+    }
+
+    fn put(&mut self, frame: Queued<HeapFrame>) {
+        assert!(self.room() > 0);
+        let meta = ASKS.then_some(frame.meta);
+        self.0.push((frame.buf.data().to_vec(), meta));
+    }
+}
+
+/// Everything an operator could tell the two apart by.
+fn accounts(path: &Path) -> Vec<String> {
+    let mut all = vec![format!("{:?} {:?}", path.buffer().used(), path.held)];
+    for port in [DC, WAN] {
+        all.push(format!("{:?} waiting {}", port, path.waiting(port)));
+        all.push(format!("{:?}", path.counters().port(port.index())));
+    }
+    all
+}
+
+/// The same operations on a path, and on one whose runs all queue.
+struct Two {
+    paths: [Path; 2],
+    hands: [Hands; 2],
+    now: u64,
+    /// What left each path: by port, then in order.
+    left: [[Vec<(Vec<u8>, Option<Meta>)>; 2]; 2],
+}
+
+impl Two {
+    fn new(pool: u64) -> Two {
+        let pool = PoolConfig {
+            bytes: pool,
+            frames: 400,
+            alpha_256: 256,
+        };
+        Two {
+            paths: [path(pool), path(pool)],
+            hands: Default::default(),
+            now: 0,
+            left: Default::default(),
+        }
+    }
+
+    fn apply(&mut self, op: &Op) {
+        if let Op::Send(_, after, ..) = op {
+            self.now += after;
+        }
+        let now = Nanos(self.now);
+        for (which, (path, hands)) in self.paths.iter_mut().zip(&mut self.hands).enumerate() {
+            match op {
+                Op::Burst(from, frames) => {
+                    let craft = |&(host, tos, payload): &(u8, u8, usize)| Craft {
+                        dst_mac: super::mac(*from),
+                        tos,
+                        payload: vec![0; payload],
+                        ..data(HOSTS[usize::from(host)])
+                    };
+                    let mut burst = Box::new(
+                        frames
+                            .iter()
+                            .map(|frame| HeapFrame::new(&craft(frame).frame()))
+                            .collect(),
+                    );
+                    path.ingress(PortId(*from), &mut burst, now);
+                    if which == 1 {
+                        path.queue_bypassed(DC);
+                        path.queue_bypassed(WAN);
+                    }
+                }
+                Op::Own(priority) => {
+                    let _ = path.originate(
+                        WAN,
+                        Priority::new(*priority),
+                        HeapFrame::new(&[0; 74]),
+                        now,
+                    );
+                }
+                Op::Hold(queues) => path.hold_back(WAN, *queues),
+                Op::Send(port, _, room, asks, takes) => {
+                    let port = PortId(*port);
+                    if hands[port.index()].is_empty() {
+                        let fill = if *asks { fill::<true> } else { fill::<false> };
+                        let left = fill(path, port, *room, now);
+                        hands[port.index()] =
+                            left.iter().map(|(data, _)| data.len() as u64).collect();
+                        self.left[which][port.index()].extend(left);
+                    }
+                    take(path, port, hands, *takes);
+                }
+            }
+        }
+    }
+
+    /// Everything an operator could tell each path by.
+    fn accounts(&self) -> [Vec<String>; 2] {
+        self.paths.each_ref().map(accounts)
+    }
+
+    fn shut_down(&mut self) {
+        for (path, hands) in self.paths.iter_mut().zip(&mut self.hands) {
+            take(path, DC, hands, BURST);
+            take(path, WAN, hands, BURST);
+            path.shut_down();
+            assert_eq!(
+                (path.buffer().used().frames, path.buffer().used().bytes),
+                (0, 0)
+            );
+        }
+    }
+}
+
+proptest! {
+    /// With one queue in use nothing tells the two apart: frames, marks, accounts and times, after every operation.
+    #[test]
+    fn a_run_that_does_not_queue_leaves_as_one_that_does(
+        ops in ops(true),
+        pool in prop_oneof![Just(1u64 << 20), Just(60_000)],
+    ) {
+        let mut two = Two::new(pool);
+        for op in ops {
+            two.apply(&op);
+            prop_assert_eq!(&two.left[0], &two.left[1]);
+            let [short, long] = two.accounts();
+            prop_assert_eq!(short, long);
+        }
+        two.shut_down();
+        let [short, long] = two.accounts();
+        prop_assert_eq!(short, long);
+    }
+
+    /// With several queues in use runs leave whole where queues would take turns. Nothing is lost, and each queue keeps its order.
+    #[test]
+    fn runs_of_several_queues_keep_their_order(ops in ops(false)) {
+        let mut two = Two::new(1 << 20);
+        for op in ops {
+            two.apply(&op);
+            for path in &two.paths {
+                path.publish_held();
+                super::assert_conserved(path);
+            }
+        }
+        let frames = |left: &[(Vec<u8>, Option<Meta>)], tos: u8| -> Vec<Vec<u8>> {
+            // A mark is the depth's, and depths may differ.
+            let unmarked = left.iter().map(|(data, _)| {
+                let mut data = data.clone();
+                if data.len() > 74 && data[12] == 8 {
+                    data[15] &= !3;
+                    data[24..26].fill(0);
+                }
+                data
+            });
+            unmarked.filter(|data| data.len() > 74 && data[12] == 8 && data[15] == tos & !3).collect()
+        };
+        for port in [0, 1] {
+            for tos in [0, 104] {
+                let [short, long] = two.left.each_ref().map(|left| frames(&left[port], tos));
+                let both = short.len().min(long.len());
+                prop_assert_eq!(&short[..both], &long[..both]);
+            }
+        }
+        two.shut_down();
+    }
+}
+
+/// The laws above would hold if every run queued.
+#[test]
+fn a_run_into_an_idle_queue_does_not_queue() {
+    let mut path = path(super::AMPLE);
+    for (tos, now) in [(0, 1), (106, 1_000_000)] {
+        let craft = Craft {
+            tos,
+            ..data("10.0.2.2")
+        };
+        let mut burst = Box::new((0..8).map(|_| HeapFrame::new(&craft.frame())).collect());
+        path.ingress(DC, &mut burst, Nanos(now));
+        assert_eq!((path.side.bypass[WAN].waiting(), path.waiting(WAN)), (8, 8));
+        let left = fill::<false>(&mut path, WAN, BURST, Nanos(now));
+        assert_eq!(left.len(), 8);
+        let mut hands = [Vec::new(), vec![craft.frame().len() as u64; 8]];
+        take(&mut path, WAN, &mut hands, 3);
+        assert_eq!(path.buffer().used().frames, 5);
+        take(&mut path, WAN, &mut hands, 5);
+        assert_eq!(
+            (path.buffer().used().frames, path.buffer().used().bytes),
+            (0, 0)
+        );
+        assert!(path.side.bypass[WAN].is_empty());
+    }
+}
