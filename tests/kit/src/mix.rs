@@ -66,106 +66,107 @@ impl Mix {
     /// The mix of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Mix> {
-        let one = Hop {
-            port: WAN,
-            vlan: 0,
-            mac: 9,
-        };
-        let ten = (IpAddr::from([10, 0, 2, 0]), 24);
-        let to = |hops: &[Hop]| vec![(ten.0, ten.1, hops.to_vec())];
-        let by_dc = |frames: Vec<Vec<u8>>| vec![(DC, frames)];
-        let plain = |traffic| Mix {
-            ports: 2,
-            routes: to(&[one]),
-            traffic,
-        };
-        let back = || {
-            let home = Hop {
-                port: DC,
-                vlan: 0,
-                mac: 3,
-            };
-            let mut routes = to(&[one]);
-            routes.push((IpAddr::from([10, 0, 1, 0]), 24, vec![home]));
-            routes
-        };
-        let two_way = |forth: usize, opcode, size| Mix {
-            ports: 2,
-            routes: back(),
-            traffic: vec![
-                (DC, frames(FLOWS, |flow| data(flow, forth).frame())),
-                (
-                    WAN,
-                    frames(FLOWS, |flow| reverse(flow, opcode, size).frame()),
-                ),
-            ],
-        };
-        Some(match name {
-            "data-62" => plain(by_dc(frames(FLOWS, |flow| data(flow, 4).frame()))),
-            "data-1082" => plain(by_dc(frames(FLOWS, |flow| data(flow, 1024).frame()))),
-            "data-acks" => plain(by_dc(shuffled(frames(2 * FLOWS, |n| {
-                if n % 2 == 0 {
-                    data(n / 2, 4).frame()
-                } else {
-                    with_opcode(data(n / 2, 4), ACK).frame()
-                }
-            })))),
-            "three-classes" => plain(by_dc(shuffled(frames(3 * FLOWS, |n| match n % 3 {
-                0 => data(n / 3, 4).frame(),
-                1 => tcp(n / 3),
-                _ => control(n / 3).frame(),
-            })))),
-            "four-ecn" => plain(by_dc(shuffled(frames(4 * FLOWS, |n| {
-                let mut craft = data(n / 4, 4);
-                craft.tos = craft.tos & !3 | u8::try_from(n % 4).unwrap_or_default();
-                craft.frame()
-            })))),
-            "two-ports" => Mix {
-                ports: 3,
-                routes: vec![
-                    (ten.0, 25, vec![one]),
-                    (
-                        IpAddr::from([10, 0, 2, 128]),
-                        25,
-                        vec![Hop { port: WAN2, ..one }],
-                    ),
-                ],
-                traffic: by_dc(shuffled(frames(2 * FLOWS, |n| {
-                    let low = u8::try_from(n / 2).unwrap_or_default();
-                    let half = if n % 2 == 0 { 0 } else { 128 };
-                    let mut craft = data(n, 4);
-                    craft.dst = IpAddr::from([10, 0, 2, half + low]);
-                    craft.frame()
-                }))),
-            },
-            "ecmp-4" => Mix {
-                routes: to(&[9, 10, 11, 12].map(|mac| Hop { mac, ..one })),
-                ..plain(by_dc(shuffled(frames(4 * FLOWS, |flow| {
-                    data(flow, 4).frame()
-                }))))
-            },
-            "ipv6" => Mix {
-                routes: vec![(v6(2, 0), 64, vec![one])],
-                ..plain(by_dc(frames(FLOWS, |flow| {
-                    let mut craft = data(flow, 4);
-                    (craft.src, craft.dst) = (v6(1, 3), v6(2, flow + 1));
-                    craft.frame()
-                })))
-            },
-            "vlan" => Mix {
-                routes: to(&[Hop { vlan: VLAN, ..one }]),
-                ..plain(by_dc(frames(FLOWS, |flow| {
-                    let mut craft = data(flow, 4);
-                    craft.tags = vec![VLAN];
-                    craft.frame()
-                })))
-            },
-            "two-way-62-acks" => two_way(4, ACK, 4),
-            "two-way-1082-acks" => two_way(1024, ACK, 4),
-            "two-way-1082-data" => two_way(1024, DATA, 1024),
-            _ => return None,
-        })
+        one_way(name).or_else(|| two_way(name))
     }
+}
+
+/// By the first port in and by the second out, untagged, to one next hop.
+const HOP: Hop = Hop {
+    port: WAN,
+    vlan: 0,
+    mac: 9,
+};
+
+fn routes(hops: &[Hop]) -> Vec<(IpAddr, u8, Vec<Hop>)> {
+    vec![(IpAddr::from([10, 0, 2, 0]), 24, hops.to_vec())]
+}
+
+fn plain(frames: Vec<Vec<u8>>) -> Mix {
+    Mix {
+        ports: 2,
+        routes: routes(&[HOP]),
+        traffic: vec![(DC, frames)],
+    }
+}
+
+fn one_way(name: &str) -> Option<Mix> {
+    Some(match name {
+        "data-62" => plain(frames(FLOWS, |flow| data(flow, 4).frame())),
+        "data-1082" => plain(frames(FLOWS, |flow| data(flow, 1024).frame())),
+        "data-acks" => plain(shuffled(frames(2 * FLOWS, |n| match n % 2 {
+            0 => data(n / 2, 4).frame(),
+            _ => with_opcode(data(n / 2, 4), ACK).frame(),
+        }))),
+        "three-classes" => plain(shuffled(frames(3 * FLOWS, |n| match n % 3 {
+            0 => data(n / 3, 4).frame(),
+            1 => tcp(n / 3),
+            _ => control(n / 3).frame(),
+        }))),
+        "four-ecn" => plain(shuffled(frames(4 * FLOWS, |n| {
+            let mut craft = data(n / 4, 4);
+            craft.tos = craft.tos & !3 | u8::try_from(n % 4).unwrap_or_default();
+            craft.frame()
+        }))),
+        "two-ports" => two_ports(),
+        "ecmp-4" => Mix {
+            routes: routes(&[9, 10, 11, 12].map(|mac| Hop { mac, ..HOP })),
+            ..plain(shuffled(frames(4 * FLOWS, |flow| data(flow, 4).frame())))
+        },
+        "ipv6" => Mix {
+            routes: vec![(v6(2, 0), 64, vec![HOP])],
+            ..plain(frames(FLOWS, |flow| {
+                let mut craft = data(flow, 4);
+                (craft.src, craft.dst) = (v6(1, 3), v6(2, flow + 1));
+                craft.frame()
+            }))
+        },
+        "vlan" => Mix {
+            routes: routes(&[Hop { vlan: VLAN, ..HOP }]),
+            ..plain(frames(FLOWS, |flow| {
+                let mut craft = data(flow, 4);
+                craft.tags = vec![VLAN];
+                craft.frame()
+            }))
+        },
+        _ => return None,
+    })
+}
+
+/// Half of the flows leave by a third port.
+fn two_ports() -> Mix {
+    let half = |low, port| (IpAddr::from([10, 0, 2, low]), 25, vec![Hop { port, ..HOP }]);
+    let frames = frames(2 * FLOWS, |n| {
+        let low = u8::try_from(n / 2).unwrap_or_default();
+        let half = if n % 2 == 0 { 0 } else { 128 };
+        let mut craft = data(n, 4);
+        craft.dst = IpAddr::from([10, 0, 2, half + low]);
+        craft.frame()
+    });
+    Mix {
+        ports: 3,
+        routes: vec![half(0, WAN), half(128, WAN2)],
+        ..plain(shuffled(frames))
+    }
+}
+
+fn two_way(name: &str) -> Option<Mix> {
+    let (forth, opcode, back) = match name {
+        "two-way-62-acks" => (4, ACK, 4),
+        "two-way-1082-acks" => (1024, ACK, 4),
+        "two-way-1082-data" => (1024, DATA, 1024),
+        _ => return None,
+    };
+    let mut mix = plain(frames(FLOWS, |flow| data(flow, forth).frame()));
+    let home = Hop {
+        port: DC,
+        vlan: 0,
+        mac: 3,
+    };
+    mix.routes
+        .push((IpAddr::from([10, 0, 1, 0]), 24, vec![home]));
+    let frames = frames(FLOWS, |flow| reverse(flow, opcode, back).frame());
+    mix.traffic.push((WAN, frames));
+    Some(mix)
 }
 
 fn frames(count: u16, frame: impl Fn(u16) -> Vec<u8>) -> Vec<Vec<u8>> {
