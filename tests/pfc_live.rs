@@ -343,12 +343,8 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
         assert_eq!(handed_on.count(), 0, "{end}");
     }
 
-    each_switch_heard_and_told(&a, &b);
-}
-
-/// The switches' view.
-fn each_switch_heard_and_told(a: &Snapshot, b: &Snapshot) {
-    for (name, snapshot, (rx, tx)) in [("a", a, (1, 0)), ("b", b, (1, 0))] {
+    // The switches' view.
+    for (name, snapshot, (rx, tx)) in [("a", &a, (1, 0)), ("b", &b, (1, 0))] {
         let (heard, told) = (&snapshot.ports[rx], &snapshot.ports[tx]);
         assert!(snapshot.ports.iter().all(|port| port.lossless_lost == 0));
         assert!(snapshot.ports.iter().all(|port| port.drops.is_empty()));
