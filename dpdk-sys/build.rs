@@ -28,6 +28,9 @@ const LIBRARIES: [&str; 6] = [
     "rte_net_ring",
 ];
 
+/// Where `rte_log` has been since 24.03; before, it was part of `rte_eal`.
+const LOGGING: &str = "rte_log";
+
 const FUNCTIONS: &[&str] = &[
     "npcc_.*",
     "rte_dev_driver",
@@ -202,7 +205,8 @@ fn build() -> Result<(), BuildError> {
     for path in &dpdk.link_paths {
         println!("cargo::rustc-link-search=native={}", path.display());
     }
-    for library in LIBRARIES {
+    let logs = dpdk.libs.iter().any(|library| library == LOGGING);
+    for library in LIBRARIES.into_iter().chain(logs.then_some(LOGGING)) {
         println!("cargo::rustc-link-lib=dylib={library}");
     }
     println!("cargo::rustc-env=NPCC_DPDK_VERSION={}", dpdk.version);

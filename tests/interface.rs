@@ -14,7 +14,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use common::{Lab, alone, assert_success, root, switch};
@@ -341,11 +341,23 @@ fn busy() -> Lab {
     lab
 }
 
+/// A switch that ends with the test, however that ends: one that is left would poll two cores for ever.
+struct Running(Option<Child>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 #[test]
 fn keys_of_the_json() {
     let _alone = alone();
     let lab = busy();
-    let mut child = lab.start(&["--stats-json", "stats.json"]);
+    let mut running = Running(Some(lab.start(&["--stats-json", "stats.json"])));
     let socket = lab.path("switch.sock");
     let ask = |args: &[&str]| {
         let socket = ["--socket", socket.to_str().unwrap()];
@@ -363,7 +375,8 @@ fn keys_of_the_json() {
         }
     };
     soon("the switch answers", &|| show("ports").is_array());
-    assert_eq!(child.try_wait().unwrap(), None, "the switch ended");
+    let ended = running.0.as_mut().unwrap().try_wait().unwrap();
+    assert_eq!(ended, None, "the switch ended");
     assert_success(&ask(&[
         "pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31",
     ]));
@@ -395,6 +408,7 @@ fn keys_of_the_json() {
     let reloaded: Value = serde_json::from_slice(&reloaded.stdout).unwrap();
     check_keys("reload.txt", &[reloaded]);
 
+    let child = running.0.take().unwrap();
     let kill = Command::new("kill").arg(child.id().to_string()).status();
     assert!(kill.unwrap().success());
     assert_success(&child.wait_with_output().unwrap());

@@ -185,6 +185,10 @@ fn setup(workers: u64, receivers: u64) -> Setup {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one match over all events, each a few lines"
+)]
 fn drive(events: Vec<Event>, seating: &WorkerPlan) {
     let workers = seating.workers;
     let receivers = seating.receivers.iter().max().copied().unwrap();

@@ -1,6 +1,6 @@
-"""Paired runs of forwarders on one core: bench_peers.py NPCC_SWITCH [ROUNDS] [--no-ovs]
+"""Paired runs of forwarders on one core: bench_peers.py NPCC_SWITCH [ROUNDS] [--no-ovs] [--full-table FILE] [ROW...]
 
-Source: a capture of 64 RoCEv2 flows, net_pcap infinite_rx. Sink: net_null. Measured: CPU time of the polling thread (from the
+Source: a capture of 64 RoCEv2 flows, or of a mix (cases.py), net_pcap infinite_rx. Sink: net_null. Measured: CPU time of the polling thread (from the
 scheduler's account) over frames sent in the same interval, so that a preempted thread does not count against itself.
 
 All forwarders are started anew each round, since each start lies elsewhere in memory, and then take turns of half a second; the
@@ -15,13 +15,14 @@ import json
 import os
 import signal
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
-SIZES = (62, 1082, 4154)
+from cases import CASES, STAGED, plain
+from traffic import capture  # noqa: F401: others here take it from this file
+
 SETTLE = 1.5
 TURNS = 8  # of each forwarder a round
 WARM, TURN = 0.03, 0.5  # seconds: to find its caches again, and measured
@@ -33,29 +34,6 @@ def spawn(command, **options):
     """A process that ends with this one, however that ends: one that is stopped holds its memory for ever."""
     pr_set_pdeathsig = 1
     return subprocess.Popen(command, preexec_fn=lambda: LIBC.prctl(pr_set_pdeathsig, signal.SIGKILL), **options)
-
-
-def checksum(header):
-    total = sum(struct.unpack(f">{len(header) // 2}H", header))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
-
-
-def capture(path, size, flows=64, net=2):
-    """Frames of `size` bytes to 10.0.`net`.0/24: UDP to 4791, SEND ONLY to QPs 0x11.., one flow each."""
-    with open(path, "wb") as out:
-        out.write(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-        for flow in range(flows):
-            bth = bytes([0x0A, 0x40, 0xFF, 0xFF, 0]) + (0x11 + flow).to_bytes(3, "big") + bytes(4)
-            payload = bth + bytes(size - 14 - 20 - 8 - 12)
-            udp = struct.pack(">HHHH", 49152 + flow, 4791, 8 + len(payload), 0) + payload
-            ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0x6A, 20 + len(udp), 0, 0x4000, 64, 17, 0,
-                             bytes([10, 0, 1, 3]), bytes([10, 0, net, flow + 1]))
-            ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
-            frame = bytes.fromhex("020000000101" "020000000103" "0800") + ip + udp
-            assert len(frame) == size
-            out.write(struct.pack("<IIII", 0, flow, size, size) + frame)
 
 
 def thread(pid, name):
@@ -74,32 +52,53 @@ def cpu(path):
         return int(account.read().split()[0])
 
 
+def of(case):
+    """A row; of a number, data frames of that length."""
+    return plain(case) if isinstance(case, int) else case
+
+
+def source(folder, case, number=0):
+    return f"net_pcap{number},rx_pcap={folder}/{case.name}{'-back' if number else ''}.pcap,infinite_rx=1"
+
+
+def sinks(folder, case):
+    """The devices behind the first: of traffic two ways, the second one is a source too."""
+    return [source(folder, case, 1) if case.back else "net_null0,no-rx=1"]
+
+
 class Ours:
     name = "npcc-switch"
 
-    def __init__(self, folder, binary, size):
+    def __init__(self, folder, binary, case):
+        case = of(case)
         self.socket, self.binary = f"{folder}/s.sock", binary
-        config = f"{folder}/ours-{size}.yaml"
+        config = f"{folder}/ours-{case.name}.yaml"
+        third = ""
+        if case.third:
+            third = """
+  - { name: wan1, device: "net_null1,no-rx=1", mac: "02:00:00:00:03:01", mtu: 4200, speed: 400G, addresses: [10.0.13.1/24] }"""
         with open(config, "w") as out:
             out.write(f"""version: 1
 dpdk: {{ eal_args: ["--no-pci", "--in-memory"] }}
 telemetry: {{ socket: {self.socket} }}
 ports:
-  - {{ name: dc0, device: "net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1", mac: "02:00:00:00:01:01", mtu: 4200,
-      addresses: [10.0.1.1/24], speed: 400G }}
-  - {{ name: wan0, device: "net_null0,no-rx=1", mac: "02:00:00:00:02:01", mtu: 4200, speed: 400G, addresses: [10.0.12.1/24],
-      npcc: {{ enable: true, queues: [3] }} }}
-routes: [ {{ prefix: 10.0.2.0/24, via: 10.0.12.2 }} ]
-neighbors: [ {{ address: 10.0.12.2, port: wan0, mac: "02:00:00:00:02:02" }} ]
+  - {{ name: dc0, device: "{source(folder, case)}", mac: "02:00:00:00:01:01", mtu: 4200,
+      {case.first}, speed: 400G }}
+  - {{ name: wan0, device: "{sinks(folder, case)[0]}", mac: "02:00:00:00:02:01", mtu: 4200, speed: {case.speed}, {case.second},
+      npcc: {{ enable: true, queues: [3] }} }}{third}
+routes: [ {case.routes} ]
+neighbors: [ {case.neighbors} ]
 buffer: {{ pool: 64MB, lossless_min_frame: 1024 }}
 """)
-        self.process = spawn([binary, "run", "-c", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = spawn([binary, "run", "-c", config, *case.arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(SETTLE)
         self.account = thread(self.process.pid, "rte-worker-1")
 
+    def show(self, what):
+        return json.loads(subprocess.check_output([self.binary, "show", what, "--json", "--socket", self.socket]))
+
     def sent(self):
-        reply = subprocess.check_output([self.binary, "show", "ports", "--json", "--socket", self.socket])
-        return json.loads(reply)[1]["tx"]["packets"]
+        return sum(port["tx"]["packets"] for port in self.show("ports"))
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -109,9 +108,9 @@ buffer: {{ pool: 64MB, lossless_min_frame: 1024 }}
 class Testpmd:
     name = "testpmd mac"
 
-    def __init__(self, folder, _binary, size):
-        source = f"net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1"
-        self.start([source, "net_null0,no-rx=1"], "0@0,1@1", [1])
+    def __init__(self, folder, _binary, case):
+        case = of(case)
+        self.start([source(folder, case), *sinks(folder, case)], "0@0,1@1", [0, 1] if case.back else [1])
 
     def start(self, devices, lcores, sinks, *options):
         """Forwards by all threads of `lcores` but the first; what `sinks` (numbers of ports) send is counted."""
@@ -147,7 +146,8 @@ class Ovs:
     """A database and a switch of its own in the folder; nothing of the system's is touched."""
     name = "OVS-DPDK"
 
-    def __init__(self, folder, _binary, size):
+    def __init__(self, folder, _binary, case):
+        case = of(case)
         self.folder = folder
         self.env = dict(os.environ, OVS_RUNDIR=folder, OVS_LOGDIR=folder, OVS_DBDIR=folder, OVS_SYSCONFDIR=folder)
         self.database = f"unix:{folder}/db.sock"
@@ -165,14 +165,14 @@ class Ovs:
         time.sleep(1.5)
         self.vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev")
         # Its buffers are as long as the port's MTU asks for, and net_pcap's endless source takes no chains.
-        mtu = f"mtu_request={max(1500, size)}"
+        mtu = f"mtu_request={max(1500, case.size)}"
         self.vsctl("add-port", "br0", "in0", "--", "set", "Interface", "in0", "type=dpdk", mtu,
-                   f"options:dpdk-devargs=net_pcap0,rx_pcap={folder}/{size}.pcap,infinite_rx=1")
+                   f"options:dpdk-devargs={source(folder, case)}")
         self.vsctl("add-port", "br0", "out0", "--", "set", "Interface", "out0", "type=dpdk", mtu,
                    "options:dpdk-devargs=net_null0,no-rx=1")
         for port in ("in0", "out0"):
             self.wait_for(port)
-        self.run("ovs-ofctl", "add-flow", "br0", "in_port=in0,ip,actions=mod_dl_src:02:00:00:00:02:01,mod_dl_dst:02:00:00:00:02:02,dec_ttl,output:out0")
+        self.run("ovs-ofctl", "add-flow", "br0", f"in_port=in0,{case.ovs},actions=mod_dl_src:02:00:00:00:02:01,mod_dl_dst:02:00:00:00:02:02,dec_ttl,output:out0")
         time.sleep(SETTLE)
         self.account = thread(self.process.pid, "pmd-c01")
 
@@ -210,12 +210,12 @@ class Turns:
     def __init__(self):
         self.rounds = []
 
-    def take(self, forwarders, folder, binary, size):
+    def take(self, forwarders, folder, binary, case):
         """One round."""
         with contextlib.ExitStack() as ends:
             running = []
             for forwarder in forwarders:
-                one = forwarder(folder, binary, size)
+                one = forwarder(folder, binary, case)
                 ends.callback(end, one)
                 os.kill(one.process.pid, signal.SIGSTOP)
                 running.append(one)
@@ -274,26 +274,69 @@ def compared(pairs):
     return f"{len(pairs):>5}{less:>+10.1f}{ratio:>7.2f}"
 
 
+def row(forwarders, rounds, folder, binary, case):
+    """A row of the table, a line each forwarder."""
+    case.captures(folder)
+    turns = Turns()
+    for _ in range(rounds):
+        turns.take(forwarders, folder, binary, case)
+    for forwarder in forwarders:
+        ns = turns.of(forwarder)
+        line = f"{case.text:<30}{forwarder.name:<12}{min(ns):>6.1f}{statistics.median(ns):>8.1f}"
+        if forwarder is not Ours:
+            line += "".join(f"   {compared(turns.pairs(forwarder, quiet))}" for quiet in (False, True))
+        print(line, flush=True)
+
+
+def staged(folder, binary, case):
+    """Cycles a frame of our own, by stage, of the turns in which frames came."""
+    case.captures(folder)
+    one = Ours(folder, binary, case)
+    try:
+        time.sleep(2)
+        worker = one.show("workers")[0]
+        ports = one.show("ports")
+    finally:
+        one.stop()
+    received = sum(port["rx"]["packets"] for port in ports)
+    sent = sum(port["tx"]["packets"] for port in ports)
+    cycles = ", ".join(f"{stage} {count:.0f}" for stage, count in worker["cycles"].items())
+    print(f"{case.text:<40}{100 * sent / max(1, received):>5.1f} % of the frames sent; cycles a received frame: {cycles}", flush=True)
+
+
+def full_table(binary, file):
+    """100,000 flows over a table of prefixes, by the bench of ours; the peers have no such table."""
+    command = [binary, "bench", "--json", "--frames", "62", "--flows", "100000", "--routes", file]
+    line = json.loads(subprocess.check_output(command, text=True).splitlines()[0])
+    print(f"{'100,000 flows, full table':<30}{Ours.name:<12}{line['ns_per_frame']:>14.1f}   {line['routes']:,} routes, source and sink as above", flush=True)
+
+
 def main():
+    words = sys.argv[2:]
+    table = None
+    if "--full-table" in words:
+        at = words.index("--full-table")
+        table = words[at + 1]
+        del words[at:at + 2]
+    rounds = next((int(word) for word in words if word.isdigit() and int(word) < 62), 5)
     binary = sys.argv[1]
-    rounds = next((int(word) for word in sys.argv[2:] if word.isdigit()), 5)
-    peers = [Testpmd] if "--no-ovs" in sys.argv else [Testpmd, Ovs]
+    names = [word for word in words if not word.startswith("--") and not (word.isdigit() and int(word) < 62)]
+    unknown = set(names) - {case.name for case in CASES + STAGED}
+    if unknown:
+        sys.exit(f"no row {', '.join(unknown)}: {', '.join(case.name for case in CASES + STAGED)}")
     with tempfile.TemporaryDirectory() as folder:
-        for size in SIZES:
-            capture(f"{folder}/{size}.pcap", size)
-        print(f"""{'':>20}ns of CPU a frame           all turns               beside quiet ones
- frame  forwarder    least  median   turns ours less  peer/   turns ours less  peer/
-                                           peer, ns   ours          peer, ns   ours""")
-        for size in SIZES:
-            turns = Turns()
-            for _ in range(rounds):
-                turns.take([Ours, *peers], folder, binary, size)
-            for forwarder in [Ours, *peers]:
-                ns = turns.of(forwarder)
-                row = f"{size:>6}  {forwarder.name:<12}{min(ns):>6.1f}{statistics.median(ns):>8.1f}"
-                if forwarder is not Ours:
-                    row += "".join(f"   {compared(turns.pairs(forwarder, quiet))}" for quiet in (False, True))
-                print(row, flush=True)
+        print(f"""{'':>42}ns of CPU a frame         all turns               beside quiet ones
+{'traffic':<30}{'forwarder':<12} least  median   turns ours less  peer/   turns ours less  peer/
+{'':>42}                        peer, ns   ours          peer, ns   ours""")
+        for case in CASES:
+            if not names or case.name in names:
+                peers = [Testpmd] if "--no-ovs" in words or not case.ovs else [Testpmd, Ovs]
+                row([Ours, *peers], rounds, folder, binary, case)
+        if table:
+            full_table(binary, table)
+        for case in STAGED:
+            if not names or case.name in names:
+                staged(folder, binary, case)
 
 
 if __name__ == "__main__":

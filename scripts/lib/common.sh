@@ -6,22 +6,56 @@ cd "$root"
 say() { printf '\n== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
-# Debian packages: DPDK with its drivers, what bindgen and cc need, and the tools the tests compare with.
-packages=(build-essential pkg-config libclang-dev libdpdk-dev librte-net-pcap23 librte-net-ring23
-          librte-net-null23 librte-net-af-packet23 librte-mempool-ring23
-          iproute2 ethtool tshark python3-venv lua5.3 valgrind)
+# Debian packages: DPDK with its drivers, what bindgen and cc need, and the tools the tests compare with. A name that ends in `#`
+# goes on with the number of DPDK's ABI: 23 in Debian 12, 25 in Debian 13.
+packages=(build-essential pkg-config libclang-dev libdpdk-dev librte-net-pcap# librte-net-ring# librte-net-null#
+          librte-net-af-packet# librte-mempool-ring# iproute2 procps ethtool tshark python3-venv lua5.3 valgrind)
+
+# What apt and pip said.
+setup_log=$root/target/setup.log
+
+# quietly WHAT COMMAND...: one line, the log's tail where it fails.
+quietly() {
+    local what=$1; shift
+    mkdir -p "${setup_log%/*}"
+    printf '   %s\n' "$what"
+    printf '== %s\n' "$what" >> "$setup_log"
+    "$@" >> "$setup_log" 2>&1 && return
+    tail -n 20 "$setup_log" >&2
+    printf 'error: %s failed; all of it is in %s\n' "$what" "$setup_log" >&2
+    return 1
+}
+
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+
+# numbered NAME: the package NAME with a number, installed if there is one, else the newest there is.
+numbered() {
+    { dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$1*" 2>/dev/null | awk '$1 == "installed" { print $2 }'
+      apt-cache pkgnames "$1" | sort -rV; } | awk -v name="$1" '$0 ~ "^" name "-?[0-9]+$" { print; exit }'
+}
 
 # Installs what is missing. Needs root only when something is.
 install_packages() {
-    local missing=() package
+    local missing=() package wanted updated=no
     for package in "${packages[@]}"; do
-        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+        wanted=$package
+        if [ "${package%#}" != "$package" ]; then
+            wanted=$(numbered "${package%#}")
+            if [ -z "$wanted" ] && [ "$(id -u)" -eq 0 ] && [ $updated = no ]; then
+                quietly "reading the package lists" apt-get update -q || return 1
+                updated=yes
+                wanted=$(numbered "${package%#}")
+            fi
+            [ -n "$wanted" ] || wanted=${package%#}
+        fi
+        installed "$wanted" || missing+=("$wanted")
     done
     [ ${#missing[@]} -eq 0 ] && return
     say "installing ${missing[*]}"
     [ "$(id -u)" -eq 0 ] || die "these Debian packages are missing: ${missing[*]}. Run as root, or: apt-get install ${missing[*]}"
-    apt-get update -q
-    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+    [ $updated = yes ] || quietly "reading the package lists" apt-get update -q || return 1
+    quietly "installing ${#missing[@]} packages and what they need" \
+        env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
 # Rust is the one thing the user brings.
@@ -42,7 +76,7 @@ venv=$root/.venv
 setup_venv() {
     if ! "$venv/bin/python" -c 'import scapy.contrib.roce' 2>/dev/null; then
         say "setting up scapy in .venv"
-        /usr/bin/python3 -m venv "$venv"
-        "$venv/bin/pip" install --quiet 'scapy>=2.6,<3'
+        quietly "a virtual environment" /usr/bin/python3 -m venv "$venv"
+        quietly "scapy 2.6" "$venv/bin/pip" install --quiet 'scapy>=2.6,<3'
     fi
 }

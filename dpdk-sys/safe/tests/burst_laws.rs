@@ -2,7 +2,7 @@
 
 mod common;
 
-use npcc_dpdk::{AllocError, Burst, FillError, HEADROOM};
+use npcc_dpdk::{AllocError, Burst, FillError, HEADROOM, Mempool};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -31,6 +31,58 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..60)
 }
 
+/// The same steps on a burst and on a plain vector of tags.
+fn against_a_vector(pool: &Mempool, steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let mut burst = Burst::<8>::new();
+    let mut model: Vec<u16> = Vec::new();
+    let mut next = 0;
+    for step in steps {
+        match step {
+            Step::Push => {
+                let refused = burst
+                    .push(common::mbuf(pool, &common::frame(next, 64)))
+                    .is_err();
+                prop_assert_eq!(refused, model.len() == 8);
+                if !refused {
+                    model.push(next);
+                }
+                next += 1;
+            }
+            Step::Pop => prop_assert_eq!(burst.pop().is_some(), model.pop().is_some()),
+            Step::Take(i) => {
+                let taken = burst.take(i).map(|mbuf| mbuf.data()[15]);
+                let expected = (i < model.len()).then(|| model.remove(i).to_be_bytes()[1]);
+                prop_assert_eq!(taken, expected);
+            }
+            Step::DrainSome(n) => {
+                prop_assert_eq!(burst.drain().take(n).count(), n.min(model.len()));
+                model.clear();
+            }
+            Step::MoveOut => {
+                let mut other = Burst::<5>::new();
+                let n = other.append(&mut burst);
+                let moved: Vec<u16> = model.drain(..model.len().min(5)).collect();
+                prop_assert_eq!(n, moved.len());
+                prop_assert_eq!(common::tags(&other), moved);
+            }
+            Step::FreeAll => {
+                prop_assert_eq!(burst.free_all(), model.len());
+                model.clear();
+            }
+            Step::Swap(a, b) if a < model.len() && b < model.len() => {
+                burst.as_mut_slice().swap(a, b);
+                model.swap(a, b);
+            }
+            Step::Swap(..) => {}
+        }
+        prop_assert_eq!(common::tags(&burst), model.clone());
+        prop_assert_eq!(usize::try_from(pool.in_use()), Ok(model.len()));
+    }
+    drop(burst);
+    prop_assert_eq!(pool.in_use(), 0);
+    Ok(())
+}
+
 #[test]
 fn a_buffer_is_owned_once() {
     let eal = common::eal();
@@ -43,56 +95,7 @@ fn a_buffer_is_owned_once() {
         ..Config::default()
     });
     runner
-        .run(&steps(), |steps| {
-            let mut burst = Burst::<8>::new();
-            let mut model: Vec<u16> = Vec::new();
-            let mut next = 0;
-            for step in steps {
-                match step {
-                    Step::Push => {
-                        let refused = burst
-                            .push(common::mbuf(&pool, &common::frame(next, 64)))
-                            .is_err();
-                        prop_assert_eq!(refused, model.len() == 8);
-                        if !refused {
-                            model.push(next);
-                        }
-                        next += 1;
-                    }
-                    Step::Pop => prop_assert_eq!(burst.pop().is_some(), model.pop().is_some()),
-                    Step::Take(i) => {
-                        let taken = burst.take(i).map(|mbuf| mbuf.data()[15]);
-                        let expected = (i < model.len()).then(|| model.remove(i).to_be_bytes()[1]);
-                        prop_assert_eq!(taken, expected);
-                    }
-                    Step::DrainSome(n) => {
-                        prop_assert_eq!(burst.drain().take(n).count(), n.min(model.len()));
-                        model.clear();
-                    }
-                    Step::MoveOut => {
-                        let mut other = Burst::<5>::new();
-                        let n = other.append(&mut burst);
-                        let moved: Vec<u16> = model.drain(..model.len().min(5)).collect();
-                        prop_assert_eq!(n, moved.len());
-                        prop_assert_eq!(common::tags(&other), moved);
-                    }
-                    Step::FreeAll => {
-                        prop_assert_eq!(burst.free_all(), model.len());
-                        model.clear();
-                    }
-                    Step::Swap(a, b) if a < model.len() && b < model.len() => {
-                        burst.as_mut_slice().swap(a, b);
-                        model.swap(a, b);
-                    }
-                    Step::Swap(..) => {}
-                }
-                prop_assert_eq!(common::tags(&burst), model.clone());
-                prop_assert_eq!(usize::try_from(pool.in_use()).unwrap(), model.len());
-            }
-            drop(burst);
-            prop_assert_eq!(pool.in_use(), 0);
-            Ok(())
-        })
+        .run(&steps(), |steps| against_a_vector(&pool, steps))
         .unwrap();
 
     // Forgetting a drain leaks what it held and frees nothing twice.

@@ -198,7 +198,7 @@ pub fn by_rig() {
 }
 
 /// Everything on: 8 queues, strict and DWRR, a shaper, ECN, watched depths.
-fn port() -> PortConfig {
+pub(crate) fn port() -> PortConfig {
     let mut classifier = Classifier::all(Priority::new(0));
     classifier.trust = Trust::Dscp;
     classifier.dscp[26] = Priority::new(3);

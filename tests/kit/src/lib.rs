@@ -4,4 +4,6 @@
 pub mod bench_path;
 pub mod capture;
 pub mod cnps;
+pub mod mix;
+pub mod mixed_path;
 pub mod two_ports;

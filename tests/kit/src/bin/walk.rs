@@ -1,18 +1,43 @@
 //! Walks bursts of RoCEv2 through the whole packet path, NPCC's flow cache included, and nothing else: for counting
 //! instructions. `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS] [ASKING]`, the last two
-//! 1 or 2, and 0 or 1: whether each frame asks for an ACK. `scripts/count-instructions` runs it under callgrind.
+//! 1 or 2, and 0 or 1: whether each frame asks for an ACK. `walk mix NAME BURSTS`: a traffic mix, of which `walk mixes` prints
+//! the names. `scripts/count-instructions` runs it under callgrind.
 #![forbid(unsafe_code)]
 
 use std::net::IpAddr;
 use std::process::ExitCode;
 
 use npcc_testkit::bench_path;
+use npcc_testkit::mix::{Mix, NAMES};
+use npcc_testkit::mixed_path::MixedPath;
+
+/// `mix NAME BURSTS`
+fn mix(name: &str, bursts: usize) -> ExitCode {
+    let Some(mix) = Mix::named(name) else {
+        eprintln!("no mix {name}: {}", NAMES.join(", "));
+        return ExitCode::from(2);
+    };
+    let mut path = MixedPath::new(&mix);
+    for _ in 0..bursts {
+        path.walk();
+    }
+    eprintln!("{} frames forwarded", path.forwarded());
+    ExitCode::SUCCESS
+}
 
 fn main() -> ExitCode {
-    let numbers: Option<Vec<usize>> = std::env::args()
-        .skip(1)
-        .map(|arg| arg.parse().ok())
-        .collect();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["mixes"] => {
+            for name in NAMES {
+                eprintln!("{name}");
+            }
+            return ExitCode::SUCCESS;
+        }
+        ["mix", name, bursts] => return mix(name, bursts.parse().unwrap_or(1000)),
+        _ => {}
+    }
+    let numbers: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
     let Some((bursts, flows, payload, workers, asking)) = numbers.map(|n| {
         (
             n.first().copied().unwrap_or(1000),

@@ -1,0 +1,228 @@
+"""Which package may depend on which, and no circles between the files of a package: check_layers.py ROOT.
+
+A file depends on another when it says `use crate::...`, `use super::...` or `use self::...` of something that stands there; a name that
+a module hands on (`pub use`) stands where it comes from. What is only compiled for tests does not count.
+"""
+import pathlib
+import re
+import sys
+import tomllib
+
+# Layers as in ARCHITECTURE.md: a package and all it may depend on. Tests, benches and examples may use the test kit besides.
+MAY = {
+    "npcc-dpdk-sys": set(),
+    "npcc-heap": set(),
+    "npcc-pipeline": set(),
+    "npcc-config": set(),
+    "npcc-dpdk": {"npcc-dpdk-sys", "npcc-pipeline"},
+    "npcc-cnp": {"npcc-pipeline"},
+    "npcc-linux": {"npcc-pipeline"},
+    "npcc-sim": {"npcc-pipeline", "npcc-cnp", "npcc-config"},
+    # The library in switch/ knows neither what measures it nor the binary.
+    "npcc-appliance": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-linux"},
+    "npcc-lab": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-sim", "npcc-appliance"},
+    "npcc-testkit": {"npcc-pipeline", "npcc-cnp"},
+    # The binary, which puts everything together.
+    "npcc-switch": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-linux", "npcc-sim", "npcc-lab", "npcc-appliance"},
+}
+
+# Circles that are known and have to go: their files, by package. One that is gone, grew or shrank must be struck out here.
+KNOWN = {
+    "npcc-dpdk": [
+        {"port.rs", "ring.rs"},
+        {"port/error.rs", "port/state.rs"},
+    ],
+    "npcc-pipeline": [
+        {"buffer/others.rs", "buffer/pool.rs"},
+        {"route/edit.rs", "route/image.rs"},
+        {"route/fib.rs", "route/journal.rs", "route/warm.rs", "route/writer.rs"},
+        {"stage/packet.rs", "stage/parse.rs", "stage/rewrite.rs", "stage/train.rs"},
+    ],
+    "npcc-cnp": [
+        {"pair/ends.rs", "pair/numbers.rs"},
+        {"policy/model.rs", "policy/npcc.rs"},
+    ],
+    "npcc-switch": [
+        {"apply.rs", "report/observer.rs"},
+        {"cli/mod.rs", "cli/show.rs"},
+        {"idle.rs", "transmit.rs", "worker.rs"},
+    ],
+}
+
+USE = re.compile(r"^\s*(pub(?:\([a-z :]+\))?\s+)?use\s+((?:crate|super|self)\b[^;]*);", re.M | re.S)
+
+
+def paths(tree):
+    """Every path of a use tree, as (segments, name it is bound to)."""
+    tree = re.sub(r"//[^\n]*", "", tree).strip()
+    brace = tree.find("{")
+    if brace < 0:
+        path, _, alias = (part.strip() for part in tree.partition(" as "))
+        parts = [part.strip() for part in path.split("::")]
+        yield parts, alias or parts[-1]
+        return
+    before = [part.strip() for part in tree[:brace].split("::") if part.strip()]
+    depth, start = 0, brace + 1
+    inner = tree[brace + 1:tree.rfind("}")]
+    start = 0
+    for at, letter in enumerate(inner + ","):
+        depth += (letter == "{") - (letter == "}")
+        if letter == "," and depth == 0:
+            if inner[start:at].strip():
+                for parts, alias in paths(inner[start:at]):
+                    yield before + ([] if parts == ["self"] else parts), before[-1] if parts == ["self"] else alias
+            start = at + 1
+
+
+def production(text):
+    """Without what is compiled for tests only, as far as that stands at the end of a file or in a module of its own."""
+    return re.split(r"#\[cfg\((?:all\()?(?:test|loom)[^\]]*\]\s*(?:#\[[^\]]*\]\s*)*mod \w+ \{", text)[0]
+
+
+class Package:
+    def __init__(self, source):
+        self.modules = {}  # path of segments -> file
+        self.text = {}
+        for file in sorted(source.rglob("*.rs")):
+            segments = list(file.relative_to(source).with_suffix("").parts)
+            if segments[-1] in ("mod", "lib", "main"):
+                if segments == ["main"] and (source / "lib.rs").exists():
+                    continue
+                segments.pop()
+            if segments[-1:] and (segments[-1] == "tests" or segments[-1].endswith("_tests") or "tests" in segments or segments[0] == "bin"
+                                  or any(part.endswith("_tests") for part in segments)):
+                continue
+            self.modules[tuple(segments)] = str(file.relative_to(source))
+            self.text[tuple(segments)] = production(file.read_text())
+        self.handed_on = {module: {} for module in self.modules}
+        self.uses = {module: [] for module in self.modules}
+        for module, text in self.text.items():
+            # `#[path]` modules and tests of the module keep to themselves.
+            text = re.sub(r"#\[cfg\(test\)\]\s*(?:pub(?:\([a-z]+\))?\s+)?use [^;]*;", "", text)
+            for public, tree in USE.findall(text):
+                for parts, name in paths(tree):
+                    absolute = self.absolute(module, parts)
+                    if public and absolute:
+                        self.handed_on[module][name] = absolute
+                    elif absolute:
+                        self.uses[module].append(absolute)
+
+    @staticmethod
+    def absolute(module, parts):
+        at = list(module)
+        for n, part in enumerate(parts):
+            if part == "crate":
+                at = []
+            elif part == "super":
+                at = at[:-1]
+            elif part != "self":
+                return tuple(at) + tuple(parts[n:])
+        return tuple(at)
+
+    def stands_in(self, path, depth=0):
+        """The module in which what a path names is written."""
+        for length in range(len(path), -1, -1):
+            module = path[:length]
+            if module in self.modules:
+                rest = path[length:]
+                if rest and depth < 8 and rest[0] in self.handed_on[module]:
+                    return self.stands_in(self.handed_on[module][rest[0]] + rest[1:], depth + 1)
+                return module
+        return None
+
+    def edges(self):
+        edges = {module: set() for module in self.modules}
+        for module, uses in self.uses.items():
+            for path in uses:
+                to = self.stands_in(path)
+                if to is not None and to != module:
+                    edges[module].add(to)
+        return edges
+
+    def circles(self):
+        """Strongly connected sets of more than one module (Tarjan)."""
+        edges, index, low, stack, on, found = self.edges(), {}, {}, [], set(), []
+
+        def visit(one):
+            index[one] = low[one] = len(index)
+            stack.append(one)
+            on.add(one)
+            for to in sorted(edges[one]):
+                if to not in index:
+                    visit(to)
+                    low[one] = min(low[one], low[to])
+                elif to in on:
+                    low[one] = min(low[one], index[to])
+            if low[one] == index[one]:
+                circle = []
+                while True:
+                    circle.append(stack.pop())
+                    on.discard(circle[-1])
+                    if circle[-1] == one:
+                        break
+                if len(circle) > 1:
+                    found.append(frozenset(circle))
+
+        sys.setrecursionlimit(10_000)
+        for module in sorted(edges):
+            if module not in index:
+                visit(module)
+        return found, edges
+
+    def way(self, circle, edges):
+        """A shortest way round, as files."""
+        best = None
+        for start in sorted(circle):
+            before, queue = {start: None}, [start]
+            for one in queue:
+                for to in sorted(edges[one] & circle):
+                    if to == start:
+                        way = [one]
+                        while before[way[-1]] is not None:
+                            way.append(before[way[-1]])
+                        way = way[::-1] + [start]
+                        if best is None or len(way) < len(best):
+                            best = way
+                        queue = []
+                        break
+                    if to not in before:
+                        before[to] = one
+                        queue.append(to)
+                else:
+                    continue
+                break
+        return " -> ".join(self.modules[module] for module in best)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    workspace = tomllib.loads((root / "Cargo.toml").read_text())
+    names = {name: given.get("package", name) for name, given in workspace["workspace"]["dependencies"].items() if isinstance(given, dict) and "path" in given}
+    wrong = []
+    for member in workspace["workspace"]["members"]:
+        manifest = tomllib.loads((root / member / "Cargo.toml").read_text())
+        package = manifest["package"]["name"]
+        if package not in MAY:
+            wrong.append(f"{package}: no layer; give it one in scripts/lib/check_layers.py")
+            continue
+        for table in ("dependencies", "build-dependencies"):
+            for dependency in manifest.get(table, {}):
+                dependency = names.get(dependency)
+                if dependency and dependency not in MAY[package]:
+                    wrong.append(f"{package} depends on {dependency}, which its layer may not")
+        library = manifest.get("lib", {}).get("path")
+        source = root / member / (pathlib.Path(library).parent if library else "src")
+        known = {frozenset(circle) for circle in KNOWN.get(package, ())}
+        read = Package(source)
+        found, edges = read.circles()
+        files = {frozenset(read.modules[module] for module in circle): circle for circle in found}
+        for circle in sorted(files.keys() - known, key=sorted):
+            wrong.append(f"{package}: files in a circle: {read.way(files[circle], edges)} ({', '.join(sorted(circle))})")
+        for circle in sorted(known - files.keys(), key=sorted):
+            wrong.append(f"{package}: this circle is gone or another one now, so strike it out in scripts/lib/check_layers.py: {', '.join(sorted(circle))}")
+    print("\n".join(wrong) or f"{len(MAY)} packages in layers, no circle but {sum(map(len, KNOWN.values()))} known")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+//! A traffic mix through the whole packet path on one worker, in the order of a worker's loop: every port receives, then every
+//! port sends. It uses nothing of the path but ingress, egress and sent.
+
+use npcc_cnp::flow_cache::{CacheReader, FlowCache};
+use npcc_pipeline::datapath::Datapath;
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
+use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
+use npcc_pipeline::route::prefix::Prefix;
+use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+use npcc_pipeline::stage::admit::PoolConfig;
+use npcc_pipeline::units::{BURST, Mac, Nanos, PortId};
+
+use crate::bench_path::port;
+use crate::mix::{Mix, VLAN};
+use crate::two_ports::{OURS, WAN};
+
+/// Longest header that the path reads or writes, and more than the shortest frame has.
+const HEAD: usize = 82;
+
+/// What comes in by one port.
+#[derive(Debug)]
+struct Source {
+    port: PortId,
+    /// The first octets of every frame that comes.
+    heads: Vec<Vec<u8>>,
+    next: usize,
+    frames: Row<HeapFrame>,
+}
+
+/// A switch with a mix to walk.
+#[derive(Debug)]
+pub struct MixedPath {
+    path: Datapath<HeapFrame, FlowCache>,
+    reader: CacheReader,
+    _writer: RouteWriter,
+    sources: Vec<Source>,
+    /// Frames that came out, kept to come in again, by their length.
+    spare: Vec<(usize, Vec<HeapFrame>)>,
+    /// By port: what it sent.
+    out: Vec<Row<HeapFrame>>,
+    now: u64,
+    forwarded: usize,
+}
+
+impl MixedPath {
+    /// For this mix.
+    ///
+    /// # Panics
+    /// When a route of the mix cannot be.
+    #[must_use]
+    #[expect(
+        clippy::expect_used,
+        reason = "a bench says what is wrong by panicking"
+    )]
+    pub fn new(mix: &Mix) -> MixedPath {
+        let capacity = RouteCapacity {
+            ipv4_routes: 64,
+            ipv6_routes: 64,
+            adjacencies: 64,
+            groups: 64,
+        };
+        let (mut writer, readers) = RouteWriter::new(capacity, 1);
+        for (address, len, hops) in &mix.routes {
+            let prefix = Prefix::new(*address, *len).expect("a prefix");
+            let paths: Vec<Adjacency> = hops
+                .iter()
+                .map(|hop| Adjacency {
+                    kind: Kind::Forward,
+                    port: hop.port,
+                    vlan: if hop.vlan == 0 { UNTAGGED } else { hop.vlan },
+                    dst: Mac([2, 0, 0, 0, 9, hop.mac]),
+                    src: OURS,
+                })
+                .collect();
+            writer.insert(prefix, &paths).expect("room for a route");
+        }
+        writer.commit();
+        let mut fib = readers.into_iter().next().expect("a reader");
+        fib.refresh();
+        let pool = PoolConfig {
+            bytes: 64 << 20,
+            frames: 65_536,
+            alpha_256: 256,
+        };
+        let (cache, reader) = FlowCache::new(65_536, WAN.bit(), 4096, 7);
+        let ports = (0..mix.ports)
+            .map(|_| {
+                let mut port = port();
+                port.intake.vlans = Box::new([VLAN]);
+                port
+            })
+            .collect();
+        let mut spare: Vec<(usize, Vec<HeapFrame>)> = Vec::new();
+        for (_, frames) in &mix.traffic {
+            for frame in frames {
+                if !spare.iter().any(|(len, _)| *len == frame.len()) {
+                    let all = (0..8 * BURST).map(|_| HeapFrame::new(frame)).collect();
+                    spare.push((frame.len(), all));
+                }
+            }
+        }
+        let sources = mix.traffic.iter().map(|(port, frames)| Source {
+            port: *port,
+            heads: frames.clone(),
+            next: 0,
+            frames: Row::default(),
+        });
+        MixedPath {
+            path: Datapath::new(ports, pool, fib, cache, 1),
+            reader,
+            _writer: writer,
+            sources: sources.collect(),
+            spare,
+            out: (0..mix.ports).map(|_| Row::default()).collect(),
+            now: 0,
+            forwarded: 0,
+        }
+    }
+
+    /// One turn of a worker: a burst in by each port that has a source, and all out.
+    pub fn walk(&mut self) {
+        for source in &mut self.sources {
+            source.fill(&mut self.spare);
+        }
+        self.now += 2_000;
+        self.turn(Nanos(self.now));
+        for frame in self.out.iter_mut().flat_map(|out| out.drain(..)) {
+            self.forwarded += 1;
+            let len = frame.data().len();
+            if let Some((_, spare)) = self.spare.iter_mut().find(|(of, _)| *of == len) {
+                spare.push(frame);
+            }
+        }
+        // A control core takes them every 20 us.
+        if self.now.is_multiple_of(20_000) {
+            while self.reader.pop().is_some() {}
+        }
+    }
+
+    /// What is counted: scripts/count-instructions names this function to callgrind.
+    #[inline(never)]
+    fn turn(&mut self, now: Nanos) {
+        self.path.refresh();
+        for source in &mut self.sources {
+            self.path.ingress(source.port, &mut source.frames, now);
+        }
+        for (port, out) in (0..).map(PortId).zip(&mut self.out) {
+            self.path.egress(port, out, now);
+            let bytes = out.iter().map(|frame| frame.data().len() as u64).sum();
+            self.path.sent(port, out.len() as u64, bytes);
+        }
+        self.path.publish_held();
+    }
+
+    /// Frames that came out.
+    #[must_use]
+    pub const fn forwarded(&self) -> usize {
+        self.forwarded
+    }
+}
+
+impl Source {
+    /// A burst of the next frames.
+    fn fill(&mut self, spare: &mut [(usize, Vec<HeapFrame>)]) {
+        for _ in 0..BURST {
+            let Some(head) = self.heads.get(self.next) else {
+                return;
+            };
+            self.next += 1;
+            if self.next == self.heads.len() {
+                self.next = 0;
+            }
+            let all = spare.iter_mut().find(|(len, _)| *len == head.len());
+            let Some(mut frame) = all.and_then(|(_, all)| all.pop()) else {
+                return;
+            };
+            let length = head.len().min(HEAD);
+            if let (Some(to), Some(from)) = (frame.data_mut().get_mut(..length), head.get(..length))
+            {
+                to.copy_from_slice(from);
+            }
+            self.frames.push(frame);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mix::NAMES;
+
+    #[test]
+    fn every_frame_of_every_mix_comes_out() {
+        for name in NAMES {
+            let mix = Mix::named(name).unwrap();
+            let mut path = MixedPath::new(&mix);
+            for _ in 0..20 {
+                path.walk();
+            }
+            let frames = 20 * BURST * mix.traffic.len();
+            assert_eq!(path.forwarded(), frames, "{name}");
+        }
+    }
+}
