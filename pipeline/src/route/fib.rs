@@ -15,9 +15,8 @@ use std::sync::atomic::AtomicBool;
 use crossbeam_utils::CachePadded;
 
 use super::edit::ImageState;
-use super::hop_table::default_group;
 use super::image::Image;
-use super::nexthop::{Adjacency, NextHops};
+use super::nexthop::{Adjacency, NextHops, default_group};
 use super::prefix::Family;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 

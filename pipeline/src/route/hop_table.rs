@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::nexthop::{Adjacency, AdjacencyId, NextHopGroupId, NextHops, Path};
+use super::nexthop::{Adjacency, AdjacencyId, NextHopGroupId, NextHops, Path, default_group};
 use super::op_log::OpLog;
 use super::prefix::Family;
 
@@ -252,15 +252,6 @@ impl<V: Hash + Eq> Numbers<V> {
             self.free.push(number);
         }
         Some(value.clone())
-    }
-}
-
-/// The default route's group: its image value is 0 in both families.
-#[must_use]
-pub const fn default_group(family: Family) -> NextHopGroupId {
-    match family {
-        Family::V4 => NextHopGroupId(0),
-        Family::V6 => NextHopGroupId(1),
     }
 }
 

@@ -18,5 +18,3 @@ mod op_log;
 pub mod prefix;
 mod warm;
 pub mod writer;
-
-pub use hop_table::default_group;

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
+use super::prefix::Family;
 use crate::units::{Mac, PortId};
 
 /// Buckets of a group: the flow hash chooses one.
@@ -163,6 +164,15 @@ pub struct AdjacencyId(pub u16);
 /// Index of a next-hop group. 0 is IPv4's default route's, 1 IPv6's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct NextHopGroupId(pub u16);
+
+/// The default route's group: its image value is 0 in both families.
+#[must_use]
+pub const fn default_group(family: Family) -> NextHopGroupId {
+    match family {
+        Family::V4 => NextHopGroupId(0),
+        Family::V6 => NextHopGroupId(1),
+    }
+}
 
 #[derive(Debug, Default)]
 struct Group {
