@@ -257,7 +257,7 @@ fn assemble(
         .zip(seed..)
     {
         let (cache, reader) = FlowCache::new(
-            config.npcc.flows,
+            config.npcc.flows.size(),
             wiring::control::ports(config),
             wiring::control::RING,
             seed,
