@@ -82,15 +82,22 @@ pub struct CnpOrder {
     pub priority: Priority,
 }
 
-/// What happens to contributors whose sender is known by less than the configured evidence.
+// `AllQps` tells every queue pair that packets from the receiver name at the sender, innocent ones too; `None` holds marks
+// back as if the flows had been told.
+/// What happens to flows without enough evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+)]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
 pub enum Unpaired {
-    /// Ordinary ECN marks stay on for them.
+    /// They keep ordinary ECN marking.
     #[default]
     Mark,
-    /// Every queue pair that packets from their receiver name at their sender is told: innocent ones too.
+    /// Every queue pair of the sender is told.
     AllQps,
-    /// Nothing: their marks are held back as if they had been told.
+    /// Nothing.
     None,
 }
 

@@ -207,7 +207,11 @@ fn main() {
     let nowhere = IpAddr::from([240, 0, 0, 1]);
     let mut times = Vec::new();
     for n in [103, 104].into_iter().cycle().take(1000) {
-        times.push(shared.time(nowhere, n, || writer.insert(default, &[hop(n)]).unwrap()));
+        wait(&mut writer);
+        times.push(shared.time(nowhere, n, || {
+            writer.insert(default, &[hop(n)]).unwrap();
+            writer.commit();
+        }));
     }
     told("default route changed until seen", times);
 

@@ -4,16 +4,22 @@ use crate::parse::{Kind, Parsed};
 use crate::units::{PRIORITIES, Priority};
 use crate::wire::ethernet;
 
-/// What on a frame is believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which field of a packet tells its priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+)]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
 pub enum Trust {
-    /// Nothing: every frame has the default priority.
+    /// None: everything gets the default priority.
     Port,
-    /// The PCP of a tagged frame.
+    /// The VLAN tag's priority; the default for untagged frames.
     Pcp,
-    /// The DSCP of an IP packet.
+    /// The IP header's DSCP; the default for what is not IP.
+    #[default]
     Dscp,
-    /// The DSCP of an IP packet, else the PCP.
+    /// DSCP for IP, VLAN priority for other tagged frames, else the default.
     Both,
 }
 

@@ -1,5 +1,6 @@
 //! How the control core of one switch is set up.
 
+pub use npcc_pipeline::egress::marking::EcnMode;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::detector::DetectorConfig;
@@ -18,28 +19,6 @@ pub struct QueueConfig {
     pub detector: DetectorConfig,
     /// Its policy.
     pub policy: PolicyKind,
-}
-
-/// What NPCC has to do with ECN marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EcnMode {
-    /// Marks come and go without regard to CNPs.
-    Mark,
-    /// A told flow is not marked while the effect is on its way, or its receiver would tell it again.
-    #[default]
-    MarkUnlessNotified,
-    /// The same, and marks from upstream are taken back meanwhile.
-    ClearAfterCnp,
-    /// The switch does not mark.
-    Off,
-}
-
-impl EcnMode {
-    /// Whether the worker has to know who has been told.
-    #[must_use]
-    pub const fn minds_notified(self) -> bool {
-        matches!(self, EcnMode::MarkUnlessNotified | EcnMode::ClearAfterCnp)
-    }
 }
 
 /// Set up of [`super::ControlCore`].

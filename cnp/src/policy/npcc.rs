@@ -35,13 +35,18 @@ use crate::detector::{Reading, Trend, Zone};
 /// Two CNPs to one flow closer than this are wasted.
 pub const CLOSEST: Nanos = Nanos::from_micros(4);
 
-/// Huawei's two modes.
+/// How eagerly flows are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+)]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
 pub enum Mode {
-    /// The table.
+    /// Keeps the queue from running empty.
     #[default]
     HighThroughput,
-    /// Earlier and wider.
+    /// Keeps the queue short.
     LowLatency,
 }
 

@@ -1,5 +1,8 @@
 //! `npcc:` proactive congestion notification, for all ports.
 
+pub use npcc_cnp::plan::Unpaired;
+pub use npcc_cnp::policy::npcc::Mode;
+pub use npcc_pipeline::egress::marking::EcnMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,32 +83,6 @@ pub enum Evidence {
     Only,
 }
 
-/// What happens to flows without enough evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unpaired {
-    /// They keep ordinary ECN marking.
-    Mark,
-    /// Every queue pair of the sender is told.
-    AllQps,
-    /// Nothing.
-    None,
-}
-
-/// How ECN marking and our CNPs go together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum EcnMode {
-    /// Both.
-    Mark,
-    /// No mark while a CNP of ours is at work.
-    MarkUnlessNotified,
-    /// Marks of others are taken back while a CNP of ours is at work.
-    ClearAfterCnp,
-    /// No marking in watched queues.
-    Off,
-}
-
 /// Who decides which flows are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -117,17 +94,6 @@ pub enum Policy {
     Model,
     /// A set-point controller.
     Pi,
-}
-
-/// How eagerly flows are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// Keeps the queue from running empty.
-    #[default]
-    HighThroughput,
-    /// Keeps the queue short.
-    LowLatency,
 }
 
 /// The CNPs themselves.

@@ -1,5 +1,6 @@
 //! `pfc:` priority flow control, for all ports.
 
+pub use npcc_pipeline::pause::StormAction as WatchdogAction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,17 +61,4 @@ impl Watchdog {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// What becomes of the frames of a queue under a pause storm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum WatchdogAction {
-    /// Dropped.
-    #[default]
-    Drop,
-    /// Sent in spite of the pause.
-    Forward,
-    /// Only reported.
-    Alert,
 }

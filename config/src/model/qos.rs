@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use npcc_pipeline::classify::Trust;
 use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -39,21 +40,6 @@ pub enum Profile {
     RoceSemiLossless,
     /// The same queues, all of them lossy.
     Lossy,
-}
-
-/// Which field of a packet tells its priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Trust {
-    /// None: everything gets the default priority.
-    Port,
-    /// The VLAN tag's priority; the default for untagged frames.
-    Pcp,
-    /// The IP header's DSCP; the default for what is not IP.
-    #[default]
-    Dscp,
-    /// DSCP for IP, VLAN priority for other tagged frames, else the default.
-    Both,
 }
 
 /// One of the eight queues of every port.

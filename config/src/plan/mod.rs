@@ -1,4 +1,4 @@
-//! The validated configuration: every default filled in, every name resolved, natural types.
+//! The validated configuration: what of the model is a name, a profile or a choice, resolved; the rest of the model as it is.
 //!
 //! Law: a value of these types that came from [`crate::parse`] holds all relations that the checks
 //! know; nobody downstream needs to check again. Resolving does not fail.
@@ -9,12 +9,12 @@ mod qos;
 mod resolve;
 mod routes;
 
-pub use npcc::{Cnp, Npcc, Thresholds};
+pub use npcc::Thresholds;
 pub use ports::{Device, Interface, Port, PortNpcc, Vlan};
 pub use qos::{EffectiveQos, PriorityPlan};
 pub use routes::{Neighbor, NextHop, Route};
 
-use crate::model::{Buffer, Dpdk, Idle, Linux, Pfc, Telemetry};
+use crate::model::{Buffer, Dpdk, Idle, Linux, Npcc, Pfc, Routing, Telemetry};
 
 /// Which cores do what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +25,6 @@ pub struct Cores {
     pub workers: Vec<usize>,
     /// What a worker does when there is nothing to do.
     pub idle: Idle,
-}
-
-/// Capacities of the routing tables, connected routes included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Routing {
-    /// IPv4 routes.
-    pub ipv4_routes: usize,
-    /// IPv6 routes.
-    pub ipv6_routes: usize,
 }
 
 /// A configuration that can be run.
@@ -59,6 +50,8 @@ pub struct Config {
     pub pfc: Pfc,
     /// Proactive congestion notification.
     pub npcc: Npcc,
+    /// Indices of the ports whose packets may teach queue pairs; all ports when none is named.
+    pub trusted_ports: Vec<usize>,
     /// Linux as the control plane.
     pub linux: Linux,
     /// Management socket and metrics.

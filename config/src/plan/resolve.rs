@@ -5,24 +5,19 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 
 use super::{
-    Cnp, Config, Cores, Device, EffectiveQos, Neighbor, NextHop, Npcc, Port, PortNpcc, Route,
-    Routing, Thresholds, Vlan,
+    Config, Cores, Device, EffectiveQos, Neighbor, NextHop, Port, PortNpcc, Route, Thresholds, Vlan,
 };
 use crate::model::{self, File};
 use crate::subnets::Subnets;
-use crate::units::{Count, Interface};
+use crate::units::Interface;
 
 impl Config {
     /// Resolves a model that the checks have passed.
     pub(crate) fn resolve(file: File) -> Self {
         let subnets = Subnets::new(&file);
         let port_index = |name: &str| file.ports.iter().position(|p| p.name == name);
-        let trusted = |npcc: &model::Npcc| {
-            npcc.trusted_ports
-                .iter()
-                .filter_map(|name| port_index(name))
-                .collect()
-        };
+        let trusted = file.npcc.trusted_ports.iter();
+        let trusted_ports = trusted.filter_map(|name| port_index(name)).collect();
         let ports = file
             .ports
             .iter()
@@ -53,12 +48,10 @@ impl Config {
             ports,
             routes,
             neighbors,
-            routing: Routing {
-                ipv4_routes: size(file.routing.ipv4_routes),
-                ipv6_routes: size(file.routing.ipv6_routes),
-            },
             qos: EffectiveQos::new(&file.qos),
-            npcc: npcc(&file.npcc, trusted(&file.npcc)),
+            trusted_ports,
+            npcc: file.npcc,
+            routing: file.routing,
             dpdk: file.dpdk,
             buffer: file.buffer,
             pfc: file.pfc,
@@ -67,10 +60,6 @@ impl Config {
             time_scale: file.time_scale,
         }
     }
-}
-
-fn size(count: Count) -> usize {
-    usize::try_from(count.0).unwrap_or(usize::MAX)
 }
 
 fn nets(addresses: &[Interface]) -> Vec<IpNet> {
@@ -155,31 +144,6 @@ fn routes(file: &File, subnets: &Subnets) -> Vec<Route> {
         .into_iter()
         .filter_map(|prefix| paths.remove(&prefix).map(|via| Route { prefix, via }))
         .collect()
-}
-
-fn npcc(npcc: &model::Npcc, trusted_ports: Vec<usize>) -> Npcc {
-    Npcc {
-        tick: npcc.tick,
-        flows: size(npcc.flows),
-        evidence: npcc.evidence,
-        unpaired: npcc.unpaired,
-        ecn: npcc.ecn,
-        thresholds: Thresholds::merge(npcc, None),
-        hysteresis: npcc.hysteresis,
-        filter: npcc.filter.get(),
-        recovery: npcc.recovery,
-        min_cnp_interval: npcc.min_cnp_interval,
-        feedback: npcc.feedback,
-        trusted_ports,
-        cnp: Cnp {
-            priority: npcc.cnp.priority.byte(),
-            dscp: npcc.cnp.dscp.byte(),
-            udp_source_port: npcc.cnp.udp_source_port.short(),
-            ttl: npcc.cnp.ttl.byte(),
-            via: npcc.cnp.via,
-            cap: npcc.cnp.cap,
-        },
-    }
 }
 
 #[cfg(test)]

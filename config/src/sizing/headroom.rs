@@ -5,7 +5,7 @@
 //! in software adds what a chip does not have: a receive burst in hand, a loop that comes round late,
 //! and its own transmit ring, behind which the pause frame waits.
 
-use crate::model::{self, PeerResponse};
+use crate::model::{self, PeerResponse, PfcBackend, PortPfc};
 use crate::plan::{self, Config};
 use crate::units::{Length, Rate, Threshold, Time};
 
@@ -171,7 +171,7 @@ pub(super) fn table(config: &Config) -> Vec<Headroom> {
     let lossless = |p: &u8| config.qos.priorities[usize::from(*p)].lossless;
     let row = |port: &plan::Port, priority| {
         let speed = port.speed.unwrap_or_else(|| assumed(Some(&port.device)));
-        let sends = super::lossless::sends_pause(port.pfc, config.pfc.backend, port.device.id());
+        let sends = sends_pause(port.pfc, config.pfc.backend, port.device.id());
         Headroom {
             port: port.name.clone(),
             priority,
@@ -187,6 +187,23 @@ pub(super) fn table(config: &Config) -> Vec<Headroom> {
             .map(move |priority| row(port, priority))
     };
     config.ports.iter().flat_map(rows).collect()
+}
+
+/// Whether a port sends pause: as it is told, else when there can be a peer who obeys.
+#[must_use]
+pub fn sends_pause(pfc: PortPfc, backend: PfcBackend, device: &str) -> bool {
+    match (backend, pfc) {
+        (PfcBackend::None, _) | (_, PortPfc::Off | PortPfc::Honour) => false,
+        (_, PortPfc::Send) => true,
+        (_, PortPfc::Auto) => !is_a_file(device),
+    }
+}
+
+/// A device without a peer: a capture or nothing at all.
+fn is_a_file(device: &str) -> bool {
+    ["net_pcap", "net_null"]
+        .iter()
+        .any(|driver| device.starts_with(driver))
 }
 
 #[cfg(test)]
@@ -247,5 +264,18 @@ mod tests {
         let slow = PeerResponse::Within(Time::from_micros(50));
         let speed = Rate(10_000_000_000);
         assert!(bytes(near, speed, slow) > bytes(near, speed, PeerResponse::Ieee) + 50_000);
+    }
+
+    #[test]
+    fn a_file_is_not_paused_unless_told() {
+        let auto = PfcBackend::Auto;
+        assert!(!sends_pause(PortPfc::Auto, auto, "net_pcap0"));
+        assert!(sends_pause(PortPfc::Send, auto, "net_pcap0"));
+        assert!(sends_pause(PortPfc::Auto, auto, "net_af_packet0"));
+        assert!(!sends_pause(
+            PortPfc::Send,
+            PfcBackend::None,
+            "0000:3b:00.0"
+        ));
     }
 }

@@ -1,26 +1,9 @@
 //! How the pool is divided among headroom, reserves and what is shared.
 
-use crate::model::{Buffer, PfcBackend, PortPfc};
+use crate::model::Buffer;
 use crate::plan::Config;
 
-use super::headroom::{Link, assumed};
-
-/// Whether a port sends pause: as it is told, else when there can be a peer who obeys.
-#[must_use]
-pub fn sends_pause(pfc: PortPfc, backend: PfcBackend, device: &str) -> bool {
-    match (backend, pfc) {
-        (PfcBackend::None, _) | (_, PortPfc::Off | PortPfc::Honour) => false,
-        (_, PortPfc::Send) => true,
-        (_, PortPfc::Auto) => !is_a_file(device),
-    }
-}
-
-/// A device without a peer: a capture or nothing at all.
-fn is_a_file(device: &str) -> bool {
-    ["net_pcap", "net_null"]
-        .iter()
-        .any(|driver| device.starts_with(driver))
-}
+use super::headroom::{Link, assumed, sends_pause};
 
 /// One lossless priority of one port, in wire bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,18 +147,5 @@ mod tests {
         };
         let room = Lossless::new(&buffer, 2, &[Some(link()), Some(link())]);
         assert_eq!(room.headroom, 15_000_000);
-    }
-
-    #[test]
-    fn a_file_is_not_paused_unless_told() {
-        let auto = PfcBackend::Auto;
-        assert!(!sends_pause(PortPfc::Auto, auto, "net_pcap0"));
-        assert!(sends_pause(PortPfc::Send, auto, "net_pcap0"));
-        assert!(sends_pause(PortPfc::Auto, auto, "net_af_packet0"));
-        assert!(!sends_pause(
-            PortPfc::Send,
-            PfcBackend::None,
-            "0000:3b:00.0"
-        ));
     }
 }

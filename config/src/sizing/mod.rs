@@ -13,8 +13,9 @@ mod table;
 
 pub use headroom::{
     FRAME_OVERHEAD, Headroom, Link, RX_BURST, assumed as assumed_speed, bytes as headroom_bytes,
+    sends_pause,
 };
-pub use lossless::{GroupRoom, Lossless, sends_pause};
+pub use lossless::{GroupRoom, Lossless};
 
 use crate::model::MbufSize;
 use crate::plan::{Config, Device};
@@ -96,12 +97,9 @@ impl Sizing {
             .saturating_mul(1024);
         let object = mbuf_data_room + MBUF_STRUCT + MEMPOOL_HEADER;
         let mempool_bytes = mbufs.saturating_mul(object);
-        let routes = config
-            .routing
-            .ipv4_routes
-            .saturating_add(config.routing.ipv6_routes);
-        let routes = u64::try_from(routes).unwrap_or(u64::MAX);
-        let flows = u64::try_from(config.npcc.flows).unwrap_or(u64::MAX);
+        let routing = &config.routing;
+        let routes = routing.ipv4_routes.0.saturating_add(routing.ipv6_routes.0);
+        let flows = config.npcc.flows.0;
         Self {
             mbuf_data_room,
             mbufs,

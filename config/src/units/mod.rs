@@ -7,31 +7,23 @@
 //! Bare integers are taken where the unit is beyond doubt (bytes, bits per second, percent, counts);
 //! times and lengths need their unit, because nobody agrees on what `30` means.
 
-mod bytes;
-mod count;
 mod decimal;
 mod error;
-mod length;
 mod mac;
 mod net;
 mod percent;
+mod quantities;
 mod ranged;
-mod rate;
 mod scalar;
 mod threshold;
-mod time;
 
-pub use bytes::Bytes;
-pub use count::Count;
 pub use error::UnitError;
-pub use length::Length;
 pub use mac::MacAddr;
 pub use net::{Address, Interface, Prefix};
 pub use percent::Percent;
+pub use quantities::{Bytes, Count, Length, Rate, Time};
 pub use ranged::Ranged;
-pub use rate::Rate;
 pub use threshold::Threshold;
-pub use time::Time;
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use crate::burst::Burst;
 use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
 use crate::frames::Slots;
-use crate::port::{Port, PortError};
+use crate::port::{Port, PortError, Wire};
 
 /// A ring port could not be made.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl RingPort {
                 errno: Errno::last(),
             });
         }
-        let rings = vec![Arc::clone(&feed), Arc::clone(&drained)];
+        let rings: Vec<Wire> = vec![Arc::clone(&feed) as Wire, Arc::clone(&drained) as Wire];
         let port = Port::from_rings(eal, &format!("net_ring_{name}"), rings)?;
         Ok(Self {
             port,

@@ -7,17 +7,31 @@ use crate::frame::{FrameBuf, Meta, MetaFlags};
 use crate::tap::FlowTap;
 use crate::units::Nanos;
 
-/// When an ECT frame over the threshold is marked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How ECN marking and our CNPs go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+)]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
 pub enum EcnMode {
-    /// Always.
+    /// Both.
     Mark,
-    /// Unless its sender has just been told by a CNP.
+    /// No mark while a CNP of ours is at work.
+    #[default]
     MarkUnlessNotified,
-    /// The same, and while the sender counts as told, marks from upstream are taken back to ECT(0).
+    /// Marks of others are taken back while a CNP of ours is at work.
     ClearAfterCnp,
-    /// Never.
+    /// No marking in watched queues.
     Off,
+}
+
+impl EcnMode {
+    /// Whether the worker has to know whose senders have been told.
+    #[must_use]
+    pub const fn minds_notified(self) -> bool {
+        matches!(self, EcnMode::MarkUnlessNotified | EcnMode::ClearAfterCnp)
+    }
 }
 
 /// What decides about a mark besides the queue's own curve.

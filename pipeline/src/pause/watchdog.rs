@@ -8,12 +8,20 @@ use super::heard::Heard;
 use crate::counters::FlowCounters;
 use crate::units::{Nanos, Priority};
 
-/// What becomes of a priority under a storm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// Of a storm's priority `Drop` drops what waits and what comes, in both directions, and no pause of ours is sent for it.
+/// What becomes of the frames of a queue under a pause storm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+)]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "config", schemars(rename = "WatchdogAction"))]
 pub enum StormAction {
-    /// What waits and what comes is dropped, in both directions, and no pause of ours is sent for it.
+    /// Dropped.
+    #[default]
     Drop,
-    /// Frames are sent in spite of the pause.
+    /// Sent in spite of the pause.
     Forward,
     /// Only reported.
     Alert,

@@ -1,4 +1,4 @@
-//! The table workers read: two images of each family, and the index that says which pair is live.
+//! The table workers read: two pairs of images with their next hops, and the index that says which pair is live.
 //!
 //! | who | writes | reads |
 //! |---|---|---|
@@ -16,18 +16,19 @@ use crossbeam_utils::CachePadded;
 
 use super::edit::ImageState;
 use super::image::Image;
-use super::nexthop::{Adjacency, NextHops};
+use super::nexthop::{Adjacency, NextHops, default_group};
 use super::prefix::Family;
-use super::writer::default_group;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// Both families' images.
+/// Both families' images, and what their values lead to.
 #[derive(Debug)]
 pub struct Images {
     /// IPv4.
     pub v4: Image,
     /// IPv6.
     pub v6: Image,
+    /// Next-hop groups and adjacencies.
+    pub hops: NextHops,
 }
 
 /// The writer's halves of [`Images`].
@@ -39,19 +40,19 @@ pub struct ImagesState {
     pub v6: ImageState,
 }
 
-/// Which pair is live, and who has seen it: the left-right handshake without the data.
+/// Which pair is live, and who has seen it: the grace period of a left-right table, without the data.
 #[derive(Debug)]
-pub struct Handshake {
+pub struct GracePeriod {
     live: CachePadded<AtomicUsize>,
     epoch: CachePadded<AtomicU64>,
     passed: Box<[CachePadded<AtomicU64>]>,
 }
 
-impl Handshake {
+impl GracePeriod {
     /// For `readers` workers; pair 0 is live.
     #[must_use]
-    pub fn new(readers: usize) -> Handshake {
-        Handshake {
+    pub fn new(readers: usize) -> GracePeriod {
+        GracePeriod {
             live: CachePadded::new(AtomicUsize::new(0)),
             epoch: CachePadded::new(AtomicU64::new(0)),
             passed: (0..readers)
@@ -72,7 +73,7 @@ impl Handshake {
         self.live.load(Ordering::Acquire)
     }
 
-    /// The pair the writer may change, once [`Handshake::quiet`].
+    /// The pair the writer may change, once [`GracePeriod::quiet`].
     #[must_use]
     pub fn spare(&self) -> usize {
         1 - self.live.load(Ordering::Relaxed).min(1)
@@ -99,12 +100,10 @@ impl Handshake {
 /// The shared table.
 #[derive(Debug)]
 pub struct Fib {
-    pub(super) handshake: Handshake,
+    pub(super) grace: GracePeriod,
     pub(super) pairs: [Images; 2],
     /// More routes than a core's cache holds the entries of. The writer writes; a hint.
     pub(super) large: AtomicBool,
-    /// Groups and adjacencies, resolved after the images.
-    pub hops: NextHops,
 }
 
 /// A worker's view of the table.
@@ -127,7 +126,7 @@ impl FibReader {
     /// Called at the top of the worker's loop: gives up the old table, takes the newest.
     #[inline]
     pub fn refresh(&mut self) {
-        self.live = self.fib.handshake.enter(self.reader);
+        self.live = self.fib.grace.enter(self.reader);
     }
 
     /// The live images.
@@ -138,11 +137,11 @@ impl FibReader {
         if self.live == 0 { left } else { right }
     }
 
-    /// Groups and adjacencies.
+    /// The live pair's next-hop groups and adjacencies.
     #[inline]
     #[must_use]
     pub fn hops(&self) -> &NextHops {
-        &self.fib.hops
+        &self.images().hops
     }
 
     /// The next-hop group of an address.

@@ -5,15 +5,16 @@
 //!                 `--replay-> image B
 //! ```
 //! A batch goes to the image nobody reads ([`edit`]), one index is stored, and when every worker has passed the top of its
-//! loop the batch is replayed on the other, or the image copied when that is quicker ([`fib`], `journal`). So every lookup answers from a complete old or new table.
-//! Values are next-hop-group ids resolved through one array ([`nexthop`]); the default route is group 0 and never
-//! enters an image.
+//! loop the batch is replayed on the other, or the image copied when that is quicker ([`fib`], `op_log`). So every lookup answers from a complete old or new table.
+//! Values are next-hop-group ids resolved through the pair's own array ([`nexthop`], `hop_table`); the default route is a
+//! group of fixed id and never enters an image, so that its change is seen with the rest of its batch and costs one group.
 
 pub mod edit;
 pub mod fib;
+mod hop_table;
 pub mod image;
-mod journal;
 pub mod nexthop;
+mod op_log;
 pub mod prefix;
 mod warm;
 pub mod writer;

@@ -1,11 +1,12 @@
 //! What a route leads to: adjacencies, and groups of them for ECMP.
 //!
-//! An adjacency is two words that are written once and then only read, so a worker never sees half of one. A group is an
-//! array of buckets, each the index of an adjacency: a lost path is one store per bucket it had, and flows in other buckets
-//! stay where they are.
+//! Each pair of images ([`super::fib`]) has next hops of its own, written while no worker reads the pair: so a worker never
+//! sees half of one, and a changed group, the default route's too, is seen with the rest of its batch. A group is an array of
+//! buckets, each the index of an adjacency.
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
+use super::prefix::Family;
 use crate::units::{Mac, PortId};
 
 /// Buckets of a group: the flow hash chooses one.
@@ -160,9 +161,18 @@ impl Path {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct AdjacencyId(pub u16);
 
-/// Index of a group. 0 is the default route's.
+/// Index of a next-hop group. 0 is IPv4's default route's, 1 IPv6's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct GroupId(pub u16);
+pub struct NextHopGroupId(pub u16);
+
+/// The default route's group: its image value is 0 in both families.
+#[must_use]
+pub const fn default_group(family: Family) -> NextHopGroupId {
+    match family {
+        Family::V4 => NextHopGroupId(0),
+        Family::V6 => NextHopGroupId(1),
+    }
+}
 
 #[derive(Debug, Default)]
 struct Group {
@@ -171,7 +181,23 @@ struct Group {
     buckets: [AtomicU16; BUCKETS],
 }
 
-/// All adjacencies and groups; shared with every worker.
+impl Group {
+    fn copy_of(&self, other: &Group) {
+        for (to, from) in self.buckets.iter().zip(&other.buckets) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.members
+            .store(other.members.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+fn copy(to: &[AtomicU64; 2], from: &[AtomicU64; 2]) {
+    for (to, from) in to.iter().zip(from) {
+        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// All adjacencies and next-hop groups of one pair of images; shared with every worker.
 #[derive(Debug)]
 pub struct NextHops {
     adjacencies: Box<[[AtomicU64; 2]]>,
@@ -239,18 +265,18 @@ impl NextHops {
         }
     }
 
-    /// Writes a path nobody refers to yet.
+    /// Writes a path, on a pair nobody reads.
     pub(super) fn set_adjacency(&self, id: AdjacencyId, adjacency: Adjacency) {
         if let Some(words) = self.adjacencies.get(usize::from(id.0)) {
             let packed = adjacency.packed();
             for (word, value) in words.iter().zip([packed.head, packed.rest]) {
-                word.store(value, Ordering::Release);
+                word.store(value, Ordering::Relaxed);
             }
         }
     }
 
-    /// Spreads a group's buckets over `members`; none means "no route".
-    pub(super) fn set_group(&self, id: GroupId, members: &[AdjacencyId]) {
+    /// Spreads a group's buckets over `members`, on a pair nobody reads; none means "no route".
+    pub(super) fn set_group(&self, id: NextHopGroupId, members: &[AdjacencyId]) {
         let Some(group) = self.groups.get(usize::from(id.0)) else {
             return;
         };
@@ -258,12 +284,39 @@ impl NextHops {
             let member = bucket
                 .checked_rem(members.len())
                 .and_then(|index| members.get(index));
-            slot.store(member.map_or(0, |id| id.0), Ordering::Release);
+            slot.store(member.map_or(0, |id| id.0), Ordering::Relaxed);
         }
         group.members.store(
             u16::try_from(members.len()).unwrap_or(u16::MAX),
-            Ordering::Release,
+            Ordering::Relaxed,
         );
+    }
+
+    /// Makes one path what it is in `other`, on a pair nobody reads.
+    pub(super) fn copy_adjacency(&self, other: &NextHops, id: AdjacencyId) {
+        let index = usize::from(id.0);
+        if let (Some(to), Some(from)) = (self.adjacencies.get(index), other.adjacencies.get(index))
+        {
+            copy(to, from);
+        }
+    }
+
+    /// Makes one group what it is in `other`, on a pair nobody reads.
+    pub(super) fn copy_group(&self, other: &NextHops, id: NextHopGroupId) {
+        let index = usize::from(id.0);
+        if let (Some(to), Some(from)) = (self.groups.get(index), other.groups.get(index)) {
+            to.copy_of(from);
+        }
+    }
+
+    /// Makes everything what it is in `other`, on a pair nobody reads.
+    pub(super) fn copy_of(&self, other: &NextHops) {
+        for (to, from) in self.adjacencies.iter().zip(&other.adjacencies) {
+            copy(to, from);
+        }
+        for (to, from) in self.groups.iter().zip(&other.groups) {
+            to.copy_of(from);
+        }
     }
 
     /// How many groups and adjacencies fit.
@@ -300,10 +353,10 @@ mod tests {
                 },
             );
         }
-        hops.set_group(GroupId(1), &[AdjacencyId(2)]);
+        hops.set_group(NextHopGroupId(1), &[AdjacencyId(2)]);
         assert_eq!(hops.resolve(1, || unreachable!()).port(), PortId(2));
         hops.set_group(
-            GroupId(2),
+            NextHopGroupId(2),
             &[AdjacencyId(1), AdjacencyId(2), AdjacencyId(3)],
         );
         let mut used = [0; 4];

@@ -1,7 +1,7 @@
 //! The RIB and the one writer of the images.
 //!
 //! Changes go to the spare pair as they come, [`RouteWriter::commit`] makes them live together, and once every worker has
-//! passed they are made on the other pair too (`journal.rs`). Until then the writer waits for nobody: it says
+//! passed they are made on the other pair too (`op_log.rs`). Until then the writer waits for nobody: it says
 //! [`RouteError::Busy`].
 
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::edit::Full;
-use super::fib::{Fib, FibReader, Handshake, Images, ImagesState};
+use super::fib::{Fib, FibReader, GracePeriod, Images, ImagesState};
+use super::hop_table::{HopTable, NoNumber, Spare};
 use super::image::{Image, Origin};
-use super::journal::{Journal, Op};
-use super::nexthop::{Adjacency, AdjacencyId, GroupId, NextHops, Path};
+use super::nexthop::{Adjacency, NextHopGroupId, NextHops};
+use super::op_log::{Op, OpLog};
 use super::prefix::{Family, Prefix};
 use super::warm::FEW;
 
@@ -25,9 +26,9 @@ pub struct RouteCapacity {
     pub ipv4_routes: usize,
     /// IPv6 prefixes; each may need up to 13 groups, most need one to three.
     pub ipv6_routes: usize,
-    /// Distinct next hops.
+    /// Distinct next hops in use at a time.
     pub adjacencies: usize,
-    /// Distinct sets of next hops.
+    /// Distinct sets of next hops in use at a time.
     pub groups: usize,
 }
 
@@ -45,7 +46,7 @@ pub enum RouteError {
         /// The configured number.
         limit: usize,
     },
-    /// No adjacency or group left.
+    /// Every adjacency or next-hop group is in use.
     #[error("no room for another next hop (of {limit})")]
     NextHops {
         /// Slots there are.
@@ -56,25 +57,28 @@ pub enum RouteError {
     Busy,
 }
 
+impl From<NoNumber> for RouteError {
+    fn from(full: NoNumber) -> RouteError {
+        RouteError::NextHops { limit: full.limit }
+    }
+}
+
 /// The truth about routes, and the only writer of their images.
 #[derive(Debug)]
 pub struct RouteWriter {
     fib: Arc<Fib>,
     states: [ImagesState; 2],
-    rib: HashMap<Prefix, GroupId, RandomState>,
+    rib: HashMap<Prefix, NextHopGroupId, RandomState>,
     /// Prefixes of each family and length, so that a cover is sought only where there is one.
     lengths: [[usize; 129]; 2],
     /// Prefixes of each family.
     held: [usize; 2],
     limits: [usize; 2],
-    adjacencies: HashMap<Path, AdjacencyId, RandomState>,
-    /// By adjacency: the group of it alone, if there is one.
-    alone: Vec<Option<GroupId>>,
-    groups: HashMap<Vec<AdjacencyId>, GroupId, RandomState>,
+    hops: HopTable,
     /// Applied to the spare pair, not yet visible.
-    batch: Journal,
+    batch: OpLog,
     /// Visible, not yet applied to the pair that was live before.
-    replay: Journal,
+    replay: OpLog,
 }
 
 impl RouteWriter {
@@ -87,7 +91,11 @@ impl RouteWriter {
             let (v4, v4_state) = Image::new(v4_groups);
             let (v6, v6_state) = Image::new(v6_groups);
             (
-                Images { v4, v6 },
+                Images {
+                    v4,
+                    v6,
+                    hops: NextHops::new(capacity.adjacencies + 1, capacity.groups + 2),
+                },
                 ImagesState {
                     v4: v4_state,
                     v6: v6_state,
@@ -96,11 +104,11 @@ impl RouteWriter {
         };
         let (left, left_state) = pair();
         let (right, right_state) = pair();
+        let hops = HopTable::new(left.hops.capacity());
         let fib = Arc::new(Fib {
-            handshake: Handshake::new(workers),
+            grace: GracePeriod::new(workers),
             pairs: [left, right],
             large: AtomicBool::new(false),
-            hops: NextHops::new(capacity.adjacencies + 1, capacity.groups + 2),
         });
         let readers = (0..workers)
             .map(|reader| FibReader::new(Arc::clone(&fib), reader))
@@ -115,19 +123,11 @@ impl RouteWriter {
             lengths: [[0; 129]; 2],
             held: [0; 2],
             limits: [capacity.ipv4_routes, capacity.ipv6_routes],
-            adjacencies: HashMap::with_hasher(RandomState::default()),
-            alone: Vec::new(),
-            groups: HashMap::with_hasher(RandomState::default()),
-            batch: Journal::default(),
-            replay: Journal::default(),
+            hops,
+            batch: OpLog::default(),
+            replay: OpLog::default(),
         };
         (writer, readers)
-    }
-
-    /// The shared table: the control core resolves its own packets with it.
-    #[must_use]
-    pub fn fib(&self) -> &Arc<Fib> {
-        &self.fib
     }
 
     /// Routes held.
@@ -151,108 +151,71 @@ impl RouteWriter {
 
     /// Every route with its paths.
     pub fn routes(&self) -> impl Iterator<Item = (Prefix, Vec<Adjacency>)> {
-        self.rib.iter().map(|(prefix, group)| {
-            let mut paths: Vec<_> = self.fib.hops.paths(u32::from(group.0)).collect();
-            paths.dedup();
-            paths.sort_unstable_by_key(|path| (path.port, path.dst.to_u64()));
-            paths.dedup();
-            (*prefix, paths)
-        })
+        let rib = self.rib.iter();
+        rib.map(|(prefix, group)| (*prefix, self.hops.paths(*group)))
     }
 
-    /// The group with exactly these paths, made when there is none.
-    ///
-    /// # Errors
-    /// [`RouteError::NextHops`] when a table is full.
-    pub fn group(&mut self, paths: &[Adjacency]) -> Result<GroupId, RouteError> {
-        let &[path] = paths else {
-            let members = self.members(paths)?;
-            return self.group_of(members);
-        };
-        let member = self.adjacency(path)?;
-        if let Some(Some(group)) = self.alone.get(usize::from(member.0)) {
-            return Ok(*group);
-        }
-        let group = self.group_of(vec![member])?;
-        if let Some(alone) = self.alone.get_mut(usize::from(member.0)) {
-            *alone = Some(group);
-        }
-        Ok(group)
-    }
-
-    fn group_of(&mut self, members: Vec<AdjacencyId>) -> Result<GroupId, RouteError> {
-        if let Some(group) = self.groups.get(&members) {
-            return Ok(*group);
-        }
-        let (limit, _) = self.fib.hops.capacity();
-        // Groups 0 and 1 are the default routes'.
-        let next = self.groups.len() + 2;
-        let id = u16::try_from(next)
-            .ok()
-            .filter(|_| next < limit)
-            .map(GroupId);
-        let id = id.ok_or(RouteError::NextHops { limit })?;
-        self.fib.hops.set_group(id, &members);
-        self.groups.insert(members, id);
-        Ok(id)
-    }
-
-    fn members(&mut self, paths: &[Adjacency]) -> Result<Vec<AdjacencyId>, RouteError> {
-        paths.iter().map(|path| self.adjacency(*path)).collect()
-    }
-
-    fn adjacency(&mut self, path: Adjacency) -> Result<AdjacencyId, RouteError> {
-        let key = path.packed();
-        if let Some(id) = self.adjacencies.get(&key) {
-            return Ok(*id);
-        }
-        let (_, limit) = self.fib.hops.capacity();
-        // Adjacency 0 is "no route".
-        let next = self.adjacencies.len() + 1;
-        let id = u16::try_from(next)
-            .ok()
-            .filter(|_| next < limit)
-            .map(AdjacencyId);
-        let id = id.ok_or(RouteError::NextHops { limit })?;
-        self.fib.hops.set_adjacency(id, path);
-        self.adjacencies.insert(key, id);
-        self.alone.resize(next + 1, None);
-        Ok(id)
-    }
-
-    /// Adds or replaces a route on the spare pair; [`RouteWriter::commit`] makes it visible. A default route takes effect at
-    /// once: it is one store per bucket.
+    /// Adds or replaces a route on the spare pair; [`RouteWriter::commit`] makes it visible.
     ///
     /// # Errors
     /// [`RouteError`]; nothing changed.
     pub fn insert(&mut self, prefix: Prefix, paths: &[Adjacency]) -> Result<(), RouteError> {
-        if prefix.is_default() {
-            let members = self.members(paths)?;
-            let id = default_group(prefix.family());
-            self.fib.hops.set_group(id, &members);
-            self.rib.insert(prefix, id);
-            return Ok(());
-        }
-        let group = self.group(paths)?;
         if !self.ready() {
             return Err(RouteError::Busy);
         }
+        if prefix.is_default() {
+            let group = self.set_default(prefix.family(), paths)?;
+            self.rib.insert(prefix, group);
+            return Ok(());
+        }
+        let (hops, mut spare) = self.hops_of_spare();
+        let group = hops.hold(paths, &mut spare)?;
         let before = self.rib.insert(prefix, group);
         if before == Some(group) {
+            self.hops.release(group);
             return Ok(());
         }
         let done = self.put(prefix, group, before.is_none());
-        if done.is_err() {
+        if done.is_ok() {
+            before
+                .into_iter()
+                .for_each(|before| self.hops.release(before));
+        } else {
             match before {
                 Some(group) => self.rib.insert(prefix, group),
                 None => self.rib.remove(&prefix),
             };
+            self.hops.release(group);
         }
         done
     }
 
+    fn set_default(
+        &mut self,
+        family: Family,
+        paths: &[Adjacency],
+    ) -> Result<NextHopGroupId, NoNumber> {
+        let (hops, mut spare) = self.hops_of_spare();
+        hops.set_default(family, paths, &mut spare)
+    }
+
+    /// The next hops in use, and the spare pair's, which have caught up.
+    fn hops_of_spare(&mut self) -> (&mut HopTable, Spare<'_>) {
+        let [left, right] = &self.fib.pairs;
+        let pair = if self.fib.grace.spare() == 0 {
+            left
+        } else {
+            right
+        };
+        let spare = Spare {
+            hops: &pair.hops,
+            log: &mut self.batch,
+        };
+        (&mut self.hops, spare)
+    }
+
     /// Puts a prefix of the RIB into the spare pair; `new` says whether the RIB did not have it before.
-    fn put(&mut self, prefix: Prefix, group: GroupId, new: bool) -> Result<(), RouteError> {
+    fn put(&mut self, prefix: Prefix, group: NextHopGroupId, new: bool) -> Result<(), RouteError> {
         let index = family_index(prefix.family());
         let count = |all: &[usize; 2]| all.get(index).copied().unwrap_or(0);
         let (held, limit) = (count(&self.held), count(&self.limits));
@@ -276,20 +239,21 @@ impl RouteWriter {
     /// # Errors
     /// [`RouteError::Busy`]; nothing changed.
     pub fn remove(&mut self, prefix: Prefix) -> Result<bool, RouteError> {
-        if !self.rib.contains_key(&prefix) {
+        let Some(group) = self.rib.get(&prefix).copied() else {
             return Ok(false);
+        };
+        if !self.ready() {
+            return Err(RouteError::Busy);
         }
         if prefix.is_default() {
-            self.fib.hops.set_group(default_group(prefix.family()), &[]);
+            self.set_default(prefix.family(), &[])?;
         } else {
-            if !self.ready() {
-                return Err(RouteError::Busy);
-            }
             self.change(Op::Remove {
                 prefix,
                 cover: self.cover(prefix),
             })?;
             self.count(prefix, -1);
+            self.hops.release(group);
         }
         self.rib.remove(&prefix);
         Ok(true)
@@ -300,7 +264,7 @@ impl RouteWriter {
         if self.batch.is_empty() {
             return;
         }
-        self.fib.handshake.swap();
+        self.fib.grace.swap();
         let large = self.held.iter().any(|held| *held > FEW);
         self.fib.large.store(large, Ordering::Relaxed);
         // The other one is empty: changes are taken only then.
@@ -312,11 +276,11 @@ impl RouteWriter {
         if self.replay.is_empty() {
             return true;
         }
-        if !self.fib.handshake.quiet() {
+        if !self.fib.grace.quiet() {
             return false;
         }
         let ([left, right], [a, b]) = (&self.fib.pairs, &mut self.states);
-        match self.fib.handshake.spare() {
+        match self.fib.grace.spare() {
             0 => self.replay.catch_up((right, b), (left, a)),
             _ => self.replay.catch_up((left, a), (right, b)),
         }
@@ -325,7 +289,7 @@ impl RouteWriter {
 
     /// Makes a change on the spare pair, which has caught up.
     fn change(&mut self, op: Op) -> Result<(), Full> {
-        let spare = self.fib.handshake.spare();
+        let spare = self.fib.grace.spare();
         if let (Some(pair), Some(state)) = (self.fib.pairs.get(spare), self.states.get_mut(spare)) {
             op.apply(pair, state)?;
             self.batch.add(op);
@@ -359,15 +323,6 @@ impl RouteWriter {
         for count in length.into_iter().chain(self.held.get_mut(index)) {
             *count = count.saturating_add_signed(change);
         }
-    }
-}
-
-/// The default route's group: its image value is 0 in both families.
-#[must_use]
-pub const fn default_group(family: Family) -> GroupId {
-    match family {
-        Family::V4 => GroupId(0),
-        Family::V6 => GroupId(1),
     }
 }
 

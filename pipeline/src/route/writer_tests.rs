@@ -83,13 +83,14 @@ fn the_longest_prefix_wins_and_gives_its_ground_back() {
 
 #[test]
 fn default_routes_of_the_families_are_apart() {
-    let (mut writer, reader) = table();
+    let (mut writer, mut reader) = table();
     assert_eq!(find(&reader, "192.0.2.1".parse().unwrap()), None);
     writer.insert(prefix("::/0"), &[path(6)]).unwrap();
-    // One store per bucket: no commit needed.
+    settle(&mut writer, &mut reader);
     assert_eq!(find(&reader, "2001:db8::1".parse().unwrap()), Some(6));
     assert_eq!(find(&reader, "192.0.2.1".parse().unwrap()), None);
     writer.remove(prefix("::/0")).unwrap();
+    settle(&mut writer, &mut reader);
     assert_eq!(find(&reader, "2001:db8::1".parse().unwrap()), None);
 }
 
@@ -178,6 +179,98 @@ fn ecmp_spreads_and_a_lost_path_moves_only_its_flows() {
         .collect();
     assert_eq!(ports.iter().filter(|port| **port == 1).count(), 8);
     assert_eq!(writer.routes().next().unwrap().1.len(), 2);
+}
+
+/// Defect of 0b8b087: next hops and groups were never given back, so a reload with new ones was refused in the end.
+#[test]
+fn a_hundred_thousand_reloads_with_new_next_hops_find_room() {
+    let capacity = RouteCapacity {
+        adjacencies: 6,
+        groups: 4,
+        ..CAPACITY
+    };
+    let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
+    let mut reader = readers.remove(0);
+    let hop = |n: u32| Adjacency {
+        dst: Mac::from_u64(u64::from(n)),
+        ..path(1)
+    };
+    let seen = |reader: &FibReader, address: IpAddr| {
+        let path = reader.hops().resolve(reader.group(address), || 0);
+        path.unpacked().dst
+    };
+    let (default, single, several) = ("0.0.0.0/0", "10.0.0.0/24", "11.0.0.0/24");
+    writer.insert(prefix(several), &[hop(1), hop(2)]).unwrap();
+    settle(&mut writer, &mut reader);
+    for n in 0..100_000 {
+        let hops = [3 * n, 3 * n + 1, 3 * n + 2].map(hop);
+        writer.insert(prefix(default), &hops[..1]).unwrap();
+        writer.insert(prefix(single), &hops[1..2]).unwrap();
+        // Now and then so many changes that the other pair is copied.
+        let copied = n % 500 == 499;
+        if copied {
+            writer.insert(prefix(several), &hops[1..]).unwrap();
+        }
+        if n > 0 {
+            // Nothing is seen before the commit, although numbers are given out again at once.
+            reader.refresh();
+            assert_eq!(
+                seen(&reader, [10, 0, 0, 1].into()).to_u64(),
+                u64::from(3 * n - 2)
+            );
+        }
+        settle(&mut writer, &mut reader);
+        for (address, hop) in [([9, 0, 0, 1], 0), ([10, 0, 0, 1], 1)] {
+            assert_eq!(seen(&reader, address.into()), hops[hop].dst, "reload {n}");
+        }
+        if copied {
+            assert_eq!(seen(&reader, [11, 0, 0, 1].into()), hops[1].dst);
+        }
+        assert_eq!(writer.routes().count(), 3);
+    }
+    let four = [1, 2, 3, 4, 5, 6, 7].map(hop);
+    let refused = writer.insert(prefix(several), &four);
+    assert_eq!(refused, Err(RouteError::NextHops { limit: 7 }));
+    settle(&mut writer, &mut reader);
+    assert_eq!(
+        seen(&reader, [11, 0, 0, 1].into()).to_u64(),
+        299_998,
+        "a refused change changes nothing"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Defect of 0b8b087: default routes took effect before the rest of their batch.
+    #[test]
+    fn no_lookup_sees_a_changed_default_before_the_commit(
+        steps in prop::collection::vec((0usize..4, 0u8..8, any::<bool>()), 1..60),
+    ) {
+        let prefixes = ["0.0.0.0/0", "::/0", "10.0.0.0/24", "2001:db8::/32"].map(prefix);
+        let probes: [IpAddr; 4] = ["192.0.2.1", "3fff::1", "10.0.0.1", "2001:db8::1"].map(|text| text.parse().unwrap());
+        let (mut writer, mut reader) = table();
+        let (mut pending, mut seen) = ([None; 4], [None; 4]);
+        for (which, id, commit) in steps {
+            if id == 0 {
+                writer.remove(prefixes[which]).unwrap();
+                pending[which] = None;
+            } else {
+                writer.insert(prefixes[which], &[path(id)]).unwrap();
+                pending[which] = Some(id);
+            }
+            for commit in [false, commit] {
+                if commit {
+                    writer.commit();
+                    seen = pending;
+                }
+                reader.refresh();
+                let longest = [seen[0], seen[1], seen[2].or(seen[0]), seen[3].or(seen[1])];
+                prop_assert_eq!(probes.map(|address| find(&reader, address)), longest);
+            }
+            prop_assert!(writer.ready());
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use npcc_config::model::{File, PortNpcc};
+use npcc_config::model::{File, Npcc, PortNpcc};
 use npcc_config::{Config, Difference, Loaded, differences};
 use serde::{Deserialize, Serialize};
 
@@ -196,9 +196,7 @@ fn blend(started: &File, new: &File) -> File {
     let mut file = started.clone();
     file.routes.clone_from(&new.routes);
     file.neighbors.clone_from(&new.neighbors);
-    file.npcc = new.npcc.clone();
-    file.npcc.tick = started.npcc.tick;
-    file.npcc.flows = started.npcc.flows;
+    file.npcc = npcc(&started.npcc, &new.npcc);
     let lossless = |file: &File| {
         let qos = npcc_config::plan::EffectiveQos::new(&file.qos);
         (qos.profile, qos.lossless_mask())
@@ -212,14 +210,71 @@ fn blend(started: &File, new: &File) -> File {
         };
         port.addresses.clone_from(&fresh.addresses);
         if let (Some(old), Some(fresh)) = (&mut port.npcc, &fresh.npcc) {
-            *old = PortNpcc {
-                enable: old.enable,
-                queues: old.queues.clone(),
-                ..fresh.clone()
-            };
+            *old = port_npcc(old, fresh);
         }
     }
     file
+}
+
+/// Of `npcc`, the keys that hold at once from the new file. All are named, so that a new key does not compile before it is
+/// known when it holds.
+fn npcc(started: &Npcc, new: &Npcc) -> Npcc {
+    let Npcc {
+        tick: _,
+        flows: _,
+        evidence,
+        unpaired,
+        ecn,
+        shallow,
+        deep,
+        hard,
+        hysteresis,
+        filter,
+        recovery,
+        min_cnp_interval,
+        feedback,
+        trusted_ports,
+        cnp,
+    } = new.clone();
+    Npcc {
+        tick: started.tick,
+        flows: started.flows,
+        evidence,
+        unpaired,
+        ecn,
+        shallow,
+        deep,
+        hard,
+        hysteresis,
+        filter,
+        recovery,
+        min_cnp_interval,
+        feedback,
+        trusted_ports,
+        cnp,
+    }
+}
+
+/// Of a port's `npcc`, the keys that hold at once from the new file.
+fn port_npcc(started: &PortNpcc, new: &PortNpcc) -> PortNpcc {
+    let PortNpcc {
+        enable: _,
+        queues: _,
+        policy,
+        mode,
+        shallow,
+        deep,
+        hard,
+    } = *new;
+    PortNpcc {
+        enable: started.enable,
+        queues: started.queues.clone(),
+        policy,
+        mode,
+        shallow,
+        deep,
+        hard,
+    }
 }
 
 #[cfg(test)]

@@ -251,7 +251,7 @@ fn assemble<P: Probe>(
         .zip(seed..)
     {
         let (cache, reader) = FlowCache::new(
-            config.npcc.flows,
+            config.npcc.flows.size(),
             wiring::control::ports(config),
             wiring::control::RING,
             seed,

@@ -2,13 +2,12 @@
 
 use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, EcnMode, QueueConfig};
+use npcc_cnp::control::config::{ControlConfig, QueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::pair::Evidence;
-use npcc_cnp::plan::Unpaired;
 use npcc_cnp::policy::PolicyKind;
 use npcc_cnp::policy::model::ModelConfig;
-use npcc_cnp::policy::npcc::{CLOSEST, Mode, NpccConfig};
+use npcc_cnp::policy::npcc::{CLOSEST, NpccConfig};
 use npcc_cnp::policy::pi::PiConfig;
 use npcc_config::plan::PortNpcc;
 use npcc_config::units::{Rate, Time};
@@ -38,24 +37,50 @@ fn look(tick: Nanos) -> Nanos {
 pub fn style(config: &Config) -> (CnpStyle, Priority) {
     let cnp = &config.npcc.cnp;
     let style = CnpStyle {
-        ttl: cnp.ttl,
-        udp_source_port: cnp.udp_source_port,
-        ..CnpStyle::with_dscp(cnp.dscp)
+        ttl: cnp.ttl.byte(),
+        udp_source_port: cnp.udp_source_port.short(),
+        ..CnpStyle::with_dscp(cnp.dscp.byte())
     };
-    (style, Priority::new(cnp.priority))
+    (style, Priority::new(cnp.priority.byte()))
 }
 
 /// The control core's settings; `rates` are what the ports' egress sides are shaped to.
 #[must_use]
 pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> ControlConfig {
-    let npcc = &config.npcc;
+    // All keys and all settings are named, so that one that is forgotten does not compile.
+    let model::Npcc {
+        tick,
+        flows,
+        evidence,
+        unpaired,
+        ecn,
+        min_cnp_interval,
+        feedback,
+        cnp,
+        // Resolved by the configuration: thresholds of each port, and the ports' numbers.
+        shallow: _,
+        deep: _,
+        hard: _,
+        trusted_ports: _,
+        // The detectors' and the policies'.
+        hysteresis: _,
+        filter: _,
+        recovery: _,
+    } = &config.npcc;
+    let ControlConfig {
+        cap_per_second,
+        verify_cm,
+        new_flows,
+        new_flows_burst,
+        records_per_tick,
+        reads_per_tick,
+        orders_per_tick,
+        ..
+    } = ControlConfig::default();
+    let rate = |id: PortId| rates.get(id.index()).copied().flatten();
     let queues = watched(config).flat_map(|(id, port, watch)| {
         // The configuration asks for the speed of a watched port, or its link has one.
-        let drain = rates
-            .get(id.index())
-            .copied()
-            .flatten()
-            .unwrap_or(UNLIMITED);
+        let drain = rate(id).unwrap_or(UNLIMITED);
         watch.priorities().map(move |priority| QueueConfig {
             port: id,
             priority: Priority::new(priority),
@@ -64,35 +89,26 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         })
     });
     ControlConfig {
-        tick: nanos(config.npcc.tick),
+        tick: nanos(*tick),
         queues: queues.collect(),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
-        cap: npcc.cnp.cap.basis_points() / 10,
-        flows: npcc.flows,
-        ends: npcc.flows.saturating_mul(2),
-        evidence: match npcc.evidence {
-            model::Evidence::Cm => Evidence::Cm,
-            model::Evidence::PortHash => Evidence::PortHash,
-            model::Evidence::Psn => Evidence::Psn,
-            model::Evidence::Port => Evidence::Port,
-            model::Evidence::Only => Evidence::Only,
-        },
-        unpaired: match npcc.unpaired {
-            model::Unpaired::None => Unpaired::None,
-            model::Unpaired::Mark => Unpaired::Mark,
-            model::Unpaired::AllQps => Unpaired::AllQps,
-        },
-        ecn: match npcc.ecn {
-            model::EcnMode::Mark => EcnMode::Mark,
-            model::EcnMode::Off => EcnMode::Off,
-            model::EcnMode::MarkUnlessNotified => EcnMode::MarkUnlessNotified,
-            model::EcnMode::ClearAfterCnp => EcnMode::ClearAfterCnp,
-        },
-        feedback: nanos(npcc.feedback),
-        notified: nanos(npcc.min_cnp_interval),
+        cap: cnp.cap.basis_points() / 10,
+        cap_per_second,
+        flows: flows.size(),
+        ends: flows.size().saturating_mul(2),
+        evidence: self::evidence(*evidence),
+        unpaired: *unpaired,
+        ecn: *ecn,
+        feedback: nanos(*feedback),
+        notified: nanos(*min_cnp_interval),
         trusted_ports: trusted(config),
+        verify_cm,
+        new_flows,
+        new_flows_burst,
+        records_per_tick,
+        reads_per_tick,
+        orders_per_tick,
         hash_seed,
-        ..ControlConfig::default()
     }
 }
 
@@ -126,7 +142,6 @@ pub fn offers(config: &Config, rates: &[Option<BitRate>]) -> Vec<(PortId, Priori
 /// The set of ports that are believed: all, when none is named.
 fn trusted(config: &Config) -> u32 {
     let named = config
-        .npcc
         .trusted_ports
         .iter()
         .filter_map(|index| u8::try_from(*index).ok());
@@ -151,7 +166,7 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
         hysteresis: u8::try_from(config.npcc.hysteresis.basis_points() / 100)
             .unwrap_or(99)
             .min(99),
-        filter: config.npcc.filter,
+        filter: config.npcc.filter.get(),
         tick: nanos(config.npcc.tick),
         drain,
         mtu: u64::from(mtu) + FRAME,
@@ -162,7 +177,7 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
 #[must_use]
 pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
     let [shallow, deep, hard] = watch.thresholds.bytes(Rate(drain.0), mtu);
-    let (shallow, deep) = mode(watch).thresholds(shallow, deep);
+    let (shallow, deep) = watch.mode.thresholds(shallow, deep);
     [shallow, deep, hard]
 }
 
@@ -175,7 +190,7 @@ fn policy(
 ) -> PolicyKind {
     let npcc = &config.npcc;
     let table = NpccConfig {
-        mode: mode(watch),
+        mode: watch.mode,
         tick: nanos(npcc.tick),
         recovery: nanos(npcc.recovery),
         min_interval: nanos(npcc.min_cnp_interval),
@@ -206,10 +221,14 @@ fn time_of(bytes: u64, drain: BitRate) -> Nanos {
     Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-const fn mode(watch: &PortNpcc) -> Mode {
-    match watch.mode {
-        model::Mode::HighThroughput => Mode::HighThroughput,
-        model::Mode::LowLatency => Mode::LowLatency,
+/// The least evidence as the pairing compares it; it knows two more degrees, of which none can be asked for.
+const fn evidence(least: model::Evidence) -> Evidence {
+    match least {
+        model::Evidence::Cm => Evidence::Cm,
+        model::Evidence::PortHash => Evidence::PortHash,
+        model::Evidence::Psn => Evidence::Psn,
+        model::Evidence::Port => Evidence::Port,
+        model::Evidence::Only => Evidence::Only,
     }
 }
 

@@ -56,28 +56,28 @@ impl LiveRoutes {
             .filter(|(prefix, paths)| self.table.get(prefix) != Some(paths));
         let changed: Vec<Prefix> = changed.map(|(prefix, _)| *prefix).collect();
         self.wait();
+        let touched: Vec<Prefix> = gone.iter().chain(&changed).copied().collect();
         let done = self.put(&gone, &changed, &wanted);
+        // Where old and new do not fit beside each other, the old goes first. Nothing is visible before the commit below, so
+        // nobody sees that, nor what is taken back.
+        let done = done.or_else(|_| self.put(&touched, &changed, &wanted));
         let result = match done {
-            Ok(()) => Ok(gone.len() + changed.len()),
+            Ok(()) => {
+                self.table = wanted;
+                Ok(touched.len())
+            }
             Err(refused) => {
-                // Nothing is visible before the commit below, so nobody sees what is taken back here.
-                let (new, old): (Vec<Prefix>, Vec<Prefix>) = changed
-                    .iter()
-                    .partition(|prefix| !self.table.contains_key(prefix));
-                let back: Vec<Prefix> = gone.into_iter().chain(old).collect();
                 let table = std::mem::take(&mut self.table);
-                let undone = self.put(&new, &back, &table);
+                let undone = self.put(&touched, &touched, &table);
                 self.table = table;
                 Err(undone.err().unwrap_or(refused))
             }
         };
         self.writer.commit();
-        if result.is_ok() {
-            self.table = wanted;
-        }
         result
     }
 
+    /// Removes the prefixes that are `gone` and gives the `changed` ones, if the table has them, its paths.
     fn put(
         &mut self,
         gone: &[Prefix],
@@ -138,8 +138,8 @@ mod tests {
         let capacity = RouteCapacity {
             ipv4_routes: 3,
             ipv6_routes: 4,
-            adjacencies: 16,
-            groups: 16,
+            adjacencies: 3,
+            groups: 3,
         };
         let (writer, mut readers) = RouteWriter::new(capacity, 1);
         let mut reader = readers.remove(0);
@@ -159,6 +159,9 @@ mod tests {
         assert_eq!(at("10.0.2.1"), (Kind::Local, 5));
         assert_eq!(at("10.0.3.1"), (Kind::Local, 4));
         assert_eq!(at("192.0.2.1").0, Kind::NoRoute);
+        let other = table(&[("10.0.1.0/24", 6), ("10.0.2.0/24", 7), ("10.0.3.0/24", 8)]);
+        assert_eq!(live.become_of(other), Ok(3), "next hops for three only");
+        reader.refresh();
         let many = table(&[
             ("10.1.0.0/24", 1),
             ("10.2.0.0/24", 1),
@@ -172,6 +175,6 @@ mod tests {
         );
         reader.refresh();
         let paths = reader.paths("10.0.2.1".parse().unwrap());
-        assert_eq!(paths.map(|path| path.port.0).next(), Some(5), "as before");
+        assert_eq!(paths.map(|path| path.port.0).next(), Some(7), "as before");
     }
 }

@@ -1,10 +1,10 @@
 //! The configuration as the pipeline's settings.
 
-use npcc_config::model::{self, Scheduler};
+use npcc_config::model::Scheduler;
 use npcc_config::plan::{EffectiveQos, PriorityPlan};
 use npcc_config::units::{Rate, Threshold};
 use npcc_config::{Config, plan};
-use npcc_pipeline::classify::{Classifier, Trust};
+use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
@@ -32,7 +32,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         .zip(&mut queues)
         .filter(|(priority, _)| watched & priority.bit() != 0)
     {
-        if config.npcc.ecn == model::EcnMode::Off {
+        if config.npcc.ecn == EcnMode::Off {
             queue.ecn = None;
         }
         if let (Some(npcc), Some(rate)) = (&port.npcc, rate) {
@@ -53,10 +53,11 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
             away: Nanos(config.buffer.loop_time.nanos()).min(LONGEST_AWAY),
             queues,
         },
-        ecn: match config.npcc.ecn {
-            model::EcnMode::MarkUnlessNotified if watched != 0 => EcnMode::MarkUnlessNotified,
-            model::EcnMode::ClearAfterCnp if watched != 0 => EcnMode::ClearAfterCnp,
-            _ => EcnMode::Mark,
+        // Without a watched queue nobody is told, and curves that `off` takes away are gone already.
+        ecn: if watched != 0 && config.npcc.ecn.minds_notified() {
+            config.npcc.ecn
+        } else {
+            EcnMode::Mark
         },
     }
 }
@@ -92,12 +93,7 @@ fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
 
 fn classifier(qos: &EffectiveQos) -> Classifier {
     Classifier {
-        trust: match qos.trust {
-            model::Trust::Port => Trust::Port,
-            model::Trust::Pcp => Trust::Pcp,
-            model::Trust::Dscp => Trust::Dscp,
-            model::Trust::Both => Trust::Both,
-        },
+        trust: qos.trust,
         default: Priority::new(qos.default_priority),
         dscp: qos.dscp.map(Priority::new),
         pcp: qos.pcp.map(Priority::new),

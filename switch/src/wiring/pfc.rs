@@ -2,12 +2,11 @@
 //! it.
 
 use npcc_config::Config;
-use npcc_config::model::WatchdogAction;
 use npcc_config::sizing::{Link, Lossless, RX_BURST, assumed_speed, sends_pause};
 use npcc_config::units::Rate;
 use npcc_pipeline::buffer::{BufferConfig, GroupConfig};
 use npcc_pipeline::datapath::LosslessConfig;
-use npcc_pipeline::pause::{PauseConfig, StormAction, WatchdogConfig};
+use npcc_pipeline::pause::{PauseConfig, WatchdogConfig};
 use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::backend::{Backend, SelfTest, Verdict};
@@ -119,10 +118,6 @@ const fn watchdog(config: &Config) -> WatchdogConfig {
         detect: Nanos(watchdog.detect.nanos()),
         restore: Nanos(watchdog.restore.nanos()),
         poll: Nanos(watchdog.poll.nanos()),
-        action: match watchdog.action {
-            WatchdogAction::Drop => StormAction::Drop,
-            WatchdogAction::Forward => StormAction::Forward,
-            WatchdogAction::Alert => StormAction::Alert,
-        },
+        action: watchdog.action,
     }
 }

@@ -100,35 +100,24 @@ fn open_one(
         port: plan.pfc,
     };
     let classes = config.effective_qos().lossless_mask();
-    let descriptors = Descriptors::Preferred {
-        least: RING,
-        most: ring(&plan.device),
-    };
     let plain = PortConfig {
-        mtu: plan.mtu,
         rx_queues,
-        rx_descriptors: descriptors,
-        tx_descriptors: descriptors,
         one_pool: pools.is_one(),
         interrupts: sleeps && (!port.is_vdev() || port.driver_name() == TAP),
-        ..PortConfig::default()
+        ..plain(plan)
     };
-    let (mut answer, mut eight) = (Answer::NotAsked, None);
-    if backend::asks(wish, port.driver_name()) && classes != 0 {
-        match by_priority(&mut port, &plain, pool, classes) {
-            Ok(queues) => (answer, eight) = (Answer::Obeys, Some(queues)),
-            Err(why) => answer = Answer::Refused(why),
-        }
-    }
-    let mac = if eight.is_none() {
-        stopped(&mut port).map_err(device)?;
-        port.configure(&plain, pool).map_err(device)?;
-        let mac = address(&mut port, plan).map_err(device)?;
-        port.start().map_err(device)?;
-        mac
-    } else {
-        address(&mut port, plan).map_err(device)?
+    let asked = (backend::asks(wish, port.driver_name()) && classes != 0)
+        .then(|| by_priority(&mut port, &plain, pool, classes));
+    let (answer, eight) = match asked {
+        None => (Answer::NotAsked, None),
+        Some(Ok(queues)) => (Answer::Obeys, Some(queues)),
+        Some(Err(why)) => (Answer::Refused(why), None),
     };
+    let mac = match eight {
+        Some(_) => address(&mut port, plan),
+        None => start(&mut port, plan, &plain, pool),
+    };
+    let mac = mac.map_err(device)?;
     let rate = match plan.speed {
         Some(speed) => Some(BitRate(speed.bits_per_second())),
         None => link_rate(&port).map_err(device)?,
@@ -149,20 +138,7 @@ fn open_one(
     })?;
     let speed = rate.map_or_else(|| assumed_speed(Some(&plan.device)), |rate| Rate(rate.0));
     let bound = Link::of(plan, speed, config.buffer.loop_time).outstanding();
-    let lane = |queue| port.tx_queue(queue).map(|tx| Lane::new(tx, bound));
-    let (tx, bounded) = match eight {
-        None => {
-            let lane = lane(0).map_err(device)?;
-            let bounded = lane.is_bounded();
-            (Transmit::One(lane), bounded)
-        }
-        Some(queues) => {
-            let lanes: Result<ArrayVec<Lane, PRIORITIES>, _> =
-                queues.into_iter().map(lane).collect();
-            let eight = Eight::new(lanes.map_err(device)?, classes);
-            (Transmit::Eight(Box::new(eight)), true)
-        }
-    };
+    let (tx, bounded) = transmit(&port, eight, classes, bound).map_err(device)?;
     let rx = port.rx_queue(0).map_err(device)?;
     // Traffic classes leave no room for a hash: then there is one.
     let more_rx: Vec<RxQueue> = (1..rx_queues)
@@ -170,11 +146,8 @@ fn open_one(
         .collect();
     let mut bells = sockets.map_or_else(Vec::new, |before| before.opened_since());
     if plain.interrupts {
-        bells.extend(
-            std::iter::once(&rx)
-                .chain(&more_rx)
-                .filter_map(RxQueue::bell),
-        );
+        let queues = std::iter::once(&rx).chain(&more_rx);
+        bells.extend(queues.filter_map(RxQueue::bell));
     }
     Ok(OpenPort {
         bells: bells.into_iter().map(Arc::new).collect(),
@@ -189,6 +162,52 @@ fn open_one(
         outstanding: bounded.then_some(bound),
         port: Arc::new(port),
     })
+}
+
+/// A port as planned, with one queue each way.
+fn plain(plan: &plan::Port) -> PortConfig {
+    let descriptors = Descriptors::Preferred {
+        least: RING,
+        most: ring(&plan.device),
+    };
+    PortConfig {
+        mtu: plan.mtu,
+        rx_descriptors: descriptors,
+        tx_descriptors: descriptors,
+        ..PortConfig::default()
+    }
+}
+
+/// Configures and starts a port that does not obey pause by itself; its address.
+fn start(
+    port: &mut Port,
+    plan: &plan::Port,
+    config: &PortConfig,
+    pool: &Mempool,
+) -> Result<Mac, PortError> {
+    stopped(port)?;
+    port.configure(config, pool)?;
+    let mac = address(port, plan)?;
+    port.start()?;
+    Ok(mac)
+}
+
+/// The way out, by one queue or by `eight`, each bounded to so many wire bytes; whether the bound holds.
+fn transmit(
+    port: &Port,
+    eight: Option<[u16; PRIORITIES]>,
+    classes: u8,
+    bound: u64,
+) -> Result<(Transmit, bool), PortError> {
+    let lane = |queue| port.tx_queue(queue).map(|tx| Lane::new(tx, bound));
+    let Some(queues) = eight else {
+        let lane = lane(0)?;
+        let bounded = lane.is_bounded();
+        return Ok((Transmit::One(lane), bounded));
+    };
+    let lanes: Result<ArrayVec<Lane, PRIORITIES>, _> = queues.into_iter().map(lane).collect();
+    let eight = Eight::new(lanes?, classes);
+    Ok((Transmit::Eight(Box::new(eight)), true))
 }
 
 /// The one virtual device whose driver offers its descriptors as DPDK's receive interrupts.

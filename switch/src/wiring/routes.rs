@@ -16,8 +16,8 @@ use crate::wiring::live_routes::Table;
 #[must_use]
 pub fn capacity(config: &Config) -> RouteCapacity {
     RouteCapacity {
-        ipv4_routes: config.routing.ipv4_routes,
-        ipv6_routes: config.routing.ipv6_routes,
+        ipv4_routes: config.routing.ipv4_routes.size(),
+        ipv6_routes: config.routing.ipv6_routes.size(),
         adjacencies: 16_384,
         groups: 16_384,
     }

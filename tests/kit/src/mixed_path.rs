@@ -2,7 +2,7 @@
 //! port sends. It uses nothing of the path but ingress, egress and sent.
 
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
-use npcc_pipeline::datapath::Datapath;
+use npcc_pipeline::datapath::{Datapath, Sent};
 use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
@@ -146,8 +146,8 @@ impl MixedPath {
         }
         for (port, out) in (0..).map(PortId).zip(&mut self.out) {
             self.path.egress(port, out, now);
-            let bytes = out.iter().map(|frame| frame.data().len() as u64).sum();
-            self.path.sent(port, out.len() as u64, bytes);
+            let sent = Sent::of(out.iter().map(|frame| frame.data().len()));
+            self.path.sent(port, sent);
         }
         self.path.publish_held();
     }

@@ -7,9 +7,9 @@
 
 use super::PortCore;
 use super::attach;
-use super::error::{Direction, Operation, PortError};
+use super::error::{Operation, PortError};
 use super::fast_free::FastFree;
-use super::state::Sending;
+use super::state::{Direction, Sending};
 use crate::errno::Errno;
 use crate::mempool::Mempool;
 

@@ -4,26 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::device::DeviceError;
-use super::state::Phase;
+use super::state::{Direction, Phase};
 use crate::errno::Errno;
-
-/// Which side of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Reception.
-    Rx,
-    /// Transmission.
-    Tx,
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Rx => "rx",
-            Self::Tx => "tx",
-        })
-    }
-}
 
 /// What was asked of the driver when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

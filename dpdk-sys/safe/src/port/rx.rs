@@ -14,7 +14,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::PortCore;
-use super::error::Direction;
+use super::state::Direction;
 use crate::bell::Bell;
 use crate::frames::Frames;
 

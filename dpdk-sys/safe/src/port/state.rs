@@ -5,9 +5,26 @@
 
 use std::fmt;
 
-use super::error::Direction;
 use super::fast_free::FastFree;
 use crate::mempool::Mempool;
+
+/// Which side of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Reception.
+    Rx,
+    /// Transmission.
+    Tx,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rx => "rx",
+            Self::Tx => "tx",
+        })
+    }
+}
 
 /// Where a port is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,9 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::PortCore;
-use super::error::Direction;
 use super::fast_free::FastFree;
 use super::rx::fast_path;
-use super::state::Sending;
+use super::state::{Direction, Sending};
 use crate::frames::Frames;
 
 /// The only way out by one transmit queue. Dropping it gives the queue back to its port.

@@ -1,4 +1,4 @@
-//! What one pair of images has and the other has not yet.
+//! What one pair of images and next hops has and the other has not yet.
 //!
 //! A batch is repeated change by change, unless it is so large that copying the images takes less time: then the changes are
 //! not even remembered.
@@ -6,6 +6,7 @@
 use super::edit::Full;
 use super::fib::{Images, ImagesState};
 use super::image::Origin;
+use super::nexthop::{AdjacencyId, NextHopGroupId};
 use super::prefix::{Family, Prefix};
 
 /// Changes above which the images are copied: a copy is 256 MiB read at most, a change one or two lines out of cache.
@@ -48,23 +49,44 @@ impl Op {
 
 /// The changes of a batch, or that there were too many.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(super) struct OpLog {
     ops: Vec<Op>,
+    /// Written since: what they are is read from the pair that has them.
+    adjacencies: Vec<AdjacencyId>,
+    groups: Vec<NextHopGroupId>,
     too_many: bool,
 }
 
-impl Journal {
+impl OpLog {
     pub(super) fn is_empty(&self) -> bool {
-        self.ops.is_empty() && !self.too_many
+        self.len() == 0 && !self.too_many
+    }
+
+    fn len(&self) -> usize {
+        self.ops.len() + self.adjacencies.len() + self.groups.len()
     }
 
     pub(super) fn add(&mut self, op: Op) {
+        self.remember(|log| log.ops.push(op));
+    }
+
+    pub(super) fn wrote_adjacency(&mut self, id: AdjacencyId) {
+        self.remember(|log| log.adjacencies.push(id));
+    }
+
+    pub(super) fn wrote_group(&mut self, id: NextHopGroupId) {
+        self.remember(|log| log.groups.push(id));
+    }
+
+    fn remember(&mut self, push: impl FnOnce(&mut OpLog)) {
         if self.too_many {
             return;
         }
-        self.ops.push(op);
-        if self.ops.len() > MOST {
+        push(self);
+        if self.len() > MOST {
             self.ops.clear();
+            self.adjacencies.clear();
+            self.groups.clear();
             self.too_many = true;
         }
     }
@@ -79,6 +101,13 @@ impl Journal {
         if std::mem::take(&mut self.too_many) {
             to.v4.copy_of(&mut mine.v4, &from.v4, &theirs.v4);
             to.v6.copy_of(&mut mine.v6, &from.v6, &theirs.v6);
+            to.hops.copy_of(&from.hops);
+        }
+        for id in self.adjacencies.drain(..) {
+            to.hops.copy_adjacency(&from.hops, id);
+        }
+        for id in self.groups.drain(..) {
+            to.hops.copy_group(&from.hops, id);
         }
         for op in self.ops.drain(..) {
             // The same operations succeeded on a twin of this pair.

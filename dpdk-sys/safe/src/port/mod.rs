@@ -21,15 +21,16 @@ mod state;
 mod stats;
 mod tx;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use config::{Descriptors, PortConfig};
 pub use device::{Device, DeviceError};
-pub use error::{Direction, Operation, PortError};
+pub use error::{Operation, PortError};
 pub use pfc::PfcQueues;
 pub use rx::RxQueue;
-pub use state::Phase;
+pub use state::{Direction, Phase};
 pub use stats::{Link, PortStats};
 pub use tx::TxQueue;
 
@@ -39,7 +40,6 @@ use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
 use crate::log;
 use crate::mempool::Mempool;
-use crate::ring::Ring;
 
 /// How a device can spread what it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,9 @@ pub struct Spread {
 
 /// A MAC address in the order of the wire.
 pub type MacAddr = [u8; 6];
+
+/// What a driver moves frames through, kept as long as its port.
+pub(crate) type Wire = Arc<dyn Any + Send + Sync>;
 
 /// An open port. Its queues are handed out by [`rx_queue`](Self::rx_queue) and
 /// [`tx_queue`](Self::tx_queue).
@@ -68,9 +71,9 @@ pub(crate) struct PortCore {
     vdev: bool,
     socket: Option<u32>,
     device: *mut dpdk_sys::rte_device,
-    /// Rings the driver moves frames through; they must outlive the port. Before the state: what
-    /// is left in them must go home before the pool goes.
-    _rings: Vec<Arc<Ring>>,
+    /// What the driver moves frames through (a ring port's rings); it must outlive the port. Before
+    /// the state: what is left in there must go home before the pool goes.
+    _wires: Vec<Wire>,
     state: Mutex<State>,
     eal: Arc<EalCore>,
 }
@@ -99,15 +102,11 @@ impl Port {
     }
 
     /// A port that a driver made of rings.
-    pub(crate) fn from_rings(
-        eal: &Eal,
-        device: &str,
-        rings: Vec<Arc<Ring>>,
-    ) -> Result<Self, PortError> {
+    pub(crate) fn from_rings(eal: &Eal, device: &str, wires: Vec<Wire>) -> Result<Self, PortError> {
         let found = attach::find(device).ok_or_else(|| PortError::NotEthernet {
             device: device.to_owned(),
         })?;
-        Self::adopt(eal, found, device, true, rings)
+        Self::adopt(eal, found, device, true, wires)
     }
 
     fn adopt(
@@ -115,7 +114,7 @@ impl Port {
         found: Attached,
         name: &str,
         vdev: bool,
-        rings: Vec<Arc<Ring>>,
+        wires: Vec<Wire>,
     ) -> Result<Self, PortError> {
         if !eal.core().claim_port(found.port) {
             return Err(PortError::AlreadyOpen {
@@ -133,7 +132,7 @@ impl Port {
                 socket,
                 device: found.device,
                 state: Mutex::new(State::new()),
-                _rings: rings,
+                _wires: wires,
                 eal: Arc::clone(eal.core()),
             }),
         })

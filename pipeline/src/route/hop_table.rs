@@ -1,0 +1,314 @@
+//! The writer's half of the next hops: which numbers are given out, for what, and how many count on each.
+//!
+//! Law: an adjacency is held by the next-hop groups it is in, a group by the prefixes that lead to it; what nobody holds is
+//! given out again. That needs no waiting: a number is written anew on the spare pair only, where no prefix leads to it any
+//! more, and readers of the live pair find what it was until the swap. Before that the writer has waited until nobody reads
+//! the spare pair.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+use super::nexthop::{Adjacency, AdjacencyId, NextHopGroupId, NextHops, Path, default_group};
+use super::op_log::OpLog;
+use super::prefix::Family;
+
+/// Every number is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoNumber {
+    /// Numbers there are.
+    pub(super) limit: usize,
+}
+
+/// The spare pair's next hops, and where changes of them are written down.
+pub(super) struct Spare<'a> {
+    pub(super) hops: &'a NextHops,
+    pub(super) log: &'a mut OpLog,
+}
+
+/// Adjacencies and next-hop groups in use.
+#[derive(Debug)]
+pub(super) struct HopTable {
+    adjacencies: Numbers<Path>,
+    groups: Numbers<Box<[AdjacencyId]>>,
+    /// Members of the default routes' groups, which have numbers of their own.
+    defaults: [Box<[AdjacencyId]>; 2],
+}
+
+impl HopTable {
+    /// For next hops of that capacity: adjacency 0 is "no route", groups 0 and 1 are the default routes'.
+    pub(super) fn new((groups, adjacencies): (usize, usize)) -> HopTable {
+        HopTable {
+            adjacencies: Numbers::new(1, adjacencies),
+            groups: Numbers::new(2, groups),
+            defaults: Default::default(),
+        }
+    }
+
+    /// Holds the group with exactly these paths once more; it is made when there is none.
+    pub(super) fn hold(
+        &mut self,
+        paths: &[Adjacency],
+        spare: &mut Spare<'_>,
+    ) -> Result<NextHopGroupId, NoNumber> {
+        if let [path] = paths {
+            let member = [self.hold_adjacency(*path, spare)?];
+            return self.hold_group(&member, spare);
+        }
+        let members = self.hold_members(paths, spare)?;
+        self.hold_group(&members, spare)
+    }
+
+    /// Gives up one hold of a group.
+    pub(super) fn release(&mut self, group: NextHopGroupId) {
+        if let Some(members) = self.groups.release(group.0) {
+            self.release_members(&members);
+        }
+    }
+
+    /// Gives a family's default route these paths; none for "no route".
+    pub(super) fn set_default(
+        &mut self,
+        family: Family,
+        paths: &[Adjacency],
+        spare: &mut Spare<'_>,
+    ) -> Result<NextHopGroupId, NoNumber> {
+        let members = self.hold_members(paths, spare)?;
+        let id = default_group(family);
+        spare.hops.set_group(id, &members);
+        spare.log.wrote_group(id);
+        if let Some(place) = self.defaults.get_mut(usize::from(id.0)) {
+            let old = std::mem::replace(place, members.into_boxed_slice());
+            self.release_members(&old);
+        }
+        Ok(id)
+    }
+
+    /// The paths of a group, each once.
+    pub(super) fn paths(&self, group: NextHopGroupId) -> Vec<Adjacency> {
+        let default = self.defaults.get(usize::from(group.0));
+        let members = default.or_else(|| self.groups.value(group.0));
+        let paths = members.into_iter().flatten();
+        let mut paths: Vec<Adjacency> = paths
+            .filter_map(|member| self.adjacencies.value(member.0))
+            .map(|path| path.unpacked())
+            .collect();
+        paths.sort_unstable_by_key(|path| (path.port, path.dst.to_u64()));
+        paths.dedup();
+        paths
+    }
+
+    /// Takes over the holds of `members`.
+    fn hold_group(
+        &mut self,
+        members: &[AdjacencyId],
+        spare: &mut Spare<'_>,
+    ) -> Result<NextHopGroupId, NoNumber> {
+        let held = self.groups.hold(members, || Box::from(members));
+        if !matches!(held, Ok((_, true))) {
+            // A group that was there holds them already.
+            self.release_members(members);
+        }
+        let (number, new) = held?;
+        let id = NextHopGroupId(number);
+        if new {
+            spare.hops.set_group(id, members);
+            spare.log.wrote_group(id);
+        }
+        Ok(id)
+    }
+
+    fn hold_members(
+        &mut self,
+        paths: &[Adjacency],
+        spare: &mut Spare<'_>,
+    ) -> Result<Vec<AdjacencyId>, NoNumber> {
+        let mut members = Vec::with_capacity(paths.len());
+        for path in paths {
+            match self.hold_adjacency(*path, spare) {
+                Ok(id) => members.push(id),
+                Err(full) => {
+                    self.release_members(&members);
+                    return Err(full);
+                }
+            }
+        }
+        Ok(members)
+    }
+
+    fn hold_adjacency(
+        &mut self,
+        path: Adjacency,
+        spare: &mut Spare<'_>,
+    ) -> Result<AdjacencyId, NoNumber> {
+        let packed = path.packed();
+        let (number, new) = self.adjacencies.hold(&packed, || packed)?;
+        let id = AdjacencyId(number);
+        if new {
+            spare.hops.set_adjacency(id, path);
+            spare.log.wrote_adjacency(id);
+        }
+        Ok(id)
+    }
+
+    fn release_members(&mut self, members: &[AdjacencyId]) {
+        for member in members {
+            self.adjacencies.release(member.0);
+        }
+    }
+}
+
+/// Distinct values, each with a number and how many hold it.
+#[derive(Debug)]
+struct Numbers<V> {
+    /// The number of each value that is held.
+    by_value: HashTable<u16>,
+    hasher: RandomState,
+    /// By number, from `first` on: what it stands for or stood for, and how many hold it.
+    slots: Vec<(V, u32)>,
+    /// Given back.
+    free: Vec<u16>,
+    first: u16,
+    limit: usize,
+}
+
+impl<V: Hash + Eq> Numbers<V> {
+    /// Numbers from `first` to below `limit`.
+    fn new(first: u16, limit: usize) -> Numbers<V> {
+        Numbers {
+            by_value: HashTable::new(),
+            hasher: RandomState::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            first,
+            limit: limit.min(1 << 16),
+        }
+    }
+
+    /// What a number that is held stands for.
+    fn value(&self, number: u16) -> Option<&V> {
+        let slot = self.slots.get(usize::from(number.checked_sub(self.first)?));
+        slot.filter(|(_, holds)| *holds > 0).map(|(value, _)| value)
+    }
+
+    /// Holds the number of a value once more; whether it is a new one.
+    fn hold<Q: Hash + Eq + ?Sized>(
+        &mut self,
+        value: &Q,
+        own: impl FnOnce() -> V,
+    ) -> Result<(u16, bool), NoNumber>
+    where
+        V: Borrow<Q>,
+    {
+        let hash = self.hasher.hash_one(value);
+        let (slots, first) = (&mut self.slots, self.first);
+        let at = |number: u16| usize::from(number.saturating_sub(first));
+        let is_value = |number: &u16| {
+            let slot = slots.get(at(*number));
+            slot.is_some_and(|(held, _)| held.borrow() == value)
+        };
+        if let Some(number) = self.by_value.find(hash, is_value).copied() {
+            if let Some((_, holds)) = slots.get_mut(at(number)) {
+                *holds += 1;
+            }
+            return Ok((number, false));
+        }
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => u16::try_from(slots.len() + usize::from(first))
+                .ok()
+                .filter(|number| usize::from(*number) < self.limit)
+                .ok_or(NoNumber { limit: self.limit })?,
+        };
+        match slots.get_mut(at(number)) {
+            Some(slot) => *slot = (own(), 1),
+            None => slots.push((own(), 1)),
+        }
+        let hash_of = |number: &u16| {
+            let slot = slots.get(at(*number));
+            slot.map_or(0, |(value, _)| self.hasher.hash_one(value.borrow()))
+        };
+        self.by_value.insert_unique(hash, number, hash_of);
+        Ok((number, true))
+    }
+
+    /// Gives up one hold; the value when it was the last.
+    fn release(&mut self, number: u16) -> Option<V>
+    where
+        V: Clone,
+    {
+        let index = usize::from(number.checked_sub(self.first)?);
+        let (value, holds) = self.slots.get_mut(index)?;
+        *holds = holds.checked_sub(1)?;
+        if *holds > 0 {
+            return None;
+        }
+        let hash = self.hasher.hash_one(&*value);
+        let entry = self.by_value.find_entry(hash, |other| *other == number);
+        if let Ok(entry) = entry {
+            entry.remove();
+            self.free.push(number);
+        }
+        Some(value.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::nexthop::Kind;
+    use crate::units::PortId;
+    use proptest::prelude::*;
+
+    fn path(id: u8) -> Adjacency {
+        Adjacency {
+            port: PortId(id),
+            ..Adjacency::unusable(Kind::Forward)
+        }
+    }
+
+    proptest! {
+        /// Every group held has a number of its own that leads to its paths, and what nobody holds is free.
+        #[test]
+        fn numbers_are_held_exactly_as_long_as_somebody_counts_on_them(
+            steps in prop::collection::vec((any::<bool>(), prop::collection::vec(0u8..6, 1..4)), 1..200),
+        ) {
+            let hops = NextHops::new(5, 6);
+            let mut log = OpLog::default();
+            let mut table = HopTable::new(hops.capacity());
+            let mut held: Vec<(Vec<u8>, NextHopGroupId)> = Vec::new();
+            for (hold, ports) in steps {
+                let mut spare = Spare { hops: &hops, log: &mut log };
+                if hold {
+                    let paths: Vec<_> = ports.iter().map(|port| path(*port)).collect();
+                    if let Ok(id) = table.hold(&paths, &mut spare) {
+                        held.push((ports, id));
+                    }
+                } else if !held.is_empty() {
+                    let (_, id) = held.remove(usize::from(ports[0]) % held.len());
+                    table.release(id);
+                }
+                let mut groups: Vec<_> = held.iter().map(|(ports, id)| (ports.clone(), id.0)).collect();
+                groups.sort_unstable();
+                groups.dedup();
+                let mut numbers: Vec<_> = groups.iter().map(|(_, id)| *id).collect();
+                numbers.sort_unstable();
+                numbers.dedup();
+                prop_assert_eq!(numbers.len(), groups.len(), "a number a group");
+                prop_assert_eq!(table.groups.by_value.len(), groups.len());
+                let mut ports: Vec<u8> = groups.iter().flat_map(|(ports, _)| ports.clone()).collect();
+                ports.sort_unstable();
+                ports.dedup();
+                prop_assert_eq!(table.adjacencies.by_value.len(), ports.len());
+                for (ports, id) in groups {
+                    for (place, port) in ports.iter().enumerate() {
+                        let leads = hops.resolve(u32::from(id), || u32::try_from(place).unwrap());
+                        prop_assert_eq!(leads.port(), PortId(*port));
+                    }
+                }
+            }
+        }
+    }
+}
