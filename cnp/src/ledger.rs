@@ -68,7 +68,7 @@ pub(crate) struct Ledger {
     lists: Box<[QueueList]>,
     /// By port and priority.
     queue_of: [[u8; PRIORITIES]; MAX_PORTS],
-    paired: [u64; Evidence::ALL.len()],
+    paired: [u64; Evidence::COUNT],
     window: Nanos,
     response: ResponseConfig,
     pub(crate) measure: Measure,
@@ -105,7 +105,7 @@ impl Ledger {
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
             queue_of,
-            paired: [0; Evidence::ALL.len()],
+            paired: [0; Evidence::COUNT],
             window,
             response: ResponseConfig {
                 feedback: config.feedback,

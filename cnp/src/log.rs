@@ -76,20 +76,15 @@ impl Entry {
     fn from_words(words: [u64; WORDS]) -> Option<Entry> {
         let [a, b, c, d, e, meta, time, depth, cnps] = words;
         let [_, _, _, evidence, reason, zone, trend, _] = meta.to_le_bytes();
-        let zone_of = |index: u8| Zone::ALL.get(usize::from(index)).copied();
         (meta & LIVE != 0).then(|| Entry {
             time: Nanos(time),
             flow: QueueFlow::from_words([a, b, c, d, e]),
             sender_qpn: Qpn::new(low32(meta)),
-            evidence: Evidence::from_index(usize::from(evidence)),
-            reason: Reason::from_index(usize::from(reason)),
+            evidence: Evidence::from_index(usize::from(evidence)).unwrap_or_default(),
+            reason: Reason::from_index(usize::from(reason)).unwrap_or_default(),
             depth,
-            zone: zone_of(zone).unwrap_or_default(),
-            trend: if trend == Trend::Rising as u8 {
-                Trend::Rising
-            } else {
-                Trend::Falling
-            },
+            zone: Zone::from_index(usize::from(zone)).unwrap_or_default(),
+            trend: Trend::from_index(usize::from(trend)).unwrap_or_default(),
             cnps,
         })
     }

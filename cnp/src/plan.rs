@@ -1,5 +1,6 @@
 //! From a decision to CNPs: who of the contributors is told, and why the others are not.
 
+use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::key::{FlowKey, Qpn};
@@ -7,61 +8,31 @@ use crate::pair::{Evidence, Pairing};
 use crate::policy::{Amount, Decision};
 use crate::token_bucket::TokenBucket;
 
-macro_rules! reasons {
-    ($( $(#[doc = $doc:literal])+ $name:ident = $text:literal, )+) => {
-        /// Why a contributor got no CNP.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum Suppressed {
-            $( $(#[doc = $doc])+ $name, )+
-        }
-
-        impl Suppressed {
-            /// All reasons, in the order of their counters.
-            pub const ALL: &'static [Suppressed] = &[ $( Suppressed::$name, )+ ];
-
-            /// The stable name operators and JSON see.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $( Suppressed::$name => $text, )+ }
-            }
-        }
-    };
-}
-
-reasons! {
-    /// Told too short a time ago.
-    Spacing = "spacing",
-    /// Packets come back, but whose they are is known by less than the configured evidence.
-    Unpaired = "unpaired",
-    /// No packet has come back yet.
-    Cold = "cold",
-    /// The receiver's own CNP passed a moment ago.
-    AlreadyNotified = "already_notified",
-    /// Told in vain before; at most one CNP per ms.
-    Unresponsive = "unresponsive",
-    /// Came in by a port that is not trusted.
-    Untrusted = "untrusted",
-    /// The share of the port that CNPs may take is used up.
-    CapPort = "cap_port",
-    /// The CNPs of this second are used up.
-    CapSecond = "cap_second",
-    /// More CNPs than one tick may order.
-    CapTick = "cap_tick",
-    /// No route or no neighbour toward the sender.
-    NoNeighbor = "no_neighbor",
-    /// The ring to the port's worker is full.
-    RingFull = "ring_full",
-}
-
-/// Number of reasons.
-pub const REASONS: usize = Suppressed::ALL.len();
-
-impl Suppressed {
-    /// Index of its counter.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
+named! {
+    /// Why a contributor got no CNP.
+    pub enum Suppressed {
+        /// Told too short a time ago.
+        Spacing = "spacing",
+        /// Packets come back, but whose they are is known by less than the configured evidence.
+        Unpaired = "unpaired",
+        /// No packet has come back yet.
+        Cold = "cold",
+        /// The receiver's own CNP passed a moment ago.
+        AlreadyNotified = "already_notified",
+        /// Told in vain before; at most one CNP per ms.
+        Unresponsive = "unresponsive",
+        /// Came in by a port that is not trusted.
+        Untrusted = "untrusted",
+        /// The share of the port that CNPs may take is used up.
+        CapPort = "cap_port",
+        /// The CNPs of this second are used up.
+        CapSecond = "cap_second",
+        /// More CNPs than one tick may order.
+        CapTick = "cap_tick",
+        /// No route or no neighbour toward the sender.
+        NoNeighbor = "no_neighbor",
+        /// The ring to the port's worker is full.
+        RingFull = "ring_full",
     }
 }
 

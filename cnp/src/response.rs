@@ -4,46 +4,26 @@
 //! have cost a fifth of the rate together (`crate::dynamics`). Three times no effect makes a flow unresponsive: it keeps its ECN marks and gets at most one CNP per ms. One effect
 //! makes it responsive again.
 
+use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
-/// What a flow did after it was told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[repr(u8)]
-pub enum Response {
-    /// Not measured yet.
-    #[default]
-    Unknown,
-    /// At most 62.5 % of before (a first CNP halves; half a cut's error is allowed).
-    Halved,
-    /// At most 90 %.
-    Weak,
-    /// More.
-    None,
+named! {
+    /// What a flow did after it was told.
+    #[derive(Default)]
+    pub enum Response {
+        /// Not measured yet.
+        #[default]
+        Unknown = "unknown",
+        /// At most 62.5 % of before (a first CNP halves; half a cut's error is allowed).
+        Halved = "halved",
+        /// At most 90 %.
+        Weak = "weak",
+        /// More.
+        None = "none",
+    }
 }
 
 impl Response {
-    /// The stable name operators and JSON see.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Response::Unknown => "unknown",
-            Response::Halved => "halved",
-            Response::Weak => "weak",
-            Response::None => "none",
-        }
-    }
-
-    /// The inverse of `as u8`.
-    #[must_use]
-    pub const fn from_index(index: u8) -> Response {
-        match index {
-            1 => Response::Halved,
-            2 => Response::Weak,
-            3 => Response::None,
-            _ => Response::Unknown,
-        }
-    }
-
     fn of(before: u64, after: u64) -> Response {
         let (before, after) = (u128::from(before), u128::from(after));
         if after * 8 <= before * 5 {

@@ -159,8 +159,8 @@ impl FlowSnapshot {
         (meta & LIVE != 0).then(|| FlowSnapshot {
             flow: QueueFlow::from_words([a, b, c, d, e]),
             sender_qpn: Qpn::new(low32(meta)),
-            evidence: Evidence::from_index(usize::from(evidence)),
-            response: Response::from_index(response),
+            evidence: Evidence::from_index(usize::from(evidence)).unwrap_or_default(),
+            response: Response::from_index(usize::from(response)).unwrap_or_default(),
             ingress: PortId(ingress),
             bytes,
             cnps,

@@ -19,6 +19,7 @@ pub mod datapath;
 pub mod drop;
 pub mod egress;
 pub mod frame;
+pub mod named;
 pub mod parse;
 pub mod pause;
 pub mod route;

@@ -14,7 +14,7 @@ pub struct QueueConfig {
     pub port: PortId,
     /// Which.
     pub priority: Priority,
-    /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::npcc::Mode::thresholds`]).
+    /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::Mode::thresholds`]).
     pub detector: DetectorConfig,
     /// Its policy.
     pub policy: PolicyKind,

@@ -150,9 +150,10 @@ impl ControlCore {
         let queues: Box<[Queue]> = config.queues.iter().map(Queue::new).collect();
         let looks = queues.iter().filter_map(|queue| queue.policy.look());
         let period = looks.fold(config.tick, Nanos::min);
-        let named = queues
+        let named = config
+            .queues
             .iter()
-            .map(|queue| (queue.port, queue.priority, queue.policy.name()));
+            .map(|queue| (queue.port, queue.priority, queue.policy.which()));
         let status = Arc::new(NpccStatus::new(named));
         for (queue, shown) in queues.iter().zip(status.queues()) {
             shown.show_parameters(&queue.policy.parameters());

@@ -18,7 +18,7 @@ struct Cut {
     rate: u64,
 }
 
-/// See the module's text.
+/// The rounds of CNPs whose effect is still on its way.
 #[derive(Debug, Clone, Default)]
 pub(super) struct InFlight {
     cuts: ArrayVec<Cut, ROUNDS>,
@@ -89,6 +89,12 @@ impl InFlight {
         };
         self.cuts.iter().map(unseen).fold(0, i64::saturating_add)
     }
+}
+
+/// Bits per second from one depth to another.
+pub(super) fn per_second(to: u64, from: u64, over: Nanos) -> i64 {
+    let bits = (i128::from(to) - i128::from(from)) * 8 * 1_000_000_000;
+    i64::try_from(bits / i128::from(over.0.max(1))).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -23,12 +23,12 @@
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BitRate, Nanos};
 
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, per_second};
 use super::npcc::{CLOSEST, Npcc, NpccConfig};
 use super::parameter::{checked, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext, Reason,
-    Round, Unit,
+    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext,
+    QueueSettings, Reason, Round, Unit,
 };
 
 /// Looks remembered.
@@ -61,6 +61,18 @@ impl Default for ModelConfig {
             horizon: Nanos::from_micros(300),
             dead_band: 20,
             fallback: NpccConfig::default(),
+        }
+    }
+}
+
+impl From<&QueueSettings> for ModelConfig {
+    fn from(settings: &QueueSettings) -> ModelConfig {
+        ModelConfig {
+            look: Nanos(settings.tick.0 / 5).max(CLOSEST),
+            set_point: settings.time_of(settings.shallow / 2),
+            horizon: settings.recovery,
+            fallback: settings.into(),
+            ..ModelConfig::default()
         }
     }
 }
@@ -145,17 +157,7 @@ impl Model {
     }
 }
 
-/// Bits per second from one depth to another.
-pub(super) fn per_second(to: u64, from: u64, over: Nanos) -> i64 {
-    let bits = (i128::from(to) - i128::from(from)) * 8 * 1_000_000_000;
-    i64::try_from(bits / i128::from(over.0.max(1))).unwrap_or(i64::MAX)
-}
-
 impl Policy for Model {
-    fn name(&self) -> &'static str {
-        "model"
-    }
-
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
         self.remember(context.depth, context.mtu, now);
         self.fell_back = !context.rates_known;

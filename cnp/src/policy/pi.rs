@@ -16,8 +16,8 @@ use npcc_pipeline::units::{BitRate, Nanos};
 use super::npcc::CLOSEST;
 use super::parameter::{checked, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext, Reason,
-    Round, Unit,
+    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext,
+    QueueSettings, Reason, Round, Unit,
 };
 
 /// Bits per second per byte of depth that a gain of one (1,000 thousandths) means at 100G.
@@ -49,6 +49,17 @@ impl Default for PiConfig {
             alpha: 450,
             beta: 2_250,
             min_interval: Nanos::from_micros(60),
+        }
+    }
+}
+
+impl From<&QueueSettings> for PiConfig {
+    fn from(settings: &QueueSettings) -> PiConfig {
+        PiConfig {
+            period: Nanos(settings.tick.0.saturating_mul(2)),
+            set_point: settings.time_of(settings.shallow / 5 * 4),
+            min_interval: settings.min_interval,
+            ..PiConfig::default()
         }
     }
 }
@@ -99,10 +110,6 @@ impl Pi {
 }
 
 impl Policy for Pi {
-    fn name(&self) -> &'static str {
-        "pi"
-    }
-
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
         let fair = self.step(context, now);
         if context.depth <= context.drain.bytes_in(self.config.set_point) / 2 {

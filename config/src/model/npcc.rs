@@ -119,6 +119,21 @@ pub enum Policy {
     Pi,
 }
 
+impl Policy {
+    /// All, in the order of NPCC's own list.
+    pub const ALL: [Policy; 3] = [Policy::Npcc, Policy::Model, Policy::Pi];
+
+    /// The name in YAML, which is NPCC's.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::Npcc => "npcc",
+            Policy::Model => "model",
+            Policy::Pi => "pi",
+        }
+    }
+}
+
 /// How eagerly flows are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -220,7 +220,7 @@ fn control(
         let bytes =
             |threshold: npcc_config::units::Threshold| threshold.bytes_floored(rate, scenario.mtu);
         let (shallow, deep) = mode.thresholds(bytes(thresholds.shallow), bytes(thresholds.deep));
-        let policy = case.scheme.policy?;
+        let policy = case.scheme.policy_kind()?;
         (watched & PortId(port).bit() != 0).then(|| Watched {
             port: PortId(port),
             priority: Priority::new(DATA),
@@ -234,7 +234,7 @@ fn control(
                 drain: BitRate(rate.0),
                 mtu: u64::from(wire_len(OVERHEAD + 16 + usize::from(scenario.mtu))),
             },
-            policy: policy.kind(mode),
+            policy,
         })
     };
     ControlConfig {
