@@ -13,7 +13,6 @@
 pub mod build;
 pub mod cm;
 pub mod control;
-mod crc_parts;
 pub mod detector;
 mod dynamics;
 mod fixed_map;
