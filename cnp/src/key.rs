@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use foldhash::fast::FixedState;
+pub(crate) use npcc_pipeline::bits::low32;
 use npcc_pipeline::parse::{Kind, L3, Parsed};
 use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::wire::ipv4::Ipv4;
@@ -62,12 +63,6 @@ const fn high64(word: u128) -> u64 {
 const fn low64(word: u128) -> u64 {
     let [.., a, b, c, d, e, f, g, h] = word.to_be_bytes();
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
-}
-
-/// The low half of a word.
-pub(crate) const fn low32(word: u64) -> u32 {
-    let [a, b, c, d, ..] = word.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
 }
 
 /// One direction of a connection: source, destination, destination queue pair.

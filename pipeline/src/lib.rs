@@ -9,7 +9,7 @@
     allow(clippy::cast_possible_truncation, reason = "test numbers are small")
 )]
 
-mod bits;
+pub mod bits;
 pub mod buffer;
 pub mod classify;
 pub mod counters;
@@ -24,7 +24,7 @@ pub mod parse;
 pub mod pause;
 pub mod route;
 pub mod stage;
-mod sync;
+pub mod sync;
 pub mod tap;
 pub mod units;
 pub mod wire;

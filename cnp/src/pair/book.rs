@@ -258,12 +258,12 @@ impl PairBook {
         let mut at = self
             .ends
             .opposite_side(end.0)
-            .map_or(NONE, |side| side.head);
+            .map_or(NONE, |side| side.ends.head);
         while let Some(state) = self.ends.end(at) {
             if all.try_push(EndId(at)).is_err() {
                 break;
             }
-            at = state.side_next;
+            at = state.side.next;
         }
         all
     }

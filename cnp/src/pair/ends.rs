@@ -28,7 +28,7 @@ const PAIRED: u8 = 1;
 
 #[derive(Debug)]
 pub(crate) struct Ends {
-    ends: FixedMap<FlowKey, End>,
+    pub(super) ends: FixedMap<FlowKey, End>,
     groups: FixedMap<PortKey, Group>,
     pairs: FixedMap<PairKey, PairState>,
     pub(super) numbers: NumberIndex,
@@ -71,7 +71,7 @@ impl Ends {
         let opposite = |group: &u32| self.opposite_index(*group).unwrap_or(NONE);
         let opposite: Hints = groups.iter().map(opposite).collect();
         self.groups
-            .warm_values(&opposite, |group| u64::from(group.len));
+            .warm_values(&opposite, |group| u64::from(group.ends.len));
     }
 
     /// The same of ends known by their index.
@@ -163,13 +163,9 @@ impl Ends {
         let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
-        let head = state.side(direction).head;
-        state.joined(direction, end, now);
         state.common += u32::from(common);
-        self.ends.get_mut(end)?.side_next = head;
-        if let Some(next) = self.ends.get_mut(head) {
-            next.side_previous = end;
-        }
+        let side = state.changed(direction, end, now);
+        side.push_front(&mut self.ends, |end| &mut end.side, end);
         Some(end)
     }
 
@@ -177,26 +173,20 @@ impl Ends {
     fn remove(&mut self, end: u32, now: Nanos) {
         self.set_port(end, None, now);
         self.forget_psn(end);
-        let Some((key, state)) = self.ends.remove(end) else {
+        let (Some(key), Some(of)) = (self.key(end), self.end(end).map(|state| state.pair)) else {
             return;
         };
-        if let Some(before) = self.ends.get_mut(state.side_previous) {
-            before.side_next = state.side_next;
-        }
-        if let Some(after) = self.ends.get_mut(state.side_next) {
-            after.side_previous = state.side_previous;
-        }
-        let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
         let (_, direction) = PairKey::of(&key);
-        if let Some(pair) = self.pairs.get_mut(state.pair) {
-            pair.left(direction, end, now);
-            let side = pair.side_mut(direction);
-            if side.head == end {
-                side.head = state.side_next;
-            }
+        if let Some(pair) = self.pairs.get_mut(of) {
+            let side = pair.changed(direction, end, now);
+            side.remove(&mut self.ends, |end| &mut end.side, end);
+        }
+        self.ends.remove(end);
+        let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
+        if let Some(pair) = self.pairs.get_mut(of) {
             pair.common = pair.common.saturating_sub(u32::from(common));
             if pair.is_empty() {
-                self.pairs.remove(state.pair);
+                self.pairs.remove(of);
             }
         }
     }
@@ -285,6 +275,7 @@ impl Ends {
             return true;
         };
         let (_, direction) = PairKey::of(&key);
-        pair.side(direction.back()).ends == 0 || (pair.hash_holds() && self.opposite(end).is_none())
+        pair.side(direction.back()).ends.len == 0
+            || (pair.hash_holds() && self.opposite(end).is_none())
     }
 }

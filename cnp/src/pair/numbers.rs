@@ -12,8 +12,8 @@ use npcc_pipeline::units::Nanos;
 
 use super::ends::Ends;
 use super::pair_state::{Direction, PairKey};
-use crate::fixed_map::NONE;
 use crate::key::{KeyHasher, low32};
+use crate::links::{Links, NONE, link, unlink};
 use crate::sample::{Record, SlotRef};
 
 /// Ends looked at for one number, at most.
@@ -56,8 +56,7 @@ pub(super) struct Sent {
     reader: u32,
     /// Its bucket, and its neighbours there.
     place: Option<Place>,
-    previous: u32,
-    next: u32,
+    links: Links,
 }
 
 const _: () = assert!(size_of::<Sent>() <= 64);
@@ -102,8 +101,7 @@ impl Sent {
             slot: SlotRef::NONE,
             reader: NONE,
             place: None,
-            previous: NONE,
-            next: NONE,
+            links: Links::NONE,
         }
     }
 
@@ -197,13 +195,13 @@ impl Ends {
             return;
         }
         self.leave_place(end);
-        let head = self.numbers.set_head(place, end);
-        if let Some(next) = self.end_mut(head) {
-            next.sent.previous = end;
-        }
+        let between = Links {
+            previous: NONE,
+            next: self.numbers.set_head(place, end),
+        };
+        link(&mut self.ends, |end| &mut end.sent.links, end, between);
         if let Some(state) = self.end_mut(end) {
             state.sent.place = Some(place);
-            (state.sent.previous, state.sent.next) = (NONE, head);
         }
     }
 
@@ -222,15 +220,9 @@ impl Ends {
         let Some(place) = state.sent.place.take() else {
             return;
         };
-        let (previous, next) = (state.sent.previous, state.sent.next);
-        (state.sent.previous, state.sent.next) = (NONE, NONE);
-        if let Some(before) = self.end_mut(previous) {
-            before.sent.next = next;
-        } else {
-            self.numbers.set_head(place, next);
-        }
-        if let Some(after) = self.end_mut(next) {
-            after.sent.previous = previous;
+        let between = unlink(&mut self.ends, |end| &mut end.sent.links, end);
+        if between.previous == NONE {
+            self.numbers.set_head(place, between.next);
         }
     }
 
@@ -263,7 +255,10 @@ impl Ends {
         };
         let (_, direction) = PairKey::of(&key);
         let place = Place::of(state.pair, direction.back(), number);
-        let allowed = self.opposite_side(end).map_or(0, |side| side.ends / CROWD) + 1;
+        let allowed = self
+            .opposite_side(end)
+            .map_or(0, |side| side.ends.len / CROWD)
+            + 1;
         let (mut looked, mut near, mut found) = (0, 0, Senders::Nobody);
         for further in [0, 1, u8::MAX] {
             let place = place.further(further);
@@ -275,7 +270,7 @@ impl Ends {
                     return Senders::Unknown;
                 }
                 let (sent, index) = (&state.sent, at);
-                at = sent.next;
+                at = sent.links.next;
                 if sent.place != Some(place) {
                     continue;
                 }

@@ -223,8 +223,8 @@ impl Ends {
 
     /// Whether a reply fits the only end opposite with the same UDP source port.
     fn weigh_port(&mut self, end: u32, number: u32, live: &impl Fn(usize, SlotRef) -> Option<u32>) {
-        let sole = self.opposite(end).filter(|group| group.len == 1);
-        let Some(other) = sole.map(|group| group.head) else {
+        let sole = self.opposite(end).filter(|group| group.ends.len == 1);
+        let Some(other) = sole.map(|group| group.ends.head) else {
             return;
         };
         let Some(present) = self.number(other, live) else {

@@ -2,7 +2,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-use crate::fixed_map::NONE;
+use crate::links::{Links, NONE};
 use crate::pair::datagram::Source;
 use crate::pair::numbers::Sent;
 use crate::pair::pair_state::Verdict;
@@ -41,16 +41,14 @@ pub(crate) struct End {
     /// Who sends datagrams to it; `None` for a queue pair of a connection.
     pub(in crate::pair) source: Option<Source>,
     pub(super) port: Option<u16>,
-    /// The next end of the same direction between these addresses.
-    pub(in crate::pair) side_next: u32,
 
     /// Sequence numbers of requests to it.
     pub(in crate::pair) sent: Sent,
 
-    pub(super) side_previous: u32,
+    /// Neighbours among the ends of the same direction between these addresses.
+    pub(in crate::pair) side: Links,
     /// Neighbours in its group.
-    pub(super) previous: u32,
-    pub(super) next: u32,
+    pub(in crate::pair) grouped: Links,
     /// When a CNP to this queue pair passed through.
     pub(crate) cnp_passed: Option<Nanos>,
     /// When we last told the *sender of this end's flow*.
@@ -81,7 +79,7 @@ impl Counted {
 impl End {
     /// Something of the lines that a record needs.
     pub(super) fn look(&self) -> u64 {
-        self.last_seen.0 ^ u64::from(self.side_next)
+        self.last_seen.0 ^ u64::from(self.port.is_some())
     }
 
     /// Takes in a worker's count of this end's packets in one queue.
@@ -112,10 +110,8 @@ impl End {
             port_changes: 0,
             pair,
             group: NONE,
-            previous: NONE,
-            next: NONE,
-            side_previous: NONE,
-            side_next: NONE,
+            grouped: Links::NONE,
+            side: Links::NONE,
             sent: Sent::new(),
             psn: PsnState::new(),
             labelled: false,
