@@ -327,5 +327,4 @@ impl FlowTable {
 
 #[cfg(test)]
 #[cfg(not(loom))]
-#[path = "table_tests.rs"]
 mod tests;
