@@ -13,12 +13,12 @@ pub(crate) mod cm;
 mod datagram;
 pub(crate) mod ends;
 mod judge;
-mod numbers;
 mod only;
 mod pair_state;
 mod port;
 pub mod port_hash;
 pub(crate) mod psn;
+mod senders;
 
 use npcc_pipeline::named;
 

@@ -2,11 +2,11 @@
 
 use npcc_pipeline::units::Nanos;
 
+use super::numbers::Sent;
+use super::psn_state::PsnState;
 use crate::links::{Links, NONE};
 use crate::pair::datagram::Source;
-use crate::pair::numbers::Sent;
 use crate::pair::pair_state::Verdict;
-use crate::pair::psn::PsnState;
 use crate::sample::SlotRef;
 
 /// One end: a queue pair as packets from one address to another name it.

@@ -5,62 +5,14 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::{Ends, NONE};
-use crate::fixed_map::MapKey;
+use super::Ends;
+use super::group::{Group, PortKey};
 use crate::key::FlowKey;
-use crate::links::List;
+use crate::links::NONE;
 use crate::pair::pair_state::Verdict;
 
 /// An end that changed its port this often has none that says anything.
 const MOST_PORT_CHANGES: u8 = 4;
-/// A direction and a UDP source port; RC and UC apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct PortKey {
-    src: [u64; 2],
-    dst: [u64; 2],
-    port: u16,
-    v6: bool,
-    uc: bool,
-}
-
-impl MapKey for PortKey {}
-
-impl PortKey {
-    pub(super) fn of(key: &FlowKey, port: u16, uc: bool) -> PortKey {
-        PortKey {
-            src: key.src,
-            dst: key.dst,
-            port,
-            v6: key.is_ipv6(),
-            uc,
-        }
-    }
-
-    fn reversed(self) -> PortKey {
-        PortKey {
-            src: self.dst,
-            dst: self.src,
-            ..self
-        }
-    }
-}
-
-/// Ends of one direction with one UDP source port.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Group {
-    pub(crate) ends: List,
-    pub(crate) changed: Nanos,
-    /// The group with this port in the other direction; [`NONE`] for none. It has this one here.
-    opposite: u32,
-}
-
-impl Group {
-    pub(super) const EMPTY: Group = Group {
-        ends: List::EMPTY,
-        changed: Nanos::ZERO,
-        opposite: NONE,
-    };
-}
 
 impl Ends {
     pub(crate) fn group(&self, group: u32) -> Option<&Group> {

@@ -4,18 +4,21 @@
 //! seen within [`LIVE`]: packets made up by somebody cannot push out connections in use.
 
 mod end;
+mod group;
 mod groups;
+pub(super) mod numbers;
+pub(super) mod psn_state;
 
 use npcc_pipeline::units::Nanos;
 
 use super::datagram::Source;
-use super::numbers::NumberIndex;
 use super::pair_state::{PairKey, PairState, Side};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::key::FlowKey;
 pub(crate) use end::End;
-pub(crate) use groups::Group;
-use groups::PortKey;
+pub(crate) use group::Group;
+use group::PortKey;
+use numbers::NumberIndex;
 
 /// An end seen this recently is in use.
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
