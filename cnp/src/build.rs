@@ -73,7 +73,7 @@ impl Default for CnpStyle {
 /// One CNP to be built.
 #[derive(Debug, Clone, Copy)]
 pub struct CnpSpec {
-    /// The flow of data to slow down, in its own direction: `src` is who will be told.
+    /// The flow of data to slow down, in its own direction: `src` is who will be signalled.
     pub flow: FlowKey,
     /// The queue pair at the flow's sender: the one thing no data packet carries.
     pub sender_qpn: Qpn,

@@ -11,7 +11,7 @@
 //! half of what the queue drains in a tick (and at least four MTU, or every frame on a slow link would be one).
 //!
 //! **Trend**: turns when the depth has gone against it by more than one MTU from its last extreme. A flat queue keeps its
-//! trend, so a queue that rose and stands is still told about, and one that fell and stands is not.
+//! trend, so a queue that rose and stands is still signalled about, and one that fell and stands is not.
 //!
 //! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` ticks. Until then the reading
 //! counts for the highest zone that has: a spike out of a shallow queue is as good as shallow, a spike out of an idle one is

@@ -126,7 +126,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         None
     }
 
-    /// The same, looked for first at a place that [`FixedMap::warm`] named.
+    /// The entry of this key, looked for first at a place that [`FixedMap::prefetch`] named.
     pub(crate) fn find_at(&self, hint: u32, key: &K) -> Option<u32> {
         match self.slot(hint) {
             Some(slot) if slot.key == *key && slot.live => Some(hint),
@@ -137,7 +137,11 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     /// Brings the entries of up to [`TOGETHER`] keys and their neighbours in the list of use into the cache, so that the
     /// time of many reads from memory is that of a few: found one by one, each would wait for the one before. `look`
     /// reads parts of a value that will be used. Returns where each was found, or would be.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = K>, look: impl Fn(&V) -> u64) -> Hints {
+    pub(crate) fn prefetch(
+        &self,
+        keys: impl Iterator<Item = K>,
+        look: impl Fn(&V) -> u64,
+    ) -> Hints {
         let keys: ArrayVec<K, TOGETHER> = keys.take(TOGETHER).collect();
         // Hashed first: the fewer instructions between two loads, the more of them the core has on their way.
         let buckets: ArrayVec<usize, TOGETHER> = keys.iter().map(|key| self.bucket(key)).collect();
@@ -162,13 +166,13 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
             }
         }
         black_box(sum);
-        self.warm_found(&found, look);
+        self.prefetch_found(&found, look);
         found
     }
 
-    /// The same for entries known by their index.
-    pub(crate) fn warm_found(&self, found: &[u32], look: impl Fn(&V) -> u64) {
-        self.warm_values(found, look);
+    /// Brings entries known by their index, and their neighbours in the list of use, into the cache.
+    pub(crate) fn prefetch_found(&self, found: &[u32], look: impl Fn(&V) -> u64) {
+        self.prefetch_values(found, look);
         let mut sum = 0;
         let of = |index: &u32| self.slot(*index).map_or(Links::NONE, |slot| slot.links);
         for neighbour in [|links: Links| links.previous, |links: Links| links.next] {
@@ -179,8 +183,8 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         black_box(sum);
     }
 
-    /// The same without their neighbours.
-    pub(crate) fn warm_values(&self, found: &[u32], look: impl Fn(&V) -> u64) {
+    /// Brings entries known by their index into the cache, without their neighbours.
+    pub(crate) fn prefetch_values(&self, found: &[u32], look: impl Fn(&V) -> u64) {
         black_box(self.sum(found, |slot| look(&slot.value) ^ u64::from(slot.chain)));
     }
 
@@ -358,7 +362,7 @@ mod tests {
         }
         assert_eq!(map.insert(100, 100), None);
         let looked = std::cell::RefCell::new(std::collections::BTreeSet::new());
-        map.warm((40..40 + TOGETHER as u64).chain([1_000]), |value| {
+        map.prefetch((40..40 + TOGETHER as u64).chain([1_000]), |value| {
             looked.borrow_mut().insert(*value);
             *value
         });

@@ -306,7 +306,7 @@ impl KeyHasher {
         self.fold.hash_one(value)
     }
 
-    /// The same for a queue flow's words, in two multiplications where the addresses are IPv4 and four where not. The high
+    /// The hash of a queue flow's words, in two multiplications where the addresses are IPv4 and four where not. The high
     /// bits are the good ones.
     ///
     /// One multiplication is not enough: numbers that follow one another then give an arithmetic progression, which may
@@ -322,7 +322,7 @@ impl KeyHasher {
         multiply(addresses ^ tail, b).wrapping_mul(SPREAD)
     }
 
-    /// The same for an IPv4 flow's first two words, which are all that it has.
+    /// The hash of an IPv4 flow's first two words, which are all that it has.
     #[inline]
     pub(crate) fn of_v4(&self, [tail, addresses]: [u64; 2]) -> u64 {
         let [a, b, _] = self.seeds;

@@ -21,9 +21,9 @@ const LIVE: u64 = 1 << 63;
 pub struct Entry {
     /// When.
     pub time: Nanos,
-    /// The flow, and the queue it was told for.
+    /// The flow, and the queue it was signalled for.
     pub flow: QueueFlow,
-    /// The queue pair that was told.
+    /// The queue pair that was signalled.
     pub sender_qpn: Qpn,
     /// How it is known.
     pub evidence: Evidence,
@@ -35,7 +35,7 @@ pub struct Entry {
     pub zone: Zone,
     /// Its trend.
     pub trend: Trend,
-    /// CNPs the flow has been told, this one included.
+    /// CNPs the flow has been signalled, this one included.
     pub cnps: u64,
 }
 
@@ -90,7 +90,7 @@ impl Entry {
     }
 }
 
-/// See the module's text.
+/// The ring of the last CNPs.
 #[derive(Debug)]
 pub struct DecisionLog {
     cells: Box<[SeqCell<WORDS>]>,
@@ -109,7 +109,7 @@ impl Default for DecisionLog {
 
 impl DecisionLog {
     /// Control core only.
-    pub(crate) fn note(&self, entry: &Entry) {
+    pub(crate) fn record(&self, entry: &Entry) {
         let at = usize::try_from(self.noted.get() % KEPT as u64).unwrap_or(0);
         if let Some(cell) = self.cells.get(at) {
             cell.write(&entry.to_words());

@@ -1,4 +1,4 @@
-//! From a decision to CNPs: who of the contributors is told, and why the others are not.
+//! From a decision to CNPs: who of the contributors is signalled, and why the others are not.
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
@@ -11,7 +11,7 @@ use crate::token_bucket::TokenBucket;
 named! {
     /// Why a contributor got no CNP.
     pub enum Suppressed {
-        /// Told too short a time ago.
+        /// Signalled too short a time ago.
         Spacing = "spacing",
         /// Packets come back, but whose they are is known by less than the configured evidence.
         Unpaired = "unpaired",
@@ -19,7 +19,7 @@ named! {
         Cold = "cold",
         /// The receiver's own CNP passed a moment ago.
         AlreadyNotified = "already_notified",
-        /// Told in vain before; at most one CNP per ms.
+        /// Signalled in vain before; at most one CNP per ms.
         Unresponsive = "unresponsive",
         /// Came in by a port that is not trusted.
         Untrusted = "untrusted",
@@ -39,7 +39,7 @@ named! {
 /// A CNP to be sent. Who resolves the next hop builds it with [`crate::build::CnpSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CnpOrder {
-    /// The flow of data: `src` is the sender to be told, `dst` the receiver in whose name.
+    /// The flow of data: `src` is the sender to be signalled, `dst` the receiver in whose name.
     pub flow: FlowKey,
     /// The queue pair at the sender.
     pub sender_qpn: Qpn,
@@ -59,9 +59,9 @@ pub enum Unpaired {
     /// Ordinary ECN marks stay on for them.
     #[default]
     Mark,
-    /// Every queue pair that packets from their receiver name at their sender is told: innocent ones too.
+    /// Every queue pair that packets from their receiver name at their sender is signalled: innocent ones too.
     AllQps,
-    /// Nothing: their marks are held back as if they had been told.
+    /// Nothing: their marks are held back as if they had been signalled.
     None,
 }
 
@@ -76,8 +76,8 @@ const WIRE_V6: u64 = 118;
 pub(crate) struct Candidate {
     pub(crate) ipv6: bool,
     pub(crate) pairing: Pairing,
-    /// When we told its sender.
-    pub(crate) told: Option<Nanos>,
+    /// When we signalled its sender.
+    pub(crate) signalled: Option<Nanos>,
     /// When a CNP of its receiver passed.
     pub(crate) passed: Option<Nanos>,
     pub(crate) unresponsive: bool,
@@ -142,11 +142,11 @@ impl Planner {
         if since(candidate.passed).is_some_and(|passed| passed < decision.spacing) {
             return Err(Suppressed::AlreadyNotified);
         }
-        if since(candidate.told).is_some_and(|told| told < decision.spacing) {
+        if since(candidate.signalled).is_some_and(|told| told < decision.spacing) {
             return Err(Suppressed::Spacing);
         }
         if candidate.unresponsive
-            && since(candidate.told).is_some_and(|told| told < UNRESPONSIVE_GAP)
+            && since(candidate.signalled).is_some_and(|told| told < UNRESPONSIVE_GAP)
         {
             return Err(Suppressed::Unresponsive);
         }

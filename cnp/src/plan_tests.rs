@@ -18,7 +18,7 @@ fn candidate() -> Candidate {
     Candidate {
         ipv6: false,
         pairing: PAIRED,
-        told: None,
+        signalled: None,
         passed: None,
         unresponsive: false,
         trusted: true,
@@ -87,14 +87,14 @@ fn each_reason_has_its_cause() {
         ),
         (
             Candidate {
-                told: before(59),
+                signalled: before(59),
                 ..candidate()
             },
             Some(Suppressed::Spacing),
         ),
         (
             Candidate {
-                told: before(60),
+                signalled: before(60),
                 ..candidate()
             },
             None,
@@ -108,7 +108,7 @@ fn each_reason_has_its_cause() {
         ),
         (
             Candidate {
-                told: before(999),
+                signalled: before(999),
                 unresponsive: true,
                 ..candidate()
             },
@@ -116,7 +116,7 @@ fn each_reason_has_its_cause() {
         ),
         (
             Candidate {
-                told: before(1_000),
+                signalled: before(1_000),
                 unresponsive: true,
                 ..candidate()
             },

@@ -193,7 +193,7 @@ impl QueueStatus {
         reason.pick(&self.reasons)
     }
 
-    /// Contributors not told for this reason.
+    /// Contributors not signalled for this reason.
     #[must_use]
     pub fn suppressed(&self, reason: Suppressed) -> &Counter {
         reason.pick(&self.suppressed)
@@ -205,9 +205,9 @@ impl QueueStatus {
 pub struct CmStatus {
     /// QP1 packets seen.
     pub heard: Counter,
-    /// Of these, with a wrong ICRC: nothing was learned from them.
+    /// QP1 packets with a wrong ICRC: nothing was learned from them.
     pub damaged: Counter,
-    /// Of these, of another class than connection management.
+    /// QP1 packets of another class than connection management.
     pub foreign: Counter,
     /// Pairs taken back because something spoke against them.
     pub contradicted: Gauge,
@@ -231,7 +231,7 @@ pub struct NpccStatus {
     pub flows_refused: Counter,
     /// Idle flows that made room for others.
     pub flows_displaced: Counter,
-    /// Ends in the book.
+    /// Ends in the table of connections.
     pub ends: Gauge,
     /// Ends refused because every other was in use.
     pub ends_refused: Gauge,
@@ -244,9 +244,9 @@ pub struct NpccStatus {
     paired: [Gauge; Evidence::COUNT],
     /// Wire bytes of data in watched queues.
     pub data_bytes: Counter,
-    /// Of these, from flows nobody has answered yet.
+    /// Wire bytes of data from flows nobody has answered yet.
     pub cold_bytes: Counter,
-    /// Of these, from flows that are answered but below the configured evidence.
+    /// Wire bytes of data from flows that are answered but below the configured evidence.
     pub unpaired_bytes: Counter,
     /// CNPs of receivers that passed through.
     pub cnps_passed: Counter,
@@ -305,7 +305,7 @@ impl NpccStatus {
         self.queues.iter().map(|queue| queue.cnps.get()).sum()
     }
 
-    /// Contributors not told for this reason, over all queues.
+    /// Contributors not signalled for this reason, over all queues.
     #[must_use]
     pub fn cnps_suppressed(&self, reason: Suppressed) -> u64 {
         self.queues

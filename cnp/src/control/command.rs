@@ -6,7 +6,7 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::ControlCore;
 use super::config::{EcnMode, QueueConfig, Settings};
-use crate::dynamics::Measure;
+use crate::dcqcn::Measure;
 use crate::key::{FlowKey, Qpn};
 use crate::plan::Planner;
 use crate::policy::{self, BadParameter, PolicyKind};
@@ -124,11 +124,11 @@ impl ControlCore {
     pub fn obey(&mut self, command: &Command, now: Nanos) -> Result<(), Refused> {
         match *command {
             Command::AddPair { flow, sender } => {
-                let added = self.ledger.book.give(&flow, sender, now);
+                let added = self.tracker.connections.give(&flow, sender, now);
                 added.then_some(()).ok_or(Refused::Full)
             }
             Command::DeletePair { flow } => {
-                let gone = self.ledger.book.take_back(&flow);
+                let gone = self.tracker.connections.take_back(&flow);
                 gone.then_some(()).ok_or(Refused::UnknownPair)
             }
             Command::Policy {
@@ -202,12 +202,12 @@ impl ControlCore {
         }
         let looks = self.queues.iter().filter_map(|queue| queue.policy.look());
         self.period = looks.fold(self.tick, Nanos::min);
-        self.ledger.measure = Measure::new(self.ledger.measure.feedback, self.period);
+        self.tracker.measure = Measure::new(self.tracker.measure.feedback, self.period);
         Ok(())
     }
 
     fn resettle(&mut self, settings: &Settings) {
-        self.ledger.reconfigure(settings, self.period);
+        self.tracker.reconfigure(settings, self.period);
         self.planner = Planner::new(
             settings.evidence,
             &self.rates,

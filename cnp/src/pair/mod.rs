@@ -1,4 +1,4 @@
-//! Whose queue pair sends a flow: the number a CNP must carry and no data packet contains (facts 5; DESIGN section 3).
+//! Whose queue pair sends a flow: the number a CNP must carry and no data packet contains (docs/pairing.md).
 //!
 //! A datagram names its sender (`datagram`). Every packet of RC or UC from A to B names a queue pair at B: an *end*. Ends of A -> B and of B -> A are the two sets
 //! of names; pairing is matching them. One method a file, each a function of what is known *now*: nothing is remembered as
@@ -7,9 +7,9 @@
 //! A method answers only when the match is the only one it could give. This module does not decide which evidence is
 //! enough; the planner does.
 
-pub mod book;
 mod calibrate;
 pub(crate) mod cm;
+pub mod connections;
 mod datagram;
 pub(crate) mod ends;
 mod judge;
@@ -52,7 +52,7 @@ named! {
 pub enum Pairing {
     /// Its queue pair.
     Paired(Qpn, Evidence),
-    /// Packets come back, but which of them are this flow's cannot be told.
+    /// Packets come back, but which of them are this flow's is not known.
     Unpaired,
     /// No packet has come back yet: nobody can know.
     Cold,

@@ -12,7 +12,7 @@ pub(crate) struct PairKey {
     low: [u64; 2],
     high: [u64; 2],
     v6: bool,
-    /// Of unreliable datagrams: a world apart, which tells nothing of connections.
+    /// Whether these are unreliable datagrams: a world apart, which tells nothing of connections.
     datagrams: bool,
 }
 
@@ -60,7 +60,7 @@ impl PairKey {
         }
     }
 
-    /// The same addresses, for datagrams.
+    /// The key of these addresses' datagrams.
     pub(crate) const fn of_datagrams(self) -> PairKey {
         PairKey {
             datagrams: true,
@@ -112,7 +112,7 @@ pub(crate) struct PairState {
     disagree: u32,
     /// UDP source ports of RC seen in any direction.
     pub(crate) ports: u32,
-    /// Of these, seen in one direction only.
+    /// UDP source ports of RC seen in one direction only.
     pub(crate) lonely: u32,
     /// Queue pair numbers seen in both directions.
     pub(crate) common: u32,

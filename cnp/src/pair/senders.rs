@@ -24,7 +24,7 @@ const CROWD: u32 = 32;
 /// Who can have sent a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Senders {
-    /// Several, or it cannot be told.
+    /// Several ends may have, or which one did is not known.
     Unknown,
     /// Nobody seen.
     Nobody,

@@ -1,4 +1,4 @@
-//! What a policy is told of its queue, and what it answers.
+//! What a policy knows of its queue, and what it answers.
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos};
@@ -6,7 +6,7 @@ use npcc_pipeline::units::{BitRate, Nanos};
 use crate::detector::Reading;
 
 named! {
-    /// How many contributors are told.
+    /// How many contributors are signalled.
     #[derive(PartialOrd, Ord, Default)]
     pub enum Amount {
         /// Nobody.
@@ -36,13 +36,13 @@ named! {
         Overfull = "overfull",
         /// Deep and falling.
         Draining = "draining",
-        /// The senders told before recover only once in this time.
+        /// The senders signalled before recover only once in this time.
         Recovery = "recovery",
         /// The effect of the round before is still on its way.
         Feedback = "feedback",
         /// More comes in, or is left from before, than the queue drains.
         Overload = "overload",
-        /// What comes in fits, once those told before have slowed down.
+        /// What comes in fits, once those signalled before have slowed down.
         Balanced = "balanced",
         /// The depth is at the set-point, or on its way there.
         SetPoint = "set-point",
@@ -85,7 +85,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Nobody is told.
+    /// Nobody is signalled.
     #[must_use]
     pub const fn none(wanted: Amount, reason: Reason) -> Decision {
         Decision {
@@ -99,7 +99,7 @@ impl Decision {
     }
 }
 
-/// What a policy is told of its queue.
+/// What a policy knows of its queue at one look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueContext {
     /// The detector's latest look.
@@ -125,14 +125,14 @@ pub struct QueueContext {
 pub struct Round {
     /// CNPs that left.
     pub sent: u32,
-    /// What those told are expected to give up together.
+    /// What those signalled are expected to give up together.
     pub cut: BitRate,
-    /// The longest time until the effect is seen in the queue, of those told.
+    /// The longest time until the effect is seen in the queue, of those signalled.
     pub feedback: Nanos,
 }
 
 impl Default for Round {
-    /// Nobody was told.
+    /// Nobody was signalled.
     fn default() -> Round {
         Round {
             sent: 0,

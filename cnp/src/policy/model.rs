@@ -6,15 +6,15 @@
 //! `growth` is what comes in above what goes out, read off the depth itself over the shortest time in which it moved by
 //! eight frames. It starts at the second look at a queue that is not empty, long before `shallow`: a queue that was empty
 //! may have begun to grow at any time since the look before, and what is divided by a whole look then is too little.
-//! `cuts on their way` is what those told are expected to give up and cannot be seen yet: all of it until the feedback delay
+//! `cuts on their way` is what those signalled are expected to give up and cannot be seen yet: all of it until the feedback delay
 //! has passed, then the part of the growth's time that still lies before; and never more than what the growth has not
-//! fallen by since they were told, as the delay is not known at first and the default is many times too long for a near
+//! fallen by since they were signalled, as the delay is not known at first and the default is many times too long for a near
 //! sender. A growth that falls by a quarter of the drain rate more than was asked for is let fall.
 //! The last term takes the queue to the set-point, a little above empty so that the link never idles,
 //! slowly, because a sender that was cut too far comes back only every 300 us.
 //!
-//! What a flow gives up is its rate times half of its DCQCN alpha (`dynamics.rs`): one half at the first CNP, little
-//! when it was told long ago, corrected by how the flow did respond. Nobody is told who would give up more than twice what
+//! What a flow gives up is its rate times half of its DCQCN alpha (`dcqcn.rs`): one half at the first CNP, little
+//! when it was signalled long ago, corrected by how the flow did respond. Nobody is signalled who would give up more than twice what
 //! is left to cut, so that the sum lands near the drain rate from either side. Who sends little and would give up little is
 //! spared, unless the others could not give up half of what was wanted at the look before.
 //!
@@ -98,7 +98,7 @@ pub struct Model {
     flight: InFlight,
     /// The growth at the last look, in bit/s.
     grew: i64,
-    /// Those told at the last look could not give up half of what was wanted.
+    /// Those signalled at the last look could not give up half of what was wanted.
     short: bool,
     fallback: Npcc,
     fell_back: bool,
@@ -148,7 +148,7 @@ impl Model {
         Some(Growth { rate, over })
     }
 
-    /// What those told will give up that the growth does not show yet, and by how much it fell more than that.
+    /// What those signalled will give up that the growth does not show yet, and by how much it fell more than that.
     fn on_the_way(&mut self, growth: Growth, now: Nanos) -> (i64, i64) {
         let first = self.looks.first();
         let longest = first.map_or(Nanos::ZERO, |first| now.since(first.at));

@@ -5,14 +5,14 @@
 //! | many, rising | every contributor | once a tick; in the n-th tick in a row up to n times, see below |
 //! | few | the heaviest ceil(5 %) | one round per queue and `recovery`; 60 us a flow |
 //!
-//! A CNP to a sender told lately costs it little (DCQCN's alpha fades in 0.2 ms), so one a tick does not stop senders that
+//! A CNP to a sender signalled lately costs it little (DCQCN's alpha fades in 0.2 ms), so one a tick does not stop senders that
 //! recover at the same moment. While `many` is called for tick after tick, the n-th tick has up to n rounds, 4 us apart, but
-//! none once those told should have given up
+//! none once those signalled should have given up
 //!
 //! ```text
 //!   excess = growth over the tick + (depth - deep) / recovery - cuts on their way
 //! ```
-//! Senders that obey the first round end the rise before there is a second; what was told is what they did, not
+//! Senders that obey the first round end the rise before there is a second; what was signalled is what they did, not
 //! what they are believed to be.
 //!
 //! Never two CNPs to a flow within 4 us: network cards ignore the second. After a round in the shallow zone

@@ -3,9 +3,9 @@
 //! ```text
 //!   every period:  fair -= alpha * (depth - set_point) + beta * (depth - depth before)      in bit/s
 //! ```
-//! RoCC (CoNEXT 2020) sends the rate itself to its sources; a CNP carries no rate, so whoever sends faster than it is told,
+//! RoCC (CoNEXT 2020) sends the rate itself to its sources; a CNP carries no rate, so whoever sends faster than it is signalled,
 //! at most once in `min_cnp_interval`, and nobody else; above eight set-points once in half a period, because cuts of senders
-//! told before are small, and the queue of a start grew fivefold. Below that nobody is told while the queue falls: RoCC's
+//! signalled before are small, and the queue of a start grew fivefold. Below that nobody is signalled while the queue falls: RoCC's
 //! sources take the fair rate and rise with it, DCQCN's senders are cut by half and come back in their own time, so that what
 //! is taken off a falling queue is missing when it is empty (goodput of `paper` senders: 0.93 with, 1.00 without). The gains
 //! are RoCC's for 100G (0.45 and 2.25, of 10 Mb/s for 600 bytes), scaled to the drain rate. The fair rate stays between

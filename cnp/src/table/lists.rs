@@ -135,7 +135,7 @@ impl FlowTable {
 
     /// Brings in the places of the flows that were read a batch after these in the last round: the list is followed from
     /// one to the next, and each step would wait for the one before.
-    pub(crate) fn warm_ahead(&self, read: &[u32]) {
+    pub(crate) fn prefetch_ahead(&self, read: &[u32]) {
         let ahead = read.iter().filter_map(|index| {
             let ahead = self.flows.get(*index)?.places.ahead;
             Some(self.flows.get(ahead)?.places.round.next)

@@ -26,7 +26,7 @@ pub enum EcnUse {
     Mark,
     /// By depth, unless the sender has just been told.
     MarkUnlessNotified,
-    /// The same, and marks from upstream are taken back while the sender counts as told.
+    /// By depth unless the sender has just been told, and marks from upstream are taken back meanwhile.
     ClearAfterCnp,
 }
 

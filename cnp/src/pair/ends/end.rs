@@ -51,10 +51,10 @@ pub(crate) struct End {
     pub(in crate::pair) grouped: Links,
     /// When a CNP to this queue pair passed through.
     pub(crate) cnp_passed: Option<Nanos>,
-    /// When we last told the *sender of this end's flow*.
-    pub(crate) told: Option<Nanos>,
-    /// When the queue pair this end names was last told among all of its host's.
-    pub(crate) told_among: Option<Nanos>,
+    /// When we last signalled the *sender of this end's flow*.
+    pub(crate) signalled: Option<Nanos>,
+    /// When the queue pair this end names was last signalled among all of its host's.
+    pub(crate) signalled_among: Option<Nanos>,
 }
 
 const _: () = assert!(size_of::<End>() == 256);
@@ -122,8 +122,8 @@ impl End {
             counted: Counted::NOWHERE,
             flow: NONE,
             cnp_passed: None,
-            told: None,
-            told_among: None,
+            signalled: None,
+            signalled_among: None,
         }
     }
 }

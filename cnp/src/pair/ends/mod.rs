@@ -54,32 +54,32 @@ impl Ends {
     }
 
     /// Brings what is known of these ends into the cache, and says where it is.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
-        self.ends.warm(keys, End::look)
+    pub(crate) fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
+        self.ends.prefetch(keys, End::look)
     }
 
-    /// The same of the ends that these were last found to belong to. Says which they are.
-    pub(crate) fn warm_partners(&self, ends: &[u32]) -> Hints {
+    /// Brings the partners that these ends were last found to have into the cache, and says which they are.
+    pub(crate) fn prefetch_partners(&self, ends: &[u32]) -> Hints {
         let partner = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.partner);
         let partners: Hints = ends.iter().map(partner).take(TOGETHER).collect();
         let look = |end: &End| end.look() ^ u64::from(end.sent.first);
-        self.ends.warm_values(&partners, look);
+        self.ends.prefetch_values(&partners, look);
         partners
     }
 
-    /// The same of the groups of these ends' ports, and of those opposite.
-    pub(crate) fn warm_opposite(&self, ends: &[u32]) {
+    /// Brings the groups of these ends' ports, and those opposite, into the cache.
+    pub(crate) fn prefetch_opposite(&self, ends: &[u32]) {
         let group = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.group);
         let groups: Hints = ends.iter().map(group).take(TOGETHER).collect();
         let opposite = |group: &u32| self.opposite_index(*group).unwrap_or(NONE);
         let opposite: Hints = groups.iter().map(opposite).collect();
         self.groups
-            .warm_values(&opposite, |group| u64::from(group.ends.len));
+            .prefetch_values(&opposite, |group| u64::from(group.ends.len));
     }
 
-    /// The same of ends known by their index.
-    pub(crate) fn warm_found(&self, ends: &[u32]) {
-        self.ends.warm_values(ends, End::look);
+    /// Brings ends known by their index into the cache.
+    pub(crate) fn prefetch_found(&self, ends: &[u32]) {
+        self.ends.prefetch_values(ends, End::look);
     }
 
     /// Touches all memory there will ever be.
@@ -102,7 +102,7 @@ impl Ends {
         self.ends.find(key)
     }
 
-    /// The same, looked for first where [`Ends::warm`] found it.
+    /// The end of this key, looked for first where [`Ends::prefetch`] found it.
     pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<u32> {
         self.ends.find_at(hint, key)
     }
