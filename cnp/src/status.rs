@@ -41,7 +41,7 @@ fn index_of(gauge: &Gauge) -> Option<usize> {
 }
 
 /// One watched queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct QueueStatus {
     /// The port whose egress queue it is.
     pub port: PortId,
@@ -82,20 +82,7 @@ impl QueueStatus {
             port,
             priority,
             policy,
-            changed_policy: Gauge::default(),
-            parameters: Default::default(),
-            fell_back: Gauge::default(),
-            fallbacks: Counter::default(),
-            depth: Gauge::default(),
-            peak: Gauge::default(),
-            contributors: Gauge::default(),
-            zone: Gauge::default(),
-            trend: Gauge::default(),
-            cells: Default::default(),
-            amounts: Default::default(),
-            reasons: Default::default(),
-            cnps: Counter::default(),
-            suppressed: Default::default(),
+            ..QueueStatus::default()
         }
     }
 
@@ -214,7 +201,7 @@ pub struct CmStatus {
 }
 
 /// The whole of NPCC on one switch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct NpccStatus {
     queues: Box<[QueueStatus]>,
     /// Ticks done.
@@ -264,26 +251,7 @@ impl NpccStatus {
             queues: queues
                 .map(|(port, priority, policy)| QueueStatus::new(port, priority, policy))
                 .collect(),
-            ticks: Counter::default(),
-            records: Counter::default(),
-            untrusted: Counter::default(),
-            rate_limited: Counter::default(),
-            flows: Gauge::default(),
-            flows_refused: Counter::default(),
-            flows_displaced: Counter::default(),
-            ends: Gauge::default(),
-            ends_refused: Gauge::default(),
-            ends_displaced: Gauge::default(),
-            flows_read: Counter::default(),
-            flows_weighed: Counter::default(),
-            paired: Default::default(),
-            data_bytes: Counter::default(),
-            cold_bytes: Counter::default(),
-            unpaired_bytes: Counter::default(),
-            cnps_passed: Counter::default(),
-            cm: CmStatus::default(),
-            log: DecisionLog::default(),
-            hosts: HostView::default(),
+            ..NpccStatus::default()
         }
     }
 

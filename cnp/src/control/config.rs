@@ -1,5 +1,6 @@
 //! How the control core of one switch is set up.
 
+use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::detector::DetectorConfig;
@@ -20,18 +21,20 @@ pub struct QueueConfig {
     pub policy: PolicyKind,
 }
 
-/// What NPCC has to do with ECN marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EcnMode {
-    /// Marks come and go without regard to CNPs.
-    Mark,
-    /// A signalled flow is not marked while the effect is on its way, or its receiver would tell it again.
-    #[default]
-    MarkUnlessNotified,
-    /// A signalled flow is not marked, and marks from upstream are taken back, while the effect is on its way.
-    ClearAfterCnp,
-    /// The switch does not mark.
-    Off,
+named! {
+    /// What NPCC has to do with ECN marks.
+    #[derive(Default)]
+    pub enum EcnMode {
+        /// Marks come and go without regard to CNPs.
+        Mark = "mark",
+        /// A signalled flow is not marked while the effect is on its way, or its receiver would tell it again.
+        #[default]
+        MarkUnlessNotified = "mark-unless-notified",
+        /// A signalled flow is not marked, and marks from upstream are taken back, while the effect is on its way.
+        ClearAfterCnp = "clear-after-cnp",
+        /// The switch does not mark.
+        Off = "off",
+    }
 }
 
 impl EcnMode {

@@ -18,7 +18,7 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::detector::{Detector, Reading, Zone};
 use crate::flow_cache::CacheReader;
-use crate::key::QueueFlow;
+use crate::key::{Qpn, QueueFlow};
 use crate::log::Entry;
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
@@ -381,7 +381,22 @@ impl ControlCore {
             }
             _ => {}
         }
-        let (sender_qpn, evidence) = admitted?;
+        self.send(&key, admitted?, &candidate, out)?;
+        if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
+            state.signalled = Some(now);
+        }
+        self.open_episode((key.egress, key.priority), index, bytes, now);
+        Ok(())
+    }
+
+    /// Sends a CNP that the planner admitted, or gives its share of the caps back.
+    fn send(
+        &mut self,
+        key: &QueueFlow,
+        (sender_qpn, evidence): (Qpn, Evidence),
+        candidate: &Candidate,
+        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+    ) -> Result<(), Suppressed> {
         let order = CnpOrder {
             flow: key.key,
             sender_qpn,
@@ -390,17 +405,9 @@ impl ControlCore {
             egress: key.egress,
             priority: key.priority,
         };
-        if let Err(reason) = out(order) {
-            self.planner.give_back(&candidate);
-            return Err(reason);
-        }
-        if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
-            state.signalled = Some(now);
-        }
-        self.tracker
-            .hosts
-            .record_cnp_sent(&key.key, &self.status.hosts);
-        self.open_episode((key.egress, key.priority), index, bytes, now);
+        out(order).inspect_err(|_| self.planner.give_back(candidate))?;
+        let hosts = &mut self.tracker.hosts;
+        hosts.record_cnp_sent(&key.key, &self.status.hosts);
         Ok(())
     }
 
@@ -429,22 +436,9 @@ impl ControlCore {
                 continue;
             }
             self.planner.spend(candidate, now)?;
-            let order = CnpOrder {
-                flow: key.key,
-                sender_qpn: named.dest_qp(),
-                evidence: Evidence::None,
-                ingress: candidate.ingress,
-                egress: key.egress,
-                priority: key.priority,
-            };
-            if let Err(reason) = out(order) {
-                self.planner.give_back(candidate);
-                return Err(reason);
-            }
+            let unnamed = (named.dest_qp(), Evidence::None);
+            self.send(key, unnamed, candidate, out)?;
             told = Ok(());
-            self.tracker
-                .hosts
-                .record_cnp_sent(&key.key, &self.status.hosts);
             if let Some(state) = self.tracker.connections.end_mut(other) {
                 state.signalled_among = Some(now);
             }

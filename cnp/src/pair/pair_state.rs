@@ -36,28 +36,19 @@ impl Direction {
 
 impl PairKey {
     pub(crate) fn of(key: &FlowKey) -> (PairKey, Direction) {
-        let v6 = key.is_ipv6();
-        if key.src <= key.dst {
-            (
-                PairKey {
-                    low: key.src,
-                    high: key.dst,
-                    v6,
-                    datagrams: false,
-                },
-                Direction::Up,
-            )
+        let up = key.src <= key.dst;
+        let (low, high) = if up {
+            (key.src, key.dst)
         } else {
-            (
-                PairKey {
-                    low: key.dst,
-                    high: key.src,
-                    v6,
-                    datagrams: false,
-                },
-                Direction::Down,
-            )
-        }
+            (key.dst, key.src)
+        };
+        let pair = PairKey {
+            low,
+            high,
+            v6: key.is_ipv6(),
+            datagrams: false,
+        };
+        (pair, if up { Direction::Up } else { Direction::Down })
     }
 
     /// The key of these addresses' datagrams.

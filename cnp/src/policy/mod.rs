@@ -38,6 +38,14 @@ macro_rules! policies {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum PolicyKind { $( $(#[doc = $doc])+ $Name($config), )+ }
 
+        impl Default for PolicyName {
+            /// The first of the table, which is also the configuration's default.
+            fn default() -> PolicyName {
+                let [first, ..] = PolicyName::ALL;
+                first
+            }
+        }
+
         impl PolicyName {
             /// The policy with the defaults of its parameters.
             #[must_use]

@@ -13,22 +13,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use npcc_cnp::control::config::EcnMode;
 use npcc_cnp::policy::npcc::NpccConfig;
 use npcc_cnp::policy::{Mode, PolicyKind, PolicyName};
 use serde::{Deserialize, Deserializer};
-
-/// NPCC's marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EcnUse {
-    /// None.
-    Off,
-    /// By depth.
-    Mark,
-    /// By depth, unless the sender has just been told.
-    MarkUnlessNotified,
-    /// By depth unless the sender has just been told, and marks from upstream are taken back meanwhile.
-    ClearAfterCnp,
-}
 
 /// What the switches of a case do about congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,7 +26,7 @@ pub struct Scheme {
     /// Huawei's low-latency mode.
     pub low_latency: bool,
     /// Marking.
-    pub ecn: EcnUse,
+    pub ecn: EcnMode,
     /// THEMIS-like.
     pub themis: bool,
 }
@@ -48,18 +36,18 @@ impl Scheme {
     pub const PFC: Scheme = Scheme {
         policy: None,
         low_latency: false,
-        ecn: EcnUse::Off,
+        ecn: EcnMode::Off,
         themis: false,
     };
     /// Ordinary DCQCN.
     pub const ECN: Scheme = Scheme {
-        ecn: EcnUse::Mark,
+        ecn: EcnMode::Mark,
         ..Scheme::PFC
     };
     /// NPCC's table.
     pub const NPCC: Scheme = Scheme {
         policy: Some(PolicyName::Npcc),
-        ecn: EcnUse::MarkUnlessNotified,
+        ecn: EcnMode::MarkUnlessNotified,
         ..Scheme::PFC
     };
     /// THEMIS-like.
@@ -96,14 +84,14 @@ impl fmt::Display for Scheme {
         let name = match self.policy {
             Some(policy) => policy.name(),
             None if self.themis => "themis",
-            None if self.ecn == EcnUse::Off => "pfc",
+            None if self.ecn == EcnMode::Off => "pfc",
             None => "ecn",
         };
         let mode = if self.low_latency { "/low-latency" } else { "" };
         let ecn = match (self.policy, self.ecn) {
-            (Some(_), EcnUse::Off) => "+off",
-            (Some(_), EcnUse::Mark) => "+mark",
-            (Some(_), EcnUse::ClearAfterCnp) => "+clear",
+            (Some(_), EcnMode::Off) => "+off",
+            (Some(_), EcnMode::Mark) => "+mark",
+            (Some(_), EcnMode::ClearAfterCnp) => "+clear",
             _ => "",
         };
         out.pad(&format!("{name}{mode}{ecn}"))
@@ -121,10 +109,10 @@ impl FromStr for Scheme {
             _ => {}
         }
         let (rest, ecn) = match text.split_once('+') {
-            None => (text, EcnUse::MarkUnlessNotified),
-            Some((rest, "mark")) => (rest, EcnUse::Mark),
-            Some((rest, "off")) => (rest, EcnUse::Off),
-            Some((rest, "clear")) => (rest, EcnUse::ClearAfterCnp),
+            None => (text, EcnMode::MarkUnlessNotified),
+            Some((rest, "mark")) => (rest, EcnMode::Mark),
+            Some((rest, "off")) => (rest, EcnMode::Off),
+            Some((rest, "clear")) => (rest, EcnMode::ClearAfterCnp),
             Some((_, other)) => {
                 return Err(format!(
                     "`+{other}` is not known; write +mark, +clear or +off"

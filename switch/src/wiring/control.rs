@@ -180,7 +180,7 @@ fn policy(
 
 /// The policy that the configuration names. A test below holds that every name is one of NPCC's.
 fn named(policy: model::Policy) -> PolicyName {
-    PolicyName::named(policy.name()).unwrap_or(PolicyName::Npcc)
+    PolicyName::named(policy.name()).unwrap_or_default()
 }
 
 const fn mode(watch: &PortNpcc) -> Mode {

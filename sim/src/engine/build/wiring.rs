@@ -21,7 +21,7 @@ use super::{PortPlan, port_mac};
 use crate::engine::switch::{Eye, Port, Switch};
 use crate::engine::{CONTROL, DATA};
 use crate::frame::SimFrame;
-use crate::scenario::{Case, EcnUse, Scenario};
+use crate::scenario::{Case, Scenario};
 use crate::wire::OVERHEAD;
 
 /// Frames an unlimited buffer has cells for.
@@ -167,7 +167,7 @@ fn port_config(
         kmax: bytes(thresholds.kmax),
         pmax: thresholds.pmax.of(CERTAIN),
     };
-    let marks = case.scheme.ecn != EcnUse::Off;
+    let marks = case.scheme.ecn != CnpEcn::Off;
     let mut queues: [QueueConfig; 8] = std::array::from_fn(|_| QueueConfig::default());
     queues[usize::from(DATA)] = QueueConfig {
         discipline: Discipline::Dwrr(50),
@@ -198,10 +198,10 @@ fn port_config(
             queues,
         },
         ecn: match case.scheme.ecn {
-            EcnUse::MarkUnlessNotified if watched => EcnMode::MarkUnlessNotified,
-            EcnUse::ClearAfterCnp if watched => EcnMode::ClearAfterCnp,
-            EcnUse::Off => EcnMode::Off,
-            EcnUse::Mark | EcnUse::MarkUnlessNotified | EcnUse::ClearAfterCnp => EcnMode::Mark,
+            CnpEcn::MarkUnlessNotified if watched => EcnMode::MarkUnlessNotified,
+            CnpEcn::ClearAfterCnp if watched => EcnMode::ClearAfterCnp,
+            CnpEcn::Off => EcnMode::Off,
+            CnpEcn::Mark | CnpEcn::MarkUnlessNotified | CnpEcn::ClearAfterCnp => EcnMode::Mark,
         },
     }
 }
@@ -240,12 +240,7 @@ fn control(
     ControlConfig {
         queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
         port_rates: ports.iter().map(|plan| BitRate(plan.rate.0)).collect(),
-        ecn: match case.scheme.ecn {
-            EcnUse::Off => CnpEcn::Off,
-            EcnUse::Mark => CnpEcn::Mark,
-            EcnUse::MarkUnlessNotified => CnpEcn::MarkUnlessNotified,
-            EcnUse::ClearAfterCnp => CnpEcn::ClearAfterCnp,
-        },
+        ecn: case.scheme.ecn,
         flows: 8_192,
         ends: 16_384,
         hash_seed: seed,
