@@ -43,7 +43,7 @@ struct Intervals {
 
 /// One watched queue.
 #[derive(Debug)]
-struct Queue {
+struct WatchedQueue {
     port: PortId,
     priority: Priority,
     detector: Detector,
@@ -57,9 +57,9 @@ struct Queue {
     context: Option<QueueContext>,
 }
 
-impl Queue {
-    fn new(config: &QueueConfig) -> Queue {
-        Queue {
+impl WatchedQueue {
+    fn new(config: &QueueConfig) -> WatchedQueue {
+        WatchedQueue {
             port: config.port,
             priority: config.priority,
             detector: Detector::new(config.detector),
@@ -121,7 +121,7 @@ impl Queue {
 #[derive(Debug)]
 pub struct ControlCore {
     tracker: FlowTracker,
-    queues: Box<[Queue]>,
+    queues: Box<[WatchedQueue]>,
     planner: Planner,
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
@@ -147,7 +147,7 @@ impl ControlCore {
     /// A control core that has seen nothing. All memory is reserved here.
     #[must_use]
     pub fn new(config: &ControlConfig) -> ControlCore {
-        let queues: Box<[Queue]> = config.queues.iter().map(Queue::new).collect();
+        let queues: Box<[WatchedQueue]> = config.queues.iter().map(WatchedQueue::new).collect();
         let looks = queues.iter().filter_map(|queue| queue.policy.look());
         let period = looks.fold(config.tick, Nanos::min);
         let named = config

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
-use super::{ControlCore, Queue};
+use super::{ControlCore, WatchedQueue};
 use crate::plan::{CnpOrder, Planner, Suppressed};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 
@@ -154,7 +154,7 @@ impl ControlCore {
     /// Until when a flow of this queue that is signalled now need not be marked. Below `hard` the CNPs of here are enough, and its
     /// mark would come back from a far end as a CNP for a queue that has drained; above, marks are the second line.
     fn unmarked_until(&self, (port, priority): PortQueue, now: Nanos) -> Nanos {
-        let same = |queue: &&Queue| queue.port == port && queue.priority == priority;
+        let same = |queue: &&WatchedQueue| queue.port == port && queue.priority == priority;
         let queue = self.queues.iter().find(same);
         let held = queue.filter(|queue| queue.reading.depth < queue.detector.config().hard);
         held.map_or(Nanos::ZERO, |_| now + HOLD)

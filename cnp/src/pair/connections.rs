@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
-use super::cm::{Change, CmBook};
+use super::cm::{Change, CmTable};
 use super::datagram::Source;
 use super::ends::{End, Ends, LIVE};
 use super::{port_hash, psn};
@@ -21,7 +21,7 @@ pub struct EndpointId(pub(crate) u32);
 #[derive(Debug)]
 pub struct ConnectionTable {
     pub(super) ends: Ends,
-    pub(super) cm: CmBook,
+    pub(super) cm: CmTable,
 }
 
 impl ConnectionTable {
@@ -30,7 +30,7 @@ impl ConnectionTable {
     pub fn new(capacity: usize, seed: u64) -> ConnectionTable {
         ConnectionTable {
             ends: Ends::new(capacity, seed),
-            cm: CmBook::new(capacity, seed),
+            cm: CmTable::new(capacity, seed),
         }
     }
 
@@ -169,7 +169,7 @@ impl ConnectionTable {
 
     /// Learns from a message of the connection manager between these addresses.
     pub fn observe_message(&mut self, way: &FlowKey, message: &Message, now: Nanos) {
-        let Change::Paired(one, other, uc) = self.cm.take(way, message, now) else {
+        let Change::Paired(one, other, uc) = self.cm.observe(way, message, now) else {
             return;
         };
         if self.is_refuted(&one, now) || self.is_refuted(&other, now) {
