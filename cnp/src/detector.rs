@@ -11,44 +11,32 @@
 //! half of what the queue drains in a tick (and at least four MTU, or every frame on a slow link would be one).
 //!
 //! **Trend**: turns when the depth has gone against it by more than one MTU from its last extreme. A flat queue keeps its
-//! trend, so a queue that rose and stands is still told about, and one that fell and stands is not.
+//! trend, so a queue that rose and stands is still signalled about, and one that fell and stands is not.
 //!
 //! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` ticks. Until then the reading
 //! counts for the highest zone that has: a spike out of a shallow queue is as good as shallow, a spike out of an idle one is
 //! nothing, and so is its way back. That keeps the decision monotone in depth.
 
+use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos};
 
-/// How deep a queue is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(u8)]
-pub enum Zone {
-    /// Below `shallow`.
-    #[default]
-    Idle,
-    /// From `shallow`.
-    Shallow,
-    /// From `deep`.
-    Deep,
-    /// From `hard`, or growing too fast to wait.
-    Hard,
+named! {
+    /// How deep a queue is.
+    #[derive(PartialOrd, Ord, Default)]
+    pub enum Zone {
+        /// Below `shallow`.
+        #[default]
+        Idle = "idle",
+        /// From `shallow`.
+        Shallow = "shallow",
+        /// From `deep`.
+        Deep = "deep",
+        /// From `hard`, or growing too fast to wait.
+        Hard = "hard",
+    }
 }
 
 impl Zone {
-    /// All, lowest first.
-    pub const ALL: [Zone; 4] = [Zone::Idle, Zone::Shallow, Zone::Deep, Zone::Hard];
-
-    /// The stable name operators and JSON see.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Zone::Idle => "idle",
-            Zone::Shallow => "shallow",
-            Zone::Deep => "deep",
-            Zone::Hard => "hard",
-        }
-    }
-
     const fn below(self) -> Zone {
         match self {
             Zone::Idle | Zone::Shallow => Zone::Idle,
@@ -58,25 +46,15 @@ impl Zone {
     }
 }
 
-/// Where a queue is going.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(u8)]
-pub enum Trend {
-    /// Getting shorter, or standing after it did.
-    #[default]
-    Falling,
-    /// Getting longer, or standing after it did.
-    Rising,
-}
-
-impl Trend {
-    /// The stable name operators and JSON see.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Trend::Falling => "falling",
-            Trend::Rising => "rising",
-        }
+named! {
+    /// Where a queue is going.
+    #[derive(PartialOrd, Ord, Default)]
+    pub enum Trend {
+        /// Getting shorter, or standing after it did.
+        #[default]
+        Falling = "falling",
+        /// Getting longer, or standing after it did.
+        Rising = "rising",
     }
 }
 

@@ -10,6 +10,8 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::{PortId, Priority};
 
 use crate::key::{FlowKey, KeyHasher, QueueFlow, low32};
+pub(crate) use crate::links::NONE;
+use crate::links::{Entries, Links, List};
 
 /// Where entries were found, or nearly: what [`FixedMap::find_at`] looks at first.
 pub(crate) type Hints = ArrayVec<u32, TOGETHER>;
@@ -46,9 +48,6 @@ pub(crate) const TOGETHER: usize = 32;
 /// Entries of a chain that are asked for: at most one key in fifty is further down.
 const DEEP: usize = 3;
 
-/// No entry.
-pub(crate) const NONE: u32 = u32::MAX;
-
 /// In this order, so that what is found and what is linked lie in one line, however long the value is: of the values
 /// that have lines of their own the key's line is all that a neighbour in a list costs.
 #[derive(Debug)]
@@ -57,36 +56,21 @@ struct Slot<K, V> {
     key: K,
     /// Next in the hash chain, or in the free list.
     chain: u32,
-    prev: u32,
-    next: u32,
+    /// Neighbours in its list of use.
+    links: Links,
     list: u8,
     /// Not in the free list.
     live: bool,
     value: V,
 }
 
-impl<K, V> Slot<K, V> {
-    const fn before(&self) -> u32 {
-        self.prev
-    }
-
-    const fn after(&self) -> u32 {
-        self.next
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct List {
-    oldest: u32,
-    newest: u32,
-}
-
-/// See the module's text.
+/// A map of fixed capacity.
 #[derive(Debug)]
 pub(crate) struct FixedMap<K, V> {
     heads: Box<[u32]>,
     slots: Vec<Slot<K, V>>,
     free: u32,
+    /// From the oldest use to the newest.
     lists: [List; 2],
     len: usize,
     capacity: usize,
@@ -100,10 +84,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
             heads: vec![NONE; 2 * capacity.next_power_of_two()].into_boxed_slice(),
             slots: Vec::with_capacity(capacity),
             free: NONE,
-            lists: [List {
-                oldest: NONE,
-                newest: NONE,
-            }; 2],
+            lists: [List::EMPTY; 2],
             len: 0,
             capacity,
             hasher: KeyHasher::new(seed),
@@ -145,7 +126,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         None
     }
 
-    /// The same, looked for first at a place that [`FixedMap::warm`] named.
+    /// The entry of this key, looked for first at a place that [`FixedMap::prefetch`] named.
     pub(crate) fn find_at(&self, hint: u32, key: &K) -> Option<u32> {
         match self.slot(hint) {
             Some(slot) if slot.key == *key && slot.live => Some(hint),
@@ -156,7 +137,11 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     /// Brings the entries of up to [`TOGETHER`] keys and their neighbours in the list of use into the cache, so that the
     /// time of many reads from memory is that of a few: found one by one, each would wait for the one before. `look`
     /// reads parts of a value that will be used. Returns where each was found, or would be.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = K>, look: impl Fn(&V) -> u64) -> Hints {
+    pub(crate) fn prefetch(
+        &self,
+        keys: impl Iterator<Item = K>,
+        look: impl Fn(&V) -> u64,
+    ) -> Hints {
         let keys: ArrayVec<K, TOGETHER> = keys.take(TOGETHER).collect();
         // Hashed first: the fewer instructions between two loads, the more of them the core has on their way.
         let buckets: ArrayVec<usize, TOGETHER> = keys.iter().map(|key| self.bucket(key)).collect();
@@ -181,25 +166,25 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
             }
         }
         black_box(sum);
-        self.warm_found(&found, look);
+        self.prefetch_found(&found, look);
         found
     }
 
-    /// The same for entries known by their index.
-    pub(crate) fn warm_found(&self, found: &[u32], look: impl Fn(&V) -> u64) {
-        self.warm_values(found, look);
+    /// Brings entries known by their index, and their neighbours in the list of use, into the cache.
+    pub(crate) fn prefetch_found(&self, found: &[u32], look: impl Fn(&V) -> u64) {
+        self.prefetch_values(found, look);
         let mut sum = 0;
-        for neighbour in [Slot::before, Slot::after] {
-            let beside = found.iter().map(|index| self.slot(*index).map(neighbour));
-            let beside = beside.map(|index| index.unwrap_or(NONE));
+        let of = |index: &u32| self.slot(*index).map_or(Links::NONE, |slot| slot.links);
+        for neighbour in [|links: Links| links.previous, |links: Links| links.next] {
+            let beside = found.iter().map(|index| neighbour(of(index)));
             let beside: Hints = beside.take(TOGETHER).collect();
-            sum ^= self.sum(&beside, |slot| u64::from(slot.prev ^ slot.next));
+            sum ^= self.sum(&beside, |slot| u64::from(slot.links.previous));
         }
         black_box(sum);
     }
 
-    /// The same without their neighbours.
-    pub(crate) fn warm_values(&self, found: &[u32], look: impl Fn(&V) -> u64) {
+    /// Brings entries known by their index into the cache, without their neighbours.
+    pub(crate) fn prefetch_values(&self, found: &[u32], look: impl Fn(&V) -> u64) {
         black_box(self.sum(found, |slot| look(&slot.value) ^ u64::from(slot.chain)));
     }
 
@@ -216,8 +201,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
             let blank = || Slot {
                 key,
                 chain: NONE,
-                prev: NONE,
-                next: NONE,
+                links: Links::NONE,
                 list: 0,
                 live: false,
                 value,
@@ -253,8 +237,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         let fresh = Slot {
             key,
             chain: *head,
-            prev: NONE,
-            next: NONE,
+            links: Links::NONE,
             list: 0,
             live: true,
             value,
@@ -296,7 +279,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
                 before = slot.chain;
             }
         }
-        self.unlink(index);
+        self.leave_list(index);
         let free = self.free;
         self.slot_mut(index)?.chain = free;
         self.free = index;
@@ -314,7 +297,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     /// Makes an entry the newest of this list.
     pub(crate) fn set_list(&mut self, index: u32, list: u8) {
         if self.get(index).is_some() {
-            self.unlink(index);
+            self.leave_list(index);
             self.append(index, list);
         }
     }
@@ -323,47 +306,40 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     pub(crate) fn oldest(&self, list: u8) -> Option<u32> {
         self.lists
             .get(usize::from(list))
-            .map(|list| list.oldest)
+            .map(|list| list.head)
             .filter(|index| *index != NONE)
     }
 
     fn append(&mut self, index: u32, list: u8) {
-        let Some(ends) = self.lists.get_mut(usize::from(list)) else {
-            return;
-        };
-        let before = std::mem::replace(&mut ends.newest, index);
-        if before == NONE {
-            ends.oldest = index;
-        }
-        if let Some(slot) = self.slot_mut(before) {
-            slot.next = index;
-        }
         if let Some(slot) = self.slot_mut(index) {
-            (slot.prev, slot.next, slot.list) = (before, NONE, list);
+            slot.list = list;
+        }
+        if let Some(list) = self.lists.get_mut(usize::from(list)) {
+            list.push_back(self.slots.as_mut_slice(), |slot| &mut slot.links, index);
         }
     }
 
-    fn unlink(&mut self, index: u32) {
-        let Some((prev, next, list)) = self
-            .slot(index)
-            .map(|slot| (slot.prev, slot.next, slot.list))
-        else {
-            return;
-        };
-        if let Some(slot) = self.slot_mut(prev) {
-            slot.next = next;
+    fn leave_list(&mut self, index: u32) {
+        let list = self.slot(index).map(|slot| usize::from(slot.list));
+        if let Some(list) = list.and_then(|list| self.lists.get_mut(list)) {
+            list.remove(self.slots.as_mut_slice(), |slot| &mut slot.links, index);
         }
-        if let Some(slot) = self.slot_mut(next) {
-            slot.prev = prev;
-        }
-        if let Some(ends) = self.lists.get_mut(usize::from(list)) {
-            if ends.oldest == index {
-                ends.oldest = next;
-            }
-            if ends.newest == index {
-                ends.newest = prev;
-            }
-        }
+    }
+}
+
+impl<K, V> Entries for [Slot<K, V>] {
+    type Entry = Slot<K, V>;
+
+    fn entry_mut(&mut self, index: u32) -> Option<&mut Slot<K, V>> {
+        self.get_mut(index as usize)
+    }
+}
+
+impl<K: MapKey, V: Copy> Entries for FixedMap<K, V> {
+    type Entry = V;
+
+    fn entry_mut(&mut self, index: u32) -> Option<&mut V> {
+        self.get_mut(index)
     }
 }
 
@@ -386,7 +362,7 @@ mod tests {
         }
         assert_eq!(map.insert(100, 100), None);
         let looked = std::cell::RefCell::new(std::collections::BTreeSet::new());
-        map.warm((40..40 + TOGETHER as u64).chain([1_000]), |value| {
+        map.prefetch((40..40 + TOGETHER as u64).chain([1_000]), |value| {
             looked.borrow_mut().insert(*value);
             *value
         });

@@ -103,7 +103,7 @@ impl Hosts {
     }
 
     /// Counts a CNP of ours to the sender of `flow`.
-    pub(crate) fn told(&mut self, flow: &FlowKey, view: &HostView) {
+    pub(crate) fn record_cnp_sent(&mut self, flow: &FlowKey, view: &HostView) {
         let to_sender = flow.reversed(flow.dest_qp());
         self.count(&to_sender, view, |counts| counts.cnps_sent += 1);
     }

@@ -1,4 +1,4 @@
-//! The invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3; facts 4.3).
+//! The invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
 //!
 //! CRC-32 of Ethernet over eight octets of ones (in the place of the local route header), the IP packet with the fields
 //! that may change on the way set to ones, and everything up to the CRC itself. On the wire it stands least significant

@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use foldhash::fast::FixedState;
+pub(crate) use npcc_pipeline::bits::low32;
 use npcc_pipeline::parse::{Kind, L3, Parsed};
 use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::wire::ipv4::Ipv4;
@@ -62,12 +63,6 @@ const fn high64(word: u128) -> u64 {
 const fn low64(word: u128) -> u64 {
     let [.., a, b, c, d, e, f, g, h] = word.to_be_bytes();
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
-}
-
-/// The low half of a word.
-pub(crate) const fn low32(word: u64) -> u32 {
-    let [a, b, c, d, ..] = word.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
 }
 
 /// One direction of a connection: source, destination, destination queue pair.
@@ -311,7 +306,7 @@ impl KeyHasher {
         self.fold.hash_one(value)
     }
 
-    /// The same for a queue flow's words, in two multiplications where the addresses are IPv4 and four where not. The high
+    /// The hash of a queue flow's words, in two multiplications where the addresses are IPv4 and four where not. The high
     /// bits are the good ones.
     ///
     /// One multiplication is not enough: numbers that follow one another then give an arithmetic progression, which may
@@ -327,7 +322,7 @@ impl KeyHasher {
         multiply(addresses ^ tail, b).wrapping_mul(SPREAD)
     }
 
-    /// The same for an IPv4 flow's first two words, which are all that it has.
+    /// The hash of an IPv4 flow's first two words, which are all that it has.
     #[inline]
     pub(crate) fn of_v4(&self, [tail, addresses]: [u64; 2]) -> u64 {
         let [a, b, _] = self.seeds;

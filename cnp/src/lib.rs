@@ -1,8 +1,8 @@
-//! RoCEv2 knowledge of npcc-switch: who sends, who must be told, when, and in which bytes.
+//! RoCEv2 knowledge of npcc-switch: who sends, who must be signalled, when, and in which bytes.
 //!
 //! ```text
 //!   worker:   Sighting -> FlowCache --Record--> ring
-//!   control:  ring -> PairBook (whose QPN), FlowTable (which queue), Detector -> Policy -> planner -> CnpOrder
+//!   control:  ring -> ConnectionTable (whose QPN), FlowTable (which queue), Detector -> Policy -> planner -> CnpOrder
 //!   switch:   CnpOrder -> next hop -> CnpSpec::build -> strict queue
 //! ```
 //! Law: nothing here reads a clock, does I/O, locks or panics, and nothing called per packet or per tick allocates;
@@ -13,17 +13,16 @@
 pub mod build;
 pub mod cm;
 pub mod control;
-mod crc_parts;
+mod dcqcn;
 pub mod detector;
-mod dynamics;
 mod fixed_map;
 pub mod flow_cache;
 pub mod hosts;
 pub mod icrc;
 pub mod key;
-mod ledger;
+mod links;
 pub mod log;
-mod near;
+mod near_rtt;
 pub mod pair;
 pub mod plan;
 pub mod policy;
@@ -32,9 +31,9 @@ pub mod sample;
 mod seqlock;
 mod source_limit;
 pub mod status;
-mod sync;
 pub mod table;
 mod token_bucket;
+mod tracker;
 mod window;
 
 #[cfg(test)]

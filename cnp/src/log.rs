@@ -21,9 +21,9 @@ const LIVE: u64 = 1 << 63;
 pub struct Entry {
     /// When.
     pub time: Nanos,
-    /// The flow, and the queue it was told for.
+    /// The flow, and the queue it was signalled for.
     pub flow: QueueFlow,
-    /// The queue pair that was told.
+    /// The queue pair that was signalled.
     pub sender_qpn: Qpn,
     /// How it is known.
     pub evidence: Evidence,
@@ -35,7 +35,7 @@ pub struct Entry {
     pub zone: Zone,
     /// Its trend.
     pub trend: Trend,
-    /// CNPs the flow has been told, this one included.
+    /// CNPs the flow has been signalled, this one included.
     pub cnps: u64,
 }
 
@@ -76,26 +76,21 @@ impl Entry {
     fn from_words(words: [u64; WORDS]) -> Option<Entry> {
         let [a, b, c, d, e, meta, time, depth, cnps] = words;
         let [_, _, _, evidence, reason, zone, trend, _] = meta.to_le_bytes();
-        let zone_of = |index: u8| Zone::ALL.get(usize::from(index)).copied();
         (meta & LIVE != 0).then(|| Entry {
             time: Nanos(time),
             flow: QueueFlow::from_words([a, b, c, d, e]),
             sender_qpn: Qpn::new(low32(meta)),
-            evidence: Evidence::from_index(usize::from(evidence)),
-            reason: Reason::from_index(usize::from(reason)),
+            evidence: Evidence::from_index(usize::from(evidence)).unwrap_or_default(),
+            reason: Reason::from_index(usize::from(reason)).unwrap_or_default(),
             depth,
-            zone: zone_of(zone).unwrap_or_default(),
-            trend: if trend == Trend::Rising as u8 {
-                Trend::Rising
-            } else {
-                Trend::Falling
-            },
+            zone: Zone::from_index(usize::from(zone)).unwrap_or_default(),
+            trend: Trend::from_index(usize::from(trend)).unwrap_or_default(),
             cnps,
         })
     }
 }
 
-/// See the module's text.
+/// The ring of the last CNPs.
 #[derive(Debug)]
 pub struct DecisionLog {
     cells: Box<[SeqCell<WORDS>]>,
@@ -114,7 +109,7 @@ impl Default for DecisionLog {
 
 impl DecisionLog {
     /// Control core only.
-    pub(crate) fn note(&self, entry: &Entry) {
+    pub(crate) fn record(&self, entry: &Entry) {
         let at = usize::try_from(self.noted.get() % KEPT as u64).unwrap_or(0);
         if let Some(cell) = self.cells.get(at) {
             cell.write(&entry.to_words());

@@ -1,5 +1,6 @@
-//! From a decision to CNPs: who of the contributors is told, and why the others are not.
+//! From a decision to CNPs: who of the contributors is signalled, and why the others are not.
 
+use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::key::{FlowKey, Qpn};
@@ -7,68 +8,38 @@ use crate::pair::{Evidence, Pairing};
 use crate::policy::{Amount, Decision};
 use crate::token_bucket::TokenBucket;
 
-macro_rules! reasons {
-    ($( $(#[doc = $doc:literal])+ $name:ident = $text:literal, )+) => {
-        /// Why a contributor got no CNP.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum Suppressed {
-            $( $(#[doc = $doc])+ $name, )+
-        }
-
-        impl Suppressed {
-            /// All reasons, in the order of their counters.
-            pub const ALL: &'static [Suppressed] = &[ $( Suppressed::$name, )+ ];
-
-            /// The stable name operators and JSON see.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $( Suppressed::$name => $text, )+ }
-            }
-        }
-    };
-}
-
-reasons! {
-    /// Told too short a time ago.
-    Spacing = "spacing",
-    /// Packets come back, but whose they are is known by less than the configured evidence.
-    Unpaired = "unpaired",
-    /// No packet has come back yet.
-    Cold = "cold",
-    /// The receiver's own CNP passed a moment ago.
-    AlreadyNotified = "already_notified",
-    /// Told in vain before; at most one CNP per ms.
-    Unresponsive = "unresponsive",
-    /// Came in by a port that is not trusted.
-    Untrusted = "untrusted",
-    /// The share of the port that CNPs may take is used up.
-    CapPort = "cap_port",
-    /// The CNPs of this second are used up.
-    CapSecond = "cap_second",
-    /// More CNPs than one tick may order.
-    CapTick = "cap_tick",
-    /// No route or no neighbour toward the sender.
-    NoNeighbor = "no_neighbor",
-    /// The ring to the port's worker is full.
-    RingFull = "ring_full",
-}
-
-/// Number of reasons.
-pub const REASONS: usize = Suppressed::ALL.len();
-
-impl Suppressed {
-    /// Index of its counter.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
+named! {
+    /// Why a contributor got no CNP.
+    pub enum Suppressed {
+        /// Signalled too short a time ago.
+        Spacing = "spacing",
+        /// Packets come back, but whose they are is known by less than the configured evidence.
+        Unpaired = "unpaired",
+        /// No packet has come back yet.
+        Cold = "cold",
+        /// The receiver's own CNP passed a moment ago.
+        AlreadyNotified = "already_notified",
+        /// Signalled in vain before; at most one CNP per ms.
+        Unresponsive = "unresponsive",
+        /// Came in by a port that is not trusted.
+        Untrusted = "untrusted",
+        /// The share of the port that CNPs may take is used up.
+        CapPort = "cap_port",
+        /// The CNPs of this second are used up.
+        CapSecond = "cap_second",
+        /// More CNPs than one tick may order.
+        CapTick = "cap_tick",
+        /// No route or no neighbour toward the sender.
+        NoNeighbor = "no_neighbor",
+        /// The ring to the port's worker is full.
+        RingFull = "ring_full",
     }
 }
 
 /// A CNP to be sent. Who resolves the next hop builds it with [`crate::build::CnpSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CnpOrder {
-    /// The flow of data: `src` is the sender to be told, `dst` the receiver in whose name.
+    /// The flow of data: `src` is the sender to be signalled, `dst` the receiver in whose name.
     pub flow: FlowKey,
     /// The queue pair at the sender.
     pub sender_qpn: Qpn,
@@ -112,8 +83,8 @@ const WIRE_V6: u64 = 118;
 pub(crate) struct Candidate {
     pub(crate) ipv6: bool,
     pub(crate) pairing: Pairing,
-    /// When we told its sender.
-    pub(crate) told: Option<Nanos>,
+    /// When we signalled its sender.
+    pub(crate) signalled: Option<Nanos>,
     /// When a CNP of its receiver passed.
     pub(crate) passed: Option<Nanos>,
     pub(crate) unresponsive: bool,
@@ -178,11 +149,11 @@ impl Planner {
         if since(candidate.passed).is_some_and(|passed| passed < decision.spacing) {
             return Err(Suppressed::AlreadyNotified);
         }
-        if since(candidate.told).is_some_and(|told| told < decision.spacing) {
+        if since(candidate.signalled).is_some_and(|told| told < decision.spacing) {
             return Err(Suppressed::Spacing);
         }
         if candidate.unresponsive
-            && since(candidate.told).is_some_and(|told| told < UNRESPONSIVE_GAP)
+            && since(candidate.signalled).is_some_and(|told| told < UNRESPONSIVE_GAP)
         {
             return Err(Suppressed::Unresponsive);
         }

@@ -18,7 +18,7 @@ fn candidate() -> Candidate {
     Candidate {
         ipv6: false,
         pairing: PAIRED,
-        told: None,
+        signalled: None,
         passed: None,
         unresponsive: false,
         trusted: true,
@@ -91,14 +91,14 @@ fn each_reason_has_its_cause() {
         ),
         (
             Candidate {
-                told: before(59),
+                signalled: before(59),
                 ..candidate()
             },
             Some(Suppressed::Spacing),
         ),
         (
             Candidate {
-                told: before(60),
+                signalled: before(60),
                 ..candidate()
             },
             None,
@@ -112,7 +112,7 @@ fn each_reason_has_its_cause() {
         ),
         (
             Candidate {
-                told: before(999),
+                signalled: before(999),
                 unresponsive: true,
                 ..candidate()
             },
@@ -120,7 +120,7 @@ fn each_reason_has_its_cause() {
         ),
         (
             Candidate {
-                told: before(1_000),
+                signalled: before(1_000),
                 unresponsive: true,
                 ..candidate()
             },
@@ -191,7 +191,7 @@ fn names_are_unique_and_indices_follow() {
     let mut names: Vec<_> = Suppressed::ALL.iter().map(|reason| reason.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), REASONS);
+    assert_eq!(names.len(), Suppressed::COUNT);
     assert!(
         Suppressed::ALL
             .iter()

@@ -1,49 +1,29 @@
 //! Whether telling a sender had an effect: its bytes before, and one feedback delay after.
 //!
 //! CNPs that can cost little (DCQCN's alpha has faded) prove nothing when no effect is seen: a miss takes CNPs that should
-//! have cost a fifth of the rate together (`crate::dynamics`). Three times no effect makes a flow unresponsive: it keeps its ECN marks and gets at most one CNP per ms. One effect
+//! have cost a fifth of the rate together (`crate::dcqcn`). Three times no effect makes a flow unresponsive: it keeps its ECN marks and gets at most one CNP per ms. One effect
 //! makes it responsive again.
 
+use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
-/// What a flow did after it was told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[repr(u8)]
-pub enum Response {
-    /// Not measured yet.
-    #[default]
-    Unknown,
-    /// At most 62.5 % of before (a first CNP halves; half a cut's error is allowed).
-    Halved,
-    /// At most 90 %.
-    Weak,
-    /// More.
-    None,
+named! {
+    /// What a flow did after it was signalled.
+    #[derive(Default)]
+    pub enum Response {
+        /// Not measured yet.
+        #[default]
+        Unknown = "unknown",
+        /// At most 62.5 % of before (a first CNP halves; half a cut's error is allowed).
+        Halved = "halved",
+        /// At most 90 %.
+        Weak = "weak",
+        /// More.
+        None = "none",
+    }
 }
 
 impl Response {
-    /// The stable name operators and JSON see.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Response::Unknown => "unknown",
-            Response::Halved => "halved",
-            Response::Weak => "weak",
-            Response::None => "none",
-        }
-    }
-
-    /// The inverse of `as u8`.
-    #[must_use]
-    pub const fn from_index(index: u8) -> Response {
-        match index {
-            1 => Response::Halved,
-            2 => Response::Weak,
-            3 => Response::None,
-            _ => Response::Unknown,
-        }
-    }
-
     fn of(before: u64, after: u64) -> Response {
         let (before, after) = (u128::from(before), u128::from(after));
         if after * 8 <= before * 5 {
@@ -62,7 +42,7 @@ const ONE: u32 = 1 << 16;
 /// Effects missed in a row that make a flow unresponsive.
 const MISSES: u8 = 3;
 
-/// How long a told flow is watched.
+/// How long a signalled flow is watched.
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseConfig {
     /// Time from a CNP to its effect in the queue.
@@ -75,7 +55,7 @@ pub struct ResponseConfig {
 enum State {
     #[default]
     Quiet,
-    /// Told at this time, with these bytes in the window before.
+    /// Signalled at this time, with these bytes in the window before.
     Told { at: Nanos, before: u64 },
     /// The effect should be there: counting from this time and total.
     Counting {
@@ -96,9 +76,9 @@ pub struct ResponseWatch {
 }
 
 impl ResponseWatch {
-    /// The sender was told; `before` is what the flow enqueued over the window, and `share` what this CNP should cost
+    /// The sender was signalled; `before` is what the flow enqueued over the window, and `share` what this CNP should cost
     /// of the rate, in 65,536ths. A measurement under way goes on.
-    pub fn told(&mut self, now: Nanos, before: u64, share: u32) {
+    pub fn record_cnp_sent(&mut self, now: Nanos, before: u64, share: u32) {
         if before > 0 && matches!(self.state, State::Quiet) {
             self.state = State::Told { at: now, before };
             self.left = ONE;
@@ -163,7 +143,7 @@ impl ResponseWatch {
         self.last
     }
 
-    /// Told in vain, again and again.
+    /// Signalled in vain, again and again.
     #[must_use]
     pub const fn is_unresponsive(&self) -> bool {
         self.misses >= MISSES
@@ -182,7 +162,7 @@ mod tests {
     /// Tells a flow of 1,000 bytes a window, then lets it send `after` a window.
     fn measure(watch: &mut ResponseWatch, after: u64) -> Response {
         let mut total = 5_000;
-        watch.told(Nanos::ZERO, 1_000, ONE / 2);
+        watch.record_cnp_sent(Nanos::ZERO, 1_000, ONE / 2);
         for tick in 1..=10u64 {
             watch.observe(Nanos::from_micros(tick * 20), total, &CONFIG);
             total += after / 5;
@@ -224,7 +204,7 @@ mod tests {
         let mut watch = ResponseWatch::default();
         for _ in 0..10 {
             let mut total = 5_000;
-            watch.told(Nanos::ZERO, 1_000, ONE / 50);
+            watch.record_cnp_sent(Nanos::ZERO, 1_000, ONE / 50);
             for tick in 1..=10u64 {
                 watch.observe(Nanos::from_micros(tick * 20), total, &CONFIG);
                 total += 200;
@@ -239,7 +219,7 @@ mod tests {
     #[test]
     fn a_measurement_missed_is_no_answer() {
         let mut watch = ResponseWatch::default();
-        watch.told(Nanos::ZERO, 1_000, ONE / 2);
+        watch.record_cnp_sent(Nanos::ZERO, 1_000, ONE / 2);
         watch.observe(Nanos::from_millis(10), 1_000_000, &CONFIG);
         watch.observe(Nanos::from_millis(20), 2_000_000, &CONFIG);
         assert_eq!(watch.last(), Response::Unknown);

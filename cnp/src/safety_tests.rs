@@ -89,7 +89,7 @@ fn living() -> Rig {
     rig
 }
 
-/// Congests the queue for a while; returns who was told.
+/// Congests the queue for a while; returns who was signalled.
 fn told(rig: &mut Rig) -> Vec<u32> {
     let before = rig.sent.len();
     for tick in 0..50u64 {

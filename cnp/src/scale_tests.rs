@@ -301,7 +301,7 @@ fn pairs_are_kept_for_hours_and_the_oldest_go_first_under_pressure() {
         (32, 64, 0),
         "12 hours"
     );
-    // Nothing has come back since, and yet it is told at its first packet: pair 0 is in use again.
+    // Nothing has come back since, and yet it is signalled at its first packet: pair 0 is in use again.
     connect(&mut rig, 0);
     assert_eq!(rig.tick(TICK, 900_000), 1);
     // Eight more connections: the eight longest unused make room, pair 0 does not.
@@ -310,7 +310,7 @@ fn pairs_are_kept_for_hours_and_the_oldest_go_first_under_pressure() {
         rig.tick(TICK, 0);
     }
     assert_eq!((status.ends.get(), status.ends_displaced.get()), (64, 16));
-    // Of these only the data are seen: who is told was remembered.
+    // Of these only the data are seen: who is signalled was remembered.
     let mut told = |n| {
         rig.tick(Nanos::from_millis(1), 900_000);
         rig.out(&forth(n));

@@ -10,7 +10,7 @@
 //! Equal and even: the words are of one write. A reader that keeps meeting the writer gives up after [`TRIES`] and says so;
 //! the writer never notices. Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012).
 
-use crate::sync::{AtomicU64, Ordering, fence};
+use npcc_pipeline::sync::{AtomicU64, Ordering, fence};
 
 /// How often a reader tries.
 const TRIES: usize = 64;

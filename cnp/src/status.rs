@@ -1,40 +1,29 @@
 //! What NPCC does, for whoever shows it: counters and gauges written by the control core alone, read by anybody.
 
 use npcc_pipeline::counters::{Counter, Gauge};
+use npcc_pipeline::named;
 use npcc_pipeline::units::{PortId, Priority};
 
 use crate::detector::{Reading, Trend, Zone};
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
-use crate::plan::{REASONS, Suppressed};
-use crate::policy::{self, Amount, Decision, Parameters, PolicyKind, Reason};
+use crate::plan::Suppressed;
+use crate::policy::{Amount, Decision, PARAMETERS, Parameters, PolicyKind, PolicyName, Reason};
 
-/// A row of the detector's table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Row {
-    /// The depth rises.
-    Rising,
-    /// The depth falls.
-    Falling,
-    /// The rise into the zone may be jitter.
-    Jitter,
+named! {
+    /// A row of the detector's table.
+    pub enum Row {
+        /// The depth rises.
+        Rising = "rising",
+        /// The depth falls.
+        Falling = "falling",
+        /// The rise into the zone may be jitter.
+        Jitter = "jitter",
+    }
 }
 
 impl Row {
-    /// All, in the order of their counters.
-    pub const ALL: [Row; 3] = [Row::Rising, Row::Falling, Row::Jitter];
-
-    /// The stable name operators and JSON see.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Row::Rising => "rising",
-            Row::Falling => "falling",
-            Row::Jitter => "jitter",
-        }
-    }
-
     /// The row of a reading.
     #[must_use]
     pub fn of(reading: &Reading) -> Row {
@@ -46,19 +35,24 @@ impl Row {
     }
 }
 
+/// A gauge as an index.
+fn index_of(gauge: &Gauge) -> Option<usize> {
+    usize::try_from(gauge.get()).ok()
+}
+
 /// One watched queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct QueueStatus {
     /// The port whose egress queue it is.
     pub port: PortId,
     /// Which.
     pub priority: Priority,
-    /// The name of the policy it was started with.
-    pub policy: &'static str,
+    /// The policy it was started with.
+    pub policy: PolicyName,
     /// One more than the index of the policy it was given since; 0 for none.
     changed_policy: Gauge,
     /// Values of the policy's parameters, in the order of its parameters.
-    parameters: [Gauge; policy::PARAMETERS],
+    parameters: [Gauge; PARAMETERS],
     /// Whether another law answered in the policy's stead at the last look.
     fell_back: Gauge,
     /// Looks at which it did.
@@ -72,36 +66,23 @@ pub struct QueueStatus {
     zone: Gauge,
     trend: Gauge,
     /// Ticks per cell: zone, then row.
-    cells: [[Counter; 3]; 4],
+    cells: [[Counter; Row::COUNT]; Zone::COUNT],
     /// Ticks per amount decided, after the policy's pauses.
-    amounts: [Counter; 3],
+    amounts: [Counter; Amount::COUNT],
     /// Looks per reason of the policy.
-    reasons: [Counter; policy::REASONS],
+    reasons: [Counter; Reason::COUNT],
     /// CNPs that left.
     pub cnps: Counter,
-    suppressed: [Counter; REASONS],
+    suppressed: [Counter; Suppressed::COUNT],
 }
 
 impl QueueStatus {
-    fn new(port: PortId, priority: Priority, policy: &'static str) -> QueueStatus {
+    fn new(port: PortId, priority: Priority, policy: PolicyName) -> QueueStatus {
         QueueStatus {
             port,
             priority,
             policy,
-            changed_policy: Gauge::default(),
-            parameters: Default::default(),
-            fell_back: Gauge::default(),
-            fallbacks: Counter::default(),
-            depth: Gauge::default(),
-            peak: Gauge::default(),
-            contributors: Gauge::default(),
-            zone: Gauge::default(),
-            trend: Gauge::default(),
-            cells: Default::default(),
-            amounts: Default::default(),
-            reasons: Default::default(),
-            cnps: Counter::default(),
-            suppressed: Default::default(),
+            ..QueueStatus::default()
         }
     }
 
@@ -114,16 +95,12 @@ impl QueueStatus {
     }
 
     pub(crate) fn noted(&self, decision: &Decision) {
-        if let Some(counter) = self.reasons.get(decision.reason.index()) {
-            counter.add(1);
-        }
-        if let Some(counter) = self.amounts.get(decision.amount.index()) {
-            counter.add(1);
-        }
+        self.reason(decision.reason).add(1);
+        self.decided(decision.amount).add(1);
     }
 
     pub(crate) fn change_policy(&self, kind: PolicyKind) {
-        self.changed_policy.set(kind.index() as u64 + 1);
+        self.changed_policy.set(kind.which().index() as u64 + 1);
     }
 
     pub(crate) fn show_parameters(&self, parameters: &Parameters) {
@@ -149,21 +126,20 @@ impl QueueStatus {
     /// The parameters of the policy in its slot, with the values of this moment.
     #[must_use]
     pub fn parameters(&self) -> Parameters {
-        let mut parameters = PolicyKind::parameters_of(self.policy_now());
+        let mut parameters = self.policy_now().defaults().slot().parameters();
         for (parameter, gauge) in parameters.iter_mut().zip(&self.parameters) {
             parameter.value = gauge.get();
         }
         parameters
     }
 
-    /// The name of the policy in its slot at this moment.
+    /// The policy in its slot at this moment.
     #[must_use]
-    pub fn policy_now(&self) -> &'static str {
-        let changed = usize::try_from(self.changed_policy.get()).unwrap_or(0);
-        let name = changed
-            .checked_sub(1)
-            .and_then(|index| PolicyKind::NAMES.get(index));
-        name.copied().unwrap_or(self.policy)
+    pub fn policy_now(&self) -> PolicyName {
+        let given = index_of(&self.changed_policy).and_then(|given| given.checked_sub(1));
+        given
+            .and_then(PolicyName::from_index)
+            .unwrap_or(self.policy)
     }
 
     pub(crate) fn suppress(&self, reason: Suppressed) {
@@ -173,63 +149,41 @@ impl QueueStatus {
     /// The zone at the last tick.
     #[must_use]
     pub fn zone(&self) -> Zone {
-        let at = self.zone.get();
-        Zone::ALL
-            .into_iter()
-            .find(|zone| *zone as u64 == at)
+        index_of(&self.zone)
+            .and_then(Zone::from_index)
             .unwrap_or_default()
     }
 
     /// The trend at the last tick.
     #[must_use]
     pub fn trend(&self) -> Trend {
-        if self.trend.get() == Trend::Rising as u64 {
-            Trend::Rising
-        } else {
-            Trend::Falling
-        }
+        index_of(&self.trend)
+            .and_then(Trend::from_index)
+            .unwrap_or_default()
     }
 
     /// Ticks spent in a cell of the table.
     #[must_use]
     pub fn cell(&self, zone: Zone, row: Row) -> &Counter {
-        let [idle, shallow, deep, hard] = &self.cells;
-        let [rising, falling, jitter] = match zone {
-            Zone::Idle => idle,
-            Zone::Shallow => shallow,
-            Zone::Deep => deep,
-            Zone::Hard => hard,
-        };
-        match row {
-            Row::Rising => rising,
-            Row::Falling => falling,
-            Row::Jitter => jitter,
-        }
+        row.pick(zone.pick(&self.cells))
     }
 
     /// Ticks that ended in this amount.
     #[must_use]
     pub fn decided(&self, amount: Amount) -> &Counter {
-        let [none, few, many] = &self.amounts;
-        match amount {
-            Amount::None => none,
-            Amount::Few => few,
-            Amount::Many => many,
-        }
+        amount.pick(&self.amounts)
     }
 
     /// Looks at which the policy gave this reason.
     #[must_use]
     pub fn reason(&self, reason: Reason) -> &Counter {
-        let [first, ..] = &self.reasons;
-        self.reasons.get(reason.index()).unwrap_or(first)
+        reason.pick(&self.reasons)
     }
 
-    /// Contributors not told for this reason.
+    /// Contributors not signalled for this reason.
     #[must_use]
     pub fn suppressed(&self, reason: Suppressed) -> &Counter {
-        let [first, ..] = &self.suppressed;
-        self.suppressed.get(reason.index()).unwrap_or(first)
+        reason.pick(&self.suppressed)
     }
 }
 
@@ -238,16 +192,16 @@ impl QueueStatus {
 pub struct CmStatus {
     /// QP1 packets seen.
     pub heard: Counter,
-    /// Of these, with a wrong ICRC: nothing was learned from them.
+    /// QP1 packets with a wrong ICRC: nothing was learned from them.
     pub damaged: Counter,
-    /// Of these, of another class than connection management.
+    /// QP1 packets of another class than connection management.
     pub foreign: Counter,
     /// Pairs taken back because something spoke against them.
     pub contradicted: Gauge,
 }
 
 /// The whole of NPCC on one switch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct NpccStatus {
     queues: Box<[QueueStatus]>,
     /// Ticks done.
@@ -264,7 +218,7 @@ pub struct NpccStatus {
     pub flows_refused: Counter,
     /// Idle flows that made room for others.
     pub flows_displaced: Counter,
-    /// Ends in the book.
+    /// Ends in the table of connections.
     pub ends: Gauge,
     /// Ends refused because every other was in use.
     pub ends_refused: Gauge,
@@ -274,12 +228,12 @@ pub struct NpccStatus {
     pub flows_read: Counter,
     /// Flows weighed as contributors of a decision.
     pub flows_weighed: Counter,
-    paired: [Gauge; Evidence::ALL.len()],
+    paired: [Gauge; Evidence::COUNT],
     /// Wire bytes of data in watched queues.
     pub data_bytes: Counter,
-    /// Of these, from flows nobody has answered yet.
+    /// Wire bytes of data from flows nobody has answered yet.
     pub cold_bytes: Counter,
-    /// Of these, from flows that are answered but below the configured evidence.
+    /// Wire bytes of data from flows that are answered but below the configured evidence.
     pub unpaired_bytes: Counter,
     /// CNPs of receivers that passed through.
     pub cnps_passed: Counter,
@@ -292,33 +246,12 @@ pub struct NpccStatus {
 }
 
 impl NpccStatus {
-    pub(crate) fn new(
-        queues: impl Iterator<Item = (PortId, Priority, &'static str)>,
-    ) -> NpccStatus {
+    pub(crate) fn new(queues: impl Iterator<Item = (PortId, Priority, PolicyName)>) -> NpccStatus {
         NpccStatus {
             queues: queues
                 .map(|(port, priority, policy)| QueueStatus::new(port, priority, policy))
                 .collect(),
-            ticks: Counter::default(),
-            records: Counter::default(),
-            untrusted: Counter::default(),
-            rate_limited: Counter::default(),
-            flows: Gauge::default(),
-            flows_refused: Counter::default(),
-            flows_displaced: Counter::default(),
-            ends: Gauge::default(),
-            ends_refused: Gauge::default(),
-            ends_displaced: Gauge::default(),
-            flows_read: Counter::default(),
-            flows_weighed: Counter::default(),
-            paired: Default::default(),
-            data_bytes: Counter::default(),
-            cold_bytes: Counter::default(),
-            unpaired_bytes: Counter::default(),
-            cnps_passed: Counter::default(),
-            cm: CmStatus::default(),
-            log: DecisionLog::default(),
-            hosts: HostView::default(),
+            ..NpccStatus::default()
         }
     }
 
@@ -331,8 +264,7 @@ impl NpccStatus {
     /// Flows known by this evidence.
     #[must_use]
     pub fn paired(&self, evidence: Evidence) -> &Gauge {
-        let [none, ..] = &self.paired;
-        self.paired.get(evidence.index()).unwrap_or(none)
+        evidence.pick(&self.paired)
     }
 
     /// CNPs that left, over all queues.
@@ -341,7 +273,7 @@ impl NpccStatus {
         self.queues.iter().map(|queue| queue.cnps.get()).sum()
     }
 
-    /// Contributors not told for this reason, over all queues.
+    /// Contributors not signalled for this reason, over all queues.
     #[must_use]
     pub fn cnps_suppressed(&self, reason: Suppressed) -> u64 {
         self.queues

@@ -45,7 +45,7 @@ fn set_point(kind: PolicyKind) -> u64 {
     match kind {
         PolicyKind::Model(config) => DRAIN.bytes_in(config.set_point),
         PolicyKind::Pi(config) => DRAIN.bytes_in(config.set_point),
-        PolicyKind::Npcc(_) => 0,
+        _ => 0,
     }
 }
 

@@ -6,19 +6,22 @@
 
 /// Low 8 bits.
 #[inline]
-pub(crate) const fn low8(value: usize) -> u8 {
+#[must_use]
+pub const fn low8(value: usize) -> u8 {
     value as u8
 }
 
 /// Low 16 bits.
 #[inline]
-pub(crate) const fn low16(value: usize) -> u16 {
+#[must_use]
+pub const fn low16(value: usize) -> u16 {
     value as u16
 }
 
 /// Low 32 bits.
 #[inline]
-pub(crate) const fn low32(value: u64) -> u32 {
+#[must_use]
+pub const fn low32(value: u64) -> u32 {
     value as u32
 }
 

@@ -1,82 +1,63 @@
 //! Why a frame was not forwarded: every reason is declared here, counted per port, and named in every output.
 
-macro_rules! reasons {
-    ($( $(#[doc = $doc:literal])+ $name:ident = $text:literal, )+) => {
-        /// A declared drop reason.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum Drop {
-            $( $(#[doc = $doc])+ $name, )+
-        }
-
-        impl Drop {
-            /// All reasons, in the order of their counters.
-            pub const ALL: &'static [Drop] = &[ $( Drop::$name, )+ ];
-
-            /// The stable name operators and JSON see.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $( Drop::$name => $text, )+ }
-            }
-        }
-    };
-}
-
-reasons! {
-    /// Shorter than the headers it announces.
-    Runt = "runt",
-    /// Longer than the port's MTU allows on arrival.
-    Oversize = "oversize",
-    /// Unicast to a MAC address that is not the port's.
-    NotForUs = "not_for_us",
-    /// Broadcast or multicast: this switch routes, and nothing on it listens.
-    Multicast = "multicast",
-    /// More than two VLAN tags.
-    VlanDepth = "vlan_depth",
-    /// A VLAN id the port does not carry.
-    VlanUnknown = "vlan_unknown",
-    /// Neither IPv4, IPv6 nor MAC control (ARP, LLDP, ...), with no Linux to punt to.
-    NotIp = "not_ip",
-    /// IP version or header length is wrong, or the extension chain is too long.
-    IpHeader = "ip_header",
-    /// The IP length exceeds the frame.
-    IpTruncated = "ip_truncated",
-    /// The IPv4 header checksum is wrong.
-    IpChecksum = "ip_checksum",
-    /// Source or destination address that must not be routed: loopback, multicast, link-local, unspecified.
-    Martian = "martian",
-    /// TTL or hop limit would reach zero.
-    TtlExpired = "ttl_expired",
-    /// No route and no default route.
-    NoRoute = "no_route",
-    /// A blackhole route.
-    Blackhole = "blackhole",
-    /// The next hop's MAC address is unknown.
-    NoNeighbor = "no_neighbor",
-    /// Addressed to this switch, with no Linux to punt to.
-    LocalUnserved = "local_unserved",
-    /// Larger than the MTU of the port it would leave by.
-    MtuExceeded = "mtu_exceeded",
-    /// The buffer had no room for a VLAN tag.
-    NoHeadroom = "no_headroom",
-    /// The shared buffer pool is full, in bytes or in buffers.
-    BufferFull = "buffer_full",
-    /// A lossless group has used up its headroom: its sender did not pause in time.
-    HeadroomFull = "headroom_full",
-    /// The watchdog found the peer's pause without end; frames of that priority are dropped meanwhile.
-    PfcStorm = "pfc_storm",
-    /// A lossy queue is past its share of the pool.
-    QueueFull = "queue_full",
-    /// Early drop of a lossy Not-ECT frame.
-    Wred = "wred",
-    /// The crossing ring to another worker is full (lossy traffic only).
-    XringFull = "xring_full",
-    /// Still queued when the switch stopped.
-    Shutdown = "shutdown",
+crate::named! {
+    /// Why a frame was dropped.
+    pub enum Drop {
+        /// Shorter than the headers it announces.
+        Runt = "runt",
+        /// Longer than the port's MTU allows on arrival.
+        Oversize = "oversize",
+        /// Unicast to a MAC address that is not the port's.
+        NotForUs = "not_for_us",
+        /// Broadcast or multicast: this switch routes, and nothing on it listens.
+        Multicast = "multicast",
+        /// More than two VLAN tags.
+        VlanDepth = "vlan_depth",
+        /// A VLAN id the port does not carry.
+        VlanUnknown = "vlan_unknown",
+        /// Neither IPv4, IPv6 nor MAC control (ARP, LLDP, ...), with no Linux to punt to.
+        NotIp = "not_ip",
+        /// IP version or header length is wrong, or the extension chain is too long.
+        IpHeader = "ip_header",
+        /// The IP length exceeds the frame.
+        IpTruncated = "ip_truncated",
+        /// The IPv4 header checksum is wrong.
+        IpChecksum = "ip_checksum",
+        /// Source or destination address that must not be routed: loopback, multicast, link-local, unspecified.
+        Martian = "martian",
+        /// TTL or hop limit would reach zero.
+        TtlExpired = "ttl_expired",
+        /// No route and no default route.
+        NoRoute = "no_route",
+        /// A blackhole route.
+        Blackhole = "blackhole",
+        /// The next hop's MAC address is unknown.
+        NoNeighbor = "no_neighbor",
+        /// Addressed to this switch, with no Linux to punt to.
+        LocalUnserved = "local_unserved",
+        /// Larger than the MTU of the port it would leave by.
+        MtuExceeded = "mtu_exceeded",
+        /// The buffer had no room for a VLAN tag.
+        NoHeadroom = "no_headroom",
+        /// The shared buffer pool is full, in bytes or in buffers.
+        BufferFull = "buffer_full",
+        /// A lossless group has used up its headroom: its sender did not pause in time.
+        HeadroomFull = "headroom_full",
+        /// The watchdog found the peer's pause without end; frames of that priority are dropped meanwhile.
+        PfcStorm = "pfc_storm",
+        /// A lossy queue is past its share of the pool.
+        QueueFull = "queue_full",
+        /// Early drop of a lossy Not-ECT frame.
+        Wred = "wred",
+        /// The crossing ring to another worker is full (lossy traffic only).
+        XringFull = "xring_full",
+        /// Still queued when the switch stopped.
+        Shutdown = "shutdown",
+    }
 }
 
 /// Number of reasons.
-pub const REASONS: usize = Drop::ALL.len();
+pub const REASONS: usize = Drop::COUNT;
 
 impl Drop {
     /// Lost for want of room: what must never happen to a lossless frame.
@@ -86,12 +67,6 @@ impl Drop {
             self,
             Drop::BufferFull | Drop::HeadroomFull | Drop::QueueFull | Drop::XringFull
         )
-    }
-
-    /// Index of its counter.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
     }
 }
 

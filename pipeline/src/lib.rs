@@ -9,7 +9,7 @@
     allow(clippy::cast_possible_truncation, reason = "test numbers are small")
 )]
 
-mod bits;
+pub mod bits;
 pub mod buffer;
 pub mod burst;
 pub mod classify;
@@ -20,12 +20,13 @@ pub mod drop;
 pub mod egress;
 pub mod frame;
 pub mod handoff;
+pub mod named;
 pub mod parse;
 pub mod pause;
 pub mod per;
 pub mod route;
 pub mod stage;
-mod sync;
+pub mod sync;
 pub mod tap;
 pub mod units;
 pub mod wire;

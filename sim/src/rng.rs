@@ -1,6 +1,6 @@
 //! A seeded generator for start times and phases: `SplitMix64` (Steele, Lea, Flood 2014).
 
-/// See the module's text.
+/// A generator of numbers that depend on the seed alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 

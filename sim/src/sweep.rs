@@ -1,6 +1,6 @@
 //! All runs of a scenario, several at a time.
 
-use std::sync::Mutex;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::{self, BuildError, Outcome};
@@ -24,33 +24,65 @@ pub fn all(
     jobs: usize,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Vec<Run>, BuildError> {
+    let finished = AtomicUsize::new(0);
     let cases = scenario.cases();
-    let (next, finished) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let results: Vec<Mutex<Option<Result<Outcome, BuildError>>>> =
-        cases.iter().map(|_| Mutex::new(None)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, cases.len().max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let (Some(case), Some(slot)) = (cases.get(index), results.get(index)) else {
-                        break;
-                    };
-                    let outcome = engine::run(scenario, case);
-                    if let Ok(mut slot) = slot.lock() {
-                        *slot = Some(outcome);
-                    }
-                    done(finished.fetch_add(1, Ordering::Relaxed) + 1, cases.len());
-                }
-            });
-        }
+    let results = each(&cases, jobs, |case| {
+        let outcome = engine::run(scenario, case);
+        done(finished.fetch_add(1, Ordering::Relaxed) + 1, cases.len());
+        outcome
     });
-    let results = results
-        .into_iter()
-        .filter_map(|slot| slot.into_inner().ok().flatten());
-    cases
-        .into_iter()
-        .zip(results)
-        .map(|(case, outcome)| outcome.map(|outcome| Run { case, outcome }))
-        .collect()
+    let runs = results.into_iter().map(|(case, outcome)| {
+        let case = *case;
+        outcome.map(|outcome| Run { case, outcome })
+    });
+    runs.collect()
+}
+
+/// Does `work` on every item, on `jobs` threads, and gives each result back with its item, in the order of the items.
+fn each<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> R + Sync) -> Vec<(&T, R)> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        items.get(index).map(|item| (index, work(item)))
+    };
+    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let threads = 0..jobs.clamp(1, items.len().max(1));
+        let threads = threads.map(|_| scope.spawn(|| std::iter::from_fn(take).collect::<Vec<_>>()));
+        let threads: Vec<_> = threads.collect();
+        let results = threads.into_iter().flat_map(|thread| {
+            let done = thread.join();
+            done.unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        results.collect()
+    });
+    results.sort_unstable_by_key(|(index, _)| *index);
+    let results = results.into_iter().map(|(_, result)| result);
+    items.iter().zip(results).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_result_stays_with_its_item() {
+        let items: Vec<u64> = (0..500).collect();
+        for jobs in [0, 1, 3, 1_000] {
+            // The first take longest, so that threads overtake each other.
+            let results = each(&items, jobs, |item| {
+                (0..(500 - item) * 50).fold(*item, |sum, _| std::hint::black_box(sum))
+            });
+            assert_eq!(results.len(), items.len());
+            assert!(results.iter().all(|(item, result)| *item == result));
+        }
+        assert!(each(&[] as &[u64], 4, |item| *item).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "a run that panics")]
+    fn a_missing_result_shifts_no_other() {
+        each(&[1, 2, 3], 2, |item| {
+            assert!(*item != 2, "a run that panics")
+        });
+    }
 }

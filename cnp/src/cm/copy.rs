@@ -13,7 +13,7 @@ const ROOM: usize = 336;
 const UDP: usize = 8;
 const ICRC: usize = 4;
 
-/// See the module's text.
+/// A copy of a QP1 packet on its way from a worker to the control core.
 #[derive(Debug, Clone, Copy)]
 pub struct CmCopy {
     /// Addresses; the queue pair is 1.

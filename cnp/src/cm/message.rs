@@ -8,7 +8,7 @@
 //!   others:  0 local id   4 remote id;  DREQ: 8 remote QPN
 //!   LAP: 24 local GID  40 remote GID  56 flow label;  APR: 9 status
 //! ```
-//! It reads, and believes nothing: [`super::super::pair::book`] does that.
+//! It reads, and believes nothing: [`super::super::pair::connections`] does that.
 
 use npcc_pipeline::wire::bth::be24;
 

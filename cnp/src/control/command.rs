@@ -6,10 +6,10 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::ControlCore;
 use super::config::{EcnMode, QueueConfig, Settings};
-use crate::dynamics::Measure;
+use crate::dcqcn::Measure;
 use crate::key::{FlowKey, Qpn};
 use crate::plan::Planner;
-use crate::policy::{BadParameter, PolicyKind};
+use crate::policy::{self, BadParameter, PolicyKind};
 
 /// Name of a policy or of a parameter.
 pub type Name = ArrayString<24>;
@@ -87,7 +87,9 @@ impl std::fmt::Display for Refused {
             Refused::Full => write!(out, "the table of pairs is full: raise npcc.flows"),
             Refused::UnknownPair => write!(out, "no such pair is known"),
             Refused::UnknownQueue => write!(out, "NPCC does not watch this queue"),
-            Refused::UnknownPolicy => write!(out, "no such policy: write npcc, model or pi"),
+            Refused::UnknownPolicy => {
+                write!(out, "no such policy: write {}", policy::names())
+            }
             Refused::Parameter(BadParameter::Unknown) => {
                 write!(
                     out,
@@ -107,7 +109,7 @@ impl ControlCore {
     /// Makes a policy available to [`Command::Policy`] for a queue, instead of one of the same name.
     pub fn offer(&mut self, port: PortId, priority: Priority, kind: PolicyKind) {
         let same = |(at, queue, old): &&mut (PortId, Priority, PolicyKind)| {
-            (*at, *queue, old.name()) == (port, priority, kind.name())
+            (*at, *queue, old.which()) == (port, priority, kind.which())
         };
         match self.offers.iter_mut().find(same) {
             Some((_, _, old)) => *old = kind,
@@ -122,11 +124,11 @@ impl ControlCore {
     pub fn obey(&mut self, command: &Command, now: Nanos) -> Result<(), Refused> {
         match *command {
             Command::AddPair { flow, sender } => {
-                let added = self.ledger.book.give(&flow, sender, now);
+                let added = self.tracker.connections.give(&flow, sender, now);
                 added.then_some(()).ok_or(Refused::Full)
             }
             Command::DeletePair { flow } => {
-                let gone = self.ledger.book.take_back(&flow);
+                let gone = self.tracker.connections.take_back(&flow);
                 gone.then_some(()).ok_or(Refused::UnknownPair)
             }
             Command::Policy {
@@ -183,7 +185,7 @@ impl ControlCore {
             .filter(|(port, priority, _)| (*port, *priority) == place);
         let kind = offered
             .map(|(_, _, kind)| *kind)
-            .find(|kind| kind.name() == name)
+            .find(|kind| kind.which().name() == name)
             .ok_or(Refused::UnknownPolicy)?;
         self.put(place, kind)
     }
@@ -200,12 +202,12 @@ impl ControlCore {
         }
         let looks = self.queues.iter().filter_map(|queue| queue.policy.look());
         self.period = looks.fold(self.tick, Nanos::min);
-        self.ledger.measure = Measure::new(self.ledger.measure.feedback, self.period);
+        self.tracker.measure = Measure::new(self.tracker.measure.feedback, self.period);
         Ok(())
     }
 
     fn resettle(&mut self, settings: &Settings) {
-        self.ledger.reconfigure(settings, self.period);
+        self.tracker.reconfigure(settings, self.period);
         self.planner = Planner::new(
             settings.evidence,
             &self.rates,
@@ -312,7 +314,7 @@ mod tests {
         }
         assert_eq!(rig.core.obey(&parameter("few", 200), rig.now), Ok(()));
         assert_eq!(rig.core.obey(&policy("model"), rig.now), Ok(()));
-        assert_eq!(rig.core.status().queues()[0].policy_now(), "model");
+        assert_eq!(rig.core.status().queues()[0].policy_now().name(), "model");
         assert_eq!(
             rig.core.obey(&parameter("horizon", 500_000), rig.now),
             Ok(())

@@ -15,7 +15,7 @@ pub struct QueueConfig {
     pub port: PortId,
     /// Which.
     pub priority: Priority,
-    /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::npcc::Mode::thresholds`]).
+    /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::Mode::thresholds`]).
     pub detector: DetectorConfig,
     /// Its policy.
     pub policy: PolicyKind,
@@ -37,9 +37,9 @@ pub struct ControlConfig {
     pub cap_per_second: u64,
     /// Data flows in watched queues (default 65,536; about 600 bytes each, what readers see of it included).
     pub flows: usize,
-    /// Ends in the book: two a connection (default 131,072; about 330 bytes each).
+    /// Ends in the table of connections: two a connection (default 131,072; about 330 bytes each).
     pub ends: usize,
-    /// Evidence a sender must be known by to be told (default [`Evidence::Port`]).
+    /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]).
     pub evidence: Evidence,
     /// What happens to the others.
     pub unpaired: Unpaired,
@@ -47,7 +47,7 @@ pub struct ControlConfig {
     pub ecn: EcnMode,
     /// Time from a CNP to its effect in the queue (default 20 us).
     pub feedback: Nanos,
-    /// How long a told flow counts as told (default 60 us).
+    /// How long a signalled flow counts as signalled (default 60 us).
     pub notified: Nanos,
     /// Ports whose packets are believed, as a port set (default all).
     pub trusted_ports: u32,
@@ -97,7 +97,7 @@ impl Default for ControlConfig {
 /// What [`super::command::Command::Settings`] may change of a [`ControlConfig`] while running; the fields are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Evidence a sender must be known by to be told.
+    /// Evidence a sender must be known by to be signalled.
     pub evidence: Evidence,
     /// What happens to the others.
     pub unpaired: Unpaired,
@@ -105,7 +105,7 @@ pub struct Settings {
     pub ecn: EcnMode,
     /// Time from a CNP to its effect in the queue, until learned.
     pub feedback: Nanos,
-    /// How long a told flow counts as told.
+    /// How long a signalled flow counts as signalled.
     pub notified: Nanos,
     /// Share of a port's wire rate CNPs may take, in thousandths.
     pub cap: u16,

@@ -1,7 +1,7 @@
 //! The control core of one switch: every tick, from records and depths to CNPs.
 //!
 //! ```text
-//!   records -> ledger (flows, ends)            depth -> detector -> policy -> decision
+//!   records -> tracker (flows, ends)            depth -> detector -> policy -> decision
 //!                      \                                                        |
 //!                       contributors of the queue, heaviest first -> planner -> orders
 //! ```
@@ -18,16 +18,16 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::detector::{Detector, Reading, Zone};
 use crate::flow_cache::CacheReader;
-use crate::key::QueueFlow;
-use crate::ledger::Ledger;
+use crate::key::{Qpn, QueueFlow};
 use crate::log::Entry;
 use crate::pair::Evidence;
-use crate::pair::book::EndId;
+use crate::pair::connections::EndpointId;
 use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
 use crate::policy::npcc::CLOSEST;
 use crate::policy::{Amount, Decision, Policy, PolicyKind, QueueContext, Round};
 use crate::status::NpccStatus;
 use crate::table::{FlowView, RECENT};
+use crate::tracker::FlowTracker;
 use config::{ControlConfig, EcnMode, QueueConfig};
 
 /// Flows read at a look between two ticks, at most: each read costs a line of the worker's cache.
@@ -43,7 +43,7 @@ struct Intervals {
 
 /// One watched queue.
 #[derive(Debug)]
-struct Queue {
+struct WatchedQueue {
     port: PortId,
     priority: Priority,
     detector: Detector,
@@ -57,9 +57,9 @@ struct Queue {
     context: Option<QueueContext>,
 }
 
-impl Queue {
-    fn new(config: &QueueConfig) -> Queue {
-        Queue {
+impl WatchedQueue {
+    fn new(config: &QueueConfig) -> WatchedQueue {
+        WatchedQueue {
             port: config.port,
             priority: config.priority,
             detector: Detector::new(config.detector),
@@ -117,16 +117,16 @@ impl Queue {
     }
 }
 
-/// See the module's text.
+/// The control core: queues, policies and what is known of flows.
 #[derive(Debug)]
 pub struct ControlCore {
-    ledger: Ledger,
-    queues: Box<[Queue]>,
+    tracker: FlowTracker,
+    queues: Box<[WatchedQueue]>,
     planner: Planner,
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
     notified: Nanos,
-    /// Whether a told flow is not marked while its queue is below `hard`.
+    /// Whether a signalled flow is not marked while its queue is below `hard`.
     holds_marks: bool,
     tick: Nanos,
     period: Nanos,
@@ -147,18 +147,19 @@ impl ControlCore {
     /// A control core that has seen nothing. All memory is reserved here.
     #[must_use]
     pub fn new(config: &ControlConfig) -> ControlCore {
-        let queues: Box<[Queue]> = config.queues.iter().map(Queue::new).collect();
+        let queues: Box<[WatchedQueue]> = config.queues.iter().map(WatchedQueue::new).collect();
         let looks = queues.iter().filter_map(|queue| queue.policy.look());
         let period = looks.fold(config.tick, Nanos::min);
-        let named = queues
+        let named = config
+            .queues
             .iter()
-            .map(|queue| (queue.port, queue.priority, queue.policy.name()));
+            .map(|queue| (queue.port, queue.priority, queue.policy.which()));
         let status = Arc::new(NpccStatus::new(named));
         for (queue, shown) in queues.iter().zip(status.queues()) {
             shown.show_parameters(&queue.policy.parameters());
         }
         ControlCore {
-            ledger: Ledger::new(config, period, Arc::clone(&status)),
+            tracker: FlowTracker::new(config, period, Arc::clone(&status)),
             queues,
             planner: Planner::new(
                 config.evidence,
@@ -185,12 +186,12 @@ impl ControlCore {
 
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page. Before the first tick.
     pub fn touch_memory(&mut self) {
-        self.ledger.touch_memory();
+        self.tracker.touch_memory();
     }
 
     /// Takes the control side of a worker's flow cache; `false` when there are 32 already.
     pub fn attach(&mut self, reader: CacheReader) -> bool {
-        self.ledger.attach(reader)
+        self.tracker.attach(reader)
     }
 
     /// Counters and gauges for readers on other threads.
@@ -202,19 +203,19 @@ impl ControlCore {
     /// The flow table for readers on other threads.
     #[must_use]
     pub fn flows(&self) -> Arc<FlowView> {
-        self.ledger.flows.view()
+        self.tracker.flows.view()
     }
 
     /// Flows that contributed to a watched queue lately.
     #[cfg(test)]
     pub(crate) fn listed(&self, queue: usize) -> usize {
-        self.ledger.listed(queue)
+        self.tracker.listed(queue)
     }
 
     /// Bytes a flow is taken to have sent in the window that ends now.
     #[cfg(test)]
     pub(crate) fn in_window(&self, flow: u32, window: Nanos, now: Nanos) -> u64 {
-        let flow = self.ledger.flows.get(flow);
+        let flow = self.tracker.flows.get(flow);
         flow.map_or(0, |flow| flow.window.bytes(now, window))
     }
 
@@ -247,7 +248,7 @@ impl ControlCore {
         if regular {
             let late = now.since(self.regular).0 > self.period.0 + self.tick.0 / 2;
             // Nobody asked for it (`hasten`), and it is not the first.
-            self.ledger.heed(late && self.regular > Nanos::ZERO);
+            self.tracker.adapt_reads(late && self.regular > Nanos::ZERO);
             self.regular = now;
         }
         regular
@@ -270,15 +271,15 @@ impl ControlCore {
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
     ) {
         self.status.ticks.add(1);
-        self.ledger.drain(now);
+        self.tracker.drain(now);
         let every = Intervals {
             tick: self.tick,
             period: self.period,
-            stale: self.ledger.measure.stale,
+            stale: self.tracker.measure.stale,
         };
         let regular = self.is_regular(now);
         for index in 0..self.queues.len() {
-            let listed = self.ledger.listed(index);
+            let listed = self.tracker.listed(index);
             let Some(queue) = self.queues.get_mut(index) else {
                 break;
             };
@@ -302,7 +303,7 @@ impl ControlCore {
             };
             // What a quiet queue's readings may take is said for a tick, however often a policy looks.
             if due && (context.fresh || busy.is_some()) {
-                self.ledger.read_queue(index, busy, now);
+                self.tracker.read_queue(index, busy, now);
             }
             let round = if decision.amount == Amount::None {
                 Round::default()
@@ -312,7 +313,7 @@ impl ControlCore {
             self.finish(index, &context, &decision, &round, now);
         }
         self.plan_next(now);
-        self.ledger.tidy(now);
+        self.tracker.tidy(now);
     }
 
     fn finish(
@@ -345,20 +346,22 @@ impl ControlCore {
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
     ) -> Result<(), Suppressed> {
         // The pairing of this very moment: whatever demoted it has been taken in above.
-        let pairing = self.ledger.settle(index, now);
-        let (Some(key), Some(flow)) = (self.ledger.flows.key(index), self.ledger.flows.get(index))
+        let pairing = self.tracker.refresh_pairing(index, now);
+        let (Some(key), Some(flow)) =
+            (self.tracker.flows.key(index), self.tracker.flows.get(index))
         else {
             return Err(Suppressed::Cold);
         };
         let end = flow
             .end
-            .filter(|end| self.ledger.book.key(*end) == Some(key.key));
-        let partner = end.and_then(|end| self.ledger.book.partner(end, now));
+            .filter(|end| self.tracker.connections.key(*end) == Some(key.key));
+        let partner = end.and_then(|end| self.tracker.connections.partner(end, now));
         let candidate = Candidate {
             ipv6: key.key.is_ipv6(),
             pairing,
-            told: end.and_then(|end| self.ledger.book.end(end)?.told),
-            passed: partner.and_then(|(partner, _)| self.ledger.book.end(partner)?.cnp_passed),
+            signalled: end.and_then(|end| self.tracker.connections.end(end)?.signalled),
+            passed: partner
+                .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
             unresponsive: flow.response.is_unresponsive(),
             trusted: flow.trusted,
             ingress: flow.ingress,
@@ -366,18 +369,34 @@ impl ControlCore {
         let admitted = self.planner.admit(&candidate, decision, now);
         match (admitted, self.unpaired) {
             (Err(Suppressed::Unpaired), Unpaired::None) => {
-                self.ledger.tell(index, now + self.notified, now);
+                self.tracker
+                    .extend_notified(index, now + self.notified, now);
             }
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
                 let told = self.order_all(&key, end, &candidate, decision, now, out);
                 if told.is_ok() {
-                    self.note((key.egress, key.priority), index, bytes, now);
+                    self.open_episode((key.egress, key.priority), index, bytes, now);
                 }
                 return told;
             }
             _ => {}
         }
-        let (sender_qpn, evidence) = admitted?;
+        self.send(&key, admitted?, &candidate, out)?;
+        if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
+            state.signalled = Some(now);
+        }
+        self.open_episode((key.egress, key.priority), index, bytes, now);
+        Ok(())
+    }
+
+    /// Sends a CNP that the planner admitted, or gives its share of the caps back.
+    fn send(
+        &mut self,
+        key: &QueueFlow,
+        (sender_qpn, evidence): (Qpn, Evidence),
+        candidate: &Candidate,
+        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+    ) -> Result<(), Suppressed> {
         let order = CnpOrder {
             flow: key.key,
             sender_qpn,
@@ -386,15 +405,9 @@ impl ControlCore {
             egress: key.egress,
             priority: key.priority,
         };
-        if let Err(reason) = out(order) {
-            self.planner.give_back(&candidate);
-            return Err(reason);
-        }
-        if let Some(state) = end.and_then(|end| self.ledger.book.end_mut(end)) {
-            state.told = Some(now);
-        }
-        self.ledger.hosts.told(&key.key, &self.status.hosts);
-        self.note((key.egress, key.priority), index, bytes, now);
+        out(order).inspect_err(|_| self.planner.give_back(candidate))?;
+        let hosts = &mut self.tracker.hosts;
+        hosts.record_cnp_sent(&key.key, &self.status.hosts);
         Ok(())
     }
 
@@ -402,54 +415,45 @@ impl ControlCore {
     fn order_all(
         &mut self,
         key: &QueueFlow,
-        end: Option<EndId>,
+        end: Option<EndpointId>,
         candidate: &Candidate,
         decision: &Decision,
         now: Nanos,
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
     ) -> Result<(), Suppressed> {
-        let all = end.map(|end| self.ledger.book.candidates(end));
+        let all = end.map(|end| self.tracker.connections.candidates(end));
         let mut told = Err(Suppressed::Unpaired);
         for other in all.unwrap_or_default() {
             let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| now.since(at).0);
-            let (Some(named), Some(state)) =
-                (self.ledger.book.key(other), self.ledger.book.end(other))
-            else {
+            let (Some(named), Some(state)) = (
+                self.tracker.connections.key(other),
+                self.tracker.connections.end(other),
+            ) else {
                 continue;
             };
-            if since(state.told_among) < decision.spacing.0 {
+            if since(state.signalled_among) < decision.spacing.0 {
                 told = told.or(Err(Suppressed::Spacing));
                 continue;
             }
             self.planner.spend(candidate, now)?;
-            let order = CnpOrder {
-                flow: key.key,
-                sender_qpn: named.dest_qp(),
-                evidence: Evidence::None,
-                ingress: candidate.ingress,
-                egress: key.egress,
-                priority: key.priority,
-            };
-            if let Err(reason) = out(order) {
-                self.planner.give_back(candidate);
-                return Err(reason);
-            }
+            let unnamed = (named.dest_qp(), Evidence::None);
+            self.send(key, unnamed, candidate, out)?;
             told = Ok(());
-            self.ledger.hosts.told(&key.key, &self.status.hosts);
-            if let Some(state) = self.ledger.book.end_mut(other) {
-                state.told_among = Some(now);
+            if let Some(state) = self.tracker.connections.end_mut(other) {
+                state.signalled_among = Some(now);
             }
         }
         told
     }
 
-    /// Notes why a flow was just told.
+    /// Notes why a flow was just signalled.
     fn log(&self, index: u32, context: &QueueContext, decision: &Decision, now: Nanos) {
-        let (Some(key), Some(flow)) = (self.ledger.flows.key(index), self.ledger.flows.get(index))
+        let (Some(key), Some(flow)) =
+            (self.tracker.flows.key(index), self.tracker.flows.get(index))
         else {
             return;
         };
-        self.status.log.note(&Entry {
+        self.status.log.record(&Entry {
             time: now,
             flow: key,
             sender_qpn: flow.sender,

@@ -59,7 +59,7 @@ fn exchanges(rig: &mut Rig, asks: Asks, from: u32, n: u32, near: Nanos) {
 fn feedback(rig: &Rig) -> Nanos {
     let flow = rig.core.flows().flows().next().unwrap();
     assert_eq!(flow.evidence, Evidence::PortHash);
-    rig.core.ledger.feedback(0)
+    rig.core.tracker.feedback(0)
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_new_connection_of_a_known_host_begins_with_what_is_known() {
     rig.back(&back(0x1_0044, 0x44, 0x11));
     rig.tick(TICK, 0);
     assert_eq!(rig.core.flows().flows().count(), 2);
-    assert_eq!(rig.core.ledger.feedback(1), Nanos::from_micros(70));
+    assert_eq!(rig.core.tracker.feedback(1), Nanos::from_micros(70));
 }
 
 /// Replies in the near host's name, of the right connection and number.
@@ -140,7 +140,7 @@ fn forged_replies_of_the_far_side_teach_nothing() {
     assert_eq!(feedback(&rig), Nanos::from_micros(30));
 }
 
-/// The same from the near side, from where nobody can tell them from the host's own: they move the delay within its bounds.
+/// Replies made up on the near side, from where nobody can tell them from the host's own: they move the delay within its bounds.
 #[test]
 fn forged_replies_of_the_near_side_stay_within_bounds() {
     for (us, learned) in [(0, 20_000), (1, 20_000), (4_000, 200_000), (20_000, 30_000)] {
@@ -159,5 +159,5 @@ fn a_port_that_is_not_trusted_teaches_no_delay() {
         ..config(TICK)
     });
     exchanges(&mut rig, Asks::Read, 100, 50, Nanos::from_micros(70));
-    assert_eq!(rig.core.ledger.feedback(0), Nanos::from_micros(20));
+    assert_eq!(rig.core.tracker.feedback(0), Nanos::from_micros(20));
 }

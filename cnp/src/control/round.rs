@@ -1,25 +1,25 @@
-//! One round of a decision: which contributors are told, what that should cost them, and what is remembered of it.
+//! One round of a decision: which contributors are signalled, what that should cost them, and what is remembered of it.
 //!
-//! Law: no flow is told more often than the decision's spacing says, and no round orders more than `orders_per_tick`.
+//! Law: no flow is signalled more often than the decision's spacing says, and no round orders more than `orders_per_tick`.
 //! A flow proves itself unresponsive only by CNPs that should each have cost it an eighth of its rate.
 
 use std::sync::Arc;
 
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
-use super::{ControlCore, Queue};
+use super::{ControlCore, WatchedQueue};
 use crate::plan::{CnpOrder, Planner, Suppressed};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 
 /// Share of its rate that a CNP must be able to cost a flow, in 65,536ths, to prove anything when nothing is seen: what
 /// less does, a sender's own recovery undoes before it can be measured.
 const PROOF: u32 = 1 << 13;
-/// A CNP that should cost less than this share of the rate costs little. When it is decided how many are told, it is counted with
+/// A CNP that should cost less than this share of the rate costs little. When it is decided how many are signalled, it is counted with
 /// so much all the same: alpha may have faded less than is believed, as that of DCQCN as published does.
 const LITTLE: u64 = 8;
-/// A flow not told for this long has no effect of a CNP on its way.
+/// A flow not signalled for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
-/// A told flow stays unmarked for so long, unless told again: in this time every one of some 1,000 contributors has its turn.
+/// A signalled flow stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
 const HOLD: Nanos = Nanos::from_millis(20);
 
 /// A queue of a port.
@@ -36,7 +36,7 @@ impl ControlCore {
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
     ) -> Round {
         let mut contributors = std::mem::take(&mut self.contributors);
-        self.ledger.contributors(index, now, &mut contributors);
+        self.tracker.contributors(index, now, &mut contributors);
         let status = Arc::clone(&self.status);
         let mut round = Round::default();
         if let Some(status) = status.queues().get(index) {
@@ -76,7 +76,7 @@ impl ControlCore {
                         round.sent += 1;
                         counted.0 = counted.0.saturating_add(cut.0.max(rate / LITTLE));
                         round.cut.0 = round.cut.0.saturating_add(cut.0);
-                        round.feedback = round.feedback.max(self.told(*flow, rate, now));
+                        round.feedback = round.feedback.max(self.record_cnp_sent(*flow, rate, now));
                     }
                     Err(reason) => status.suppress(reason),
                 }
@@ -87,11 +87,11 @@ impl ControlCore {
         round
     }
 
-    /// The rate a flow will have once the CNPs on their way have had effect: as measured. Of one not told for long, that
+    /// The rate a flow will have once the CNPs on their way have had effect: as measured. Of one not signalled for long, that
     /// may still hold the silence before a start, so it is not below its share of what comes in.
     fn rate(&self, index: u32, bytes: u64, total: u64, context: &QueueContext, now: Nanos) -> u64 {
-        let flow = self.ledger.flows.get(index);
-        let known = flow.map_or(0, |flow| flow.dynamics.predicted());
+        let flow = self.tracker.flows.get(index);
+        let known = flow.map_or(0, |flow| flow.dcqcn.predicted());
         let settled = flow.is_none_or(|flow| flow.cnps == 0 || now.since(flow.last_cnp) > SETTLED);
         if !settled && known > 0 {
             return known;
@@ -101,16 +101,16 @@ impl ControlCore {
     }
 
     fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
-        let flow = self.ledger.flows.get(index);
-        flow.map_or(BitRate(0), |flow| flow.dynamics.cut_of(rate, now))
+        let flow = self.tracker.flows.get(index);
+        flow.map_or(BitRate(0), |flow| flow.dcqcn.cut_of(rate, now))
     }
 
-    /// Notes that a sender was told; says when that will show.
-    fn told(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
-        if let Some(flow) = self.ledger.flows.get_mut(index) {
-            flow.dynamics.told(rate, now);
+    /// Notes that a sender was signalled; says when that will show.
+    fn record_cnp_sent(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
+        if let Some(flow) = self.tracker.flows.get_mut(index) {
+            flow.dcqcn.record_cnp_sent(rate, now);
         }
-        self.ledger.feedback(index)
+        self.tracker.feedback(index)
     }
 
     /// A round of more flows than a tick may order takes several ticks, and tells everyone once before anyone twice.
@@ -128,33 +128,33 @@ impl ControlCore {
     }
 
     fn too_soon(&self, index: u32, decision: &Decision, now: Nanos) -> bool {
-        let flow = self.ledger.flows.get(index);
+        let flow = self.tracker.flows.get(index);
         flow.is_some_and(|flow| flow.cnps > 0 && now.since(flow.last_cnp) < decision.spacing)
     }
 
-    /// A flow was told.
+    /// A flow was signalled.
     ///
     /// It is not marked for `notified`, or longer where [`ControlCore::unmarked_until`] says so.
-    pub(super) fn note(&mut self, queue: PortQueue, index: u32, bytes: u64, now: Nanos) {
+    pub(super) fn open_episode(&mut self, queue: PortQueue, index: u32, bytes: u64, now: Nanos) {
         let mut until = now + self.notified;
-        if let Some(flow) = self.ledger.flows.get_mut(index) {
+        if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
-            let share = flow.dynamics.alpha(now) / 2;
+            let share = flow.dcqcn.alpha(now) / 2;
             let proof = if share < PROOF { 0 } else { share };
-            flow.response.told(now, bytes, proof);
+            flow.response.record_cnp_sent(now, bytes, proof);
             if self.holds_marks && !flow.response.is_unresponsive() {
                 until = until.max(self.unmarked_until(queue, now));
             }
         }
-        self.ledger.tell_until(index, until, now);
-        self.ledger.flows.publish(index);
+        self.tracker.set_notified(index, until, now);
+        self.tracker.flows.publish(index);
     }
 
-    /// Until when a flow of this queue that is told now need not be marked. Below `hard` the CNPs of here are enough, and its
+    /// Until when a flow of this queue that is signalled now need not be marked. Below `hard` the CNPs of here are enough, and its
     /// mark would come back from a far end as a CNP for a queue that has drained; above, marks are the second line.
     fn unmarked_until(&self, (port, priority): PortQueue, now: Nanos) -> Nanos {
-        let same = |queue: &&Queue| queue.port == port && queue.priority == priority;
+        let same = |queue: &&WatchedQueue| queue.port == port && queue.priority == priority;
         let queue = self.queues.iter().find(same);
         let held = queue.filter(|queue| queue.reading.depth < queue.detector.config().hard);
         held.map_or(Nanos::ZERO, |_| now + HOLD)
@@ -164,7 +164,7 @@ impl ControlCore {
 /// What a contributor is among the others, where a sum is to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weight {
-    /// It is told.
+    /// It is signalled.
     Full,
     /// Sends less than the mean and would give up little.
     Light,

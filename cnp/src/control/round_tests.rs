@@ -23,7 +23,7 @@ fn a_sender_that_recovers_from_small_cuts_is_not_unresponsive() {
         rig.core.flows().flows().next().unwrap()
     };
     run(20, 0, 0);
-    // Told once, when it should cost half.
+    // Signalled once, when it should cost half.
     assert_eq!(run(1, 900_000, 0).cnps, 1);
     // By then a CNP costs 0.2 %, later up to 4 %.
     run(200, 0, 0);
@@ -33,7 +33,7 @@ fn a_sender_that_recovers_from_small_cuts_is_not_unresponsive() {
     assert_eq!(status.cnps_suppressed(Suppressed::Unresponsive), 0);
 }
 
-/// How long a flow told at these depths, one after the other, counts as told: in steps of 100 us.
+/// How long a flow signalled at these depths, one after the other, counts as signalled: in steps of 100 us.
 fn unmarked(depths: &[u64], ecn: EcnMode) -> u64 {
     let mut rig = warm(
         1,
@@ -131,8 +131,8 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
     };
     let now = rig.now;
     assert_eq!(rig.core.rate(0, 1_000, 4_000, &context, now), 100 * G);
-    rig.core.told(0, 100 * G, now);
-    rig.core.note((WAN, QUEUE), 0, 1_000, now);
+    rig.core.record_cnp_sent(0, 100 * G, now);
+    rig.core.open_episode((WAN, QUEUE), 0, 1_000, now);
     let later = now + STEP;
     assert_eq!(rig.core.rate(0, 1_000, 4_000, &context, later), 50 * G);
 }

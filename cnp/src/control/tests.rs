@@ -170,7 +170,7 @@ fn a_passing_cnp_counts_as_ours() {
     });
     rig.now += Nanos(1);
     let slot = rig.out(&data(0x1_0018, 0x11));
-    // The tick comes 10 us after the CNP: a hard queue, and yet nobody is told twice.
+    // The tick comes 10 us after the CNP: a hard queue, and yet nobody is signalled twice.
     assert_eq!(rig.tick(Nanos::from_micros(10), 900_000), 0);
     assert!(rig.cache.notified(slot, rig.now));
     let status = rig.core.status();

@@ -7,7 +7,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::allowance::Allowance;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use npcc_pipeline::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Bit 0 of the control word: paired, send no details.
 const PAIRED: u64 = 1;

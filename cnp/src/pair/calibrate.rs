@@ -15,7 +15,7 @@ impl Ends {
         let size = |index: Option<u32>| {
             index
                 .and_then(|index| self.group(index))
-                .map_or(0, |group| group.len)
+                .map_or(0, |group| group.ends.len)
         };
         let (own, other) = (size(Some(group)), size(opposite));
         // Past the crowd's edge all verdicts are silent already.
@@ -24,7 +24,7 @@ impl Ends {
         }
         let crowded = own > CROWD || other > CROWD;
         for group in [Some(group), opposite].into_iter().flatten() {
-            let mut at = self.group(group).map_or(NONE, |group| group.head);
+            let mut at = self.group(group).map_or(NONE, |group| group.ends.head);
             while let Some(next) = self.next_in_group(at) {
                 let (verdict, fits) = if crowded {
                     (Verdict::Silent, NONE)
@@ -61,7 +61,7 @@ impl Ends {
         if self.end(end).is_none_or(|state| state.labelled) {
             return (Verdict::Silent, NONE);
         }
-        let candidates = self.opposite(end).map_or(0, |group| group.len);
+        let candidates = self.opposite(end).map_or(0, |group| group.ends.len);
         let mut fitting = self.all_fitting(end);
         match (candidates, fitting.next(), fitting.next()) {
             (0, ..) => (Verdict::Silent, NONE),

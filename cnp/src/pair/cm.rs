@@ -87,7 +87,7 @@ pub(crate) enum Change {
 }
 
 #[derive(Debug)]
-pub(crate) struct CmBook {
+pub(crate) struct CmTable {
     connections: FixedMap<Id, Connection>,
     named: FixedMap<FlowKey, Named>,
     owners: FixedMap<Owner, FlowKey>,
@@ -97,9 +97,9 @@ pub(crate) struct CmBook {
     pub(crate) refused: u64,
 }
 
-impl CmBook {
-    pub(crate) fn new(ends: usize, seed: u64) -> CmBook {
-        CmBook {
+impl CmTable {
+    pub(crate) fn new(ends: usize, seed: u64) -> CmTable {
+        CmTable {
             connections: FixedMap::new(ends.div_ceil(2), seed),
             named: FixedMap::new(ends, seed),
             owners: FixedMap::new(ends, seed),
@@ -109,7 +109,7 @@ impl CmBook {
     }
 
     /// Takes in a message; `way` holds its addresses.
-    pub(crate) fn take(&mut self, way: &FlowKey, message: &Message, now: Nanos) -> Change {
+    pub(crate) fn observe(&mut self, way: &FlowKey, message: &Message, now: Nanos) -> Change {
         let there = |id| Id {
             way: way.with_qp(Qpn::default()),
             id,

@@ -33,27 +33,27 @@ fn rep(local: u32, remote: u32, qpn: u32) -> Message {
     }
 }
 
-fn sender(book: &CmBook, way: &FlowKey, qpn: u32) -> Option<u32> {
-    let named = book.named(&way.with_qp(Qpn::new(qpn)));
+fn sender(table: &CmTable, way: &FlowKey, qpn: u32) -> Option<u32> {
+    let named = table.named(&way.with_qp(Qpn::new(qpn)));
     named.map(|named| named.sender.get())
 }
 
 /// A connects from 0x18 as 7; B grants 0x11 as 9.
-fn connected() -> CmBook {
-    let mut book = CmBook::new(64, 3);
-    assert_eq!(book.take(&there(), &req(7, 0x18), NOW), Change::Nothing);
-    assert_eq!(sender(&book, &there(), 0x11), None, "asked is not granted");
+fn connected() -> CmTable {
+    let mut table = CmTable::new(64, 3);
+    assert_eq!(table.observe(&there(), &req(7, 0x18), NOW), Change::Nothing);
+    assert_eq!(sender(&table, &there(), 0x11), None, "asked is not granted");
     assert!(matches!(
-        book.take(&back(), &rep(9, 7, 0x11), NOW),
+        table.observe(&back(), &rep(9, 7, 0x11), NOW),
         Change::Paired(..)
     ));
-    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
-    assert_eq!(sender(&book, &back(), 0x18), Some(0x11));
-    book
+    assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
+    assert_eq!(sender(&table, &back(), 0x18), Some(0x11));
+    table
 }
 
-fn is_forgotten(book: &CmBook) -> bool {
-    sender(book, &there(), 0x11).is_none() && sender(book, &back(), 0x18).is_none()
+fn is_forgotten(table: &CmTable) -> bool {
+    sender(table, &there(), 0x11).is_none() && sender(table, &back(), 0x18).is_none()
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn a_request_and_its_grant_pair_both_ways_without_rtu_and_on_ipv6() {
         way("2001:db8::1", "2001:db8::2"),
         way("2001:db8::2", "2001:db8::1"),
     );
-    let mut book = CmBook::new(64, 3);
-    book.take(&there, &req(7, 0x18), NOW);
-    book.take(&back, &rep(9, 7, 0x11), NOW);
-    assert_eq!(sender(&book, &there, 0x11), Some(0x18));
-    assert_eq!(sender(&book, &back, 0x18), Some(0x11));
+    let mut table = CmTable::new(64, 3);
+    table.observe(&there, &req(7, 0x18), NOW);
+    table.observe(&back, &rep(9, 7, 0x11), NOW);
+    assert_eq!(sender(&table, &there, 0x11), Some(0x18));
+    assert_eq!(sender(&table, &back, 0x18), Some(0x11));
 }
 
 /// The other path: from 10.8.0.1 to 10.8.0.2.
@@ -110,38 +110,38 @@ fn apr(by_asker: bool, accepted: bool) -> (FlowKey, Message) {
     )
 }
 
-fn other_named(book: &CmBook) -> [Option<u32>; 2] {
+fn other_named(table: &CmTable) -> [Option<u32>; 2] {
     let back = other().reversed(Qpn::default());
-    [sender(book, &other(), 0x11), sender(book, &back, 0x18)]
+    [sender(table, &other(), 0x11), sender(table, &back, 0x18)]
 }
 
 #[test]
 fn lap_and_apr_name_the_other_path_until_the_connection_ends() {
     for by_asker in [true, false] {
-        let mut book = connected();
+        let mut table = connected();
         let (from, message) = lap(by_asker);
-        assert_eq!(book.take(&from, &message, NOW), Change::Nothing);
-        assert_eq!(other_named(&book), [None; 2], "proposed is not accepted");
+        assert_eq!(table.observe(&from, &message, NOW), Change::Nothing);
+        assert_eq!(other_named(&table), [None; 2], "proposed is not accepted");
         // Its own side cannot accept it.
         let (from, message) = apr(by_asker, true);
-        assert_eq!(book.take(&from, &message, NOW), Change::Nothing);
+        assert_eq!(table.observe(&from, &message, NOW), Change::Nothing);
         let (from, message) = apr(!by_asker, true);
         assert!(matches!(
-            book.take(&from, &message, NOW),
+            table.observe(&from, &message, NOW),
             Change::Paired(..)
         ));
-        assert_eq!(other_named(&book), [Some(0x18), Some(0x11)]);
+        assert_eq!(other_named(&table), [Some(0x18), Some(0x11)]);
         assert_eq!(
-            sender(&book, &there(), 0x11),
+            sender(&table, &there(), 0x11),
             Some(0x18),
             "the first path stays"
         );
         assert_eq!(
-            book.take(&from, &message, NOW),
+            table.observe(&from, &message, NOW),
             Change::Nothing,
             "sent again"
         );
-        book.take(
+        table.observe(
             &there(),
             &Message::Drep {
                 local: 7,
@@ -149,45 +149,45 @@ fn lap_and_apr_name_the_other_path_until_the_connection_ends() {
             },
             NOW,
         );
-        assert!(is_forgotten(&book));
-        assert_eq!(other_named(&book), [None; 2]);
+        assert!(is_forgotten(&table));
+        assert_eq!(other_named(&table), [None; 2]);
     }
 }
 
 #[test]
 fn a_lap_refused_or_of_nobody_names_nothing() {
-    let mut book = connected();
+    let mut table = connected();
     let (from, message) = lap(true);
-    book.take(&from, &message, NOW);
+    table.observe(&from, &message, NOW);
     let (from, message) = apr(false, false);
-    book.take(&from, &message, NOW);
+    table.observe(&from, &message, NOW);
     let (from, message) = apr(false, true);
     assert_eq!(
-        book.take(&from, &message, NOW),
+        table.observe(&from, &message, NOW),
         Change::Nothing,
         "refused is refused"
     );
     let stranger = way("10.0.9.9", "10.0.2.2");
     let (_, message) = lap(true);
-    book.take(&stranger, &message, NOW);
-    assert_eq!(other_named(&book), [None; 2]);
+    table.observe(&stranger, &message, NOW);
+    assert_eq!(other_named(&table), [None; 2]);
 }
 
 #[test]
 fn a_lap_takes_no_queue_pair_from_another() {
-    let mut book = connected();
+    let mut table = connected();
     // Somebody else between those addresses has the granter's number.
     let theirs = other().with_qp(Qpn::new(1));
-    book.take(&theirs, &req(3, 0x55), NOW);
-    book.take(&theirs.reversed(Qpn::new(1)), &rep(4, 3, 0x11), NOW);
+    table.observe(&theirs, &req(3, 0x55), NOW);
+    table.observe(&theirs.reversed(Qpn::new(1)), &rep(4, 3, 0x11), NOW);
     let (from, message) = lap(true);
-    book.take(&from, &message, NOW);
+    table.observe(&from, &message, NOW);
     let (from, message) = apr(false, true);
-    book.take(&from, &message, NOW);
-    assert_eq!(other_named(&book), [Some(0x55), None]);
-    assert_eq!(book.contradicted, 1);
+    table.observe(&from, &message, NOW);
+    assert_eq!(other_named(&table), [Some(0x55), None]);
+    assert_eq!(table.contradicted, 1);
     // Nor does its end take theirs along.
-    book.take(
+    table.observe(
         &there(),
         &Message::Drep {
             local: 7,
@@ -195,40 +195,40 @@ fn a_lap_takes_no_queue_pair_from_another() {
         },
         NOW,
     );
-    assert_eq!(other_named(&book), [Some(0x55), None]);
+    assert_eq!(other_named(&table), [Some(0x55), None]);
 }
 
 #[test]
 fn a_disputed_grant_takes_the_other_path_along() {
-    let mut book = connected();
+    let mut table = connected();
     for (from, message) in [lap(true), apr(false, true)] {
-        book.take(&from, &message, NOW);
+        table.observe(&from, &message, NOW);
     }
-    book.take(&back(), &rep(9, 7, 0x666), NOW);
-    assert!(is_forgotten(&book));
-    assert_eq!(other_named(&book), [None; 2]);
+    table.observe(&back(), &rep(9, 7, 0x666), NOW);
+    assert!(is_forgotten(&table));
+    assert_eq!(other_named(&table), [None; 2]);
 }
 
 /// The granter asks for time; the RTU never comes.
 #[test]
 fn an_mra_and_a_lost_rtu_change_nothing() {
-    let mut book = CmBook::new(64, 3);
-    book.take(&there(), &req(7, 0x18), NOW);
-    book.take(&back(), &Message::Other, NOW);
-    book.take(&there(), &req(7, 0x18), NOW);
-    book.take(&back(), &rep(9, 7, 0x11), NOW);
-    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
-    assert_eq!((book.contradicted, book.refused), (0, 0));
+    let mut table = CmTable::new(64, 3);
+    table.observe(&there(), &req(7, 0x18), NOW);
+    table.observe(&back(), &Message::Other, NOW);
+    table.observe(&there(), &req(7, 0x18), NOW);
+    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
+    assert_eq!((table.contradicted, table.refused), (0, 0));
 }
 
 #[test]
 fn messages_sent_again_change_nothing() {
-    let mut book = connected();
-    book.take(&there(), &req(7, 0x18), NOW);
-    book.take(&back(), &rep(9, 7, 0x11), NOW);
-    book.take(&there(), &Message::Other, NOW);
-    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
-    assert_eq!(book.contradicted, 0);
+    let mut table = connected();
+    table.observe(&there(), &req(7, 0x18), NOW);
+    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    table.observe(&there(), &Message::Other, NOW);
+    assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
+    assert_eq!(table.contradicted, 0);
 }
 
 #[test]
@@ -272,13 +272,13 @@ fn refusal_and_farewell_end_the_pair_from_either_side() {
             },
         ),
     ] {
-        let mut book = connected();
-        book.take(&from, &message, NOW);
-        assert!(is_forgotten(&book), "{message:?}");
+        let mut table = connected();
+        table.observe(&from, &message, NOW);
+        assert!(is_forgotten(&table), "{message:?}");
     }
     // Of other connections.
-    let mut book = connected();
-    book.take(
+    let mut table = connected();
+    table.observe(
         &there(),
         &Message::Rej {
             local: 8,
@@ -286,7 +286,7 @@ fn refusal_and_farewell_end_the_pair_from_either_side() {
         },
         NOW,
     );
-    book.take(
+    table.observe(
         &back(),
         &Message::Drep {
             local: 8,
@@ -294,94 +294,94 @@ fn refusal_and_farewell_end_the_pair_from_either_side() {
         },
         NOW,
     );
-    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
+    assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
 }
 
 #[test]
 fn a_second_and_different_grant_is_a_dispute_and_pairs_nobody() {
-    let mut book = connected();
-    book.take(&back(), &rep(9, 7, 0x666), NOW);
-    assert!(is_forgotten(&book));
-    assert_eq!(sender(&book, &there(), 0x666), None);
-    book.take(&back(), &rep(9, 7, 0x11), NOW);
-    assert!(is_forgotten(&book), "until the next REQ");
-    assert_eq!(book.contradicted, 1);
+    let mut table = connected();
+    table.observe(&back(), &rep(9, 7, 0x666), NOW);
+    assert!(is_forgotten(&table));
+    assert_eq!(sender(&table, &there(), 0x666), None);
+    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    assert!(is_forgotten(&table), "until the next REQ");
+    assert_eq!(table.contradicted, 1);
 }
 
 #[test]
 fn an_id_used_again_is_another_connection() {
-    let mut book = connected();
-    book.take(&there(), &req(7, 0x30), NOW);
-    assert!(is_forgotten(&book));
-    book.take(&back(), &rep(10, 7, 0x21), NOW);
-    assert_eq!(sender(&book, &there(), 0x21), Some(0x30));
+    let mut table = connected();
+    table.observe(&there(), &req(7, 0x30), NOW);
+    assert!(is_forgotten(&table));
+    table.observe(&back(), &rep(10, 7, 0x21), NOW);
+    assert_eq!(sender(&table, &there(), 0x21), Some(0x30));
 }
 
 #[test]
 fn a_queue_pair_used_again_ends_what_it_was_part_of() {
     // By its own host, with another peer.
-    let mut book = connected();
-    book.take(&way("10.0.1.3", "10.0.9.9"), &req(8, 0x18), NOW);
-    assert!(is_forgotten(&book));
+    let mut table = connected();
+    table.observe(&way("10.0.1.3", "10.0.9.9"), &req(8, 0x18), NOW);
+    assert!(is_forgotten(&table));
     // Granted to another peer.
-    let mut book = connected();
-    book.take(&way("10.0.9.9", "10.0.2.2"), &req(5, 0x40), NOW);
-    book.take(&way("10.0.2.2", "10.0.9.9"), &rep(11, 5, 0x11), NOW);
-    assert!(is_forgotten(&book));
+    let mut table = connected();
+    table.observe(&way("10.0.9.9", "10.0.2.2"), &req(5, 0x40), NOW);
+    table.observe(&way("10.0.2.2", "10.0.9.9"), &rep(11, 5, 0x11), NOW);
+    assert!(is_forgotten(&table));
     assert_eq!(
-        sender(&book, &way("10.0.9.9", "10.0.2.2"), 0x11),
+        sender(&table, &way("10.0.9.9", "10.0.2.2"), 0x11),
         Some(0x40)
     );
 }
 
 #[test]
 fn a_port_that_changes_takes_the_name_back() {
-    let mut book = connected();
+    let mut table = connected();
     let key = there().with_qp(Qpn::new(0x11));
-    book.see_port(&key, 50_000);
-    book.see_port(&key, 50_000);
-    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
-    book.see_port(&key, 50_001);
-    assert!(is_forgotten(&book));
+    table.see_port(&key, 50_000);
+    table.see_port(&key, 50_000);
+    assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
+    table.see_port(&key, 50_001);
+    assert!(is_forgotten(&table));
 }
 
 #[test]
 fn ids_that_collide_between_hosts_stay_apart() {
-    let mut book = CmBook::new(64, 3);
+    let mut table = CmTable::new(64, 3);
     let other = way("10.0.1.4", "10.0.2.2");
     let other_back = way("10.0.2.2", "10.0.1.4");
-    book.take(&there(), &req(7, 0x18), NOW);
-    book.take(&other, &req(7, 0x28), NOW);
-    book.take(&other_back, &rep(9, 7, 0x12), NOW);
-    book.take(&back(), &rep(9, 7, 0x11), NOW);
-    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
-    assert_eq!(sender(&book, &other, 0x12), Some(0x28));
+    table.observe(&there(), &req(7, 0x18), NOW);
+    table.observe(&other, &req(7, 0x28), NOW);
+    table.observe(&other_back, &rep(9, 7, 0x12), NOW);
+    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
+    assert_eq!(sender(&table, &other, 0x12), Some(0x28));
 }
 
 #[test]
 fn a_grant_nobody_asked_for_is_nothing() {
-    let mut book = CmBook::new(64, 3);
-    book.take(&back(), &rep(9, 7, 0x11), NOW);
-    book.take(&there(), &req(7, 0x18), NOW);
-    assert!(is_forgotten(&book));
+    let mut table = CmTable::new(64, 3);
+    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    table.observe(&there(), &req(7, 0x18), NOW);
+    assert!(is_forgotten(&table));
 }
 
 #[test]
 fn requests_without_end_push_out_the_unanswered_first() {
-    let mut book = CmBook::new(8, 3);
-    book.take(&there(), &req(7, 0x18), NOW);
-    book.take(&back(), &rep(9, 7, 0x11), NOW);
+    let mut table = CmTable::new(8, 3);
+    table.observe(&there(), &req(7, 0x18), NOW);
+    table.observe(&back(), &rep(9, 7, 0x11), NOW);
     for id in 100..200 {
         let late = Nanos(NOW.0 + u64::from(id) * UNANSWERED.0);
-        book.take(&there(), &req(id, 0x1000 + id), late);
+        table.observe(&there(), &req(id, 0x1000 + id), late);
     }
-    assert_eq!(sender(&book, &there(), 0x11), Some(0x18));
-    assert_eq!(book.refused, 0);
+    assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
+    assert_eq!(table.refused, 0);
 }
 
 #[test]
 fn xrc_is_not_paired() {
-    let mut book = CmBook::new(8, 3);
+    let mut table = CmTable::new(8, 3);
     let xrc = Message::Req {
         local: 7,
         qpn: Qpn::new(0x18),
@@ -389,7 +389,7 @@ fn xrc_is_not_paired() {
         service: Service::Other,
         flow_label: 0,
     };
-    book.take(&there(), &xrc, NOW);
-    book.take(&back(), &rep(9, 7, 0x11), NOW);
-    assert!(is_forgotten(&book));
+    table.observe(&there(), &xrc, NOW);
+    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    assert!(is_forgotten(&table));
 }

@@ -1,7 +1,7 @@
 //! Evidence `deth`: an unreliable datagram names its sender's queue pair in its DETH (datagram extended
 //! transport header), so no partner is looked for.
 //!
-//! Several queue pairs of a host may send to one; which of them filled the queue is not known then, and nobody is told until
+//! Several queue pairs of a host may send to one; which of them filled the queue is not known then, and nobody is signalled until
 //! only one has been seen for a second. As with connections, both directions must have been seen: datagrams of the receiver's
 //! host to the sender's.
 

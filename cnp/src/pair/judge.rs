@@ -1,11 +1,11 @@
 //! Who sends packets to an end, by the best evidence there is: the methods one after the other.
 //!
-//! What is asked of one end several times in one moment is asked of each method once: [`PairBook::judge`] has both answers,
+//! What is asked of one end several times in one moment is asked of each method once: [`ConnectionTable::judge`] has both answers,
 //! the sender's queue pair and the end of the other direction.
 
 use npcc_pipeline::units::Nanos;
 
-use super::book::{EndId, PairBook};
+use super::connections::{ConnectionTable, EndpointId};
 use super::{Evidence, Pairing, only, port, port_hash, psn};
 
 /// What is known of an end at one moment.
@@ -14,12 +14,12 @@ pub(crate) struct Judgement {
     /// Who sends packets to it.
     pub(crate) pairing: Pairing,
     /// The end of the other direction of its connection.
-    pub(crate) partner: Option<(EndId, Evidence)>,
+    pub(crate) partner: Option<(EndpointId, Evidence)>,
 }
 
-impl PairBook {
+impl ConnectionTable {
     /// What is known of an end at this moment.
-    pub(crate) fn judge(&self, end: EndId, now: Nanos) -> Judgement {
+    pub(crate) fn judge(&self, end: EndpointId, now: Nanos) -> Judgement {
         let alone = |pairing| Judgement {
             pairing,
             partner: None,
@@ -54,8 +54,9 @@ impl PairBook {
     }
 
     /// The partner that packets show.
-    fn seen_partner(&self, end: EndId, now: Nanos) -> Option<(EndId, Evidence)> {
-        let by = |partner: Option<u32>, evidence| partner.map(|index| (EndId(index), evidence));
+    fn seen_partner(&self, end: EndpointId, now: Nanos) -> Option<(EndpointId, Evidence)> {
+        let by =
+            |partner: Option<u32>, evidence| partner.map(|index| (EndpointId(index), evidence));
         by(port_hash::partner(&self.ends, end.0), Evidence::PortHash)
             .or_else(|| by(psn::partner(&self.ends, end.0), Evidence::Psn))
             .or_else(|| by(port::partner(&self.ends, end.0, now), Evidence::Port))
@@ -64,24 +65,28 @@ impl PairBook {
 
     /// Who sends packets to this end, by the best evidence there is at this moment.
     #[must_use]
-    pub fn resolve(&self, end: EndId, now: Nanos) -> Pairing {
+    pub fn resolve(&self, end: EndpointId, now: Nanos) -> Pairing {
         self.judge(end, now).pairing
     }
 
     /// The end of the other direction of this end's connection.
     #[must_use]
-    pub fn partner(&self, end: EndId, now: Nanos) -> Option<(EndId, Evidence)> {
+    pub fn partner(&self, end: EndpointId, now: Nanos) -> Option<(EndpointId, Evidence)> {
         self.judge(end, now).partner
     }
 
-    /// Notes the outcome of [`PairBook::resolve`], so that connections outlive their traffic and loose ends do not.
-    pub fn settle(&mut self, end: EndId, now: Nanos) {
+    /// Notes the outcome of [`ConnectionTable::resolve`], so that connections outlive their traffic and loose ends do not.
+    pub fn settle(&mut self, end: EndpointId, now: Nanos) {
         let partner = self.partner(end, now);
-        self.settle_with(end, partner);
+        self.keep_while_paired(end, partner);
     }
 
-    /// The same, when the outcome is known.
-    pub(crate) fn settle_with(&mut self, end: EndId, partner: Option<(EndId, Evidence)>) {
+    /// Notes who was found to be an end's partner, so that connections outlive their traffic.
+    pub(crate) fn keep_while_paired(
+        &mut self,
+        end: EndpointId,
+        partner: Option<(EndpointId, Evidence)>,
+    ) {
         self.ends
             .settle(end.0, partner.map(|(partner, _)| partner.0));
     }

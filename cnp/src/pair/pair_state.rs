@@ -2,8 +2,9 @@
 
 use npcc_pipeline::units::Nanos;
 
-use crate::fixed_map::{MapKey, NONE};
+use crate::fixed_map::MapKey;
 use crate::key::FlowKey;
+use crate::links::List;
 
 /// Two addresses, in one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -11,7 +12,7 @@ pub(crate) struct PairKey {
     low: [u64; 2],
     high: [u64; 2],
     v6: bool,
-    /// Of unreliable datagrams: a world apart, which tells nothing of connections.
+    /// Whether these are unreliable datagrams: a world apart, which tells nothing of connections.
     datagrams: bool,
 }
 
@@ -35,31 +36,22 @@ impl Direction {
 
 impl PairKey {
     pub(crate) fn of(key: &FlowKey) -> (PairKey, Direction) {
-        let v6 = key.is_ipv6();
-        if key.src <= key.dst {
-            (
-                PairKey {
-                    low: key.src,
-                    high: key.dst,
-                    v6,
-                    datagrams: false,
-                },
-                Direction::Up,
-            )
+        let up = key.src <= key.dst;
+        let (low, high) = if up {
+            (key.src, key.dst)
         } else {
-            (
-                PairKey {
-                    low: key.dst,
-                    high: key.src,
-                    v6,
-                    datagrams: false,
-                },
-                Direction::Down,
-            )
-        }
+            (key.dst, key.src)
+        };
+        let pair = PairKey {
+            low,
+            high,
+            v6: key.is_ipv6(),
+            datagrams: false,
+        };
+        (pair, if up { Direction::Up } else { Direction::Down })
     }
 
-    /// The same addresses, for datagrams.
+    /// The key of these addresses' datagrams.
     pub(crate) const fn of_datagrams(self) -> PairKey {
         PairKey {
             datagrams: true,
@@ -85,22 +77,20 @@ pub(crate) enum Verdict {
 /// Ends of one direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Side {
-    pub(crate) ends: u32,
+    /// The latest first.
+    pub(crate) ends: List,
     /// All their indices, combined by exclusive or: the index itself when there is one.
     xor: u32,
     /// The last arrival or departure.
     changed: Nanos,
-    /// The latest of them; the others follow it.
-    pub(crate) head: u32,
 }
 
 impl Default for Side {
     fn default() -> Side {
         Side {
-            ends: 0,
+            ends: List::EMPTY,
             xor: 0,
             changed: Nanos::ZERO,
-            head: NONE,
         }
     }
 }
@@ -113,7 +103,7 @@ pub(crate) struct PairState {
     disagree: u32,
     /// UDP source ports of RC seen in any direction.
     pub(crate) ports: u32,
-    /// Of these, seen in one direction only.
+    /// UDP source ports of RC seen in one direction only.
     pub(crate) lonely: u32,
     /// Queue pair numbers seen in both directions.
     pub(crate) common: u32,
@@ -136,24 +126,20 @@ impl PairState {
         }
     }
 
-    pub(crate) fn joined(&mut self, direction: Direction, end: u32, now: Nanos) {
+    /// Notes that an end came or left.
+    pub(crate) fn changed(&mut self, direction: Direction, end: u32, now: Nanos) -> &mut List {
         let side = self.side_mut(direction);
-        (side.ends, side.xor, side.changed) = (side.ends + 1, side.xor ^ end, now);
-        side.head = end;
-    }
-
-    pub(crate) fn left(&mut self, direction: Direction, end: u32, now: Nanos) {
-        let side = self.side_mut(direction);
-        (side.ends, side.xor, side.changed) = (side.ends.saturating_sub(1), side.xor ^ end, now);
+        (side.xor, side.changed) = (side.xor ^ end, now);
+        &mut side.ends
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.up.ends == 0 && self.down.ends == 0
+        self.up.ends.len == 0 && self.down.ends.len == 0
     }
 
     /// The other of two ends, when there are just these, one in each direction; and since when.
     pub(crate) fn sole_partner(&self, end: u32) -> Option<(u32, Nanos)> {
-        let alone = self.up.ends == 1 && self.down.ends == 1;
+        let alone = self.up.ends.len == 1 && self.down.ends.len == 1;
         alone.then(|| {
             (
                 self.up.xor ^ self.down.xor ^ end,
@@ -175,7 +161,7 @@ impl PairState {
 
     /// How likely a reply fits a request by chance: those that fit nobody, times those it is compared with.
     pub(crate) fn chance(&self) -> u64 {
-        u64::from(self.orphans) * u64::from(self.up.ends.max(self.down.ends))
+        u64::from(self.orphans) * u64::from(self.up.ends.len.max(self.down.ends.len))
     }
 
     /// More than 99 % of the ends that can be judged agree.
@@ -190,7 +176,7 @@ impl PairState {
 
     /// Whether equal ports can only mean equal connections (see [`super::port`]).
     pub(crate) fn ports_match(&self) -> bool {
-        let single = self.up.ends == 1 && self.down.ends == 1;
+        let single = self.up.ends.len == 1 && self.down.ends.len == 1;
         single || self.common == 0 && self.lonely.saturating_mul(2) < self.ports
     }
 }

@@ -28,5 +28,5 @@ pub(super) fn partner(ends: &Ends, end: u32, now: Nanos) -> Option<u32> {
     let changed = own.changed.max(opposite.changed);
     let steady =
         now.since(changed) >= STEADY && state.packets - state.packets_at_change >= STEADY_PACKETS;
-    (own.len == 1 && opposite.len == 1 && steady).then_some(opposite.head)
+    (own.ends.len == 1 && opposite.ends.len == 1 && steady).then_some(opposite.ends.head)
 }

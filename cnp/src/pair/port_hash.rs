@@ -1,7 +1,7 @@
 //! Evidence `port-hash`: the same UDP source port in both directions, and it is the hash of both queue pairs.
 //!
 //! Linux's convention for RoCEv2 with flow label 0 (`rdma_calc_flow_label`, `rdma_flow_label_to_udp_sport` in
-//! include/rdma/ib_verbs.h; facts 5.1 M2). Symmetric, so both ends compute the same port.
+//! include/rdma/ib_verbs.h). Symmetric, so both ends compute the same port.
 //!
 //! A network card may follow another rule, so the formula is believed per address pair only where it holds: of the ends
 //! that share their port with somebody in the other direction, more than 99 % must have a partner that fits. A partner
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn ports_of_captured_connections() {
-        // Soft-RoCE of Linux 6.1, perftest (facts, section 5).
+        // Soft-RoCE of Linux 6.1, perftest (tests/captures).
         for (a, b, port) in [
             (0x18, 0x11, 49560),
             (0x19, 0x12, 49602),

@@ -6,7 +6,7 @@
 //!   => X and Y are the two ends of one connection, three times over
 //! ```
 //! A reply supports a match only if its number is, to the bit, one that was seen to ask for a reply, and no other end of that
-//! direction can have sent it ([`super::numbers`]): where connections move in lock step numbers say nothing, and nothing is
+//! direction can have sent it ([`super::senders`]): where connections move in lock step numbers say nothing, and nothing is
 //! concluded. A reply far from where its partner is, or that fits another end, or two ends that claim the same one, undo the
 //! match. Numbers are 24 bits and wrap.
 //!
@@ -16,55 +16,22 @@
 //! data take another path, and by chance its number is one that another was seen to ask for, once in 2^22 for each of the
 //! others. Where the two together come to more than 1 in 2^14, no match between these addresses is believed.
 
-use super::ends::Ends;
-use super::numbers::{NEAR, Senders, distance};
+use super::ends::numbers::{NEAR, distance};
+use super::ends::psn_state::{MARKS, PsnState};
+use super::ends::{End, Ends};
 use super::port_hash;
-use crate::fixed_map::NONE;
+use super::senders::Senders;
+use crate::links::NONE;
 use crate::sample::{Record, SlotRef};
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_request};
 
-/// Requests remembered that ask for a reply.
-const MARKS: u8 = 4;
 /// Replies that must fit.
 const SUPPORTS: u8 = 3;
 /// A first number below this may be a count from 0.
 const SMALL: u32 = 1 << 16;
 /// Ends without a sender times ends of a direction, above which chance is too likely: four marks each, of 2^24 numbers.
 const CHANCE: u64 = 1 << 8;
-
-/// What is known of whose numbers an end's fit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PsnState {
-    /// Numbers of requests to this end that ask for a reply; [`NONE`] for none.
-    marks: [u32; MARKS as usize],
-    at: u8,
-    /// The end that replies to this end fit, how often, and the last of them.
-    candidate: u32,
-    supports: u8,
-    supported: u32,
-    /// The end whose replies fit this one.
-    claimed: u32,
-    /// Replies do not fit the only end with the same UDP source port.
-    pub(super) refutes_port: bool,
-    /// The last reply to this end fits nobody seen.
-    orphan: bool,
-}
-
-impl PsnState {
-    pub(crate) const fn new() -> PsnState {
-        PsnState {
-            marks: [NONE; MARKS as usize],
-            at: 0,
-            candidate: NONE,
-            supports: 0,
-            supported: NONE,
-            claimed: NONE,
-            refutes_port: false,
-            orphan: false,
-        }
-    }
-}
 
 /// Whether a request with this opcode is answered even without AckReq, or is the last of a message.
 const fn ends_message(opcode: u8) -> bool {
@@ -140,9 +107,8 @@ impl Ends {
         match self.senders(end, number, now, live) {
             Senders::One(fits) => {
                 self.set_orphan(end, false);
-                let marked = |state: &super::ends::End| {
-                    state.sent.first >= SMALL && state.psn.marks.contains(&number)
-                };
+                let marked =
+                    |state: &End| state.sent.first >= SMALL && state.psn.marks.contains(&number);
                 if self.end(fits).is_some_and(marked) {
                     self.support(end, fits, number);
                 }
@@ -223,8 +189,8 @@ impl Ends {
 
     /// Whether a reply fits the only end opposite with the same UDP source port.
     fn weigh_port(&mut self, end: u32, number: u32, live: &impl Fn(usize, SlotRef) -> Option<u32>) {
-        let sole = self.opposite(end).filter(|group| group.len == 1);
-        let Some(other) = sole.map(|group| group.head) else {
+        let sole = self.opposite(end).filter(|group| group.ends.len == 1);
+        let Some(other) = sole.map(|group| group.ends.head) else {
             return;
         };
         let Some(present) = self.number(other, live) else {

@@ -18,7 +18,7 @@ struct Cut {
     rate: u64,
 }
 
-/// See the module's text.
+/// The rounds of CNPs whose effect is still on its way.
 #[derive(Debug, Clone, Default)]
 pub(super) struct InFlight {
     cuts: ArrayVec<Cut, ROUNDS>,
@@ -40,7 +40,7 @@ impl InFlight {
         }
     }
 
-    /// The same, of a policy that says the queue's growth, in bit/s.
+    /// Adds a round that left at `now`, for a policy that knows the queue's growth, in bit/s.
     pub(super) fn add_to(&mut self, growth: i64, round: &Round, now: Nanos) {
         self.from = if self.cuts.is_empty() {
             growth
@@ -76,7 +76,7 @@ impl InFlight {
         rates.fold(0, i64::saturating_add_unsigned)
     }
 
-    /// What those told will give up that a growth measured `over` the time until `now` does not show yet, in bit/s.
+    /// What those signalled will give up that a growth measured `over` the time until `now` does not show yet, in bit/s.
     /// Rounds all of whose effect has shown for `longest` are forgotten.
     pub(super) fn unseen(&mut self, over: Nanos, longest: Nanos, now: Nanos) -> i64 {
         self.cuts
@@ -89,6 +89,12 @@ impl InFlight {
         };
         self.cuts.iter().map(unseen).fold(0, i64::saturating_add)
     }
+}
+
+/// Bits per second from one depth to another.
+pub(super) fn per_second(to: u64, from: u64, over: Nanos) -> i64 {
+    let bits = (i128::from(to) - i128::from(from)) * 8 * 1_000_000_000;
+    i64::try_from(bits / i128::from(over.0.max(1))).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

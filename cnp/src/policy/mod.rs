@@ -1,229 +1,92 @@
-//! Policies in slots: how many senders are told, given what a queue is doing.
+//! Policies in slots: how many senders are signalled, given what a queue is doing.
 //!
-//! A policy is one small file against [`Policy`]; one value of it serves one queue and keeps that queue's state. To add
-//! one: write the file, add a variant to [`PolicyKind`], build it in [`PolicyKind::slot`], and test its table.
-//! A policy does not know flows: it says how many, how often and by how much, the planner ([`crate::plan`]) says who.
+//! A policy is one small file against [`Policy`]; one value of it serves one queue and keeps that queue's state. A policy
+//! does not know flows: it says how many, how often and by how much, the planner ([`crate::plan`]) says who.
+//!
+//! To add one, six files change, CHANGELOG among them, and code that is left out does not compile or fails a test:
+//!
+//! 1. the new file: its parameters (`Default`, `From<&QueueSettings>`), its state with `new`, `impl Policy`, its tests;
+//! 2. here: `pub mod`, and a line in [`policies!`](self) below, from which come the enums, the name, the slot, the
+//!    parameters, what `set` offers, the sentence that refuses an unknown name, and the simulator's schemes;
+//! 3. `config/src/model/npcc.rs`: a variant of `Policy` and its name, which `switch/src/wiring/control.rs` compares;
+//! 4. `tests/operator.rs`: the sentence that an operator reads;
+//! 5. `docs/npcc.md`: what it does, its name in the table of settings, its parameters.
 
+mod decision;
 mod in_flight;
 pub mod model;
 pub mod npcc;
 mod parameter;
 pub mod pi;
+mod settings;
 
-use npcc_pipeline::units::{BitRate, Nanos};
+use npcc_pipeline::named;
+use npcc_pipeline::units::Nanos;
 
-use crate::detector::Reading;
+pub use decision::{Amount, Choice, Decision, QueueContext, Reason, Round};
 pub use parameter::{BadParameter, PARAMETERS, Parameter, Parameters, Unit};
+pub use settings::{Mode, QueueSettings};
 
-/// How many contributors are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(u8)]
-pub enum Amount {
-    /// Nobody.
-    #[default]
-    None,
-    /// The heaviest few.
-    Few,
-    /// Every one.
-    Many,
-}
-
-impl Amount {
-    /// All, smallest first.
-    pub const ALL: [Amount; 3] = [Amount::None, Amount::Few, Amount::Many];
-
-    /// The stable name operators and JSON see.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Amount::None => "none",
-            Amount::Few => "few",
-            Amount::Many => "many",
+macro_rules! policies {
+    ($( $(#[doc = $doc:literal])+ $Name:ident($law:ty, $config:ty) = $text:literal, )+) => {
+        named! {
+            /// The policies there are.
+            pub enum PolicyName { $( $(#[doc = $doc])+ $Name = $text, )+ }
         }
-    }
 
-    /// As an index into an array of three.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-}
+        /// A policy and its parameters.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum PolicyKind { $( $(#[doc = $doc])+ $Name($config), )+ }
 
-/// Why a policy decided as it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The queue is idle.
-    Idle,
-    /// The rise is too short to count.
-    Jitter,
-    /// Shallow and falling.
-    Emptying,
-    /// Shallow and rising.
-    Filling,
-    /// Deep and rising.
-    Overfull,
-    /// Deep and falling.
-    Draining,
-    /// The senders told before recover only once in this time.
-    Recovery,
-    /// The effect of the round before is still on its way.
-    Feedback,
-    /// More comes in, or is left from before, than the queue drains.
-    Overload,
-    /// What comes in fits, once those told before have slowed down.
-    Balanced,
-    /// The depth is at the set-point, or on its way there.
-    SetPoint,
-}
-
-/// Number of reasons.
-pub const REASONS: usize = Reason::ALL.len();
-
-impl Reason {
-    /// All, in the order of their counters.
-    pub const ALL: [Reason; 11] = [
-        Reason::Idle,
-        Reason::Jitter,
-        Reason::Emptying,
-        Reason::Filling,
-        Reason::Overfull,
-        Reason::Draining,
-        Reason::Recovery,
-        Reason::Feedback,
-        Reason::Overload,
-        Reason::Balanced,
-        Reason::SetPoint,
-    ];
-
-    /// As an index into an array of all reasons.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// The inverse of [`Reason::index`]; out of range is [`Reason::Idle`].
-    #[must_use]
-    pub fn from_index(index: usize) -> Reason {
-        Reason::ALL.get(index).copied().unwrap_or(Reason::Idle)
-    }
-
-    /// The stable name operators and JSON see.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reason::Idle => "idle",
-            Reason::Jitter => "jitter",
-            Reason::Emptying => "emptying",
-            Reason::Filling => "filling",
-            Reason::Overfull => "overfull",
-            Reason::Draining => "draining",
-            Reason::Recovery => "recovery",
-            Reason::Feedback => "feedback",
-            Reason::Overload => "overload",
-            Reason::Balanced => "balanced",
-            Reason::SetPoint => "set-point",
+        impl Default for PolicyName {
+            /// The first of the table, which is also the configuration's default.
+            fn default() -> PolicyName {
+                let [first, ..] = PolicyName::ALL;
+                first
+            }
         }
-    }
-}
 
-/// Which of the contributors an amount means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Choice {
-    /// All it reaches, heaviest first.
-    #[default]
-    All,
-    /// Heaviest first, until what they are expected to give up adds up to this. Who would give up more than twice what is
-    /// left is passed over.
-    Cut {
-        /// The sum.
-        sum: BitRate,
-        /// Whether those are left out who send less than the mean and would give up little.
-        spare: bool,
-    },
-    /// Those that send faster than this.
-    Above(BitRate),
-}
+        impl PolicyName {
+            /// The policy with the defaults of its parameters.
+            #[must_use]
+            pub fn defaults(self) -> PolicyKind {
+                match self { $( PolicyName::$Name => PolicyKind::$Name(<$config>::default()), )+ }
+            }
 
-/// A policy's answer for one tick.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decision {
-    /// What the table says, before the policy's own pauses.
-    pub wanted: Amount,
-    /// What is to be done now.
-    pub amount: Amount,
-    /// Which of those an amount reaches.
-    pub choice: Choice,
-    /// Share of the contributors that are few, in thousandths.
-    pub few: u16,
-    /// Shortest time between two CNPs to one flow.
-    pub spacing: Nanos,
-    /// Why.
-    pub reason: Reason,
-}
-
-impl Decision {
-    /// Nobody is told.
-    #[must_use]
-    pub const fn none(wanted: Amount, reason: Reason) -> Decision {
-        Decision {
-            wanted,
-            amount: Amount::None,
-            choice: Choice::All,
-            few: 0,
-            spacing: Nanos::ZERO,
-            reason,
+            /// The policy with the parameters that the configuration gives a queue.
+            #[must_use]
+            pub fn for_queue(self, settings: &QueueSettings) -> PolicyKind {
+                match self { $( PolicyName::$Name => PolicyKind::$Name(settings.into()), )+ }
+            }
         }
-    }
-}
 
-/// What a policy is told of its queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueContext {
-    /// The detector's latest look.
-    pub reading: Reading,
-    /// Whether that look is of this moment; between two ticks it is not.
-    pub fresh: bool,
-    /// Wire bytes waiting at this moment.
-    pub depth: u64,
-    /// Wire bytes from which the queue is deep.
-    pub deep: u64,
-    /// The queue's drain rate.
-    pub drain: BitRate,
-    /// What came in since the look before, if the queue drained at its rate meanwhile.
-    pub arrival: BitRate,
-    /// Largest frame on the wire in bytes.
-    pub mtu: u64,
-    /// Whether every flow of the queue is read often enough, while frames wait, for its rate to be known.
-    pub rates_known: bool,
-}
+        impl PolicyKind {
+            /// Which policy it is.
+            #[must_use]
+            pub const fn which(self) -> PolicyName {
+                match self { $( PolicyKind::$Name(_) => PolicyName::$Name, )+ }
+            }
 
-/// What became of a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Round {
-    /// CNPs that left.
-    pub sent: u32,
-    /// What those told are expected to give up together.
-    pub cut: BitRate,
-    /// The longest time until the effect is seen in the queue, of those told.
-    pub feedback: Nanos,
-}
-
-impl Default for Round {
-    /// Nobody was told.
-    fn default() -> Round {
-        Round {
-            sent: 0,
-            cut: BitRate(0),
-            feedback: Nanos::ZERO,
+            /// A slot with this policy, nothing having happened yet.
+            #[must_use]
+            pub fn slot(self) -> Box<dyn Policy> {
+                match self { $( PolicyKind::$Name(config) => Box::new(<$law>::new(config)), )+ }
+            }
         }
-    }
+    };
+}
+
+policies! {
+    /// The table of depth and trend answers.
+    Npcc(npcc::Npcc, npcc::NpccConfig) = "npcc",
+    /// Rates are predicted and matched to the drain rate.
+    Model(model::Model, model::ModelConfig) = "model",
+    /// A controller keeps the depth at a set-point.
+    Pi(pi::Pi, pi::PiConfig) = "pi",
 }
 
 /// The law of one queue.
 pub trait Policy: std::fmt::Debug + Send {
-    /// The name in the configuration.
-    fn name(&self) -> &'static str;
-
     /// What to do now. Called once a look, also while idle.
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision;
 
@@ -255,61 +118,42 @@ pub trait Policy: std::fmt::Debug + Send {
     fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter>;
 }
 
-/// Which policy a slot holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PolicyKind {
-    /// The table.
-    Npcc(npcc::NpccConfig),
-    /// Rates predicted and matched to the drain rate.
-    Model(model::ModelConfig),
-    /// A set-point.
-    Pi(pi::PiConfig),
+/// The names of all policies as a sentence has them, such as `a, b or c`.
+pub(crate) fn names() -> String {
+    let all = PolicyName::ALL.map(PolicyName::name);
+    match all.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
-impl PolicyKind {
-    /// The names of all, in the order of their indices.
-    pub const NAMES: [&'static str; 3] = ["npcc", "model", "pi"];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// As an index into an array of three.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        match self {
-            PolicyKind::Npcc(_) => 0,
-            PolicyKind::Model(_) => 1,
-            PolicyKind::Pi(_) => 2,
-        }
-    }
-
-    /// The name in the configuration.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        let [npcc, model, pi] = PolicyKind::NAMES;
-        match self {
-            PolicyKind::Npcc(_) => npcc,
-            PolicyKind::Model(_) => model,
-            PolicyKind::Pi(_) => pi,
-        }
-    }
-
-    /// The parameters of the policy of this name, at their defaults.
-    #[must_use]
-    pub fn parameters_of(name: &str) -> Parameters {
-        let kinds = [
-            PolicyKind::Npcc(npcc::NpccConfig::default()),
-            PolicyKind::Model(model::ModelConfig::default()),
-            PolicyKind::Pi(pi::PiConfig::default()),
-        ];
-        let named = kinds.into_iter().find(|kind| kind.name() == name);
-        named.map_or_else(Parameters::new, |kind| kind.slot().parameters())
-    }
-
-    /// A slot with this policy, nothing having happened yet.
-    #[must_use]
-    pub fn slot(self) -> Box<dyn Policy> {
-        match self {
-            PolicyKind::Npcc(config) => Box::new(npcc::Npcc::new(config)),
-            PolicyKind::Model(config) => Box::new(model::Model::new(config)),
-            PolicyKind::Pi(config) => Box::new(pi::Pi::new(config)),
+    #[test]
+    fn every_policy_is_whole() {
+        for which in PolicyName::ALL {
+            let kind = which.defaults();
+            assert_eq!(kind.which(), which);
+            let mut slot = kind.slot();
+            let parameters = slot.parameters();
+            assert!(!parameters.is_empty(), "{which:?} has nothing to set");
+            for parameter in &parameters {
+                let (low, high) = parameter.range;
+                assert!(
+                    (low..=high).contains(&parameter.value),
+                    "{which:?} {parameter:?}"
+                );
+                assert_eq!(slot.set(parameter.name, high), Ok(()), "{which:?}");
+            }
+            let set = slot.parameters();
+            assert!(
+                set.iter()
+                    .all(|parameter| parameter.value == parameter.range.1),
+                "{which:?}"
+            );
         }
     }
 }

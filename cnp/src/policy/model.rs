@@ -6,15 +6,15 @@
 //! `growth` is what comes in above what goes out, read off the depth itself over the shortest time in which it moved by
 //! eight frames. It starts at the second look at a queue that is not empty, long before `shallow`: a queue that was empty
 //! may have begun to grow at any time since the look before, and what is divided by a whole look then is too little.
-//! `cuts on their way` is what those told are expected to give up and cannot be seen yet: all of it until the feedback delay
+//! `cuts on their way` is what those signalled are expected to give up and cannot be seen yet: all of it until the feedback delay
 //! has passed, then the part of the growth's time that still lies before; and never more than what the growth has not
-//! fallen by since they were told, as the delay is not known at first and the default is many times too long for a near
+//! fallen by since they were signalled, as the delay is not known at first and the default is many times too long for a near
 //! sender. A growth that falls by a quarter of the drain rate more than was asked for is let fall.
 //! The last term takes the queue to the set-point, a little above empty so that the link never idles,
 //! slowly, because a sender that was cut too far comes back only every 300 us.
 //!
-//! What a flow gives up is its rate times half of its DCQCN alpha (`dynamics.rs`): one half at the first CNP, little
-//! when it was told long ago, corrected by how the flow did respond. Nobody is told who would give up more than twice what
+//! What a flow gives up is its rate times half of its DCQCN alpha (`dcqcn.rs`): one half at the first CNP, little
+//! when it was signalled long ago, corrected by how the flow did respond. Nobody is signalled who would give up more than twice what
 //! is left to cut, so that the sum lands near the drain rate from either side. Who sends little and would give up little is
 //! spared, unless the others could not give up half of what was wanted at the look before.
 //!
@@ -23,12 +23,12 @@
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BitRate, Nanos};
 
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, per_second};
 use super::npcc::{CLOSEST, Npcc, NpccConfig};
 use super::parameter::{checked, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext, Reason,
-    Round, Unit,
+    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext,
+    QueueSettings, Reason, Round, Unit,
 };
 
 /// Looks remembered.
@@ -65,6 +65,18 @@ impl Default for ModelConfig {
     }
 }
 
+impl From<&QueueSettings> for ModelConfig {
+    fn from(settings: &QueueSettings) -> ModelConfig {
+        ModelConfig {
+            look: Nanos(settings.tick.0 / 5).max(CLOSEST),
+            set_point: settings.time_of(settings.shallow / 2),
+            horizon: settings.recovery,
+            fallback: settings.into(),
+            ..ModelConfig::default()
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Look {
     at: Nanos,
@@ -86,7 +98,7 @@ pub struct Model {
     flight: InFlight,
     /// The growth at the last look, in bit/s.
     grew: i64,
-    /// Those told at the last look could not give up half of what was wanted.
+    /// Those signalled at the last look could not give up half of what was wanted.
     short: bool,
     fallback: Npcc,
     fell_back: bool,
@@ -136,7 +148,7 @@ impl Model {
         Some(Growth { rate, over })
     }
 
-    /// What those told will give up that the growth does not show yet, and by how much it fell more than that.
+    /// What those signalled will give up that the growth does not show yet, and by how much it fell more than that.
     fn on_the_way(&mut self, growth: Growth, now: Nanos) -> (i64, i64) {
         let first = self.looks.first();
         let longest = first.map_or(Nanos::ZERO, |first| now.since(first.at));
@@ -145,17 +157,7 @@ impl Model {
     }
 }
 
-/// Bits per second from one depth to another.
-pub(super) fn per_second(to: u64, from: u64, over: Nanos) -> i64 {
-    let bits = (i128::from(to) - i128::from(from)) * 8 * 1_000_000_000;
-    i64::try_from(bits / i128::from(over.0.max(1))).unwrap_or(i64::MAX)
-}
-
 impl Policy for Model {
-    fn name(&self) -> &'static str {
-        "model"
-    }
-
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
         self.remember(context.depth, context.mtu, now);
         self.fell_back = !context.rates_known;

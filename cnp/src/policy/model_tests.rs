@@ -65,7 +65,7 @@ fn a_depth_above_the_set_point_is_taken_down_over_the_horizon() {
     assert_eq!(cut(&decision), 10 * G);
 }
 
-/// Those told at a look would give up so much together, 12 us from then.
+/// Those signalled at a look would give up so much together, 12 us from then.
 fn told(policy: &mut Model, decision: &Decision, gigabits: u64, now: Nanos) {
     let round = Round {
         sent: 4,

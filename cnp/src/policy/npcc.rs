@@ -5,17 +5,17 @@
 //! | many, rising | every contributor | once a tick; in the n-th tick in a row up to n times, see below |
 //! | few | the heaviest ceil(5 %) | one round per queue and `recovery`; 60 us a flow |
 //!
-//! A CNP to a sender told lately costs it little (DCQCN's alpha fades in 0.2 ms), so one a tick does not stop senders that
+//! A CNP to a sender signalled lately costs it little (DCQCN's alpha fades in 0.2 ms), so one a tick does not stop senders that
 //! recover at the same moment. While `many` is called for tick after tick, the n-th tick has up to n rounds, 4 us apart, but
-//! none once those told should have given up
+//! none once those signalled should have given up
 //!
 //! ```text
 //!   excess = growth over the tick + (depth - deep) / recovery - cuts on their way
 //! ```
-//! Senders that obey the first round end the rise before there is a second; what was told is what they did, not
+//! Senders that obey the first round end the rise before there is a second; what was signalled is what they did, not
 //! what they are believed to be.
 //!
-//! Never two CNPs to a flow within 4 us: network cards ignore the second (facts 5.5). After a round in the shallow zone
+//! Never two CNPs to a flow within 4 us: network cards ignore the second. After a round in the shallow zone
 //! the next waits one feedback delay, so that the effect is seen before more is asked; the hard zone does not wait.
 //!
 //! Mode `low-latency` halves `shallow` and `deep` ([`Mode::thresholds`]) and makes `few` 20 %: shorter queues, bought with
@@ -23,52 +23,16 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::in_flight::InFlight;
-use super::model::per_second;
+use super::in_flight::{InFlight, per_second};
 use super::parameter::{checked, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext, Reason,
-    Round, Unit,
+    Amount, BadParameter, Choice, Decision, Mode, Parameter, Parameters, Policy, QueueContext,
+    QueueSettings, Reason, Round, Unit,
 };
 use crate::detector::{Reading, Trend, Zone};
 
 /// Two CNPs to one flow closer than this are wasted.
 pub const CLOSEST: Nanos = Nanos::from_micros(4);
-
-/// How eagerly flows are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(
-    feature = "config",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
-)]
-#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
-pub enum Mode {
-    /// Keeps the queue from running empty.
-    #[default]
-    HighThroughput,
-    /// Keeps the queue short.
-    LowLatency,
-}
-
-impl Mode {
-    /// Thresholds `(shallow, deep)` in bytes as this mode uses them.
-    #[must_use]
-    pub const fn thresholds(self, shallow: u64, deep: u64) -> (u64, u64) {
-        match self {
-            Mode::HighThroughput => (shallow, deep),
-            Mode::LowLatency => (shallow / 2, deep / 2),
-        }
-    }
-
-    /// Share of the contributors that are few, in thousandths.
-    #[must_use]
-    pub const fn few(self) -> u16 {
-        match self {
-            Mode::HighThroughput => 50,
-            Mode::LowLatency => 200,
-        }
-    }
-}
 
 /// Parameters of the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +57,18 @@ impl Default for NpccConfig {
             recovery: Nanos::from_micros(300),
             min_interval: Nanos::from_micros(60),
             feedback: Nanos::from_micros(20),
+        }
+    }
+}
+
+impl From<&QueueSettings> for NpccConfig {
+    fn from(settings: &QueueSettings) -> NpccConfig {
+        NpccConfig {
+            mode: settings.mode,
+            tick: settings.tick,
+            recovery: settings.recovery,
+            min_interval: settings.min_interval,
+            feedback: settings.feedback,
         }
     }
 }
@@ -188,10 +164,6 @@ fn within(round: Option<Nanos>, time: Nanos, now: Nanos) -> bool {
 }
 
 impl Policy for Npcc {
-    fn name(&self) -> &'static str {
-        "npcc"
-    }
-
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
         if !context.fresh {
             return self.again();

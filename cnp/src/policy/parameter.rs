@@ -1,27 +1,17 @@
 //! A policy's parameters as operators see and change them: a name, a unit, a value.
 
 use arrayvec::ArrayVec;
+use npcc_pipeline::named;
 
-/// What a parameter's number means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Unit {
-    /// Nanoseconds.
-    Nanos,
-    /// Wire bytes.
-    Bytes,
-    /// Thousandths.
-    PerMille,
-}
-
-impl Unit {
-    /// The stable name operators and JSON see.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Unit::Nanos => "ns",
-            Unit::Bytes => "bytes",
-            Unit::PerMille => "per-mille",
-        }
+named! {
+    /// What a parameter's number means.
+    pub enum Unit {
+        /// Nanoseconds.
+        Nanos = "ns",
+        /// Wire bytes.
+        Bytes = "bytes",
+        /// Thousandths.
+        PerMille = "per-mille",
     }
 }
 

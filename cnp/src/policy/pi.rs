@@ -3,9 +3,9 @@
 //! ```text
 //!   every period:  fair -= alpha * (depth - set_point) + beta * (depth - depth before)      in bit/s
 //! ```
-//! RoCC (CoNEXT 2020) sends the rate itself to its sources; a CNP carries no rate, so whoever sends faster than it is told,
+//! RoCC (CoNEXT 2020) sends the rate itself to its sources; a CNP carries no rate, so whoever sends faster than it is signalled,
 //! at most once in `min_cnp_interval`, and nobody else; above eight set-points once in half a period, because cuts of senders
-//! told before are small, and the queue of a start grew fivefold. Below that nobody is told while the queue falls: RoCC's
+//! signalled before are small, and the queue of a start grew fivefold. Below that nobody is signalled while the queue falls: RoCC's
 //! sources take the fair rate and rise with it, DCQCN's senders are cut by half and come back in their own time, so that what
 //! is taken off a falling queue is missing when it is empty (goodput of `paper` senders: 0.93 with, 1.00 without). The gains
 //! are RoCC's for 100G (0.45 and 2.25, of 10 Mb/s for 600 bytes), scaled to the drain rate. The fair rate stays between
@@ -16,8 +16,8 @@ use npcc_pipeline::units::{BitRate, Nanos};
 use super::npcc::CLOSEST;
 use super::parameter::{checked, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext, Reason,
-    Round, Unit,
+    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext,
+    QueueSettings, Reason, Round, Unit,
 };
 
 /// Bits per second per byte of depth that a gain of one (1,000 thousandths) means at 100G.
@@ -49,6 +49,17 @@ impl Default for PiConfig {
             alpha: 450,
             beta: 2_250,
             min_interval: Nanos::from_micros(60),
+        }
+    }
+}
+
+impl From<&QueueSettings> for PiConfig {
+    fn from(settings: &QueueSettings) -> PiConfig {
+        PiConfig {
+            period: Nanos(settings.tick.0.saturating_mul(2)),
+            set_point: settings.time_of(settings.shallow / 5 * 4),
+            min_interval: settings.min_interval,
+            ..PiConfig::default()
         }
     }
 }
@@ -99,10 +110,6 @@ impl Pi {
 }
 
 impl Policy for Pi {
-    fn name(&self) -> &'static str {
-        "pi"
-    }
-
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision {
         let fair = self.step(context, now);
         if context.depth <= context.drain.bytes_in(self.config.set_point) / 2 {

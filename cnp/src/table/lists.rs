@@ -9,7 +9,7 @@ use std::hint::black_box;
 use npcc_pipeline::units::Nanos;
 
 use super::{Flow, FlowTable};
-use crate::fixed_map::NONE;
+use crate::links::{Links, List, NONE};
 
 /// Flows that a decision weighs, at most: those read last of them.
 ///
@@ -49,39 +49,10 @@ impl Places {
     }
 }
 
-/// Neighbours in a list.
-#[derive(Debug, Clone, Copy)]
-struct Links {
-    previous: u32,
-    next: u32,
-}
-
-impl Links {
-    const NONE: Links = Links {
-        previous: NONE,
-        next: NONE,
-    };
-}
-
 #[derive(Debug, Clone, Copy)]
 enum Which {
     Round,
     Recent,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct List {
-    head: u32,
-    tail: u32,
-    len: usize,
-}
-
-impl List {
-    const EMPTY: List = List {
-        head: NONE,
-        tail: NONE,
-        len: 0,
-    };
 }
 
 /// The flows of one queue that contributed lately.
@@ -102,7 +73,7 @@ impl QueueList {
 
     /// Flows that are read round and round.
     pub(crate) const fn len(&self) -> usize {
-        self.round.len
+        self.round.len as usize
     }
 
     const fn of(&mut self, which: Which) -> &mut List {
@@ -126,7 +97,7 @@ impl FlowTable {
         };
         flow.places.contributed = now;
         self.pull(list, Which::Recent, index);
-        if list.recent.len >= RECENT {
+        if list.recent.len as usize >= RECENT {
             self.pull(list, Which::Recent, list.recent.tail);
         }
         self.push(list, Which::Recent, index);
@@ -164,7 +135,7 @@ impl FlowTable {
 
     /// Brings in the places of the flows that were read a batch after these in the last round: the list is followed from
     /// one to the next, and each step would wait for the one before.
-    pub(crate) fn warm_ahead(&self, read: &[u32]) {
+    pub(crate) fn prefetch_ahead(&self, read: &[u32]) {
         let ahead = read.iter().filter_map(|index| {
             let ahead = self.flows.get(*index)?.places.ahead;
             Some(self.flows.get(ahead)?.places.round.next)
@@ -181,50 +152,24 @@ impl FlowTable {
         }
     }
 
-    fn links(&mut self, which: Which, index: u32) -> Option<&mut Links> {
-        Some(self.flows.get_mut(index)?.places.of(which).0)
-    }
-
     fn push(&mut self, list: &mut QueueList, which: Which, index: u32) {
-        let list = list.of(which);
-        let flow = self.flows.get_mut(index);
-        let Some((links, listed)) = flow.map(|flow| flow.places.of(which)) else {
-            return;
-        };
-        if std::mem::replace(listed, true) {
-            return;
+        if self.set_listed(which, index, true) {
+            let list = list.of(which);
+            list.push_front(&mut self.flows, |flow| flow.places.of(which).0, index);
         }
-        *links = Links {
-            previous: NONE,
-            next: list.head,
-        };
-        match self.links(which, list.head) {
-            Some(next) => next.previous = index,
-            None => list.tail = index,
-        }
-        list.head = index;
-        list.len += 1;
     }
 
     fn pull(&mut self, list: &mut QueueList, which: Which, index: u32) {
-        let list = list.of(which);
+        if self.set_listed(which, index, false) {
+            let list = list.of(which);
+            list.remove(&mut self.flows, |flow| flow.places.of(which).0, index);
+        }
+    }
+
+    /// Notes whether a flow is in a list; `false` when that is nothing new, or there is no such flow.
+    fn set_listed(&mut self, which: Which, index: u32, listed: bool) -> bool {
         let flow = self.flows.get_mut(index);
-        let Some((links, listed)) = flow.map(|flow| flow.places.of(which)) else {
-            return;
-        };
-        if !std::mem::replace(listed, false) {
-            return;
-        }
-        let Links { previous, next, .. } = std::mem::replace(links, Links::NONE);
-        match self.links(which, previous) {
-            Some(before) => before.next = next,
-            None => list.head = next,
-        }
-        match self.links(which, next) {
-            Some(after) => after.previous = previous,
-            None => list.tail = previous,
-        }
-        list.len -= 1;
+        flow.is_some_and(|flow| std::mem::replace(flow.places.of(which).1, listed) != listed)
     }
 }
 

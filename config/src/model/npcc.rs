@@ -1,7 +1,7 @@
 //! `npcc:` proactive congestion notification, for all ports.
 
 pub use npcc_cnp::plan::Unpaired;
-pub use npcc_cnp::policy::npcc::Mode;
+pub use npcc_cnp::policy::Mode;
 pub use npcc_pipeline::egress::marking::EcnMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -94,6 +94,21 @@ pub enum Policy {
     Model,
     /// A set-point controller.
     Pi,
+}
+
+impl Policy {
+    /// All, in the order of NPCC's own list.
+    pub const ALL: [Policy; 3] = [Policy::Npcc, Policy::Model, Policy::Pi];
+
+    /// The name in YAML, which is NPCC's.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::Npcc => "npcc",
+            Policy::Model => "model",
+            Policy::Pi => "pi",
+        }
+    }
 }
 
 /// The CNPs themselves.

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use npcc_cnp::control::config::EcnMode;
 use npcc_sim::engine::Attachment;
-use npcc_sim::scenario::{EcnUse, Scenario, Scheme};
+use npcc_sim::scenario::{Scenario, Scheme};
 
 use super::net;
 use npcc_appliance::manage::client;
@@ -80,7 +81,7 @@ pub(super) fn config(
         }
     }
     let limits = &scenario.thresholds;
-    let ecn = if scheme.policy.is_none() && scheme.ecn == EcnUse::Off {
+    let ecn = if scheme.policy.is_none() && scheme.ecn == EcnMode::Off {
         "off".to_owned()
     } else {
         format!(
@@ -88,12 +89,7 @@ pub(super) fn config(
             limits.kmin, limits.kmax, limits.pmax
         )
     };
-    let marks = match scheme.ecn {
-        EcnUse::Off => "off",
-        EcnUse::Mark => "mark",
-        EcnUse::MarkUnlessNotified => "mark-unless-notified",
-        EcnUse::ClearAfterCnp => "clear-after-cnp",
-    };
+    let marks = scheme.ecn.name();
     format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}

@@ -7,23 +7,25 @@ use crate::frame::{FrameBuf, Meta, MetaFlags};
 use crate::tap::FlowTap;
 use crate::units::Nanos;
 
-/// How ECN marking and our CNPs go together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(
-    feature = "config",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
-)]
-#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
-pub enum EcnMode {
-    /// Both.
-    Mark,
-    /// No mark while a CNP of ours is at work.
-    #[default]
-    MarkUnlessNotified,
-    /// Marks of others are taken back while a CNP of ours is at work.
-    ClearAfterCnp,
-    /// No marking in watched queues.
-    Off,
+crate::named! {
+    /// How ECN marking and our CNPs go together.
+    #[derive(Default)]
+    #[cfg_attr(
+        feature = "config",
+        derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+    )]
+    #[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
+    pub enum EcnMode {
+        /// Both.
+        Mark = "mark",
+        /// No mark while a CNP of ours is at work.
+        #[default]
+        MarkUnlessNotified = "mark-unless-notified",
+        /// Marks of others are taken back while a CNP of ours is at work.
+        ClearAfterCnp = "clear-after-cnp",
+        /// No marking in watched queues.
+        Off = "off",
+    }
 }
 
 impl EcnMode {

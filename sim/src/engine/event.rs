@@ -45,7 +45,7 @@ pub(crate) enum Mark {
     Goodput,
 }
 
-/// See the module's text.
+/// The events to come, by time.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     heap: BinaryHeap<Reverse<(Nanos, u64, Event)>>,

@@ -32,7 +32,7 @@ pub(crate) struct Burst {
     pub(crate) end: u64,
 }
 
-/// See the module's text.
+/// A flow of the scenario: where it goes, and how far it has come.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) src: u32,
@@ -79,7 +79,7 @@ pub(crate) const fn sender_qpn(index: u32) -> Qpn {
     Qpn::new(SENDERS + index)
 }
 
-/// The same at the receiver.
+/// The queue pair of a flow's receiver.
 pub(crate) const fn receiver_qpn(index: u32) -> Qpn {
     Qpn::new(RECEIVERS + index)
 }

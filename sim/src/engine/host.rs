@@ -19,7 +19,7 @@ use crate::host::rc::{Answer, unwrap};
 use crate::scenario::Verb;
 use crate::wire::{self, Packet, Seen, opcode};
 
-/// See the module's text.
+/// A host of the simulation, with its one link.
 #[derive(Debug)]
 pub(crate) struct Host {
     /// Its way out.

@@ -33,7 +33,7 @@ impl Tally {
     }
 }
 
-/// See the module's text.
+/// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Link {
     fs_per_byte: u64,

@@ -42,7 +42,7 @@ pub struct Attachment {
 pub struct Seen {
     /// CNPs that reached senders, read from their bytes.
     pub cnps_received: u64,
-    /// Of these, sent by receivers.
+    /// CNPs that receivers sent.
     pub cnps_host: u64,
     /// Data packets sent again: frames got lost, or came too late.
     pub repeated: u64,

@@ -9,7 +9,7 @@ use super::{DATA, Engine};
 use crate::scenario::Verb;
 use crate::wire::OVERHEAD;
 
-/// See the module's text. Depths in wire bytes; rates as shares of the reported link's.
+/// What came of a run. Depths in wire bytes; rates as shares of the reported link's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// Deepest the reported queue was.

@@ -24,7 +24,7 @@ pub struct Sample {
     pub cnps: u64,
 }
 
-/// See the module's text.
+/// What is written down of a run while it goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// By switch: the port toward each host.
@@ -71,7 +71,7 @@ impl Record {
         }
     }
 
-    /// The same after one left.
+    /// Notes the depth after a frame left.
     pub(crate) fn drained(&mut self, depth: u64, now: Nanos) {
         if self.exceeded && self.drained_at.is_none() && depth <= self.kmin {
             self.drained_at = Some(now);

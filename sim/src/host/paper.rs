@@ -4,7 +4,7 @@
 //! A timer and a byte counter each count increases: F of fast recovery, then additive, then (both beyond F) hyper.
 //!
 //! DCQCN+ (adaptive): a CNP tells the receiver's period between CNPs of one flow; the timers become at least a tenth longer
-//! than it, and the additive step shrinks by as much as it exceeds 50 us. That is the idea of the work (facts 3.1), not its
+//! than it, and the additive step shrinks by as much as it exceeds 50 us. That is the idea of the work, not its
 //! exact constants, which the text at hand does not give.
 
 use npcc_pipeline::units::Nanos;

@@ -1,4 +1,4 @@
-//! Named parameter sets of senders (facts 1.4, 3.1; peers 13).
+//! Named parameter sets of senders.
 
 use npcc_pipeline::units::Nanos;
 use serde::Deserialize;

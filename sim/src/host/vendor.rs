@@ -1,4 +1,4 @@
-//! DCQCN's reaction point as network cards have it: alpha and cuts by clock (HPCC simulator's `mlx` functions, facts 3.1).
+//! DCQCN's reaction point as network cards have it: alpha and cuts by clock (HPCC simulator's `mlx` functions).
 //!
 //! - the first CNP sets alpha and starts two clocks; it cuts at once;
 //! - every `alpha_interval`: alpha keeps a share of itself, and gains when a CNP came since the last time;

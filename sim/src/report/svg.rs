@@ -54,7 +54,7 @@ pub(super) fn curves(title: &str, series: &[Series]) -> String {
     curves_to(title, series, 0.0)
 }
 
-/// The same, on a scale that reaches `most` at least.
+/// Curves on a scale that reaches `most` at least.
 pub(super) fn curves_to(title: &str, series: &[Series], most: f64) -> String {
     let points = || series.iter().flat_map(|series| &series.points);
     let x_most = points().map(|(x, _)| *x).fold(1e-9, f64::max);

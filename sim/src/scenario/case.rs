@@ -7,7 +7,7 @@ use npcc_config::units::Length;
 use super::{Scenario, Scheme};
 use crate::host::params::Sender;
 
-/// See the module's text.
+/// One run of a scenario: a value of each thing that it varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Case {
     /// What the switches do.

@@ -17,7 +17,7 @@ use crate::host::params::Sender;
 use crate::host::rc::Recovery;
 pub use case::Case;
 pub use model::{Failure, FlowGroup, HostGroup, LinkSpec, Thresholds, Verb};
-pub use scheme::{EcnUse, Policy, Scheme};
+pub use scheme::Scheme;
 pub use target::Target;
 
 /// The file.

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `pfc` | no | none: only the pool and, where asked for, PFC |
 //! | `ecn` | yes | none: the far receiver answers marks |
-//! | `npcc`, `model`, `pi` | unless just told | that policy's |
+//! | a policy's name, such as `npcc` | unless just told | that policy's |
 //! | `npcc/low-latency` | same | Huawei's other mode |
 //! | `npcc+mark`, `npcc+off` | always, never | the same for the other policies |
 //! | `npcc+clear` | unless just told, and marks from upstream are taken off those just told | the same |
@@ -13,66 +13,20 @@
 use std::fmt;
 use std::str::FromStr;
 
-use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::model::ModelConfig;
-use npcc_cnp::policy::npcc::{Mode, NpccConfig};
-use npcc_cnp::policy::pi::PiConfig;
+use npcc_cnp::control::config::EcnMode;
+use npcc_cnp::policy::npcc::NpccConfig;
+use npcc_cnp::policy::{Mode, PolicyKind, PolicyName};
 use serde::{Deserialize, Deserializer};
 
-/// NPCC's marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EcnUse {
-    /// None.
-    Off,
-    /// By depth.
-    Mark,
-    /// By depth, unless the sender has just been told.
-    MarkUnlessNotified,
-    /// The same, and marks from upstream are taken back while the sender counts as told.
-    ClearAfterCnp,
-}
-
-/// Which policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// The table.
-    Npcc,
-    /// Rates predicted.
-    Model,
-    /// A set-point.
-    Pi,
-}
-
-impl Policy {
-    const ALL: [(Policy, &'static str); 3] = [
-        (Policy::Npcc, "npcc"),
-        (Policy::Model, "model"),
-        (Policy::Pi, "pi"),
-    ];
-
-    /// With this mode, else the policy's defaults.
-    #[must_use]
-    pub fn kind(self, mode: Mode) -> PolicyKind {
-        match self {
-            Policy::Npcc => PolicyKind::Npcc(NpccConfig {
-                mode,
-                ..NpccConfig::default()
-            }),
-            Policy::Model => PolicyKind::Model(ModelConfig::default()),
-            Policy::Pi => PolicyKind::Pi(PiConfig::default()),
-        }
-    }
-}
-
-/// See the module's text.
+/// What the switches of a case do about congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scheme {
     /// NPCC's policy, if any.
-    pub policy: Option<Policy>,
+    pub policy: Option<PolicyName>,
     /// Huawei's low-latency mode.
     pub low_latency: bool,
     /// Marking.
-    pub ecn: EcnUse,
+    pub ecn: EcnMode,
     /// THEMIS-like.
     pub themis: bool,
 }
@@ -82,18 +36,18 @@ impl Scheme {
     pub const PFC: Scheme = Scheme {
         policy: None,
         low_latency: false,
-        ecn: EcnUse::Off,
+        ecn: EcnMode::Off,
         themis: false,
     };
     /// Ordinary DCQCN.
     pub const ECN: Scheme = Scheme {
-        ecn: EcnUse::Mark,
+        ecn: EcnMode::Mark,
         ..Scheme::PFC
     };
     /// NPCC's table.
     pub const NPCC: Scheme = Scheme {
-        policy: Some(Policy::Npcc),
-        ecn: EcnUse::MarkUnlessNotified,
+        policy: Some(PolicyName::Npcc),
+        ecn: EcnMode::MarkUnlessNotified,
         ..Scheme::PFC
     };
     /// THEMIS-like.
@@ -101,6 +55,18 @@ impl Scheme {
         themis: true,
         ..Scheme::ECN
     };
+
+    /// The policy with its parameters, if NPCC has one: the defaults, and the table in this scheme's mode.
+    #[must_use]
+    pub fn policy_kind(&self) -> Option<PolicyKind> {
+        self.policy.map(|policy| match policy.defaults() {
+            PolicyKind::Npcc(table) => PolicyKind::Npcc(NpccConfig {
+                mode: self.mode(),
+                ..table
+            }),
+            other => other,
+        })
+    }
 
     /// Huawei's mode.
     #[must_use]
@@ -116,19 +82,16 @@ impl Scheme {
 impl fmt::Display for Scheme {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self.policy {
-            Some(policy) => {
-                let named = Policy::ALL.iter().find(|(known, _)| *known == policy);
-                named.map_or("", |(_, name)| name)
-            }
+            Some(policy) => policy.name(),
             None if self.themis => "themis",
-            None if self.ecn == EcnUse::Off => "pfc",
+            None if self.ecn == EcnMode::Off => "pfc",
             None => "ecn",
         };
         let mode = if self.low_latency { "/low-latency" } else { "" };
         let ecn = match (self.policy, self.ecn) {
-            (Some(_), EcnUse::Off) => "+off",
-            (Some(_), EcnUse::Mark) => "+mark",
-            (Some(_), EcnUse::ClearAfterCnp) => "+clear",
+            (Some(_), EcnMode::Off) => "+off",
+            (Some(_), EcnMode::Mark) => "+mark",
+            (Some(_), EcnMode::ClearAfterCnp) => "+clear",
             _ => "",
         };
         out.pad(&format!("{name}{mode}{ecn}"))
@@ -146,10 +109,10 @@ impl FromStr for Scheme {
             _ => {}
         }
         let (rest, ecn) = match text.split_once('+') {
-            None => (text, EcnUse::MarkUnlessNotified),
-            Some((rest, "mark")) => (rest, EcnUse::Mark),
-            Some((rest, "off")) => (rest, EcnUse::Off),
-            Some((rest, "clear")) => (rest, EcnUse::ClearAfterCnp),
+            None => (text, EcnMode::MarkUnlessNotified),
+            Some((rest, "mark")) => (rest, EcnMode::Mark),
+            Some((rest, "off")) => (rest, EcnMode::Off),
+            Some((rest, "clear")) => (rest, EcnMode::ClearAfterCnp),
             Some((_, other)) => {
                 return Err(format!(
                     "`+{other}` is not known; write +mark, +clear or +off"
@@ -163,16 +126,15 @@ impl FromStr for Scheme {
                 return Err(format!("mode `{other}` is not known; write low-latency"));
             }
         };
-        let found = Policy::ALL.iter().find(|(_, known)| *known == name);
-        let (policy, _) = found.ok_or_else(|| {
-            let names: Vec<&str> = Policy::ALL.iter().map(|(_, name)| *name).collect();
+        let policy = PolicyName::named(name).ok_or_else(|| {
+            let names = PolicyName::ALL.map(PolicyName::name);
             format!(
                 "`{name}` is no scheme; write pfc, ecn, themis or {}",
                 names.join(", ")
             )
         })?;
         Ok(Scheme {
-            policy: Some(*policy),
+            policy: Some(policy),
             low_latency,
             ecn,
             themis: false,

@@ -18,7 +18,7 @@ pub struct Target {
     /// At which lengths; all when empty.
     #[serde(default)]
     pub length: Vec<Length>,
-    /// Of warm connections only, unless said otherwise.
+    /// Whether it holds for warm connections, which is the default, or for cold ones.
     #[serde(default = "yes")]
     pub warm: bool,
     /// The peak queue of `ecn` is at least so many times higher.

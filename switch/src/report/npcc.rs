@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use npcc_cnp::detector::Zone;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::plan::Suppressed;
-use npcc_cnp::policy::{Parameter, Reason};
+use npcc_cnp::policy::{Parameter, PolicyName, Reason};
 use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
 
 use super::model::{Cm, Health, Npcc, NpccQueue, Percentiles, Seen, Setting};
@@ -97,12 +97,13 @@ impl Observer {
                 .filter(|(_, ticks)| *ticks > 0)
                 .collect(),
             cnps: queue.cnps.get(),
-            policy: queue.policy_now().to_owned(),
+            policy: queue.policy_now().name().to_owned(),
             policy_now: if queue.fell_back() {
-                "npcc"
+                PolicyName::Npcc
             } else {
                 queue.policy_now()
             }
+            .name()
             .to_owned(),
             policy_why: queue
                 .fell_back()

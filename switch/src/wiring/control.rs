@@ -5,10 +5,7 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::pair::Evidence;
-use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::model::ModelConfig;
-use npcc_cnp::policy::npcc::{CLOSEST, NpccConfig};
-use npcc_cnp::policy::pi::PiConfig;
+use npcc_cnp::policy::{PolicyKind, PolicyName, QueueSettings};
 use npcc_config::plan::PortNpcc;
 use npcc_config::units::{Rate, Time};
 use npcc_config::{Config, model};
@@ -25,11 +22,6 @@ const FRAME: u64 = 22 + 24;
 #[must_use]
 pub fn ports(config: &Config) -> u32 {
     watched(config).fold(0, |set, (id, _, _)| set | id.bit())
-}
-
-/// Time between two looks of the policy `model`: a fifth of a tick.
-fn look(tick: Nanos) -> Nanos {
-    Nanos(tick.0 / 5).max(CLOSEST)
 }
 
 /// How CNPs look, and the queue they enter.
@@ -85,7 +77,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
             port: id,
             priority: Priority::new(priority),
             detector: detector(config, watch, port.mtu, drain),
-            policy: policy(config, watch, watch.policy, port.mtu, drain),
+            policy: policy(config, watch, named(watch.policy), port.mtu, drain),
         })
     });
     ControlConfig {
@@ -130,7 +122,7 @@ pub fn offers(config: &Config, rates: &[Option<BitRate>]) -> Vec<(PortId, Priori
             .flatten()
             .unwrap_or(UNLIMITED);
         for priority in watch.priorities() {
-            for which in [model::Policy::Npcc, model::Policy::Model, model::Policy::Pi] {
+            for which in PolicyName::ALL {
                 let kind = policy(config, watch, which, port.mtu, drain);
                 offers.push((id, Priority::new(priority), kind));
             }
@@ -184,41 +176,26 @@ pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
 fn policy(
     config: &Config,
     watch: &PortNpcc,
-    which: model::Policy,
+    which: PolicyName,
     mtu: u16,
     drain: BitRate,
 ) -> PolicyKind {
     let npcc = &config.npcc;
-    let table = NpccConfig {
+    let [shallow, _, _] = thresholds(watch, mtu, drain);
+    which.for_queue(&QueueSettings {
         mode: watch.mode,
         tick: nanos(npcc.tick),
         recovery: nanos(npcc.recovery),
         min_interval: nanos(npcc.min_cnp_interval),
         feedback: nanos(npcc.feedback),
-    };
-    let [shallow, _, _] = thresholds(watch, mtu, drain);
-    match which {
-        model::Policy::Npcc => PolicyKind::Npcc(table),
-        model::Policy::Model => PolicyKind::Model(ModelConfig {
-            look: look(nanos(npcc.tick)),
-            set_point: time_of(shallow / 2, drain),
-            horizon: nanos(npcc.recovery),
-            fallback: table,
-            ..ModelConfig::default()
-        }),
-        model::Policy::Pi => PolicyKind::Pi(PiConfig {
-            period: Nanos(npcc.tick.nanos().saturating_mul(2)),
-            set_point: time_of(shallow / 5 * 4, drain),
-            min_interval: nanos(npcc.min_cnp_interval),
-            ..PiConfig::default()
-        }),
-    }
+        shallow,
+        drain,
+    })
 }
 
-/// How long a queue takes to drain so many bytes.
-fn time_of(bytes: u64, drain: BitRate) -> Nanos {
-    let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(drain.0.max(1));
-    Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+/// The policy that the configuration names. A test below holds that every name is one of NPCC's.
+fn named(policy: model::Policy) -> PolicyName {
+    PolicyName::named(policy.name()).unwrap_or_default()
 }
 
 /// The least evidence as the pairing compares it; it knows two more degrees, of which none can be asked for.
@@ -234,4 +211,24 @@ const fn evidence(least: model::Evidence) -> Evidence {
 
 const fn nanos(time: Time) -> Nanos {
     Nanos(time.nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy left out of the configuration's list, or named there only, is seen here.
+    #[test]
+    fn the_configuration_names_npccs_policies_and_no_others() {
+        let names = model::Policy::ALL.map(model::Policy::name);
+        assert_eq!(names, PolicyName::ALL.map(PolicyName::name));
+        for policy in model::Policy::ALL {
+            assert_eq!(named(policy).name(), policy.name());
+            let written = serde_yaml::to_string(&policy).unwrap();
+            assert_eq!(written.trim(), policy.name(), "what YAML has");
+        }
+        let schema = npcc_config::schema();
+        let known = schema["$defs"]["Policy"]["oneOf"].as_array().unwrap();
+        assert_eq!(known.len(), names.len(), "one left out of `Policy::ALL`");
+    }
 }

@@ -2,11 +2,11 @@
 
 use npcc_pipeline::units::Nanos;
 
-use crate::fixed_map::NONE;
+use super::numbers::Sent;
+use super::psn_state::PsnState;
+use crate::links::{Links, NONE};
 use crate::pair::datagram::Source;
-use crate::pair::numbers::Sent;
 use crate::pair::pair_state::Verdict;
-use crate::pair::psn::PsnState;
 use crate::sample::SlotRef;
 
 /// One end: a queue pair as packets from one address to another name it.
@@ -41,22 +41,20 @@ pub(crate) struct End {
     /// Who sends datagrams to it; `None` for a queue pair of a connection.
     pub(in crate::pair) source: Option<Source>,
     pub(super) port: Option<u16>,
-    /// The next end of the same direction between these addresses.
-    pub(in crate::pair) side_next: u32,
 
     /// Sequence numbers of requests to it.
     pub(in crate::pair) sent: Sent,
 
-    pub(super) side_previous: u32,
+    /// Neighbours among the ends of the same direction between these addresses.
+    pub(in crate::pair) side: Links,
     /// Neighbours in its group.
-    pub(super) previous: u32,
-    pub(super) next: u32,
+    pub(in crate::pair) grouped: Links,
     /// When a CNP to this queue pair passed through.
     pub(crate) cnp_passed: Option<Nanos>,
-    /// When we last told the *sender of this end's flow*.
-    pub(crate) told: Option<Nanos>,
-    /// When the queue pair this end names was last told among all of its host's.
-    pub(crate) told_among: Option<Nanos>,
+    /// When we last signalled the *sender of this end's flow*.
+    pub(crate) signalled: Option<Nanos>,
+    /// When the queue pair this end names was last signalled among all of its host's.
+    pub(crate) signalled_among: Option<Nanos>,
 }
 
 const _: () = assert!(size_of::<End>() == 256);
@@ -81,7 +79,7 @@ impl Counted {
 impl End {
     /// Something of the lines that a record needs.
     pub(super) fn look(&self) -> u64 {
-        self.last_seen.0 ^ u64::from(self.side_next)
+        self.last_seen.0 ^ u64::from(self.port.is_some())
     }
 
     /// Takes in a worker's count of this end's packets in one queue.
@@ -112,10 +110,8 @@ impl End {
             port_changes: 0,
             pair,
             group: NONE,
-            previous: NONE,
-            next: NONE,
-            side_previous: NONE,
-            side_next: NONE,
+            grouped: Links::NONE,
+            side: Links::NONE,
             sent: Sent::new(),
             psn: PsnState::new(),
             labelled: false,
@@ -126,8 +122,8 @@ impl End {
             counted: Counted::NOWHERE,
             flow: NONE,
             cnp_passed: None,
-            told: None,
-            told_among: None,
+            signalled: None,
+            signalled_among: None,
         }
     }
 }

@@ -5,63 +5,14 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::{Ends, NONE};
-use crate::fixed_map::MapKey;
+use super::Ends;
+use super::group::{Group, PortKey};
 use crate::key::FlowKey;
+use crate::links::NONE;
 use crate::pair::pair_state::Verdict;
 
 /// An end that changed its port this often has none that says anything.
 const MOST_PORT_CHANGES: u8 = 4;
-/// A direction and a UDP source port; RC and UC apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct PortKey {
-    src: [u64; 2],
-    dst: [u64; 2],
-    port: u16,
-    v6: bool,
-    uc: bool,
-}
-
-impl MapKey for PortKey {}
-
-impl PortKey {
-    pub(super) fn of(key: &FlowKey, port: u16, uc: bool) -> PortKey {
-        PortKey {
-            src: key.src,
-            dst: key.dst,
-            port,
-            v6: key.is_ipv6(),
-            uc,
-        }
-    }
-
-    fn reversed(self) -> PortKey {
-        PortKey {
-            src: self.dst,
-            dst: self.src,
-            ..self
-        }
-    }
-}
-
-/// Ends of one direction with one UDP source port.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Group {
-    pub(crate) head: u32,
-    pub(crate) len: u32,
-    pub(crate) changed: Nanos,
-    /// The group with this port in the other direction; [`NONE`] for none. It has this one here.
-    opposite: u32,
-}
-
-impl Group {
-    pub(super) const EMPTY: Group = Group {
-        head: NONE,
-        len: 0,
-        changed: Nanos::ZERO,
-        opposite: NONE,
-    };
-}
 
 impl Ends {
     pub(crate) fn group(&self, group: u32) -> Option<&Group> {
@@ -81,18 +32,18 @@ impl Ends {
 
     /// Ends of a group.
     pub(in crate::pair) fn members(&self, group: u32) -> impl Iterator<Item = (u32, FlowKey)> + '_ {
-        let head = self.groups.get(group).map_or(NONE, |group| group.head);
+        let head = self.groups.get(group).map_or(NONE, |group| group.ends.head);
         let mut at = head;
         std::iter::from_fn(move || {
             let index = at;
-            at = self.ends.get(index)?.next;
+            at = self.ends.get(index)?.grouped.next;
             Some((index, self.ends.key(index)?))
         })
     }
 
     /// The end after this one in its group ([`NONE`] after the last); `None` when this is no end.
     pub(in crate::pair) fn next_in_group(&self, end: u32) -> Option<u32> {
-        self.ends.get(end).map(|state| state.next)
+        self.ends.get(end).map(|state| state.grouped.next)
     }
 
     pub(in crate::pair) fn port(&self, end: u32) -> Option<u16> {
@@ -135,15 +86,12 @@ impl Ends {
         let Some(members) = self.groups.get_mut(group) else {
             return;
         };
-        let head = std::mem::replace(&mut members.head, end);
-        members.len += 1;
+        let list = &mut members.ends;
+        list.push_front(&mut self.ends, |end| &mut end.grouped, end);
         members.changed = now;
-        let first = members.len == 1;
-        if let Some(next) = self.ends.get_mut(head) {
-            next.previous = end;
-        }
+        let first = members.ends.len == 1;
         if let Some(state) = self.ends.get_mut(end) {
-            (state.port, state.group, state.previous, state.next) = (Some(port), group, NONE, head);
+            (state.port, state.group) = (Some(port), group);
         }
         if first {
             self.count_port(end, port_key.uc, group, 1);
@@ -178,33 +126,23 @@ impl Ends {
         };
         let group = std::mem::replace(&mut state.group, NONE);
         state.port = None;
-        let (previous, next) = (state.previous, state.next);
-        (state.previous, state.next) = (NONE, NONE);
         let Some(port_key) = self.groups.key(group) else {
             return;
         };
-        if let Some(before) = self.ends.get_mut(previous) {
-            before.next = next;
-        }
-        if let Some(after) = self.ends.get_mut(next) {
-            after.previous = previous;
-        }
         let Some(members) = self.groups.get_mut(group) else {
             return;
         };
-        if members.head == end {
-            members.head = next;
-        }
-        members.len -= 1;
+        let list = &mut members.ends;
+        list.remove(&mut self.ends, |end| &mut end.grouped, end);
         members.changed = now;
-        if members.len == 0 {
+        if members.ends.len == 0 {
             self.count_port(end, port_key.uc, group, -1);
         }
         self.judge_group(group);
         if self
             .groups
             .get(group)
-            .is_some_and(|members| members.len == 0)
+            .is_some_and(|members| members.ends.len == 0)
         {
             if let Some(opposite) = self.opposite_index(group) {
                 self.face(opposite, NONE);

@@ -12,7 +12,7 @@ fn datagram(src: &str, dst: &str, from: u32, to: u32, now: Nanos) -> Record {
 
 #[test]
 fn a_datagram_names_its_sender_once_both_directions_were_seen() {
-    let mut book = PairBook::new(64, 5);
+    let mut book = ConnectionTable::new(64, 5);
     let there = book.observe(&datagram(A, B, 0x18, 0x11, ms(1)), 0).unwrap();
     assert_eq!(book.resolve(there, ms(1)), Pairing::Cold);
     let back = book.observe(&datagram(B, A, 0x21, 0x28, ms(2)), 0).unwrap();
@@ -22,7 +22,7 @@ fn a_datagram_names_its_sender_once_both_directions_were_seen() {
 
 #[test]
 fn two_that_send_datagrams_to_one_are_doubted_until_one_is_alone() {
-    let mut book = PairBook::new(64, 5);
+    let mut book = ConnectionTable::new(64, 5);
     book.observe(&datagram(B, A, 0x21, 0x28, ms(1)), 0).unwrap();
     for now in 1..10 {
         let from = 0x18 + u32::try_from(now % 2).unwrap();

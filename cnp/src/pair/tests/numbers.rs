@@ -1,22 +1,22 @@
-//! Evidence `psn`: connections whose ports say nothing, told by the sequence numbers of requests and replies.
+//! Evidence `psn`: connections whose ports say nothing, known by the sequence numbers of requests and replies.
 
 use super::*;
 
 /// A connection from 0x18 to 0x11 whose ports say nothing: each direction has its own.
 struct Numbers {
-    book: PairBook,
+    connections: ConnectionTable,
     now: Nanos,
 }
 
 impl Numbers {
     fn new() -> Numbers {
         Numbers {
-            book: PairBook::new(4_096, 5),
+            connections: ConnectionTable::new(4_096, 5),
             now: ms(1),
         }
     }
 
-    fn packet(&mut self, src: &str, dst: &str, qpn: u32, opcode: u8, psn: u32) -> EndId {
+    fn packet(&mut self, src: &str, dst: &str, qpn: u32, opcode: u8, psn: u32) -> EndpointId {
         self.now += Nanos(1_000);
         let port =
             u16::try_from(50_000 + (qpn & 0xfff) + if src == A { 0 } else { 5_000 }).unwrap();
@@ -26,18 +26,18 @@ impl Numbers {
             syndrome,
             ..record(src, dst, qpn, opcode, port, self.now)
         };
-        self.book.observe(&record, 0).unwrap()
+        self.connections.observe(&record, 0).unwrap()
     }
 
     /// Data of A to `b`, acknowledged to `a`.
-    fn exchange(&mut self, a: u32, b: u32, psn: u32) -> EndId {
+    fn exchange(&mut self, a: u32, b: u32, psn: u32) -> EndpointId {
         let end = self.packet(A, B, b, 0x0a, psn);
         self.packet(B, A, a, 0x11, psn);
         end
     }
 
-    fn resolve(&self, end: EndId) -> Pairing {
-        self.book.resolve(end, self.now)
+    fn resolve(&self, end: EndpointId) -> Pairing {
+        self.connections.resolve(end, self.now)
     }
 }
 

@@ -21,7 +21,7 @@ use super::{PortPlan, port_mac};
 use crate::engine::switch::{Port, Switch};
 use crate::engine::{CONTROL, DATA};
 use crate::frame::SimFrame;
-use crate::scenario::{Case, EcnUse, Scenario};
+use crate::scenario::{Case, Scenario};
 use crate::wire::OVERHEAD;
 
 /// Frames an unlimited buffer has cells for.
@@ -167,7 +167,7 @@ fn port_config(
         kmax: bytes(thresholds.kmax),
         pmax: thresholds.pmax.of(CERTAIN),
     };
-    let marks = case.scheme.ecn != EcnUse::Off;
+    let marks = case.scheme.ecn != CnpEcn::Off;
     let mut queues: [QueueConfig; 8] = std::array::from_fn(|_| QueueConfig::default());
     queues[usize::from(DATA)] = QueueConfig {
         discipline: Discipline::Dwrr(50),
@@ -199,10 +199,10 @@ fn port_config(
             queues,
         },
         ecn: match case.scheme.ecn {
-            EcnUse::MarkUnlessNotified if watched => EcnMode::MarkUnlessNotified,
-            EcnUse::ClearAfterCnp if watched => EcnMode::ClearAfterCnp,
-            EcnUse::Off => EcnMode::Off,
-            EcnUse::Mark | EcnUse::MarkUnlessNotified | EcnUse::ClearAfterCnp => EcnMode::Mark,
+            CnpEcn::MarkUnlessNotified if watched => EcnMode::MarkUnlessNotified,
+            CnpEcn::ClearAfterCnp if watched => EcnMode::ClearAfterCnp,
+            CnpEcn::Off => EcnMode::Off,
+            CnpEcn::Mark | CnpEcn::MarkUnlessNotified | CnpEcn::ClearAfterCnp => EcnMode::Mark,
         },
     }
 }
@@ -221,7 +221,7 @@ fn control(
         let bytes =
             |threshold: npcc_config::units::Threshold| threshold.bytes_floored(rate, scenario.mtu);
         let (shallow, deep) = mode.thresholds(bytes(thresholds.shallow), bytes(thresholds.deep));
-        let policy = case.scheme.policy?;
+        let policy = case.scheme.policy_kind()?;
         (watched & PortId(port).bit() != 0).then(|| Watched {
             port: PortId(port),
             priority: Priority::new(DATA),
@@ -235,18 +235,13 @@ fn control(
                 drain: BitRate(rate.0),
                 mtu: u64::from(wire_len(OVERHEAD + 16 + usize::from(scenario.mtu))),
             },
-            policy: policy.kind(mode),
+            policy,
         })
     };
     ControlConfig {
         queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
         port_rates: ports.iter().map(|plan| BitRate(plan.rate.0)).collect(),
-        ecn: match case.scheme.ecn {
-            EcnUse::Off => CnpEcn::Off,
-            EcnUse::Mark => CnpEcn::Mark,
-            EcnUse::MarkUnlessNotified => CnpEcn::MarkUnlessNotified,
-            EcnUse::ClearAfterCnp => CnpEcn::ClearAfterCnp,
-        },
+        ecn: case.scheme.ecn,
         flows: 8_192,
         ends: 16_384,
         hash_seed: seed,

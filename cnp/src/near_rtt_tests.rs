@@ -43,28 +43,29 @@ fn record(key: FlowKey, psn: u32, us: u64, (ingress, egress): (PortId, PortId)) 
     }
 }
 
-struct Side(NearSide);
+struct Side(NearRtt);
 
 impl Side {
     fn new() -> Side {
-        Side(NearSide::new(5))
+        Side(NearRtt::new(5))
     }
 
-    fn asked(&mut self, psn: u32, us: u64) {
-        self.0.asked(&record(to_near(0x18), psn, us, (WAN, DC)));
+    fn record_request(&mut self, psn: u32, us: u64) {
+        self.0
+            .record_request(&record(to_near(0x18), psn, us, (WAN, DC)));
     }
 
-    fn answered(&mut self, psn: u32, us: u64) {
+    fn record_reply(&mut self, psn: u32, us: u64) {
         let reply = record(flow(), psn, us, (DC, WAN));
-        self.0.answered(&reply, &to_near(0x18));
+        self.0.record_reply(&reply, &to_near(0x18));
     }
 
     /// So many requests, each answered after this time.
     fn exchange(&mut self, from: u32, n: u32, us: u64) {
         for psn in from..from + n {
             let at = u64::from(psn) * 10_000;
-            self.asked(psn, at);
-            self.answered(psn, at + us);
+            self.record_request(psn, at);
+            self.record_reply(psn, at + us);
         }
     }
 
@@ -94,30 +95,30 @@ fn a_reply_to_the_bit_gives_the_delay_of_its_host_only() {
 #[test]
 fn workers_may_show_the_reply_first() {
     let mut side = Side::new();
-    side.answered(7, 133);
-    side.asked(7, 100);
+    side.record_reply(7, 133);
+    side.record_request(7, 100);
     assert_eq!(side.us(), Some(33));
 }
 
 #[test]
 fn what_cannot_be_its_reply_is_none() {
     let mut side = Side::new();
-    side.asked(7, 100);
-    side.answered(8, 110);
+    side.record_request(7, 100);
+    side.record_reply(8, 110);
     // Of another connection of the same host.
     side.0
-        .answered(&record(flow(), 7, 110, (DC, WAN)), &to_near(0x19));
+        .record_reply(&record(flow(), 7, 110, (DC, WAN)), &to_near(0x19));
     // Made up on the far side, in the near host's name.
     side.0
-        .answered(&record(flow(), 7, 110, (WAN, DC)), &to_near(0x18));
+        .record_reply(&record(flow(), 7, 110, (WAN, DC)), &to_near(0x18));
     side.0
-        .answered(&record(flow(), 7, 110, (PortId(2), WAN)), &to_near(0x18));
+        .record_reply(&record(flow(), 7, 110, (PortId(2), WAN)), &to_near(0x18));
     assert_eq!(side.us(), None);
-    side.answered(7, 140);
+    side.record_reply(7, 140);
     assert_eq!(side.us(), Some(40));
     // Long ago.
-    side.asked(9, 1_000);
-    side.answered(9, 6_001);
+    side.record_request(9, 1_000);
+    side.record_reply(9, 6_001);
     assert_eq!(side.us(), Some(40));
 }
 
@@ -125,17 +126,17 @@ fn what_cannot_be_its_reply_is_none() {
 fn a_number_asked_twice_says_nothing() {
     for again in [1, 2, 3] {
         let mut side = Side::new();
-        (0..=again).for_each(|n| side.asked(7, 100 + n * 50));
-        side.answered(7, 100 + again * 50 + 5);
-        side.answered(7, 100 + again * 50 + 30);
+        (0..=again).for_each(|n| side.record_request(7, 100 + n * 50));
+        side.record_reply(7, 100 + again * 50 + 5);
+        side.record_reply(7, 100 + again * 50 + 30);
         assert_eq!(side.us(), None, "{again}");
     }
     // Nor does the second of two replies.
     let mut side = Side::new();
-    side.asked(7, 100);
-    side.answered(7, 120);
-    side.asked(7, 150);
-    side.answered(7, 153);
+    side.record_request(7, 100);
+    side.record_reply(7, 120);
+    side.record_request(7, 150);
+    side.record_reply(7, 153);
     assert_eq!(side.us(), Some(20));
 }
 
@@ -169,8 +170,8 @@ fn a_flood_of_hosts_costs_the_oldest() {
         let host = [10, 7, high, low].into();
         let key = FlowKey::new(FAR.parse().unwrap(), host, Qpn::new(0x18));
         let reply = FlowKey::new(host, FAR.parse().unwrap(), Qpn::new(0x11));
-        side.0.asked(&record(key, 5, 100, (WAN, DC)));
-        side.0.answered(&record(reply, 5, 125, (DC, WAN)), &key);
+        side.0.record_request(&record(key, 5, 100, (WAN, DC)));
+        side.0.record_reply(&record(reply, 5, 125, (DC, WAN)), &key);
     }
     assert_eq!(side.us(), None);
     let last = FlowKey::new(

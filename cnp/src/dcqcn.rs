@@ -4,7 +4,7 @@
 //! microsecond (NVIDIA's default, half in 142 us) and grows by 5/1024 with every CNP. What the flow did is compared with
 //! what was expected, and a gain learned from it, so that another alpha, another gain or no DCQCN at all is soon allowed
 //! for. The feedback delay is the time from a CNP to the fall of the flow's rate, as seen last; before the first, that to
-//! the sender and back as replies show it ([`crate::near`]), between the default and ten times that; before that, the default (20 us).
+//! the sender and back as replies show it ([`crate::near_rtt`]), between the default and ten times that; before that, the default (20 us).
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
@@ -45,16 +45,16 @@ const STEP_UP: u32 = ONE / 1024 * 5;
 const UNIT: u32 = 1024;
 /// How many times the default feedback delay a first effect is waited for.
 const UNSEEN: u64 = 10;
-/// How many times the default replies can make the delay. A reply can be made up: at 5 ms nobody would be told while a queue
+/// How many times the default replies can make the delay. A reply can be made up: at 5 ms nobody would be signalled while a queue
 /// grows by 14 MB, at 2 us everybody twice, and a third of the link lost. So replies only lengthen, and so far.
 const FORGED: u64 = 10;
 /// A feedback delay is not shorter or longer than this.
 const DELAYS: (u64, u64) = (2_000, 10_000_000);
 
-/// See the module's text. In the order of use: what every reading needs comes first.
+/// What is known of how one flow's sender answers CNPs. In the order of use: what every reading needs comes first.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Dynamics {
+pub(crate) struct DcqcnModel {
     /// Checkpoints: when, and how many bytes until then.
     to: (Nanos, u64),
     from: (Nanos, u64),
@@ -78,9 +78,9 @@ pub(crate) struct Dynamics {
     feedback: u64,
 }
 
-impl Dynamics {
-    pub(crate) fn new(now: Nanos) -> Dynamics {
-        Dynamics {
+impl DcqcnModel {
+    pub(crate) fn new(now: Nanos) -> DcqcnModel {
+        DcqcnModel {
             from: (now, 0),
             to: (now, 0),
             rate: 0,
@@ -227,8 +227,8 @@ impl Dynamics {
         BitRate(u64::try_from(cut).unwrap_or(u64::MAX))
     }
 
-    /// The sender was told, while it sent at `rate`.
-    pub(crate) fn told(&mut self, rate: u64, now: Nanos) {
+    /// The sender was signalled, while it sent at `rate`.
+    pub(crate) fn record_cnp_sent(&mut self, rate: u64, now: Nanos) {
         let cut = self.cut_of(rate, now);
         if self.told.is_none() {
             (self.told, self.before, self.fallen) = (Some(now), rate, false);
@@ -259,7 +259,7 @@ mod tests {
 
     /// A flow of `rate` gigabits that is read every 5 us, `us` long.
     struct Source {
-        dynamics: Dynamics,
+        dcqcn: DcqcnModel,
         now: Nanos,
         bytes: u64,
     }
@@ -267,7 +267,7 @@ mod tests {
     impl Source {
         fn new() -> Source {
             Source {
-                dynamics: Dynamics::new(Nanos::ZERO),
+                dcqcn: DcqcnModel::new(Nanos::ZERO),
                 now: Nanos::ZERO,
                 bytes: 0,
             }
@@ -277,13 +277,13 @@ mod tests {
             for _ in 0..us / 5 {
                 self.now += Nanos::from_micros(5);
                 self.bytes += gigabits * 625;
-                self.dynamics.observe(self.now, self.bytes, &measure());
+                self.dcqcn.observe(self.now, self.bytes, &measure());
             }
         }
 
         fn told(&mut self) {
-            let rate = self.dynamics.predicted();
-            self.dynamics.told(rate, self.now);
+            let rate = self.dcqcn.predicted();
+            self.dcqcn.record_cnp_sent(rate, self.now);
         }
     }
 
@@ -291,49 +291,47 @@ mod tests {
     fn a_rate_is_known_after_ten_microseconds_and_not_after_silence() {
         let mut source = Source::new();
         source.run(40, 20);
-        assert_eq!(source.dynamics.predicted(), 40 * G);
+        assert_eq!(source.dcqcn.predicted(), 40 * G);
         source.now += Nanos::from_millis(1);
         source.bytes += 1_000_000;
-        source
-            .dynamics
-            .observe(source.now, source.bytes, &measure());
-        assert_eq!(source.dynamics.predicted(), 0);
+        source.dcqcn.observe(source.now, source.bytes, &measure());
+        assert_eq!(source.dcqcn.predicted(), 0);
     }
 
     #[test]
     fn alpha_is_one_at_first_and_fades() {
         let mut source = Source::new();
         source.run(40, 20);
-        assert_eq!(source.dynamics.share(source.now), ONE / 2);
+        assert_eq!(source.dcqcn.share(source.now), ONE / 2);
         source.told();
-        assert_eq!(source.dynamics.predicted(), 20 * G);
-        let share = |dynamics: &Dynamics, us| dynamics.share(source.now + Nanos::from_micros(us));
-        assert_eq!(share(&source.dynamics, 142), ONE / 4);
-        assert_eq!(share(&source.dynamics, 284), ONE / 8);
-        assert_eq!(share(&source.dynamics, 100_000), STEP_UP / 2);
+        assert_eq!(source.dcqcn.predicted(), 20 * G);
+        let share = |dcqcn: &DcqcnModel, us| dcqcn.share(source.now + Nanos::from_micros(us));
+        assert_eq!(share(&source.dcqcn, 142), ONE / 4);
+        assert_eq!(share(&source.dcqcn, 284), ONE / 8);
+        assert_eq!(share(&source.dcqcn, 100_000), STEP_UP / 2);
     }
 
     #[test]
     fn the_delay_and_the_response_are_learned() {
         let mut source = Source::new();
         source.run(40, 40);
-        assert_eq!(source.dynamics.feedback(DEFAULT), DEFAULT);
+        assert_eq!(source.dcqcn.feedback(DEFAULT), DEFAULT);
         source.told();
         source.run(40, 40);
         source.run(20, 100);
-        let delay = source.dynamics.feedback(DEFAULT).0;
+        let delay = source.dcqcn.feedback(DEFAULT).0;
         assert!((35_000..=50_000).contains(&delay), "{delay}");
-        assert_eq!(source.dynamics.predicted(), 20 * G);
+        assert_eq!(source.dcqcn.predicted(), 20 * G);
         // It obeyed: the gain stays. Then it does not.
-        let full = source.dynamics.gain;
+        let full = source.dcqcn.gain;
         assert!(full.abs_diff(UNIT) < UNIT / 8, "{full}");
         for _ in 0..8 {
             source.run(20, 5);
-            source.dynamics.alpha = ONE;
-            source.dynamics.alpha_at = source.now;
+            source.dcqcn.alpha = ONE;
+            source.dcqcn.alpha_at = source.now;
             source.told();
             source.run(20, 200);
         }
-        assert!(source.dynamics.gain < UNIT / 4, "{}", source.dynamics.gain);
+        assert!(source.dcqcn.gain < UNIT / 4, "{}", source.dcqcn.gain);
     }
 }

@@ -1,4 +1,4 @@
-use super::book::{EndId, PairBook};
+use super::connections::{ConnectionTable, EndpointId};
 use super::ends::{FORGET, LIVE};
 use super::port_hash::port_of;
 use super::*;
@@ -37,22 +37,22 @@ fn record(src: &str, dst: &str, qpn: u32, opcode: u8, port: u16, now: Nanos) -> 
     }
 }
 
-struct Book(PairBook);
+struct Book(ConnectionTable);
 
 impl Book {
     fn new() -> Book {
-        Book(PairBook::new(64, 5))
+        Book(ConnectionTable::new(64, 5))
     }
 
     /// Data of A to this queue pair of B.
-    fn data(&mut self, qpn: u32, port: u16, now: Nanos) -> EndId {
+    fn data(&mut self, qpn: u32, port: u16, now: Nanos) -> EndpointId {
         self.0
             .observe(&record(A, B, qpn, 0x0a, port, now), 0)
             .unwrap()
     }
 
     /// An ACK of B to this queue pair of A.
-    fn ack(&mut self, qpn: u32, port: u16, now: Nanos) -> EndId {
+    fn ack(&mut self, qpn: u32, port: u16, now: Nanos) -> EndpointId {
         self.0
             .observe(&record(B, A, qpn, 0x11, port, now), 0)
             .unwrap()
@@ -79,7 +79,7 @@ fn evidence_ranks_as_documented() {
         Evidence::ALL
             .into_iter()
             .enumerate()
-            .all(|(at, one)| one.index() == at && Evidence::from_index(at) == one)
+            .all(|(at, one)| one.index() == at && Evidence::from_index(at) == Some(one))
     );
 }
 

@@ -16,7 +16,7 @@ use std::hint::black_box;
 
 use npcc_pipeline::wire::bth::RoceClass;
 
-use super::{FEW, Ledger};
+use super::{FEW, FlowTracker};
 use crate::fixed_map::{Hints, NONE};
 use crate::pair::psn::is_answer;
 use crate::sample::Record;
@@ -36,15 +36,17 @@ impl Places {
     }
 }
 
-impl Ledger {
-    /// See the module's text. With few ends all of them stay in the core's own cache, and nothing is done.
-    pub(super) fn warm(&self, records: &[Record]) -> Places {
-        if self.book.len() <= FEW {
+impl FlowTracker {
+    /// Brings what these records need into the cache, and says where their ends and flows are. With few ends all of them stay in the core's own cache, and nothing is done.
+    pub(super) fn prefetch(&self, records: &[Record]) -> Places {
+        if self.connections.len() <= FEW {
             return Places::default();
         }
-        let ends = self.book.warm(records.iter().map(|record| record.key));
-        let partners = self.book.warm_partners(&ends);
-        let flow_of = |end: u32| self.book.flow_hint(end);
+        let ends = self
+            .connections
+            .prefetch(records.iter().map(|record| record.key));
+        let partners = self.connections.prefetch_partners(&ends);
+        let flow_of = |end: u32| self.connections.flow_hint(end);
         let pairs = records.iter().zip(ends.iter().zip(&partners));
         let flows: Hints = pairs
             .map(|(record, (end, partner))| match record.class {
@@ -52,16 +54,16 @@ impl Ledger {
                 _ => flow_of(*partner),
             })
             .collect();
-        self.flows.warm_listed(&flows);
+        self.flows.prefetch_listed(&flows);
         let answers = records.iter().zip(&partners);
         let mut sum = 0;
         for (_, partner) in answers.filter(|(record, _)| is_answer(record)) {
-            let request = self.book.request_slot(*partner);
+            let request = self.connections.request_slot(*partner);
             let reading = request.and_then(|(reader, slot)| self.readers.get(reader)?.read(slot));
             sum ^= reading.map_or(0, |reading| reading.packets);
         }
         black_box(sum);
-        self.book.warm_opposite(&ends);
+        self.connections.prefetch_opposite(&ends);
         Places { ends, flows }
     }
 }

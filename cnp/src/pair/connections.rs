@@ -1,10 +1,10 @@
-//! The book of ends: takes in records, answers whose queue pair sends a flow.
+//! The table of connections' ends: takes in records, answers whose queue pair sends a flow.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
-use super::cm::{Change, CmBook};
+use super::cm::{Change, CmTable};
 use super::datagram::Source;
 use super::ends::{End, Ends, LIVE};
 use super::{port_hash, psn};
@@ -13,24 +13,24 @@ use crate::fixed_map::{Hints, NONE, TOGETHER};
 use crate::key::{FlowKey, Qpn};
 use crate::sample::{Record, SlotRef};
 
-/// An end's place in the book, valid while its key is.
+/// An end's place in the table, valid while its key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndId(pub(crate) u32);
+pub struct EndpointId(pub(crate) u32);
 
 /// All ends of one switch. The control core is its only user.
 #[derive(Debug)]
-pub struct PairBook {
+pub struct ConnectionTable {
     pub(super) ends: Ends,
-    pub(super) cm: CmBook,
+    pub(super) cm: CmTable,
 }
 
-impl PairBook {
-    /// A book of at most `capacity` ends (two a connection; about 330 bytes each).
+impl ConnectionTable {
+    /// A table of at most `capacity` ends (two a connection; about 330 bytes each).
     #[must_use]
-    pub fn new(capacity: usize, seed: u64) -> PairBook {
-        PairBook {
+    pub fn new(capacity: usize, seed: u64) -> ConnectionTable {
+        ConnectionTable {
             ends: Ends::new(capacity, seed),
-            cm: CmBook::new(capacity, seed),
+            cm: CmTable::new(capacity, seed),
         }
     }
 
@@ -59,18 +59,18 @@ impl PairBook {
     }
 
     /// Brings what is known of these ends into the cache, and says where it is.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
-        self.ends.warm(keys)
+    pub(crate) fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
+        self.ends.prefetch(keys)
     }
 
-    /// The same of the ends that these seem to belong to, and says which they are.
-    pub(crate) fn warm_partners(&self, ends: &[u32]) -> Hints {
-        self.ends.warm_partners(ends)
+    /// Brings the ends that these seem to belong to into the cache, and says which they are.
+    pub(crate) fn prefetch_partners(&self, ends: &[u32]) -> Hints {
+        self.ends.prefetch_partners(ends)
     }
 
-    /// The same of the others on their ports.
-    pub(crate) fn warm_opposite(&self, ends: &[u32]) {
-        self.ends.warm_opposite(ends);
+    /// Brings the groups opposite to these ends' ports into the cache.
+    pub(crate) fn prefetch_opposite(&self, ends: &[u32]) {
+        self.ends.prefetch_opposite(ends);
     }
 
     /// The entry of the flow table that may be this end's.
@@ -83,10 +83,10 @@ impl PairBook {
         self.ends.request_slot(end)
     }
 
-    /// The same of ends whose place is known.
-    pub(crate) fn warm_found(&self, ends: &[EndId]) {
+    /// Brings ends whose place is known into the cache.
+    pub(crate) fn prefetch_found(&self, ends: &[EndpointId]) {
         let ends: ArrayVec<u32, TOGETHER> = ends.iter().map(|end| end.0).take(TOGETHER).collect();
-        self.ends.warm_found(&ends);
+        self.ends.prefetch_found(&ends);
     }
 
     /// Touches all memory there will ever be.
@@ -114,37 +114,37 @@ impl PairBook {
         }
     }
 
-    /// Learns from a record of the worker with this number. `None` when the book is full.
-    pub fn observe(&mut self, record: &Record, reader: usize) -> Option<EndId> {
+    /// Learns from a record of the worker with this number. `None` when the table is full.
+    pub fn observe(&mut self, record: &Record, reader: usize) -> Option<EndpointId> {
         self.observe_with(record, reader, |_, _| None)
     }
 
-    /// The same, with the present sequence number of requests in a worker's slot.
+    /// Learns from a record; `live` gives the present sequence number of requests in a worker's slot.
     pub fn observe_with(
         &mut self,
         record: &Record,
         reader: usize,
         live: impl Fn(usize, SlotRef) -> Option<u32>,
-    ) -> Option<EndId> {
+    ) -> Option<EndpointId> {
         let known = self.find(&record.key);
         self.observe_known(record, reader, known, live)
     }
 
-    /// The same, where the end of its key has been looked for.
+    /// Learns from a record whose end has been looked for: `known`, or none.
     pub(crate) fn observe_known(
         &mut self,
         record: &Record,
         reader: usize,
-        known: Option<EndId>,
+        known: Option<EndpointId>,
         live: impl Fn(usize, SlotRef) -> Option<u32>,
-    ) -> Option<EndId> {
+    ) -> Option<EndpointId> {
         let uc = is_uc(record.opcode);
         let sender = record
             .source_qp
             .filter(|_| record.class == RoceClass::Datagram);
         let source = sender.map(Source::new);
         let end = match known {
-            Some(EndId(end)) => self.ends.see(end, record.time),
+            Some(EndpointId(end)) => self.ends.see(end, record.time),
             None => self.ends.make(&record.key, uc, source, record.time),
         }?;
         let state = self.ends.end_mut(end)?;
@@ -154,7 +154,7 @@ impl PairBook {
                 source.see(sender, record.time);
             }
             // What is no datagram and names this queue pair, or the other way round, says nothing of it.
-            return Some(EndId(end));
+            return Some(EndpointId(end));
         }
         if record.class == RoceClass::Cnp {
             // Its UDP source port is not the connection's.
@@ -164,12 +164,12 @@ impl PairBook {
             self.ends.see_port(end, record.udp_port, record.time);
             self.ends.see_psn(end, record, reader, named, &live);
         }
-        Some(EndId(end))
+        Some(EndpointId(end))
     }
 
     /// Learns from a message of the connection manager between these addresses.
-    pub fn hear(&mut self, way: &FlowKey, message: &Message, now: Nanos) {
-        let Change::Paired(one, other, uc) = self.cm.take(way, message, now) else {
+    pub fn observe_message(&mut self, way: &FlowKey, message: &Message, now: Nanos) {
+        let Change::Paired(one, other, uc) = self.cm.observe(way, message, now) else {
             return;
         };
         if self.is_refuted(&one, now) || self.is_refuted(&other, now) {
@@ -202,7 +202,7 @@ impl PairBook {
             let both = (*to_receiver, to_receiver.reversed(sender));
             for key in [both.0, both.1] {
                 if let Some(end) = self.ends.enter(&key, false, now) {
-                    self.settle(EndId(end), now);
+                    self.settle(EndpointId(end), now);
                 }
             }
         }
@@ -224,7 +224,7 @@ impl PairBook {
         for key in [one, other] {
             if let Some(end) = self.ends.enter(&key, uc, now) {
                 self.ends.renew(end, labelled, now);
-                self.settle(EndId(end), now);
+                self.settle(EndpointId(end), now);
             }
         }
     }
@@ -237,42 +237,42 @@ impl PairBook {
 
     /// The end of this key.
     #[must_use]
-    pub fn find(&self, key: &FlowKey) -> Option<EndId> {
-        self.ends.find(key).map(EndId)
+    pub fn find(&self, key: &FlowKey) -> Option<EndpointId> {
+        self.ends.find(key).map(EndpointId)
     }
 
-    /// The same, looked for first where [`PairBook::warm`] found it.
-    pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<EndId> {
-        self.ends.find_at(hint, key).map(EndId)
+    /// The end of this key, looked for first where [`ConnectionTable::prefetch`] found it.
+    pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<EndpointId> {
+        self.ends.find_at(hint, key).map(EndpointId)
     }
 
     /// The key of an end.
     #[must_use]
-    pub fn key(&self, end: EndId) -> Option<FlowKey> {
+    pub fn key(&self, end: EndpointId) -> Option<FlowKey> {
         self.ends.key(end.0)
     }
 
     /// Ends that packets of the other direction name, newest first, at most 64: one of them is this end's partner.
-    pub(crate) fn candidates(&self, end: EndId) -> ArrayVec<EndId, 64> {
+    pub(crate) fn candidates(&self, end: EndpointId) -> ArrayVec<EndpointId, 64> {
         let mut all = ArrayVec::new();
         let mut at = self
             .ends
             .opposite_side(end.0)
-            .map_or(NONE, |side| side.head);
+            .map_or(NONE, |side| side.ends.head);
         while let Some(state) = self.ends.end(at) {
-            if all.try_push(EndId(at)).is_err() {
+            if all.try_push(EndpointId(at)).is_err() {
                 break;
             }
-            at = state.side_next;
+            at = state.side.next;
         }
         all
     }
 
-    pub(crate) fn end(&self, end: EndId) -> Option<&End> {
+    pub(crate) fn end(&self, end: EndpointId) -> Option<&End> {
         self.ends.end(end.0)
     }
 
-    pub(crate) fn end_mut(&mut self, end: EndId) -> Option<&mut End> {
+    pub(crate) fn end_mut(&mut self, end: EndpointId) -> Option<&mut End> {
         self.ends.end_mut(end.0)
     }
 

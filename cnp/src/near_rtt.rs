@@ -7,13 +7,13 @@
 //! ```
 //! Both run over the same cables and the same network card, so a reply takes as long as a CNP's effect, and whatever waits
 //! for memory, for other replies of the card or to be acknowledged together with more. That only lengthens it: the shortest
-//! of a few is nearest. The other round trips in sight do not contain the host that is to be told: data of the near side and
+//! of a few is nearest. The other round trips in sight do not contain the host that is to be signalled: data of the near side and
 //! the far side's ACK measure the far side, and that is what is kept of *that* host.
 //!
 //! Laws: a reply counts only for the request with exactly its sequence number, of the connection it is paired with, when it
 //! comes in by the port the request left by and leaves by the port the request came in by; a number asked twice says nothing
 //! (Karn). Of a host's last eight delays the second shortest counts, so that one forged or mistaken reply changes nothing.
-//! No delay is shorter than 2 us or longer than 5 ms; what a flow makes of it is bounded once more ([`crate::dynamics`]).
+//! No delay is shorter than 2 us or longer than 5 ms; what a flow makes of it is bounded once more ([`crate::dcqcn`]).
 
 use npcc_pipeline::units::{Nanos, PortId};
 
@@ -116,18 +116,18 @@ impl Delays {
     }
 }
 
-/// See the module's text.
+/// The estimator of round trips on the near side, by host.
 #[derive(Debug)]
-pub(crate) struct NearSide {
+pub(crate) struct NearRtt {
     probes: Box<[Option<Probe>]>,
     hosts: FixedMap<(Bits, bool), Delays>,
     hasher: KeyHasher,
 }
 
-impl NearSide {
+impl NearRtt {
     /// Nothing known.
-    pub(crate) fn new(seed: u64) -> NearSide {
-        NearSide {
+    pub(crate) fn new(seed: u64) -> NearRtt {
+        NearRtt {
             probes: vec![None; PROBES].into_boxed_slice(),
             hosts: FixedMap::new(HOSTS, seed),
             hasher: KeyHasher::new(seed),
@@ -135,7 +135,7 @@ impl NearSide {
     }
 
     /// A request that is to be answered passed.
-    pub(crate) fn asked(&mut self, record: &Record) {
+    pub(crate) fn record_request(&mut self, record: &Record) {
         let pass = Pass::of(record);
         let (state, delay) = match self.known(&record.key, record) {
             Some(State::Asked(_) | State::Void(_)) => (State::Void(pass.at), None),
@@ -144,22 +144,22 @@ impl NearSide {
             }
             _ => (State::Asked(pass), None),
         };
-        self.note(&record.key, record, state);
+        self.remember(&record.key, record, state);
         self.learn(&record.key, delay);
     }
 
     /// The reply to requests of `asked` with this record's sequence number passed.
-    pub(crate) fn answered(&mut self, record: &Record, asked: &FlowKey) {
+    pub(crate) fn record_reply(&mut self, record: &Record, asked: &FlowKey) {
         let pass = Pass::of(record);
         match self.known(asked, record) {
             Some(State::Asked(request)) => {
                 if let Some(delay) = request.to(pass) {
-                    self.note(asked, record, State::Void(pass.at));
+                    self.remember(asked, record, State::Void(pass.at));
                     self.learn(asked, Some(delay));
                 }
             }
             Some(State::Answered(_) | State::Void(_)) => {}
-            None => self.note(asked, record, State::Answered(pass)),
+            None => self.remember(asked, record, State::Answered(pass)),
         }
     }
 
@@ -180,7 +180,7 @@ impl NearSide {
         (same && within(probe.state.at(), record.time)).then_some(probe.state)
     }
 
-    fn note(&mut self, key: &FlowKey, record: &Record, state: State) {
+    fn remember(&mut self, key: &FlowKey, record: &Record, state: State) {
         let place = self.place(key, record.psn);
         if let Some(place) = self.probes.get_mut(place) {
             *place = Some(Probe {
@@ -220,5 +220,5 @@ fn within(one: Nanos, other: Nanos) -> bool {
 }
 
 #[cfg(test)]
-#[path = "near_tests.rs"]
+#[path = "near_rtt_tests.rs"]
 mod tests;

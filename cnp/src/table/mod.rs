@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use npcc_pipeline::units::{Nanos, PortId};
 
-use crate::dynamics::Dynamics;
+use crate::dcqcn::DcqcnModel;
 use crate::fixed_map::FixedMap;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
-use crate::pair::book::EndId;
+use crate::pair::connections::EndpointId;
 use crate::response::{Response, ResponseWatch};
 use crate::sample::SlotRef;
 use crate::seqlock::SeqCell;
@@ -35,7 +35,7 @@ const LIVE: u64 = 1 << 63;
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Flow {
-    pub(crate) end: Option<EndId>,
+    pub(crate) end: Option<EndpointId>,
     /// Which worker's cache, and which slot of it.
     pub(crate) reader: usize,
     pub(crate) slot: SlotRef,
@@ -59,7 +59,7 @@ pub(crate) struct Flow {
 
     pub(crate) response: ResponseWatch,
     pub(crate) window: Window,
-    pub(crate) dynamics: Dynamics,
+    pub(crate) dcqcn: DcqcnModel,
 }
 
 impl Flow {
@@ -83,7 +83,7 @@ impl Flow {
             last_cnp: Nanos::ZERO,
             window: Window::starting(now),
             response: ResponseWatch::default(),
-            dynamics: Dynamics::new(now),
+            dcqcn: DcqcnModel::new(now),
             places: Places::NOWHERE,
         }
     }
@@ -98,13 +98,13 @@ pub struct FlowSnapshot {
     pub sender_qpn: Qpn,
     /// How it is known.
     pub evidence: Evidence,
-    /// What the flow did after it was last told.
+    /// What the flow did after it was last signalled.
     pub response: Response,
     /// Port it comes in by.
     pub ingress: PortId,
     /// Wire bytes enqueued since it was first seen.
     pub bytes: u64,
-    /// CNPs it was told by us.
+    /// CNPs it was signalled by us.
     pub cnps: u64,
     /// The latest; zero when none.
     pub last_cnp: Nanos,
@@ -112,7 +112,7 @@ pub struct FlowSnapshot {
     pub first_seen: Nanos,
     /// Latest packet.
     pub last_seen: Nanos,
-    /// Until when it counts as told.
+    /// Until when it counts as signalled.
     pub notified_until: Nanos,
 }
 
@@ -159,8 +159,8 @@ impl FlowSnapshot {
         (meta & LIVE != 0).then(|| FlowSnapshot {
             flow: QueueFlow::from_words([a, b, c, d, e]),
             sender_qpn: Qpn::new(low32(meta)),
-            evidence: Evidence::from_index(usize::from(evidence)),
-            response: Response::from_index(response),
+            evidence: Evidence::from_index(usize::from(evidence)).unwrap_or_default(),
+            response: Response::from_index(usize::from(response)).unwrap_or_default(),
             ingress: PortId(ingress),
             bytes,
             cnps,
@@ -215,23 +215,22 @@ impl FlowTable {
     }
 
     /// Brings what a record needs of these flows into the cache.
-    pub(crate) fn warm_listed(&self, found: &[u32]) {
+    pub(crate) fn prefetch_listed(&self, found: &[u32]) {
         let look = |flow: &Flow| flow.settled.0 ^ flow.cnps ^ u64::from(flow.response.last() as u8);
-        self.flows.warm_found(found, look);
-        self.warm_shown(found);
+        self.flows.prefetch_found(found, look);
+        self.prefetch_shown(found);
     }
 
-    /// The same of what a reading needs: all of them.
-    pub(crate) fn warm_found(&self, found: &[u32]) {
-        let look = |flow: &Flow| {
-            flow.settled.0 ^ flow.cnps ^ flow.window.read_at().0 ^ flow.dynamics.look()
-        };
-        self.flows.warm_found(found, look);
-        self.warm_shown(found);
+    /// Brings what a reading needs of these flows, which is all of it, into the cache.
+    pub(crate) fn prefetch_found(&self, found: &[u32]) {
+        let look =
+            |flow: &Flow| flow.settled.0 ^ flow.cnps ^ flow.window.read_at().0 ^ flow.dcqcn.look();
+        self.flows.prefetch_found(found, look);
+        self.prefetch_shown(found);
     }
 
     /// Brings in what readers see of these flows: it is written again.
-    fn warm_shown(&self, found: &[u32]) {
+    fn prefetch_shown(&self, found: &[u32]) {
         let cells = found
             .iter()
             .filter_map(|index| self.view.cells.get(*index as usize));
@@ -327,5 +326,4 @@ impl FlowTable {
 
 #[cfg(test)]
 #[cfg(not(loom))]
-#[path = "table_tests.rs"]
 mod tests;

@@ -10,10 +10,10 @@ use std::hint::black_box;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
-use super::{FEW, LEAST_READS, Ledger, SLOW};
+use super::{FEW, FlowTracker, LEAST_READS, SLOW};
 use crate::fixed_map::{Hints, TOGETHER};
 use crate::pair::Evidence;
-use crate::pair::book::EndId;
+use crate::pair::connections::EndpointId;
 use crate::response::ResponseConfig;
 use crate::table::IDLE;
 
@@ -28,10 +28,10 @@ enum Found {
     Silence,
 }
 
-impl Ledger {
-    /// Told of every regular tick or look whether it came late by more than half a tick: readings that can wait leave the next ones
+impl FlowTracker {
+    /// Hears of every regular tick or look whether it came late by more than half a tick: readings that can wait leave the next ones
     /// on time. Half as many at once, then little by little more, as senders of TCP share a link.
-    pub(crate) fn heed(&mut self, late: bool) {
+    pub(crate) fn adapt_reads(&mut self, late: bool) {
         self.quiet_reads = if late {
             (self.quiet_reads / 2).max(LEAST_READS)
         } else {
@@ -62,7 +62,7 @@ impl Ledger {
                 break;
             }
             left -= next.len();
-            self.warm_read(&before, &next);
+            self.prefetch_read(&before, &next);
             for index in &next {
                 match self.read_flow(*index, now) {
                     Found::Bytes => self.flows.contributed(&mut list, *index, now),
@@ -78,13 +78,13 @@ impl Ledger {
     }
 
     /// Brings what is known of flows about to be read into the cache.
-    fn warm_read(&mut self, before: &[u32], flows: &[u32]) {
-        if self.book.len() <= FEW {
+    fn prefetch_read(&mut self, before: &[u32], flows: &[u32]) {
+        if self.connections.len() <= FEW {
             return;
         }
         self.flows.note_ahead(before, flows);
-        self.flows.warm_found(flows);
-        self.flows.warm_ahead(flows);
+        self.flows.prefetch_found(flows);
+        self.flows.prefetch_ahead(flows);
         let known = flows.iter().filter_map(|index| self.flows.get(*index));
         let sum = known.clone().fold(0, |sum, flow| {
             let reader = self.readers.get(flow.reader);
@@ -92,8 +92,8 @@ impl Ledger {
             sum ^ reading.map_or(0, |reading| reading.bytes)
         });
         black_box(sum);
-        let ends: ArrayVec<EndId, TOGETHER> = known.filter_map(|flow| flow.end).collect();
-        self.book.warm_found(&ends);
+        let ends: ArrayVec<EndpointId, TOGETHER> = known.filter_map(|flow| flow.end).collect();
+        self.connections.prefetch_found(&ends);
     }
 
     /// Reads one flow's bytes.
@@ -124,17 +124,17 @@ impl Ledger {
             }
         }
         let response = ResponseConfig {
-            feedback: flow.dynamics.replies(self.response.feedback),
+            feedback: flow.dcqcn.replies(self.response.feedback),
             ..self.response
         };
         flow.response.observe(now, flow.bytes, &response);
-        flow.dynamics.observe(now, flow.bytes, &self.measure);
+        flow.dcqcn.observe(now, flow.bytes, &self.measure);
         let silent = now.since(flow.last_seen) >= IDLE;
         if now.since(flow.settled) >= SLOW {
             if silent {
                 flow.settled = now;
             } else {
-                self.settle(index, now);
+                self.refresh_pairing(index, now);
             }
             self.flows.publish(index);
         }

@@ -4,18 +4,21 @@
 //! seen within [`LIVE`]: packets made up by somebody cannot push out connections in use.
 
 mod end;
+mod group;
 mod groups;
+pub(super) mod numbers;
+pub(super) mod psn_state;
 
 use npcc_pipeline::units::Nanos;
 
 use super::datagram::Source;
-use super::numbers::NumberIndex;
 use super::pair_state::{PairKey, PairState, Side};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::key::FlowKey;
 pub(crate) use end::End;
-pub(crate) use groups::Group;
-use groups::PortKey;
+pub(crate) use group::Group;
+use group::PortKey;
+use numbers::NumberIndex;
 
 /// An end seen this recently is in use.
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
@@ -28,7 +31,7 @@ const PAIRED: u8 = 1;
 
 #[derive(Debug)]
 pub(crate) struct Ends {
-    ends: FixedMap<FlowKey, End>,
+    pub(super) ends: FixedMap<FlowKey, End>,
     groups: FixedMap<PortKey, Group>,
     pairs: FixedMap<PairKey, PairState>,
     pub(super) numbers: NumberIndex,
@@ -51,32 +54,32 @@ impl Ends {
     }
 
     /// Brings what is known of these ends into the cache, and says where it is.
-    pub(crate) fn warm(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
-        self.ends.warm(keys, End::look)
+    pub(crate) fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
+        self.ends.prefetch(keys, End::look)
     }
 
-    /// The same of the ends that these were last found to belong to. Says which they are.
-    pub(crate) fn warm_partners(&self, ends: &[u32]) -> Hints {
+    /// Brings the partners that these ends were last found to have into the cache, and says which they are.
+    pub(crate) fn prefetch_partners(&self, ends: &[u32]) -> Hints {
         let partner = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.partner);
         let partners: Hints = ends.iter().map(partner).take(TOGETHER).collect();
         let look = |end: &End| end.look() ^ u64::from(end.sent.first);
-        self.ends.warm_values(&partners, look);
+        self.ends.prefetch_values(&partners, look);
         partners
     }
 
-    /// The same of the groups of these ends' ports, and of those opposite.
-    pub(crate) fn warm_opposite(&self, ends: &[u32]) {
+    /// Brings the groups of these ends' ports, and those opposite, into the cache.
+    pub(crate) fn prefetch_opposite(&self, ends: &[u32]) {
         let group = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.group);
         let groups: Hints = ends.iter().map(group).take(TOGETHER).collect();
         let opposite = |group: &u32| self.opposite_index(*group).unwrap_or(NONE);
         let opposite: Hints = groups.iter().map(opposite).collect();
         self.groups
-            .warm_values(&opposite, |group| u64::from(group.len));
+            .prefetch_values(&opposite, |group| u64::from(group.ends.len));
     }
 
-    /// The same of ends known by their index.
-    pub(crate) fn warm_found(&self, ends: &[u32]) {
-        self.ends.warm_values(ends, End::look);
+    /// Brings ends known by their index into the cache.
+    pub(crate) fn prefetch_found(&self, ends: &[u32]) {
+        self.ends.prefetch_values(ends, End::look);
     }
 
     /// Touches all memory there will ever be.
@@ -99,7 +102,7 @@ impl Ends {
         self.ends.find(key)
     }
 
-    /// The same, looked for first where [`Ends::warm`] found it.
+    /// The end of this key, looked for first where [`Ends::prefetch`] found it.
     pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<u32> {
         self.ends.find_at(hint, key)
     }
@@ -163,13 +166,9 @@ impl Ends {
         let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
-        let head = state.side(direction).head;
-        state.joined(direction, end, now);
         state.common += u32::from(common);
-        self.ends.get_mut(end)?.side_next = head;
-        if let Some(next) = self.ends.get_mut(head) {
-            next.side_previous = end;
-        }
+        let side = state.changed(direction, end, now);
+        side.push_front(&mut self.ends, |end| &mut end.side, end);
         Some(end)
     }
 
@@ -177,26 +176,20 @@ impl Ends {
     fn remove(&mut self, end: u32, now: Nanos) {
         self.set_port(end, None, now);
         self.forget_psn(end);
-        let Some((key, state)) = self.ends.remove(end) else {
+        let (Some(key), Some(of)) = (self.key(end), self.end(end).map(|state| state.pair)) else {
             return;
         };
-        if let Some(before) = self.ends.get_mut(state.side_previous) {
-            before.side_next = state.side_next;
-        }
-        if let Some(after) = self.ends.get_mut(state.side_next) {
-            after.side_previous = state.side_previous;
-        }
-        let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
         let (_, direction) = PairKey::of(&key);
-        if let Some(pair) = self.pairs.get_mut(state.pair) {
-            pair.left(direction, end, now);
-            let side = pair.side_mut(direction);
-            if side.head == end {
-                side.head = state.side_next;
-            }
+        if let Some(pair) = self.pairs.get_mut(of) {
+            let side = pair.changed(direction, end, now);
+            side.remove(&mut self.ends, |end| &mut end.side, end);
+        }
+        self.ends.remove(end);
+        let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
+        if let Some(pair) = self.pairs.get_mut(of) {
             pair.common = pair.common.saturating_sub(u32::from(common));
             if pair.is_empty() {
-                self.pairs.remove(state.pair);
+                self.pairs.remove(of);
             }
         }
     }
@@ -285,6 +278,7 @@ impl Ends {
             return true;
         };
         let (_, direction) = PairKey::of(&key);
-        pair.side(direction.back()).ends == 0 || (pair.hash_holds() && self.opposite(end).is_none())
+        pair.side(direction.back()).ends.len == 0
+            || (pair.hash_holds() && self.opposite(end).is_none())
     }
 }

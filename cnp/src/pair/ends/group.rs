@@ -1,0 +1,56 @@
+//! What is kept of the ends of one direction with one UDP source port.
+
+use npcc_pipeline::units::Nanos;
+
+use crate::fixed_map::MapKey;
+use crate::key::FlowKey;
+use crate::links::{List, NONE};
+
+/// A direction and a UDP source port; RC and UC apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PortKey {
+    src: [u64; 2],
+    dst: [u64; 2],
+    port: u16,
+    v6: bool,
+    pub(super) uc: bool,
+}
+
+impl MapKey for PortKey {}
+
+impl PortKey {
+    pub(super) fn of(key: &FlowKey, port: u16, uc: bool) -> PortKey {
+        PortKey {
+            src: key.src,
+            dst: key.dst,
+            port,
+            v6: key.is_ipv6(),
+            uc,
+        }
+    }
+
+    pub(super) fn reversed(self) -> PortKey {
+        PortKey {
+            src: self.dst,
+            dst: self.src,
+            ..self
+        }
+    }
+}
+
+/// Ends of one direction with one UDP source port.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Group {
+    pub(crate) ends: List,
+    pub(crate) changed: Nanos,
+    /// The group with this port in the other direction; [`NONE`] for none. It has this one here.
+    pub(super) opposite: u32,
+}
+
+impl Group {
+    pub(super) const EMPTY: Group = Group {
+        ends: List::EMPTY,
+        changed: Nanos::ZERO,
+        opposite: NONE,
+    };
+}

@@ -1,0 +1,193 @@
+//! What an end has been sent lately, by sequence number, and an index to find ends by: the store of [`super::super::senders`].
+
+use npcc_pipeline::units::Nanos;
+
+use crate::key::{KeyHasher, low32};
+use crate::links::{Links, NONE};
+use crate::pair::pair_state::Direction;
+use crate::sample::{Record, SlotRef};
+
+/// How far two numbers are apart for one not to be taken for the other, where no more is known: more than any queue pair has
+/// in flight.
+pub(in crate::pair) const NEAR: u32 = 1 << 16;
+/// A reply comes within this time of its request.
+const FLIGHT: Nanos = Nanos::from_millis(20);
+/// Packets by which what is shown of both directions may be apart.
+const SLACK: u32 = 16;
+/// Numbers in a bucket, as a power of two: no end goes further between two of its records, which are 65,536 packets
+/// apart at most (or 10 ms, of few flows).
+const BUCKET: u32 = 17;
+pub(in crate::pair) const MASK: u32 = (1 << 24) - 1;
+
+/// How far apart two numbers are, either way.
+pub(in crate::pair) const fn distance(a: u32, b: u32) -> u32 {
+    let forth = a.wrapping_sub(b) & MASK;
+    let back = b.wrapping_sub(a) & MASK;
+    if forth < back { forth } else { back }
+}
+
+/// What is known of the numbers of requests to one end.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::pair) struct Sent {
+    /// The first and the last shown; [`NONE`] for none.
+    pub(in crate::pair) first: u32,
+    pub(in crate::pair) last: u32,
+    since: Nanos,
+    /// When `newer` was.
+    newer_at: Nanos,
+    /// Numbers of a while ago: at least one and at least two flights.
+    newer: u32,
+    older: u32,
+    /// Where the worker has the present one; reader [`NONE`] for nowhere.
+    pub(in crate::pair) slot: SlotRef,
+    pub(in crate::pair) reader: u32,
+    /// Its bucket, and its neighbours there.
+    pub(in crate::pair) place: Option<Place>,
+    pub(in crate::pair) links: Links,
+}
+
+const _: () = assert!(size_of::<Sent>() <= 64);
+
+/// A bucket: of one direction between two addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::pair) struct Place {
+    pair: u32,
+    up: bool,
+    bucket: u8,
+}
+
+impl Place {
+    pub(in crate::pair) fn of(pair: u32, direction: Direction, number: u32) -> Place {
+        let [bucket, ..] = ((number & MASK) >> BUCKET).to_le_bytes();
+        Place {
+            pair,
+            up: direction == Direction::Up,
+            bucket,
+        }
+    }
+
+    /// The bucket so many further.
+    pub(in crate::pair) fn further(self, steps: u8) -> Place {
+        const LAST: u8 = ((1u32 << (24 - BUCKET)) - 1).to_le_bytes()[0];
+        Place {
+            bucket: self.bucket.wrapping_add(steps) & LAST,
+            ..self
+        }
+    }
+}
+
+impl Sent {
+    pub(in crate::pair) const fn new() -> Sent {
+        Sent {
+            first: NONE,
+            last: NONE,
+            since: Nanos::ZERO,
+            newer_at: Nanos::ZERO,
+            newer: 0,
+            older: 0,
+            slot: SlotRef::NONE,
+            reader: NONE,
+            place: None,
+            links: Links::NONE,
+        }
+    }
+
+    pub(in crate::pair) fn see(&mut self, record: &Record, reader: usize) {
+        let (now, number) = (record.time, record.psn);
+        if self.first == NONE {
+            (self.first, self.since) = (number, now);
+            (self.newer_at, self.newer, self.older) = (now, number, number);
+        } else if now.since(self.newer_at) >= FLIGHT {
+            (self.older, self.newer) = (self.newer, number);
+            self.newer_at = now;
+        }
+        self.last = number;
+        self.slot = record.slot;
+        self.reader = u32::try_from(reader).unwrap_or(NONE);
+    }
+
+    /// Whether a reply of this moment can have this number, when the latest request has `present`.
+    pub(in crate::pair) fn holds(&self, present: u32, number: u32, now: Nanos) -> bool {
+        if now.since(self.since) < FLIGHT {
+            return distance(present, number) <= NEAR;
+        }
+        let (forth, back) = (
+            present.wrapping_sub(self.older) & MASK,
+            self.older.wrapping_sub(present) & MASK,
+        );
+        // Requests sent again go back.
+        let (from, span) = if forth <= back {
+            (self.older, forth)
+        } else {
+            (present, back)
+        };
+        number.wrapping_sub(from).wrapping_add(SLACK) & MASK <= span + 2 * SLACK
+    }
+}
+
+/// Ends by their number.
+#[derive(Debug)]
+pub(in crate::pair) struct NumberIndex {
+    heads: Box<[u32]>,
+    hasher: KeyHasher,
+    /// Ends that may still be looked at before the next tick.
+    pub(in crate::pair) steps: usize,
+}
+
+impl NumberIndex {
+    pub(in crate::pair) fn new(capacity: usize, seed: u64) -> NumberIndex {
+        NumberIndex {
+            heads: vec![NONE; capacity.max(1).next_power_of_two()].into_boxed_slice(),
+            hasher: KeyHasher::new(seed),
+            steps: usize::MAX,
+        }
+    }
+
+    fn bucket(&self, place: Place) -> usize {
+        low32(self.hasher.hash(&place)) as usize & (self.heads.len() - 1)
+    }
+
+    pub(in crate::pair) fn head(&self, place: Place) -> u32 {
+        self.heads.get(self.bucket(place)).copied().unwrap_or(NONE)
+    }
+
+    pub(in crate::pair) fn set_head(&mut self, place: Place, end: u32) -> u32 {
+        let bucket = self.bucket(place);
+        let head = self.heads.get_mut(bucket);
+        head.map_or(NONE, |head| std::mem::replace(head, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distance_wraps() {
+        assert_eq!(distance(5, MASK), 6);
+        assert_eq!(distance(MASK, 5), 6);
+        assert_eq!(distance(0, 1 << 23), 1 << 23);
+    }
+
+    #[test]
+    fn what_may_be_in_flight_is_what_was_sent_in_twenty_milliseconds() {
+        let ms = Nanos::from_millis;
+        let mut sent = Sent::new();
+        (sent.first, sent.since) = (MASK - 9, ms(1));
+        (sent.older, sent.newer, sent.newer_at) = (MASK - 9, MASK - 9, ms(1));
+        // Seen for a short time: what was in flight before is not known.
+        assert!(sent.holds(90, 60_000, ms(2)) && !sent.holds(90, 70_000, ms(2)));
+        for (number, held) in [
+            (MASK - 9, true),
+            (90, true),
+            (0, true),
+            (MASK - 40, false),
+            (120, false),
+        ] {
+            assert_eq!(sent.holds(90, number, ms(30)), held, "{number}");
+        }
+        // Sent again from 40 before the oldest.
+        let back = (MASK - 9) - 40;
+        assert!(sent.holds(back, back + 20, ms(30)) && !sent.holds(back, 60, ms(30)));
+    }
+}

@@ -1,0 +1,39 @@
+//! What an end keeps for evidence `psn` ([`super::super::psn`]).
+
+use crate::links::NONE;
+
+/// Requests remembered that ask for a reply.
+pub(in crate::pair) const MARKS: u8 = 4;
+
+/// What is known of whose numbers an end's fit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PsnState {
+    /// Numbers of requests to this end that ask for a reply; [`NONE`] for none.
+    pub(in crate::pair) marks: [u32; MARKS as usize],
+    pub(in crate::pair) at: u8,
+    /// The end that replies to this end fit, how often, and the last of them.
+    pub(in crate::pair) candidate: u32,
+    pub(in crate::pair) supports: u8,
+    pub(in crate::pair) supported: u32,
+    /// The end whose replies fit this one.
+    pub(in crate::pair) claimed: u32,
+    /// Replies do not fit the only end with the same UDP source port.
+    pub(in crate::pair) refutes_port: bool,
+    /// The last reply to this end fits nobody seen.
+    pub(in crate::pair) orphan: bool,
+}
+
+impl PsnState {
+    pub(crate) const fn new() -> PsnState {
+        PsnState {
+            marks: [NONE; MARKS as usize],
+            at: 0,
+            candidate: NONE,
+            supports: 0,
+            supported: NONE,
+            claimed: NONE,
+            refutes_port: false,
+            orphan: false,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a policy knows of its queue, and what it answers.
+
+use npcc_pipeline::named;
+use npcc_pipeline::units::{BitRate, Nanos};
+
+use crate::detector::Reading;
+
+named! {
+    /// How many contributors are signalled.
+    #[derive(PartialOrd, Ord, Default)]
+    pub enum Amount {
+        /// Nobody.
+        #[default]
+        None = "none",
+        /// The heaviest few.
+        Few = "few",
+        /// Every one.
+        Many = "many",
+    }
+}
+
+named! {
+    /// Why a policy decided as it did.
+    #[derive(Default)]
+    pub enum Reason {
+        /// The queue is idle.
+        #[default]
+        Idle = "idle",
+        /// The rise is too short to count.
+        Jitter = "jitter",
+        /// Shallow and falling.
+        Emptying = "emptying",
+        /// Shallow and rising.
+        Filling = "filling",
+        /// Deep and rising.
+        Overfull = "overfull",
+        /// Deep and falling.
+        Draining = "draining",
+        /// The senders signalled before recover only once in this time.
+        Recovery = "recovery",
+        /// The effect of the round before is still on its way.
+        Feedback = "feedback",
+        /// More comes in, or is left from before, than the queue drains.
+        Overload = "overload",
+        /// What comes in fits, once those signalled before have slowed down.
+        Balanced = "balanced",
+        /// The depth is at the set-point, or on its way there.
+        SetPoint = "set-point",
+    }
+}
+
+/// Which of the contributors an amount means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Choice {
+    /// All it reaches, heaviest first.
+    #[default]
+    All,
+    /// Heaviest first, until what they are expected to give up adds up to this. Who would give up more than twice what is
+    /// left is passed over.
+    Cut {
+        /// The sum.
+        sum: BitRate,
+        /// Whether those are left out who send less than the mean and would give up little.
+        spare: bool,
+    },
+    /// Those that send faster than this.
+    Above(BitRate),
+}
+
+/// A policy's answer for one tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// What the table says, before the policy's own pauses.
+    pub wanted: Amount,
+    /// What is to be done now.
+    pub amount: Amount,
+    /// Which of those an amount reaches.
+    pub choice: Choice,
+    /// Share of the contributors that are few, in thousandths.
+    pub few: u16,
+    /// Shortest time between two CNPs to one flow.
+    pub spacing: Nanos,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Decision {
+    /// Nobody is signalled.
+    #[must_use]
+    pub const fn none(wanted: Amount, reason: Reason) -> Decision {
+        Decision {
+            wanted,
+            amount: Amount::None,
+            choice: Choice::All,
+            few: 0,
+            spacing: Nanos::ZERO,
+            reason,
+        }
+    }
+}
+
+/// What a policy knows of its queue at one look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueContext {
+    /// The detector's latest look.
+    pub reading: Reading,
+    /// Whether that look is of this moment; between two ticks it is not.
+    pub fresh: bool,
+    /// Wire bytes waiting at this moment.
+    pub depth: u64,
+    /// Wire bytes from which the queue is deep.
+    pub deep: u64,
+    /// The queue's drain rate.
+    pub drain: BitRate,
+    /// What came in since the look before, if the queue drained at its rate meanwhile.
+    pub arrival: BitRate,
+    /// Largest frame on the wire in bytes.
+    pub mtu: u64,
+    /// Whether every flow of the queue is read often enough, while frames wait, for its rate to be known.
+    pub rates_known: bool,
+}
+
+/// What became of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// CNPs that left.
+    pub sent: u32,
+    /// What those signalled are expected to give up together.
+    pub cut: BitRate,
+    /// The longest time until the effect is seen in the queue, of those signalled.
+    pub feedback: Nanos,
+}
+
+impl Default for Round {
+    /// Nobody was signalled.
+    fn default() -> Round {
+        Round {
+            sent: 0,
+            cut: BitRate(0),
+            feedback: Nanos::ZERO,
+        }
+    }
+}

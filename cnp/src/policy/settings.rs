@@ -1,0 +1,65 @@
+//! What the configuration says of a watched queue, from which each policy takes its parameters.
+
+use npcc_pipeline::units::{BitRate, Nanos};
+
+/// How eagerly flows are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+)]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
+pub enum Mode {
+    /// Keeps the queue from running empty.
+    #[default]
+    HighThroughput,
+    /// Keeps the queue short.
+    LowLatency,
+}
+
+impl Mode {
+    /// Thresholds `(shallow, deep)` in bytes as this mode uses them.
+    #[must_use]
+    pub const fn thresholds(self, shallow: u64, deep: u64) -> (u64, u64) {
+        match self {
+            Mode::HighThroughput => (shallow, deep),
+            Mode::LowLatency => (shallow / 2, deep / 2),
+        }
+    }
+
+    /// Share of the contributors that are few, in thousandths.
+    #[must_use]
+    pub const fn few(self) -> u16 {
+        match self {
+            Mode::HighThroughput => 50,
+            Mode::LowLatency => 200,
+        }
+    }
+}
+
+/// The settings of one watched queue that policies share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// The mode of its port.
+    pub mode: Mode,
+    /// Time between ticks.
+    pub tick: Nanos,
+    /// The network card's rate-increase timer.
+    pub recovery: Nanos,
+    /// Shortest time between two CNPs to one flow.
+    pub min_interval: Nanos,
+    /// Time from a CNP to its effect in the queue, until it is learned.
+    pub feedback: Nanos,
+    /// Wire bytes from which the queue is shallow, as the mode uses them.
+    pub shallow: u64,
+    /// The queue's drain rate.
+    pub drain: BitRate,
+}
+
+impl QueueSettings {
+    /// How long the queue takes to drain so many bytes, rounded down.
+    pub(super) fn time_of(&self, bytes: u64) -> Nanos {
+        let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(self.drain.0.max(1));
+        Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}

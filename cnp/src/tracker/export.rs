@@ -1,0 +1,22 @@
+//! What others see of the tracker.
+
+use npcc_pipeline::units::Nanos;
+
+use super::FlowTracker;
+use crate::pair::Evidence;
+
+impl FlowTracker {
+    /// Forgets what is old; publishes gauges. Bounded work.
+    pub(crate) fn tidy(&mut self, now: Nanos) {
+        self.connections.age(now);
+        let status = &self.status;
+        status.flows.set(self.flows.len() as u64);
+        status.ends.set(self.connections.len() as u64);
+        status.ends_refused.set(self.connections.refused());
+        status.ends_displaced.set(self.connections.displaced());
+        status.cm.contradicted.set(self.connections.contradicted());
+        for (evidence, count) in Evidence::ALL.into_iter().zip(self.paired) {
+            status.paired(evidence).set(count);
+        }
+    }
+}

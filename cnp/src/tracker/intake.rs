@@ -1,0 +1,163 @@
+//! Takes in what workers report: packets that teach something, and messages of the connection manager.
+
+use arrayvec::ArrayVec;
+use npcc_pipeline::units::Nanos;
+use npcc_pipeline::wire::bth::RoceClass;
+
+use super::FlowTracker;
+use crate::cm::copy::CmCopy;
+use crate::cm::message::Message;
+use crate::fixed_map::TOGETHER;
+use crate::flow_cache::CacheReader;
+use crate::pair::connections::{ConnectionTable, EndpointId};
+use crate::pair::psn::{asks, is_answer};
+use crate::sample::Record;
+
+/// QP1 packets taken in per tick, from each worker.
+const MESSAGES_PER_TICK: usize = 64;
+/// New ends per tick and worker: entering one costs several times what an old one's record does.
+const NEW_PER_TICK: u64 = 64;
+/// Ends whose sequence numbers are compared with those of replies, per tick.
+const COMPARED_PER_TICK: usize = 1_024;
+
+impl FlowTracker {
+    /// Takes in records of all workers, so many from each.
+    pub(crate) fn drain(&mut self, now: Nanos) {
+        self.connections.refill(COMPARED_PER_TICK);
+        self.drained = 0;
+        for reader in 0..self.readers.len() {
+            for _ in 0..MESSAGES_PER_TICK {
+                let message = self
+                    .readers
+                    .get_mut(reader)
+                    .and_then(CacheReader::pop_message);
+                let Some(message) = message else {
+                    break;
+                };
+                self.observe_message(&message, now);
+            }
+            let entered = self.connections.entered();
+            let mut left = self.records_per_tick;
+            loop {
+                // A flood of new flows must not hold up those that are to be signalled.
+                let new = NEW_PER_TICK.saturating_sub(self.connections.entered() - entered);
+                let most = left.min(usize::try_from(new).unwrap_or(usize::MAX));
+                let records = self.pop(reader, most);
+                if records.is_empty() {
+                    break;
+                }
+                left -= records.len();
+                self.drained += records.len();
+                self.status.records.add(records.len() as u64);
+                let places = self.prefetch(&records);
+                for (at, record) in records.iter().enumerate() {
+                    let (end, flow) = places.of(at);
+                    let known = self.connections.find_at(end, &record.key);
+                    self.observe_record(record, reader, known, flow, now);
+                }
+            }
+        }
+    }
+
+    /// Up to `most` records of a worker, and no more than are taken in together.
+    pub(super) fn pop(&mut self, reader: usize, most: usize) -> ArrayVec<Record, TOGETHER> {
+        let reader = self.readers.get_mut(reader);
+        reader.map_or_else(ArrayVec::new, |reader| reader.pop_together(most))
+    }
+
+    /// Takes in messages of the connection manager.
+    pub(super) fn observe_message(&mut self, copy: &CmCopy, now: Nanos) {
+        let status = &self.status;
+        status.cm.heard.add(1);
+        if self.trusted & copy.ingress.bit() == 0 {
+            status.untrusted.add(1);
+            return;
+        }
+        if self.verify_cm && !copy.is_intact() {
+            status.cm.damaged.add(1);
+            return;
+        }
+        let Some(message) = copy.message() else {
+            status.cm.foreign.add(1);
+            return;
+        };
+        if matches!(message, Message::Req { .. } | Message::Rep { .. })
+            && !self.sources.admit(&copy.key, now)
+        {
+            status.rate_limited.add(1);
+            return;
+        }
+        self.connections.observe_message(&copy.key, &message, now);
+    }
+
+    /// Takes in a record of an end that is known or not, and whose flow may be at `hint`.
+    pub(super) fn observe_record(
+        &mut self,
+        record: &Record,
+        reader: usize,
+        known: Option<EndpointId>,
+        hint: u32,
+        now: Nanos,
+    ) {
+        let trusted = self.trusted & record.ingress.bit() != 0;
+        let end = if trusted {
+            self.observe_endpoint(record, reader, known, now)
+        } else {
+            None
+        };
+        // Nothing below changes what is known of the record's own end.
+        let judged = end.map(|end| (end, self.connections.judge(end, now)));
+        if trusted {
+            self.hosts.see(record, &self.status.hosts);
+        } else {
+            self.status.untrusted.add(1);
+        }
+        if matches!(record.class, RoceClass::Data | RoceClass::Datagram) {
+            self.see_flow(record, reader, judged, hint, now);
+        } else if record.class == RoceClass::Cnp {
+            self.status.cnps_passed.add(1);
+        }
+        if end.is_some() && record.class != RoceClass::Datagram && asks(record) {
+            self.near.record_request(record);
+        }
+        // A packet that comes back may settle, or unsettle, the flow it answers.
+        let Some((partner, evidence)) = judged.and_then(|(_, judged)| judged.partner) else {
+            return;
+        };
+        if let Some(request) = self
+            .connections
+            .key(partner)
+            .filter(|_| evidence >= self.floor && is_answer(record))
+        {
+            self.near.record_reply(record, &request);
+        }
+        let answered = self.connections.end(partner).map(|state| state.flow);
+        if let Some(flow) = answered.filter(|flow| self.owns(*flow, partner)) {
+            self.refresh_pairing(flow, now);
+            self.flows.publish(flow);
+            if record.class == RoceClass::Cnp {
+                self.record_cnp_seen(flow, now);
+                self.extend_notified(flow, record.time + self.response.feedback, now);
+            }
+        }
+    }
+
+    pub(super) fn observe_endpoint(
+        &mut self,
+        record: &Record,
+        reader: usize,
+        known: Option<EndpointId>,
+        now: Nanos,
+    ) -> Option<EndpointId> {
+        if !ConnectionTable::teaches(record) {
+            return None;
+        }
+        if known.is_none() && !self.sources.admit(&record.key, now) {
+            self.status.rate_limited.add(1);
+            return None;
+        }
+        let readers = &self.readers;
+        let live = |reader: usize, slot| readers.get(reader)?.read(slot)?.request;
+        self.connections.observe_known(record, reader, known, live)
+    }
+}

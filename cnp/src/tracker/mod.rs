@@ -1,0 +1,139 @@
+//! What the control core knows of flows: takes in records, reads byte counts, keeps flows, ends and pairing together.
+
+mod contributions;
+mod episodes;
+mod export;
+mod flows;
+mod intake;
+mod prefetch;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
+
+use crate::control::config::{ControlConfig, EcnMode, Settings};
+use crate::dcqcn::Measure;
+use crate::flow_cache::CacheReader;
+use crate::hosts::Hosts;
+use crate::key::{FlowKey, Qpn, QueueFlow};
+use crate::near_rtt::NearRtt;
+use crate::pair::Evidence;
+use crate::pair::connections::ConnectionTable;
+use crate::response::ResponseConfig;
+use crate::source_limit::SourceLimit;
+use crate::status::NpccStatus;
+use crate::table::{FlowTable, QueueList};
+
+/// Most workers.
+pub(crate) const MAX_READERS: usize = 32;
+/// Flows of quiet queues are looked at this often.
+const SLOW: Nanos = Nanos::from_millis(10);
+/// So many flows of each quiet queue are looked at in a tick in any case, however late it is and however many records it has
+/// taken in.
+const LEAST_READS: usize = 64;
+/// No watched queue.
+const UNWATCHED: u8 = u8::MAX;
+
+/// Ends that a core's own cache holds.
+const FEW: usize = 1_024;
+
+#[derive(Debug)]
+pub(crate) struct FlowTracker {
+    pub(crate) flows: FlowTable,
+    pub(crate) connections: ConnectionTable,
+    readers: ArrayVec<CacheReader, MAX_READERS>,
+    sources: SourceLimit,
+    pub(crate) hosts: Hosts,
+    near: NearRtt,
+    pub(crate) status: Arc<NpccStatus>,
+    lists: Box<[QueueList]>,
+    /// By port and priority.
+    queue_of: [[u8; PRIORITIES]; MAX_PORTS],
+    paired: [u64; Evidence::COUNT],
+    window: Nanos,
+    response: ResponseConfig,
+    pub(crate) measure: Measure,
+    tick: Nanos,
+    floor: Evidence,
+    trusted: u32,
+    verify_cm: bool,
+    ecn: EcnMode,
+    records_per_tick: usize,
+    reads_per_tick: usize,
+    /// Most reads of a quiet queue in a tick, as ticks were on time with so many.
+    quiet_reads: usize,
+    /// Records taken in by this tick.
+    drained: usize,
+}
+
+impl FlowTracker {
+    pub(crate) fn new(
+        config: &ControlConfig,
+        period: Nanos,
+        status: Arc<NpccStatus>,
+    ) -> FlowTracker {
+        let mut queue_of = [[UNWATCHED; PRIORITIES]; MAX_PORTS];
+        for (index, queue) in (0..UNWATCHED).zip(&config.queues) {
+            let port = queue_of.get_mut(queue.port.index());
+            if let Some(slot) = port.and_then(|port| port.get_mut(queue.priority.index())) {
+                *slot = index;
+            }
+        }
+        let window = config.window();
+        FlowTracker {
+            flows: FlowTable::new(config.flows, config.hash_seed),
+            connections: ConnectionTable::new(config.ends, config.hash_seed),
+            readers: ArrayVec::new(),
+            sources: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
+            hosts: Hosts::new(config.hash_seed),
+            near: NearRtt::new(config.hash_seed),
+            status,
+            lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
+            queue_of,
+            paired: [0; Evidence::COUNT],
+            window,
+            response: ResponseConfig {
+                feedback: config.feedback,
+                window,
+            },
+            measure: Measure::new(config.feedback, period),
+            tick: config.tick,
+            floor: config.evidence,
+            trusted: config.trusted_ports,
+            verify_cm: config.verify_cm,
+            ecn: config.ecn,
+            records_per_tick: config.records_per_tick,
+            reads_per_tick: config.reads_per_tick.max(1),
+            quiet_reads: config.reads_per_tick.max(1),
+            drained: 0,
+        }
+    }
+
+    /// Goes by other settings from now on; what is known stays.
+    pub(crate) const fn reconfigure(&mut self, settings: &Settings, period: Nanos) {
+        self.floor = settings.evidence;
+        self.trusted = settings.trusted_ports;
+        self.ecn = settings.ecn;
+        self.response.feedback = settings.feedback;
+        self.measure = Measure::new(settings.feedback, period);
+    }
+
+    /// Takes a worker's cache; `false` when there are too many.
+    pub(crate) fn attach(&mut self, reader: CacheReader) -> bool {
+        self.readers.try_push(reader).is_ok()
+    }
+
+    /// Touches all memory there will ever be, so that no tick waits for the system to find a page.
+    pub(crate) fn touch_memory(&mut self) {
+        let address = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let key = FlowKey::new(address, address, Qpn::default());
+        self.connections.touch_memory(key);
+        self.flows.touch_memory(QueueFlow {
+            key,
+            egress: PortId(0),
+            priority: Priority::new(0),
+        });
+    }
+}
