@@ -167,7 +167,7 @@ pub fn pfc(snapshot: &Snapshot) -> String {
             list(&flow.storm),
             thousands(flow.xoff_buffer),
             thousands(flow.xoff_cpu),
-            red(flow.late_refreshes),
+            red(flow.late),
             format!("{:.1}", flow.xoff_us),
             format!("{:.1}", flow.response_us),
             thousands(flow.global_pause),
