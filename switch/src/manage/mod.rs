@@ -7,6 +7,7 @@ pub mod orders;
 pub mod protocol;
 pub mod reload;
 pub mod server;
+pub mod tables;
 pub mod thresholds;
 pub mod view;
 

@@ -13,6 +13,8 @@ use nix::unistd::Group;
 use super::orders::Management;
 use super::protocol::{Reply, Request};
 use super::reload::ReloadError;
+use super::tables;
+use super::view::View;
 
 /// A question is never longer.
 const LONGEST_REQUEST: u64 = 64 << 10;
@@ -117,6 +119,16 @@ fn done<E: std::fmt::Display>(done: Result<(), E>) -> Reply {
     }
 }
 
+fn show(view: &View, name: &str, top: Option<usize>) -> Reply {
+    let Some(table) = tables::named(name) else {
+        return Reply::Error(format!("there is no table `{name}`"));
+    };
+    match table.look(view, top) {
+        Ok(data) => Reply::Table(data),
+        Err(error) => Reply::Error(error.to_string()),
+    }
+}
+
 fn answer(stream: UnixStream, management: &Management) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -125,16 +137,14 @@ fn answer(stream: UnixStream, management: &Management) -> std::io::Result<()> {
     BufReader::new(Read::take(&stream, LONGEST_REQUEST)).read_line(&mut line)?;
     let reply = match serde_json::from_str(&line) {
         Ok(Request::Snapshot) => Reply::Snapshot(Box::new(management.view.shown())),
-        Ok(Request::Flows) => Reply::Flows(management.view.flows()),
-        Ok(Request::Hosts) => Reply::Hosts(management.view.hosts()),
-        Ok(Request::Log) => Reply::Log(management.view.log()),
+        Ok(Request::Show { table, top }) => show(&management.view, &table, top),
         Ok(Request::ClearCounters) => {
             management.view.clear_counters();
             Reply::Done
         }
         Ok(Request::ClearWatermarks) => done(management.clear_watermarks()),
         Ok(Request::Weight { priority, weight }) => done(management.set_weight(priority, weight)),
-        Ok(Request::Curve {
+        Ok(Request::Threshold {
             priority,
             key,
             value,

@@ -25,9 +25,6 @@ use crate::wiring::pfc::PortFlow;
 use crate::worker::stats::WorkerStats;
 use crate::worker::timings::{Timings, What};
 
-/// CNPs that `show log` tells of.
-const SHOWN: usize = 100;
-
 /// What does not change about a port.
 #[derive(Debug)]
 pub struct PortFacts {
@@ -221,16 +218,18 @@ impl View {
         hosts
     }
 
-    /// The latest CNPs, each with its reason, and what happened to lossless queues, oldest first.
+    /// The latest CNPs, each with its reason, and what happened to lossless queues, oldest first; `last` lines at most.
     #[must_use]
-    pub fn log(&self) -> Vec<String> {
-        let cnps = self.npcc.log.last(SHOWN);
+    pub fn log(&self, last: usize) -> Vec<String> {
+        let cnps = self.npcc.log.last(last);
         let cnps = cnps.map(|entry| (entry.time.0 / 1_000, entry.to_string()));
         let events = self.events().into_iter();
         let events = events.map(|event| (event.time_us, event.to_string()));
         let mut lines: Vec<(u64, String)> = cnps.chain(events).collect();
         lines.sort_by_key(|(time, _)| *time);
-        lines.into_iter().map(|(_, line)| line).collect()
+        let before = lines.len().saturating_sub(last);
+        let lines = lines.into_iter().skip(before);
+        lines.map(|(_, line)| line).collect()
     }
 
     fn port_name(&self, port: PortId) -> String {

@@ -1,0 +1,352 @@
+//! The tables of `show`: each says its name, what the switch looks up for it, and how people and scripts read that.
+//!
+//! To add a table: an implementation of [`Table`] here, and a line in [`ALL`]. The protocol, the command line and its help follow; one
+//! that is not in [`ALL`] is an unused type, which the lints refuse.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::view::View;
+use crate::report::lossless::{Buffer as BufferRow, Group};
+use crate::report::model::{Flow, Host, Snapshot};
+use crate::report::{lossless_table, table, workers};
+
+/// A table of `show`.
+trait Table {
+    /// Its name: `show NAME`.
+    const NAME: &'static str;
+    /// What it shows, for the help.
+    const ABOUT: &'static str;
+    /// Whether its rows are in an order of which `--top` may take the first.
+    const RANKED: bool = false;
+    /// What the switch answers.
+    type Data: Serialize + DeserializeOwned;
+
+    /// Looks it up; `top` rows of a ranked table at most.
+    fn look(view: &View, top: usize) -> Self::Data;
+
+    /// For people.
+    fn text(data: &Self::Data) -> String;
+
+    /// For scripts: what `--json` prints.
+    fn json(data: &Self::Data) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(data)
+    }
+}
+
+/// A table as protocol and command line know it.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name: `show NAME`.
+    pub name: &'static str,
+    /// What it shows, for the help.
+    pub about: &'static str,
+    /// Whether its rows are in an order of which `--top` may take the first.
+    pub ranked: bool,
+    look: fn(&View, usize) -> serde_json::Result<Value>,
+    read: fn(Value, bool) -> serde_json::Result<String>,
+}
+
+impl Entry {
+    const fn of<T: Table>() -> Entry {
+        Entry {
+            name: T::NAME,
+            about: T::ABOUT,
+            ranked: T::RANKED,
+            look: |view, top| serde_json::to_value(T::look(view, top)),
+            read: |data, as_json| {
+                let data = serde_json::from_value(data)?;
+                if as_json {
+                    return Ok(T::json(&data)? + "\n");
+                }
+                Ok(T::text(&data))
+            },
+        }
+    }
+
+    /// The switch's answer; `top` rows of a ranked table at most.
+    ///
+    /// # Errors
+    /// When it cannot be encoded.
+    pub fn look(&self, view: &View, top: Option<usize>) -> serde_json::Result<Value> {
+        (self.look)(view, top.unwrap_or(usize::MAX))
+    }
+
+    /// What is printed of the switch's answer.
+    ///
+    /// # Errors
+    /// When the answer is of another kind.
+    pub fn read(&self, data: Value, as_json: bool) -> serde_json::Result<String> {
+        (self.read)(data, as_json)
+    }
+}
+
+/// All tables, in the order of the help.
+pub const ALL: [Entry; 10] = [
+    Entry::of::<Ports>(),
+    Entry::of::<Workers>(),
+    Entry::of::<Queues>(),
+    Entry::of::<Flows>(),
+    Entry::of::<Hosts>(),
+    Entry::of::<Log>(),
+    Entry::of::<Pfc>(),
+    Entry::of::<Buffer>(),
+    Entry::of::<Qos>(),
+    Entry::of::<Npcc>(),
+];
+
+/// The table of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Entry> {
+    static TABLES: [Entry; ALL.len()] = ALL;
+    TABLES.iter().find(|table| table.name == name)
+}
+
+enum Ports {}
+
+impl Table for Ports {
+    const NAME: &'static str = "ports";
+    const ABOUT: &'static str = "Traffic, drops and link of each port";
+    type Data = Snapshot;
+
+    fn look(view: &View, _: usize) -> Snapshot {
+        view.shown()
+    }
+
+    fn text(data: &Snapshot) -> String {
+        table::ports(data)
+    }
+
+    fn json(data: &Snapshot) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(&data.ports)
+    }
+}
+
+enum Workers {}
+
+impl Table for Workers {
+    const NAME: &'static str = "workers";
+    const ABOUT: &'static str = "Which worker has which ports, and what crosses between them";
+    type Data = Snapshot;
+
+    fn look(view: &View, _: usize) -> Snapshot {
+        view.shown()
+    }
+
+    fn text(data: &Snapshot) -> String {
+        workers::shown(data)
+    }
+
+    fn json(data: &Snapshot) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(&data.workers)
+    }
+}
+
+enum Queues {}
+
+impl Table for Queues {
+    const NAME: &'static str = "queues";
+    const ABOUT: &'static str = "Depth, peak, drops and marks of each egress queue";
+    type Data = Snapshot;
+
+    fn look(view: &View, _: usize) -> Snapshot {
+        view.shown()
+    }
+
+    fn text(data: &Snapshot) -> String {
+        table::queues(data)
+    }
+
+    fn json(data: &Snapshot) -> serde_json::Result<String> {
+        Ports::json(data)
+    }
+}
+
+enum Flows {}
+
+impl Table for Flows {
+    const NAME: &'static str = "flows";
+    const ABOUT: &'static str = "RoCEv2 flows: QPNs, evidence, bytes, CNPs";
+    const RANKED: bool = true;
+    type Data = Vec<Flow>;
+
+    fn look(view: &View, top: usize) -> Vec<Flow> {
+        let mut flows = view.flows();
+        flows.truncate(top);
+        flows
+    }
+
+    fn text(data: &Vec<Flow>) -> String {
+        table::flows(data)
+    }
+}
+
+enum Hosts {}
+
+impl Table for Hosts {
+    const NAME: &'static str = "hosts";
+    const ABOUT: &'static str = "CNPs, NAKs and CE by host";
+    const RANKED: bool = true;
+    type Data = Vec<Host>;
+
+    fn look(view: &View, top: usize) -> Vec<Host> {
+        let mut hosts = view.hosts();
+        hosts.truncate(top);
+        hosts
+    }
+
+    fn text(data: &Vec<Host>) -> String {
+        table::hosts(data)
+    }
+}
+
+enum Log {}
+
+impl Table for Log {
+    const NAME: &'static str = "log";
+    const ABOUT: &'static str = "The latest CNPs and why each was sent";
+    const RANKED: bool = true;
+    type Data = Vec<String>;
+
+    fn look(view: &View, top: usize) -> Vec<String> {
+        view.log(top)
+    }
+
+    fn text(data: &Vec<String>) -> String {
+        data.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+enum Pfc {}
+
+impl Table for Pfc {
+    const NAME: &'static str = "pfc";
+    const ABOUT: &'static str = "Pause sent and obeyed, backends, storms";
+    type Data = Snapshot;
+
+    fn look(view: &View, _: usize) -> Snapshot {
+        view.shown()
+    }
+
+    fn text(data: &Snapshot) -> String {
+        lossless_table::pfc(data)
+    }
+
+    fn json(data: &Snapshot) -> serde_json::Result<String> {
+        Ports::json(data)
+    }
+}
+
+enum Buffer {}
+
+impl Table for Buffer {
+    const NAME: &'static str = "buffer";
+    const ABOUT: &'static str = "The shared buffer: groups, headroom, watermarks";
+    type Data = Snapshot;
+
+    fn look(view: &View, _: usize) -> Snapshot {
+        view.shown()
+    }
+
+    fn text(data: &Snapshot) -> String {
+        lossless_table::buffer(data)
+    }
+
+    fn json(data: &Snapshot) -> serde_json::Result<String> {
+        let ports = data.ports.iter().map(|port| HeldBy {
+            name: &port.name,
+            lossless_lost: port.lossless_lost,
+            groups: &port.groups,
+        });
+        serde_json::to_string_pretty(&Held {
+            buffer: data.buffer,
+            ports: ports.collect(),
+        })
+    }
+}
+
+/// `show buffer --json`
+#[derive(Serialize)]
+struct Held<'a> {
+    buffer: BufferRow,
+    ports: Vec<HeldBy<'a>>,
+}
+
+#[derive(Serialize)]
+struct HeldBy<'a> {
+    name: &'a str,
+    lossless_lost: u64,
+    groups: &'a [Group],
+}
+
+enum Qos {}
+
+impl Table for Qos {
+    const NAME: &'static str = "qos";
+    const ABOUT: &'static str = "Effective queues, maps and headroom";
+    type Data = Snapshot;
+
+    fn look(view: &View, _: usize) -> Snapshot {
+        view.shown()
+    }
+
+    fn text(data: &Snapshot) -> String {
+        lossless_table::qos(data)
+    }
+
+    fn json(data: &Snapshot) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(&data.qos)
+    }
+}
+
+enum Npcc {}
+
+impl Table for Npcc {
+    const NAME: &'static str = "npcc";
+    const ABOUT: &'static str = "Watched queues: zone, trend, decisions, CNPs, reaction time";
+    type Data = Snapshot;
+
+    fn look(view: &View, _: usize) -> Snapshot {
+        view.shown()
+    }
+
+    fn text(data: &Snapshot) -> String {
+        table::npcc(data)
+    }
+
+    fn json(data: &Snapshot) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(&data.npcc)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_has_a_name_of_its_own_and_is_in_the_manual() {
+        let manual = include_str!("../../../docs/operator.md");
+        for (at, table) in ALL.iter().enumerate() {
+            assert!(ALL[..at].iter().all(|other| other.name != table.name));
+            assert!(
+                manual.contains(&format!("`show {}`", table.name)),
+                "{}",
+                table.name
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_of_another_kind_is_refused_and_the_right_one_is_read_both_ways() {
+        let log = named("log").unwrap();
+        let lines = serde_json::json!(["one", "two"]);
+        assert_eq!(log.read(lines.clone(), false).unwrap(), "one\ntwo\n");
+        assert_eq!(
+            log.read(lines.clone(), true).unwrap(),
+            "[\n  \"one\",\n  \"two\"\n]\n"
+        );
+        assert!(named("flows").unwrap().read(lines, false).is_err());
+        assert!(named("marks").is_none());
+    }
+}
