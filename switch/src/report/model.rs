@@ -179,7 +179,7 @@ pub struct Npcc {
     pub cnps_suppressed: BTreeMap<String, u64>,
     /// From the enqueue that crosses `shallow` to the CNP handed to the device (the filter's ticks included), in us.
     pub reaction_us: Percentiles,
-    /// The same from `hard`, where no filter applies.
+    /// From the enqueue that crosses `hard`, where no filter applies, to the CNP handed to the device, in us.
     pub reaction_hard_us: Percentiles,
     /// Turns of the detector.
     pub ticks: u64,

@@ -13,7 +13,7 @@ use npcc_pipeline::cross::{Seat, seats};
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
-use npcc_pipeline::units::{BitRate, Mac, Nanos};
+use npcc_pipeline::units::{Mac, Nanos};
 use rtrb::{Consumer, Producer};
 
 use super::{Options, Source};
@@ -26,10 +26,10 @@ use crate::manage::reload::Running;
 use crate::manage::view::{BufferFacts, PortFacts, View};
 use crate::report::events::Events;
 use crate::report::qos;
-use crate::sleep::WorkerBed;
+use crate::sleep::WorkerSleeper;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PortFlow;
-use crate::wiring::workers::{Beds, Queues};
+use crate::wiring::workers::Queues;
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
 use crate::worker::command::{self, Command, WorkerOrders};
@@ -57,14 +57,9 @@ pub(super) fn assemble<P: Probe>(
     mut probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Assembly<P>> {
     let config = &source.loaded.config;
-    let rates: Vec<_> = ports.iter().map(|port| port.rate).collect();
     let seed = clock.now().0;
-    let Routes {
-        live: routes,
-        workers: fibs,
-        control: control_fib,
-    } = routes(config, &ports, &options.prefixes)?;
-    let mut core = control_core(config, &rates, seed);
+    let routes = routes(config, &ports, &options.prefixes)?;
+    let mut core = control_core(config, &ports, seed);
 
     let settings = settings(config, &ports);
     let qos = qos::effective(config, &settings);
@@ -84,18 +79,19 @@ pub(super) fn assemble<P: Probe>(
     };
     let queues = wiring::workers::queues(config, ports);
     let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
-    let beds = wiring::workers::beds(config, &queues, &stats).context("cannot sleep")?;
-    let Beds {
-        workers: beds,
-        control: control_bed,
-    } = beds;
-    let parts = parts((fibs, seats(seating)), (queues, beds), stats, seed);
+    let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
+    let readers = (routes.workers, seats(seating));
+    let parts = parts(readers, (queues, sleepers.workers), stats, seed);
     let mut ends = Ends::default();
-    let mut workers = Vec::new();
-    for parts in parts {
-        workers.push(ends.worker(&shared, parts, &mut core, &mut probe)?);
-    }
+    let workers = parts
+        .into_iter()
+        .map(|parts| ends.worker(&shared, parts, &mut core, &mut probe));
+    let workers = workers.collect::<anyhow::Result<_>>()?;
 
+    let live = Live {
+        running: Running::new(source.path.clone(), &source.loaded),
+        routes: routes.live,
+    };
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
     let (style, priority) = wiring::control::style(config);
@@ -121,14 +117,11 @@ pub(super) fn assemble<P: Probe>(
         view,
         workers: WorkerOrders::new(ends.orders),
         npcc,
-        live: Mutex::new(Live {
-            running: Running::new(source.path.clone(), &source.loaded),
-            routes,
-        }),
+        live: Mutex::new(live),
     };
     let control = Control {
         core,
-        injector: Injector::new(control_fib, style, priority, ends.injections, owners),
+        injector: Injector::new(routes.control, style, priority, ends.injections, owners),
         first: FirstAnswer::default(),
         alarms: Alarms::new(&ends.counters, wiring::control::ports(config)),
         counters: ends.counters,
@@ -136,7 +129,7 @@ pub(super) fn assemble<P: Probe>(
         clock,
         stats: control_stats,
         yields: wiring::eal::shares(config).then_some(config.time_scale),
-        bed: control_bed,
+        sleeper: sleepers.control,
     };
     Ok(Assembly {
         workers,
@@ -168,9 +161,10 @@ fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result
     })
 }
 
-fn control_core(config: &Config, rates: &[Option<BitRate>], seed: u64) -> ControlCore {
-    let mut core = ControlCore::new(&wiring::control::plan(config, rates, seed));
-    wiring::control::offer(&mut core, config, rates);
+fn control_core(config: &Config, ports: &[OpenPort], seed: u64) -> ControlCore {
+    let rates: Vec<_> = ports.iter().map(|port| port.rate).collect();
+    let mut core = ControlCore::new(&wiring::control::plan(config, &rates, seed));
+    wiring::control::offer(&mut core, config, &rates);
     core.touch_memory();
     core
 }
@@ -228,7 +222,7 @@ struct WorkerParts {
     fib: FibReader,
     seat: Seat<Frame>,
     queues: Queues,
-    bed: Option<WorkerBed>,
+    sleeper: Option<WorkerSleeper>,
     stats: Arc<WorkerStats>,
     seed: u64,
 }
@@ -236,18 +230,18 @@ struct WorkerParts {
 /// Each worker's parts, in the order of the cores.
 fn parts(
     (fibs, seats): (Vec<FibReader>, Vec<Seat<Frame>>),
-    (queues, beds): (Vec<Queues>, Vec<Option<WorkerBed>>),
+    (queues, sleepers): (Vec<Queues>, Vec<Option<WorkerSleeper>>),
     stats: Vec<Arc<WorkerStats>>,
     seed: u64,
 ) -> Vec<WorkerParts> {
     let (mut seats, mut queues) = (seats.into_iter(), queues.into_iter());
-    let (mut beds, mut stats) = (beds.into_iter(), stats.into_iter());
+    let (mut sleepers, mut stats) = (sleepers.into_iter(), stats.into_iter());
     let one = |(fib, seed)| {
         Some(WorkerParts {
             fib,
             seat: seats.next()?,
             queues: queues.next()?,
-            bed: beds.next()?,
+            sleeper: sleepers.next()?,
             stats: stats.next()?,
             seed,
         })
@@ -301,7 +295,7 @@ impl Ends {
         Ok(Worker {
             path,
             ports: parts.queues.own,
-            guests: parts.queues.guests,
+            remotes: parts.queues.remotes,
             receiving: Arc::clone(&shared.receiving),
             injections,
             commands,
@@ -309,7 +303,7 @@ impl Ends {
             clock: shared.clock,
             stats: parts.stats,
             probe: probe(Telemetry::new(times)),
-            bed: parts.bed,
+            sleeper: parts.sleeper,
         })
     }
 }

@@ -75,7 +75,7 @@ pub fn run<P: Probe>(
     let eal = Eal::init(&plan.args)?;
     let pools = Pools::new(&eal, config, &sizing)?;
     let ports = wiring::ports::open(&eal, config, &pools)?;
-    for name in wiring::workers::mute(config, &ports) {
+    for name in wiring::workers::without_interrupt(config, &ports) {
         note(&format!(
             "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
         ));

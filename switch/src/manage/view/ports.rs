@@ -78,8 +78,8 @@ impl View {
     fn flow_control(&self, facts: &PortFlow, counts: &FlowCount) -> FlowControl {
         let (turn, covered) = (self.longest_turn(), self.buffer.turn);
         FlowControl {
-            backend: facts.verdict.backend.name().to_owned(),
-            why: facts.verdict.why.clone(),
+            backend: facts.choice.backend.name().to_owned(),
+            why: facts.choice.why.clone(),
             self_test: facts.self_test.name().to_owned(),
             tx_outstanding: facts.outstanding,
             rx_fill: if facts.tells_fill { "driver" } else { "bursts" }.to_owned(),
