@@ -1,6 +1,6 @@
 //! The tables of `show`: each says its name, what the switch looks up for it, and how people and scripts read that.
 //!
-//! To add a table: an implementation of [`Table`] here, and a line in [`ALL`]. The protocol, the command line and its help follow; one
+//! To add a table: an implementation of [`Table`] here, or a line of those read off the snapshot, and a line in [`ALL`]. The protocol, the command line and its help follow; one
 //! that is not in [`ALL`] is an unused type, which the lints refuse.
 
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::view::View;
-use crate::report::lossless::{Buffer as BufferRow, Group};
+use crate::report::lossless::{self, Group};
 use crate::report::model::{Flow, Host, Snapshot};
 use crate::report::{lossless_table, table, workers};
 
@@ -103,64 +103,39 @@ pub fn named(name: &str) -> Option<&'static Entry> {
     TABLES.iter().find(|table| table.name == name)
 }
 
-enum Ports {}
+/// Tables that are read off the snapshot: name, what it shows, for people, for scripts.
+macro_rules! of_the_snapshot {
+    ($($Table:ident: $name:literal, $about:literal, $text:path, |$all:ident| $json:expr;)*) => {$(
+        enum $Table {}
 
-impl Table for Ports {
-    const NAME: &'static str = "ports";
-    const ABOUT: &'static str = "Traffic, drops and link of each port";
-    type Data = Snapshot;
+        impl Table for $Table {
+            const NAME: &'static str = $name;
+            const ABOUT: &'static str = $about;
+            type Data = Snapshot;
 
-    fn look(view: &View, _: usize) -> Snapshot {
-        view.shown()
-    }
+            fn look(view: &View, _: usize) -> Snapshot {
+                view.shown()
+            }
 
-    fn text(data: &Snapshot) -> String {
-        table::ports(data)
-    }
+            fn text(data: &Snapshot) -> String {
+                $text(data)
+            }
 
-    fn json(data: &Snapshot) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(&data.ports)
-    }
+            fn json($all: &Snapshot) -> serde_json::Result<String> {
+                serde_json::to_string_pretty($json)
+            }
+        }
+    )*};
 }
 
-enum Workers {}
-
-impl Table for Workers {
-    const NAME: &'static str = "workers";
-    const ABOUT: &'static str = "Which worker has which ports, and what crosses between them";
-    type Data = Snapshot;
-
-    fn look(view: &View, _: usize) -> Snapshot {
-        view.shown()
-    }
-
-    fn text(data: &Snapshot) -> String {
-        workers::shown(data)
-    }
-
-    fn json(data: &Snapshot) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(&data.workers)
-    }
-}
-
-enum Queues {}
-
-impl Table for Queues {
-    const NAME: &'static str = "queues";
-    const ABOUT: &'static str = "Depth, peak, drops and marks of each egress queue";
-    type Data = Snapshot;
-
-    fn look(view: &View, _: usize) -> Snapshot {
-        view.shown()
-    }
-
-    fn text(data: &Snapshot) -> String {
-        table::queues(data)
-    }
-
-    fn json(data: &Snapshot) -> serde_json::Result<String> {
-        Ports::json(data)
-    }
+of_the_snapshot! {
+    Ports: "ports", "Traffic, drops and link of each port", table::ports, |all| &all.ports;
+    Workers: "workers", "Which worker has which ports, and what crosses between them", workers::shown, |all| &all.workers;
+    Queues: "queues", "Depth, peak, drops and marks of each egress queue", table::queues, |all| &all.ports;
+    Pfc: "pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports;
+    Buffer: "buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Held::of(all);
+    Qos: "qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &all.qos;
+    Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", table::npcc, |all| &all.npcc;
 }
 
 enum Flows {}
@@ -218,59 +193,25 @@ impl Table for Log {
     }
 }
 
-enum Pfc {}
-
-impl Table for Pfc {
-    const NAME: &'static str = "pfc";
-    const ABOUT: &'static str = "Pause sent and obeyed, backends, storms";
-    type Data = Snapshot;
-
-    fn look(view: &View, _: usize) -> Snapshot {
-        view.shown()
-    }
-
-    fn text(data: &Snapshot) -> String {
-        lossless_table::pfc(data)
-    }
-
-    fn json(data: &Snapshot) -> serde_json::Result<String> {
-        Ports::json(data)
-    }
+/// `show buffer --json`
+#[derive(Serialize)]
+struct Held<'a> {
+    buffer: lossless::Buffer,
+    ports: Vec<HeldBy<'a>>,
 }
 
-enum Buffer {}
-
-impl Table for Buffer {
-    const NAME: &'static str = "buffer";
-    const ABOUT: &'static str = "The shared buffer: groups, headroom, watermarks";
-    type Data = Snapshot;
-
-    fn look(view: &View, _: usize) -> Snapshot {
-        view.shown()
-    }
-
-    fn text(data: &Snapshot) -> String {
-        lossless_table::buffer(data)
-    }
-
-    fn json(data: &Snapshot) -> serde_json::Result<String> {
-        let ports = data.ports.iter().map(|port| HeldBy {
+impl Held<'_> {
+    fn of(snapshot: &Snapshot) -> Held<'_> {
+        let ports = snapshot.ports.iter().map(|port| HeldBy {
             name: &port.name,
             lossless_lost: port.lossless_lost,
             groups: &port.groups,
         });
-        serde_json::to_string_pretty(&Held {
-            buffer: data.buffer,
+        Held {
+            buffer: snapshot.buffer,
             ports: ports.collect(),
-        })
+        }
     }
-}
-
-/// `show buffer --json`
-#[derive(Serialize)]
-struct Held<'a> {
-    buffer: BufferRow,
-    ports: Vec<HeldBy<'a>>,
 }
 
 #[derive(Serialize)]
@@ -278,46 +219,6 @@ struct HeldBy<'a> {
     name: &'a str,
     lossless_lost: u64,
     groups: &'a [Group],
-}
-
-enum Qos {}
-
-impl Table for Qos {
-    const NAME: &'static str = "qos";
-    const ABOUT: &'static str = "Effective queues, maps and headroom";
-    type Data = Snapshot;
-
-    fn look(view: &View, _: usize) -> Snapshot {
-        view.shown()
-    }
-
-    fn text(data: &Snapshot) -> String {
-        lossless_table::qos(data)
-    }
-
-    fn json(data: &Snapshot) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(&data.qos)
-    }
-}
-
-enum Npcc {}
-
-impl Table for Npcc {
-    const NAME: &'static str = "npcc";
-    const ABOUT: &'static str = "Watched queues: zone, trend, decisions, CNPs, reaction time";
-    type Data = Snapshot;
-
-    fn look(view: &View, _: usize) -> Snapshot {
-        view.shown()
-    }
-
-    fn text(data: &Snapshot) -> String {
-        table::npcc(data)
-    }
-
-    fn json(data: &Snapshot) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(&data.npcc)
-    }
 }
 
 #[cfg(test)]
