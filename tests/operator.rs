@@ -291,6 +291,24 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     assert_success(&switch.stop().1);
 }
 
+/// The configuration with changes of which some apply and some wait for a restart.
+fn changed_everywhere() -> String {
+    CONFIG
+        .replace("speed: 100M", "speed: 200M")
+        .replace(
+            "10.0.2.0/24, via: 10.0.12.2 }",
+            "10.0.2.0/23, via: 10.0.12.2 }",
+        )
+        .replace(
+            "profile: lossy",
+            "profile: lossy, priorities: { 3: { weight: 20, ecn: { kmin: 1KB, kmax: 2KB } } }",
+        )
+        .replace(
+            "tick: 2ms, recovery: 3ms",
+            "tick: 3ms, recovery: 9ms, evidence: cm",
+        )
+}
+
 #[test]
 fn the_file_is_read_again() {
     let _alone = alone();
@@ -309,21 +327,7 @@ fn the_file_is_read_again() {
 
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
     switch.soon("frames without a route", || switch.no_route() > 0);
-    let new = CONFIG
-        .replace("speed: 100M", "speed: 200M")
-        .replace(
-            "10.0.2.0/24, via: 10.0.12.2 }",
-            "10.0.2.0/23, via: 10.0.12.2 }",
-        )
-        .replace(
-            "profile: lossy",
-            "profile: lossy, priorities: { 3: { weight: 20, ecn: { kmin: 1KB, kmax: 2KB } } }",
-        )
-        .replace(
-            "tick: 2ms, recovery: 3ms",
-            "tick: 3ms, recovery: 9ms, evidence: cm",
-        );
-    switch.lab.config(&new);
+    switch.lab.config(&changed_everywhere());
     let outcome: Value = serde_json::from_str(&switch.done(&["reload", "--json"])).unwrap();
     let keys = |part: &str| -> Vec<String> {
         let changes = outcome[part].as_array().unwrap().iter();

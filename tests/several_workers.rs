@@ -118,10 +118,10 @@ fn two_workers_forward_what_one_does() {
         (&first.owns[..], &second.owns[..]),
         (&["dc0".to_owned()][..], &["wan0".to_owned()][..])
     );
-    assert_eq!(first.handed_over, two.ports[0].rx.packets);
-    assert_eq!(second.taken_over, first.handed_over);
-    assert_eq!(second.handed_over, two.ports[1].rx.packets);
-    assert_eq!(one.workers[0].handed_over, 0);
+    assert_eq!(first.crossing.handed_over, two.ports[0].rx.packets);
+    assert_eq!(second.crossing.taken_over, first.crossing.handed_over);
+    assert_eq!(second.crossing.handed_over, two.ports[1].rx.packets);
+    assert_eq!(one.workers[0].crossing.handed_over, 0);
     assert_eq!(
         two.npcc.flows, one.npcc.flows,
         "one flow table over all caches"
@@ -232,7 +232,7 @@ fn a_port_with_two_queues_is_shared() {
         (2 * each, 0)
     );
     assert_eq!(
-        snapshot.workers[0].handed_over, each,
+        snapshot.workers[0].crossing.handed_over, each,
         "all that core 1 receives leaves by core 0's port"
     );
     assert_eq!(snapshot.ports[1].tx.packets, 2 * each);

@@ -61,7 +61,7 @@ pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
         let order = order.map_err(Failure::Config)?;
         return ask(&args.socket, &Request::Npcc(order));
     }
-    if let Some(request) = super::set::curve(&args.key, &args.value) {
+    if let Some(request) = super::set::threshold(&args.key, &args.value) {
         return ask(&args.socket, &request);
     }
     let priority = args

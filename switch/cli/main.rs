@@ -21,8 +21,6 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::show::What;
-
 /// DPDK switch that tells RoCEv2 senders about congestion itself (NPCC), before the far receiver can.
 #[derive(Debug, Parser)]
 #[command(name = "npcc-switch", version = env!("NPCC_VERSION"), arg_required_else_help = true)]
@@ -38,7 +36,7 @@ enum Command {
     /// Validate a configuration; print what it needs
     Check(ConfigArgs),
     /// Show the state of a running switch
-    Show(ShowArgs),
+    Show(show::ShowArgs),
     /// Start counters or watermarks anew
     Clear(clear::ClearArgs),
     /// Change a tunable of a running switch
@@ -83,21 +81,6 @@ struct RunArgs {
     /// Let the first port's endless source in by this timetable: for measurements
     #[arg(long, value_name = "FRAMES,GAP,PERIOD", hide = true)]
     timetable: Option<npcc_lab::pace::Schedule>,
-}
-
-#[derive(Debug, Args)]
-struct ShowArgs {
-    /// What to show
-    what: What,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Repeat every second
-    #[arg(long)]
-    watch: bool,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -39,11 +39,11 @@ pub(super) fn npcc(key: &str, value: &str) -> Option<Result<NpccOrder, String>> 
 }
 
 /// A change of marking or early drop; `None` when the key is none of those.
-pub(super) fn curve(key: &str, value: &str) -> Option<Request> {
+pub(super) fn threshold(key: &str, value: &str) -> Option<Request> {
     let rest = key.strip_prefix("qos.priorities.")?;
     let (priority, what) = rest.split_once('.')?;
     let priority = priority.parse().ok().filter(|priority| *priority < 8u8)?;
-    KEYS.contains(&what).then(|| Request::Curve {
+    KEYS.contains(&what).then(|| Request::Threshold {
         priority,
         key: what.to_owned(),
         value: value.to_owned(),
@@ -82,10 +82,10 @@ mod tests {
         assert!(matches!(npcc("npcc.policy", "pi"), Some(Err(_))));
         assert_eq!(npcc("qos.priorities.3.weight", "5"), None);
         assert!(matches!(
-            curve("qos.priorities.3.ecn.kmin", "40KB"),
-            Some(Request::Curve { priority: 3, .. })
+            threshold("qos.priorities.3.ecn.kmin", "40KB"),
+            Some(Request::Threshold { priority: 3, .. })
         ));
-        assert_eq!(curve("qos.priorities.8.ecn.kmin", "40KB"), None);
-        assert_eq!(curve("qos.priorities.3.weight", "5"), None);
+        assert_eq!(threshold("qos.priorities.8.ecn.kmin", "40KB"), None);
+        assert_eq!(threshold("qos.priorities.3.weight", "5"), None);
     }
 }

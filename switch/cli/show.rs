@@ -1,45 +1,53 @@
 //! `npcc-switch show WHAT`
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
-use clap::ValueEnum;
-
-use super::{Failure, ShowArgs, say};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::report::lossless::{Buffer, Group};
-use npcc_appliance::report::model::Snapshot;
-use npcc_appliance::report::{lossless_table, table, workers};
+use npcc_appliance::manage::tables::{self, Entry};
 
-/// What can be shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum What {
-    /// Traffic, drops and link of each port
-    Ports,
-    /// Which worker has which ports, and what crosses between them
-    Workers,
-    /// Depth, peak, drops and marks of each egress queue
-    Queues,
-    /// RoCEv2 flows: QPNs, evidence, bytes, CNPs
-    Flows,
-    /// CNPs, NAKs and CE by host
-    Hosts,
-    /// The latest CNPs and why each was sent
-    Log,
-    /// Pause sent and obeyed, backends, storms
-    Pfc,
-    /// The shared buffer: groups, headroom, watermarks
-    Buffer,
-    /// Effective queues, maps and headroom
-    Qos,
-    /// Watched queues: zone, trend, decisions, CNPs, reaction time
-    Npcc,
+use super::{Failure, say};
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// What to show
+    #[arg(value_parser = names())]
+    what: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Repeat every second
+    #[arg(long)]
+    watch: bool,
+    /// Show so many rows at most: the heaviest flows, the hosts with most CNPs, the latest lines of the log
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Management socket of the switch
+    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}
+
+fn names() -> PossibleValuesParser {
+    let all = tables::ALL.iter();
+    all.map(|table| PossibleValue::new(table.name).help(table.about))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
+    let name = &args.what;
+    let table = tables::named(name)
+        .ok_or_else(|| Failure::Config(format!("error: there is no table `{name}`")))?;
+    if args.top.is_some() && !table.ranked {
+        return Err(Failure::Config(format!(
+            "error: --top: the rows of `show {name}` are in no order; flows, hosts and log are"
+        )));
+    }
     loop {
-        say(&once(args)?)?;
+        say(&once(args, table)?)?;
         if !args.watch {
             return Ok(());
         }
@@ -51,76 +59,16 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
     }
 }
 
-fn once(args: &ShowArgs) -> Result<String, Failure> {
-    let request = match args.what {
-        What::Flows => Request::Flows,
-        What::Hosts => Request::Hosts,
-        What::Log => Request::Log,
-        _ => Request::Snapshot,
+fn once(args: &ShowArgs, table: &Entry) -> Result<String, Failure> {
+    let request = Request::Show {
+        table: table.name.to_owned(),
+        top: args.top,
     };
-    let reply = client::ask(&args.socket, &request)?;
-    Ok(match (args.what, reply) {
-        (What::Flows, Reply::Flows(flows)) if args.json => json(&flows)?,
-        (What::Flows, Reply::Flows(flows)) => table::flows(&flows),
-        (What::Hosts, Reply::Hosts(hosts)) if args.json => json(&hosts)?,
-        (What::Hosts, Reply::Hosts(hosts)) => table::hosts(&hosts),
-        (What::Log, Reply::Log(lines)) if args.json => json(&lines)?,
-        (What::Log, Reply::Log(lines)) => lines.into_iter().map(|line| line + "\n").collect(),
-        (What::Npcc, Reply::Snapshot(snapshot)) if args.json => json(&snapshot.npcc)?,
-        (What::Npcc, Reply::Snapshot(snapshot)) => table::npcc(&snapshot),
-        (What::Qos, Reply::Snapshot(snapshot)) if args.json => json(&snapshot.qos)?,
-        (What::Buffer, Reply::Snapshot(snapshot)) if args.json => json(&Held::of(&snapshot))?,
-        (What::Ports | What::Queues | What::Pfc, Reply::Snapshot(snapshot)) if args.json => {
-            json(&snapshot.ports)?
-        }
-        (What::Workers, Reply::Snapshot(snapshot)) if args.json => json(&snapshot.workers)?,
-        (What::Workers, Reply::Snapshot(snapshot)) => workers::shown(&snapshot),
-        (What::Ports, Reply::Snapshot(snapshot)) => table::ports(&snapshot),
-        (What::Queues, Reply::Snapshot(snapshot)) => table::queues(&snapshot),
-        (What::Pfc, Reply::Snapshot(snapshot)) => lossless_table::pfc(&snapshot),
-        (What::Buffer, Reply::Snapshot(snapshot)) => lossless_table::buffer(&snapshot),
-        (What::Qos, Reply::Snapshot(snapshot)) => lossless_table::qos(&snapshot),
-        (_, Reply::Error(message)) => {
-            return Err(anyhow::anyhow!("the switch refused: {message}").into());
-        }
-        _ => {
-            return Err(anyhow::anyhow!(
-                "the switch answered something else; are both the same version?"
-            )
-            .into());
-        }
-    })
-}
-
-/// `show buffer --json`
-#[derive(serde::Serialize)]
-struct Held<'a> {
-    buffer: Buffer,
-    ports: Vec<HeldBy<'a>>,
-}
-
-#[derive(serde::Serialize)]
-struct HeldBy<'a> {
-    name: &'a str,
-    lossless_lost: u64,
-    groups: &'a [Group],
-}
-
-impl Held<'_> {
-    fn of(snapshot: &Snapshot) -> Held<'_> {
-        let ports = snapshot.ports.iter().map(|port| HeldBy {
-            name: &port.name,
-            lossless_lost: port.lossless_lost,
-            groups: &port.groups,
-        });
-        Held {
-            buffer: snapshot.buffer,
-            ports: ports.collect(),
-        }
+    let other =
+        || anyhow::anyhow!("the switch answered something else; are both the same version?");
+    match client::ask(&args.socket, &request)? {
+        Reply::Table(data) => Ok(table.read(data, args.json).map_err(|_| other())?),
+        Reply::Error(message) => Err(anyhow::anyhow!("the switch refused: {message}").into()),
+        _ => Err(other().into()),
     }
-}
-
-fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value).context("cannot encode the answer")?;
-    Ok(text + "\n")
 }

@@ -1,11 +1,12 @@
-//! `cores.idle: adaptive`: a switch with nothing to do sleeps, and the frame that ends its rest wakes it.
+//! `cores.idle: adaptive`: threads with nothing to do sleep until a receive interrupt or another thread wakes them.
 //!
-//! A worker that has moved nothing for a while, holds nothing, and whose fellows have moved nothing either *lies down*: from then on
-//! whoever has something for it rings. It walks its loop once more, so that what came in between is found, and then sleeps until its
-//! devices or a ring wake it, at most [`NAP`] at a time. The control core lies down when all workers do.
+//! A worker *arms* once it has moved nothing for a while, holds nothing, and the other workers have moved nothing either: from then on
+//! its devices' receive interrupts are on, and whoever has work for it writes to its eventfd. It walks its loop once more, so that
+//! what came in between is found, and then sleeps until one of them wakes it, at most [`LONGEST`] at a time. The control core arms
+//! once all workers have.
 //!
-//! Law: a sleeper says that it lies down before it looks for the last time; who brings something looks for sleepers after bringing it;
-//! a full fence stands between the two on both sides. So one of them sees the other, and nothing waits for the end of a nap.
+//! Law: a sleeper says that it is armed before it looks for the last time; who brings work looks for armed sleepers after bringing it; a
+//! full fence stands between the two on both sides. So one of them sees the other, and nothing waits for the end of a sleep.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -19,76 +20,76 @@ use npcc_pipeline::units::Nanos;
 
 use crate::worker::stats::WorkerStats;
 
-/// Longest sleep in ms: what has no bell (orders, routes, a stop) waits so long.
-const NAP: u16 = 4;
-/// The same of a worker with a device that cannot wake it.
-const SHORT_NAP: Duration = Duration::from_micros(500);
-/// A worker lies down after so long without a frame.
+/// Longest sleep in ms: what wakes nobody (orders, routes, a stop) waits so long.
+const LONGEST: u16 = 4;
+/// Sleep of a worker that must poll, because one of its devices has no receive interrupt.
+const BETWEEN_POLLS: Duration = Duration::from_micros(500);
+/// A worker arms after so long without a frame.
 const WORKER: Nanos = Nanos::from_micros(100);
-/// The control core after so long without a worker awake: by then it has taken in what they told it.
+/// The control core arms after so long without a worker awake: by then it has taken in what they told it.
 const CONTROL: Nanos = Nanos::from_millis(2);
 
-/// Who sleeps, and how to wake them.
+/// Who is armed, and the eventfd that wakes each.
 #[derive(Debug)]
-pub struct Dormitory {
+pub struct Wakers {
     /// A bit each: the workers, lowest first, then the control core.
-    lying: AtomicU64,
-    rings: Vec<EventFd>,
+    armed: AtomicU64,
+    eventfds: Vec<EventFd>,
 }
 
-impl Dormitory {
+impl Wakers {
     /// For so many workers (at most 63) and a control core, all awake.
     ///
     /// # Errors
     /// When the system gives no descriptors.
-    pub fn new(workers: usize) -> nix::Result<Arc<Dormitory>> {
+    pub fn new(workers: usize) -> nix::Result<Arc<Wakers>> {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-        let ring = |_| EventFd::from_flags(flags);
-        Ok(Arc::new(Dormitory {
-            lying: AtomicU64::new(0),
-            rings: (0..=workers).map(ring).collect::<nix::Result<_>>()?,
+        let eventfd = |_| EventFd::from_flags(flags);
+        Ok(Arc::new(Wakers {
+            armed: AtomicU64::new(0),
+            eventfds: (0..=workers).map(eventfd).collect::<nix::Result<_>>()?,
         }))
     }
 
-    /// The control core's place.
+    /// The control core's number.
     fn control(&self) -> usize {
-        self.rings.len().saturating_sub(1)
+        self.eventfds.len().saturating_sub(1)
     }
 
-    /// Whether all workers lie.
-    fn workers_lie(&self) -> bool {
+    /// Whether all workers are armed.
+    fn workers_armed(&self) -> bool {
         let workers = bit(self.control()) - 1;
-        self.lying.load(Ordering::SeqCst) & workers == workers
+        self.armed.load(Ordering::SeqCst) & workers == workers
     }
 
-    fn lie_down(&self, who: usize) {
-        self.lying.fetch_or(bit(who), Ordering::SeqCst);
+    fn arm(&self, who: usize) {
+        self.armed.fetch_or(bit(who), Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    fn get_up(&self, who: usize) {
-        self.lying.fetch_and(!bit(who), Ordering::SeqCst);
-        if let Some(ring) = self.rings.get(who) {
-            // Nothing to read: nobody rang.
-            let _ = ring.read();
+    fn disarm(&self, who: usize) {
+        self.armed.fetch_and(!bit(who), Ordering::SeqCst);
+        if let Some(eventfd) = self.eventfds.get(who) {
+            // Nothing to read: nobody woke it.
+            let _ = eventfd.read();
         }
     }
 
-    /// Wakes whoever lies, but `me`. To be called after what they are to find was put there.
+    /// Wakes whoever is armed, but `me`. To be called after what they are to find was put there.
     pub fn wake_others(&self, me: usize) {
         fence(Ordering::SeqCst);
-        let lying = self.lying.load(Ordering::Relaxed) & !bit(me);
-        if lying != 0 {
-            self.ring(lying);
+        let armed = self.armed.load(Ordering::Relaxed) & !bit(me);
+        if armed != 0 {
+            self.wake(armed);
         }
     }
 
     #[cold]
-    fn ring(&self, lying: u64) {
-        for (who, ring) in self.rings.iter().enumerate() {
-            if lying & bit(who) != 0 {
-                // A ring that is full has rung.
-                let _ = ring.write(1);
+    fn wake(&self, armed: u64) {
+        for (who, eventfd) in self.eventfds.iter().enumerate() {
+            if armed & bit(who) != 0 {
+                // An eventfd that is full wakes already.
+                let _ = eventfd.write(1);
             }
         }
     }
@@ -98,43 +99,47 @@ const fn bit(who: usize) -> u64 {
     1 << who
 }
 
-/// Where one thread sleeps.
+/// One thread that sleeps: what may wake it.
 #[derive(Debug)]
-struct Bed {
-    dormitory: Arc<Dormitory>,
+struct Sleeper {
+    wakers: Arc<Wakers>,
     me: usize,
     epoll: Epoll,
-    bells: Vec<Arc<Bell>>,
+    interrupts: Vec<Arc<Bell>>,
 }
 
-impl Bed {
-    fn new(dormitory: Arc<Dormitory>, me: usize, bells: Vec<Arc<Bell>>) -> nix::Result<Bed> {
+impl Sleeper {
+    fn new(wakers: Arc<Wakers>, me: usize, interrupts: Vec<Arc<Bell>>) -> nix::Result<Sleeper> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let readable = |data| EpollEvent::new(EpollFlags::EPOLLIN, data);
-        for bell in &bells {
-            epoll.add(bell.as_fd(), readable(0))?;
+        for interrupt in &interrupts {
+            epoll.add(interrupt.as_fd(), readable(0))?;
         }
-        if let Some(ring) = dormitory.rings.get(me) {
-            epoll.add(ring.as_fd(), readable(1))?;
+        if let Some(eventfd) = wakers.eventfds.get(me) {
+            epoll.add(eventfd.as_fd(), readable(1))?;
         }
-        Ok(Bed {
-            dormitory,
+        Ok(Sleeper {
+            wakers,
             me,
             epoll,
-            bells,
+            interrupts,
         })
     }
 
-    /// Sleeps until something rings or the nap ends; whether something rang.
+    /// Sleeps until something wakes it or the time is over; whether something did.
     fn sleep(&self) -> bool {
         let mut events = [EpollEvent::empty(); 1];
         // A signal wakes too: its handler's doing is looked at like anything else.
-        self.epoll.wait(&mut events, NAP).is_ok_and(|rang| rang > 0)
+        self.epoll
+            .wait(&mut events, LONGEST)
+            .is_ok_and(|woken| woken > 0)
     }
 
-    fn get_up(&self) {
-        self.bells.iter().for_each(|bell| bell.hush());
-        self.dormitory.get_up(self.me);
+    fn disarm(&self) {
+        self.interrupts
+            .iter()
+            .for_each(|interrupt| interrupt.hush());
+        self.wakers.disarm(self.me);
     }
 }
 
@@ -143,46 +148,46 @@ impl Bed {
 pub enum Rest {
     /// Another turn.
     None,
-    /// Its devices are to ring from now on; then one more turn, to find what came before.
+    /// Its receive interrupts are to be on from now on; then one more turn, to find what came before.
     Arm,
-    /// It slept; its devices still ring.
-    Napped,
-    /// It slept, and something woke it: its devices need not ring any more.
+    /// It slept, and nothing woke it; its receive interrupts stay on.
+    TimedOut,
+    /// It slept, and something woke it: its receive interrupts are to be off again.
     Woken,
-    /// It did not come to sleep: a frame was found. The same.
+    /// It did not come to sleep, as a frame was found: its receive interrupts are to be off again.
     Found,
 }
 
-/// A worker's rest.
+/// A worker that sleeps when nothing moves.
 #[derive(Debug)]
-pub struct WorkerBed {
-    bed: Bed,
-    fellows: Vec<Arc<WorkerStats>>,
-    /// A device of its own cannot wake it.
-    mute: bool,
-    lying: bool,
+pub struct WorkerSleeper {
+    sleeper: Sleeper,
+    others: Vec<Arc<WorkerStats>>,
+    /// One of its devices has no receive interrupt, so it must poll.
+    polls: bool,
+    armed: bool,
     /// Since when nothing moved.
     since: Nanos,
-    /// Busy turns of its fellows when it last looked.
+    /// Busy turns of the other workers when it last looked.
     busy: u64,
 }
 
-impl WorkerBed {
-    /// Worker `me`, whom `bells` wake; `mute`: it has a device that has none.
+impl WorkerSleeper {
+    /// Worker `me`, whom `interrupts` wake; `polls`: one of its devices has no receive interrupt, so it must poll.
     ///
     /// # Errors
     /// When the system gives no descriptor.
     pub fn new(
-        dormitory: Arc<Dormitory>,
+        wakers: Arc<Wakers>,
         me: usize,
-        (bells, mute): (Vec<Arc<Bell>>, bool),
-        fellows: Vec<Arc<WorkerStats>>,
-    ) -> nix::Result<WorkerBed> {
-        Ok(WorkerBed {
-            bed: Bed::new(dormitory, me, bells)?,
-            fellows,
-            mute,
-            lying: false,
+        (interrupts, polls): (Vec<Arc<Bell>>, bool),
+        others: Vec<Arc<WorkerStats>>,
+    ) -> nix::Result<WorkerSleeper> {
+        Ok(WorkerSleeper {
+            sleeper: Sleeper::new(wakers, me, interrupts)?,
+            others,
+            polls,
+            armed: false,
             since: Nanos::ZERO,
             busy: 0,
         })
@@ -192,9 +197,9 @@ impl WorkerBed {
     #[inline]
     pub fn moved(&mut self, now: Nanos) -> Rest {
         self.since = now;
-        self.bed.dormitory.wake_others(self.bed.me);
-        if self.lying {
-            return self.rise(Rest::Found);
+        self.sleeper.wakers.wake_others(self.sleeper.me);
+        if self.armed {
+            return self.disarmed(Rest::Found);
         }
         Rest::None
     }
@@ -202,7 +207,7 @@ impl WorkerBed {
     /// A turn that began at `now` moved nothing; `empty` tells whether the worker holds nothing either.
     #[inline]
     pub fn idle(&mut self, now: Nanos, empty: impl FnOnce() -> bool) -> Rest {
-        if !self.lying && now.since(self.since) < WORKER {
+        if !self.armed && now.since(self.since) < WORKER {
             return Rest::None;
         }
         self.late(now, empty)
@@ -210,80 +215,80 @@ impl WorkerBed {
 
     #[cold]
     fn late(&mut self, now: Nanos, empty: impl FnOnce() -> bool) -> Rest {
-        if self.lying {
-            if self.mute {
-                std::thread::sleep(SHORT_NAP);
-                return Rest::Napped;
+        if self.armed {
+            if self.polls {
+                std::thread::sleep(BETWEEN_POLLS);
+                return Rest::TimedOut;
             }
-            if !self.bed.sleep() {
-                return Rest::Napped;
+            if !self.sleeper.sleep() {
+                return Rest::TimedOut;
             }
-            return self.rise(Rest::Woken);
+            return self.disarmed(Rest::Woken);
         }
-        let busy = self.fellows.iter().map(|stats| stats.busy.get()).sum();
+        let busy = self.others.iter().map(|stats| stats.busy.get()).sum();
         if busy != self.busy || !empty() {
             (self.busy, self.since) = (busy, now);
             return Rest::None;
         }
-        self.lying = true;
-        self.bed.dormitory.lie_down(self.bed.me);
+        self.armed = true;
+        self.sleeper.wakers.arm(self.sleeper.me);
         Rest::Arm
     }
 
-    fn rise(&mut self, why: Rest) -> Rest {
-        self.lying = false;
-        self.bed.get_up();
+    fn disarmed(&mut self, why: Rest) -> Rest {
+        self.armed = false;
+        self.sleeper.disarm();
         why
     }
 
-    /// Looks for frames for a while from `now` on before it lies down again.
+    /// Looks for frames for a while from `now` on before it arms again.
     pub const fn awake(&mut self, now: Nanos) {
         self.since = now;
     }
 }
 
-/// The control core's rest.
+/// The control core, which sleeps while all workers do.
 #[derive(Debug)]
-pub struct ControlBed {
-    bed: Bed,
-    /// Since when all workers lie.
+pub struct ControlSleeper {
+    sleeper: Sleeper,
+    /// Since when all workers are armed.
     since: Option<Nanos>,
 }
 
-impl ControlBed {
-    /// The control core of this dormitory.
+impl ControlSleeper {
+    /// The control core of this wakers.
     ///
     /// # Errors
     /// When the system gives no descriptor.
-    pub fn new(dormitory: Arc<Dormitory>) -> nix::Result<ControlBed> {
-        let me = dormitory.control();
-        Ok(ControlBed {
-            bed: Bed::new(dormitory, me, Vec::new())?,
+    pub fn new(wakers: Arc<Wakers>) -> nix::Result<ControlSleeper> {
+        let me = wakers.control();
+        Ok(ControlSleeper {
+            sleeper: Sleeper::new(wakers, me, Vec::new())?,
             since: None,
         })
     }
 
-    /// After a tick at `now`: sleeps if all workers have long lain down; whether it slept.
+    /// After a tick at `now`: sleeps if all workers have long been armed; whether it slept.
     pub fn rest(&mut self, now: Nanos) -> bool {
-        let dormitory = &self.bed.dormitory;
-        if !dormitory.workers_lie() {
+        let wakers = &self.sleeper.wakers;
+        if !wakers.workers_armed() {
             self.since = None;
             return false;
         }
         if now.since(*self.since.get_or_insert(now)) < CONTROL {
             return false;
         }
-        dormitory.lie_down(self.bed.me);
-        if dormitory.workers_lie() {
-            self.bed.sleep();
+        wakers.arm(self.sleeper.me);
+        if wakers.workers_armed() {
+            self.sleeper.sleep();
         }
-        self.bed.get_up();
+        self.sleeper.disarm();
         true
     }
 
     /// Workers are to find what was put in their rings.
     pub fn wake_workers(&self) {
-        self.bed.dormitory.wake_others(self.bed.me);
+        self.sleeper.wakers.wake_others(self.sleeper.me);
     }
 }
 
@@ -291,16 +296,16 @@ impl ControlBed {
 mod tests {
     use super::*;
 
-    fn worker(dormitory: &Arc<Dormitory>, me: usize, fellow: &Arc<WorkerStats>) -> WorkerBed {
-        let fellows = vec![Arc::clone(fellow)];
-        WorkerBed::new(Arc::clone(dormitory), me, (Vec::new(), false), fellows).unwrap()
+    fn worker(wakers: &Arc<Wakers>, me: usize, other: &Arc<WorkerStats>) -> WorkerSleeper {
+        let others = vec![Arc::clone(other)];
+        WorkerSleeper::new(Arc::clone(wakers), me, (Vec::new(), false), others).unwrap()
     }
 
     #[test]
-    fn a_worker_lies_down_when_all_are_quiet_and_empty_and_a_ring_wakes_it() {
-        let dormitory = Dormitory::new(2).unwrap();
-        let fellow = Arc::new(WorkerStats::default());
-        let mut first = worker(&dormitory, 0, &fellow);
+    fn a_worker_arms_when_all_are_quiet_and_empty_and_another_thread_wakes_it() {
+        let wakers = Wakers::new(2).unwrap();
+        let other = Arc::new(WorkerStats::default());
+        let mut first = worker(&wakers, 0, &other);
         let mut now = Nanos(1_000_000);
         assert_eq!(first.moved(now), Rest::None);
         now += Nanos(WORKER.0 - 1);
@@ -308,40 +313,40 @@ mod tests {
         now += WORKER;
         assert_eq!(first.idle(now, || false), Rest::None, "it holds a frame");
         now += WORKER;
-        fellow.busy.add(1);
-        assert_eq!(first.idle(now, || true), Rest::None, "its fellow moved one");
+        other.busy.add(1);
+        assert_eq!(first.idle(now, || true), Rest::None, "the other moved one");
         now += WORKER;
         assert_eq!(first.idle(now, || true), Rest::Arm);
-        assert_eq!(first.idle(now, || true), Rest::Napped, "nobody rang");
-        dormitory.wake_others(1);
+        assert_eq!(first.idle(now, || true), Rest::TimedOut, "nobody woke it");
+        wakers.wake_others(1);
         assert_eq!(first.idle(now, || true), Rest::Woken);
-        assert_eq!(dormitory.lying.load(Ordering::Relaxed), 0);
+        assert_eq!(wakers.armed.load(Ordering::Relaxed), 0);
         first.awake(now);
         assert_eq!(first.idle(now, || true), Rest::None, "it looks for a while");
     }
 
     #[test]
     fn a_frame_found_at_the_last_look_keeps_a_worker_up() {
-        let dormitory = Dormitory::new(1).unwrap();
-        let mut only = WorkerBed::new(Arc::clone(&dormitory), 0, (Vec::new(), false), Vec::new());
+        let wakers = Wakers::new(1).unwrap();
+        let mut only = WorkerSleeper::new(Arc::clone(&wakers), 0, (Vec::new(), false), Vec::new());
         let only = only.as_mut().unwrap();
         assert_eq!(only.idle(Nanos(1_000_000), || true), Rest::Arm);
-        assert!(dormitory.workers_lie());
+        assert!(wakers.workers_armed());
         assert_eq!(only.moved(Nanos(1_000_000)), Rest::Found);
-        assert!(!dormitory.workers_lie());
+        assert!(!wakers.workers_armed());
         assert_eq!(only.idle(Nanos(1_000_001), || true), Rest::None);
     }
 
     #[test]
     fn the_control_core_sleeps_only_while_all_workers_do() {
-        let dormitory = Dormitory::new(2).unwrap();
-        let mut control = ControlBed::new(Arc::clone(&dormitory)).unwrap();
-        dormitory.lie_down(0);
+        let wakers = Wakers::new(2).unwrap();
+        let mut control = ControlSleeper::new(Arc::clone(&wakers)).unwrap();
+        wakers.arm(0);
         assert!(!control.rest(Nanos(1)) && !control.rest(Nanos(1) + CONTROL));
-        dormitory.lie_down(1);
+        wakers.arm(1);
         assert!(!control.rest(Nanos(2)), "they may have left work");
         assert!(control.rest(Nanos(2) + CONTROL));
-        dormitory.get_up(1);
+        wakers.disarm(1);
         assert!(!control.rest(Nanos(3) + CONTROL));
     }
 }

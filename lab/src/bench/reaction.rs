@@ -125,7 +125,10 @@ pub fn reaction(
     while start.elapsed() < time {
         if asked {
             switch.ask(&Request::Snapshot)?;
-            switch.ask(&Request::Flows)?;
+            switch.ask(&Request::Show {
+                table: "flows".to_owned(),
+                top: None,
+            })?;
             questions += 2;
         } else {
             std::thread::sleep(time.saturating_sub(start.elapsed()));

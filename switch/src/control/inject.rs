@@ -65,7 +65,7 @@ impl Injector {
         }
     }
 
-    /// CNPs look otherwise, or enter another queue, from now on.
+    /// CNPs are built in this style and enter this queue from now on.
     pub const fn restyle(&mut self, style: CnpStyle, priority: Priority) {
         self.style = style;
         self.priority = priority;

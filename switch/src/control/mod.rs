@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::control::inject::Injector;
 use crate::control::orders::Inbox;
 use crate::control::reaction::FirstAnswer;
-use crate::sleep::ControlBed;
+use crate::sleep::ControlSleeper;
 
 /// What the loop tells about itself.
 #[derive(Debug, Default)]
@@ -85,8 +85,8 @@ pub struct Control {
     /// A worker polls the same core: sleep between ticks, or both would get the core by turns of milliseconds. A nanosecond
     /// of this clock in real ones.
     pub yields: Option<f64>,
-    /// Where it sleeps while all workers do; none where they poll without pause.
-    pub bed: Option<ControlBed>,
+    /// How it sleeps while all workers do; none where they poll without pause.
+    pub sleeper: Option<ControlSleeper>,
 }
 
 impl Control {
@@ -102,7 +102,7 @@ impl Control {
             } else if now < next {
                 match self.yields {
                     // A host that is shared: who was woken by the same frame may have waited for this core.
-                    None if self.bed.is_some() => std::thread::yield_now(),
+                    None if self.sleeper.is_some() => std::thread::yield_now(),
                     None => std::hint::spin_loop(),
                     Some(scale) => sleep(next.since(now), scale),
                 }
@@ -121,7 +121,11 @@ impl Control {
             // A tick that was missed is not made up for: two at once would see no time pass between them. The core says when:
             // sooner than a tick while a policy is urgent.
             next = (next + self.core.period()).max(now);
-            if self.bed.as_mut().is_some_and(|bed| bed.rest(now)) {
+            if self
+                .sleeper
+                .as_mut()
+                .is_some_and(|sleeper| sleeper.rest(now))
+            {
                 next = self.clock.now();
             }
         }
@@ -134,7 +138,7 @@ impl Control {
             first,
             counters,
             inbox,
-            bed,
+            sleeper,
             ..
         } = self;
         inbox.obey(core, now, |style, priority| {
@@ -148,8 +152,8 @@ impl Control {
             sent = true;
             injector.send(&order, answers)
         });
-        if let Some(bed) = bed.as_ref().filter(|_| sent) {
-            bed.wake_workers();
+        if let Some(sleeper) = sleeper.as_ref().filter(|_| sent) {
+            sleeper.wake_workers();
         }
     }
 }

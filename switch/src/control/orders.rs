@@ -188,7 +188,7 @@ impl NpccOrders {
         self.instruct(Instruction::Core(command))
     }
 
-    /// CNPs look otherwise from now on, or enter another queue.
+    /// CNPs are built in another style, or enter another queue, from now on.
     ///
     /// # Errors
     /// [`OrderError::Deaf`].

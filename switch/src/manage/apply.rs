@@ -5,23 +5,13 @@ use npcc_config::Config;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
 
+use super::orders::Management;
+use super::reload::{Outcome, Plan, ReloadError};
 use crate::control::orders::OrderError;
-use crate::manage::reload::{Outcome, Plan, ReloadError, Running};
-use crate::report::observer::Observer;
 use crate::wiring;
-use crate::wiring::live_routes::LiveRoutes;
 use crate::worker::command::Command;
 
-/// What runs, and its routes.
-#[derive(Debug)]
-pub struct Live {
-    /// The configuration.
-    pub running: Running,
-    /// The table of routes.
-    pub routes: LiveRoutes,
-}
-
-impl Observer {
+impl Management {
     /// Reads the configuration file again and applies what a running switch can take.
     ///
     /// # Errors
@@ -37,7 +27,7 @@ impl Observer {
             config,
             outcome,
         } = live.running.plan()?;
-        let macs: Vec<Mac> = self.ports.iter().map(|port| port.mac).collect();
+        let macs: Vec<Mac> = self.view.ports.iter().map(|port| port.mac).collect();
         let table = wiring::routes::table(&config, &macs);
         live.routes
             .become_of(table)
@@ -55,20 +45,13 @@ impl Observer {
         Ok(outcome)
     }
 
-    /// Notes that `set` has changed a key, so that the next reload takes it back.
-    pub fn overridden(&self, key: String) {
-        if let Ok(mut live) = self.live.lock() {
-            live.running.overrides.insert(key);
-        }
-    }
-
     fn rates(&self) -> Vec<Option<BitRate>> {
-        self.ports.iter().map(|port| port.rate).collect()
+        self.view.ports.iter().map(|port| port.rate).collect()
     }
 
     /// Each port's settings by a configuration.
     fn settings(&self, config: &Config) -> Vec<PortConfig> {
-        let ports = config.ports.iter().zip(&self.ports);
+        let ports = config.ports.iter().zip(&self.view.ports);
         ports
             .map(|(plan, facts)| wiring::path::port(config, plan, facts.mac, facts.rate))
             .collect()
@@ -102,13 +85,10 @@ impl Observer {
                 });
             }
         }
-        for order in orders {
-            if !self.order_patiently(&order) {
-                let message = "a worker does not listen: part of the file was applied";
-                return Err(ReloadError::Refused(message.to_owned()));
-            }
-        }
-        if let Ok(mut qos) = self.qos.lock() {
+        self.workers.give(&orders).map_err(|deaf| {
+            ReloadError::Refused(format!("{deaf}: part of the file was applied"))
+        })?;
+        if let Ok(mut qos) = self.view.qos.lock() {
             *qos = crate::report::qos::effective(new, &after);
         }
         Ok(())
@@ -125,16 +105,15 @@ impl Observer {
         let plan = |config: &Config| wiring::control::plan(config, &rates, 0);
         let (before, after) = (plan(old), plan(new));
         if before.settings() != after.settings() {
-            self.npcc_orders
-                .give(NpccCommand::Settings(after.settings()))?;
+            self.npcc.give(NpccCommand::Settings(after.settings()))?;
         }
         if wiring::control::style(old) != wiring::control::style(new) {
             let (style, priority) = wiring::control::style(new);
-            self.npcc_orders.restyle(style, priority)?;
+            self.npcc.restyle(style, priority)?;
         }
         if wiring::control::offers(old, &rates) != wiring::control::offers(new, &rates) {
             for (port, priority, kind) in wiring::control::offers(new, &rates) {
-                self.npcc_orders.give(NpccCommand::Offer {
+                self.npcc.give(NpccCommand::Offer {
                     port,
                     priority,
                     kind,
@@ -142,10 +121,14 @@ impl Observer {
             }
         }
         for (before, after) in before.queues.iter().zip(&after.queues) {
-            let name = self.ports.get(after.port.index()).map(|port| &port.name);
+            let name = self
+                .view
+                .ports
+                .get(after.port.index())
+                .map(|port| &port.name);
             let key = name.map(|name| format!("npcc.{name}.{}.", after.priority.get()));
             if before != after || key.is_some_and(|key| overridden(&key)) {
-                self.npcc_orders.give(NpccCommand::Queue(*after))?;
+                self.npcc.give(NpccCommand::Queue(*after))?;
             }
         }
         Ok(())

@@ -3,10 +3,13 @@
 
 pub mod apply;
 pub mod client;
+pub mod orders;
 pub mod protocol;
 pub mod reload;
 pub mod server;
+pub mod tables;
 pub mod thresholds;
+pub mod view;
 
 /// Where a switch listens unless told otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/npcc-switch.sock";

@@ -2,22 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::reload::Outcome;
 use crate::control::orders::NpccOrder;
-use crate::manage::reload::Outcome;
-use crate::report::model::{Flow, Host, Snapshot};
+use crate::report::model::Snapshot;
 
 /// A question: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// Everything but flows.
+    /// Everything that `--stats-json` writes.
     Snapshot,
-    /// All flows.
-    Flows,
-    /// CNPs, NAKs and CE by host.
-    Hosts,
-    /// The latest CNPs and why they were sent.
-    Log,
+    /// A table of `show`.
+    Show {
+        /// Its name.
+        table: String,
+        /// Rows at most; all where none is given.
+        top: Option<usize>,
+    },
     /// Show counters from here on.
     ClearCounters,
     /// Start the user watermarks anew.
@@ -29,8 +30,8 @@ pub enum Request {
         /// Its share among the DWRR queues, 1 to 100.
         weight: u8,
     },
-    /// Change marking or early drop of a queue, on all ports.
-    Curve {
+    /// Change a threshold or share of marking or early drop of a queue, on all ports.
+    Threshold {
         /// The queue.
         priority: u8,
         /// What: `ecn.kmin`, `wred.max`, ...
@@ -50,12 +51,8 @@ pub enum Request {
 pub enum Reply {
     /// To [`Request::Snapshot`].
     Snapshot(Box<Snapshot>),
-    /// To [`Request::Flows`].
-    Flows(Vec<Flow>),
-    /// To [`Request::Hosts`].
-    Hosts(Vec<Host>),
-    /// To [`Request::Log`], oldest first.
-    Log(Vec<String>),
+    /// To [`Request::Show`]: what the table of that name reads.
+    Table(serde_json::Value),
     /// To [`Request::Reload`].
     Reloaded(Outcome),
     /// The configuration file has mistakes: the report.

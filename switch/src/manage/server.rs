@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use nix::unistd::Group;
 
+use super::orders::Management;
 use super::protocol::{Reply, Request};
-use crate::manage::reload::ReloadError;
-use crate::report::observer::Observer;
-use crate::worker::command::Command;
+use super::reload::ReloadError;
+use super::tables;
+use super::view::View;
 
 /// A question is never longer.
 const LONGEST_REQUEST: u64 = 64 << 10;
@@ -87,17 +88,17 @@ impl Server {
     }
 
     /// Answers whoever waits, one after the other; returns when nobody does.
-    pub fn serve_waiting(&self, observer: &Observer) {
+    pub fn serve_waiting(&self, management: &Management) {
         while let Ok((stream, _)) = self.listener.accept() {
             // A client that goes away in the middle is its own affair.
-            let _ = answer(stream, observer);
+            let _ = answer(stream, management);
         }
     }
 
     /// Serves until `stop`, looking up every 10 ms; `idle` is called once a turn.
-    pub fn serve(&self, observer: &Observer, stop: &AtomicBool, mut idle: impl FnMut()) {
+    pub fn serve(&self, management: &Management, stop: &AtomicBool, mut idle: impl FnMut()) {
         while !stop.load(Ordering::Relaxed) {
-            self.serve_waiting(observer);
+            self.serve_waiting(management);
             idle();
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -118,42 +119,44 @@ fn done<E: std::fmt::Display>(done: Result<(), E>) -> Reply {
     }
 }
 
-fn answer(stream: UnixStream, observer: &Observer) -> std::io::Result<()> {
+fn show(view: &View, name: &str, top: Option<usize>) -> Reply {
+    let Some(table) = tables::named(name) else {
+        return Reply::Error(format!("there is no table `{name}`"));
+    };
+    match table.look(view, top) {
+        Ok(data) => Reply::Table(data),
+        Err(error) => Reply::Error(error.to_string()),
+    }
+}
+
+fn answer(stream: UnixStream, management: &Management) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(Read::take(&stream, LONGEST_REQUEST)).read_line(&mut line)?;
     let reply = match serde_json::from_str(&line) {
-        Ok(Request::Snapshot) => Reply::Snapshot(Box::new(observer.shown())),
-        Ok(Request::Flows) => Reply::Flows(observer.flows()),
-        Ok(Request::Hosts) => Reply::Hosts(observer.hosts()),
-        Ok(Request::Log) => Reply::Log(observer.log()),
+        Ok(Request::Snapshot) => Reply::Snapshot(Box::new(management.view.shown())),
+        Ok(Request::Show { table, top }) => show(&management.view, &table, top),
         Ok(Request::ClearCounters) => {
-            observer.clear_counters();
+            management.view.clear_counters();
             Reply::Done
         }
-        Ok(Request::ClearWatermarks) => {
-            let heard = observer.order(&Command::ClearWatermarks);
-            if let Ok(mut timings) = observer.timings.lock() {
-                timings.clear();
-            }
-            done(heard.then_some(()).ok_or("a worker does not listen"))
-        }
-        Ok(Request::Weight { priority, weight }) => done(observer.set_weight(priority, weight)),
-        Ok(Request::Curve {
+        Ok(Request::ClearWatermarks) => done(management.clear_watermarks()),
+        Ok(Request::Weight { priority, weight }) => done(management.set_weight(priority, weight)),
+        Ok(Request::Threshold {
             priority,
             key,
             value,
-        }) => done(observer.set_curve(priority, &key, &value)),
-        Ok(Request::Reload) => match observer.reload() {
+        }) => done(management.set_threshold(priority, &key, &value)),
+        Ok(Request::Reload) => match management.reload() {
             Ok(outcome) => Reply::Reloaded(outcome),
             Err(error @ (ReloadError::Invalid(_) | ReloadError::Torn { .. })) => {
                 Reply::Invalid(error.to_string())
             }
             Err(error) => Reply::Error(error.to_string()),
         },
-        Ok(Request::Npcc(order)) => done(observer.npcc_order(&order)),
+        Ok(Request::Npcc(order)) => done(management.npcc_order(&order)),
         Err(error) => Reply::Error(format!("not a request: {error}")),
     };
     let mut text = serde_json::to_string(&reply)?;

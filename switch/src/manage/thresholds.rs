@@ -8,7 +8,7 @@ use npcc_config::model::{Ecn, Wred};
 use npcc_config::plan::PriorityPlan;
 use npcc_config::sizing::{Lossless, assumed_speed};
 
-use crate::report::observer::Observer;
+use super::orders::Management;
 
 /// The keys below `qos.priorities.N.`.
 pub const KEYS: [&str; 7] = [
@@ -21,17 +21,17 @@ pub const KEYS: [&str; 7] = [
     "wred.prob",
 ];
 
-impl Observer {
+impl Management {
     /// Gives marking or early drop of a queue another threshold or share, on all ports, or ends marking (`ecn`, `off`).
     ///
     /// # Errors
     /// What is wrong with it; nothing has changed then.
-    pub fn set_curve(&self, priority: u8, key: &str, value: &str) -> Result<(), String> {
+    pub fn set_threshold(&self, priority: u8, key: &str, value: &str) -> Result<(), String> {
         let halfway = |_| "an earlier reload failed half-way: restart the switch".to_owned();
         let mut live = self.live.lock().map_err(halfway)?;
         let mut new = live.running.config.clone();
         // Weights may have been set since.
-        if let Ok(qos) = self.qos.lock() {
+        if let Ok(qos) = self.view.qos.lock() {
             for (plan, shown) in new.qos.priorities.iter_mut().zip(&qos.priorities) {
                 plan.weight = shown.weight.unwrap_or(plan.weight);
             }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use npcc_pipeline::counters::PortCounters;
+use npcc_pipeline::counters::PortCount;
 use npcc_pipeline::units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -86,78 +86,40 @@ impl fmt::Display for Event {
     }
 }
 
-/// What was counted when last looked.
-#[derive(Debug, Clone, Copy, Default)]
-struct Seen {
-    storms: [u64; 8],
-    ended: [u64; 8],
-    lost: u64,
-    late: u64,
-    cpu: u64,
-}
-
 /// The log.
 #[derive(Debug, Default)]
 pub struct Events {
-    seen: Vec<Seen>,
+    /// What each port's counters said at the last look.
+    seen: Vec<PortCount>,
     slowest: u64,
     log: VecDeque<Event>,
 }
 
 impl Events {
-    /// Looks at port number `index`, over the counters of all workers.
-    pub fn look<'a>(
-        &mut self,
-        (index, name): (usize, &str),
-        counters: impl Iterator<Item = &'a PortCounters>,
-        now: Nanos,
-    ) {
-        let mut sum = Seen::default();
-        let (mut began, mut over) = ([0; 8], [0; 8]);
-        for port in counters {
-            sum.lost += port.lossless_lost.get();
-            sum.late += port.flow.late.get();
-            sum.cpu += port.flow.xoff_cpu.get();
-            for (n, pause) in port.flow.priorities.iter().enumerate() {
-                sum.storms[n] += pause.storms.get();
-                sum.ended[n] += pause.storms_ended.get();
-                began[n] = pause.storm_at.get().max(began[n]);
-                over[n] = pause.storm_ended_at.get().max(over[n]);
-            }
-        }
+    /// Looks at port number `index`, whose counters over all workers say `counts`.
+    pub fn look(&mut self, (index, name): (usize, &str), counts: PortCount, now: Nanos) {
         if self.seen.len() <= index {
-            self.seen.resize(index + 1, Seen::default());
+            self.seen.resize_with(index + 1, PortCount::default);
         }
         let Some(seen) = self.seen.get_mut(index) else {
             return;
         };
-        let before = std::mem::replace(seen, sum);
+        let mut new = counts.clone();
+        new.since(&std::mem::replace(seen, counts));
         let mut found = Vec::new();
-        for n in 0u8..8 {
-            let at = usize::from(n);
-            for (kind, now, before, time) in [
-                (
-                    Kind::StormBegan,
-                    sum.storms[at],
-                    before.storms[at],
-                    began[at],
-                ),
-                (Kind::StormEnded, sum.ended[at], before.ended[at], over[at]),
-            ] {
-                if now > before {
-                    found.push((kind, Some(n), now - before, Nanos(time)));
-                }
-            }
+        for (n, pause) in (0u8..).zip(&new.flow.priorities) {
+            let storms = [
+                (Kind::StormBegan, pause.storms, pause.storm_at),
+                (Kind::StormEnded, pause.storms_ended, pause.storm_ended_at),
+            ];
+            found.extend(storms.map(|(kind, count, at)| (kind, Some(n), count, Nanos(at))));
         }
-        for (kind, now_count, before) in [
-            (Kind::LosslessLost, sum.lost, before.lost),
-            (Kind::LateRefresh, sum.late, before.late),
-            (Kind::CpuPause, sum.cpu, before.cpu),
-        ] {
-            if now_count > before {
-                found.push((kind, None, now_count - before, now));
-            }
-        }
+        found.extend([
+            (Kind::LosslessLost, None, new.lossless_lost, now),
+            (Kind::LateRefresh, None, new.flow.late, now),
+            (Kind::CpuPause, None, new.flow.xoff_cpu, now),
+        ]);
+        found.retain(|(_, _, count, _)| *count > 0);
         // One poll may find an end and a beginning: in the order they came.
         found.sort_by_key(|(_, _, _, time)| *time);
         for (kind, priority, count, time) in found {
@@ -222,6 +184,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use npcc_pipeline::counters::{PortCounters, sum};
 
     fn ms(ms: u64) -> Nanos {
         Nanos::from_millis(ms)
@@ -232,7 +195,7 @@ mod tests {
         let port = PortCounters::default();
         let mut events = Events::default();
         let look = |events: &mut Events, now| {
-            events.look((1, "wan0"), std::iter::once(&port), now);
+            events.look((1, "wan0"), sum([&port]), now);
         };
         look(&mut events, ms(1));
         assert!(events.all().is_empty());
@@ -288,7 +251,7 @@ mod tests {
         let port = PortCounters::default();
         for n in 1..1_000 {
             port.flow.late.add(1);
-            events.look((0, "dc0"), std::iter::once(&port), ms(2_000 * n));
+            events.look((0, "dc0"), sum([&port]), ms(2_000 * n));
         }
         assert_eq!(events.all().len(), KEPT);
         assert_eq!(events.all()[KEPT - 1].time_us, 1_998_000_000);

@@ -3,7 +3,7 @@
 use comfy_table::Table;
 
 use super::lossless::{FlowControl, Pause};
-use super::model::Snapshot;
+use super::model::{Port, Snapshot};
 use super::qos::QosPriority;
 use super::table::{finish, rate, table, thousands};
 
@@ -106,6 +106,34 @@ fn about(name: &str, flow: &FlowControl) -> String {
     line + "\n"
 }
 
+/// A line for each priority of a port that pause frames named, or may name.
+fn pauses(table: &mut Table, history: &mut Table, port: &Port) {
+    let flow = &port.flow;
+    for pause in &flow.priorities {
+        let of = |counts: &[u64; 8]| {
+            let count = counts.get(usize::from(pause.priority));
+            count.copied().unwrap_or_default()
+        };
+        let (rx, tx) = (of(&port.pfc.rx), of(&port.pfc.tx));
+        let configured =
+            flow.send.contains(&pause.priority) || flow.honour.contains(&pause.priority);
+        if rx + tx == 0 && !configured {
+            continue;
+        }
+        table.add_row(vec![
+            port.name.clone(),
+            pause.priority.to_string(),
+            thousands(rx),
+            thousands(tx),
+            thousands(pause.storms),
+            thousands(pause.storms_ended),
+            thousands(pause.storm_tx_dropped),
+            thousands(pause.storm_rx_dropped),
+        ]);
+        remember(history, &port.name, pause);
+    }
+}
+
 /// `show pfc`
 #[must_use]
 pub fn pfc(snapshot: &Snapshot) -> String {
@@ -167,36 +195,14 @@ pub fn pfc(snapshot: &Snapshot) -> String {
             list(&flow.storm),
             thousands(flow.xoff_buffer),
             thousands(flow.xoff_cpu),
-            red(flow.late_refreshes),
+            red(flow.late),
             format!("{:.1}", flow.xoff_us),
             format!("{:.1}", flow.response_us),
             thousands(flow.global_pause),
             thousands(flow.invalid),
         ]);
         why.push_str(&about(&port.name, flow));
-        for pause in &flow.priorities {
-            let of = |counts: &[u64; 8]| {
-                let count = counts.get(usize::from(pause.priority));
-                count.copied().unwrap_or_default()
-            };
-            let (rx, tx) = (of(&port.pfc.rx), of(&port.pfc.tx));
-            let configured =
-                flow.send.contains(&pause.priority) || flow.honour.contains(&pause.priority);
-            if rx + tx == 0 && !configured {
-                continue;
-            }
-            priorities.add_row(vec![
-                port.name.clone(),
-                pause.priority.to_string(),
-                thousands(rx),
-                thousands(tx),
-                thousands(pause.storms),
-                thousands(pause.storms_ended),
-                thousands(pause.storm_tx_dropped),
-                thousands(pause.storm_rx_dropped),
-            ]);
-            remember(&mut history, &port.name, pause);
-        }
+        pauses(&mut priorities, &mut history, port);
     }
     let events = snapshot.events.iter().rev().take(EVENTS).rev();
     let events: String = events.map(|event| format!("{event}\n")).collect();
@@ -312,8 +318,8 @@ pub fn qos(snapshot: &Snapshot) -> String {
                 .map_or_else(|| "-".to_owned(), |weight| weight.to_string()),
             bound(queue.min_rate),
             bound(queue.max_rate),
-            curves(queue, |queue| &queue.ecn),
-            curves(queue, |queue| &queue.wred),
+            thresholds(queue, |queue| &queue.ecn),
+            thresholds(queue, |queue| &queue.wred),
         ]);
     }
     out.push_str(&finish(&queues));
@@ -333,7 +339,7 @@ pub fn qos(snapshot: &Snapshot) -> String {
     out
 }
 
-fn curves(
+fn thresholds(
     queue: &QosPriority,
     of: fn(&QosPriority) -> &std::collections::BTreeMap<String, [u64; 2]>,
 ) -> String {
@@ -351,7 +357,6 @@ fn curves(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::Port;
 
     #[test]
     fn a_turn_that_headroom_does_not_cover_is_red() {

@@ -2,20 +2,36 @@
 
 use std::collections::BTreeMap;
 
+pub use npcc_pipeline::counters::TrafficCount as Traffic;
+use npcc_pipeline::counters::{CrossingCount, PortCount, QueueCount};
 use serde::{Deserialize, Serialize};
 
 use super::events::Event;
 use super::lossless::{Buffer, FlowControl, Group};
 use super::qos::Qos;
+use crate::worker::stats::WorkerCount;
 
-/// Frames and bytes (without FCS).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Traffic {
-    /// Frames.
-    pub packets: u64,
-    /// Bytes.
-    pub bytes: u64,
+/// A row of the report may be read as the counts in it, which are declared with the counters themselves.
+macro_rules! counted {
+    ($($Row:ident: $Counts:ty),* $(,)?) => {$(
+        impl std::ops::Deref for $Row {
+            type Target = $Counts;
+
+            fn deref(&self) -> &$Counts {
+                &self.counts
+            }
+        }
+
+        impl std::ops::DerefMut for $Row {
+            fn deref_mut(&mut self) -> &mut $Counts {
+                &mut self.counts
+            }
+        }
+    )*};
 }
+pub(super) use counted;
+
+counted! { Port: PortCount, Queue: QueueCount, Worker: WorkerCount }
 
 /// Everything, at one moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -64,16 +80,9 @@ pub struct Port {
     /// Cores of the workers that receive from it; the first owns its queues and its pause.
     #[serde(default)]
     pub workers: Vec<usize>,
-    /// Received, without MAC control.
-    pub rx: Traffic,
-    /// Taken by the device.
-    pub tx: Traffic,
-    /// Made by the switch (CNPs).
-    pub originated: Traffic,
-    /// MAC control frames taken in.
-    pub consumed: Traffic,
-    /// Given to Linux.
-    pub punted: Traffic,
+    /// What was counted, `rx` without MAC control; `lossless_lost` with what the device had no room for: it must stay 0.
+    #[serde(flatten)]
+    pub counts: PortCount,
     /// Drops by reason; reasons that never happened are left out.
     pub drops: BTreeMap<String, u64>,
     /// Frames the device itself lost.
@@ -86,9 +95,6 @@ pub struct Port {
     /// Ingress groups, lowest priority first.
     #[serde(default)]
     pub groups: Vec<Group>,
-    /// Lossless frames lost here, those the device had no room for included: must stay 0.
-    #[serde(default)]
-    pub lossless_lost: u64,
     /// What RoCEv2 frames said on arrival.
     pub roce: Roce,
     /// Egress queues, lowest priority first.
@@ -136,14 +142,12 @@ pub struct Roce {
 }
 
 /// One egress queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Queue {
     /// Its priority.
     pub priority: u8,
     /// Wire bytes waiting.
     pub depth: u64,
-    /// Most that waited since the last `clear watermarks`.
-    pub peak: u64,
     /// Most that ever waited.
     #[serde(default)]
     pub peak_ever: u64,
@@ -151,13 +155,9 @@ pub struct Queue {
     pub enqueued: u64,
     /// Bytes accepted.
     pub enqueued_bytes: u64,
-    /// Frames refused.
-    pub dropped: u64,
-    /// Of those, dropped early by WRED.
-    #[serde(default)]
-    pub wred_dropped: u64,
-    /// Frames set to CE here.
-    pub ecn_marked: u64,
+    /// What was counted beside.
+    #[serde(flatten)]
+    pub counts: QueueCount,
 }
 
 /// NPCC.
@@ -179,7 +179,7 @@ pub struct Npcc {
     pub cnps_suppressed: BTreeMap<String, u64>,
     /// From the enqueue that crosses `shallow` to the CNP handed to the device (the filter's ticks included), in us.
     pub reaction_us: Percentiles,
-    /// The same from `hard`, where no filter applies.
+    /// From the enqueue that crosses `hard`, where no filter applies, to the CNP handed to the device, in us.
     pub reaction_hard_us: Percentiles,
     /// Turns of the detector.
     pub ticks: u64,
@@ -374,38 +374,21 @@ pub struct Worker {
     /// Ports it receives from.
     #[serde(default)]
     pub receives: Vec<String>,
-    /// Frames handed over to the workers that own the ports they leave by.
-    #[serde(default)]
-    pub handed_over: u64,
-    /// Frames taken over.
-    #[serde(default)]
-    pub taken_over: u64,
-    /// Turns in which a receive queue was not polled, as another worker's ring had no room for what it had brought.
-    #[serde(default)]
-    pub stalls: u64,
-    /// Turns of its loop.
-    pub loops: u64,
-    /// Turns in which a frame moved.
-    pub busy: u64,
-    /// Longest turn in ns since the last `clear watermarks`.
-    pub longest_ns: u64,
+    /// What crossed to and from other workers.
+    #[serde(flatten)]
+    pub crossing: CrossingCount,
+    /// What it counted.
+    #[serde(flatten)]
+    pub counts: WorkerCount,
     /// Longest turn in ns ever.
     #[serde(default)]
     pub longest_ever_ns: u64,
-    /// CNPs lost for want of a buffer.
-    pub cnp_lost: u64,
     /// TSC cycles a received frame, by stage, of the busy turns that were timed; empty where none was.
     #[serde(default)]
     pub cycles: BTreeMap<String, f64>,
     /// Frames received in them.
     #[serde(default)]
     pub timed_frames: u64,
-    /// Times it slept (`cores.idle: adaptive`).
-    #[serde(default)]
-    pub naps: u64,
-    /// Of these, times a frame or another thread woke it.
-    #[serde(default)]
-    pub woken: u64,
     /// Time it slept, in us of the switch's clock.
     #[serde(default)]
     pub slept_us: u64,
@@ -432,6 +415,22 @@ pub struct Conservation {
     pub held: Traffic,
     /// Bytes of VLAN tags taken off.
     pub tags_removed: u64,
+}
+
+impl DeviceDrops {
+    /// Takes off what had been lost `then`.
+    pub const fn since(&mut self, then: DeviceDrops) {
+        let DeviceDrops {
+            rx_missed,
+            rx_nombuf,
+            rx_errors,
+            tx_errors,
+        } = self;
+        *rx_missed = rx_missed.saturating_sub(then.rx_missed);
+        *rx_nombuf = rx_nombuf.saturating_sub(then.rx_nombuf);
+        *rx_errors = rx_errors.saturating_sub(then.rx_errors);
+        *tx_errors = tx_errors.saturating_sub(then.tx_errors);
+    }
 }
 
 impl Conservation {

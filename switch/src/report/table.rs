@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::model::{Flow, Host, NpccQueue, Percentiles, Setting, Snapshot};
+use super::model::{Flow, Host, Npcc, NpccQueue, Percentiles, Setting, Snapshot};
 
 pub(super) fn table(header: &[&str], left: usize) -> Table {
     let mut table = Table::new();
@@ -252,7 +252,16 @@ pub fn npcc(snapshot: &Snapshot) -> String {
         // Writing to a string cannot fail.
         let _ = out.write_str(&slot(queue));
     }
-    let lines = [
+    for (name, value) in totals_of(npcc) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{name:<11} {value}");
+    }
+    out
+}
+
+/// What NPCC counts over all queues, a line each.
+fn totals_of(npcc: &Npcc) -> [(&'static str, String); 12] {
+    [
         ("flows", thousands(npcc.flows)),
         ("paired", list(&npcc.paired)),
         ("cold bytes", thousands(npcc.cold_bytes)),
@@ -313,12 +322,7 @@ pub fn npcc(snapshot: &Snapshot) -> String {
                 thousands(npcc.ticks_early)
             ),
         ),
-    ];
-    for (name, value) in lines {
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "{name:<11} {value}");
-    }
-    out
+    ]
 }
 
 /// A queue's policy: its parameters, the reasons it gave, and why CNPs it wanted were not sent.

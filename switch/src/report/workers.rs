@@ -1,38 +1,10 @@
-//! Workers in a snapshot, and as a table.
+//! Workers as tables: what each did, and where its time went.
 
 use std::fmt::Write;
 
 use super::model::{Snapshot, Worker};
 use super::table::{finish, table, thousands};
 use crate::worker::stages::Stage;
-use crate::worker::stats::WorkerStats;
-
-/// What a worker tells about itself.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a mean of a few hundred cycles, shown with one decimal"
-)]
-pub(super) fn alone(stats: &WorkerStats) -> Worker {
-    let timed_frames = stats.stages.frames.get();
-    let mean = |cycles: u64| cycles as f64 / timed_frames.max(1) as f64;
-    let stages = Stage::ALL.iter().zip(&stats.stages.cycles);
-    Worker {
-        loops: stats.loops.get(),
-        busy: stats.busy.get(),
-        longest_ns: stats.longest_ns.get(),
-        longest_ever_ns: stats.longest_ns.get().max(stats.longest_before_ns.get()),
-        cnp_lost: stats.cnp_lost.get(),
-        naps: stats.naps.get(),
-        woken: stats.woken.get(),
-        slept_us: stats.slept_ns.get() / 1_000,
-        cycles: stages
-            .map(|(stage, cycles)| (stage.name().to_owned(), mean(cycles.get())))
-            .filter(|_| timed_frames > 0)
-            .collect(),
-        timed_frames,
-        ..Worker::default()
-    }
-}
 
 /// `show workers`
 #[must_use]
@@ -62,9 +34,9 @@ pub fn shown(snapshot: &Snapshot) -> String {
             thousands(worker.loops),
             thousands(worker.busy),
             thousands(worker.longest_ns / 1_000),
-            thousands(worker.handed_over),
-            thousands(worker.taken_over),
-            thousands(worker.stalls),
+            thousands(worker.crossing.handed_over),
+            thousands(worker.crossing.taken_over),
+            thousands(worker.crossing.stalls),
             thousands(worker.cnp_lost),
             thousands(worker.slept_us / 1_000),
             thousands(worker.woken),

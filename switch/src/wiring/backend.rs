@@ -86,9 +86,9 @@ pub struct Ability {
     pub self_test: SelfTest,
 }
 
-/// Who does it, and why.
+/// The back end chosen for a port, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct BackendChoice {
     /// Who.
     pub backend: Backend,
     /// Why.
@@ -153,21 +153,21 @@ pub fn tests(wish: Wish, driver: &str) -> bool {
 ///
 /// # Errors
 /// Why the device cannot, when `backend: hardware` says it must.
-pub fn decide(wish: Wish, ability: &Ability) -> Result<Verdict, String> {
-    let verdict = |backend, why: &str| {
-        Ok(Verdict {
+pub fn decide(wish: Wish, ability: &Ability) -> Result<BackendChoice, String> {
+    let choice = |backend, why: &str| {
+        Ok(BackendChoice {
             backend,
             why: why.to_owned(),
         })
     };
     let known = known(&ability.driver);
     match (wish.backend, wish.port) {
-        (PfcBackend::None, _) => return verdict(Backend::None, "pfc.backend: none"),
-        (_, PortPfc::Off) => return verdict(Backend::None, "pfc: off"),
-        (PfcBackend::Software, _) => return verdict(Backend::Software, "pfc.backend: software"),
+        (PfcBackend::None, _) => return choice(Backend::None, "pfc.backend: none"),
+        (_, PortPfc::Off) => return choice(Backend::None, "pfc: off"),
+        (PfcBackend::Software, _) => return choice(Backend::Software, "pfc.backend: software"),
         (PfcBackend::Hardware, _) => {
             return match &ability.answer {
-                Answer::Obeys => verdict(Backend::Hardware, "pfc.backend: hardware"),
+                Answer::Obeys => choice(Backend::Hardware, "pfc.backend: hardware"),
                 Answer::Refused(why) => Err(why.clone()),
                 Answer::NotAsked => Err("the device was not asked".to_owned()),
             };
@@ -176,28 +176,28 @@ pub fn decide(wish: Wish, ability: &Ability) -> Result<Verdict, String> {
     }
     if ability.answer == Answer::Obeys {
         let why = "the device obeys pause by itself, with a transmit queue a priority";
-        return verdict(Backend::Hardware, why);
+        return choice(Backend::Hardware, why);
     }
     if wish.port != PortPfc::Auto {
-        return verdict(Backend::Software, "the port is told to");
+        return choice(Backend::Software, "the port is told to");
     }
     if let Known::Never(why) = known {
-        return verdict(Backend::None, why);
+        return choice(Backend::None, why);
     }
     if ability.self_test == SelfTest::Refused {
         let why = "the device refused a pause frame at start; write pfc: send to have them sent all the same";
-        return verdict(Backend::None, why);
+        return choice(Backend::None, why);
     }
     match (known, &ability.answer) {
-        (Known::Frames, _) => verdict(
+        (Known::Frames, _) => choice(
             Backend::Software,
             "virtual device: pause frames are frames like others",
         ),
         (_, Answer::Refused(why)) => {
             let why = format!("{why}; its MAC may keep pause frames it receives: watch RX PFC");
-            verdict(Backend::Software, &why)
+            choice(Backend::Software, &why)
         }
-        _ => verdict(
+        _ => choice(
             Backend::Software,
             "its MAC may keep pause frames it receives: watch RX PFC",
         ),
@@ -219,20 +219,37 @@ mod tests {
             answer,
             self_test,
         };
-        let verdict = decide(Wish { backend, port }, &ability)?;
-        Ok((verdict.backend, verdict.why))
+        let choice = decide(Wish { backend, port }, &ability)?;
+        Ok((choice.backend, choice.why))
     }
 
-    /// Every row: what is asked and known, who does it, and a word of the reason.
+    /// A row: what is asked and known, who does it, and a word of the reason.
+    type Case = (
+        (PfcBackend, PortPfc),
+        &'static str,
+        Answer,
+        SelfTest,
+        Backend,
+        &'static str,
+    );
+
+    fn all_hold(cases: impl IntoIterator<Item = Case>) {
+        for (wish, driver, answer, test, backend, word) in cases {
+            let row = format!("{wish:?} {driver} {answer:?} {test:?}");
+            let (got, why) = decided(wish, driver, answer, test).unwrap();
+            assert_eq!(got, backend, "{row}: {why}");
+            assert!(why.contains(word), "{row}: {why}");
+        }
+    }
+
     #[test]
-    fn the_table() {
+    fn auto_goes_by_the_driver_its_answer_and_the_test() {
         use Answer::{NotAsked, Obeys};
         use Backend as B;
-        use PfcBackend::{Auto, Hardware, None, Software};
         use SelfTest::{LinkDown, NotRun, Refused, Sent, Uncounted};
         let lacks = || Answer::Refused("Operation not supported".to_owned());
-        let auto = (Auto, PortPfc::Auto);
-        let rows = [
+        let auto = (PfcBackend::Auto, PortPfc::Auto);
+        all_hold([
             (auto, "net_pcap", NotAsked, NotRun, B::None, "no peer"),
             (auto, "net_null", NotAsked, NotRun, B::None, "no peer"),
             (auto, "net_i40e", NotAsked, NotRun, B::None, "i40e"),
@@ -259,6 +276,16 @@ mod tests {
             (auto, "net_ice", lacks(), Sent, B::Software, "not supported"),
             (auto, "net_ice", lacks(), Uncounted, B::Software, "RX PFC"),
             (auto, "net_ice", lacks(), Refused, B::None, "refused"),
+        ]);
+    }
+
+    #[test]
+    fn what_the_operator_says_goes() {
+        use Answer::{NotAsked, Obeys};
+        use Backend as B;
+        use PfcBackend::{Auto, Hardware, None, Software};
+        use SelfTest::{NotRun, Refused, Sent};
+        all_hold([
             (
                 (Auto, PortPfc::Send),
                 "net_pcap",
@@ -323,13 +350,7 @@ mod tests {
                 B::None,
                 "pfc: off",
             ),
-        ];
-        for (wish, driver, answer, test, backend, word) in rows {
-            let row = format!("{wish:?} {driver} {answer:?} {test:?}");
-            let (got, why) = decided(wish, driver, answer, test).unwrap();
-            assert_eq!(got, backend, "{row}: {why}");
-            assert!(why.contains(word), "{row}: {why}");
-        }
+        ]);
     }
 
     #[test]

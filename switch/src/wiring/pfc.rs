@@ -9,7 +9,7 @@ use npcc_pipeline::datapath::LosslessConfig;
 use npcc_pipeline::pause::{PauseConfig, WatchdogConfig};
 use npcc_pipeline::units::{BitRate, Nanos};
 
-use super::backend::{Backend, SelfTest, Verdict};
+use super::backend::{Backend, BackendChoice, SelfTest};
 use super::ports::OpenPort;
 
 /// Full receive bursts in a row that mean a ring of 1024 is over half full, where no driver tells.
@@ -18,8 +18,8 @@ const PRESSURE: u16 = 16;
 /// What is done about pause on a port, and why.
 #[derive(Debug, Clone)]
 pub struct PortFlow {
-    /// Who does it, and why.
-    pub verdict: Verdict,
+    /// The back end chosen for it, and why.
+    pub choice: BackendChoice,
     /// What became of the pause frame sent at start.
     pub self_test: SelfTest,
     /// Bit n: the peer is asked to pause priority n.
@@ -57,7 +57,7 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
         let link = sends.then(|| Link::of(plan, speed, config.buffer.loop_time));
         links.push(link);
         flows.push(PortFlow {
-            verdict: open.pause.clone(),
+            choice: open.pause.clone(),
             self_test: open.self_test,
             send: if sends { classes } else { 0 },
             honour: if on { classes } else { 0 },

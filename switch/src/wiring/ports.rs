@@ -12,7 +12,7 @@ use npcc_dpdk::{
 };
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
-use super::backend::{self, Ability, Answer, SelfTest, Verdict, Wish};
+use super::backend::{self, Ability, Answer, BackendChoice, SelfTest, Wish};
 use super::pools::Pools;
 use super::self_test;
 use crate::worker::transmit::{Eight, Lane, Transmit};
@@ -58,15 +58,15 @@ pub struct OpenPort {
     /// The rate its egress side is shaped to, if any.
     pub rate: Option<BitRate>,
     /// Who does pause, and why.
-    pub pause: Verdict,
+    pub pause: BackendChoice,
     /// What the test at start showed.
     pub self_test: SelfTest,
     /// Wire bytes its transmit ring may hold; none where the driver does not tell what it holds.
     pub outstanding: Option<u64>,
     /// Whether its driver tells how full the receive ring is.
     pub tells_fill: bool,
-    /// What rings when a frame comes in by any of its queues; empty where nothing does, or nobody asked.
-    pub bells: Vec<Arc<Bell>>,
+    /// Receive interrupts of its queues; empty where its device has none, or nobody asked.
+    pub interrupts: Vec<Arc<Bell>>,
 }
 
 /// Opens, configures and starts all ports, in the order of the configuration.
@@ -78,6 +78,7 @@ pub fn open(eal: &Eal, config: &Config, pools: &Pools) -> Result<Vec<OpenPort>, 
     config.ports.iter().map(open).collect()
 }
 
+/// Opens one port: what the device can do, what it is to be, and then what came of it.
 fn open_one(
     eal: &Eal,
     config: &Config,
@@ -92,32 +93,21 @@ fn open_one(
     let sockets = sleeps.then(PacketSockets::now);
     let mut port = Port::open_by_device(eal, &plan.device.to_string()).map_err(device)?;
     let pool = pools.near(port.socket());
-    let workers = u16::try_from(config.cores.workers.len()).unwrap_or(1);
-    let spread = port.spread().map_err(device)?;
-    let rx_queues = rx_queues(spread, port.is_vdev(), workers);
     let wish = Wish {
         backend: config.pfc.backend,
         port: plan.pfc,
     };
     let classes = config.effective_qos().lossless_mask();
     let plain = PortConfig {
-        rx_queues,
         one_pool: pools.is_one(),
-        interrupts: sleeps && (!port.is_vdev() || port.driver_name() == TAP),
-        ..plain(plan)
+        ..planned(config, plan, &port).map_err(device)?
     };
-    let asked = (backend::asks(wish, port.driver_name()) && classes != 0)
-        .then(|| by_priority(&mut port, &plain, pool, classes));
-    let (answer, eight) = match asked {
-        None => (Answer::NotAsked, None),
-        Some(Ok(queues)) => (Answer::Obeys, Some(queues)),
-        Some(Err(why)) => (Answer::Refused(why), None),
-    };
-    let mac = match eight {
-        Some(_) => address(&mut port, plan),
-        None => start(&mut port, plan, &plain, pool),
-    };
-    let mac = mac.map_err(device)?;
+    let asked = backend::asks(wish, port.driver_name()) && classes != 0;
+    let Started {
+        answer,
+        by_priority,
+        mac,
+    } = start(&mut port, plan, &plain, pool, asked.then_some(classes)).map_err(device)?;
     let rate = match plan.speed {
         Some(speed) => Some(BitRate(speed.bits_per_second())),
         None => link_rate(&port).map_err(device)?,
@@ -138,19 +128,19 @@ fn open_one(
     })?;
     let speed = rate.map_or_else(|| assumed_speed(Some(&plan.device)), |rate| Rate(rate.0));
     let bound = Link::of(plan, speed, config.buffer.loop_time).outstanding();
-    let (tx, bounded) = transmit(&port, eight, classes, bound).map_err(device)?;
+    let (tx, bounded) = transmit(&port, by_priority, classes, bound).map_err(device)?;
     let rx = port.rx_queue(0).map_err(device)?;
     // Traffic classes leave no room for a hash: then there is one.
-    let more_rx: Vec<RxQueue> = (1..rx_queues)
+    let more_rx: Vec<RxQueue> = (1..plain.rx_queues)
         .map_while(|queue| port.rx_queue(queue).ok())
         .collect();
-    let mut bells = sockets.map_or_else(Vec::new, |before| before.opened_since());
+    let mut interrupts = sockets.map_or_else(Vec::new, |before| before.opened_since());
     if plain.interrupts {
         let queues = std::iter::once(&rx).chain(&more_rx);
-        bells.extend(queues.filter_map(RxQueue::bell));
+        interrupts.extend(queues.filter_map(RxQueue::bell));
     }
     Ok(OpenPort {
-        bells: bells.into_iter().map(Arc::new).collect(),
+        interrupts: interrupts.into_iter().map(Arc::new).collect(),
         tells_fill: rx.holds_more_than(0).is_some(),
         rx,
         more_rx,
@@ -164,56 +154,85 @@ fn open_one(
     })
 }
 
-/// A port as planned, with one queue each way.
-fn plain(plan: &plan::Port) -> PortConfig {
+/// What a port is to be with one transmit queue, by what its device says of itself.
+fn planned(config: &Config, plan: &plan::Port, port: &Port) -> Result<PortConfig, PortError> {
+    let sleeps = config.cores.idle == Idle::Adaptive;
+    let workers = u16::try_from(config.cores.workers.len()).unwrap_or(1);
     let descriptors = Descriptors::Preferred {
         least: RING,
         most: ring(&plan.device),
     };
-    PortConfig {
+    Ok(PortConfig {
         mtu: plan.mtu,
         rx_descriptors: descriptors,
         tx_descriptors: descriptors,
+        rx_queues: rx_queues(port.spread()?, port.is_vdev(), workers),
+        interrupts: sleeps && (!port.is_vdev() || port.driver_name() == TAP),
         ..PortConfig::default()
-    }
+    })
 }
 
-/// Configures and starts a port that does not obey pause by itself; its address.
+/// A started port.
+struct Started {
+    /// What the device said when it was asked to obey pause.
+    answer: Answer,
+    /// The transmit queue of each priority, where it does.
+    by_priority: Option<[u16; PRIORITIES]>,
+    mac: Mac,
+}
+
+/// Starts a port with a transmit queue a priority if its device obeys pause of the classes in `asked`, else with one queue.
 fn start(
     port: &mut Port,
     plan: &plan::Port,
-    config: &PortConfig,
+    plain: &PortConfig,
     pool: &Mempool,
-) -> Result<Mac, PortError> {
+    asked: Option<u8>,
+) -> Result<Started, PortError> {
+    let answer = match asked.map(|classes| by_priority(port, plain, pool, classes)) {
+        Some(Ok(queues)) => {
+            return Ok(Started {
+                answer: Answer::Obeys,
+                by_priority: Some(queues),
+                mac: address(port, plan)?,
+            });
+        }
+        Some(Err(why)) => Answer::Refused(why),
+        None => Answer::NotAsked,
+    };
     stopped(port)?;
-    port.configure(config, pool)?;
+    port.configure(plain, pool)?;
     let mac = address(port, plan)?;
     port.start()?;
-    Ok(mac)
+    Ok(Started {
+        answer,
+        by_priority: None,
+        mac,
+    })
 }
 
-/// The way out, by one queue or by `eight`, each bounded to so many wire bytes; whether the bound holds.
+/// A port's way out, and whether its driver tells what the ring holds, so that `bound` wire bytes bound it.
 fn transmit(
     port: &Port,
-    eight: Option<[u16; PRIORITIES]>,
-    classes: u8,
+    by_priority: Option<[u16; PRIORITIES]>,
+    paused: u8,
     bound: u64,
 ) -> Result<(Transmit, bool), PortError> {
     let lane = |queue| port.tx_queue(queue).map(|tx| Lane::new(tx, bound));
-    let Some(queues) = eight else {
+    let Some(queues) = by_priority else {
         let lane = lane(0)?;
         let bounded = lane.is_bounded();
         return Ok((Transmit::One(lane), bounded));
     };
     let lanes: Result<ArrayVec<Lane, PRIORITIES>, _> = queues.into_iter().map(lane).collect();
-    let eight = Eight::new(lanes?, classes);
+    let eight = Eight::new(lanes?, paused);
     Ok((Transmit::Eight(Box::new(eight)), true))
 }
 
 /// The one virtual device whose driver offers its descriptors as DPDK's receive interrupts.
 const TAP: &str = "net_tap";
 
-/// Descriptors of each of eight transmit rings: together as many as one ring has otherwise.
+/// Descriptors of each of eight transmit rings: together as many as the one ring of other ports has.
 const EACH: u16 = 128;
 
 /// Configures and starts a port that obeys pause of `classes` by itself; the transmit queue of each priority.

@@ -12,8 +12,8 @@ use npcc_pipeline::handoff::{HANDOFF_RING, WorkerPlan};
 use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::ports::OpenPort;
-use crate::sleep::{ControlBed, Dormitory, WorkerBed};
-use crate::worker::ports::{GuestQueue, PortQueues, Source};
+use crate::sleep::{ControlSleeper, Wakers, WorkerSleeper};
+use crate::worker::ports::{PortQueues, RemoteQueue, Source};
 use crate::worker::stats::WorkerStats;
 
 /// One worker's queues.
@@ -22,19 +22,19 @@ pub struct Queues {
     /// Of its own ports.
     pub own: Vec<PortQueues>,
     /// Receive queues of others' ports.
-    pub guests: Vec<GuestQueue>,
+    pub remotes: Vec<RemoteQueue>,
     /// NUMA node of its first port, if it has one.
     pub socket: Option<u32>,
-    /// What rings when one of them receives.
-    pub bells: Vec<Arc<Bell>>,
-    /// Whether one of them has no bell.
-    pub mute: bool,
+    /// Receive interrupts of their devices.
+    pub interrupts: Vec<Arc<Bell>>,
+    /// Whether one of the devices has no receive interrupt, so that it must be polled.
+    pub polls: bool,
 }
 
 impl Queues {
-    fn hear(&mut self, bells: &[Arc<Bell>]) {
-        self.bells.extend(bells.iter().map(Arc::clone));
-        self.mute |= bells.is_empty();
+    fn add_interrupts(&mut self, interrupts: &[Arc<Bell>]) {
+        self.interrupts.extend(interrupts.iter().map(Arc::clone));
+        self.polls |= interrupts.is_empty();
     }
 }
 
@@ -72,16 +72,16 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
         for (rx, after) in port.more_rx.into_iter().zip(1..) {
             let worker = (plan.worker + after) % config.cores.workers.len().max(1);
             if let Some(queues) = all.get_mut(worker) {
-                queues.guests.push(GuestQueue {
+                queues.remotes.push(RemoteQueue {
                     id,
                     rx: Source::new(rx),
                 });
-                queues.hear(&port.bells);
+                queues.add_interrupts(&port.interrupts);
             }
         }
         if let Some(queues) = all.get_mut(plan.worker) {
             queues.socket = queues.socket.or_else(|| port.port.socket());
-            queues.hear(&port.bells);
+            queues.add_interrupts(&port.interrupts);
             queues.own.push(PortQueues::new(id, port.rx, port.tx));
         }
     }
@@ -89,44 +89,51 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
 }
 
 /// Ports that cannot wake a worker, where workers may sleep.
-pub fn mute<'a>(config: &'a Config, ports: &'a [OpenPort]) -> impl Iterator<Item = &'a str> {
+pub fn without_interrupt<'a>(
+    config: &'a Config,
+    ports: &'a [OpenPort],
+) -> impl Iterator<Item = &'a str> {
     let sleeps = config.cores.idle == Idle::Adaptive;
     let all = config.ports.iter().zip(ports);
-    all.filter(move |(_, port)| sleeps && port.bells.is_empty())
+    all.filter(move |(_, port)| sleeps && port.interrupts.is_empty())
         .map(|(plan, _)| plan.name.as_str())
 }
 
-/// Where workers and control core sleep.
+/// How workers and control core sleep.
 #[derive(Debug, Default)]
-pub struct Beds {
+pub struct Sleepers {
     /// Each worker's, if it may.
-    pub workers: Vec<Option<WorkerBed>>,
+    pub workers: Vec<Option<WorkerSleeper>>,
     /// The control core's.
-    pub control: Option<ControlBed>,
+    pub control: Option<ControlSleeper>,
 }
 
-/// Beds for all, where the configuration lets them sleep.
+/// Sleepers for all, where the configuration lets them sleep.
 ///
 /// # Errors
 /// When the system gives no descriptors.
-pub fn beds(config: &Config, queues: &[Queues], stats: &[Arc<WorkerStats>]) -> nix::Result<Beds> {
+pub fn sleepers(
+    config: &Config,
+    queues: &[Queues],
+    stats: &[Arc<WorkerStats>],
+) -> nix::Result<Sleepers> {
     if config.cores.idle == Idle::Poll {
         let workers = queues.iter().map(|_| None).collect();
-        return Ok(Beds {
+        return Ok(Sleepers {
             workers,
             control: None,
         });
     }
-    let dormitory = Dormitory::new(queues.len())?;
-    let bed = |(me, queues): (usize, &Queues)| {
-        let fellows = stats.iter().enumerate().filter(|(other, _)| *other != me);
-        let fellows = fellows.map(|(_, stats)| Arc::clone(stats)).collect();
-        let bells = (queues.bells.clone(), queues.mute);
-        WorkerBed::new(Arc::clone(&dormitory), me, bells, fellows).map(Some)
+    let wakers = Wakers::new(queues.len())?;
+    let sleeper = |(me, queues): (usize, &Queues)| {
+        let others = stats.iter().enumerate().filter(|(other, _)| *other != me);
+        let others = others.map(|(_, stats)| Arc::clone(stats)).collect();
+        let interrupts = (queues.interrupts.clone(), queues.polls);
+        WorkerSleeper::new(Arc::clone(&wakers), me, interrupts, others).map(Some)
     };
-    let workers: nix::Result<_> = queues.iter().enumerate().map(bed).collect();
-    Ok(Beds {
+    let workers: nix::Result<_> = queues.iter().enumerate().map(sleeper).collect();
+    Ok(Sleepers {
         workers: workers?,
-        control: Some(ControlBed::new(dormitory)?),
+        control: Some(ControlSleeper::new(wakers)?),
     })
 }

@@ -22,14 +22,14 @@ use rtrb::Consumer;
 
 use self::command::Command;
 use self::frame::{Datapath, Frame};
-use self::ports::{GuestQueue, PortQueues};
+use self::ports::{PortQueues, RemoteQueue};
 use self::probe::Probe;
 use self::receiving::Receiving;
 use self::stages::Stage;
 use self::stats::WorkerStats;
 use crate::clock::Clock;
 use crate::control::inject::Injection;
-use crate::sleep::{Rest, WorkerBed};
+use crate::sleep::{Rest, WorkerSleeper};
 
 /// How long a stopping worker goes on sending what is queued.
 const LINGER: Nanos = Nanos::from_millis(200);
@@ -44,8 +44,8 @@ pub struct Worker<P> {
     pub path: Datapath,
     /// Its ports.
     pub ports: Vec<PortQueues>,
-    /// Receive queues of others' ports.
-    pub guests: Vec<GuestQueue>,
+    /// Receive queues of other workers' ports.
+    pub remotes: Vec<RemoteQueue>,
     /// Workers that may still hand frames over: how a stop is agreed upon.
     pub receiving: Arc<Receiving>,
     /// CNPs from the control core.
@@ -60,8 +60,8 @@ pub struct Worker<P> {
     pub stats: Arc<WorkerStats>,
     /// What looks on.
     pub probe: P,
-    /// Where it sleeps with nothing to do; none where it polls without pause.
-    pub bed: Option<WorkerBed>,
+    /// How it sleeps with nothing to do; none where it polls without pause.
+    pub sleeper: Option<WorkerSleeper>,
 }
 
 impl<P: Probe> Worker<P> {
@@ -78,8 +78,8 @@ impl<P: Probe> Worker<P> {
                 received += port.receive(&mut self.path, most, now, &mut self.probe);
                 port.control(&mut self.path, &self.pool, now);
             }
-            for guest in &mut self.guests {
-                received += guest.receive(&mut self.path, now, &mut self.probe);
+            for remote in &mut self.remotes {
+                received += remote.receive(&mut self.path, now, &mut self.probe);
             }
             let mut moved = received;
             self.obey();
@@ -154,12 +154,14 @@ impl<P: Probe> Worker<P> {
     /// Sleeps if it may and there is nothing to do; returns when the next turn is counted from.
     #[inline]
     fn rest(&mut self, moved: usize, now: Nanos) -> Nanos {
-        let Some(bed) = &mut self.bed else { return now };
+        let Some(sleeper) = &mut self.sleeper else {
+            return now;
+        };
         let rest = if moved > 0 {
-            bed.moved(now)
+            sleeper.moved(now)
         } else {
             let (path, ports, waiting) = (&self.path, &self.ports, &self.injections);
-            bed.idle(now, || {
+            sleeper.idle(now, || {
                 let empty = |port: &PortQueues| path.waiting(port.id) + port.tx.in_hand() == 0;
                 ports.iter().all(empty) && path.handed_over() && waiting.is_empty()
             })
@@ -172,10 +174,10 @@ impl<P: Probe> Worker<P> {
 
     #[cold]
     fn rested(&mut self, rest: Rest, now: Nanos) -> Nanos {
-        if rest != Rest::Napped {
+        if rest != Rest::TimedOut {
             let own = self.ports.iter().map(|port| &port.rx);
-            for source in own.chain(self.guests.iter().map(|guest| &guest.rx)) {
-                // A device without an interrupt has a bell that is always live, or none.
+            for source in own.chain(self.remotes.iter().map(|remote| &remote.rx)) {
+                // A device whose interrupt is always on, or that has none, needs nothing.
                 source.queue.arm(rest == Rest::Arm);
             }
         }
@@ -185,11 +187,11 @@ impl<P: Probe> Worker<P> {
         let woken = self.clock.now();
         self.stats.naps.add(1);
         self.stats.slept_ns.add(woken.since(now).0);
-        if let Some(bed) = &mut self.bed
+        if let Some(sleeper) = &mut self.sleeper
             && rest == Rest::Woken
         {
             self.stats.woken.add(1);
-            bed.awake(woken);
+            sleeper.awake(woken);
         }
         woken
     }
@@ -233,7 +235,7 @@ impl<P: Probe> Worker<P> {
     fn hand_over(&mut self) -> bool {
         let ids = self.ports.iter().map(|port| port.id);
         let ids: ArrayVec<PortId, MAX_PORTS> = ids
-            .chain(self.guests.iter().map(|guest| guest.id))
+            .chain(self.remotes.iter().map(|remote| remote.id))
             .collect();
         for id in ids {
             let _ = self.path.may_receive(id);

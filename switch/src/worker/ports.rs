@@ -102,14 +102,14 @@ impl PortQueues {
 
 /// A receive queue of a port that another worker owns.
 #[derive(Debug)]
-pub struct GuestQueue {
+pub struct RemoteQueue {
     /// The port.
     pub id: PortId,
     /// The queue.
     pub rx: Source,
 }
 
-impl GuestQueue {
+impl RemoteQueue {
     /// Receives one burst into the pipeline; returns its frames.
     #[inline]
     pub(super) fn receive<P: Probe>(

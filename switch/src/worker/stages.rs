@@ -4,6 +4,7 @@
 //! that took very long was interrupted, and tells nothing about its stages.
 
 use npcc_dpdk::Tsc;
+use npcc_pipeline::counters;
 use npcc_pipeline::counters::Counter;
 
 /// One turn in so many is timed: a power of two.
@@ -53,13 +54,14 @@ impl Stage {
     }
 }
 
-/// What the timed turns came to.
-#[derive(Debug, Default)]
-pub struct StageCounters {
-    /// Cycles by stage, in the order of [`Stage::ALL`].
-    pub cycles: [Counter; Stage::ALL.len()],
-    /// Frames received in them.
-    pub frames: Counter,
+counters! {
+    /// What the timed turns came to.
+    pub struct StageCounters => StageCount {
+        /// Cycles by stage, in the order of [`Stage::ALL`].
+        cycles: [Counter; Stage::ALL.len()],
+        /// Frames received in them.
+        frames: Counter,
+    }
 }
 
 /// A worker's stage profiler.

@@ -16,7 +16,7 @@ const LONGEST: u64 = 1 << 34;
 pub enum What {
     /// From the enqueue that crosses `shallow` to the CNP in the device's hands; the filter's ticks are part of it.
     Shallow,
-    /// The same from `hard`, where no filter applies.
+    /// From the enqueue that crosses `hard`, where no filter applies, to the CNP in the device's hands.
     Hard,
     /// From the moment a frame of a paced source was due to the device that takes it.
     Latency,

@@ -8,11 +8,11 @@ use npcc_cnp::plan::Suppressed;
 use npcc_cnp::policy::{Parameter, PolicyName, Reason};
 use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
 
-use super::model::{Cm, Health, Npcc, NpccQueue, Percentiles, Seen, Setting};
-use super::observer::Observer;
+use super::View;
+use crate::report::model::{Cm, Health, Npcc, NpccQueue, Percentiles, Seen, Setting};
 use crate::worker::timings::What;
 
-impl Observer {
+impl View {
     pub(super) fn npcc(&self) -> Npcc {
         let caches = || self.caches.iter().map(|cache| &cache.counters);
         let named = |count: u64, name: &str| (count > 0).then(|| (name.to_owned(), count));

@@ -1,0 +1,225 @@
+//! What counters are made of: cells with one writer each, and the declaration that makes their sums and differences.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+
+/// A monotonic count with a single writer.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`. Only the owner may call this: two writers lose counts.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.store(
+            self.0.load(Ordering::Relaxed).wrapping_add(n),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// The value a moment ago.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A value that goes up and down, with a single writer.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Publishes a value.
+    #[inline]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// Publishes a value when it is higher.
+    #[inline]
+    pub fn raise(&self, value: u64) {
+        if value > self.get() {
+            self.set(value);
+        }
+    }
+
+    /// The value a moment ago.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The sum of parts modulo 2^64, which may each be below zero; nothing where parts that were read one after the other
+    /// do not make a whole.
+    pub fn total<'a>(parts: impl Iterator<Item = &'a Gauge>) -> u64 {
+        let sum = parts.fold(0u64, |sum, part| sum.wrapping_add(part.get()));
+        if sum.cast_signed() < 0 { 0 } else { sum }
+    }
+}
+
+/// A gauge of which the highest value of all workers counts: a time, or the longest of something.
+#[derive(Debug, Default)]
+pub struct Highest(Gauge);
+
+/// A gauge that is a set of bits, of which all workers' together count.
+#[derive(Debug, Default)]
+pub struct Mask(Gauge);
+
+impl std::ops::Deref for Highest {
+    type Target = Gauge;
+
+    #[inline]
+    fn deref(&self) -> &Gauge {
+        &self.0
+    }
+}
+
+impl std::ops::Deref for Mask {
+    type Target = Gauge;
+
+    #[inline]
+    fn deref(&self) -> &Gauge {
+        &self.0
+    }
+}
+
+/// A cell, or a structure of cells, that a worker writes and others read.
+pub trait Cell {
+    /// What it reads as.
+    type Count;
+
+    /// Adds what the cell holds to the sum over workers.
+    fn add_to(&self, sum: &mut Self::Count);
+
+    /// Takes off what had been counted `then`. A gauge stays as it is.
+    fn since(now: &mut Self::Count, then: &Self::Count);
+}
+
+impl Cell for Counter {
+    type Count = u64;
+
+    fn add_to(&self, sum: &mut u64) {
+        *sum = sum.wrapping_add(self.get());
+    }
+
+    fn since(now: &mut u64, then: &u64) {
+        *now = now.saturating_sub(*then);
+    }
+}
+
+impl Cell for Gauge {
+    type Count = u64;
+
+    /// Parts may each be below zero, modulo 2^64.
+    fn add_to(&self, sum: &mut u64) {
+        *sum = sum.wrapping_add(self.get());
+    }
+
+    fn since(_: &mut u64, _: &u64) {}
+}
+
+impl Cell for Highest {
+    type Count = u64;
+
+    fn add_to(&self, sum: &mut u64) {
+        *sum = (*sum).max(self.get());
+    }
+
+    fn since(_: &mut u64, _: &u64) {}
+}
+
+impl Cell for Mask {
+    type Count = u64;
+
+    fn add_to(&self, sum: &mut u64) {
+        *sum |= self.get();
+    }
+
+    fn since(_: &mut u64, _: &u64) {}
+}
+
+impl<C: Cell> Cell for CachePadded<C> {
+    type Count = C::Count;
+
+    fn add_to(&self, sum: &mut C::Count) {
+        (**self).add_to(sum);
+    }
+
+    fn since(now: &mut C::Count, then: &C::Count) {
+        C::since(now, then);
+    }
+}
+
+impl<C: Cell, const N: usize> Cell for [C; N] {
+    type Count = [C::Count; N];
+
+    fn add_to(&self, sum: &mut [C::Count; N]) {
+        for (cell, sum) in self.iter().zip(sum) {
+            cell.add_to(sum);
+        }
+    }
+
+    fn since(now: &mut [C::Count; N], then: &[C::Count; N]) {
+        for (now, then) in now.iter_mut().zip(then) {
+            C::since(now, then);
+        }
+    }
+}
+
+/// The sum over workers of what these cells hold.
+pub fn sum<'a, C: Cell<Count: Default> + 'a>(cells: impl IntoIterator<Item = &'a C>) -> C::Count {
+    let mut sum = C::Count::default();
+    for cell in cells {
+        cell.add_to(&mut sum);
+    }
+    sum
+}
+
+/// Declares cells, and what they read as: `pub struct Cells => Counts { field: Cell, ... }`.
+///
+/// A field is in the JSON report under its own name; `=> (skip)`, `=> (rename = "...")` or another of serde's attributes after its cell says
+/// otherwise.
+#[macro_export]
+macro_rules! counters {
+    (
+        $(#[$about:meta])*
+        pub struct $Cells:ident => $Counts:ident {
+            $( $(#[$note:meta])* $field:ident: $Cell:ty $(=> ($($json:tt)*))? ),* $(,)?
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Default)]
+        pub struct $Cells {
+            $( $(#[$note])* pub $field: $Cell, )*
+        }
+
+        #[doc = concat!("What [`", stringify!($Cells), "`] read as.")]
+        #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
+        pub struct $Counts {
+            $( $(#[$note])* $( #[serde($($json)*)] )? pub $field: <$Cell as $crate::counters::Cell>::Count, )*
+        }
+
+        impl $crate::counters::Cell for $Cells {
+            type Count = $Counts;
+
+            fn add_to(&self, sum: &mut $Counts) {
+                $( $crate::counters::Cell::add_to(&self.$field, &mut sum.$field); )*
+            }
+
+            fn since(now: &mut $Counts, then: &$Counts) {
+                $( <$Cell as $crate::counters::Cell>::since(&mut now.$field, &then.$field); )*
+            }
+        }
+
+        impl $Counts {
+            /// Takes off what had been counted `then`; gauges stay as they are.
+            pub fn since(&mut self, then: &$Counts) {
+                <$Cells as $crate::counters::Cell>::since(self, then);
+            }
+        }
+    };
+}

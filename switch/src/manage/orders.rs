@@ -1,0 +1,150 @@
+//! What an operator may order while the switch runs, and who is told.
+//!
+//! Law: what is shown as set is what the workers were given. An order that a worker cannot take is given to none, and nothing that is
+//! shown changes.
+
+use std::sync::Mutex;
+
+use npcc_pipeline::egress::scheduler::Discipline;
+use npcc_pipeline::units::{PortId, Priority};
+
+use super::reload::Running;
+use super::view::View;
+use crate::control::orders::{NpccOrder, NpccOrders, OrderError};
+use crate::report::qos::Qos;
+use crate::wiring::live_routes::LiveRoutes;
+use crate::worker::command::{Command, Deaf, WorkerOrders};
+
+/// What runs, and its routes.
+#[derive(Debug)]
+pub struct Live {
+    /// The configuration.
+    pub running: Running,
+    /// The table of routes.
+    pub routes: LiveRoutes,
+}
+
+/// The management service: what it sees, and whom it gives orders.
+#[derive(Debug)]
+pub struct Management {
+    /// What there is to see.
+    pub view: View,
+    /// Orders to the workers.
+    pub workers: WorkerOrders,
+    /// Orders to the control core.
+    pub npcc: NpccOrders,
+    /// What runs, and where it came from.
+    pub live: Mutex<Live>,
+}
+
+impl Management {
+    /// Has the control core obey an order.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that nobody listens.
+    pub fn npcc_order(&self, order: &NpccOrder) -> Result<(), OrderError> {
+        let port = |name: &str| {
+            let mut ids = self.view.ports.iter().zip(0u8..);
+            ids.find(|(port, _)| port.name == name)
+                .map(|(_, id)| PortId(id))
+        };
+        self.npcc.give(order.command(port)?)?;
+        if let Some(key) = order.key() {
+            self.overridden(key);
+        }
+        Ok(())
+    }
+
+    /// Starts the user watermarks, and what took how long, anew.
+    ///
+    /// # Errors
+    /// When a worker does not listen.
+    pub fn clear_watermarks(&self) -> Result<(), Deaf> {
+        self.workers.give(&[Command::ClearWatermarks])?;
+        if let Ok(mut timings) = self.view.timings.lock() {
+            timings.clear();
+        }
+        Ok(())
+    }
+
+    /// Gives a DWRR queue of every port another weight, 1 to 100.
+    ///
+    /// # Errors
+    /// Why not; nothing has changed then.
+    pub fn set_weight(&self, priority: u8, weight: u8) -> Result<(), String> {
+        let mut qos = self.view.qos.lock().map_err(|_| Deaf.to_string())?;
+        let ports = self.view.ports.len();
+        weigh(&mut qos, &self.workers, ports, (priority, weight))?;
+        drop(qos);
+        self.overridden(format!("qos.priorities.{priority}.weight"));
+        Ok(())
+    }
+
+    /// Notes that `set` has changed a key, so that the next reload takes it back.
+    pub fn overridden(&self, key: String) {
+        if let Ok(mut live) = self.live.lock() {
+            live.running.overrides.insert(key);
+        }
+    }
+}
+
+/// Orders another weight for a queue of all ports; what is shown follows once every worker was told.
+fn weigh(
+    qos: &mut Qos,
+    workers: &WorkerOrders,
+    ports: usize,
+    (priority, weight): (u8, u8),
+) -> Result<(), String> {
+    let queue = qos.priorities.get_mut(usize::from(priority));
+    let queue = queue.ok_or_else(|| format!("there is no priority {priority}: write 0 to 7"))?;
+    if !(1..=100).contains(&weight) {
+        return Err(format!("{weight} is no weight: write 1 to 100"));
+    }
+    if queue.weight.is_none() {
+        return Err(format!(
+            "priority {priority} is served strictly: it has no weight"
+        ));
+    }
+    let orders = (0u8..).take(ports).map(|port| Command::Discipline {
+        port: PortId(port),
+        priority: Priority::new(priority),
+        discipline: Discipline::Dwrr(weight),
+    });
+    let orders: Vec<Command> = orders.collect();
+    workers.give(&orders).map_err(|deaf| deaf.to_string())?;
+    queue.weight = Some(weight);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::qos::QosPriority;
+    use crate::worker::command::ring;
+
+    #[test]
+    fn a_weight_is_shown_only_if_every_worker_was_told() {
+        let (rings, mut workers): (Vec<_>, Vec<_>) = (0..2).map(|_| ring()).unzip();
+        let orders = WorkerOrders::new(rings);
+        let mut qos = Qos {
+            priorities: vec![QosPriority {
+                weight: Some(50),
+                ..QosPriority::default()
+            }],
+            ..Qos::default()
+        };
+        assert_eq!(weigh(&mut qos, &orders, 2, (0, 20)), Ok(()));
+        assert_eq!(qos.priorities[0].weight, Some(20));
+        // The first worker stops listening, the second goes on.
+        while orders.give(&[Command::ClearWatermarks]).is_ok() {
+            while workers[1].pop().is_ok() {}
+        }
+        let refused = weigh(&mut qos, &orders, 2, (0, 30));
+        assert!(refused.is_err_and(|why| why.contains("does not listen")));
+        assert_eq!(qos.priorities[0].weight, Some(20), "as the workers have it");
+        assert!(
+            workers[1].pop().is_err(),
+            "the listening one has it no other way"
+        );
+    }
+}

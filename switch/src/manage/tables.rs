@@ -1,0 +1,253 @@
+//! The tables of `show`: each says its name, what the switch looks up for it, and how people and scripts read that.
+//!
+//! To add a table: an implementation of [`Table`] here, or a line of those read off the snapshot, and a line in [`ALL`]. The protocol, the command line and its help follow; one
+//! that is not in [`ALL`] is an unused type, which the lints refuse.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::view::View;
+use crate::report::lossless::{self, Group};
+use crate::report::model::{Flow, Host, Snapshot};
+use crate::report::{lossless_table, table, workers};
+
+/// A table of `show`.
+trait Table {
+    /// Its name: `show NAME`.
+    const NAME: &'static str;
+    /// What it shows, for the help.
+    const ABOUT: &'static str;
+    /// Whether its rows are in an order of which `--top` may take the first.
+    const RANKED: bool = false;
+    /// What the switch answers.
+    type Data: Serialize + DeserializeOwned;
+
+    /// Looks it up; `top` rows of a ranked table at most.
+    fn look(view: &View, top: usize) -> Self::Data;
+
+    /// For people.
+    fn text(data: &Self::Data) -> String;
+
+    /// For scripts: what `--json` prints.
+    fn json(data: &Self::Data) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(data)
+    }
+}
+
+/// A table as protocol and command line know it.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name: `show NAME`.
+    pub name: &'static str,
+    /// What it shows, for the help.
+    pub about: &'static str,
+    /// Whether its rows are in an order of which `--top` may take the first.
+    pub ranked: bool,
+    look: fn(&View, usize) -> serde_json::Result<Value>,
+    read: fn(Value, bool) -> serde_json::Result<String>,
+}
+
+impl Entry {
+    const fn of<T: Table>() -> Entry {
+        Entry {
+            name: T::NAME,
+            about: T::ABOUT,
+            ranked: T::RANKED,
+            look: |view, top| serde_json::to_value(T::look(view, top)),
+            read: |data, as_json| {
+                let data = serde_json::from_value(data)?;
+                if as_json {
+                    return Ok(T::json(&data)? + "\n");
+                }
+                Ok(T::text(&data))
+            },
+        }
+    }
+
+    /// The switch's answer; `top` rows of a ranked table at most.
+    ///
+    /// # Errors
+    /// When it cannot be encoded.
+    pub fn look(&self, view: &View, top: Option<usize>) -> serde_json::Result<Value> {
+        (self.look)(view, top.unwrap_or(usize::MAX))
+    }
+
+    /// What is printed of the switch's answer.
+    ///
+    /// # Errors
+    /// When the answer is of another kind.
+    pub fn read(&self, data: Value, as_json: bool) -> serde_json::Result<String> {
+        (self.read)(data, as_json)
+    }
+}
+
+/// All tables, in the order of the help.
+pub const ALL: [Entry; 10] = [
+    Entry::of::<Ports>(),
+    Entry::of::<Workers>(),
+    Entry::of::<Queues>(),
+    Entry::of::<Flows>(),
+    Entry::of::<Hosts>(),
+    Entry::of::<Log>(),
+    Entry::of::<Pfc>(),
+    Entry::of::<Buffer>(),
+    Entry::of::<Qos>(),
+    Entry::of::<Npcc>(),
+];
+
+/// The table of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Entry> {
+    static TABLES: [Entry; ALL.len()] = ALL;
+    TABLES.iter().find(|table| table.name == name)
+}
+
+/// Tables that are read off the snapshot: name, what it shows, for people, for scripts.
+macro_rules! of_the_snapshot {
+    ($($Table:ident: $name:literal, $about:literal, $text:path, |$all:ident| $json:expr;)*) => {$(
+        enum $Table {}
+
+        impl Table for $Table {
+            const NAME: &'static str = $name;
+            const ABOUT: &'static str = $about;
+            type Data = Snapshot;
+
+            fn look(view: &View, _: usize) -> Snapshot {
+                view.shown()
+            }
+
+            fn text(data: &Snapshot) -> String {
+                $text(data)
+            }
+
+            fn json($all: &Snapshot) -> serde_json::Result<String> {
+                serde_json::to_string_pretty($json)
+            }
+        }
+    )*};
+}
+
+of_the_snapshot! {
+    Ports: "ports", "Traffic, drops and link of each port", table::ports, |all| &all.ports;
+    Workers: "workers", "Which worker has which ports, and what crosses between them", workers::shown, |all| &all.workers;
+    Queues: "queues", "Depth, peak, drops and marks of each egress queue", table::queues, |all| &all.ports;
+    Pfc: "pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports;
+    Buffer: "buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Held::of(all);
+    Qos: "qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &all.qos;
+    Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", table::npcc, |all| &all.npcc;
+}
+
+enum Flows {}
+
+impl Table for Flows {
+    const NAME: &'static str = "flows";
+    const ABOUT: &'static str = "RoCEv2 flows: QPNs, evidence, bytes, CNPs";
+    const RANKED: bool = true;
+    type Data = Vec<Flow>;
+
+    fn look(view: &View, top: usize) -> Vec<Flow> {
+        let mut flows = view.flows();
+        flows.truncate(top);
+        flows
+    }
+
+    fn text(data: &Vec<Flow>) -> String {
+        table::flows(data)
+    }
+}
+
+enum Hosts {}
+
+impl Table for Hosts {
+    const NAME: &'static str = "hosts";
+    const ABOUT: &'static str = "CNPs, NAKs and CE by host";
+    const RANKED: bool = true;
+    type Data = Vec<Host>;
+
+    fn look(view: &View, top: usize) -> Vec<Host> {
+        let mut hosts = view.hosts();
+        hosts.truncate(top);
+        hosts
+    }
+
+    fn text(data: &Vec<Host>) -> String {
+        table::hosts(data)
+    }
+}
+
+enum Log {}
+
+impl Table for Log {
+    const NAME: &'static str = "log";
+    const ABOUT: &'static str = "The latest CNPs and why each was sent";
+    const RANKED: bool = true;
+    type Data = Vec<String>;
+
+    fn look(view: &View, top: usize) -> Vec<String> {
+        view.log(top)
+    }
+
+    fn text(data: &Vec<String>) -> String {
+        data.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+/// `show buffer --json`
+#[derive(Serialize)]
+struct Held<'a> {
+    buffer: lossless::Buffer,
+    ports: Vec<HeldBy<'a>>,
+}
+
+impl Held<'_> {
+    fn of(snapshot: &Snapshot) -> Held<'_> {
+        let ports = snapshot.ports.iter().map(|port| HeldBy {
+            name: &port.name,
+            lossless_lost: port.lossless_lost,
+            groups: &port.groups,
+        });
+        Held {
+            buffer: snapshot.buffer,
+            ports: ports.collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct HeldBy<'a> {
+    name: &'a str,
+    lossless_lost: u64,
+    groups: &'a [Group],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_has_a_name_of_its_own_and_is_in_the_manual() {
+        let manual = include_str!("../../../docs/operator.md");
+        for (at, table) in ALL.iter().enumerate() {
+            assert!(ALL[..at].iter().all(|other| other.name != table.name));
+            assert!(
+                manual.contains(&format!("`show {}`", table.name)),
+                "{}",
+                table.name
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_of_another_kind_is_refused_and_the_right_one_is_read_both_ways() {
+        let log = named("log").unwrap();
+        let lines = serde_json::json!(["one", "two"]);
+        assert_eq!(log.read(lines.clone(), false).unwrap(), "one\ntwo\n");
+        assert_eq!(
+            log.read(lines.clone(), true).unwrap(),
+            "[\n  \"one\",\n  \"two\"\n]\n"
+        );
+        assert!(named("flows").unwrap().read(lines, false).is_err());
+        assert!(named("marks").is_none());
+    }
+}

@@ -1,0 +1,312 @@
+//! What there is to see: a snapshot put together from what workers, control core and devices publish. Never makes any of them wait.
+
+mod npcc;
+mod ports;
+mod workers;
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use npcc_cnp::flow_cache::CacheShared;
+use npcc_cnp::pair::Evidence;
+use npcc_cnp::response::Response;
+use npcc_cnp::status::NpccStatus;
+use npcc_cnp::table::{FlowSnapshot, FlowView};
+use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
+
+use crate::clock::Clock;
+use crate::control::ControlStats;
+use crate::report::events::{Event, Events};
+use crate::report::lossless::Buffer;
+use crate::report::model::{Conservation, DeviceDrops, Flow, Host, Snapshot, Traffic};
+use crate::report::qos::Qos;
+use crate::wiring::pfc::PortFlow;
+use crate::worker::stats::WorkerStats;
+use crate::worker::timings::{Timings, What};
+
+/// What does not change about a port.
+#[derive(Debug)]
+pub struct PortFacts {
+    /// Its name.
+    pub name: String,
+    /// Its device as configured.
+    pub device: String,
+    /// Its address.
+    pub mac: Mac,
+    /// The rate its egress side is shaped to.
+    pub rate: Option<BitRate>,
+    /// The device.
+    pub port: Arc<npcc_dpdk::Port>,
+    /// Its flow control.
+    pub flow: PortFlow,
+    /// Cores of the workers that receive from it, its owner first.
+    pub workers: Vec<usize>,
+}
+
+/// Sizes of the buffer, which do not change.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BufferFacts {
+    /// Size in wire bytes.
+    pub pool: u64,
+    /// Shared by all.
+    pub shared: u64,
+    /// Headroom.
+    pub headroom: u64,
+    /// Longest turn of a worker's loop that headroom covers.
+    pub turn: Nanos,
+}
+
+/// What a port's counters said at one moment, over all workers, and its device's.
+#[derive(Debug, Clone, Default)]
+pub struct PortReading {
+    counts: PortCount,
+    device: DeviceDrops,
+}
+
+impl PortReading {
+    /// Takes off what had been counted `then`.
+    fn since(&mut self, then: &PortReading) {
+        let PortReading { counts, device } = self;
+        counts.since(&then.counts);
+        device.since(then.device);
+    }
+}
+
+/// Everything there is to see.
+#[derive(Debug)]
+pub struct View {
+    /// Version of the program.
+    pub version: String,
+    /// When forwarding started.
+    pub started: Instant,
+    /// Ports, in the order of the configuration.
+    pub ports: Vec<PortFacts>,
+    /// Each worker's core.
+    pub cores: Vec<usize>,
+    /// Each worker's counters of all ports.
+    pub counters: Vec<Arc<Counters>>,
+    /// What each worker tells about itself.
+    pub workers: Vec<Arc<WorkerStats>>,
+    /// Each worker's flow cache.
+    pub caches: Vec<Arc<CacheShared>>,
+    /// NPCC.
+    pub npcc: Arc<NpccStatus>,
+    /// The flow table.
+    pub flows: Arc<FlowView>,
+    /// The control loop.
+    pub control: Arc<ControlStats>,
+    /// Sizes of the buffer.
+    pub buffer: BufferFacts,
+    /// Effective queues and maps.
+    pub qos: Mutex<Qos>,
+    /// What happened to lossless queues.
+    pub events: Mutex<Events>,
+    /// The workers' time.
+    pub clock: Clock,
+    /// What each port's counters said at the last `clear counters`; empty before the first.
+    pub cleared: Mutex<Vec<PortReading>>,
+    /// What took how long.
+    pub timings: Mutex<Timings>,
+}
+
+impl View {
+    /// Everything but flows, now, as it was counted since the start.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot_since(&[])
+    }
+
+    /// Everything but flows, now, as it was counted since the last `clear counters`.
+    #[must_use]
+    pub fn shown(&self) -> Snapshot {
+        let cleared = self.cleared.lock();
+        let cleared = cleared.map(|cleared| cleared.clone());
+        self.snapshot_since(&cleared.unwrap_or_default())
+    }
+
+    /// Ports' counters are shown from here on. Counters themselves never go back, so the account of all frames stays whole;
+    /// depths, peaks and NPCC stay too.
+    pub fn clear_counters(&self) {
+        let now = (0..self.ports.len()).map(|index| self.reading(index));
+        let now = now.collect();
+        if let Ok(mut cleared) = self.cleared.lock() {
+            *cleared = now;
+        }
+    }
+
+    fn snapshot_since(&self, cleared: &[PortReading]) -> Snapshot {
+        let ports = self.ports.iter().enumerate().map(|(index, facts)| {
+            let mut reading = self.reading(index);
+            if let Some(then) = cleared.get(index) {
+                reading.since(then);
+            }
+            self.port(facts, reading)
+        });
+        Snapshot {
+            version: self.version.clone(),
+            seconds: self.started.elapsed().as_secs_f64(),
+            ports: ports.collect(),
+            npcc: self.npcc(),
+            workers: (0..self.workers.len())
+                .filter_map(|index| self.worker(index))
+                .collect(),
+            conservation: self.conservation(),
+            buffer: self.buffer(),
+            events: self.events(),
+            latency_us: self.times(What::Latency),
+            qos: self.qos.lock().map(|qos| qos.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Looks whether anything happened to lossless queues, and takes in what workers timed; to be called every few milliseconds.
+    pub fn watch(&self) {
+        if let Ok(mut timings) = self.timings.lock() {
+            timings.take_in();
+        }
+        let Ok(mut events) = self.events.lock() else {
+            return;
+        };
+        let now = self.clock.now();
+        for (index, facts) in self.ports.iter().enumerate() {
+            events.look((index, &facts.name), self.counts(index), now);
+        }
+        events.turn(Nanos(self.longest_turn()), self.buffer.turn, now);
+    }
+
+    /// What happened to lossless queues, oldest first.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.watch();
+        let events = self.events.lock();
+        events.map(|events| events.all()).unwrap_or_default()
+    }
+
+    /// All flows, heaviest first.
+    #[must_use]
+    pub fn flows(&self) -> Vec<Flow> {
+        let mut flows: Vec<Flow> = self.flows.flows().map(|flow| self.flow(&flow)).collect();
+        flows.sort_by(|a, b| {
+            b.bytes
+                .cmp(&a.bytes)
+                .then_with(|| (&a.src, a.dest_qp).cmp(&(&b.src, b.dest_qp)))
+        });
+        flows
+    }
+
+    /// Hosts with CNPs, NAKs or CE, most CNPs first.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<Host> {
+        let mut hosts: Vec<Host> = self
+            .npcc
+            .hosts
+            .hosts()
+            .map(|(address, counts)| Host {
+                address: address.to_string(),
+                cnps_sent: counts.cnps_sent,
+                cnps_passed: counts.cnps_passed,
+                naks: counts.naks,
+                rnr_naks: counts.rnr_naks,
+                ce: counts.ce,
+            })
+            .collect();
+        hosts.sort_by(|a, b| {
+            b.cnps_sent
+                .cmp(&a.cnps_sent)
+                .then_with(|| a.address.cmp(&b.address))
+        });
+        hosts
+    }
+
+    /// The latest CNPs, each with its reason, and what happened to lossless queues, oldest first; `last` lines at most.
+    #[must_use]
+    pub fn log(&self, last: usize) -> Vec<String> {
+        let cnps = self.npcc.log.last(last);
+        let cnps = cnps.map(|entry| (entry.time.0 / 1_000, entry.to_string()));
+        let events = self.events().into_iter();
+        let events = events.map(|event| (event.time_us, event.to_string()));
+        let mut lines: Vec<(u64, String)> = cnps.chain(events).collect();
+        lines.sort_by_key(|(time, _)| *time);
+        let before = lines.len().saturating_sub(last);
+        let lines = lines.into_iter().skip(before);
+        lines.map(|(_, line)| line).collect()
+    }
+
+    fn port_name(&self, port: PortId) -> String {
+        self.ports
+            .get(port.index())
+            .map_or_else(|| format!("port {}", port.0), |facts| facts.name.clone())
+    }
+
+    fn flow(&self, flow: &FlowSnapshot) -> Flow {
+        let key = &flow.flow.key;
+        Flow {
+            src: key.src().to_string(),
+            dst: key.dst().to_string(),
+            dest_qp: key.dest_qp().get(),
+            sender_qp: (flow.evidence != Evidence::None).then(|| flow.sender_qpn.get()),
+            evidence: flow.evidence.name().to_owned(),
+            port: self.port_name(flow.flow.egress),
+            priority: flow.flow.priority.get(),
+            bytes: flow.bytes,
+            cnps: flow.cnps,
+            response: (flow.response != Response::Unknown).then(|| flow.response.name().to_owned()),
+        }
+    }
+
+    /// What a port's counters say, over all workers.
+    fn counts(&self, index: usize) -> PortCount {
+        let ports = self.counters.iter();
+        counters::sum(ports.filter_map(|counters| counters.port(index)))
+    }
+
+    fn longest_turn(&self) -> u64 {
+        let turns = self.workers.iter().map(|stats| stats.longest_ns.get());
+        turns.max().unwrap_or_default()
+    }
+
+    /// The buffer, over all workers.
+    fn buffer(&self) -> Buffer {
+        let gauges = || self.counters.iter().map(|counters| &counters.buffer);
+        let most = |of: fn(&counters::BufferGauges) -> &Gauge| {
+            // Peaks are of the whole, as each worker saw it.
+            gauges().map(|own| of(own).get()).max().unwrap_or_default()
+        };
+        Buffer {
+            pool: self.buffer.pool,
+            shared: self.buffer.shared,
+            headroom_size: self.buffer.headroom,
+            used: Gauge::total(gauges().map(|own| &own.used)),
+            used_peak: most(|own| &own.used_peak),
+            headroom: gauges().map(|own| own.headroom.get()).sum(),
+            headroom_peak: most(|own| &own.headroom_peak),
+            frames: Gauge::total(gauges().map(|own| &own.frames)),
+            turn_ns: self.longest_turn(),
+            turn_covered_ns: self.buffer.turn.0,
+        }
+    }
+
+    fn conservation(&self) -> Conservation {
+        let mut account = Conservation::default();
+        let held = || self.counters.iter().map(|counters| &counters.held);
+        account.held.packets = Gauge::total(held().map(|held| &held.packets));
+        account.held.bytes = Gauge::total(held().map(|held| &held.bytes));
+        for port in (0..self.ports.len()).map(|index| self.counts(index)) {
+            add(&mut account.rx, port.rx);
+            add(&mut account.tx, port.tx);
+            add(&mut account.originated, port.originated);
+            add(&mut account.consumed, port.consumed);
+            add(&mut account.punted, port.punted);
+            account.drops.packets += port.drops.iter().sum::<u64>();
+            account.drops.bytes += port.drop_bytes;
+            account.tags_added += port.tag_bytes_added;
+            account.tags_removed += port.tag_bytes_removed;
+        }
+        account
+    }
+}
+
+const fn add(total: &mut Traffic, more: Traffic) {
+    total.packets += more.packets;
+    total.bytes += more.bytes;
+}

@@ -1,0 +1,190 @@
+//! A port's row of the report, from what its counters and its device say.
+
+use std::collections::BTreeMap;
+
+use npcc_pipeline::counters::{FlowCount, GroupCount, PauseCount, PortCount, QueueCount};
+use npcc_pipeline::drop::Drop;
+use npcc_pipeline::units::Nanos;
+
+use super::{PortFacts, PortReading, View};
+use crate::report::lossless::{FlowControl, Group, Pause};
+use crate::report::model::{DeviceDrops, Pfc, Port, Queue, Roce};
+use crate::wiring::pfc::PortFlow;
+
+impl View {
+    /// What a port's counters and its device say now. A pause that still lasts counts up to now.
+    pub(super) fn reading(&self, index: usize) -> PortReading {
+        let mut counts = self.counts(index);
+        last(&mut counts.flow, self.clock.now());
+        let port = self.ports.get(index);
+        // A device that cannot tell has lost nothing it knows of.
+        let device = port.and_then(|facts| facts.port.stats().ok());
+        let device = device.unwrap_or_default();
+        PortReading {
+            counts,
+            device: DeviceDrops {
+                rx_missed: device.rx_missed,
+                rx_nombuf: device.rx_no_mbuf,
+                rx_errors: device.rx_errors,
+                tx_errors: device.tx_errors,
+            },
+        }
+    }
+
+    /// A port's row.
+    pub(super) fn port(&self, facts: &PortFacts, reading: PortReading) -> Port {
+        let PortReading { mut counts, device } = reading;
+        counts.rx = counts.rx_ok();
+        if facts.flow.send != 0 {
+            counts.lossless_lost += device.rx_missed + device.rx_nombuf;
+        }
+        let link = facts.port.link().ok();
+        Port {
+            name: facts.name.clone(),
+            device: facts.device.clone(),
+            driver: facts.port.driver_name().to_owned(),
+            mac: facts.mac.to_string(),
+            up: link.is_some_and(|link| link.up),
+            rate: facts.rate.map(|rate| rate.0),
+            workers: facts.workers.clone(),
+            drops: drops(&counts),
+            device_drops: device,
+            pfc: Pfc {
+                rx: counts.pfc_rx,
+                tx: counts.pfc_tx,
+            },
+            flow: self.flow_control(&facts.flow, &counts.flow),
+            groups: (0..)
+                .zip(&counts.groups)
+                .map(|(priority, count)| group(&facts.flow, priority, count))
+                .collect(),
+            roce: Roce {
+                ce: counts.ce_in,
+                cnp: counts.cnp_in,
+                cnp_out: counts.cnp_out,
+                nak: counts.nak_in,
+                rnr: counts.rnr_in,
+                unsupported: counts.roce_unsupported,
+            },
+            queues: (0..)
+                .zip(&counts.queues)
+                .map(|(priority, count)| queue(priority, count))
+                .collect(),
+            counts,
+        }
+    }
+
+    /// A port's flow control.
+    fn flow_control(&self, facts: &PortFlow, counts: &FlowCount) -> FlowControl {
+        let (turn, covered) = (self.longest_turn(), self.buffer.turn);
+        FlowControl {
+            backend: facts.choice.backend.name().to_owned(),
+            why: facts.choice.why.clone(),
+            self_test: facts.self_test.name().to_owned(),
+            tx_outstanding: facts.outstanding,
+            rx_fill: if facts.tells_fill { "driver" } else { "bursts" }.to_owned(),
+            rate: facts.rate.0,
+            send: bits(u64::from(facts.send)),
+            honour: bits(u64::from(facts.honour)),
+            paused: bits(counts.paused),
+            asserted: bits(counts.asserted),
+            storm: bits(counts.storm),
+            xoff_us: micros(counts.response_ns),
+            response_us: micros(turn.saturating_add(facts.rate.time_of(facts.hand).0)),
+            headroom_short: if facts.send == 0 {
+                0
+            } else {
+                facts.rate.bytes_in(Nanos(turn.saturating_sub(covered.0)))
+            },
+            priorities: (0..)
+                .zip(&counts.priorities)
+                .map(|(priority, count)| self.pause(priority, count))
+                .collect(),
+            counts: counts.clone(),
+        }
+    }
+
+    fn pause(&self, priority: u8, counts: &PauseCount) -> Pause {
+        let ago = |then: u64| (then != 0).then(|| self.clock.seconds_since(Nanos(then)));
+        Pause {
+            priority,
+            rx_paused_us: micros(counts.rx_paused_ns),
+            rx_last_us: micros(counts.rx_last_ns),
+            rx_longest_us: micros(counts.rx_longest_ns),
+            rx_began_s_ago: ago(counts.rx_began),
+            tx_paused_us: micros(counts.tx_paused_ns),
+            tx_last_us: micros(counts.tx_last_ns),
+            tx_longest_us: micros(counts.tx_longest_ns),
+            tx_began_s_ago: ago(counts.tx_began),
+            storm_s_ago: ago(counts.storm_at),
+            counts: counts.clone(),
+        }
+    }
+}
+
+/// Adds the time that pauses have lasted so far, which the worker counts when they end.
+fn last(flow: &mut FlowCount, now: Nanos) {
+    for (n, pause) in flow.priorities.iter_mut().enumerate() {
+        let lasted = |mask: u64, began: u64| match mask & 1 << n {
+            0 => 0,
+            _ => now.since(Nanos(began)).0,
+        };
+        let rx = lasted(flow.paused, pause.rx_began);
+        let tx = lasted(flow.asserted, pause.tx_began);
+        pause.rx_paused_ns += rx;
+        pause.rx_longest_ns = pause.rx_longest_ns.max(rx);
+        pause.tx_paused_ns += tx;
+        pause.tx_longest_ns = pause.tx_longest_ns.max(tx);
+    }
+}
+
+/// Drops by reason; reasons that never happened are left out.
+fn drops(counts: &PortCount) -> BTreeMap<String, u64> {
+    let count = |reason: &Drop| {
+        counts
+            .drops
+            .get(reason.index())
+            .copied()
+            .unwrap_or_default()
+    };
+    let all = Drop::ALL
+        .iter()
+        .map(|reason| (reason.name().to_owned(), count(reason)));
+    all.filter(|(_, count)| *count > 0).collect()
+}
+
+fn queue(priority: u8, counts: &QueueCount) -> Queue {
+    Queue {
+        priority,
+        depth: counts.level.depth,
+        peak_ever: counts.peak.max(counts.peak_before),
+        enqueued: counts.enqueued.packets,
+        enqueued_bytes: counts.enqueued.bytes,
+        counts: counts.clone(),
+    }
+}
+
+/// A port's ingress group.
+fn group(facts: &PortFlow, priority: u8, counts: &GroupCount) -> Group {
+    let lossless = facts.send & 1 << priority != 0;
+    Group {
+        priority,
+        lossless,
+        headroom_size: if lossless { facts.headroom } else { 0 },
+        held_peak_ever: counts.held_peak.max(counts.held_peak_before),
+        headroom_peak_ever: counts.headroom_peak.max(counts.headroom_peak_before),
+        counts: counts.clone(),
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a report rounds to three digits"
+)]
+fn micros(ns: u64) -> f64 {
+    (ns / 10) as f64 / 100.0
+}
+
+fn bits(mask: u64) -> Vec<u8> {
+    (0..8).filter(|n| mask & 1 << n != 0).collect()
+}

@@ -1,0 +1,47 @@
+//! A worker's row of the report.
+
+use std::collections::BTreeMap;
+
+use npcc_pipeline::counters;
+
+use super::{PortFacts, View};
+use crate::report::model::Worker;
+use crate::worker::stages::{Stage, StageCount};
+
+impl View {
+    /// A worker's row.
+    pub(super) fn worker(&self, index: usize) -> Option<Worker> {
+        let (stats, core) = (self.workers.get(index)?, *self.cores.get(index)?);
+        let counts = counters::sum([&**stats]);
+        let names = |mine: &dyn Fn(&PortFacts) -> bool| {
+            let ports = self.ports.iter().filter(|facts| mine(facts));
+            ports.map(|facts| facts.name.clone()).collect()
+        };
+        Some(Worker {
+            core,
+            owns: names(&|facts| facts.workers.first() == Some(&core)),
+            receives: names(&|facts| facts.workers.contains(&core)),
+            crossing: counters::sum([&*self.counters.get(index)?.crossing]),
+            longest_ever_ns: counts.longest_ns.max(counts.longest_before_ns),
+            cycles: cycles(&counts.stages),
+            timed_frames: counts.stages.frames,
+            slept_us: counts.slept_ns / 1_000,
+            counts,
+        })
+    }
+}
+
+/// Cycles a received frame, by stage; nothing where no turn was timed.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a mean of a few hundred cycles, shown with one decimal"
+)]
+fn cycles(stages: &StageCount) -> BTreeMap<String, f64> {
+    if stages.frames == 0 {
+        return BTreeMap::new();
+    }
+    let mean = |cycles: u64| cycles as f64 / stages.frames as f64;
+    let all = Stage::ALL.iter().zip(stages.cycles);
+    all.map(|(stage, cycles)| (stage.name().to_owned(), mean(cycles)))
+        .collect()
+}

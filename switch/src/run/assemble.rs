@@ -1,0 +1,308 @@
+//! From a configuration and open ports to the things that run: workers, control core, management.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use anyhow::{Context, anyhow};
+use npcc_cnp::control::ControlCore;
+use npcc_cnp::flow_cache::{CacheShared, FlowCache};
+use npcc_config::Config;
+use npcc_config::ipnet::IpNet;
+use npcc_pipeline::counters::Counters;
+use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
+use npcc_pipeline::handoff::{WorkerLinks, links};
+use npcc_pipeline::route::fib::FibReader;
+use npcc_pipeline::route::writer::RouteWriter;
+use npcc_pipeline::units::{Mac, Nanos};
+use rtrb::{Consumer, Producer};
+
+use super::{Options, Source};
+use crate::clock::Clock;
+use crate::control::inject::{self, Injection, Injector};
+use crate::control::reaction::FirstAnswer;
+use crate::control::{Alarms, Control, ControlStats, orders};
+use crate::manage::orders::{Live, Management};
+use crate::manage::reload::Running;
+use crate::manage::view::{BufferFacts, PortFacts, View};
+use crate::report::events::Events;
+use crate::report::qos;
+use crate::sleep::WorkerSleeper;
+use crate::wiring::live_routes::LiveRoutes;
+use crate::wiring::pfc::PortFlow;
+use crate::wiring::workers::Queues;
+use crate::wiring::{self, pools::Pools, ports::OpenPort};
+use crate::worker::Worker;
+use crate::worker::command::{self, Command, WorkerOrders};
+use crate::worker::frame::{Datapath, Frame};
+use crate::worker::probe::Probe;
+use crate::worker::receiving::Receiving;
+use crate::worker::stats::WorkerStats;
+use crate::worker::telemetry::Telemetry;
+use crate::worker::timings::{self, Timing, Timings};
+
+/// Things that run, and the service that watches them.
+pub(super) struct Assembly<P> {
+    pub(super) workers: Vec<Worker<P>>,
+    pub(super) control: Control,
+    pub(super) management: Management,
+}
+
+/// Makes all that runs. `probe` makes each worker's probe of the appliance's own.
+pub(super) fn assemble<P: Probe>(
+    source: &Source,
+    options: &Options,
+    ports: Vec<OpenPort>,
+    pools: &Pools,
+    clock: Clock,
+    mut probe: impl FnMut(Telemetry) -> P,
+) -> anyhow::Result<Assembly<P>> {
+    let config = &source.loaded.config;
+    let seed = clock.now().0;
+    let routes = routes(config, &ports, &options.prefixes)?;
+    let mut core = control_core(config, &ports, seed);
+
+    let settings = settings(config, &ports);
+    let qos = qos::effective(config, &settings);
+    let (lossless, flows) = wiring::pfc::lossless(config, &ports);
+    let buffer = buffer_facts(config, &lossless)?;
+    let facts = port_facts(config, &ports, flows);
+    let plan = wiring::workers::seating(config, &ports);
+    let owners = plan.owners.iter().map(|owner| owner.index()).collect();
+
+    let shared = Shared {
+        config,
+        settings,
+        lossless,
+        pools,
+        clock,
+        receiving: Arc::new(Receiving::new(config.cores.workers.len())),
+    };
+    let queues = wiring::workers::queues(config, ports);
+    let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
+    let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
+    let readers = (routes.workers, links(plan));
+    let parts = parts(readers, (queues, sleepers.workers), stats, seed);
+    let mut ends = Ends::default();
+    let workers = parts
+        .into_iter()
+        .map(|parts| ends.worker(&shared, parts, &mut core, &mut probe));
+    let workers = workers.collect::<anyhow::Result<_>>()?;
+
+    let live = Live {
+        running: Running::new(source.path.clone(), &source.loaded),
+        routes: routes.live,
+    };
+    let control_stats = Arc::new(ControlStats::default());
+    let (npcc, inbox) = orders::ring();
+    let (style, priority) = wiring::control::style(config);
+    let view = View {
+        version: format!("{}, DPDK {}", source.version, npcc_dpdk::DPDK_VERSION),
+        started: Instant::now(),
+        ports: facts,
+        cores: config.cores.workers.clone(),
+        counters: ends.counters.clone(),
+        workers: ends.stats,
+        caches: ends.caches,
+        npcc: core.status(),
+        flows: core.flows(),
+        control: Arc::clone(&control_stats),
+        buffer,
+        qos: Mutex::new(qos),
+        events: Mutex::new(Events::default()),
+        clock,
+        cleared: Mutex::default(),
+        timings: Mutex::new(Timings::new(ends.times)?),
+    };
+    let management = Management {
+        view,
+        workers: WorkerOrders::new(ends.orders),
+        npcc,
+        live: Mutex::new(live),
+    };
+    let control = Control {
+        core,
+        injector: Injector::new(routes.control, style, priority, ends.injections, owners),
+        first: FirstAnswer::default(),
+        alarms: Alarms::new(&ends.counters, wiring::control::ports(config)),
+        counters: ends.counters,
+        inbox,
+        clock,
+        stats: control_stats,
+        yields: wiring::eal::shares(config).then_some(config.time_scale),
+        sleeper: sleepers.control,
+    };
+    Ok(Assembly {
+        workers,
+        control,
+        management,
+    })
+}
+
+/// The table of routes, and its readers: the workers, and the control core for its CNPs.
+struct Routes {
+    live: LiveRoutes,
+    workers: Vec<FibReader>,
+    control: FibReader,
+}
+
+fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result<Routes> {
+    let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
+    let readers = config.cores.workers.len() + 1;
+    let (writer, mut readers) = RouteWriter::new(wiring::routes::capacity(config), readers);
+    let mut live = LiveRoutes::new(writer);
+    let mut table = wiring::routes::table(config, &macs);
+    wiring::routes::deal(config, &macs, more, &mut table);
+    live.become_of(table)?;
+    let control = readers.pop();
+    Ok(Routes {
+        live,
+        control: control.ok_or_else(|| anyhow!("the route table has no readers"))?,
+        workers: readers,
+    })
+}
+
+fn control_core(config: &Config, ports: &[OpenPort], seed: u64) -> ControlCore {
+    let rates: Vec<_> = ports.iter().map(|port| port.rate).collect();
+    let mut core = ControlCore::new(&wiring::control::plan(config, &rates, seed));
+    wiring::control::offer(&mut core, config, &rates);
+    core.touch_memory();
+    core
+}
+
+fn settings(config: &Config, ports: &[OpenPort]) -> Vec<PortConfig> {
+    let ports = config.ports.iter().zip(ports);
+    ports
+        .map(|(plan, port)| wiring::path::port(config, plan, port.mac, port.rate))
+        .collect()
+}
+
+fn buffer_facts(config: &Config, lossless: &LosslessConfig) -> anyhow::Result<BufferFacts> {
+    let facts = BufferFacts {
+        pool: lossless.buffer.pool.bytes,
+        shared: lossless.buffer.shared().bytes,
+        headroom: lossless.buffer.headroom().bytes,
+        turn: Nanos(config.buffer.loop_time.nanos()),
+    };
+    if lossless.buffer.shared().is_zero() {
+        return Err(anyhow!(
+            "at the links' speeds headroom takes the whole pool: raise buffer.pool above {} B",
+            facts.headroom
+        ));
+    }
+    Ok(facts)
+}
+
+fn port_facts(config: &Config, ports: &[OpenPort], flows: Vec<PortFlow>) -> Vec<PortFacts> {
+    let ports = config.ports.iter().zip(ports).zip(flows);
+    ports
+        .map(|((plan, port), flow)| PortFacts {
+            name: plan.name.clone(),
+            device: plan.device.to_string(),
+            mac: port.mac,
+            rate: port.rate,
+            port: Arc::clone(&port.port),
+            flow,
+            workers: wiring::workers::receivers(config, plan, port),
+        })
+        .collect()
+}
+
+/// What all workers are made with.
+struct Shared<'a> {
+    config: &'a Config,
+    settings: Vec<PortConfig>,
+    lossless: LosslessConfig,
+    pools: &'a Pools,
+    clock: Clock,
+    receiving: Arc<Receiving>,
+}
+
+/// What is one worker's alone.
+struct WorkerParts {
+    fib: FibReader,
+    links: WorkerLinks<Frame>,
+    queues: Queues,
+    sleeper: Option<WorkerSleeper>,
+    stats: Arc<WorkerStats>,
+    seed: u64,
+}
+
+/// Each worker's parts, in the order of the cores.
+fn parts(
+    (fibs, links): (Vec<FibReader>, Vec<WorkerLinks<Frame>>),
+    (queues, sleepers): (Vec<Queues>, Vec<Option<WorkerSleeper>>),
+    stats: Vec<Arc<WorkerStats>>,
+    seed: u64,
+) -> Vec<WorkerParts> {
+    let (mut links, mut queues) = (links.into_iter(), queues.into_iter());
+    let (mut sleepers, mut stats) = (sleepers.into_iter(), stats.into_iter());
+    let one = |(fib, seed)| {
+        Some(WorkerParts {
+            fib,
+            links: links.next()?,
+            queues: queues.next()?,
+            sleeper: sleepers.next()?,
+            stats: stats.next()?,
+            seed,
+        })
+    };
+    fibs.into_iter().zip(seed..).map_while(one).collect()
+}
+
+/// The other ends of what the workers hold, each in the workers' order.
+#[derive(Default)]
+struct Ends {
+    counters: Vec<Arc<Counters>>,
+    stats: Vec<Arc<WorkerStats>>,
+    caches: Vec<Arc<CacheShared>>,
+    orders: Vec<Producer<Command>>,
+    injections: Vec<Producer<Injection>>,
+    times: Vec<Consumer<Timing>>,
+}
+
+impl Ends {
+    /// Makes a worker of its parts, and keeps the ends of what it holds.
+    fn worker<P: Probe>(
+        &mut self,
+        shared: &Shared<'_>,
+        parts: WorkerParts,
+        core: &mut ControlCore,
+        probe: &mut impl FnMut(Telemetry) -> P,
+    ) -> anyhow::Result<Worker<P>> {
+        let config = shared.config;
+        let (cache, reader) = FlowCache::new(
+            wiring::control::ports(config),
+            wiring::control::RING,
+            parts.seed,
+        );
+        self.caches.push(reader.shared());
+        if !core.attach(reader) {
+            return Err(anyhow!("the control core takes no more workers"));
+        }
+        let pool = wiring::path::pool(config);
+        let path = Datapath::new(shared.settings.clone(), pool, parts.fib, cache, parts.seed)
+            .with_lossless(shared.lossless.clone())
+            .with_links(parts.links);
+        let (orders, commands) = command::ring();
+        let (to_worker, injections) = inject::ring();
+        let (times, told) = timings::ring();
+        self.counters.push(Arc::clone(path.counters()));
+        self.stats.push(Arc::clone(&parts.stats));
+        self.orders.push(orders);
+        self.injections.push(to_worker);
+        self.times.push(told);
+        Ok(Worker {
+            path,
+            ports: parts.queues.own,
+            remotes: parts.queues.remotes,
+            receiving: Arc::clone(&shared.receiving),
+            injections,
+            commands,
+            pool: shared.pools.near(parts.queues.socket).clone(),
+            clock: shared.clock,
+            stats: parts.stats,
+            probe: probe(Telemetry::new(times)),
+            sleeper: parts.sleeper,
+        })
+    }
+}
