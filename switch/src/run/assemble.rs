@@ -271,6 +271,7 @@ impl Ends {
     ) -> anyhow::Result<Worker<P>> {
         let config = shared.config;
         let (cache, reader) = FlowCache::new(
+            config.npcc.flows.size(),
             wiring::control::ports(config),
             wiring::control::RING,
             parts.seed,
