@@ -269,6 +269,7 @@ fn a_large_frame_does_not_fit_a_small_port() {
             &[forward(WAN, 2, 0)],
         )
         .unwrap();
+    writer.commit();
     let mut small = port(1, None);
     small.intake.mtu = 1000;
     let mut path: Path = Datapath::new(
@@ -278,6 +279,7 @@ fn a_large_frame_does_not_fit_a_small_port() {
         NoTap,
         1,
     );
+    path.refresh();
     push(&mut path, DC, &data("10.0.2.2").frame(), 0);
     assert_eq!(drops(&path, DC), [("mtu_exceeded", 1)]);
 }

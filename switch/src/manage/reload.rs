@@ -196,7 +196,25 @@ fn blend(started: &File, new: &File) -> File {
     let mut file = started.clone();
     file.routes.clone_from(&new.routes);
     file.neighbors.clone_from(&new.neighbors);
-    file.npcc = npcc(&started.npcc, &new.npcc);
+    // All keys are named, so that a new one does not compile before it is known when it holds.
+    let npcc = &mut file.npcc;
+    Npcc {
+        tick: _,
+        flows: _,
+        evidence: npcc.evidence,
+        unpaired: npcc.unpaired,
+        ecn: npcc.ecn,
+        shallow: npcc.shallow,
+        deep: npcc.deep,
+        hard: npcc.hard,
+        hysteresis: npcc.hysteresis,
+        filter: npcc.filter,
+        recovery: npcc.recovery,
+        min_cnp_interval: npcc.min_cnp_interval,
+        feedback: npcc.feedback,
+        trusted_ports: npcc.trusted_ports,
+        cnp: npcc.cnp,
+    } = new.npcc.clone();
     let lossless = |file: &File| {
         let qos = npcc_config::plan::EffectiveQos::new(&file.qos);
         (qos.profile, qos.lossless_mask())
@@ -210,71 +228,18 @@ fn blend(started: &File, new: &File) -> File {
         };
         port.addresses.clone_from(&fresh.addresses);
         if let (Some(old), Some(fresh)) = (&mut port.npcc, &fresh.npcc) {
-            *old = port_npcc(old, fresh);
+            PortNpcc {
+                enable: _,
+                queues: _,
+                policy: old.policy,
+                mode: old.mode,
+                shallow: old.shallow,
+                deep: old.deep,
+                hard: old.hard,
+            } = fresh.clone();
         }
     }
     file
-}
-
-/// Of `npcc`, the keys that hold at once from the new file. All are named, so that a new key does not compile before it is
-/// known when it holds.
-fn npcc(started: &Npcc, new: &Npcc) -> Npcc {
-    let Npcc {
-        tick: _,
-        flows: _,
-        evidence,
-        unpaired,
-        ecn,
-        shallow,
-        deep,
-        hard,
-        hysteresis,
-        filter,
-        recovery,
-        min_cnp_interval,
-        feedback,
-        trusted_ports,
-        cnp,
-    } = new.clone();
-    Npcc {
-        tick: started.tick,
-        flows: started.flows,
-        evidence,
-        unpaired,
-        ecn,
-        shallow,
-        deep,
-        hard,
-        hysteresis,
-        filter,
-        recovery,
-        min_cnp_interval,
-        feedback,
-        trusted_ports,
-        cnp,
-    }
-}
-
-/// Of a port's `npcc`, the keys that hold at once from the new file.
-fn port_npcc(started: &PortNpcc, new: &PortNpcc) -> PortNpcc {
-    let PortNpcc {
-        enable: _,
-        queues: _,
-        policy,
-        mode,
-        shallow,
-        deep,
-        hard,
-    } = *new;
-    PortNpcc {
-        enable: started.enable,
-        queues: started.queues.clone(),
-        policy,
-        mode,
-        shallow,
-        deep,
-        hard,
-    }
 }
 
 #[cfg(test)]
