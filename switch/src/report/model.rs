@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 pub use npcc_pipeline::counters::TrafficCount as Traffic;
-use npcc_pipeline::counters::{CrossingCount, PortCount, QueueCount};
+use npcc_pipeline::counters::{BurstCount, CrossingCount, PortCount, QueueCount};
 use serde::{Deserialize, Serialize};
 
 use super::events::Event;
@@ -377,6 +377,8 @@ pub struct Worker {
     /// What crossed to and from other workers.
     #[serde(flatten)]
     pub crossing: CrossingCount,
+    /// Bursts received, the runs they were made of, and how often a port sent past its queues.
+    pub bursts: BurstCount,
     /// What it counted.
     #[serde(flatten)]
     pub counts: WorkerCount,

@@ -17,6 +17,8 @@ pub fn shown(snapshot: &Snapshot) -> String {
             "TURNS",
             "BUSY",
             "LONGEST US",
+            "RUNS A BURST",
+            "BYPASSED",
             "HANDED OVER",
             "TAKEN OVER",
             "STALLS",
@@ -34,6 +36,8 @@ pub fn shown(snapshot: &Snapshot) -> String {
             thousands(worker.loops),
             thousands(worker.busy),
             thousands(worker.longest_ns / 1_000),
+            runs_a_burst(worker),
+            thousands(worker.bursts.bypassed),
             thousands(worker.crossing.handed_over),
             thousands(worker.crossing.taken_over),
             thousands(worker.crossing.stalls),
@@ -46,6 +50,16 @@ pub fn shown(snapshot: &Snapshot) -> String {
     // Writing to a string cannot fail.
     let _ = out.write_str(&stages(snapshot));
     out
+}
+
+/// How many runs a received burst has on average; nothing before the first.
+fn runs_a_burst(worker: &Worker) -> String {
+    if worker.bursts.received == 0 {
+        return String::new();
+    }
+    // In hundredths, so that no float is needed.
+    let hundredths = worker.bursts.runs.saturating_mul(100) / worker.bursts.received;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
 /// Cycles a frame by stage.

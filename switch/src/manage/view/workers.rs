@@ -22,6 +22,7 @@ impl View {
             owns: names(&|facts| facts.workers.first() == Some(&core)),
             receives: names(&|facts| facts.workers.contains(&core)),
             crossing: counters::sum([&*self.counters.get(index)?.crossing]),
+            bursts: counters::sum([&*self.counters.get(index)?.bursts]),
             longest_ever_ns: counts.longest_ns.max(counts.longest_before_ns),
             cycles: cycles(&counts.stages),
             timed_frames: counts.stages.frames,
