@@ -271,6 +271,13 @@ pub(crate) const fn words_v4(addresses: u64, dest_qp: u32, queue: u64) -> [u64; 
     [(dest_qp & QPN_MASK) as u64 | queue, addresses, 0, 0, 0]
 }
 
+/// The words of an IPv6 flow: `addresses` are source and destination, the high half of each first, `queue` is [`queue_bits`].
+#[inline]
+pub(crate) const fn words_of_v6(addresses: [u64; 4], dest_qp: u32, queue: u64) -> [u64; 5] {
+    let [a, b, c, d] = addresses;
+    [(dest_qp & QPN_MASK | V6) as u64 | queue, a, b, c, d]
+}
+
 /// Whether words are an IPv4 flow's.
 #[inline]
 pub(crate) const fn is_v4(words: &[u64; 5]) -> bool {
@@ -325,8 +332,28 @@ impl KeyHasher {
     /// The hash of an IPv4 flow's first two words, which are all that it has.
     #[inline]
     pub(crate) fn of_v4(&self, [tail, addresses]: [u64; 2]) -> u64 {
+        self.v4().hash([tail, addresses])
+    }
+
+    /// The hasher of IPv4 flows by itself, to be kept in registers.
+    #[inline]
+    pub(crate) const fn v4(&self) -> V4Hasher {
         let [a, b, _] = self.seeds;
-        multiply(addresses ^ a, tail ^ b).wrapping_mul(SPREAD)
+        V4Hasher { a, b }
+    }
+}
+
+/// [`KeyHasher::of_v4`] by itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct V4Hasher {
+    a: u64,
+    b: u64,
+}
+
+impl V4Hasher {
+    #[inline(always)]
+    pub(crate) fn hash(self, [tail, addresses]: [u64; 2]) -> u64 {
+        multiply(addresses ^ self.a, tail ^ self.b).wrapping_mul(SPREAD)
     }
 }
 

@@ -3,13 +3,13 @@
 //! Law: counts, records and slots are as if every packet had been looked at closely (a property in `run_tests.rs`).
 
 use npcc_pipeline::burst::{Record, RunHead};
-use npcc_pipeline::frame::{FlowSlot, MetaFlags, wire_len};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, MetaFlags, wire_len};
 use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
 use super::pace::is_round;
 use super::{FlowCache, place, stamp};
-use crate::key::{low32, queue_bits, words_v4};
+use crate::key::{low32, queue_bits, words_of_v6, words_v4};
 
 /// Of the last word of the BTH: a reply is asked for, and the packet sequence number.
 pub(super) const ACK_REQ: u32 = 1 << 31;
@@ -61,43 +61,61 @@ impl FlowCache {
 
     /// Counts packets as long as they are only to be counted; returns how many.
     #[inline]
-    pub(super) fn count(&self, records: &mut [Record], watch: &Watch) -> usize {
-        if watch.many {
-            self.count_all::<true>(records, watch)
-        } else {
-            self.count_all::<false>(records, watch)
+    pub(super) fn count<B: FrameBuf>(
+        &self,
+        frames: &[B],
+        records: &mut [Record],
+        watch: &Watch,
+    ) -> usize {
+        let is_v6 = |record: &Record| record.flags.has(MetaFlags::IPV6);
+        match (records.first().is_some_and(is_v6), watch.many) {
+            (false, false) => self.count_stretch::<false, false, B>(frames, records, watch),
+            (false, true) => self.count_stretch::<false, true, B>(frames, records, watch),
+            (true, _) => self.count_stretch::<true, false, B>(frames, records, watch),
         }
     }
 
+    /// Counts packets of one IP version. `MANY`: their slots were noted in their records.
     #[inline(never)]
-    fn count_all<const MANY: bool>(&self, records: &mut [Record], watch: &Watch) -> usize {
-        let (slots, refresh) = (&*self.shared.slots, self.pace.refresh);
+    fn count_stretch<const V6: bool, const MANY: bool, B: FrameBuf>(
+        &self,
+        frames: &[B],
+        records: &mut [Record],
+        watch: &Watch,
+    ) -> usize {
+        let (slots, refresh, hasher) = (&*self.shared.slots, self.pace.refresh, self.hasher.v4());
         let (queue, age, now) = (watch.queue, watch.age, watch.now);
-        let wanted = watch.wanted & OFTEN;
+        let asked = watch.wanted & OFTEN | Traits::NEGATIVE;
         // Of the slots' own length the compiler knows that it is above every place.
         let Some(mask) = slots.len().checked_sub(1) else {
             return 0;
         };
         let mut counted = 0;
-        for record in records {
+        for (buf, record) in frames.iter().zip(records) {
             let traits = record.traits;
-            if !traits.any(wanted)
-                | traits.any(Traits::NEGATIVE)
-                | record.flags.has(MetaFlags::IPV6)
-            {
+            if !traits.one_class_of(asked) | (record.flags.has(MetaFlags::IPV6) != V6) {
                 break;
             }
-            let words = words_v4(record.addresses, record.dest_qp(), queue);
-            let guess = if MANY {
+            let words = if V6 {
+                words_v6(buf.data(), record, queue)
+            } else {
+                words_v4(record.addresses, record.dest_qp(), queue)
+            };
+            let guess = if V6 {
+                self.home(&words).0
+            } else if MANY {
                 record.slot.0 as usize
             } else {
                 let [tail, addresses, ..] = words;
-                place(self.hasher.of_v4([tail, addresses]), mask)
+                place(hasher.hash([tail, addresses]), mask)
             };
             let Some(shared) = slots.get(guess) else {
                 break;
             };
-            if !shared.is(&words) || !shared.is_quiet(record.src_port, age, refresh) {
+            if !shared.is(&words)
+                || V6 && !self.holds(guess, &words)
+                || !shared.is_quiet(record.src_port, age, refresh)
+            {
                 break;
             }
             if MANY && is_round(shared.packets().wrapping_add(1)) {
@@ -117,6 +135,26 @@ impl FlowCache {
         counted
     }
 }
+
+/// The words of an IPv6 flow's key, with the addresses read from the frame.
+#[inline(never)]
+fn words_v6(frame: &[u8], record: &Record, queue: u64) -> [u64; 5] {
+    let addresses = frame
+        .get(record.flags.l3_off() + ADDRESSES..)
+        .and_then(|rest| rest.first_chunk::<32>());
+    let word = |at: usize| {
+        let bytes = addresses.and_then(|all| all.get(at..)?.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    };
+    words_of_v6(
+        [word(0), word(8), word(16), word(24)],
+        record.dest_qp(),
+        queue,
+    )
+}
+
+/// Offset of the addresses in an IPv6 header (RFC 8200 section 3).
+const ADDRESSES: usize = 8;
 
 /// Wire bytes by which a packet contributes to congestion: none but data and datagrams do.
 #[inline]

@@ -202,7 +202,7 @@ impl FlowTap for FlowCache {
             self.warm(records);
         }
         loop {
-            let counted = self.count(records, &watch);
+            let counted = self.count(frames, records, &watch);
             let (Some([buf, frames_left @ ..]), Some([record, records_left @ ..])) =
                 (frames.get(counted..), records.get_mut(counted..))
             else {

@@ -128,7 +128,17 @@ impl Places {
     #[inline]
     #[must_use]
     pub const fn has(self, place: usize) -> bool {
-        (self.0 >> (place & 63)) & 1 == 1
+        place < 64 && (self.0 >> (place & 63)) & 1 == 1
+    }
+
+    /// The first place from `place` on that is not one of these.
+    #[inline]
+    #[must_use]
+    pub const fn absent_from(self, place: usize) -> usize {
+        if place >= 64 {
+            return place;
+        }
+        place + (self.0 >> place).trailing_ones() as usize
     }
 
     /// These places, lowest first.

@@ -104,13 +104,29 @@ fn read<B: FrameBuf>(
         let (read, read_bytes) = read_stretch(port, (rest, known), &mut octets, counters);
         place += read;
         bytes += read_bytes;
-        let Some(buf) = frames.get(place) else {
-            return (bytes, unread);
-        };
-        bytes += buf.data().len() as u64;
-        unread.add(place);
-        place += 1;
+        // The frame that was not read, and those behind it that are of another kind.
+        loop {
+            let Some(buf) = frames.get(place) else {
+                return (bytes, unread);
+            };
+            bytes += buf.data().len() as u64;
+            unread.add(place);
+            place += 1;
+            if frames
+                .get(place)
+                .is_none_or(|buf| may_be_untagged_v4(buf.data()))
+            {
+                break;
+            }
+        }
     }
+}
+
+/// Whether the EtherType of a frame is IPv4's.
+#[inline]
+fn may_be_untagged_v4(frame: &[u8]) -> bool {
+    let ethertype = frame.get(12..).and_then(|rest| rest.first_chunk::<2>());
+    ethertype.is_none_or(|ethertype| u16::from_be_bytes(*ethertype) == ethernet::IPV4)
 }
 
 /// Reads untagged IPv4 packets up to the first frame that is none; returns how many, and their bytes. A loop of its own, so
@@ -199,9 +215,13 @@ impl Hops<'_> {
             }
         }
         loop {
+            place = unread.absent_from(place);
             let rest = frames.get_mut(place..).unwrap_or_default();
             let known = records.get_mut(place..).unwrap_or_default();
             place += send_stretch(self.v4, &self.last, port, (rest, known), &mut keys);
+            if unread.has(place) {
+                continue;
+            }
             let Some(record) = records.get(place).filter(|_| place < frames.len()) else {
                 return (left, keys);
             };
@@ -218,8 +238,7 @@ impl Hops<'_> {
         }
     }
 
-    /// Sends packets from `place` on by the next hop of this group, not the last one; returns how many went. Where the flow
-    /// decides about its next hop, that is one at most.
+    /// Sends packets from `place` on by the next hops of this group, not the last one; returns how many went.
     #[inline(never)]
     fn send_by_another<B: FrameBuf>(
         &mut self,
@@ -231,26 +250,44 @@ impl Hops<'_> {
     ) -> usize {
         let rest = frames.get_mut(place..).unwrap_or_default();
         let known = records.get_mut(place..).unwrap_or_default();
-        let flow = || {
-            let head = rest
-                .first_mut()
-                .and_then(|buf| Untagged::of(buf.data_mut()));
-            head.map_or(FlowWords::NOTHING, |head| {
-                let (addresses, upper) = head.words();
-                FlowWords::new(addresses, &upper)
-            })
-        };
-        let hop = self.find(group, flow);
-        self.last = hop;
-        let frames = if hop.group == group { rest.len() } else { 1 };
-        let rest = rest.get_mut(..frames).unwrap_or_default();
-        send_stretch(
-            self.v4,
-            &NextHop { group, ..hop },
-            port,
-            (rest, known),
-            keys,
-        )
+        match self.fib.hops().only(group) {
+            Some(path) => {
+                self.last = NextHop::new(group, path, self.mtus);
+                send_stretch(self.v4, &self.last, port, (rest, known), keys)
+            }
+            None => self.send_by_flow(group, port, (rest, known), keys),
+        }
+    }
+
+    /// Sends packets of this group each by the next hop that its flow chooses, up to the first that does not stay as it is or
+    /// is of another group; returns how many.
+    #[inline]
+    fn send_by_flow<B: FrameBuf>(
+        &self,
+        group: u32,
+        port: &IngressPort,
+        (frames, records): (&mut [B], &mut [Record]),
+        keys: &mut Keys,
+    ) -> usize {
+        let (mut sent, hops) = (0, self.fib.hops());
+        for (buf, record) in frames.iter_mut().zip(records) {
+            if self.v4.lookup_v4(low32(record.addresses)) != group {
+                break;
+            }
+            let Some(head) = Untagged::of(buf.data_mut()) else {
+                break;
+            };
+            let (addresses, upper) = head.words();
+            let path = hops.resolve(group, || FlowWords::new(addresses, &upper).hash());
+            let hop = NextHop::new(group, path, self.mtus);
+            if record.len > hop.longest || rewrite::plain(head, path).is_err() {
+                break;
+            }
+            record.queue = QueueKey::new(path.port(), port.untagged_priority(record.tos));
+            keys.add(record.queue);
+            sent += 1;
+        }
+        sent
     }
 
     /// Takes a frame of any kind; `heard`: its record was read, and what it says was counted. Tells whether it has the length

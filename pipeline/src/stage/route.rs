@@ -45,12 +45,6 @@ pub(super) struct FlowWords {
 }
 
 impl FlowWords {
-    /// Nothing is known.
-    pub(super) const NOTHING: FlowWords = FlowWords {
-        addresses: 0,
-        upper: 0,
-    };
-
     /// The words of an unfragmented packet.
     #[inline]
     pub(super) const fn new(addresses: u64, upper: &Words) -> FlowWords {

@@ -223,6 +223,14 @@ impl Traits {
         Traits(self.0 | bits)
     }
 
+    /// Whether of the classes in `asked` it has one, and of the other bits in `asked` none.
+    #[inline(always)]
+    #[must_use]
+    pub const fn one_class_of(self, asked: u16) -> bool {
+        // A class is a bit among the low eight: from 1 to 128.
+        (self.0 & asked).wrapping_sub(1) < Traits::ANY
+    }
+
     /// These traits where `known`, else none, without a branch.
     #[inline]
     #[must_use]
