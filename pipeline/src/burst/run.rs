@@ -65,7 +65,7 @@ pub struct Run<B> {
     /// The frames, oldest first.
     pub frames: Row<B>,
     /// What is known of each, in the order of the frames; those behind mean nothing.
-    pub records: Box<[Record; BURST]>,
+    pub records: [Record; BURST],
 }
 
 impl<B> Default for Run<B> {
@@ -73,7 +73,7 @@ impl<B> Default for Run<B> {
         Run {
             head: RunHead::new(PortId(0), Priority::new(0), GroupId::NONE),
             frames: Row::default(),
-            records: Box::new([Record::EMPTY; BURST]),
+            records: [Record::EMPTY; BURST],
         }
     }
 }
@@ -158,6 +158,10 @@ impl<B: FrameBuf> Run<B> {
 /// Runs that are not in use. They are made at the start, so that the path need not allocate.
 #[derive(Debug)]
 pub struct RunPool<B> {
+    #[expect(
+        clippy::vec_box,
+        reason = "a run changes hands by its pointer, and is too large to be moved"
+    )]
     spare: Vec<Box<Run<B>>>,
 }
 

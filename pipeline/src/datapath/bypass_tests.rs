@@ -122,13 +122,16 @@ fn accounts(path: &Path) -> Vec<String> {
     all
 }
 
+/// Frames that left a port, and what travelled with them where it was asked for.
+type Left = Vec<(Vec<u8>, Option<Meta>)>;
+
 /// The same operations on a path, and on one whose runs all queue.
 struct Two {
     paths: [Path; 2],
     hands: [Hands; 2],
     now: u64,
     /// What left each path: by port, then in order.
-    left: [[Vec<(Vec<u8>, Option<Meta>)>; 2]; 2],
+    left: [[Left; 2]; 2],
 }
 
 impl Two {

@@ -218,7 +218,7 @@ fn tags_are_put_on_and_taken_off() {
     push(&mut path, DC, &data("10.0.100.2").frame(), 0);
     let tagged = pull(&mut path, WAN, 0).remove(0);
     assert_eq!(tagged.buf.data()[12..18], [0x81, 0, 3 << 5, 100, 0x08, 0]);
-    assert_eq!(usize::from(tagged.meta.flags.l3_off()), 18);
+    assert_eq!(tagged.meta.flags.l3_off(), 18);
     let came_tagged = Craft {
         tags: vec![100],
         ..data("10.0.2.2")

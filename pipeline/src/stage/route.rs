@@ -118,7 +118,7 @@ fn fold(word: u64) -> u64 {
 /// Both addresses of an IPv6 packet in one word.
 #[inline]
 pub(super) fn fold_v6(src: u128, dst: u128) -> u64 {
-    let halves = [src >> 64, src, dst >> 64, dst].map(|half| low64(half));
+    let halves = [src >> 64, src, dst >> 64, dst].map(low64);
     halves
         .into_iter()
         .fold(0, |word, half| fold(word ^ half ^ 0x9e37_79b9_7f4a_7c15))

@@ -34,7 +34,7 @@ pub struct Lane {
     /// What they are together, as they are once they were sent.
     held: Sent,
     /// What the ring holds, where the driver can tell.
-    ring: Option<Ring>,
+    ring: Option<Box<Ring>>,
 }
 
 /// A device's ring whose driver tells what it holds.
@@ -53,10 +53,12 @@ impl Lane {
     pub fn new(tx: TxQueue, bound: u64) -> Lane {
         let tells = tx.holds_at_least(1).is_some();
         Lane {
-            ring: tells.then(|| Ring {
-                outstanding: Outstanding::new(bound, tx.descriptors()),
-                lengths: ArrayVec::new(),
-                credit: 0,
+            ring: tells.then(|| {
+                Box::new(Ring {
+                    outstanding: Outstanding::new(bound, tx.descriptors()),
+                    lengths: ArrayVec::new(),
+                    credit: 0,
+                })
             }),
             tx,
             hand: Row::default(),
