@@ -13,7 +13,8 @@ MAY = {
     "npcc-dpdk-sys": set(),
     "npcc-heap": set(),
     "npcc-pipeline": set(),
-    "npcc-config": set(),
+    # The words of the file are the enums of those who obey them.
+    "npcc-config": {"npcc-pipeline", "npcc-cnp"},
     "npcc-dpdk": {"npcc-dpdk-sys", "npcc-pipeline"},
     "npcc-cnp": {"npcc-pipeline"},
     "npcc-linux": {"npcc-pipeline"},
@@ -28,24 +29,9 @@ MAY = {
 
 # Circles that are known and have to go: their files, by package. One that is gone, grew or shrank must be struck out here.
 KNOWN = {
-    "npcc-dpdk": [
-        {"port.rs", "ring.rs"},
-        {"port/error.rs", "port/state.rs"},
-    ],
     "npcc-pipeline": [
         {"buffer/others.rs", "buffer/pool.rs"},
         {"route/edit.rs", "route/image.rs"},
-        {"route/fib.rs", "route/journal.rs", "route/warm.rs", "route/writer.rs"},
-        {"stage/packet.rs", "stage/parse.rs", "stage/rewrite.rs", "stage/train.rs"},
-    ],
-    "npcc-cnp": [
-        {"pair/ends.rs", "pair/numbers.rs"},
-        {"policy/model.rs", "policy/npcc.rs"},
-    ],
-    "npcc-switch": [
-        {"apply.rs", "report/observer.rs"},
-        {"cli/mod.rs", "cli/show.rs"},
-        {"idle.rs", "transmit.rs", "worker.rs"},
     ],
 }
 

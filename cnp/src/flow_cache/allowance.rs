@@ -63,19 +63,17 @@ impl Allowance {
         }
     }
 
-    /// The same as [`Allowance::one_more`] if the packet was notable.
+    /// [`Allowance::one_more`] of an allowance as a word, if the packet was `notable`.
     #[inline]
-    pub(super) const fn one_more_if(self, notable: bool) -> Allowance {
-        Allowance {
-            seen: self.seen.saturating_add(notable as u16),
-            ..self
-        }
+    pub(super) const fn one_more_if(word: u32, notable: bool) -> u32 {
+        let counts = notable & (word & 0xffff != 0xffff);
+        word + counts as u32
     }
 
-    /// Whether any notable packet may still be shown because it is one of the first or chosen.
+    /// Whether an allowance, as a word, leaves any notable packet to be shown because it is one of the first or chosen.
     #[inline]
-    pub(super) const fn shows_more(self) -> bool {
-        self.first | self.again != 0
+    pub(super) const fn shows_more(word: u32) -> bool {
+        word >> 24 != 0
     }
 
     /// Whether a packet with this number is one of the few that are shown: a request and its reply have the same number, so
@@ -151,7 +149,11 @@ mod tests {
     proptest! {
         #[test]
         fn a_word_holds_all(word: u32) {
-            prop_assert_eq!(Allowance::from_word(word).to_word(), word);
+            let allowance = Allowance::from_word(word);
+            prop_assert_eq!(allowance.to_word(), word);
+            prop_assert_eq!(Allowance::one_more_if(word, true), allowance.one_more().to_word());
+            prop_assert_eq!(Allowance::one_more_if(word, false), word);
+            prop_assert_eq!(Allowance::shows_more(word), allowance.first > 0 || allowance.again > 0);
         }
     }
 

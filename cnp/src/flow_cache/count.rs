@@ -3,7 +3,7 @@
 //! Law: counts, records and slots are as if every packet had been looked at closely (a property in `run_tests.rs`).
 
 use npcc_pipeline::burst::{Record, RunHead};
-use npcc_pipeline::frame::{FlowSlot, FrameBuf, MetaFlags, wire_len};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, wire_len};
 use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
@@ -67,7 +67,7 @@ impl FlowCache {
         records: &mut [Record],
         watch: &Watch,
     ) -> usize {
-        let is_v6 = |record: &Record| record.flags.has(MetaFlags::IPV6);
+        let is_v6 = |record: &Record| record.traits.any(Traits::V6);
         match (records.first().is_some_and(is_v6), watch.many) {
             (false, false) => self.count_stretch::<false, false, B>(frames, records, watch),
             (false, true) => self.count_stretch::<false, true, B>(frames, records, watch),
@@ -85,7 +85,7 @@ impl FlowCache {
     ) -> usize {
         let (slots, refresh, hasher) = (&*self.shared.slots, self.pace.refresh, self.hasher.v4());
         let (queue, age, now) = (watch.queue, watch.age, watch.now);
-        let asked = watch.wanted & OFTEN | Traits::NEGATIVE;
+        let asked = watch.wanted & OFTEN | Traits::NEGATIVE | if V6 { 0 } else { Traits::V6 };
         // Of the slots' own length the compiler knows that it is above every place.
         let Some(mask) = slots.len().checked_sub(1) else {
             return 0;
@@ -93,7 +93,7 @@ impl FlowCache {
         let mut counted = 0;
         for (buf, record) in frames.iter().zip(records) {
             let traits = record.traits;
-            if !traits.one_class_of(asked) | (record.flags.has(MetaFlags::IPV6) != V6) {
+            if !traits.one_class_of(asked) || V6 && !traits.any(Traits::V6) {
                 break;
             }
             let words = if V6 {

@@ -124,12 +124,13 @@ impl Slot {
     /// if it is `notable` and so: what [`Entry::turn`](super::entry::Entry::turn) would say and do. Else nothing is done.
     #[inline]
     pub(super) fn lets_pass(&self, notable: bool, psn: u32) -> bool {
-        let allowance = self.allowance();
+        let word = self.allowance.load(Ordering::Relaxed);
         // Whether it is notable is hard to foretell, whether anything is left to be shown is not.
-        if notable & allowance.shows_more() && self.is_due(allowance, psn) {
+        if notable & Allowance::shows_more(word) && self.is_due(Allowance::from_word(word), psn) {
             return false;
         }
-        self.set_allowance(allowance.one_more_if(notable));
+        let word = Allowance::one_more_if(word, notable);
+        self.allowance.store(word, Ordering::Relaxed);
         true
     }
 

@@ -60,7 +60,8 @@ impl Record {
         match parsed.roce {
             None => record,
             Some(roce) => {
-                let traits = Traits::of(roce.opcode).with_class(roce.class);
+                let family = if parsed.is_v6() { Traits::V6 } else { 0 };
+                let traits = Traits::of(roce.opcode).with_class(roce.class).with(family);
                 Record {
                     transport: u64::from(roce.dest_qp) << 32 | u64::from(roce.ack_psn),
                     src_port: roce.src_port,

@@ -203,9 +203,11 @@ impl IngressPort {
         }
         let priorities = self.priorities.get(table)?;
         let family = if dst_v6.is_some() { MetaFlags::IPV6 } else { 0 };
+        let traits = common.upper.traits.with_v6_if(dst_v6.is_some());
         let admitted = Admitted {
             record: Record {
                 flags: MetaFlags(MetaFlags::of_ecn(common.tos).0 | family),
+                traits,
                 ..record(&common, frame.len())
             },
             priority: priorities
@@ -238,7 +240,8 @@ impl IngressPort {
             record: Record {
                 traits: parsed
                     .roce
-                    .map_or(Traits::NONE, |roce| Traits::of(roce.opcode)),
+                    .map_or(Traits::NONE, |roce| Traits::of(roce.opcode))
+                    .with_v6_if(parsed.is_v6()),
                 ..record
             },
             priority: self.intake.classifier.priority(&parsed),

@@ -139,7 +139,7 @@ fn read_stretch<B: FrameBuf>(
     counters: &PortCounters,
 ) -> (usize, u64) {
     let (mut read, mut bytes, mut seen, mut marked) = (0, 0, *octets, 0);
-    for (buf, record) in frames.iter().zip(records) {
+    for (buf, record) in frames.iter().zip(records.iter_mut()) {
         let frame = buf.data();
         let Some(packet) = port.untagged(frame, &mut seen) else {
             break;
@@ -147,7 +147,8 @@ fn read_stretch<B: FrameBuf>(
         bytes += frame.len() as u64;
         read += 1;
         let known = parse::record(&packet, frame.len());
-        marked += is_marked(&known);
+        // The lowest bit is set by CE alone.
+        marked |= packet.tos & packet.tos >> 1;
         let traits = hear(&known, packet.upper.syndrome, counters);
         *record = Record {
             traits,
@@ -155,8 +156,10 @@ fn read_stretch<B: FrameBuf>(
             ..known
         };
     }
-    if marked > 0 {
-        counters.ce_in.add(marked);
+    if marked & 1 != 0 {
+        counters
+            .ce_in
+            .add(records.iter().take(read).map(is_marked).sum());
     }
     *octets = seen;
     (read, bytes)

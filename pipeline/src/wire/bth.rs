@@ -183,6 +183,8 @@ impl Traits {
     pub const AETH: u16 = 1 << 10;
     /// A NAK or RNR NAK, by the syndrome of its AETH; no opcode says so.
     pub const NEGATIVE: u16 = 1 << 11;
+    /// RoCEv2 over IPv6: its addresses are not in its record.
+    pub const V6: u16 = 1 << 12;
     /// All classes: any of them is set for every RoCEv2 packet.
     pub const ANY: u16 = 0xff;
     /// Classes on which CE is never set, see [`RoceClass::may_be_marked`].
@@ -221,6 +223,17 @@ impl Traits {
     #[must_use]
     pub const fn with(self, bits: u16) -> Traits {
         Traits(self.0 | bits)
+    }
+
+    /// The same traits, of a RoCEv2 packet over IPv6 if it `is_v6`.
+    #[inline]
+    #[must_use]
+    pub const fn with_v6_if(self, is_v6: bool) -> Traits {
+        if is_v6 && self.any(Traits::ANY) {
+            self.with(Traits::V6)
+        } else {
+            self
+        }
     }
 
     /// Whether of the classes in `asked` it has one, and of the other bits in `asked` none.

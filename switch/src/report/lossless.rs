@@ -3,7 +3,7 @@
 use npcc_pipeline::counters::{FlowCount, GroupCount, PauseCount};
 use serde::{Deserialize, Serialize};
 
-use super::model::counted;
+use super::counted::counted;
 
 counted! { FlowControl: FlowCount, Pause: PauseCount, Group: GroupCount }
 

@@ -6,30 +6,11 @@ pub use npcc_pipeline::counters::TrafficCount as Traffic;
 use npcc_pipeline::counters::{BurstCount, CrossingCount, PortCount, QueueCount};
 use serde::{Deserialize, Serialize};
 
+use super::counted::counted;
 use super::events::Event;
 use super::lossless::{Buffer, FlowControl, Group};
 use super::qos::Qos;
 use crate::worker::stats::WorkerCount;
-
-/// A row of the report may be read as the counts in it, which are declared with the counters themselves.
-macro_rules! counted {
-    ($($Row:ident: $Counts:ty),* $(,)?) => {$(
-        impl std::ops::Deref for $Row {
-            type Target = $Counts;
-
-            fn deref(&self) -> &$Counts {
-                &self.counts
-            }
-        }
-
-        impl std::ops::DerefMut for $Row {
-            fn deref_mut(&mut self) -> &mut $Counts {
-                &mut self.counts
-            }
-        }
-    )*};
-}
-pub(super) use counted;
 
 counted! { Port: PortCount, Queue: QueueCount, Worker: WorkerCount }
 

@@ -16,7 +16,7 @@ use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{Mac, Nanos};
 use rtrb::{Consumer, Producer};
 
-use super::{Options, Source};
+use super::source::{Options, Source};
 use crate::clock::Clock;
 use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;

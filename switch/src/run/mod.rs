@@ -1,20 +1,21 @@
 //! `run`: brings everything up in order, forwards until told to stop, and takes everything down in the reverse order.
 
 mod assemble;
+mod source;
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use npcc_config::ipnet::IpNet;
-use npcc_config::{Config, Loaded, Sizing};
+use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Eal, LcoreHandle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::assemble::{Assembly, assemble};
+pub use self::source::{Options, Source};
 use crate::clock::Clock;
 use crate::manage::orders::Management;
 use crate::manage::server::Server;
@@ -23,26 +24,6 @@ use crate::wiring::{self, pools::Pools};
 use crate::worker::Worker;
 use crate::worker::probe::Probe;
 use crate::worker::telemetry::Telemetry;
-
-/// How to run.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Stop after this time.
-    pub duration: Option<Duration>,
-    /// Prefixes to route beside those of the file, until the first reload; dealt round the neighbours of the last port.
-    pub prefixes: Vec<IpNet>,
-}
-
-/// What to run, and where it came from.
-#[derive(Debug)]
-pub struct Source {
-    /// The program's version, as every output shows it.
-    pub version: String,
-    /// The file, read again by `reload`.
-    pub path: PathBuf,
-    /// What it held.
-    pub loaded: Loaded,
-}
 
 /// Forwards as configured until SIGINT, SIGTERM or the given time; returns the totals. `probe` makes each worker's probe of
 /// the appliance's own, the first worker's first.
