@@ -6,7 +6,7 @@ use super::super::*;
 use super::{DC, Path, WAN, data, path};
 use crate::craft::Craft;
 use crate::egress::serve::Outlet;
-use crate::frame::HeapFrame;
+use crate::frame::{HeapFrame, Row};
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -294,4 +294,145 @@ fn a_run_into_an_idle_queue_does_not_queue() {
         );
         assert!(path.side.bypass[WAN].is_empty());
     }
+}
+
+fn burst_to(host: &str, from: u8, frames: usize, payload: usize, tos: u8) -> Row<HeapFrame> {
+    let craft = Craft {
+        dst_mac: super::mac(from),
+        tos,
+        payload: vec![0; payload],
+        ..data(host)
+    };
+    Box::new(
+        (0..frames)
+            .map(|_| HeapFrame::new(&craft.frame()))
+            .collect(),
+    )
+}
+
+/// At 0b8b087 a worker had one such place, and a second port's burst put the first one's into its queue.
+#[test]
+fn two_ports_do_not_put_each_other_into_queues() {
+    let mut path = path(super::AMPLE);
+    path.ingress(
+        DC,
+        &mut burst_to("10.0.2.2", 0, 16, 100, 106),
+        Nanos(1_000_000),
+    );
+    path.ingress(
+        WAN,
+        &mut burst_to("10.0.1.9", 1, 16, 100, 106),
+        Nanos(1_000_000),
+    );
+    let waiting = [DC, WAN].map(|port| path.side.bypass[port].waiting());
+    assert_eq!(waiting, [16, 16]);
+    // Another priority of the same port has a place of its own.
+    path.ingress(
+        DC,
+        &mut burst_to("10.0.2.2", 0, 16, 100, 2),
+        Nanos(1_000_000),
+    );
+    assert_eq!(path.side.bypass[WAN].waiting(), 16 + 16);
+    assert_eq!(
+        fill::<false>(&mut path, WAN, BURST, Nanos(1_000_000)).len(),
+        32
+    );
+    assert_eq!(path.counters().bursts.bypassed.get(), 1);
+}
+
+/// A port shaped to less than a burst a turn: what its rate lets go leaves, and the others wait where they are.
+#[test]
+fn a_run_leaves_in_part_where_the_rate_does_not_let_all_of_it_go() {
+    let mut path = path(super::AMPLE);
+    path.ingress(
+        DC,
+        &mut burst_to("10.0.2.2", 0, BURST, 1024, 0),
+        Nanos(1_000_000),
+    );
+    let first = fill::<false>(&mut path, WAN, BURST, Nanos(1_000_000)).len();
+    assert!((1..BURST).contains(&first), "{first}");
+    assert_eq!(path.side.bypass[WAN].waiting(), BURST - first);
+    assert_eq!(path.side.ports[WAN].frames(), 0, "none queued");
+    path.sent(WAN, Sent::of(vec![1082; first]));
+    let rest = fill::<false>(&mut path, WAN, BURST, Nanos(2_000_000)).len();
+    path.sent(WAN, Sent::of(vec![1082; rest]));
+    let last = fill::<false>(&mut path, WAN, BURST, Nanos(3_000_000)).len();
+    path.sent(WAN, Sent::of(vec![1082; last]));
+    assert_eq!(first + rest + last, BURST);
+    assert!(path.side.bypass[WAN].is_empty());
+    assert_eq!(path.buffer().used().frames, 0);
+}
+
+/// An outlet with a lane for each priority.
+struct Lanes(Vec<Meta>);
+
+impl Outlet<HeapFrame> for Lanes {
+    fn room(&self) -> usize {
+        BURST
+    }
+
+    fn lane(&self, priority: Priority) -> Priority {
+        priority
+    }
+
+    fn put(&mut self, frame: Queued<HeapFrame>) {
+        self.0.push(frame.meta);
+    }
+}
+
+/// A lane that its device holds up gives nothing back for what another sends.
+#[test]
+fn each_lane_gives_back_its_own() {
+    let mut path = path(super::AMPLE);
+    path.ingress(
+        DC,
+        &mut burst_to("10.0.2.2", 0, 8, 100, 106),
+        Nanos(1_000_000),
+    );
+    path.ingress(
+        DC,
+        &mut burst_to("10.0.2.2", 0, 8, 100, 0),
+        Nanos(1_000_000),
+    );
+    let mut out = Lanes(Vec::new());
+    path.egress(WAN, &mut out, Nanos(1_000_000));
+    assert_eq!(out.0.len(), 16);
+    let held = |path: &Path, priority: u8| {
+        let group = GroupId::new(WorkerId::FIRST, DC, Priority::new(priority));
+        path.buffer().group(group).unwrap().held().frames
+    };
+    let of_zero = out
+        .0
+        .iter()
+        .filter(|meta| meta.priority == Priority::new(0));
+    let sent = Sent::of(of_zero.map(|meta| usize::from(meta.len)));
+    path.sent(
+        WAN,
+        Sent {
+            lane: Priority::new(0),
+            ..sent
+        },
+    );
+    path.side.buffer.settle();
+    assert_eq!((held(&path, 3), held(&path, 0)), (8, 0));
+}
+
+/// Whatever a port sends at full rate in one turn it may send in the next, however long turns are, up to `away`.
+#[test]
+fn a_port_keeps_its_rate_over_turns_of_fifty_microseconds() {
+    use crate::egress::shaper::Shaper;
+    let mut config = super::port(1, Some(super::RATE)).egress;
+    config.away = Nanos::from_micros(50);
+    let mut port = crate::egress::port::EgressPort::new(&config, 1);
+    let burst = super::RATE.bytes_in(Nanos::from_micros(50));
+    let mut shaper: Shaper = port.shaper_mut().clone();
+    let mut sent = 0;
+    for turn in 1..=1_000u64 {
+        shaper.refill(Nanos::from_micros(50 * turn));
+        let may = shaper.allowance().min(i64::try_from(2 * burst).unwrap());
+        shaper.charge(may);
+        sent += may;
+    }
+    let line = i64::try_from(super::RATE.bytes_in(Nanos::from_micros(50_000))).unwrap();
+    assert!(sent * 100 >= line * 99, "{sent} of {line}");
 }

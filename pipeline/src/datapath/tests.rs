@@ -454,3 +454,15 @@ fn queues_maps_and_marking_change_while_running() {
     assert_eq!(out[0].1, 5, "strict goes first");
     assert!(fifth.iter().all(|(step, _, ce)| *ce == (*step < 100)));
 }
+
+/// A port that no configuration names cannot receive; if it did, no frame would be lost uncounted.
+#[test]
+fn frames_of_a_port_that_is_not_configured_are_counted() {
+    let mut path = path(AMPLE);
+    let stray = PortId(7);
+    push(&mut path, stray, &data("10.0.2.2").frame(), 0);
+    let counters = path.counters().of(stray);
+    let dropped: u64 = counters.drops.iter().map(Counter::get).sum();
+    assert_eq!((counters.rx.packets.get(), dropped), (1, 1));
+    assert_eq!(path.buffer().used().frames, 0);
+}
