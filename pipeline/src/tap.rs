@@ -1,6 +1,6 @@
 //! Where the packet path shows RoCEv2 frames to NPCC. The pipeline knows only this trait; `npcc-cnp` implements it.
 
-use crate::burst::{Record, Run, RunHead};
+use crate::burst::{Run, RunHead};
 use crate::frame::{FlowSlot, FrameBuf, Meta};
 use crate::parse::{Parsed, Roce};
 use crate::units::Nanos;
@@ -72,41 +72,4 @@ impl<T: FlowTap> FlowTap for Option<T> {
 #[must_use]
 pub(crate) const fn watched(ports: u32, run: &RunHead) -> bool {
     ports & (run.group.ingress().bit() | run.egress.bit()) != 0
-}
-
-/// Shows each RoCEv2 frame of a run by itself, read again: for taps that are asked seldom.
-pub fn each<B: FrameBuf>(
-    run: &mut Run<B>,
-    now: Nanos,
-    mut see: impl FnMut(&Sighting<'_>) -> FlowSlot,
-) {
-    let head = run.head;
-    let (frames, records) = run.parts_mut();
-    for (buf, record) in frames.iter().zip(records) {
-        record.slot = one(&head, buf, record, now, &mut see);
-    }
-}
-
-/// Shows a frame of a run, read again, if it is RoCEv2.
-pub fn one<B: FrameBuf>(
-    head: &RunHead,
-    buf: &B,
-    record: &Record,
-    now: Nanos,
-    see: &mut impl FnMut(&Sighting<'_>) -> FlowSlot,
-) -> FlowSlot {
-    let data = buf.data();
-    let Ok(parsed) = crate::parse::parse(data) else {
-        return FlowSlot::NONE;
-    };
-    let Some(roce) = parsed.roce else {
-        return FlowSlot::NONE;
-    };
-    see(&Sighting {
-        data,
-        parsed: &parsed,
-        roce,
-        meta: &head.meta(record),
-        now,
-    })
 }
