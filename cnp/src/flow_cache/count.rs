@@ -8,7 +8,7 @@ use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
 use super::pace::is_round;
-use super::{FlowCache, place, stamp};
+use super::{FlowCache, stamp};
 use crate::key::{low32, queue_bits, words_of_v6, words_v4};
 
 /// Of the last word of the BTH: a reply is asked for, and the packet sequence number.
@@ -75,7 +75,7 @@ impl FlowCache {
         }
     }
 
-    /// Counts packets of one IP version. `MANY`: their slots were noted in their records.
+    /// Counts packets of one IP version; of IPv4 their records name the slot to look at first. `MANY`: there are many flows.
     #[inline(never)]
     fn count_stretch<const V6: bool, const MANY: bool, B: FrameBuf>(
         &self,
@@ -83,13 +83,9 @@ impl FlowCache {
         records: &mut [Record],
         watch: &Watch,
     ) -> usize {
-        let (slots, refresh, hasher) = (&*self.shared.slots, self.pace.refresh, self.hasher.v4());
+        let (slots, refresh) = (&*self.shared.slots, self.pace.refresh);
         let (queue, age, now) = (watch.queue, watch.age, watch.now);
         let asked = watch.wanted & OFTEN | Traits::NEGATIVE | if V6 { 0 } else { Traits::V6 };
-        // Of the slots' own length the compiler knows that it is above every place.
-        let Some(mask) = slots.len().checked_sub(1) else {
-            return 0;
-        };
         let mut counted = 0;
         for (buf, record) in frames.iter().zip(records) {
             let traits = record.traits;
@@ -103,11 +99,8 @@ impl FlowCache {
             };
             let guess = if V6 {
                 self.home(&words).0
-            } else if MANY {
-                record.slot.0 as usize
             } else {
-                let [tail, addresses, ..] = words;
-                place(hasher.hash([tail, addresses]), mask)
+                record.slot.0 as usize
             };
             let Some(shared) = slots.get(guess) else {
                 break;

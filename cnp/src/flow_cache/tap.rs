@@ -200,6 +200,8 @@ impl FlowTap for FlowCache {
         if watch.many {
             self.note(records, watch.queue);
             self.warm(records);
+        } else {
+            self.note_home(records, watch.queue);
         }
         loop {
             let counted = self.count(frames, records, &watch);

@@ -1,15 +1,15 @@
 //! Brings the lines of a burst's flows in before they are counted.
 //!
-//! With few flows all of them stay in the core's own cache and nothing is done here. With many, each packet waits for a line
-//! from memory, and a wrong guess about what it holds keeps the next packet's from being asked for. So they are all asked for
-//! first, by loads that nothing depends on.
+//! Each packet waits for its flow's line, from the second-level cache where flows are few and from memory where they are many, and
+//! a wrong guess about what it holds keeps the next packet's from being asked for. So they are all asked for first, by loads
+//! that nothing depends on. Of few flows nearly all are at home; of many the tags of a set tell where each is.
 
 use std::hint::black_box;
 
 use npcc_pipeline::burst::Record;
 use npcc_pipeline::frame::FlowSlot;
 
-use super::{FlowCache, WAYS, matching};
+use super::{FlowCache, WAYS, matching, place};
 use crate::key::{low32, words_v4};
 
 /// So many flows fit into a core's second-level cache, at 64 bytes each.
@@ -20,6 +20,26 @@ impl FlowCache {
     #[inline]
     pub(super) fn has_many(&self) -> bool {
         self.taken > FEW
+    }
+
+    /// Notes in each of these records of one run the slot its hash names, and loads it. Any class of packet: it costs little to
+    /// be wrong.
+    #[inline(never)]
+    pub(super) fn note_home(&self, records: &mut [Record], queue: u64) {
+        let (slots, hasher) = (&*self.shared.slots, self.hasher.v4());
+        let Some(mask) = slots.len().checked_sub(1) else {
+            return;
+        };
+        let mut sum = 0;
+        for record in records {
+            let [tail, addresses, ..] = words_v4(record.addresses, record.dest_qp(), queue);
+            let home = place(hasher.hash([tail, addresses]), mask);
+            record.slot = FlowSlot(low32(home as u64));
+            if let Some(slot) = slots.get(home) {
+                sum ^= slot.last_seen().0;
+            }
+        }
+        black_box(sum);
     }
 
     /// Notes in each of these records of one run the slot its tag names. Any class of packet: it costs little to be wrong.
