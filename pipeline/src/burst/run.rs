@@ -106,6 +106,21 @@ impl<B> Run<B> {
         }
     }
 
+    /// Appends a frame that its head does not count yet; there is room for a burst.
+    #[inline]
+    pub(super) fn put(&mut self, buf: B, record: &Record) {
+        if let Some(place) = self.records.get_mut(self.frames.len()) {
+            *place = *record;
+            let _ = self.frames.try_push(buf);
+        }
+    }
+
+    /// Counts all its frames in its head.
+    #[inline]
+    pub(super) fn measure(&mut self) {
+        self.head = self.head_of(self.frames.len());
+    }
+
     /// The head of the run that its first `frames` frames would be.
     #[must_use]
     pub fn head_of(&self, frames: usize) -> RunHead {

@@ -88,8 +88,11 @@ impl Sorter {
                 runs.push(run);
             }
             if let Some(run) = runs.get_mut(usize::from(*known)) {
-                run.push(buf, record);
+                run.put(buf, record);
             }
+        }
+        for run in runs.iter_mut() {
+            run.measure();
         }
         for run in runs.iter() {
             let key = QueueKey::new(run.head.egress, run.head.priority);

@@ -209,9 +209,9 @@ type Refused<B> = arrayvec::ArrayVec<(B, Meta, Drop), BURST>;
 /// Fills in what the frames of a burst that is one run hold.
 #[inline]
 fn measure<B>(run: &mut Run<B>, came: &Received) {
-    if came.as_it_came {
-        run.head.bytes = came.bytes;
-        run.head.amount = Amount::of_unpadded(came.bytes, run.frames.len() as u64);
+    if came.unpadded {
+        run.head.bytes = came.bytes + came.added - came.removed;
+        run.head.amount = Amount::of_unpadded(run.head.bytes, run.frames.len() as u64);
     } else {
         run.head = run.head_of(run.frames.len());
     }

@@ -220,12 +220,6 @@ impl V6 {
     pub(crate) const fn dst(&self) -> u128 {
         u128::from_be_bytes(self.dst)
     }
-
-    /// Source.
-    #[inline]
-    pub(crate) const fn src(&self) -> u128 {
-        u128::from_be_bytes(self.src)
-    }
 }
 
 impl Untagged {

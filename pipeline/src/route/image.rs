@@ -78,21 +78,6 @@ impl View<'_> {
     fn longer(&self, entry: u32, address: u32) -> u32 {
         load(self.groups, slot(entry, (address & 0xff) as usize)) & VALUE
     }
-
-    /// Whether an IPv4 address has this value, at most 65,535.
-    #[inline(always)]
-    #[must_use]
-    pub fn leads_to(&self, address: u32, value: u32) -> bool {
-        let entry = load(self.root, (address >> 8) as usize);
-        entry & (EXTENDED | VALUE) == value
-            || (entry & EXTENDED != 0 && self.leads_farther(address, value))
-    }
-
-    /// The same where prefixes of more than 24 bits may be about. Looks again: who asks first need not keep what was found.
-    #[inline(never)]
-    fn leads_farther(&self, address: u32, value: u32) -> bool {
-        self.lookup_v4(address) == value
-    }
 }
 
 /// Zeroed memory that costs nothing until touched.
@@ -134,13 +119,12 @@ impl Image {
     #[must_use]
     pub fn lookup_v6(&self, address: u128) -> u32 {
         let mut entry = load(&*self.root, root_index(address));
-        let mut shift = 128 - ROOT_BITS;
-        while entry & EXTENDED != 0 && shift >= STRIDE {
-            shift -= STRIDE;
-            entry = load(
-                &self.groups,
-                slot(entry, (address >> shift) as usize & 0xff),
-            );
+        let [_, _, _, rest @ ..] = address.to_be_bytes();
+        for octet in rest {
+            if entry & EXTENDED == 0 {
+                break;
+            }
+            entry = load(&self.groups, slot(entry, octet.into()));
         }
         entry & VALUE
     }

@@ -74,8 +74,32 @@ pub(super) struct Admitted {
     pub(super) ip_len: u16,
     /// Destination of an IPv6 packet.
     pub(super) dst_v6: Option<u128>,
-    /// What tells its flow apart.
-    pub(super) flow: FlowWords,
+    /// What tells its flow apart, but the addresses.
+    pub(super) upper: u64,
+    /// The octet behind its BTH, if it has one.
+    pub(super) syndrome: u8,
+}
+
+impl Admitted {
+    /// What tells its flow apart; `frame` is it as it came.
+    #[inline]
+    pub(super) fn flow(&self, frame: &[u8]) -> FlowWords {
+        let addresses = if self.dst_v6.is_some() {
+            let packet = frame.get(self.l3_off..).unwrap_or_default();
+            Ipv6::ref_from_prefix(packet).map_or(0, |(header, _)| {
+                fold_v6(
+                    u128::from_be_bytes(header.src),
+                    u128::from_be_bytes(header.dst),
+                )
+            })
+        } else {
+            self.record.addresses
+        };
+        FlowWords {
+            addresses,
+            upper: self.upper,
+        }
+    }
 }
 
 impl IngressPort {
@@ -142,18 +166,9 @@ impl IngressPort {
         head.ip.read_whole(len - ethernet::HEADER_LEN, octets)
     }
 
-    /// Takes a frame of any kind, and the octet behind its BTH. The error is why it goes no further, none for MAC control.
-    #[inline]
-    pub(super) fn admit(&self, frame: &[u8]) -> Result<(Admitted, u8), Option<Drop>> {
-        match self.read(frame) {
-            Some(read) => Ok(read),
-            None => self.admit_any(frame),
-        }
-    }
-
     /// Reads IPv4 without options and IPv6 without extension headers behind no tag or one; `None`: another kind of frame.
-    #[inline]
-    pub(super) fn read(&self, frame: &[u8]) -> Option<(Admitted, u8)> {
+    #[inline(always)]
+    pub(super) fn read(&self, frame: &[u8]) -> Option<Admitted> {
         if !(SHORTEST..=LONGEST).contains(&frame.len()) {
             return None;
         }
@@ -185,16 +200,14 @@ impl IngressPort {
             (ethertype, ethernet::HEADER_LEN, NO_TAG)
         };
         let packet = frame.get(l3_off..)?;
-        let (common, dst_v6, addresses) = match ethertype {
+        let (common, dst_v6) = match ethertype {
             ethernet::IPV4 => {
                 let (head, _) = V4::ref_from_prefix(packet).ok()?;
-                let common = head.read(packet.len())?;
-                (common, None, common.addresses)
+                (head.read(packet.len())?, None)
             }
             ethernet::IPV6 => {
                 let (head, _) = V6::ref_from_prefix(packet).ok()?;
-                let common = head.read(packet.len())?;
-                (common, Some(head.dst()), fold_v6(head.src(), head.dst()))
+                (head.read(packet.len())?, Some(head.dst()))
             }
             _ => return None,
         };
@@ -204,7 +217,7 @@ impl IngressPort {
         let priorities = self.priorities.get(table)?;
         let family = if dst_v6.is_some() { MetaFlags::IPV6 } else { 0 };
         let traits = common.upper.traits.with_v6_if(dst_v6.is_some());
-        let admitted = Admitted {
+        Some(Admitted {
             record: Record {
                 flags: MetaFlags(MetaFlags::of_ecn(common.tos).0 | family),
                 traits,
@@ -217,14 +230,14 @@ impl IngressPort {
             l3_off,
             ip_len: common.ip_len,
             dst_v6,
-            flow: FlowWords::new(addresses, &common.upper),
-        };
-        Some((admitted, common.upper.syndrome))
+            upper: FlowWords::new(0, &common.upper).upper,
+            syndrome: common.upper.syndrome,
+        })
     }
 
-    /// Takes a frame of any kind.
+    /// Takes a frame of any kind. The error is why it goes no further, none for MAC control.
     #[inline(never)]
-    pub(super) fn admit_any(&self, frame: &[u8]) -> Result<(Admitted, u8), Option<Drop>> {
+    pub(super) fn admit_any(&self, frame: &[u8]) -> Result<Admitted, Option<Drop>> {
         let parsed = admit_parsed(&self.intake, frame)?;
         let l3_off = usize::from(parsed.l3_off);
         let packet = frame.get(l3_off..).unwrap_or_default();
@@ -236,7 +249,7 @@ impl IngressPort {
         let syndrome = parsed
             .roce
             .and_then(|roce| frame.get(usize::from(roce.bth_off) + HEADER_LEN));
-        let admitted = Admitted {
+        Ok(Admitted {
             record: Record {
                 traits: parsed
                     .roce
@@ -248,9 +261,9 @@ impl IngressPort {
             l3_off,
             ip_len: parsed.ip_len,
             dst_v6,
-            flow: FlowWords::of(frame, &parsed),
-        };
-        Ok((admitted, syndrome.copied().unwrap_or(0)))
+            upper: FlowWords::of(frame, &parsed).upper,
+            syndrome: syndrome.copied().unwrap_or(0),
+        })
     }
 }
 

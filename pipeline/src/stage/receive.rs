@@ -17,6 +17,7 @@ use crate::route::fib::FibReader;
 use crate::route::image::View;
 use crate::route::nexthop::{Path, UNTAGGED};
 use crate::units::{BURST, MAX_PORTS};
+use crate::wire::bth::Traits;
 use crate::wire::ethernet;
 
 /// Largest IP packet of each port, by its index.
@@ -34,12 +35,15 @@ pub struct Received {
     pub gone: Places,
     /// The queue of all the others, if it is one.
     pub queue: Option<QueueKey>,
-    /// No frame changed its length, and none is shorter than Ethernet pads to.
-    pub as_it_came: bool,
+    /// Bytes of tags put on.
+    pub added: u64,
+    /// Bytes of tags taken off.
+    pub removed: u64,
+    /// No frame is shorter than Ethernet pads to.
+    pub unpadded: bool,
 }
 
-/// Takes a burst in: fills `records`, and `reasons` of the frames that go no further, and rewrites the others. Tags put on and
-/// taken off are counted.
+/// Takes a burst in: fills `records`, and `reasons` of the frames that go no further, and rewrites the others.
 #[inline]
 pub fn run<B: FrameBuf>(
     port: &IngressPort,
@@ -53,38 +57,26 @@ pub fn run<B: FrameBuf>(
         let known = records.iter().take(frames.len());
         fib.warm_v4(known.map(|record| low32(record.addresses)));
     }
-    let mut hops = Hops {
-        fib,
-        v4: fib.images().v4.view(),
-        mtus,
-        last: NextHop::new(u32::MAX, Path::NONE, mtus),
-    };
-    let (left, mut keys) = hops.send_on(port, unread, frames, records);
+    let mut hops = Hops::new(fib, mtus);
+    let (left, keys) = hops.send_on(port, unread, frames, records);
     let mut received = Received {
         bytes,
         gone: Places::NONE,
-        queue: None,
-        as_it_came: true,
+        queue: keys.only(),
+        added: 0,
+        removed: 0,
+        unpadded: true,
     };
-    for place in left.iter() {
-        let (Some(buf), Some(record)) = (frames.get_mut(place), records.get_mut(place)) else {
-            break;
+    if !left.is_empty() {
+        let others = Others {
+            left,
+            unread,
+            keys,
+            port,
+            counters,
         };
-        let heard = !unread.has(place);
-        match hops.take_any(port, buf, (record, heard), counters) {
-            Ok(as_it_came) => {
-                keys.add(record.queue);
-                received.as_it_came &= as_it_came;
-            }
-            Err(reason) => {
-                received.gone.add(place);
-                if let Some(told) = reasons.get_mut(place) {
-                    *told = reason;
-                }
-            }
-        }
+        hops.take_others(&others, frames, (records, reasons), &mut received);
     }
-    received.queue = keys.only();
     received
 }
 
@@ -185,17 +177,58 @@ impl Keys {
     }
 }
 
+/// Next hops known at a time.
+const KNOWN: usize = 8;
+
+/// Next hops that were found, by the low bits of their groups.
+#[derive(Debug)]
+struct Known([NextHop; KNOWN]);
+
+impl Known {
+    /// What stands where a group's next hop does: that of this group or of another.
+    #[inline(always)]
+    fn of(&self, group: u32) -> &NextHop {
+        self.0.get(group as usize % KNOWN).unwrap_or(&NextHop::NONE)
+    }
+
+    #[inline]
+    fn keep(&mut self, hop: NextHop) {
+        if let Some(place) = self.0.get_mut(hop.group as usize % KNOWN) {
+            *place = hop;
+        }
+    }
+}
+
 /// Where frames are sent on to.
 #[derive(Debug)]
 struct Hops<'a> {
     fib: &'a FibReader,
     v4: View<'a>,
     mtus: &'a Mtus,
-    /// The next hop last found.
-    last: NextHop,
+    known: Known,
 }
 
-impl Hops<'_> {
+/// The frames of a burst that stay for the second look.
+struct Others<'a> {
+    left: Places,
+    /// Those whose headers were not read yet.
+    unread: Places,
+    /// The queues of the frames that are not left.
+    keys: Keys,
+    port: &'a IngressPort,
+    counters: &'a PortCounters,
+}
+
+impl<'a> Hops<'a> {
+    fn new(fib: &'a FibReader, mtus: &'a Mtus) -> Hops<'a> {
+        Hops {
+            fib,
+            v4: fib.images().v4.view(),
+            mtus,
+            known: Known([NextHop::NONE; KNOWN]),
+        }
+    }
+
     /// Routes and rewrites the packets that were read and stay untagged IPv4. Returns which frames are left, and the queues of
     /// the others.
     #[inline]
@@ -221,60 +254,52 @@ impl Hops<'_> {
             place = unread.absent_from(place);
             let rest = frames.get_mut(place..).unwrap_or_default();
             let known = records.get_mut(place..).unwrap_or_default();
-            place += send_stretch(self.v4, &self.last, port, (rest, known), &mut keys);
+            place += send_stretch(self.v4, &self.known, port, (rest, known), &mut keys);
             if unread.has(place) {
                 continue;
             }
             let Some(record) = records.get(place).filter(|_| place < frames.len()) else {
                 return (left, keys);
             };
-            let group = self.v4.lookup_v4(low32(record.addresses));
-            if group != self.last.group && record.len != u16::MAX {
-                let sent = self.send_by_another(group, port, (frames, records), place, &mut keys);
-                if sent > 0 {
-                    place += sent;
-                    continue;
+            if !self.learn(self.v4.lookup_v4(low32(record.addresses))) {
+                let rest = frames.get_mut(place..).unwrap_or_default();
+                let known = records.get_mut(place..).unwrap_or_default();
+                let sent = self.send_by_flow(port, (rest, known), &mut keys);
+                if sent == 0 {
+                    left.add(place);
                 }
+                place += sent.max(1);
             }
-            left.add(place);
-            place += 1;
         }
     }
 
-    /// Sends packets from `place` on by the next hops of this group, not the last one; returns how many went.
-    #[inline(never)]
-    fn send_by_another<B: FrameBuf>(
-        &mut self,
-        group: u32,
-        port: &IngressPort,
-        (frames, records): (&mut [B], &mut [Record; BURST]),
-        place: usize,
-        keys: &mut Keys,
-    ) -> usize {
-        let rest = frames.get_mut(place..).unwrap_or_default();
-        let known = records.get_mut(place..).unwrap_or_default();
-        match self.fib.hops().only(group) {
-            Some(path) => {
-                self.last = NextHop::new(group, path, self.mtus);
-                send_stretch(self.v4, &self.last, port, (rest, known), keys)
-            }
-            None => self.send_by_flow(group, port, (rest, known), keys),
-        }
-    }
-
-    /// Sends packets of this group each by the next hop that its flow chooses, up to the first that does not stay as it is or
-    /// is of another group; returns how many.
+    /// Finds the next hop of a group out, unless it is known.
     #[inline]
+    fn learn(&mut self, group: u32) -> bool {
+        let new = self.known.of(group).group != group;
+        if new {
+            self.known.keep(match self.fib.hops().only(group) {
+                Some(path) => NextHop::new(group, path, self.mtus),
+                None => NextHop::chosen(group),
+            });
+        }
+        new
+    }
+
+    /// Sends packets of one group each by the next hop that its flow chooses, up to the first that does not stay as it is or
+    /// is of another group; returns how many.
+    #[inline(never)]
     fn send_by_flow<B: FrameBuf>(
         &self,
-        group: u32,
         port: &IngressPort,
         (frames, records): (&mut [B], &mut [Record]),
         keys: &mut Keys,
     ) -> usize {
-        let (mut sent, hops) = (0, self.fib.hops());
+        let (mut sent, hops, mut all) = (0, self.fib.hops(), *keys);
+        let of = |record: &Record| self.v4.lookup_v4(low32(record.addresses));
+        let group = records.first().map_or(u32::MAX, of);
         for (buf, record) in frames.iter_mut().zip(records) {
-            if self.v4.lookup_v4(low32(record.addresses)) != group {
+            if of(record) != group {
                 break;
             }
             let Some(head) = Untagged::of(buf.data_mut()) else {
@@ -287,58 +312,102 @@ impl Hops<'_> {
                 break;
             }
             record.queue = QueueKey::new(path.port(), port.untagged_priority(record.tos));
-            keys.add(record.queue);
+            all.add(record.queue);
             sent += 1;
         }
+        *keys = all;
         sent
     }
 
-    /// Takes a frame of any kind; `heard`: its record was read, and what it says was counted. Tells whether it has the length
-    /// it came with and is not padded. The error is why it goes no further, none for MAC control.
+    /// Takes the frames that are left, whatever they are.
     #[inline(never)]
-    fn take_any<B: FrameBuf>(
+    fn take_others<B: FrameBuf>(
         &mut self,
-        port: &IngressPort,
+        others: &Others<'_>,
+        frames: &mut [B],
+        (records, reasons): (&mut [Record; BURST], &mut Reasons),
+        received: &mut Received,
+    ) {
+        let mut keys = others.keys;
+        for place in others.left.iter() {
+            let (Some(buf), Some(record)) = (frames.get_mut(place), records.get_mut(place)) else {
+                break;
+            };
+            let heard = (!others.unread.has(place)).then_some(record.traits);
+            let came = buf.data().len();
+            let outcome = match others.port.read(buf.data()) {
+                Some(read) => self.take(others, buf, (record, heard), &read),
+                None => self.take_rare(others, buf, (record, heard)),
+            };
+            match outcome {
+                Ok(()) => {
+                    let after = buf.data().len();
+                    received.added += after.saturating_sub(came) as u64;
+                    received.removed += came.saturating_sub(after) as u64;
+                    received.unpadded &= after >= common::SHORTEST;
+                    keys.add(record.queue);
+                }
+                Err(reason) => {
+                    received.gone.add(place);
+                    if let Some(told) = reasons.get_mut(place) {
+                        *told = reason;
+                    }
+                }
+            }
+        }
+        others.counters.tag_bytes_added.add(received.added);
+        others.counters.tag_bytes_removed.add(received.removed);
+        received.queue = keys.only();
+    }
+
+    /// Takes a frame that only the general parser reads.
+    #[inline(never)]
+    fn take_rare<B: FrameBuf>(
+        &mut self,
+        others: &Others<'_>,
         buf: &mut B,
-        (known, heard): (&mut Record, bool),
-        counters: &PortCounters,
-    ) -> Result<bool, Option<Drop>> {
-        let (admitted, syndrome) = port.admit(buf.data())?;
-        let Admitted {
-            record,
-            priority,
-            l3_off,
-            ip_len,
-            dst_v6,
-            flow,
-        } = admitted;
-        let traits = if heard {
-            known.traits
-        } else {
-            counters.ce_in.add(is_marked(&record));
-            hear(&record, syndrome, counters)
+        known: (&mut Record, Option<Traits>),
+    ) -> Result<(), Option<Drop>> {
+        let read = others.port.admit_any(buf.data())?;
+        self.take(others, buf, known, &read)
+    }
+
+    /// Takes a frame that was read; `heard`: what it says, if that was counted. The error is why it goes no further, none for
+    /// MAC control.
+    #[inline(always)]
+    fn take<B: FrameBuf>(
+        &mut self,
+        others: &Others<'_>,
+        buf: &mut B,
+        (known, heard): (&mut Record, Option<Traits>),
+        read: &Admitted,
+    ) -> Result<(), Option<Drop>> {
+        let record = &read.record;
+        let traits = match heard {
+            Some(traits) => traits,
+            None => {
+                others.counters.ce_in.add(is_marked(record));
+                hear(record, read.syndrome, others.counters)
+            }
         };
-        let group = match dst_v6 {
+        let group = match read.dst_v6 {
             None => self.v4.lookup_v4(low32(record.addresses)),
             Some(dst) => route::lookup_v6(self.fib, dst),
         };
-        if group != self.last.group {
-            self.last = self.find(group, || flow);
+        self.learn(group);
+        let mut hop = *self.known.of(group);
+        if hop.is_chosen {
+            let flow = || read.flow(buf.data()).hash();
+            hop = NextHop::new(group, self.fib.hops().resolve(group, flow), self.mtus);
         }
-        let hop = self.last;
         if !hop.path.forwards() {
             return Err(Some(route::reason(hop.path.kind())));
         }
-        if ip_len > hop.mtu {
+        if read.ip_len > hop.mtu {
             return Err(Some(Drop::MtuExceeded));
         }
-        rewrite::any(buf, (l3_off, dst_v6.is_some()), hop.path, priority)?;
-        let (before, after) = (usize::from(record.len), buf.data().len());
-        if after != before {
-            let (added, removed) = (after.saturating_sub(before), before.saturating_sub(after));
-            counters.tag_bytes_added.add(added as u64);
-            counters.tag_bytes_removed.add(removed as u64);
-        }
+        let place = (read.l3_off, read.dst_v6.is_some());
+        rewrite::any(buf, place, hop.path, read.priority)?;
         let tag = if hop.path.vlan() == UNTAGGED {
             0
         } else {
@@ -346,40 +415,32 @@ impl Hops<'_> {
         };
         let flags = MetaFlags(record.flags.0 & !MetaFlags::TAGGED | tag);
         *known = Record {
-            len: low16(after),
+            len: low16(buf.data().len()),
             traits,
             flags: flags.of_class(traits),
-            queue: QueueKey::new(hop.path.port(), priority),
-            ..record
+            queue: QueueKey::new(hop.path.port(), read.priority),
+            ..*record
         };
-        Ok(after == before && after >= common::SHORTEST)
-    }
-
-    /// The next hop of a group, or of a flow in a group with a choice.
-    #[inline]
-    fn find(&self, group: u32, flow: impl FnOnce() -> FlowWords) -> NextHop {
-        let hops = self.fib.hops();
-        match hops.only(group) {
-            Some(path) => NextHop::new(group, path, self.mtus),
-            None => NextHop::new(u32::MAX, hops.resolve(group, || flow().hash()), self.mtus),
-        }
+        Ok(())
     }
 }
 
-/// Sends packets on by one next hop, up to the first that needs another or does not stay as it is; returns how many. A loop of
-/// its own, so that what it needs stays in registers.
+/// Sends packets on by next hops that are known, up to the first that has none or does not stay as it is; returns how many. A
+/// loop of its own, so that what it needs stays in registers.
 #[inline(never)]
 fn send_stretch<B: FrameBuf>(
     v4: View<'_>,
-    hop: &NextHop,
+    known: &Known,
     port: &IngressPort,
     (frames, records): (&mut [B], &mut [Record]),
     keys: &mut Keys,
 ) -> usize {
-    let (mut sent, mut all, hop) = (0, *keys, *hop);
+    let (mut sent, mut all) = (0, *keys);
     for (buf, record) in frames.iter_mut().zip(records) {
+        let group = v4.lookup_v4(low32(record.addresses));
+        let hop = known.of(group);
         // A frame is no shorter than its packet.
-        if v4.lookup_v4(low32(record.addresses)) != hop.group || record.len > hop.longest {
+        if hop.group != group || record.len > hop.longest {
             break;
         }
         let Some(head) = Untagged::of(buf.data_mut()) else {
@@ -399,23 +460,43 @@ fn send_stretch<B: FrameBuf>(
 /// A path and what it asks of a packet.
 #[derive(Debug, Clone, Copy)]
 struct NextHop {
-    /// The group all of whose flows take it; none where the flow decides.
-    group: u32,
     path: Path,
+    /// The group that leads to it.
+    group: u32,
     /// Largest IP packet.
     mtu: u16,
     /// Longest untagged frame that is sent as it is but for addresses and TTL; 0 for none.
     longest: u16,
+    /// Each flow of the group chooses its own, and this is none of them.
+    is_chosen: bool,
 }
 
 impl NextHop {
+    /// Of no group.
+    const NONE: NextHop = NextHop {
+        path: Path::NONE,
+        group: u32::MAX,
+        mtu: 0,
+        longest: 0,
+        is_chosen: false,
+    };
+
+    /// Stands for a group whose flows choose.
+    const fn chosen(group: u32) -> NextHop {
+        NextHop {
+            group,
+            is_chosen: true,
+            ..NextHop::NONE
+        }
+    }
+
     #[inline]
     fn new(group: u32, path: Path, mtus: &Mtus) -> NextHop {
         let mtu = mtus.get(path.port().index()).copied().unwrap_or(0);
         let plain = path.forwards() && path.vlan() == UNTAGGED;
         NextHop {
-            group,
             path,
+            group,
             mtu,
             longest: if plain {
                 mtu.saturating_add(low16(ethernet::HEADER_LEN))
@@ -423,6 +504,7 @@ impl NextHop {
             } else {
                 0
             },
+            is_chosen: false,
         }
     }
 }
