@@ -10,7 +10,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{assert_success, root, switch};
-use npcc_pipeline::drop::Drop as Reason;
+use npcc_pipeline::drop::DropReason as Reason;
 
 fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap()

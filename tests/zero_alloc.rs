@@ -17,7 +17,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::QueueConfig;
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
+use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority};
 use npcc_testkit::two_ports::{self, DC, OURS, WAN};
@@ -89,7 +89,7 @@ fn nothing_is_allocated_per_packet() {
 
     let (mut forwarded, mut allocations) = (0, 0);
     for round in 0..2_000u64 {
-        let mut burst: Row<HeapFrame> = Row::default();
+        let mut burst: FrameVec<HeapFrame> = FrameVec::default();
         burst.extend(
             (0..BURST)
                 .map(|n| HeapFrame::new(&frames[(round as usize * BURST + n) % frames.len()])),

@@ -27,12 +27,12 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
+use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
-use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
 
 const DC: PortId = PortId(0);
@@ -66,7 +66,7 @@ fn port(mode: Mode) -> PortConfig {
         ..QueueConfig::default()
     };
     PortConfig {
-        intake: Intake {
+        intake: IngressConfig {
             mac: MAC,
             mtu: 4_200,
             vlans: Box::new([]),
@@ -187,7 +187,7 @@ impl Switch {
     }
 
     fn enter(&mut self, port: PortId, frames: &[Vec<u8>]) {
-        let mut burst = Row::default();
+        let mut burst = FrameVec::default();
         burst.extend(frames.iter().map(|frame| HeapFrame::new(frame)));
         self.path.refresh();
         self.path.ingress(port, &mut burst, self.now);

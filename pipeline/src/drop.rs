@@ -2,7 +2,7 @@
 
 crate::named! {
     /// Why a frame was dropped.
-    pub enum Drop {
+    pub enum DropReason {
         /// Shorter than the headers it announces.
         Runt = "runt",
         /// Longer than the port's MTU allows on arrival.
@@ -57,15 +57,18 @@ crate::named! {
 }
 
 /// Number of reasons.
-pub const REASONS: usize = Drop::COUNT;
+pub const REASONS: usize = DropReason::COUNT;
 
-impl Drop {
+impl DropReason {
     /// Lost for want of room: what must never happen to a lossless frame.
     #[must_use]
     pub const fn is_congestion(self) -> bool {
         matches!(
             self,
-            Drop::BufferFull | Drop::HeadroomFull | Drop::QueueFull | Drop::XringFull
+            DropReason::BufferFull
+                | DropReason::HeadroomFull
+                | DropReason::QueueFull
+                | DropReason::XringFull
         )
     }
 }
@@ -76,8 +79,8 @@ mod tests {
 
     #[test]
     fn indices_follow_the_list_and_names_are_unique() {
-        let mut names: Vec<_> = Drop::ALL.iter().map(|reason| reason.name()).collect();
-        for (index, reason) in Drop::ALL.iter().enumerate() {
+        let mut names: Vec<_> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+        for (index, reason) in DropReason::ALL.iter().enumerate() {
             assert_eq!(reason.index(), index);
         }
         names.sort_unstable();

@@ -48,7 +48,7 @@ pub trait FrameBuf {
 }
 
 /// A burst that changes hands by its pointer: among those who receive, keep and send frames each has a row, and they swap them.
-pub type Row<B> = Box<ArrayVec<B, BURST>>;
+pub type FrameVec<B> = Box<ArrayVec<B, BURST>>;
 
 /// The worker's flow-cache slot a frame was counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

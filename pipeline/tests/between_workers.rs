@@ -5,7 +5,7 @@
 
 mod rig;
 
-use npcc_pipeline::drop::Drop;
+use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::pause::PauseConfig;
 use npcc_pipeline::units::{BURST, PortId};
 use npcc_pipeline::wire::mac_control;
@@ -125,7 +125,7 @@ fn a_full_ring_holds_lossless_and_drops_lossy() {
         BURST,
         "another port's queue is polled"
     );
-    assert_eq!(several.dropped(Drop::XringFull), BURST as u64);
+    assert_eq!(several.dropped(DropReason::XringFull), BURST as u64);
     assert_eq!(
         several.paths[0].counters().port(1).unwrap().queues[0]
             .dropped
@@ -190,7 +190,7 @@ fn a_stop_leaves_nothing_in_the_rings() {
         }
         several.paths[1].shut_down();
         let all = bursts.iter().sum::<usize>() as u64;
-        assert_eq!(several.dropped(Drop::Shutdown), all);
+        assert_eq!(several.dropped(DropReason::Shutdown), all);
         several.assert_conserved();
         let held: u64 = several.paths.iter().fold(0, |sum, path| {
             sum.wrapping_add(path.counters().held.packets.get())

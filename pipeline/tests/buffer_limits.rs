@@ -11,9 +11,9 @@ mod rig;
 
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::datapath::Sent;
-use npcc_pipeline::drop::Drop;
+use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::egress::scheduler::Discipline;
-use npcc_pipeline::frame::{HeapFrame, Row};
+use npcc_pipeline::frame::{FrameVec, HeapFrame};
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId};
 use npcc_pipeline::wire::mac_control::time_of;
 use rig::{LOSSLESS, Rig, Setup, wire};
@@ -59,7 +59,7 @@ fn headroom_exhaustion() {
     let full = filled(Setup::default(), point + room - MARGIN);
     assert_eq!(full.all_drops(), 0, "headroom holds");
     let over = filled(Setup::default(), point + room + MARGIN);
-    let dropped = over.dropped(Drop::HeadroomFull);
+    let dropped = over.dropped(DropReason::HeadroomFull);
     assert!((1..=2 * MARGIN as u64).contains(&dropped), "{dropped}");
     assert_eq!((over.all_drops(), over.lost()), (dropped, dropped));
     assert_eq!(over.counters(0).groups[3].dropped.get(), dropped);
@@ -111,7 +111,7 @@ fn lossy_queue_limit_without_pfc() {
     rig.push(0, 1, 0, LEN, point - MARGIN, 0);
     assert_eq!(rig.all_drops(), 0);
     rig.push(0, 1, 0, LEN, 2 * MARGIN, 0);
-    let dropped = rig.dropped(Drop::QueueFull);
+    let dropped = rig.dropped(DropReason::QueueFull);
     assert!(dropped >= 1 && dropped == rig.all_drops(), "{dropped}");
     assert_eq!((rig.sent.len(), rig.lost()), (0, 0));
 }
@@ -125,7 +125,7 @@ fn lossy_cannot_take_headroom() {
     }
     .build();
     rig.push(2, 1, 0, LEN, 3000, 0);
-    assert!(rig.dropped(Drop::QueueFull) + rig.dropped(Drop::BufferFull) > 0);
+    assert!(rig.dropped(DropReason::QueueFull) + rig.dropped(DropReason::BufferFull) > 0);
     // Nothing is free: the first lossless frames go to headroom and pause their sender at once.
     rig.push(0, 1, 3, LEN, 40, 0);
     assert_eq!(
@@ -253,7 +253,7 @@ fn a_turn_over_rows_of_two_groups_gives_back_both() {
     let mut rig = setup.build();
     rig.push(0, 1, 3, SHORT, 24, 0);
     // Room for sixteen only: the next turn begins in the middle of a row of 32.
-    let mut out = Row::default();
+    let mut out = FrameVec::default();
     out.extend((16..BURST).map(|_| HeapFrame::new(&[])));
     rig.path.egress(PortId(1), &mut out, Nanos(0));
     assert_eq!(out.len(), BURST);

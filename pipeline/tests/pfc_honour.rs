@@ -10,7 +10,7 @@
 mod rig;
 
 use npcc_pipeline::counters::{TrafficCount, sum};
-use npcc_pipeline::drop::Drop;
+use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::{BitRate, PortId};
 use npcc_pipeline::wire::mac_control::{self, time_of};
 use rig::{GIG, Rig, Setup, mac};
@@ -232,7 +232,7 @@ fn a_tagged_pfc_frame_has_no_effect() {
     tagged.extend(&good[12..56]);
     rig.take(1, &tagged, 0);
     assert_eq!(rig.pull(1, 0).len(), 8);
-    assert_eq!(rig.dropped(Drop::NotIp), 1);
+    assert_eq!(rig.dropped(DropReason::NotIp), 1);
 }
 
 /// `pfc: off` and `pfc: send`: nothing is obeyed.

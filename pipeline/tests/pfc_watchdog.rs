@@ -8,7 +8,7 @@
 
 mod rig;
 
-use npcc_pipeline::drop::Drop;
+use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::pause::{StormAction, WatchdogConfig};
 use npcc_pipeline::units::Nanos;
 use rig::{Rig, Setup};
@@ -125,10 +125,10 @@ fn the_drop_action_drops_both_ways_and_sends_no_pfc() {
     let mut rig = rig_with(StormAction::Drop);
     rig.push(0, 1, 3, LEN, 10, 0);
     let now = storm(&mut rig, 1 << 3, 0, 350 * MS, |_, _| {});
-    assert_eq!(rig.dropped(Drop::PfcStorm), 10, "queued");
+    assert_eq!(rig.dropped(DropReason::PfcStorm), 10, "queued");
     assert_eq!(rig.held(0, 3), (0, 0), "their room is given back");
     rig.push(0, 1, 3, LEN, 5, now);
-    assert_eq!(rig.dropped(Drop::PfcStorm), 15, "new");
+    assert_eq!(rig.dropped(DropReason::PfcStorm), 15, "new");
     let pause = &rig.counters(1).flow.priorities[3];
     assert_eq!(pause.storm_tx_dropped.get(), 15);
     rig.push(1, 2, 3, LEN, 2_000, now);

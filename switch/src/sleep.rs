@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use npcc_dpdk::Bell;
+use npcc_dpdk::RxInterrupt;
 use npcc_pipeline::units::Nanos;
 
 use crate::worker::stats::WorkerStats;
@@ -105,11 +105,15 @@ struct Sleeper {
     wakers: Arc<Wakers>,
     me: usize,
     epoll: Epoll,
-    interrupts: Vec<Arc<Bell>>,
+    interrupts: Vec<Arc<RxInterrupt>>,
 }
 
 impl Sleeper {
-    fn new(wakers: Arc<Wakers>, me: usize, interrupts: Vec<Arc<Bell>>) -> nix::Result<Sleeper> {
+    fn new(
+        wakers: Arc<Wakers>,
+        me: usize,
+        interrupts: Vec<Arc<RxInterrupt>>,
+    ) -> nix::Result<Sleeper> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let readable = |data| EpollEvent::new(EpollFlags::EPOLLIN, data);
         for interrupt in &interrupts {
@@ -180,7 +184,7 @@ impl WorkerSleeper {
     pub fn new(
         wakers: Arc<Wakers>,
         me: usize,
-        (interrupts, polls): (Vec<Arc<Bell>>, bool),
+        (interrupts, polls): (Vec<Arc<RxInterrupt>>, bool),
         others: Vec<Arc<WorkerStats>>,
     ) -> nix::Result<WorkerSleeper> {
         Ok(WorkerSleeper {

@@ -1,6 +1,6 @@
 //! Judges ends by the hash whenever the company on their port changes, and keeps the score of their address pair.
 
-use super::ends::Ends;
+use super::ends::Endpoints;
 use super::pair_state::Verdict;
 use super::port_hash::port_of;
 use crate::fixed_map::NONE;
@@ -8,7 +8,7 @@ use crate::fixed_map::NONE;
 /// More ends than this on one port are not compared: whoever puts them there does not follow the hash.
 const CROWD: u32 = 32;
 
-impl Ends {
+impl Endpoints {
     /// Renews the verdicts of a group and of those opposite, and starts their count of steady packets anew.
     pub(super) fn judge_group(&mut self, group: u32) {
         let opposite = self.opposite_index(group);

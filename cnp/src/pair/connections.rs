@@ -6,7 +6,7 @@ use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
 use super::cm::{Change, CmTable};
 use super::datagram::Source;
-use super::ends::{End, Ends, LIVE};
+use super::ends::{End, Endpoints, LIVE};
 use super::{port_hash, psn};
 use crate::cm::message::Message;
 use crate::fixed_map::{Hints, NONE, TOGETHER};
@@ -20,7 +20,7 @@ pub struct EndpointId(pub(crate) u32);
 /// All ends of one switch. The control core is its only user.
 #[derive(Debug)]
 pub struct ConnectionTable {
-    pub(super) ends: Ends,
+    pub(super) ends: Endpoints,
     pub(super) cm: CmTable,
 }
 
@@ -29,7 +29,7 @@ impl ConnectionTable {
     #[must_use]
     pub fn new(capacity: usize, seed: u64) -> ConnectionTable {
         ConnectionTable {
-            ends: Ends::new(capacity, seed),
+            ends: Endpoints::new(capacity, seed),
             cm: CmTable::new(capacity, seed),
         }
     }

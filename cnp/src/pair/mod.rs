@@ -1,6 +1,6 @@
 //! Whose queue pair sends a flow: the number a CNP must carry and no data packet contains (docs/pairing.md).
 //!
-//! A datagram names its sender (`datagram`). Every packet of RC or UC from A to B names a queue pair at B: an *end*. Ends of A -> B and of B -> A are the two sets
+//! A datagram names its sender (`datagram`). Every packet of RC or UC from A to B names a queue pair at B: an *end*. Endpoints of A -> B and of B -> A are the two sets
 //! of names; pairing is matching them. One method a file, each a function of what is known *now*: nothing is remembered as
 //! paired, so that a second arrival, a changed port or a lost candidate demotes before the next CNP.
 //!

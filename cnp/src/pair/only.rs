@@ -4,12 +4,12 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::ends::Ends;
+use super::ends::Endpoints;
 
 /// How long no other may have been seen.
 pub(crate) const ALONE: Nanos = Nanos(1_000_000_000);
 
-pub(super) fn partner(ends: &Ends, end: u32, now: Nanos) -> Option<u32> {
+pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
     let state = ends.end(end)?;
     let (other, since) = ends.pair(state.pair)?.sole_partner(end)?;
     let alike = ends.end(other)?.uc == state.uc;

@@ -8,7 +8,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::ends::Ends;
+use super::ends::Endpoints;
 use super::pair_state::Verdict;
 
 /// How long nothing may have changed on the port.
@@ -16,7 +16,7 @@ pub(crate) const STEADY: Nanos = Nanos::from_millis(50);
 /// How many packets of the flow must have passed meanwhile.
 pub(crate) const STEADY_PACKETS: u64 = 64;
 
-pub(super) fn partner(ends: &Ends, end: u32, now: Nanos) -> Option<u32> {
+pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
     let state = ends.end(end)?;
     let pair = ends.pair(state.pair)?;
     let refuted = pair.hash_usual() && state.verdict == Verdict::Disagree;

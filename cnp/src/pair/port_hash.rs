@@ -7,7 +7,7 @@
 //! that share their port with somebody in the other direction, more than 99 % must have a partner that fits. A partner
 //! must be the only one that fits, seen from both sides.
 
-use super::ends::Ends;
+use super::ends::Endpoints;
 use super::pair_state::Verdict;
 use crate::key::Qpn;
 
@@ -24,7 +24,7 @@ pub const fn port_of(a: Qpn, b: Qpn) -> u16 {
 }
 
 /// The only end whose queue pair fits `end`, where the formula is believed.
-pub(super) fn partner(ends: &Ends, end: u32) -> Option<u32> {
+pub(super) fn partner(ends: &Endpoints, end: u32) -> Option<u32> {
     let state = ends.end(end)?;
     let believed = ends.pair(state.pair)?.hash_holds();
     if !believed || state.verdict != Verdict::Agree {

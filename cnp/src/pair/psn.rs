@@ -18,7 +18,7 @@
 
 use super::ends::numbers::{NEAR, distance};
 use super::ends::psn_state::{MARKS, PsnState};
-use super::ends::{End, Ends};
+use super::ends::{End, Endpoints};
 use super::port_hash;
 use super::senders::Senders;
 use crate::links::NONE;
@@ -59,7 +59,7 @@ pub(crate) fn is_answer(record: &Record) -> bool {
         && record.syndrome.is_none_or(positive)
 }
 
-impl Ends {
+impl Endpoints {
     /// Takes in the number of a packet to `end`; `live` says the present number of requests in a slot. `named` ends are
     /// known by better evidence.
     pub(super) fn see_psn(
@@ -207,7 +207,7 @@ impl Ends {
 }
 
 /// The end that replies fit, from either side, if both sides do not differ.
-pub(super) fn partner(ends: &Ends, end: u32) -> Option<u32> {
+pub(super) fn partner(ends: &Endpoints, end: u32) -> Option<u32> {
     let state = ends.end(end)?;
     if ends.pair(state.pair)?.chance() > CHANCE {
         return None;

@@ -10,7 +10,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::ends::Ends;
+use super::ends::Endpoints;
 use super::ends::numbers::{NEAR, Place, Sent, distance};
 use super::pair_state::PairKey;
 use crate::links::{Links, NONE, link, unlink};
@@ -32,7 +32,7 @@ pub(super) enum Senders {
     One(u32),
 }
 
-impl Ends {
+impl Endpoints {
     /// Takes in the number of a request to `end`.
     pub(super) fn see_number(&mut self, end: u32, record: &Record, reader: usize) {
         let Some(state) = self.end_mut(end) else {

@@ -14,7 +14,6 @@
 //! Tests that start EAL need a process each, because DPDK starts once in a process: `cargo nextest
 //! run` gives that; under `cargo test` each such test is the only one in its file under `tests/`.
 
-mod bell;
 mod burst;
 mod eal;
 mod errno;
@@ -26,9 +25,9 @@ mod mbuf;
 mod mempool;
 mod port;
 mod ring;
+mod rx_interrupt;
 mod tsc;
 
-pub use bell::{Bell, PacketSockets};
 pub use burst::{Burst, Drain};
 pub use eal::{Eal, EalError, LaunchError, Lcore, LcoreHandle, LcorePanic};
 pub use errno::Errno;
@@ -41,6 +40,7 @@ pub use port::{
     PortConfig, PortError, PortStats, RxQueue, Spread, TxQueue,
 };
 pub use ring::{RingError, RingPort, RingRx, RingTx};
+pub use rx_interrupt::{PacketSockets, RxInterrupt};
 pub use tsc::{Clock, Tsc};
 
 /// Version of the DPDK this was built with, for example `22.11.11`.

@@ -1,6 +1,6 @@
 //! What the workers of one switch tell each other about the buffer they share.
 //!
-//! | on worker w's desk | written by | read by |
+//! | in the usage of worker w | written by | read by |
 //! |---|---|---|
 //! | what it holds of the pool | w, once a burst | the other workers, once a burst |
 //! | what it has given back of the frames that worker v took in | w, as frames leave | v, once a burst |
@@ -69,7 +69,7 @@ pub(super) struct PortSignals {
 
 /// One worker's part of the board.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct WorkerUsage {
     pub(super) pool: CachePadded<PoolShare>,
     /// By [`GroupId::line`](super::GroupId::line), then by priority.
     pub(super) released: Box<[CachePadded<[Traffic; PRIORITIES]>]>,
@@ -79,21 +79,21 @@ pub(super) struct Desk {
     pub(super) ports: Box<[CachePadded<PortSignals>]>,
 }
 
-/// All desks.
+/// The usage of all workers.
 #[derive(Debug)]
-pub struct Board {
-    desks: Box<[Desk]>,
+pub struct UsageBoard {
+    workers: Box<[WorkerUsage]>,
 }
 
 fn lines<T: Default>(count: usize) -> Box<[CachePadded<T>]> {
     (0..count).map(|_| CachePadded::default()).collect()
 }
 
-impl Board {
-    /// Empty desks of `workers` workers of a switch with `ports` ports.
+impl UsageBoard {
+    /// Empty usages of `workers` workers of a switch with `ports` ports.
     #[must_use]
-    pub fn new(workers: usize, ports: usize) -> Board {
-        let desk = |_| Desk {
+    pub fn new(workers: usize, ports: usize) -> UsageBoard {
+        let worker = |_| WorkerUsage {
             pool: CachePadded::default(),
             released: lines(if workers == 1 {
                 ports
@@ -103,32 +103,32 @@ impl Board {
             groups: lines(ports),
             ports: lines(ports),
         };
-        Board {
-            desks: (0..workers.max(1)).map(desk).collect(),
+        UsageBoard {
+            workers: (0..workers.max(1)).map(worker).collect(),
         }
     }
 
-    pub(super) fn desk(&self, worker: WorkerId) -> Option<&Desk> {
-        self.desks.get(worker.index())
+    pub(super) fn usage_of(&self, worker: WorkerId) -> Option<&WorkerUsage> {
+        self.workers.get(worker.index())
     }
 
-    pub(super) fn desks(&self) -> impl Iterator<Item = &Desk> {
-        self.desks.iter()
+    pub(super) fn usages(&self) -> impl Iterator<Item = &WorkerUsage> {
+        self.workers.iter()
     }
 
-    /// All desks but one.
+    /// The usages of all workers but one.
     #[inline]
-    pub(super) fn others(&self, me: WorkerId) -> impl Iterator<Item = &Desk> {
-        let desks = self.desks.iter().enumerate();
-        desks
+    pub(super) fn others(&self, me: WorkerId) -> impl Iterator<Item = &WorkerUsage> {
+        let workers = self.workers.iter().enumerate();
+        workers
             .filter(move |(index, _)| *index != me.index())
-            .map(|(_, desk)| desk)
+            .map(|(_, worker)| worker)
     }
 
     /// All that the switch holds. Exact once the workers stand still.
     #[must_use]
     pub fn used(&self) -> Amount {
-        let parts = self.desks.iter().map(|desk| desk.pool.used.get());
+        let parts = self.workers.iter().map(|worker| worker.pool.used.get());
         parts.fold(Amount::ZERO, Amount::wrapping_plus).or_nothing()
     }
 }
@@ -140,23 +140,32 @@ mod tests {
     /// A line with two writers would cost every packet a transfer between cores.
     #[test]
     fn every_line_has_one_writer() {
-        let board = Board::new(2, 3);
+        let board = UsageBoard::new(2, 3);
         let mut lines = std::collections::HashMap::new();
-        for (writer, desk) in board.desks().enumerate() {
+        for (writer, worker) in board.usages().enumerate() {
             let mut claim = |start: usize, bytes: usize| {
                 for line in start / 64..=(start + bytes - 1) / 64 {
                     assert_eq!(*lines.entry(line).or_insert(writer), writer, "line {line}");
                 }
             };
             let at = |thing: *const u8| thing.addr();
-            claim(at((&raw const desk.pool).cast()), size_of_val(&desk.pool));
             claim(
-                at(desk.released.as_ptr().cast()),
-                size_of_val(&*desk.released),
+                at((&raw const worker.pool).cast()),
+                size_of_val(&worker.pool),
             );
-            claim(at(desk.groups.as_ptr().cast()), size_of_val(&*desk.groups));
-            claim(at(desk.ports.as_ptr().cast()), size_of_val(&*desk.ports));
-            assert_eq!(at((&raw const desk.pool).cast()) % 64, 0);
+            claim(
+                at(worker.released.as_ptr().cast()),
+                size_of_val(&*worker.released),
+            );
+            claim(
+                at(worker.groups.as_ptr().cast()),
+                size_of_val(&*worker.groups),
+            );
+            claim(
+                at(worker.ports.as_ptr().cast()),
+                size_of_val(&*worker.ports),
+            );
+            assert_eq!(at((&raw const worker.pool).cast()) % 64, 0);
         }
     }
 

@@ -18,7 +18,7 @@ mod others;
 mod pool;
 
 pub use amount::Amount;
-pub use board::Board;
+pub use board::UsageBoard;
 pub use config::{BufferConfig, GroupConfig, PoolConfig};
 pub use group::Group;
 pub use group_id::GroupId;

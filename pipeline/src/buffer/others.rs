@@ -26,10 +26,10 @@ impl Buffer {
     /// are others.
     pub fn look(&mut self) {
         let (mut used, mut shared, mut headroom) = (Amount::ZERO, Amount::ZERO, Amount::ZERO);
-        for desk in self.board.others(self.me) {
-            used = used.wrapping_plus(desk.pool.used.get());
-            shared = shared.plus(desk.pool.in_shared.get());
-            headroom = headroom.plus(desk.pool.in_headroom.get());
+        for usage in self.board.others(self.me) {
+            used = used.wrapping_plus(usage.pool.used.get());
+            shared = shared.plus(usage.pool.in_shared.get());
+            headroom = headroom.plus(usage.pool.in_headroom.get());
         }
         self.others.used = used;
         self.shared = self.others.shared.minus(shared);
@@ -53,8 +53,8 @@ impl Buffer {
                 continue;
             };
             let mut beside = Beside::default();
-            for desk in self.board.others(self.me) {
-                if let Some(share) = desk.groups.get(port).and_then(|groups| groups.get(index)) {
+            for usage in self.board.others(self.me) {
+                if let Some(share) = usage.groups.get(port).and_then(|groups| groups.get(index)) {
                     beside.ordinary = beside.ordinary.plus(share.ordinary.get());
                     beside.headroom = beside.headroom.plus(share.headroom.get());
                 }
@@ -65,18 +65,18 @@ impl Buffer {
 
     /// Writes this worker's part on the board. After every burst, where there are others.
     pub fn tell(&self) {
-        let Some(desk) = self.board.desk(self.me) else {
+        let Some(usage) = self.board.usage_of(self.me) else {
             return;
         };
-        desk.pool.used.set(self.used);
-        desk.pool.in_shared.set(self.in_shared);
-        desk.pool.in_headroom.set(self.in_headroom);
+        usage.pool.used.set(self.used);
+        usage.pool.in_shared.set(self.in_shared);
+        usage.pool.in_headroom.set(self.in_headroom);
         let mut spread = self.others.spread;
         while spread != 0 {
             let port = spread.trailing_zeros() as usize;
             spread &= spread - 1;
             let groups = self.groups.get(port * PRIORITIES..).unwrap_or_default();
-            let shares = desk.groups.get(port).map_or(&[][..], |line| &line[..]);
+            let shares = usage.groups.get(port).map_or(&[][..], |line| &line[..]);
             for (group, share) in groups.iter().zip(shares) {
                 share.ordinary.set(group.ordinary);
                 share.headroom.set(group.headroom);
@@ -100,8 +100,8 @@ impl Buffer {
 
     /// Tells the port's owner whether this worker falls behind its receive queue.
     pub fn tell_pressure(&self, port: PortId, high: bool) {
-        let desk = self.board.desk(self.me);
-        if let Some(signals) = desk.and_then(|desk| desk.ports.get(port.index())) {
+        let usage = self.board.usage_of(self.me);
+        if let Some(signals) = usage.and_then(|usage| usage.ports.get(port.index())) {
             signals.pressure.set(u64::from(high));
         }
     }
@@ -112,14 +112,14 @@ impl Buffer {
         let mut signals = self
             .board
             .others(self.me)
-            .filter_map(|desk| desk.ports.get(port.index()));
+            .filter_map(|usage| usage.ports.get(port.index()));
         signals.any(|signals| signals.pressure.get() != 0)
     }
 
     /// Tells the other receivers of `port` which priorities are dropped because of a storm. By its owner.
     pub fn tell_dropping(&self, port: PortId, priorities: u8) {
-        let desk = self.board.desk(self.me);
-        if let Some(signals) = desk.and_then(|desk| desk.ports.get(port.index())) {
+        let usage = self.board.usage_of(self.me);
+        if let Some(signals) = usage.and_then(|usage| usage.ports.get(port.index())) {
             signals.dropping.set(u64::from(priorities));
         }
     }
@@ -130,7 +130,7 @@ impl Buffer {
         let signals = self
             .board
             .others(self.me)
-            .filter_map(|desk| desk.ports.get(port.index()));
+            .filter_map(|usage| usage.ports.get(port.index()));
         signals.fold(0, |all, signals| {
             all | u8::try_from(signals.dropping.get()).unwrap_or(u8::MAX)
         })

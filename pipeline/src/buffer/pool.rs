@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::amount::Amount;
-use super::board::Board;
+use super::board::UsageBoard;
 use super::config::BufferConfig;
 use super::group::Group;
 use super::group_id::GroupId;
 use super::in_flight::Charge;
 use super::others::Others;
 use crate::counters::PortCounters;
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};
 
 /// The egress queue a frame would join.
@@ -37,7 +37,7 @@ pub struct Buffer {
     /// Of headroom, the same.
     pub(super) in_headroom: Amount,
     pub(super) groups: Box<[Group]>,
-    pub(super) board: Arc<Board>,
+    pub(super) board: Arc<UsageBoard>,
     pub(super) me: WorkerId,
     /// Whether there are any in `stale`.
     pub(super) unsettled: bool,
@@ -54,7 +54,12 @@ impl Buffer {
     #[must_use]
     pub fn new(config: &BufferConfig) -> Buffer {
         let ports = config.groups.len();
-        Buffer::of_worker(config, Arc::new(Board::new(1, ports)), WorkerId::FIRST, &[])
+        Buffer::of_worker(
+            config,
+            Arc::new(UsageBoard::new(1, ports)),
+            WorkerId::FIRST,
+            &[],
+        )
     }
 
     /// Empty, of one of the workers at a board. `receivers` tells from how many workers' queues each port is received; 1
@@ -62,7 +67,7 @@ impl Buffer {
     #[must_use]
     pub fn of_worker(
         config: &BufferConfig,
-        board: Arc<Board>,
+        board: Arc<UsageBoard>,
         me: WorkerId,
         receivers: &[u8],
     ) -> Buffer {
@@ -159,11 +164,11 @@ impl Buffer {
     /// # Errors
     /// The drop reason when there is none; nothing has changed.
     #[inline]
-    pub fn charge(&mut self, id: GroupId, wire_len: u16, queue: Queue) -> Result<(), Drop> {
+    pub fn charge(&mut self, id: GroupId, wire_len: u16, queue: Queue) -> Result<(), DropReason> {
         let one = Amount::frame(wire_len);
         let free = self.free();
         let Some(group) = self.groups.get_mut(id.index()) else {
-            return Err(Drop::BufferFull);
+            return Err(DropReason::BufferFull);
         };
         if group.lossless {
             let after = group.ordinary.plus(one);
@@ -179,15 +184,15 @@ impl Buffer {
                 group.headroom = group.headroom.plus(one);
                 self.in_headroom = self.in_headroom.plus(one);
             } else {
-                return Err(Drop::HeadroomFull);
+                return Err(DropReason::HeadroomFull);
             }
         } else {
             if !one.within(free) {
-                return Err(Drop::BufferFull);
+                return Err(DropReason::BufferFull);
             }
             let share = free.share(self.alpha_256);
             if !queue.lossless && !queue.waiting.plus(one).within(share) {
-                return Err(Drop::QueueFull);
+                return Err(DropReason::QueueFull);
             }
             group.ordinary = group.ordinary.plus(one);
             self.in_shared = self.in_shared.plus(one);
@@ -239,10 +244,10 @@ impl Buffer {
     /// # Errors
     /// When the shared pool is full.
     #[inline]
-    pub fn charge_own(&mut self, wire_len: u16) -> Result<(), Drop> {
+    pub fn charge_own(&mut self, wire_len: u16) -> Result<(), DropReason> {
         let one = Amount::frame(wire_len);
         if !one.within(self.free()) {
-            return Err(Drop::BufferFull);
+            return Err(DropReason::BufferFull);
         }
         self.used = self.used.wrapping_plus(one);
         self.in_shared = self.in_shared.plus(one);
@@ -255,8 +260,8 @@ impl Buffer {
         self.used = self.used.wrapping_minus(run.amount);
         let released = self
             .board
-            .desk(self.me)
-            .and_then(|desk| desk.released.get(run.group.line()))
+            .usage_of(self.me)
+            .and_then(|usage| usage.released.get(run.group.line()))
             .and_then(|released| released.get(run.group.priority()));
         let Some(released) = released else {
             // The switch's own: in no group.
@@ -302,8 +307,8 @@ impl Buffer {
             index % PRIORITIES,
         );
         let mut total = Amount::ZERO;
-        for desk in self.board.desks() {
-            if let Some(released) = desk.released.get(line).and_then(|line| line.get(priority)) {
+        for usage in self.board.usages() {
+            if let Some(released) = usage.released.get(line).and_then(|line| line.get(priority)) {
                 total.bytes += released.bytes.get();
                 total.frames += released.packets.get();
             }

@@ -1,7 +1,7 @@
 //! A run: frames that share a queue and an ingress group.
 
 use crate::buffer::{Amount, GroupId};
-use crate::frame::{FrameBuf, Meta, Row, wire_len};
+use crate::frame::{FrameBuf, FrameVec, Meta, wire_len};
 use crate::units::{BURST, PortId, Priority};
 
 use super::Record;
@@ -63,7 +63,7 @@ pub struct Run<B> {
     /// What they have in common.
     pub head: RunHead,
     /// The frames, oldest first.
-    pub frames: Row<B>,
+    pub frames: FrameVec<B>,
     /// What is known of each, in the order of the frames; those behind mean nothing.
     pub records: [Record; BURST],
 }
@@ -72,7 +72,7 @@ impl<B> Default for Run<B> {
     fn default() -> Run<B> {
         Run {
             head: RunHead::new(PortId(0), Priority::new(0), GroupId::NONE),
-            frames: Row::default(),
+            frames: FrameVec::default(),
             records: [Record::EMPTY; BURST],
         }
     }

@@ -14,7 +14,7 @@ use crossbeam_utils::CachePadded;
 
 pub use self::cell::{Cell, Counter, Gauge, Highest, Mask, sum};
 use crate::bits::low8;
-use crate::drop::{Drop, REASONS};
+use crate::drop::{DropReason, REASONS};
 use crate::per::PerPort;
 use crate::units::{PRIORITIES, PortId};
 
@@ -235,13 +235,13 @@ impl PortCounters {
 
     /// Counts a drop of `bytes`.
     #[inline]
-    pub fn drop(&self, reason: Drop, bytes: u64) {
+    pub fn drop(&self, reason: DropReason, bytes: u64) {
         self.drop_all(reason, 1, bytes);
     }
 
     /// Counts a drop of `frames` frames of `bytes` together.
     #[inline]
-    pub fn drop_all(&self, reason: Drop, frames: u64, bytes: u64) {
+    pub fn drop_all(&self, reason: DropReason, frames: u64, bytes: u64) {
         if let Some(counter) = self.drops.get(reason.index()) {
             counter.add(frames);
         }

@@ -6,7 +6,7 @@ use super::super::*;
 use super::{DC, Path, WAN, data, path};
 use crate::craft::Craft;
 use crate::egress::serve::Outlet;
-use crate::frame::{HeapFrame, Row};
+use crate::frame::{FrameVec, HeapFrame};
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -296,7 +296,7 @@ fn a_run_into_an_idle_queue_does_not_queue() {
     }
 }
 
-fn burst_to(host: &str, from: u8, frames: usize, payload: usize, tos: u8) -> Row<HeapFrame> {
+fn burst_to(host: &str, from: u8, frames: usize, payload: usize, tos: u8) -> FrameVec<HeapFrame> {
     let craft = Craft {
         dst_mac: super::mac(from),
         tos,

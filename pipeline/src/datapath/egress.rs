@@ -1,12 +1,10 @@
 //! The egress side: what a port may send, and what comes back when its device has taken it.
 
 use super::Datapath;
-use super::ingress::no_cell;
 use crate::buffer::Sent;
 use crate::egress::port::Marking;
 use crate::egress::serve::{Lanes, Outlet};
 use crate::frame::FrameBuf;
-use crate::stage::enqueue::Taken;
 use crate::tap::FlowTap;
 use crate::units::{Nanos, PortId, Priority};
 
@@ -71,20 +69,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Puts what waits past one queue into it after all.
     #[cold]
     pub(super) fn queue_bypassed_of(&mut self, port: PortId, priority: Priority) {
-        let (side, counters) = (&mut self.side, self.counters.of(port));
-        let Some(mut run) = side.bypass[port].take(priority) else {
-            return;
-        };
-        let (egress, buffer) = (&mut side.ports[port], &mut side.buffer);
-        let mut lost = Taken::default();
-        egress.fill(&mut side.store, &mut run, |_, meta| {
-            no_cell(counters, buffer, &meta, &mut lost);
-        });
-        if lost.frames > 0 {
-            egress.leave(priority, lost.amount());
+        if let Some(run) = self.side.bypass[port].take(priority) {
+            let lost = self.fill(run);
             self.held.give(lost.frames, lost.bytes);
         }
-        side.pool.give(run);
     }
 
     /// The device of `port` took frames that [`Datapath::egress`] handed out, oldest first.

@@ -5,7 +5,7 @@
 use super::{Datapath, lossless};
 use crate::buffer::{Buffer, Charge};
 use crate::burst::Run;
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::egress::fifo::FifoStore;
 use crate::frame::{FrameBuf, Meta};
 use crate::handoff::{Channels, WorkerLinks};
@@ -128,10 +128,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         for (buf, meta) in run.drain() {
             self.side.buffer.release(Charge::of(&meta));
-            lossless::count_refused(&self.counters, &self.side.ports, &meta, Drop::XringFull);
+            lossless::count_refused(
+                &self.counters,
+                &self.side.ports,
+                &meta,
+                DropReason::XringFull,
+            );
             self.counters
                 .of(meta.egress)
-                .drop(Drop::XringFull, meta.len.into());
+                .drop(DropReason::XringFull, meta.len.into());
             lost.add(&meta);
             let _ = self.trash.try_push(buf);
         }
@@ -198,7 +203,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             held.give(frames, bytes);
             counters
                 .of(run.head.egress)
-                .drop_all(Drop::Shutdown, frames, bytes);
+                .drop_all(DropReason::Shutdown, frames, bytes);
             B::free_all(&mut run.frames);
         };
         for mut run in channels.abandon() {

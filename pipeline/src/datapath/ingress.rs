@@ -4,9 +4,9 @@ use super::{Datapath, count_gone, lossless};
 use crate::buffer::{Amount, Buffer, Charge};
 use crate::burst::{QueueKey, Run};
 use crate::counters::PortCounters;
-use crate::drop::Drop;
-use crate::frame::{FrameBuf, Meta, Row};
-use crate::stage::enqueue::{Taken, count_refused, enqueue};
+use crate::drop::DropReason;
+use crate::frame::{FrameBuf, FrameVec, Meta};
+use crate::stage::enqueue::{Taken, count_refused};
 use crate::stage::receive::{self, Received};
 use crate::tap::{FlowTap, watched};
 use crate::units::{BURST, Nanos, PortId};
@@ -14,7 +14,7 @@ use crate::units::{BURST, Nanos, PortId};
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Takes a received burst through the stages into the queues. `frames` is empty afterwards.
     #[inline]
-    pub fn ingress(&mut self, port: PortId, frames: &mut Row<B>, now: Nanos) {
+    pub fn ingress(&mut self, port: PortId, frames: &mut FrameVec<B>, now: Nanos) {
         self.ingress_by(port, frames, now, || ());
     }
 
@@ -24,7 +24,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn ingress_by(
         &mut self,
         port: PortId,
-        frames: &mut Row<B>,
+        frames: &mut FrameVec<B>,
         now: Nanos,
         rewritten: impl FnOnce(),
     ) {
@@ -64,7 +64,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Stages 1, 2 and 4: makes runs of the burst. What goes no further is counted and in the trash.
     #[inline]
-    fn receive(&mut self, port: PortId, frames: &mut Row<B>, now: Nanos) {
+    fn receive(&mut self, port: PortId, frames: &mut FrameVec<B>, now: Nanos) {
         let counters = self.counters.of(port);
         let entrance = &self.ingress[port];
         let mut all = self.side.pool.take();
@@ -140,30 +140,42 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         taken.without(self.queue(run))
     }
 
-    /// Puts an admitted run into its queue, or past it; returns what there was no cell for.
+    /// Lets an admitted run wait past its queue if that is idle, else puts it into the queue, behind what waited past it.
+    /// Returns what there was no cell for.
     #[inline]
     pub(super) fn queue(&mut self, run: Box<Run<B>>) -> Taken {
         let (egress, priority) = (run.head.egress, run.head.priority);
         let (frames, bytes) = (run.head.amount.frames, run.head.bytes);
-        let (side, counters, trash) = (&mut self.side, &self.counters, &mut self.trash);
-        let (ports, bypass, buffer) = (&mut side.ports, &mut side.bypass, &mut side.buffer);
-        let mut lost = Taken::default();
-        enqueue(
-            run,
-            &mut ports[egress],
-            &mut bypass[egress],
-            (&mut side.store, &mut side.pool),
-            |buf, meta| {
-                no_cell(counters.of(egress), buffer, &meta, &mut lost);
-                let _ = trash.try_push(buf);
-            },
-        );
+        let side = &mut self.side;
+        let lost = match side.bypass[egress].offer(&side.ports[egress], run) {
+            None => Taken::default(),
+            Some(run) => {
+                self.queue_bypassed_of(egress, priority);
+                self.fill(run)
+            }
+        };
         if let Some(queue) = self.counters.of(egress).queues.get(priority.index()) {
             queue.enqueued.add(frames - lost.frames, bytes - lost.bytes);
         }
+        lost
+    }
+
+    /// Puts a run into its queue. Returns what there was no cell for: there is one for every frame of the pool the path was
+    /// made with.
+    #[inline(never)]
+    pub(super) fn fill(&mut self, mut run: Box<Run<B>>) -> Taken {
+        let (side, trash) = (&mut self.side, &mut self.trash);
+        let (port, buffer) = (&mut side.ports[run.head.egress], &mut side.buffer);
+        let counters = self.counters.of(run.head.egress);
+        let mut lost = Taken::default();
+        port.fill(&mut side.store, &mut run, |buf, meta| {
+            no_cell(counters, buffer, &meta, &mut lost);
+            let _ = trash.try_push(buf);
+        });
         if lost.frames > 0 {
-            self.side.ports[egress].leave(priority, lost.amount());
+            port.leave(run.head.priority, lost.amount());
         }
+        side.pool.give(run);
         lost
     }
 
@@ -188,7 +200,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if let Some(pause) = counters.flow.priorities.get(run.head.priority.index()) {
             pause.storm_rx_dropped.add(frames);
         }
-        counters.drop_all(Drop::PfcStorm, frames, bytes);
+        counters.drop_all(DropReason::PfcStorm, frames, bytes);
         B::free_all(&mut run.frames);
         self.side.pool.give(run);
     }
@@ -196,15 +208,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
 /// Counts a frame that was admitted and found no cell, and gives its room back; the queue's account is the caller's.
 #[cold]
-pub(super) fn no_cell(counters: &PortCounters, buffer: &mut Buffer, meta: &Meta, lost: &mut Taken) {
+fn no_cell(counters: &PortCounters, buffer: &mut Buffer, meta: &Meta, lost: &mut Taken) {
     buffer.release(Charge::of(meta));
-    count_refused(counters, meta.priority, Drop::BufferFull);
-    counters.drop(Drop::BufferFull, meta.len.into());
+    count_refused(counters, meta.priority, DropReason::BufferFull);
+    counters.drop(DropReason::BufferFull, meta.len.into());
     lost.add(meta);
 }
 
 /// Frames that were not let in, and why.
-type Refused<B> = arrayvec::ArrayVec<(B, Meta, Drop), BURST>;
+type Refused<B> = arrayvec::ArrayVec<(B, Meta, DropReason), BURST>;
 
 /// Fills in what the frames of a burst that is one run hold.
 #[inline]

@@ -3,7 +3,7 @@
 use super::Datapath;
 use crate::buffer::{Buffer, BufferConfig, Charge};
 use crate::counters::Counters;
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::egress::port::EgressPort;
 use crate::frame::{FrameBuf, Meta, wire_len};
 use crate::pause::{PauseConfig, PfcFrame, PortPause};
@@ -114,7 +114,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             let bytes = u64::from(frame.meta.len);
             buffer.release(Charge::of(&frame.meta));
             held.give(1, bytes);
-            counters.drop(Drop::PfcStorm, bytes);
+            counters.drop(DropReason::PfcStorm, bytes);
             if let Some(pause) = counters.flow.priorities.get(priority.index()) {
                 pause.storm_tx_dropped.add(1);
             }
@@ -130,12 +130,12 @@ pub(super) fn count_refused(
     counters: &Counters,
     egress: &PerPort<EgressPort>,
     meta: &Meta,
-    reason: Drop,
+    reason: DropReason,
 ) {
     let priority = meta.priority.index();
     if let Some(to) = counters.port(meta.egress.index()) {
         enqueue::count_refused(to, meta.priority, reason);
-        if reason == Drop::PfcStorm
+        if reason == DropReason::PfcStorm
             && let Some(pause) = to.flow.priorities.get(priority)
         {
             pause.storm_tx_dropped.add(1);

@@ -26,7 +26,7 @@ use crate::buffer::{Buffer, BufferConfig, Charge, GroupId, PoolConfig};
 use crate::burst::{Runs, Sorter, Trash};
 use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use crate::egress::scheduler::Discipline;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued};
@@ -34,7 +34,7 @@ use crate::handoff::Channels;
 use crate::pause::{PauseConfig, PortPause};
 use crate::per::PerPort;
 use crate::route::fib::FibReader;
-use crate::stage::parse::{IngressPort, Intake};
+use crate::stage::parse::{IngressConfig, IngressPort};
 use crate::stage::receive::{Mtus, Reasons};
 use crate::tap::FlowTap;
 use crate::units::{BURST, Mac, Nanos, PortId, Priority, WorkerId};
@@ -44,7 +44,7 @@ use side::EgressSide;
 #[derive(Debug, Clone)]
 pub struct PortConfig {
     /// What it takes in.
-    pub intake: Intake,
+    pub intake: IngressConfig,
     /// How it sends.
     pub egress: EgressConfig,
     /// When it marks.
@@ -112,7 +112,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         seed: u64,
     ) -> Datapath<B, T> {
         let config = BufferConfig::plain(pool, ports.len());
-        let no_port = || IngressPort::new(Intake::nothing(), WorkerId::FIRST, PortId(0));
+        let no_port = || IngressPort::new(IngressConfig::nothing(), WorkerId::FIRST, PortId(0));
         let no_pause = || PortPause::new(&PauseConfig::off(), Mac::default());
         let pause = ports
             .iter()
@@ -270,7 +270,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.held.give(lost.amount.frames, lost.bytes);
         self.give_back(port, lost);
         if let Some(counters) = self.counters.port(port.index()) {
-            counters.drop_all(Drop::Shutdown, lost.amount.frames, lost.bytes);
+            counters.drop_all(DropReason::Shutdown, lost.amount.frames, lost.bytes);
         }
     }
 
@@ -284,7 +284,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 let bytes = u64::from(frame.meta.len);
                 self.side.buffer.release(Charge::of(&frame.meta));
                 self.held.give(1, bytes);
-                counters.drop(Drop::Shutdown, bytes);
+                counters.drop(DropReason::Shutdown, bytes);
             });
             egress.publish(counters);
         }
@@ -296,7 +296,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
 /// Counts a frame that goes no further on `counters`; without a reason it was consumed.
 #[cold]
-fn count_gone(counters: &PortCounters, reason: Option<Drop>, bytes: usize) {
+fn count_gone(counters: &PortCounters, reason: Option<DropReason>, bytes: usize) {
     match reason {
         Some(reason) => counters.drop(reason, bytes as u64),
         None => counters.consumed.add(1, bytes as u64),

@@ -7,7 +7,7 @@ use crate::craft::Craft;
 use crate::egress::ecn::{CERTAIN, Red};
 use crate::egress::port::QueueConfig;
 use crate::egress::scheduler::Discipline;
-use crate::frame::{HeapFrame, Row, wire_len};
+use crate::frame::{FrameVec, HeapFrame, wire_len};
 use crate::parse;
 use crate::route::nexthop::{Adjacency, Kind};
 use crate::route::prefix::Prefix;
@@ -45,7 +45,7 @@ fn port(id: u8, rate: Option<BitRate>) -> PortConfig {
     });
     queues[6].discipline = Discipline::Strict;
     PortConfig {
-        intake: Intake {
+        intake: IngressConfig {
             mac: mac(id),
             mtu: 4200,
             vlans: Box::new([100]),
@@ -128,7 +128,7 @@ fn data(dst: &str) -> Craft {
 }
 
 fn push(path: &mut Path, from: PortId, frame: &[u8], now: u64) {
-    let mut frames = Row::default();
+    let mut frames = FrameVec::default();
     frames.push(HeapFrame::new(frame));
     path.ingress(from, &mut frames, Nanos(now));
     assert!(frames.is_empty());
@@ -147,7 +147,7 @@ fn pull(path: &mut Path, from: PortId, now: u64) -> Vec<Queued<HeapFrame>> {
 
 fn drops(path: &Path, port: PortId) -> Vec<(&'static str, u64)> {
     let counters = path.counters().port(port.index()).unwrap();
-    let counts = Drop::ALL
+    let counts = DropReason::ALL
         .iter()
         .map(|reason| (reason.name(), counters.drops[reason.index()].get()));
     counts.filter(|(_, count)| *count > 0).collect()
@@ -195,7 +195,7 @@ fn an_empty_burst_leaves_nothing_behind() {
     // The first is remembered: the next burst might go on with its train.
     push(&mut path, DC, &data("10.0.2.2").frame(), 0);
     pull(&mut path, WAN, 0);
-    path.ingress(DC, &mut Row::default(), Nanos(10_000));
+    path.ingress(DC, &mut FrameVec::default(), Nanos(10_000));
     assert!(!path.has_more(WAN));
     assert!(pull(&mut path, WAN, 10_000).is_empty());
     assert_conserved(&path);

@@ -11,7 +11,7 @@ use super::port::EgressPort;
 use crate::buffer::{Amount, Buffer, Charge, GroupId, InFlight};
 use crate::burst::Run;
 use crate::counters::PortCounters;
-use crate::frame::{FrameBuf, Meta, Queued, Row};
+use crate::frame::{FrameBuf, FrameVec, Meta, Queued};
 use crate::per::PerPriority;
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, Priority};
@@ -58,7 +58,7 @@ impl<B> Outlet<B> for ArrayVec<Queued<B>, BURST> {
 }
 
 /// The buffers alone.
-impl<B> Outlet<B> for Row<B> {
+impl<B> Outlet<B> for FrameVec<B> {
     #[inline]
     fn room(&self) -> usize {
         self.remaining_capacity()

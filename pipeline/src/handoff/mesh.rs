@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::channel::{Inward, Outward, channel};
-use crate::buffer::Board;
+use crate::buffer::UsageBoard;
 use crate::units::{PortId, WorkerId};
 
 /// Frames on the way from one worker to another at a time: as many as a receive ring of 1,024 holds.
@@ -39,7 +39,7 @@ impl WorkerPlan {
 #[derive(Debug)]
 pub struct WorkerLinks<B> {
     pub(crate) me: WorkerId,
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<UsageBoard>,
     pub(crate) plan: Arc<WorkerPlan>,
     /// By worker; none to itself.
     pub(super) out: Vec<Option<Outward<B>>>,
@@ -67,7 +67,7 @@ impl<B> WorkerLinks<B> {
 #[must_use]
 pub fn links<B>(plan: WorkerPlan) -> Vec<WorkerLinks<B>> {
     let workers = usize::from(plan.workers.max(1));
-    let board = Arc::new(Board::new(workers, plan.owners.len()));
+    let board = Arc::new(UsageBoard::new(workers, plan.owners.len()));
     let plan = Arc::new(plan);
     let mut links: Vec<WorkerLinks<B>> = (0..plan.workers.max(1))
         .map(|me| WorkerLinks {

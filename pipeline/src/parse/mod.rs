@@ -8,7 +8,7 @@ pub(crate) mod common;
 use zerocopy::FromBytes;
 
 use crate::bits::{low8, low16, low32};
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::wire::bth::{self, Bth, RoceClass};
 use crate::wire::checksum;
 use crate::wire::ethernet::{self, Ethernet, Tag};
@@ -141,8 +141,8 @@ impl Parsed {
 ///
 /// # Errors
 /// The drop reason, when the frame is cut short, over-tagged, not IP, or its IP header is wrong.
-pub fn parse(frame: &[u8]) -> Result<Parsed, Drop> {
-    let (header, _) = Ethernet::ref_from_prefix(frame).map_err(|_| Drop::Runt)?;
+pub fn parse(frame: &[u8]) -> Result<Parsed, DropReason> {
+    let (header, _) = Ethernet::ref_from_prefix(frame).map_err(|_| DropReason::Runt)?;
     let (ethertype, l3_off, tags, tci) = match header.ethertype.get() {
         ethernet::VLAN | ethernet::QINQ => tagged(frame)?,
         plain => (plain, ethernet::HEADER_LEN, 0, None),
@@ -158,21 +158,21 @@ pub fn parse(frame: &[u8]) -> Result<Parsed, Drop> {
         ethernet::IPV6 => parse_ipv6(frame, parsed),
         // 802.1Qbb: a MAC control frame is never tagged.
         ethernet::MAC_CONTROL if tags == 0 => Ok(parsed),
-        _ => Err(Drop::NotIp),
+        _ => Err(DropReason::NotIp),
     }
 }
 
 /// Steps over one or two tags: inner EtherType, layer 3 offset, tags, outer tag control word.
 #[cold]
-fn tagged(frame: &[u8]) -> Result<(u16, usize, u8, Option<u16>), Drop> {
+fn tagged(frame: &[u8]) -> Result<(u16, usize, u8, Option<u16>), DropReason> {
     let (outer, inner_bytes) = tag_at(frame, ethernet::HEADER_LEN)?;
     let tci = Some(outer.tci.get());
     let off = ethernet::HEADER_LEN + ethernet::TAG_LEN;
     match outer.ethertype.get() {
         ethernet::VLAN | ethernet::QINQ => {
-            let (inner, _) = Tag::ref_from_prefix(inner_bytes).map_err(|_| Drop::Runt)?;
+            let (inner, _) = Tag::ref_from_prefix(inner_bytes).map_err(|_| DropReason::Runt)?;
             match inner.ethertype.get() {
-                ethernet::VLAN | ethernet::QINQ => Err(Drop::VlanDepth),
+                ethernet::VLAN | ethernet::QINQ => Err(DropReason::VlanDepth),
                 ethertype => Ok((ethertype, off + ethernet::TAG_LEN, 2, tci)),
             }
         }
@@ -180,31 +180,31 @@ fn tagged(frame: &[u8]) -> Result<(u16, usize, u8, Option<u16>), Drop> {
     }
 }
 
-fn tag_at(frame: &[u8], off: usize) -> Result<(&Tag, &[u8]), Drop> {
-    Tag::ref_from_prefix(frame.get(off..).unwrap_or_default()).map_err(|_| Drop::Runt)
+fn tag_at(frame: &[u8], off: usize) -> Result<(&Tag, &[u8]), DropReason> {
+    Tag::ref_from_prefix(frame.get(off..).unwrap_or_default()).map_err(|_| DropReason::Runt)
 }
 
 #[inline]
-fn parse_ipv4(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, Drop> {
+fn parse_ipv4(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, DropReason> {
     let l3_off = usize::from(parsed.l3_off);
     let packet = frame.get(l3_off..).unwrap_or_default();
-    let (header, _) = Ipv4::ref_from_prefix(packet).map_err(|_| Drop::Runt)?;
+    let (header, _) = Ipv4::ref_from_prefix(packet).map_err(|_| DropReason::Runt)?;
     let header_len = header.header_len();
     if header.version() != 4 || header_len < ipv4::MIN_LEN {
-        return Err(Drop::IpHeader);
+        return Err(DropReason::IpHeader);
     }
     let total_len = header.total_len.get();
     if usize::from(total_len) < header_len {
-        return Err(Drop::IpHeader);
+        return Err(DropReason::IpHeader);
     }
     if packet.len() < usize::from(total_len) {
-        return Err(Drop::IpTruncated);
+        return Err(DropReason::IpTruncated);
     }
     if checksum::sum(packet.get(..header_len).unwrap_or_default()) != 0xffff {
-        return Err(Drop::IpChecksum);
+        return Err(DropReason::IpChecksum);
     }
     if martian_v4(header.src) || martian_v4(header.dst) {
-        return Err(Drop::Martian);
+        return Err(DropReason::Martian);
     }
     parsed.kind = Kind::Routed(L3::V4);
     parsed.tos = header.tos;
@@ -219,26 +219,26 @@ fn parse_ipv4(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, Drop> {
     Ok(parsed)
 }
 
-fn parse_ipv6(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, Drop> {
+fn parse_ipv6(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, DropReason> {
     let l3_off = usize::from(parsed.l3_off);
     let packet = frame.get(l3_off..).unwrap_or_default();
-    let (header, _) = Ipv6::ref_from_prefix(packet).map_err(|_| Drop::Runt)?;
+    let (header, _) = Ipv6::ref_from_prefix(packet).map_err(|_| DropReason::Runt)?;
     if header.version() != 6 {
-        return Err(Drop::IpHeader);
+        return Err(DropReason::IpHeader);
     }
     let total_len = ipv6::HEADER_LEN + usize::from(header.payload_len.get());
     if packet.len() < total_len {
-        return Err(Drop::IpTruncated);
+        return Err(DropReason::IpTruncated);
     }
     if martian_v6(&header.src) || martian_v6(&header.dst) {
-        return Err(Drop::Martian);
+        return Err(DropReason::Martian);
     }
     parsed.kind = Kind::Routed(L3::V6);
     parsed.tos = header.traffic_class();
-    parsed.ip_len = u16::try_from(total_len).map_err(|_| Drop::IpHeader)?;
+    parsed.ip_len = u16::try_from(total_len).map_err(|_| DropReason::IpHeader)?;
     let packet = packet.get(..total_len).unwrap_or_default();
     let (protocol, off, fragment) =
-        skip_extensions(packet, header.next_header).ok_or(Drop::IpHeader)?;
+        skip_extensions(packet, header.next_header).ok_or(DropReason::IpHeader)?;
     parsed.protocol = protocol;
     if !fragment {
         read_l4(frame, l3_off + off, l3_off + total_len, &mut parsed);

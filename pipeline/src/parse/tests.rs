@@ -13,7 +13,7 @@ fn v6(a: u16) -> IpAddr {
     IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, a])
 }
 
-fn parse_craft(craft: &Craft) -> Result<Parsed, Drop> {
+fn parse_craft(craft: &Craft) -> Result<Parsed, DropReason> {
     parse(&craft.frame())
 }
 
@@ -48,53 +48,61 @@ fn tags_shift_the_offsets_and_a_third_is_refused() {
         tags: vec![1, 2, 3],
         ..Craft::roce(v4(3), v4(2), 0x0a, 0x11, 64)
     };
-    assert_eq!(parse_craft(&craft), Err(Drop::VlanDepth));
+    assert_eq!(parse_craft(&craft), Err(DropReason::VlanDepth));
 }
 
 /// Description, what is done to a good 1,082-byte-class frame, what the parser must say.
 #[test]
 fn malformed_frames_have_their_reason() {
     type Damage = fn(&mut Vec<u8>);
-    let cases: &[(&str, Damage, Drop)] = &[
-        ("shorter than Ethernet", |f| f.truncate(13), Drop::Runt),
-        ("no IP header", |f| f.truncate(20), Drop::Runt),
+    let cases: &[(&str, Damage, DropReason)] = &[
+        (
+            "shorter than Ethernet",
+            |f| f.truncate(13),
+            DropReason::Runt,
+        ),
+        ("no IP header", |f| f.truncate(20), DropReason::Runt),
         (
             "cut inside the packet",
             |f| f.truncate(60),
-            Drop::IpTruncated,
+            DropReason::IpTruncated,
         ),
-        ("IP version 5", |f| f[14] = 0x55, Drop::IpHeader),
-        ("header length 16", |f| f[14] = 0x44, Drop::IpHeader),
+        ("IP version 5", |f| f[14] = 0x55, DropReason::IpHeader),
+        ("header length 16", |f| f[14] = 0x44, DropReason::IpHeader),
         (
             "total length below the header",
             |f| f[16..18].copy_from_slice(&[0, 19]),
-            Drop::IpHeader,
+            DropReason::IpHeader,
         ),
-        ("checksum off by one", |f| f[25] ^= 1, Drop::IpChecksum),
+        (
+            "checksum off by one",
+            |f| f[25] ^= 1,
+            DropReason::IpChecksum,
+        ),
         (
             "unknown EtherType",
             |f| f[12..14].copy_from_slice(&[0x08, 0x06]),
-            Drop::NotIp,
+            DropReason::NotIp,
         ),
         (
             "source 0.0.0.0 with its checksum",
             |f| set_src(f, [0, 0, 0, 0]),
-            Drop::Martian,
+            DropReason::Martian,
         ),
         (
             "source 127.0.0.1",
             |f| set_src(f, [127, 0, 0, 1]),
-            Drop::Martian,
+            DropReason::Martian,
         ),
         (
             "source 224.0.0.5",
             |f| set_src(f, [224, 0, 0, 5]),
-            Drop::Martian,
+            DropReason::Martian,
         ),
         (
             "source 169.254.1.1",
             |f| set_src(f, [169, 254, 1, 1]),
-            Drop::Martian,
+            DropReason::Martian,
         ),
     ];
     for (what, damage, reason) in cases {
@@ -163,9 +171,9 @@ fn extension_headers_are_stepped_over() {
     let atomic = with_extensions(&[(ipv6::FRAGMENT, &[0, 0, 0, 0, 0, 0, 9])]);
     assert!(parse(&atomic).unwrap().roce.is_some());
     let endless = with_extensions(&[(ipv6::HOP_BY_HOP, options); 10]);
-    assert_eq!(parse(&endless), Err(Drop::IpHeader));
+    assert_eq!(parse(&endless), Err(DropReason::IpHeader));
     let beyond = with_extensions(&[(ipv6::HOP_BY_HOP, &[255, 0, 0, 0, 0, 0, 0])]);
-    assert_eq!(parse(&beyond), Err(Drop::IpHeader));
+    assert_eq!(parse(&beyond), Err(DropReason::IpHeader));
 }
 
 #[test]
@@ -193,7 +201,7 @@ fn mac_control_is_never_tagged() {
     assert_eq!(parse(&frame).unwrap().kind, Kind::MacControl);
     frame[12..14].copy_from_slice(&[0x81, 0]);
     frame[16..18].copy_from_slice(&[0x88, 0x08]);
-    assert_eq!(parse(&frame), Err(Drop::NotIp));
+    assert_eq!(parse(&frame), Err(DropReason::NotIp));
 }
 
 proptest! {

@@ -4,14 +4,14 @@
 //! pause we obey ends with its quanta, at the latest. 802.3x pause is ignored: it would stop what must not stop. Does not
 //! know the buffer: which priorities should pause is handed in.
 
-mod heard;
 mod pressure;
-mod teller;
+mod receiver;
+mod sender;
 mod watchdog;
 
-pub use heard::Heard;
 pub use pressure::Pressure;
-pub use teller::{PfcFrame, Teller};
+pub use receiver::PauseReceiver;
+pub use sender::{PauseSender, PfcFrame};
 pub use watchdog::{Change, StormAction, Watchdog, WatchdogConfig};
 
 use crate::counters::{FlowCounters, PortCounters};
@@ -77,8 +77,8 @@ impl Asked {
 #[derive(Debug)]
 pub struct PortPause {
     mac: Mac,
-    heard: Heard,
-    teller: Teller,
+    heard: PauseReceiver,
+    sender: PauseSender,
     pressure: Pressure,
     watchdog: Option<Watchdog>,
     /// When a priority that is not yet paused was first wanted to be.
@@ -94,8 +94,8 @@ impl PortPause {
     pub fn new(config: &PauseConfig, mac: Mac) -> PortPause {
         PortPause {
             mac,
-            heard: Heard::new(config.honour, config.rate),
-            teller: Teller::new(config.send, config.rate, mac),
+            heard: PauseReceiver::new(config.honour, config.rate),
+            sender: PauseSender::new(config.send, config.rate, mac),
             pressure: Pressure::new(config.pressure),
             watchdog: config.watchdog.clone().map(Watchdog::new),
             wanted_since: [Nanos::ZERO; PRIORITIES],
@@ -171,14 +171,14 @@ impl PortPause {
     #[inline]
     #[must_use]
     pub const fn classes(&self) -> u8 {
-        self.teller.classes()
+        self.sender.classes()
     }
 
     /// Priorities the peer is paused in now.
     #[inline]
     #[must_use]
     pub const fn asserted(&self) -> u8 {
-        self.teller.asserted()
+        self.sender.asserted()
     }
 
     /// A burst of `frames` was received; `full` is what a burst holds.
@@ -208,7 +208,7 @@ impl PortPause {
     /// Without [`PortPause::sent`] the same frame is due again.
     #[inline]
     pub fn due(&mut self, by_buffer: u8, now: Nanos) -> Option<PfcFrame> {
-        let classes = self.teller.classes();
+        let classes = self.sender.classes();
         if classes == 0 {
             return None;
         }
@@ -224,19 +224,19 @@ impl PortPause {
             }
         }
         self.wanted = wanted;
-        self.teller.due(wanted, by_buffer, now)
+        self.sender.due(wanted, by_buffer, now)
     }
 
     /// The device took `frame`.
     #[cold]
     pub fn sent(&mut self, frame: &PfcFrame, now: Nanos, counters: &PortCounters) {
-        let began = frame.xoff() & !self.teller.asserted();
+        let began = frame.xoff() & !self.sender.asserted();
         for priority in Priority::all_of(began) {
             if let Some(since) = self.wanted_since.get(priority.index()) {
                 counters.flow.response_ns.raise(now.since(*since).0);
             }
         }
-        self.teller.sent(frame, now, counters);
+        self.sender.sent(frame, now, counters);
     }
 
     /// Lets the watchdog look, when it is its time. `waiting` tells since when a priority's queue is not empty.

@@ -4,7 +4,7 @@
 //! first poll at which no pause has been seen for `restore`. Pauses are listened to during a storm as before, so the end is
 //! judged by what the peer says and not by counters that stand still: priorities that storm together do not flap.
 
-use super::heard::Heard;
+use super::receiver::PauseReceiver;
 use crate::counters::FlowCounters;
 use crate::units::{Nanos, Priority};
 
@@ -100,7 +100,7 @@ impl Watchdog {
     pub fn poll(
         &mut self,
         now: Nanos,
-        heard: &Heard,
+        heard: &PauseReceiver,
         waiting: impl Fn(Priority) -> Option<Nanos>,
         counters: &FlowCounters,
     ) -> Option<Change> {

@@ -6,7 +6,7 @@
 use crate::buffer::Amount;
 pub use crate::buffer::{Buffer, PoolConfig};
 use crate::burst::{Record, Run, RunHead};
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::egress::port::EgressPort;
 use crate::frame::{FrameBuf, Meta};
 use crate::per::PerPort;
@@ -30,7 +30,11 @@ pub struct Room<'a> {
 impl Room<'_> {
     /// Takes room for a run. The frames there is none for leave it, each with its reason.
     #[inline]
-    pub fn admit<B: FrameBuf>(&mut self, run: &mut Run<B>, refused: impl FnMut(B, &Meta, Drop)) {
+    pub fn admit<B: FrameBuf>(
+        &mut self,
+        run: &mut Run<B>,
+        refused: impl FnMut(B, &Meta, DropReason),
+    ) {
         if !self.admit_whole(&run.head) {
             self.admit_each(run, refused);
         }
@@ -67,7 +71,7 @@ impl Room<'_> {
     fn admit_each<B: FrameBuf>(
         &mut self,
         run: &mut Run<B>,
-        mut refused: impl FnMut(B, &Meta, Drop),
+        mut refused: impl FnMut(B, &Meta, DropReason),
     ) {
         let head = run.head;
         // `retain` asks about a frame and hands it over before it asks about the next.
@@ -85,7 +89,7 @@ impl Room<'_> {
         );
     }
 
-    fn admit_one(&mut self, run: &RunHead, record: &Record) -> Result<(), Drop> {
+    fn admit_one(&mut self, run: &RunHead, record: &Record) -> Result<(), DropReason> {
         let meta = run.meta(record);
         let owns = self.owns(run.egress);
         let port = &mut self.ports[run.egress];
@@ -94,16 +98,16 @@ impl Room<'_> {
             return self.buffer.charge(run.group, meta.wire_len(), queue);
         }
         let Some(queue) = port.admission(run.priority) else {
-            return Err(Drop::PfcStorm);
+            return Err(DropReason::PfcStorm);
         };
         if record.ecn() == 0 && port.wred_strikes(run.priority) {
-            return Err(Drop::Wred);
+            return Err(DropReason::Wred);
         }
         let one = Amount::frame(meta.wire_len());
         if !self.charged {
             self.buffer.charge(run.group, meta.wire_len(), queue)?;
         } else if !self.buffer.fits_queue(one, queue) {
-            return Err(Drop::QueueFull);
+            return Err(DropReason::QueueFull);
         }
         port.join(run.priority, one, self.now);
         Ok(())

@@ -1,13 +1,10 @@
-//! Stage 5: past an idle queue or into it; room was taken before.
+//! Stage 5 counts what enters a queue and what does not; the path itself ([`Datapath`](crate::datapath::Datapath)) puts it there.
 
 use crate::buffer::Amount;
-use crate::burst::{Run, RunHead, RunPool};
+use crate::burst::RunHead;
 use crate::counters::PortCounters;
-use crate::drop::Drop;
-use crate::egress::bypass::Bypass;
-use crate::egress::fifo::FifoStore;
-use crate::egress::port::EgressPort;
-use crate::frame::{FrameBuf, Meta};
+use crate::drop::DropReason;
+use crate::frame::Meta;
 use crate::units::Priority;
 
 /// Frames and their bytes.
@@ -61,44 +58,12 @@ impl Taken {
     }
 }
 
-/// Lets a run that was admitted to `port` wait past its queue if that is idle, else puts it into the queue, behind what
-/// waited past it. `lost` takes the frames there is no cell for: there is one for every frame of the pool the path was made
-/// with.
-#[inline]
-pub fn enqueue<B: FrameBuf>(
-    run: Box<Run<B>>,
-    port: &mut EgressPort,
-    bypass: &mut Bypass<B>,
-    (store, pool): (&mut FifoStore<B, Meta>, &mut RunPool<B>),
-    lost: impl FnMut(B, Meta),
-) {
-    if let Some(run) = bypass.offer(port, run) {
-        queue(run, port, bypass, (store, pool), lost);
-    }
-}
-
-#[inline(never)]
-fn queue<B: FrameBuf>(
-    mut run: Box<Run<B>>,
-    port: &mut EgressPort,
-    bypass: &mut Bypass<B>,
-    (store, pool): (&mut FifoStore<B, Meta>, &mut RunPool<B>),
-    mut lost: impl FnMut(B, Meta),
-) {
-    if let Some(mut older) = bypass.take(run.head.priority) {
-        port.fill(store, &mut older, &mut lost);
-        pool.give(older);
-    }
-    port.fill(store, &mut run, &mut lost);
-    pool.give(run);
-}
-
 /// Counts a refused frame on its queue.
 #[cold]
-pub fn count_refused(egress: &PortCounters, priority: Priority, reason: Drop) {
+pub fn count_refused(egress: &PortCounters, priority: Priority, reason: DropReason) {
     if let Some(queue) = egress.queues.get(priority.index()) {
         queue.dropped.add(1);
-        if reason == Drop::Wred {
+        if reason == DropReason::Wred {
             queue.wred_dropped.add(1);
         }
     }

@@ -7,7 +7,7 @@ use crate::bits::low16;
 use crate::burst::{QueueKey, Record};
 use crate::classify::Classifier;
 use crate::counters::PortCounters;
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::frame::{FlowSlot, LONGEST, MetaFlags};
 use crate::parse::common::{Common, SHORTEST, Untagged, V4, V6};
 use crate::parse::{Kind, Parsed, parse};
@@ -18,7 +18,7 @@ use crate::wire::ipv6::Ipv6;
 
 /// What a port takes in.
 #[derive(Debug, Clone)]
-pub struct Intake {
+pub struct IngressConfig {
     /// The port's address: unicast to any other is not for us.
     pub mac: Mac,
     /// Largest IP packet.
@@ -29,10 +29,10 @@ pub struct Intake {
     pub classifier: Classifier,
 }
 
-impl Intake {
+impl IngressConfig {
     /// Of a port that is not configured: no frame is for it.
-    pub(crate) fn nothing() -> Intake {
-        Intake {
+    pub(crate) fn nothing() -> IngressConfig {
+        IngressConfig {
             mac: Mac::default(),
             mtu: 0,
             vlans: Box::default(),
@@ -41,10 +41,10 @@ impl Intake {
     }
 }
 
-/// An ingress port: [`Intake`] made ready to be asked for every frame.
+/// An ingress port: [`IngressConfig`] made ready to be asked for every frame.
 #[derive(Debug)]
 pub struct IngressPort {
-    intake: Intake,
+    intake: IngressConfig,
     /// The worker that takes its frames in here.
     pub(crate) worker: WorkerId,
     /// Which port it is.
@@ -105,7 +105,7 @@ impl Admitted {
 impl IngressPort {
     /// A port, for the worker who takes its frames in.
     #[must_use]
-    pub fn new(intake: Intake, worker: WorkerId, port: PortId) -> IngressPort {
+    pub fn new(intake: IngressConfig, worker: WorkerId, port: PortId) -> IngressPort {
         let [a, b, c, d, e, f] = intake.mac.0;
         let mut vlans = Box::new([0u64; 64]);
         for id in intake.vlans.iter().copied().chain([0]) {
@@ -237,7 +237,7 @@ impl IngressPort {
 
     /// Takes a frame of any kind. The error is why it goes no further, none for MAC control.
     #[inline(never)]
-    pub(super) fn admit_any(&self, frame: &[u8]) -> Result<Admitted, Option<Drop>> {
+    pub(super) fn admit_any(&self, frame: &[u8]) -> Result<Admitted, Option<DropReason>> {
         let parsed = admit_parsed(&self.intake, frame)?;
         let l3_off = usize::from(parsed.l3_off);
         let packet = frame.get(l3_off..).unwrap_or_default();
@@ -285,7 +285,7 @@ pub(super) fn record(common: &Common, len: usize) -> Record {
 }
 
 /// Parses a frame and refuses what this port does not take; no reason is MAC control's.
-fn admit_parsed(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
+fn admit_parsed(intake: &IngressConfig, frame: &[u8]) -> Result<Parsed, Option<DropReason>> {
     let parsed = parse(frame)?;
     if parsed.kind == Kind::MacControl {
         return Err(None);
@@ -295,19 +295,19 @@ fn admit_parsed(intake: &Intake, frame: &[u8]) -> Result<Parsed, Option<Drop>> {
         .map_or_else(Mac::default, |dst| Mac(*dst));
     if dst != intake.mac {
         return Err(Some(if dst.is_group() {
-            Drop::Multicast
+            DropReason::Multicast
         } else {
-            Drop::NotForUs
+            DropReason::NotForUs
         }));
     }
     if parsed.ip_len > intake.mtu {
-        return Err(Some(Drop::Oversize));
+        return Err(Some(DropReason::Oversize));
     }
     match parsed.tci.map(ethernet::vlan_id) {
         // A priority tag (VLAN id 0) is as untagged.
         None | Some(0) if parsed.tags < 2 => Ok(parsed),
         Some(id) if parsed.tags == 1 && intake.vlans.contains(&id) => Ok(parsed),
-        _ => Err(Some(Drop::VlanUnknown)),
+        _ => Err(Some(DropReason::VlanUnknown)),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{rewrite, route};
 use crate::bits::{low16, low32};
 use crate::burst::{Places, QueueKey, Record};
 use crate::counters::PortCounters;
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::frame::{FrameBuf, MetaFlags};
 use crate::parse::common::{self, NO_OCTETS, Untagged};
 use crate::route::fib::FibReader;
@@ -24,7 +24,7 @@ use crate::wire::ethernet;
 pub type Mtus = [u16; MAX_PORTS];
 
 /// Why frames of a burst go no further, by place; none for MAC control.
-pub type Reasons = [Option<Drop>; BURST];
+pub type Reasons = [Option<DropReason>; BURST];
 
 /// What became of a burst.
 #[derive(Debug, Clone, Copy)]
@@ -367,7 +367,7 @@ impl<'a> Hops<'a> {
         others: &Others<'_>,
         buf: &mut B,
         known: (&mut Record, Option<Traits>),
-    ) -> Result<(), Option<Drop>> {
+    ) -> Result<(), Option<DropReason>> {
         let read = others.port.admit_any(buf.data())?;
         self.take(others, buf, known, &read)
     }
@@ -381,7 +381,7 @@ impl<'a> Hops<'a> {
         buf: &mut B,
         (known, heard): (&mut Record, Option<Traits>),
         read: &Admitted,
-    ) -> Result<(), Option<Drop>> {
+    ) -> Result<(), Option<DropReason>> {
         let record = &read.record;
         let traits = match heard {
             Some(traits) => traits,
@@ -404,7 +404,7 @@ impl<'a> Hops<'a> {
             return Err(Some(route::reason(hop.path.kind())));
         }
         if read.ip_len > hop.mtu {
-            return Err(Some(Drop::MtuExceeded));
+            return Err(Some(DropReason::MtuExceeded));
         }
         let place = (read.l3_off, read.dst_v6.is_some());
         rewrite::any(buf, place, hop.path, read.priority)?;

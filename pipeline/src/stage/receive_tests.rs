@@ -13,7 +13,7 @@ use crate::parse::parse as parse_frame;
 use crate::route::nexthop::{Adjacency, Kind};
 use crate::route::prefix::Prefix;
 use crate::route::writer::{RouteCapacity, RouteWriter};
-use crate::stage::parse::Intake;
+use crate::stage::parse::IngressConfig;
 use crate::units::{Mac, PortId, Priority, WorkerId};
 
 const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
@@ -37,7 +37,7 @@ fn port() -> IngressPort {
     classifier.trust = Trust::Both;
     classifier.dscp[26] = Priority::new(3);
     classifier.pcp[5] = Priority::new(5);
-    let intake = Intake {
+    let intake = IngressConfig {
         mac: OURS,
         mtu: 4200,
         vlans: Box::new([100]),
@@ -156,7 +156,7 @@ fn burst() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 /// What became of a frame: its bytes, and its record or why it goes no further.
-type Fate = (Vec<u8>, Result<Record, Option<Drop>>);
+type Fate = (Vec<u8>, Result<Record, Option<DropReason>>);
 
 /// What is known of a packet that is not RoCEv2 says nothing above IP.
 fn meant(record: &Record) -> Record {
@@ -223,7 +223,7 @@ fn apart(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
             return Err(Some(route::reason(path.kind())));
         }
         if parsed.ip_len > mtus()[path.port().index()] {
-            return Err(Some(Drop::MtuExceeded));
+            return Err(Some(DropReason::MtuExceeded));
         }
         rewrite::any(
             &mut frame,

@@ -1,6 +1,6 @@
 //! Stage 4: the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses. [`super::receive`] asks.
 
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::frame::FrameBuf;
 use crate::parse::common::Untagged;
 use crate::route::nexthop::{Path, UNTAGGED};
@@ -9,10 +9,10 @@ use crate::wire::{checksum, ethernet};
 
 /// Rewrites untagged IPv4 that stays untagged: three stores. On an error the frame is as it was.
 #[inline(always)]
-pub(super) fn plain(head: &mut Untagged, path: Path) -> Result<(), Drop> {
+pub(super) fn plain(head: &mut Untagged, path: Path) -> Result<(), DropReason> {
     let word = u32::from_le_bytes(head.ip.ttl_protocol_checksum);
     if word & 0xfe == 0 {
-        return Err(Drop::TtlExpired);
+        return Err(DropReason::TtlExpired);
     }
     head.ip.ttl_protocol_checksum = checksum::ttl_less_one(word).to_le_bytes();
     (head.macs, head.more_macs) = path.addresses();
@@ -26,7 +26,7 @@ pub(super) fn any<B: FrameBuf>(
     (l3_off, is_v6): (usize, bool),
     path: Path,
     priority: Priority,
-) -> Result<(), Drop> {
+) -> Result<(), DropReason> {
     let packet = buf.data_mut().get_mut(l3_off..).unwrap_or_default();
     if is_v6 {
         one_hop_less_v6(packet)?;
@@ -65,18 +65,18 @@ pub(super) fn any<B: FrameBuf>(
 }
 
 #[inline]
-fn one_hop_less_v6(packet: &mut [u8]) -> Result<(), Drop> {
+fn one_hop_less_v6(packet: &mut [u8]) -> Result<(), DropReason> {
     match packet.get_mut(7) {
         Some(hop_limit) if *hop_limit > 1 => {
             *hop_limit -= 1;
             Ok(())
         }
-        _ => Err(Drop::TtlExpired),
+        _ => Err(DropReason::TtlExpired),
     }
 }
 
 #[inline]
-fn one_hop_less_v4(packet: &mut [u8]) -> Result<(), Drop> {
+fn one_hop_less_v4(packet: &mut [u8]) -> Result<(), DropReason> {
     let word = packet
         .get_mut(8..)
         .and_then(|rest| rest.first_chunk_mut::<4>());
@@ -85,13 +85,13 @@ fn one_hop_less_v4(packet: &mut [u8]) -> Result<(), Drop> {
             *bytes = checksum::ttl_less_one(u32::from_le_bytes(*bytes)).to_le_bytes();
             Ok(())
         }
-        _ => Err(Drop::TtlExpired),
+        _ => Err(DropReason::TtlExpired),
     }
 }
 
 /// Makes layer 3 start at `new`, by trimming or growing the front.
 #[inline]
-fn resize<B: FrameBuf>(buf: &mut B, old: usize, new: usize) -> Result<(), Drop> {
+fn resize<B: FrameBuf>(buf: &mut B, old: usize, new: usize) -> Result<(), DropReason> {
     let resized = if new < old {
         buf.trim_front(old - new)
     } else {
@@ -100,6 +100,6 @@ fn resize<B: FrameBuf>(buf: &mut B, old: usize, new: usize) -> Result<(), Drop> 
     if resized {
         Ok(())
     } else {
-        Err(Drop::NoHeadroom)
+        Err(DropReason::NoHeadroom)
     }
 }

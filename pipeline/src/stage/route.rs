@@ -4,7 +4,7 @@
 use zerocopy::FromBytes;
 
 use crate::bits::{low32, low64};
-use crate::drop::Drop;
+use crate::drop::DropReason;
 use crate::parse::Parsed;
 use crate::parse::common::Words;
 use crate::route::fib::FibReader;
@@ -17,12 +17,12 @@ use crate::wire::udp;
 
 /// Why a path forwards nothing.
 #[cold]
-pub(super) const fn reason(kind: PathKind) -> Drop {
+pub(super) const fn reason(kind: PathKind) -> DropReason {
     match kind {
-        PathKind::Unresolved => Drop::NoNeighbor,
-        PathKind::Local => Drop::LocalUnserved,
-        PathKind::Blackhole => Drop::Blackhole,
-        PathKind::NoRoute | PathKind::Forward => Drop::NoRoute,
+        PathKind::Unresolved => DropReason::NoNeighbor,
+        PathKind::Local => DropReason::LocalUnserved,
+        PathKind::Blackhole => DropReason::Blackhole,
+        PathKind::NoRoute | PathKind::Forward => DropReason::NoRoute,
     }
 }
 

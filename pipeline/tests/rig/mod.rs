@@ -16,14 +16,14 @@ use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::counters::PortCounters;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, Outgoing, PortConfig, Sent};
-use npcc_pipeline::drop::Drop;
+use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued, Row, wire_len};
+use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame, Queued, wire_len};
 use npcc_pipeline::pause::{PauseConfig, PfcFrame};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
-use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::tap::NoTap;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority, WorkerId};
 use npcc_pipeline::wire::mac_control;
@@ -143,7 +143,7 @@ impl Setup {
             classifier.dscp[usize::from(n) * 8] = prio(n);
         }
         let port = |id: u8| PortConfig {
-            intake: Intake {
+            intake: IngressConfig {
                 mac: mac(id),
                 mtu: 9198,
                 vlans: Box::new([]),
@@ -205,7 +205,7 @@ pub(crate) fn wire(len: usize) -> u64 {
 
 impl Rig {
     pub(crate) fn take(&mut self, port: u8, bytes: &[u8], now: u64) {
-        let mut frames = Row::default();
+        let mut frames = FrameVec::default();
         frames.push(HeapFrame::new(bytes));
         self.path.ingress(PortId(port), &mut frames, Nanos(now));
     }
@@ -227,7 +227,7 @@ impl Rig {
     pub(crate) fn push_copies(&mut self, from: u8, bytes: &[u8], count: usize, now: u64) {
         let mut left = count;
         while left > 0 {
-            let mut burst = Row::default();
+            let mut burst = FrameVec::default();
             while left > 0 && !burst.is_full() {
                 burst.push(HeapFrame::new(bytes));
                 left -= 1;
@@ -277,13 +277,16 @@ impl Rig {
         self.path.counters().port(usize::from(port)).unwrap()
     }
 
-    pub(crate) fn dropped(&self, reason: Drop) -> u64 {
+    pub(crate) fn dropped(&self, reason: DropReason) -> u64 {
         let ports = self.path.counters().ports();
         ports.map(|port| port.drops[reason.index()].get()).sum()
     }
 
     pub(crate) fn all_drops(&self) -> u64 {
-        Drop::ALL.iter().map(|reason| self.dropped(*reason)).sum()
+        DropReason::ALL
+            .iter()
+            .map(|reason| self.dropped(*reason))
+            .sum()
     }
 
     pub(crate) fn lost(&self) -> u64 {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use npcc_pipeline::buffer::GroupId;
 use npcc_pipeline::datapath::{Outgoing, Sent};
-use npcc_pipeline::drop::Drop;
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, Queued, Row};
+use npcc_pipeline::drop::DropReason;
+use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame, Queued};
 use npcc_pipeline::handoff::{WorkerPlan, links};
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{BURST, Nanos, PortId, WorkerId};
@@ -71,7 +71,7 @@ impl Several {
             return 0;
         }
         let mut bytes = frame(from, to, priority, len);
-        let mut burst = Row::default();
+        let mut burst = FrameVec::default();
         for _ in 0..count.min(BURST) {
             let (next, _) = self.numbers.entry(what).or_default();
             bytes[PSN].copy_from_slice(&next.to_be_bytes()[1..]);
@@ -83,7 +83,7 @@ impl Several {
     }
 
     pub(crate) fn hear(&mut self, worker: usize, port: u8, frame: &[u8]) {
-        let mut burst = Row::default();
+        let mut burst = FrameVec::default();
         burst.push(HeapFrame::new(frame));
         self.paths[worker].ingress(PortId(port), &mut burst, Nanos(self.now));
     }
@@ -140,7 +140,7 @@ impl Several {
         ports.map(of).sum()
     }
 
-    pub(crate) fn dropped(&self, reason: Drop) -> u64 {
+    pub(crate) fn dropped(&self, reason: DropReason) -> u64 {
         self.sum(|port| port.drops[reason.index()].get())
     }
 

@@ -11,7 +11,7 @@ use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::FlowKey;
 use npcc_cnp::plan::{CnpOrder, Suppressed};
 use npcc_pipeline::datapath::{Datapath, Outgoing, Sent};
-use npcc_pipeline::frame::{FrameBuf, Row};
+use npcc_pipeline::frame::{FrameBuf, FrameVec};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::Kind;
 use npcc_pipeline::route::writer::RouteWriter;
@@ -64,7 +64,7 @@ impl Engine {
         let now = self.now;
         let switch = &mut self.switches[index as usize];
         let to = self.record.route_of(index, frame.data());
-        let mut burst = Row::default();
+        let mut burst = FrameVec::default();
         burst.push(frame);
         switch.path.ingress(PortId(port), &mut burst, now);
         if self.watch.0 == index && to == Some(self.watch.1) {

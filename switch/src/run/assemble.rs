@@ -82,7 +82,7 @@ pub(super) fn assemble<P: Probe>(
     let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
     let readers = (routes.workers, links(plan));
     let parts = parts(readers, (queues, sleepers.workers), stats, seed);
-    let mut ends = Ends::default();
+    let mut ends = WorkerPeers::default();
     let workers = parts
         .into_iter()
         .map(|parts| ends.worker(&shared, parts, &mut core, &mut probe));
@@ -251,7 +251,7 @@ fn parts(
 
 /// The other ends of what the workers hold, each in the workers' order.
 #[derive(Default)]
-struct Ends {
+struct WorkerPeers {
     counters: Vec<Arc<Counters>>,
     stats: Vec<Arc<WorkerStats>>,
     caches: Vec<Arc<CacheShared>>,
@@ -260,7 +260,7 @@ struct Ends {
     times: Vec<Consumer<Timing>>,
 }
 
-impl Ends {
+impl WorkerPeers {
     /// Makes a worker of its parts, and keeps the ends of what it holds.
     fn worker<P: Probe>(
         &mut self,

@@ -10,7 +10,7 @@ use npcc_pipeline::egress::ecn::{CERTAIN, Red};
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::stage::admit::PoolConfig;
-use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, Priority};
 
 /// Ethernet header and two tags.
@@ -41,7 +41,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         }
     }
     PortConfig {
-        intake: Intake {
+        intake: IngressConfig {
             mac,
             mtu: port.mtu,
             vlans: port.vlans.iter().map(|vlan| vlan.id).collect(),

@@ -8,7 +8,8 @@ use npcc_config::sizing::{Link, RING, assumed_speed, ring};
 use npcc_config::units::Rate;
 use npcc_config::{Config, plan};
 use npcc_dpdk::{
-    Bell, Descriptors, Eal, Mempool, PacketSockets, Port, PortConfig, PortError, RxQueue, Spread,
+    Descriptors, Eal, Mempool, PacketSockets, Port, PortConfig, PortError, RxInterrupt, RxQueue,
+    Spread,
 };
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
@@ -66,7 +67,7 @@ pub struct OpenPort {
     /// Whether its driver tells how full the receive ring is.
     pub tells_fill: bool,
     /// Receive interrupts of its queues; empty where its device has none, or nobody asked.
-    pub interrupts: Vec<Arc<Bell>>,
+    pub interrupts: Vec<Arc<RxInterrupt>>,
 }
 
 /// Opens, configures and starts all ports, in the order of the configuration.
@@ -137,7 +138,7 @@ fn open_one(
     let mut interrupts = sockets.map_or_else(Vec::new, |before| before.opened_since());
     if plain.interrupts {
         let queues = std::iter::once(&rx).chain(&more_rx);
-        interrupts.extend(queues.filter_map(RxQueue::bell));
+        interrupts.extend(queues.filter_map(RxQueue::interrupt));
     }
     Ok(OpenPort {
         interrupts: interrupts.into_iter().map(Arc::new).collect(),

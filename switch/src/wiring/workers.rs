@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use npcc_config::model::Idle;
 use npcc_config::{Config, plan};
-use npcc_dpdk::Bell;
+use npcc_dpdk::RxInterrupt;
 use npcc_pipeline::handoff::{HANDOFF_RING, WorkerPlan};
 use npcc_pipeline::units::{PortId, WorkerId};
 
@@ -26,13 +26,13 @@ pub struct Queues {
     /// NUMA node of its first port, if it has one.
     pub socket: Option<u32>,
     /// Receive interrupts of their devices.
-    pub interrupts: Vec<Arc<Bell>>,
+    pub interrupts: Vec<Arc<RxInterrupt>>,
     /// Whether one of the devices has no receive interrupt, so that it must be polled.
     pub polls: bool,
 }
 
 impl Queues {
-    fn add_interrupts(&mut self, interrupts: &[Arc<Bell>]) {
+    fn add_interrupts(&mut self, interrupts: &[Arc<RxInterrupt>]) {
         self.interrupts.extend(interrupts.iter().map(Arc::clone));
         self.polls |= interrupts.is_empty();
     }

@@ -1,7 +1,7 @@
 //! The device queues a worker polls: those of its own ports, and receive queues of ports that another worker owns.
 
 use npcc_dpdk::{Burst, Mempool, RxQueue};
-use npcc_pipeline::frame::Row;
+use npcc_pipeline::frame::FrameVec;
 use npcc_pipeline::pause::PfcFrame;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
@@ -126,7 +126,7 @@ impl RemoteQueue {
 #[derive(Debug)]
 pub struct Source {
     pub(super) queue: RxQueue,
-    row: Row<Frame>,
+    row: FrameVec<Frame>,
 }
 
 impl Source {
@@ -135,7 +135,7 @@ impl Source {
     pub fn new(queue: RxQueue) -> Source {
         Source {
             queue,
-            row: Row::default(),
+            row: FrameVec::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use npcc_dpdk::{Burst, TxQueue};
 use npcc_pipeline::burst::Run;
 use npcc_pipeline::datapath::Sent;
 use npcc_pipeline::egress::serve::Outlet;
-use npcc_pipeline::frame::{FrameBuf, Queued, Row, wire_len};
+use npcc_pipeline::frame::{FrameBuf, FrameVec, Queued, wire_len};
 use npcc_pipeline::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
 
 use super::frame::{Datapath, Frame};
@@ -30,7 +30,7 @@ pub enum Transmit {
 pub struct Lane {
     tx: TxQueue,
     /// Frames the device has not taken yet.
-    hand: Row<Frame>,
+    hand: FrameVec<Frame>,
     /// What they are together, as they are once they were sent.
     held: Sent,
     /// What the ring holds, where the driver can tell.
@@ -61,7 +61,7 @@ impl Lane {
                 })
             }),
             tx,
-            hand: Row::default(),
+            hand: FrameVec::default(),
             held: Sent::default(),
         }
     }
@@ -118,7 +118,7 @@ impl Lane {
 
 impl Ring {
     /// Hands over as much as the ring may hold; returns how many frames.
-    fn give(&mut self, tx: &mut TxQueue, hand: &mut Row<Frame>, now: Nanos) -> usize {
+    fn give(&mut self, tx: &mut TxQueue, hand: &mut FrameVec<Frame>, now: Nanos) -> usize {
         let ring = &mut self.outstanding;
         let wire = |length: &u16| u64::from(wire_len(usize::from(*length)));
         let admitted = ring.admits(self.lengths.iter().map(wire), now);

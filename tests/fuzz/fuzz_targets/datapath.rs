@@ -9,17 +9,17 @@ use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, FrameVec};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
-use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{Mac, Nanos, PortId, Priority};
 
 fn port() -> PortConfig {
     PortConfig {
-        intake: Intake { mac: Mac([2, 0, 0, 0, 1, 1]), mtu: 1500, vlans: Box::new([100]), classifier: Classifier::all(Priority::new(3)) },
+        intake: IngressConfig { mac: Mac([2, 0, 0, 0, 1, 1]), mtu: 1500, vlans: Box::new([100]), classifier: Classifier::all(Priority::new(3)) },
         egress: EgressConfig { rate: None, max_frame: 1522, away: Nanos::ZERO, queues: std::array::from_fn(|_| QueueConfig::default()) },
         ecn: EcnMode::MarkUnlessNotified,
     }
@@ -61,7 +61,7 @@ fn feed(rig: &mut Rig, bytes: &[u8]) {
         let (frame, tail) = tail.split_at(usize::from(*len).min(tail.len()));
         rest = tail;
         *now += 1_000;
-        let mut burst = Row::default();
+        let mut burst = FrameVec::default();
         // The address that lets a frame in, so that the fuzzer need not guess it.
         let mut frame = frame.to_vec();
         if let Some(dst) = frame.get_mut(..6) {

@@ -10,7 +10,7 @@ use npcc_pipeline::datapath::{Datapath, PortConfig, Sent};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::QueueConfig;
 use npcc_pipeline::egress::scheduler::Discipline;
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
+use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::handoff::{WorkerPlan, links};
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::stage::admit::PoolConfig;
@@ -33,9 +33,9 @@ pub struct Rig {
     _writer: RouteWriter,
     /// The first octets of a frame of each flow, up to the ICRC of one without payload.
     templates: Vec<[u8; HEAD]>,
-    frames: Row<HeapFrame>,
+    frames: FrameVec<HeapFrame>,
     /// Where they come out.
-    out: Row<HeapFrame>,
+    out: FrameVec<HeapFrame>,
     next: usize,
     now: u64,
     forwarded: usize,
@@ -80,7 +80,7 @@ impl Rig {
                 .frame()
             })
             .collect();
-        let mut frames = Row::default();
+        let mut frames = FrameVec::default();
         frames.extend((0..BURST).map(|_| HeapFrame::new(&templates[0])));
         let heads = templates.iter().filter_map(|frame| frame.first_chunk());
         let templates = heads.copied().collect();
@@ -107,7 +107,7 @@ impl Rig {
             _writer: writer,
             templates,
             frames,
-            out: Row::default(),
+            out: FrameVec::default(),
             next: 0,
             now: 0,
             forwarded: 0,

@@ -3,7 +3,7 @@
 
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::datapath::{Datapath, Sent};
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, Row};
+use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
@@ -24,7 +24,7 @@ struct Source {
     /// The first octets of every frame that comes.
     heads: Vec<Vec<u8>>,
     next: usize,
-    frames: Row<HeapFrame>,
+    frames: FrameVec<HeapFrame>,
 }
 
 /// A switch with a mix to walk.
@@ -37,7 +37,7 @@ pub struct MixedPath {
     /// Frames that came out, kept to come in again, by their length.
     spare: Vec<(usize, Vec<HeapFrame>)>,
     /// By port: what it sent.
-    out: Vec<Row<HeapFrame>>,
+    out: Vec<FrameVec<HeapFrame>>,
     now: u64,
     forwarded: usize,
 }
@@ -103,7 +103,7 @@ impl MixedPath {
             port: *port,
             heads: frames.clone(),
             next: 0,
-            frames: Row::default(),
+            frames: FrameVec::default(),
         });
         MixedPath {
             path: Datapath::new(ports, pool, fib, cache, 1),
@@ -111,7 +111,7 @@ impl MixedPath {
             _writer: writer,
             sources: sources.collect(),
             spare,
-            out: (0..mix.ports).map(|_| Row::default()).collect(),
+            out: (0..mix.ports).map(|_| FrameVec::default()).collect(),
             now: 0,
             forwarded: 0,
         }

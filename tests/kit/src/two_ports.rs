@@ -9,7 +9,7 @@ use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
-use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PRIORITIES, PortId};
 
 /// The switch's address, on both ports.
@@ -62,7 +62,7 @@ pub fn port(
     queues: [QueueConfig; PRIORITIES],
 ) -> PortConfig {
     PortConfig {
-        intake: Intake {
+        intake: IngressConfig {
             mac: OURS,
             mtu: 4200,
             vlans: Box::new([]),

@@ -5,7 +5,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::Ends;
+use super::Endpoints;
 use super::group::{Group, PortKey};
 use crate::key::FlowKey;
 use crate::links::NONE;
@@ -14,7 +14,7 @@ use crate::pair::pair_state::Verdict;
 /// An end that changed its port this often has none that says anything.
 const MOST_PORT_CHANGES: u8 = 4;
 
-impl Ends {
+impl Endpoints {
     pub(crate) fn group(&self, group: u32) -> Option<&Group> {
         self.groups.get(group)
     }

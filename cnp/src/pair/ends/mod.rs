@@ -30,7 +30,7 @@ const LOOSE: u8 = 0;
 const PAIRED: u8 = 1;
 
 #[derive(Debug)]
-pub(crate) struct Ends {
+pub(crate) struct Endpoints {
     pub(super) ends: FixedMap<FlowKey, End>,
     groups: FixedMap<PortKey, Group>,
     pairs: FixedMap<PairKey, PairState>,
@@ -40,9 +40,9 @@ pub(crate) struct Ends {
     pub(crate) entered: u64,
 }
 
-impl Ends {
-    pub(crate) fn new(capacity: usize, seed: u64) -> Ends {
-        Ends {
+impl Endpoints {
+    pub(crate) fn new(capacity: usize, seed: u64) -> Endpoints {
+        Endpoints {
             ends: FixedMap::new(capacity, seed),
             groups: FixedMap::new(capacity, seed),
             pairs: FixedMap::new(capacity, seed),
@@ -102,7 +102,7 @@ impl Ends {
         self.ends.find(key)
     }
 
-    /// The end of this key, looked for first where [`Ends::prefetch`] found it.
+    /// The end of this key, looked for first where [`Endpoints::prefetch`] found it.
     pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<u32> {
         self.ends.find_at(hint, key)
     }
@@ -172,7 +172,7 @@ impl Ends {
         Some(end)
     }
 
-    /// Forgets an end. Its group's verdicts are the caller's to renew ([`Ends::set_port`] first).
+    /// Forgets an end. Its group's verdicts are the caller's to renew ([`Endpoints::set_port`] first).
     fn remove(&mut self, end: u32, now: Nanos) {
         self.set_port(end, None, now);
         self.forget_psn(end);

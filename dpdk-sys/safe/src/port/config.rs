@@ -61,7 +61,7 @@ pub struct PortConfig {
     pub mtu: u16,
     /// Whether frames for other MAC addresses are received too.
     pub promiscuous: bool,
-    /// Whether the receive queues are to have interrupts ([`RxQueue::bell`](super::RxQueue::bell)), where the device has any.
+    /// Whether the receive queues are to have interrupts ([`RxQueue::interrupt`](super::RxQueue::interrupt)), where the device has any.
     pub interrupts: bool,
 }
 

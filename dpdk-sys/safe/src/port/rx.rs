@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use super::PortCore;
 use super::state::Direction;
-use crate::bell::Bell;
 use crate::frames::Frames;
+use crate::rx_interrupt::RxInterrupt;
 
 /// The only way to the frames of one receive queue. Dropping it gives the queue back to its port.
 pub struct RxQueue {
@@ -130,14 +130,14 @@ impl RxQueue {
     /// What rings when a frame comes in while the queue is [armed](Self::arm); none unless the port was configured with
     /// [`interrupts`](super::PortConfig::interrupts) and the device has them.
     #[must_use]
-    pub fn bell(&self) -> Option<Bell> {
+    pub fn interrupt(&self) -> Option<RxInterrupt> {
         // SAFETY: a started port; the callee checks that there is such an interrupt.
         let fd = unsafe { dpdk_sys::rte_eth_dev_rx_intr_ctl_q_get_fd(self.core.id, self.queue) };
         // SAFETY: the descriptor is the driver's, which keeps it open while the port runs.
-        unsafe { Bell::duplicate(fd) }
+        unsafe { RxInterrupt::duplicate(fd) }
     }
 
-    /// Has the device ring the [`bell`](Self::bell) for the next frame, or not any more. A frame that came before does not ring: look once
+    /// Has the device ring the [`interrupt`](Self::interrupt) for the next frame, or not any more. A frame that came before does not ring: look once
     /// more after this. A system call or two; whether the driver did it (one whose descriptor is always live has nothing to do).
     pub fn arm(&self, on: bool) -> bool {
         // SAFETY: a started port; the callee checks the queue and that the driver can.

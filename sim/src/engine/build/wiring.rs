@@ -14,7 +14,7 @@ use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::{Meta, Queued, wire_len};
 use npcc_pipeline::pause::PauseConfig;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
-use npcc_pipeline::stage::parse::Intake;
+use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority};
 
 use super::{PortPlan, port_mac};
@@ -181,7 +181,7 @@ fn port_config(
     dscp[48] = Priority::new(CONTROL);
     let mtu = u16::try_from(OVERHEAD + 16 - 14).unwrap_or(u16::MAX) + scenario.mtu;
     PortConfig {
-        intake: Intake {
+        intake: IngressConfig {
             mac: port_mac(switch, port),
             mtu,
             vlans: Box::default(),

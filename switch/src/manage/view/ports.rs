@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use npcc_pipeline::counters::{FlowCount, GroupCount, PauseCount, PortCount, QueueCount};
-use npcc_pipeline::drop::Drop;
+use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::Nanos;
 
 use super::{PortFacts, PortReading, View};
@@ -140,14 +140,14 @@ fn last(flow: &mut FlowCount, now: Nanos) {
 
 /// Drops by reason; reasons that never happened are left out.
 fn drops(counts: &PortCount) -> BTreeMap<String, u64> {
-    let count = |reason: &Drop| {
+    let count = |reason: &DropReason| {
         counts
             .drops
             .get(reason.index())
             .copied()
             .unwrap_or_default()
     };
-    let all = Drop::ALL
+    let all = DropReason::ALL
         .iter()
         .map(|reason| (reason.name().to_owned(), count(reason)));
     all.filter(|(_, count)| *count > 0).collect()

@@ -1,7 +1,7 @@
-//! What a thread can sleep on until a port receives: a device's receive interrupt ([`RxQueue::bell`](crate::RxQueue::bell)), or the
+//! What a thread can sleep on until a port receives: a device's receive interrupt ([`RxQueue::interrupt`](crate::RxQueue::interrupt)), or the
 //! kernel's packet socket under a virtual device ([`PacketSockets`]), which is readable as long as frames wait in it.
 //!
-//! Law: a bell has a descriptor of its own (a duplicate), so it stays valid whatever becomes of the port; what it rings for goes then.
+//! Law: an interrupt has a descriptor of its own (a duplicate), so it stays valid whatever becomes of the port; what it comes for goes then.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,18 +9,18 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 
 /// A descriptor that becomes readable when a frame is there.
 #[derive(Debug)]
-pub struct Bell {
+pub struct RxInterrupt {
     file: File,
     /// It counts and must be read to fall silent; any other is silent when nothing waits.
     counts: bool,
 }
 
-impl Bell {
-    /// A bell on a duplicate of `fd`; none when that is no open descriptor.
+impl RxInterrupt {
+    /// An interrupt on a duplicate of `fd`; none when that is no open descriptor.
     ///
     /// # Safety
     /// Nobody closes `fd` during the call.
-    pub(crate) unsafe fn duplicate(fd: RawFd) -> Option<Bell> {
+    pub(crate) unsafe fn duplicate(fd: RawFd) -> Option<RxInterrupt> {
         if fd < 0 {
             return None;
         }
@@ -29,7 +29,7 @@ impl Bell {
             .try_clone_to_owned()
             .ok()?;
         let link = fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
-        Some(Bell {
+        Some(RxInterrupt {
             file: File::from(own),
             counts: link.as_os_str() == "anon_inode:[eventfd]",
         })
@@ -44,7 +44,7 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for RxInterrupt {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -67,13 +67,13 @@ impl PacketSockets {
         PacketSockets(numbers.filter(wanted).collect())
     }
 
-    /// A bell for each that was opened since: a port's own, when that is all that was opened.
+    /// An interrupt for each that was opened since: a port's own, when that is all that was opened.
     #[must_use]
-    pub fn opened_since(&self) -> Vec<Bell> {
+    pub fn opened_since(&self) -> Vec<RxInterrupt> {
         let new = PacketSockets::now().0.into_iter();
         let new = new.filter(|fd| !self.0.contains(fd));
-        // SAFETY: a descriptor that another thread closes meanwhile gives no bell, or one that never rings.
-        new.filter_map(|fd| unsafe { Bell::duplicate(fd) })
+        // SAFETY: a descriptor that another thread closes meanwhile gives no interrupt, or one that never comes.
+        new.filter_map(|fd| unsafe { RxInterrupt::duplicate(fd) })
             .collect()
     }
 }

@@ -33,7 +33,7 @@ impl PfcFrame {
 
 /// What the peer was told.
 #[derive(Debug)]
-pub struct Teller {
+pub struct PauseSender {
     mac: Mac,
     classes: u8,
     asserted: u8,
@@ -43,11 +43,11 @@ pub struct Teller {
     since: [Nanos; PRIORITIES],
 }
 
-impl Teller {
+impl PauseSender {
     /// May pause `classes` of a peer on a link of `rate`.
     #[must_use]
-    pub fn new(classes: u8, rate: BitRate, mac: Mac) -> Teller {
-        Teller {
+    pub fn new(classes: u8, rate: BitRate, mac: Mac) -> PauseSender {
+        PauseSender {
             mac,
             classes,
             asserted: 0,

@@ -6,7 +6,7 @@ use crate::wire::mac_control::time_of;
 
 /// The peer's pauses.
 #[derive(Debug)]
-pub struct Heard {
+pub struct PauseReceiver {
     honour: u8,
     rate: BitRate,
     paused: u8,
@@ -18,11 +18,11 @@ pub struct Heard {
     ended: [Nanos; PRIORITIES],
 }
 
-impl Heard {
+impl PauseReceiver {
     /// Obeys the priorities of `honour` on a link of `rate`.
     #[must_use]
-    pub const fn new(honour: u8, rate: BitRate) -> Heard {
-        Heard {
+    pub const fn new(honour: u8, rate: BitRate) -> PauseReceiver {
+        PauseReceiver {
             honour,
             rate,
             paused: 0,
