@@ -45,7 +45,9 @@ crate::named! {
         HeadroomFull = "headroom_full",
         /// The watchdog found the peer's pause without end; frames of that priority are dropped meanwhile.
         PfcStorm = "pfc_storm",
-        /// A lossy queue is past its share of the pool.
+        /// The link of the port it would leave by is down, or was taken down by the operator.
+        LinkDown = "link_down",
+        /// A lossy queue, or a group that is not lossless, is past its share of the pool.
         QueueFull = "queue_full",
         /// Early drop of a lossy Not-ECT frame.
         Wred = "wred",

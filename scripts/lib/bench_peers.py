@@ -47,6 +47,18 @@ def thread(pid, name):
     sys.exit(f"no thread {name} in process {pid}")
 
 
+def worker(pid, core):
+    """The account of the worker on a core, by its name in DPDK 22.11 or since 23.11."""
+    names = (f"rte-worker-{core}\n", f"dpdk-worker{core}\n")
+    for _ in range(100):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/comm") as comm:
+                if comm.read() in names:
+                    return f"/proc/{pid}/task/{task}/schedstat"
+        time.sleep(0.1)
+    sys.exit(f"no worker on core {core} in process {pid}")
+
+
 def cpu(path):
     with open(path) as account:
         return int(account.read().split()[0])
@@ -92,7 +104,7 @@ buffer: {{ pool: 64MB, lossless_min_frame: 1024 }}
 """)
         self.process = spawn([binary, "run", "-c", config, *case.arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(SETTLE)
-        self.account = thread(self.process.pid, "rte-worker-1")
+        self.account = worker(self.process.pid, 1)
 
     def show(self, what):
         return json.loads(subprocess.check_output([self.binary, "show", what, "--json", "--socket", self.socket]))

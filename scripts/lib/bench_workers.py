@@ -16,7 +16,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from bench_peers import SETTLE, Testpmd, capture, cpu, spawn, thread
+from bench_peers import SETTLE, Testpmd, capture, cpu, spawn, worker
 
 MEASURE = 2.0  # seconds
 WAYS = {"one": ([1], {0: 0}), "apart": ([0, 1], {0: 0, 1: 1}), "across": ([0, 1], {0: 1, 1: 0})}
@@ -57,7 +57,7 @@ def measure(folder, binary, way):
     process = spawn([binary, "run", "-c", path], stdout=subprocess.DEVNULL)
     try:
         time.sleep(SETTLE)
-        accounts = [thread(process.pid, f"rte-worker-{core}") for core in WAYS[way][0]]
+        accounts = [worker(process.pid, core) for core in WAYS[way][0]]
 
         def now():
             ports = json.loads(subprocess.check_output([binary, "show", "ports", "--json", "--socket", f"{folder}/s.sock"]))

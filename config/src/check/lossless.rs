@@ -26,8 +26,13 @@ pub(super) fn check(check: &mut Check<'_>) {
         .ports
         .iter()
         .map(|port| {
-            sends_pause(port.pfc, backend, &port.device)
-                .then(|| Link::of_model(port, check.file.buffer.loop_time))
+            sends_pause(port.pfc, backend, &port.device).then(|| {
+                Link::of_model(
+                    port,
+                    check.file.buffer.loop_time,
+                    check.file.cores.workers.len(),
+                )
+            })
         })
         .collect();
     let room = Lossless::new(&check.file.buffer, mask.count_ones(), &links);
@@ -128,7 +133,8 @@ fn marking_before_pause(check: &mut Check<'_>, effective: &EffectiveQos, room: &
             continue;
         };
         let deepest = file.ports.iter().filter_map(|port| {
-            let speed = port.speed?;
+            // A link that nobody knows yet is judged when it comes up.
+            let speed = port.speed.or_else(|| port.link_speed.written())?;
             let drain = plan.max_rate.map_or(speed, |max| max.min(speed));
             Some((ecn.kmax.bytes_floored(drain, port.mtu.short()), &port.name))
         });

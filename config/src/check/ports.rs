@@ -17,6 +17,7 @@ pub(super) fn check(check: &mut Check<'_>) {
         ring_frame(check, i, port);
         outstanding(check, i, port);
         vlans(check, i, port);
+        link_speed(check, i, port);
         if port.speed.is_some_and(|s| s.0 == 0) {
             let hint = "write a rate such as 10G; leave it out to take the link's";
             check.error(
@@ -142,6 +143,24 @@ fn mac(check: &mut Check<'_>, i: usize, port: &Port) {
         check.error(&path, format!("`{mac}` is a multicast address"), hint);
     } else if mac.is_zero() {
         check.error(&path, "the address is all zero", hint);
+    }
+}
+
+/// A link is at least as fast as what leaves by it.
+fn link_speed(check: &mut Check<'_>, i: usize, port: &Port) {
+    let Some(link) = port.link_speed.written() else {
+        return;
+    };
+    let path = port_path(i).key("link_speed");
+    if link.0 == 0 {
+        let hint = "write the link's speed, such as 100G, or auto";
+        check.error(&path, "a link cannot have speed 0", hint);
+    } else if let Some(speed) = port.speed.filter(|speed| *speed > link)
+        && check.certain(&port_path(i).key("speed"))
+    {
+        let message = format!("link_speed {link} is less than the speed of {speed}");
+        let hint = "speed shapes what leaves by the link: write at most link_speed";
+        check.error(&path, message, hint);
     }
 }
 

@@ -42,6 +42,8 @@ pub type Dscp = Ranged<0, 63>;
 pub type VlanId = Ranged<1, 4094>;
 /// An IP MTU in bytes: 576 to 9198, a frame of 9216 with Ethernet header and one tag.
 pub type Mtu = Ranged<576, 9198>;
+/// Descriptors of a device's ring.
+pub type Descriptors = Ranged<64, 32_768>;
 
 /// The whole file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

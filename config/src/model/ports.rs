@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::cores::Core;
 use super::npcc::{Mode, Policy};
-use super::{Mtu, PriorityId, VlanId};
-use crate::units::{Interface, Length, MacAddr, Rate, Threshold, Time};
+use super::{Descriptors, Mtu, PriorityId, VlanId};
+use crate::units::{Auto, Interface, Length, MacAddr, Rate, Threshold, Time};
 
 /// A port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,9 +36,16 @@ pub struct Port {
     /// fewest ports, in turn.
     #[serde(default)]
     pub worker: Option<Core>,
-    /// Rate of the egress side, a shaper; default the link's (a virtual device is not shaped).
+    /// Rate of the egress side, a shaper; default the link's (a virtual device is not shaped). Thresholds in time follow it.
     #[serde(default)]
     pub speed: Option<Rate>,
+    /// Speed of the link itself, by which pause quanta and headroom are reckoned; `auto` asks the device (a virtual device's is
+    /// `speed`, or 10G).
+    #[serde(default)]
+    pub link_speed: Auto<Rate>,
+    /// Descriptors of each receive ring; `auto` holds what arrives while a worker is away for `buffer.loop_time`.
+    #[serde(default)]
+    pub rx_descriptors: Auto<Descriptors>,
     /// Most that may wait in the device's transmit ring, beyond the reach of our queues; default the
     /// larger of two full frames and 2us of the link.
     #[serde(default)]

@@ -27,6 +27,10 @@ pub struct Port {
     pub worker: usize,
     /// Egress shaper; `None` takes a physical link's rate and leaves a virtual device unlimited.
     pub speed: Option<Rate>,
+    /// Speed of the link; `None` asks a physical device.
+    pub link_speed: Option<Rate>,
+    /// Descriptors of each receive ring; `None` for what holds a turn of the worker.
+    pub rx_descriptors: Option<u16>,
     /// Most that may wait in the device's transmit ring; `None` takes the larger of two full frames
     /// and 2 us of the link.
     pub tx_outstanding: Option<Threshold>,

@@ -89,6 +89,8 @@ fn port(port: &model::Port, worker: usize, general: &model::Npcc) -> Option<Port
             .collect(),
         worker,
         speed: port.speed,
+        link_speed: port.link_speed.written(),
+        rx_descriptors: port.rx_descriptors.written().map(|count| count.short()),
         tx_outstanding: port.tx_outstanding,
         cable: port.cable,
         peer_response: port.peer_response,

@@ -48,14 +48,16 @@ pub struct Link {
     pub mtu: u16,
     /// Most that waits in the transmit ring, if not the default.
     pub outstanding: Option<Threshold>,
-    /// Longest turn of the worker's loop that is to be survived.
+    /// Longest turn of a worker's loop that is to be survived.
     pub turn: Time,
+    /// Workers that receive from it.
+    pub receivers: u64,
 }
 
 impl Link {
-    /// Of a resolved port, at `speed`, for a worker whose loop takes `turn` at the longest.
+    /// Of a resolved port, at the link's `speed`, received from by `receivers` workers whose loops take `turn` at the longest.
     #[must_use]
-    pub const fn of(port: &plan::Port, speed: Rate, turn: Time) -> Self {
+    pub const fn of(port: &plan::Port, speed: Rate, turn: Time, receivers: u64) -> Self {
         Self {
             cable: port.cable,
             speed,
@@ -63,18 +65,21 @@ impl Link {
             mtu: port.mtu,
             outstanding: port.tx_outstanding,
             turn,
+            receivers,
         }
     }
 
-    pub(crate) fn of_model(port: &model::Port, turn: Time) -> Self {
+    pub(crate) fn of_model(port: &model::Port, turn: Time, workers: usize) -> Self {
         let device = plan::Device::parse(&port.device);
+        let written = (port.link_speed.written(), port.speed);
         Self {
             cable: port.cable,
-            speed: port.speed.unwrap_or_else(|| assumed(device.as_ref())),
+            speed: link_speed(device.as_ref(), written).0,
             response: port.peer_response,
             mtu: port.mtu.short(),
             outstanding: port.tx_outstanding,
             turn,
+            receivers: receivers(device.as_ref(), workers),
         }
     }
 
@@ -94,11 +99,16 @@ impl Link {
     }
 
     /// Bytes that still arrive on one priority after its pause was wanted, in whole KiB.
+    ///
+    /// Each receiver may have a burst in hand when the group crosses its threshold. What came while a worker was away waits in
+    /// the device's ring and is charged after that, and as much comes in the turn in which the pause is sent. A port's owner
+    /// hears of another receiver's burst a turn later.
     #[must_use]
     pub fn headroom(&self) -> u64 {
+        let turns = if self.receivers > 1 { 3 } else { 2 };
         [
-            RX_BURST * self.frame(),
-            within(self.speed, self.turn),
+            self.receivers.max(1) * RX_BURST * self.frame(),
+            turns * within(self.speed, self.turn),
             self.outstanding(),
         ]
         .into_iter()
@@ -111,12 +121,53 @@ impl Link {
     }
 }
 
-/// The speed headroom is computed for when none is written.
+/// Where the speed of a link comes from before the link is up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpeedFrom {
+    /// `link_speed`.
+    Written,
+    /// `speed`, of a virtual device: it has no other.
+    Shaper,
+    /// Nobody knows it yet.
+    Assumed,
+}
+
+impl SpeedFrom {
+    /// In the words of `check`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Written => "link_speed",
+            Self::Shaper => "speed",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
+/// The speed of a link before it is up, of `link_speed` and `speed` as they are written.
 #[must_use]
-pub fn assumed(device: Option<&plan::Device>) -> Rate {
+pub fn link_speed(
+    device: Option<&plan::Device>,
+    (link, shaper): (Option<Rate>, Option<Rate>),
+) -> (Rate, SpeedFrom) {
+    let physical = matches!(device, Some(plan::Device::Pci { .. }));
+    match (link, shaper) {
+        (Some(link), _) => (link, SpeedFrom::Written),
+        (None, Some(shaper)) if !physical => (shaper, SpeedFrom::Shaper),
+        _ if physical => (
+            PHYSICAL_SPEED.max(shaper.unwrap_or(Rate(0))),
+            SpeedFrom::Assumed,
+        ),
+        _ => (VIRTUAL_SPEED, SpeedFrom::Assumed),
+    }
+}
+
+/// Workers that may receive from a device, of so many: all of them where it may spread flows.
+#[must_use]
+pub fn receivers(device: Option<&plan::Device>, workers: usize) -> u64 {
     match device {
-        Some(plan::Device::Pci { .. }) => PHYSICAL_SPEED,
-        _ => VIRTUAL_SPEED,
+        Some(plan::Device::Pci { .. }) => u64::try_from(workers).unwrap_or(u64::MAX).max(1),
+        _ => 1,
     }
 }
 
@@ -129,10 +180,10 @@ pub struct Headroom {
     pub priority: u8,
     /// Length of the cable.
     pub cable: Length,
-    /// The rate it was computed for.
+    /// The link's speed it was computed for.
     pub speed: Rate,
-    /// Whether that rate is written, not assumed.
-    pub known: bool,
+    /// Where that speed comes from.
+    pub from: SpeedFrom,
     /// Bytes that may still arrive; `None` when the port sends no pause.
     pub bytes: Option<u64>,
 }
@@ -170,15 +221,21 @@ fn within(speed: Rate, time: Time) -> u64 {
 pub(super) fn table(config: &Config) -> Vec<Headroom> {
     let lossless = |p: &u8| config.qos.priorities[usize::from(*p)].lossless;
     let row = |port: &plan::Port, priority| {
-        let speed = port.speed.unwrap_or_else(|| assumed(Some(&port.device)));
+        let (speed, from) = link_speed(Some(&port.device), (port.link_speed, port.speed));
+        let link = Link::of(
+            port,
+            speed,
+            config.buffer.loop_time,
+            receivers(Some(&port.device), config.cores.workers.len()),
+        );
         let sends = sends_pause(port.pfc, config.pfc.backend, port.device.id());
         Headroom {
             port: port.name.clone(),
             priority,
             cable: port.cable,
             speed,
-            known: port.speed.is_some(),
-            bytes: sends.then(|| Link::of(port, speed, config.buffer.loop_time).headroom()),
+            from,
+            bytes: sends.then(|| link.headroom()),
         }
     };
     let rows = |port| {
@@ -233,10 +290,12 @@ mod tests {
         assert_eq!(far, 12_661_760);
     }
 
-    /// 100 km at 100G: 12.7 MB of SONiC's, a burst of 64 full frames, 50us of the loop and two frames in the ring.
+    /// 100 km at 100G: 12.7 MB of SONiC's, a burst of 64 full frames, what came in a turn of 50us and comes in the next, and two
+    /// frames in the ring; and with three receivers three bursts and a turn more.
     #[test]
     fn software_adds_its_own() {
         let link = Link {
+            receivers: 1,
             cable: Length::from_metres(100_000),
             speed: Rate(100_000_000_000),
             response: PeerResponse::Ieee,
@@ -244,8 +303,14 @@ mod tests {
             outstanding: None,
             turn: Time::from_micros(50),
         };
-        let own = 64 * 9146 + 625_000 + 25_000;
+        let own = 64 * 9146 + 2 * 625_000 + 25_000;
         assert_eq!(link.headroom(), (12_661_760u64 + own).div_ceil(1024) * 1024);
+        let several = Link {
+            receivers: 3,
+            ..link
+        };
+        let more = several.headroom() - link.headroom();
+        assert!(more.abs_diff(2 * 64 * 9146 + 625_000) <= 1024, "{more}");
         let ring = Link {
             outstanding: Some(Threshold::from_micros(12)),
             ..link

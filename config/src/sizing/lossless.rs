@@ -3,7 +3,7 @@
 use crate::model::Buffer;
 use crate::plan::Config;
 
-use super::headroom::{Link, assumed, sends_pause};
+use super::headroom::{Link, link_speed, receivers, sends_pause};
 
 /// One lossless priority of one port, in wire bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,34 @@ impl GroupRoom {
     }
 }
 
+/// What control frames have of their own, in wire bytes of shortest frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Control {
+    /// Of each port, for what hosts send in control priorities: CNPs first of all.
+    pub port: u64,
+    /// Of the frames the switch makes itself.
+    pub own: u64,
+}
+
+impl Control {
+    /// Of a pool of so many bytes: some two hundred CNPs of our own, half as many of each port, and no more than a 64th.
+    #[must_use]
+    pub fn of(pool: u64, ports: usize) -> Self {
+        let ports = u64::try_from(ports).unwrap_or(u64::MAX).max(1);
+        Self {
+            port: (8 << 10).min(pool / 128 / ports),
+            own: (16 << 10).min(pool / 128),
+        }
+    }
+
+    /// All of it, with so many ports.
+    #[must_use]
+    pub fn bytes(&self, ports: usize) -> u64 {
+        let ports = u64::try_from(ports).unwrap_or(u64::MAX);
+        self.own.saturating_add(self.port.saturating_mul(ports))
+    }
+}
+
 /// The pool's division, in wire bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lossless {
@@ -39,7 +67,7 @@ pub struct Lossless {
     pub pool: u64,
     /// Headroom of all groups, or the shared one.
     pub headroom: u64,
-    /// Reserves of all groups.
+    /// Reserves of all groups, and of control frames.
     pub reserved: u64,
     /// What is left for all; 0 when nothing is.
     pub shared: u64,
@@ -69,8 +97,9 @@ impl Lossless {
             0 => own,
             shared => shared.min(own),
         };
-        let reserved = sum(|room| room.reserved);
         let pool = buffer.pool.0;
+        let control = Control::of(pool, links.len());
+        let reserved = sum(|room| room.reserved).saturating_add(control.bytes(links.len()));
         let shared = pool.saturating_sub(headroom).saturating_sub(reserved);
         let alpha = u128::from(buffer.alpha_256());
         let least = alpha * u128::from(shared) / (256 + alpha * u128::from(groups));
@@ -91,8 +120,10 @@ impl Lossless {
     pub fn of(config: &Config) -> Self {
         let link = |port: &crate::plan::Port| {
             sends_pause(port.pfc, config.pfc.backend, port.device.id()).then(|| {
-                let speed = port.speed.unwrap_or_else(|| assumed(Some(&port.device)));
-                Link::of(port, speed, config.buffer.loop_time)
+                let (speed, _) = link_speed(Some(&port.device), (port.link_speed, port.speed));
+                let workers = config.cores.workers.len();
+                let receivers = receivers(Some(&port.device), workers);
+                Link::of(port, speed, config.buffer.loop_time, receivers)
             })
         };
         let links: Vec<Option<Link>> = config.ports.iter().map(link).collect();
@@ -117,6 +148,7 @@ mod tests {
 
     fn link() -> Link {
         Link {
+            receivers: 1,
             cable: Length::from_metres(100_000),
             speed: Rate(100_000_000_000),
             response: crate::model::PeerResponse::Ieee,

@@ -12,13 +12,13 @@ mod lossless;
 mod table;
 
 pub use headroom::{
-    FRAME_OVERHEAD, Headroom, Link, RX_BURST, assumed as assumed_speed, bytes as headroom_bytes,
-    sends_pause,
+    FRAME_OVERHEAD, Headroom, Link, RX_BURST, SpeedFrom, bytes as headroom_bytes, link_speed,
+    receivers, sends_pause,
 };
-pub use lossless::{GroupRoom, Lossless};
+pub use lossless::{Control, GroupRoom, Lossless};
 
 use crate::model::MbufSize;
-use crate::plan::{Config, Device};
+use crate::plan::{Config, Device, Port};
 
 /// Bytes that DPDK leaves free before a frame (`RTE_PKTMBUF_HEADROOM`).
 pub const MBUF_HEADROOM: u64 = 128;
@@ -30,6 +30,10 @@ pub const MBUF_STRUCT: u64 = 128;
 pub const MEMPOOL_HEADER: u64 = 64;
 /// Descriptors of a port's receive ring and of its transmit ring, at least.
 pub const RING: u16 = 1024;
+/// The largest ring that is asked for unasked; NICs have 4,096 or 8,192 at most.
+const LARGEST_RING: u16 = 4096;
+/// Preamble, gap and FCS.
+const WIRE: u64 = 24;
 /// Buffers a core keeps in its mempool cache.
 pub const MEMPOOL_CACHE: u64 = 512;
 /// Frames in a worker's hands.
@@ -79,7 +83,7 @@ impl Sizing {
         let rings = config
             .ports
             .iter()
-            .map(|port| u64::from(ring(&port.device)));
+            .map(|port| u64::from(ring(config, port)));
         let rings = rings.fold(0, u64::saturating_add);
         let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1);
         let workers = u64::try_from(config.cores.workers.len()).unwrap_or(u64::MAX);
@@ -128,14 +132,23 @@ impl Sizing {
     }
 }
 
-/// Most descriptors of a ring of the device: what the pool has buffers for. A NIC may prefer twice the usual, a virtual device
-/// prefers nothing.
+/// Descriptors of a port's receive ring: as written, or what arrives while its worker is away for `buffer.loop_time`, in frames
+/// of the lossless mean, twice over, and at least [`RING`]. The pool has buffers for them.
 #[must_use]
-pub fn ring(device: &Device) -> u16 {
-    match device {
+pub fn ring(config: &Config, port: &Port) -> u16 {
+    if let Some(written) = port.rx_descriptors {
+        return written;
+    }
+    let (speed, _) = link_speed(Some(&port.device), (port.link_speed, port.speed));
+    let away = speed.bytes_in(config.buffer.loop_time).0;
+    let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1) + WIRE;
+    let needed = (2 * away.div_ceil(frame)).next_power_of_two();
+    let least = match port.device {
+        // A NIC may prefer twice the usual.
         Device::Pci { .. } => 2 * RING,
         Device::Virtual { .. } => RING,
-    }
+    };
+    u16::try_from(needed).map_or(LARGEST_RING, |needed| needed.clamp(least, LARGEST_RING))
 }
 
 /// The smallest data room into which the largest frame of any port fits, or the configured one.

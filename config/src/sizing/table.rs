@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Sizing;
+use super::{Sizing, SpeedFrom};
 
 /// Bytes in the unit a person reads, rounded up in the last place.
 fn human(bytes: u64) -> String {
@@ -46,26 +46,26 @@ impl fmt::Display for Sizing {
         writeln!(f, "\n  headroom")?;
         writeln!(
             f,
-            "  {:<16}{:>8}{:>10}{:>8}{:>14}",
-            "port", "priority", "cable", "speed", "bytes"
+            "  {:<16}{:>8}{:>10}{:>8}  {:<12}{:>14}",
+            "port", "priority", "cable", "link", "from", "bytes"
         )?;
         for row in &self.headroom {
-            let speed = if row.known {
-                row.speed.to_string()
-            } else {
-                format!("~{}", row.speed)
-            };
+            let (speed, from) = (row.speed.to_string(), row.from.name());
             let bytes = row
                 .bytes
                 .map_or_else(|| "no pause".to_owned(), |b| b.to_string());
             let (port, priority, cable) = (&row.port, row.priority, row.cable);
             writeln!(
                 f,
-                "  {port:<16}{priority:>8}{cable:>10}{speed:>8}{bytes:>14}"
+                "  {port:<16}{priority:>8}{cable:>10}{speed:>8}  {from:<12}{bytes:>14}"
             )?;
         }
-        if self.headroom.iter().any(|row| !row.known) {
-            writeln!(f, "  ~ assumed; computed anew from the link at start")?;
+        if self
+            .headroom
+            .iter()
+            .any(|row| row.from == SpeedFrom::Assumed)
+        {
+            writeln!(f, "  assumed: computed anew whenever the link comes up")?;
         }
         let room = &self.lossless;
         writeln!(

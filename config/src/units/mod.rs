@@ -7,6 +7,7 @@
 //! Bare integers are taken where the unit is beyond doubt (bytes, bits per second, percent, counts);
 //! times and lengths need their unit, because nobody agrees on what `30` means.
 
+mod auto;
 mod decimal;
 mod error;
 mod mac;
@@ -17,6 +18,7 @@ mod ranged;
 mod scalar;
 mod threshold;
 
+pub use auto::Auto;
 pub use error::UnitError;
 pub use mac::MacAddr;
 pub use net::{Address, Interface, Prefix};

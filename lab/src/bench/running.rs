@@ -15,6 +15,9 @@ use npcc_appliance::report::model::Snapshot;
 /// How long a switch may take to come up; a full table takes its time.
 const START: Duration = Duration::from_secs(120);
 
+/// How the names of the worker threads begin: those of DPDK 22.11, and since 23.11.
+const WORKER_THREADS: [&str; 2] = ["rte-worker", "dpdk-worker"];
+
 /// A switch at work; it goes with this.
 #[derive(Debug)]
 pub(super) struct Running {
@@ -78,7 +81,7 @@ impl Running {
         for task in fs::read_dir(&tasks).context("the switch is gone")? {
             let task = task?.path();
             let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
-            if name.starts_with("rte-worker") {
+            if WORKER_THREADS.iter().any(|prefix| name.starts_with(prefix)) {
                 let account = fs::read_to_string(task.join("schedstat"))?;
                 let first = account.split_whitespace().next().unwrap_or_default();
                 return first

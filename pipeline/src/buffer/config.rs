@@ -1,7 +1,7 @@
 //! The buffer's settings.
 
 use super::amount::Amount;
-use crate::units::PRIORITIES;
+use crate::units::{PRIORITIES, Priority};
 
 /// The pool's size and the share of what is free.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,29 @@ pub struct GroupConfig {
     pub xon_offset: u64,
 }
 
+/// What control frames have of their own, so that no congestion silences them: CNPs of hosts and of the switch, later BFD and
+/// BGP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ControlReserve {
+    /// Bit n: priority n carries control frames.
+    pub priorities: u8,
+    /// Reserve of each port's group of such a priority that is not lossless, in wire bytes of shortest frames.
+    pub group: u64,
+    /// Reserve of the frames the switch makes itself, of all workers together.
+    pub own: u64,
+}
+
+impl ControlReserve {
+    /// Bytes as shortest frames.
+    #[must_use]
+    pub const fn amount(bytes: u64) -> Amount {
+        Amount::of_bytes(bytes, SHORTEST)
+    }
+}
+
+/// A shortest frame on the wire.
+const SHORTEST: u16 = 84;
+
 /// The whole buffer.
 #[derive(Debug, Clone)]
 pub struct BufferConfig {
@@ -38,6 +61,8 @@ pub struct BufferConfig {
     pub min_frame: u16,
     /// Headroom all groups share, in wire bytes; `None`: each has its own.
     pub shared_headroom: Option<u64>,
+    /// What control frames have of their own.
+    pub control: ControlReserve,
     /// Groups of each port, lowest priority first.
     pub groups: Vec<[GroupConfig; PRIORITIES]>,
 }
@@ -48,8 +73,9 @@ impl BufferConfig {
     pub fn plain(pool: PoolConfig, ports: usize) -> BufferConfig {
         BufferConfig {
             pool,
-            min_frame: 84,
+            min_frame: SHORTEST,
             shared_headroom: None,
+            control: ControlReserve::default(),
             groups: vec![[GroupConfig::default(); PRIORITIES]; ports],
         }
     }
@@ -63,7 +89,25 @@ impl BufferConfig {
     /// All reserves together.
     #[must_use]
     pub fn reserved(&self) -> Amount {
-        self.total(|group| group.reserved)
+        let own = ControlReserve::amount(self.control.own);
+        let groups = self
+            .groups
+            .iter()
+            .flat_map(|groups| Priority::all().zip(groups));
+        groups.fold(own, |sum, (priority, group)| {
+            sum.plus(self.reserve(priority, group))
+        })
+    }
+
+    /// The reserve of one group.
+    pub(super) fn reserve(&self, priority: Priority, group: &GroupConfig) -> Amount {
+        if group.lossless {
+            self.amount(group.reserved)
+        } else if self.control.priorities & priority.bit() != 0 {
+            ControlReserve::amount(self.control.group)
+        } else {
+            Amount::ZERO
+        }
     }
 
     /// All headroom together, or the shared one.

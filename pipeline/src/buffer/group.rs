@@ -1,11 +1,15 @@
 //! One group: what it holds, where that lies, and whether its sender must pause.
 
 use super::amount::Amount;
+use super::config::{BufferConfig, GroupConfig};
+use crate::units::Priority;
 
 /// An (ingress port, priority) group, as one worker that receives from the port sees it.
 #[derive(Debug, Clone, Default)]
 pub struct Group {
     pub(super) lossless: bool,
+    /// Workers that receive from its port.
+    pub(super) receivers: u8,
     /// The reserve of the whole group.
     pub(super) reserve: Amount,
     /// This worker's part of it.
@@ -34,6 +38,43 @@ pub(super) struct Beside {
 }
 
 impl Group {
+    /// An empty group of a port that `receivers` workers receive from.
+    pub(super) fn of(
+        config: &BufferConfig,
+        (priority, group): (Priority, &GroupConfig),
+        receivers: u8,
+    ) -> Group {
+        let amount = |bytes| {
+            if group.lossless {
+                config.amount(bytes)
+            } else {
+                Amount::ZERO
+            }
+        };
+        let reserve = config.reserve(priority, group);
+        Group {
+            lossless: group.lossless,
+            receivers,
+            reserve,
+            reserved: reserve.part(receivers),
+            bound: amount(group.headroom),
+            limit: amount(group.headroom),
+            xon: amount(group.xon),
+            xon_offset: amount(group.xon_offset),
+            ..Group::default()
+        }
+    }
+
+    /// Takes over the sizes of another, and keeps what it holds.
+    pub(super) fn divide(&mut self, sizes: &Group) {
+        self.reserve = sizes.reserve;
+        self.reserved = sizes.reserved;
+        self.bound = sizes.bound;
+        self.limit = sizes.bound.minus(self.beside.headroom);
+        self.xon = sizes.xon;
+        self.xon_offset = sizes.xon_offset;
+    }
+
     /// What this worker holds.
     #[inline]
     #[must_use]

@@ -19,7 +19,7 @@ mod pool;
 
 pub use amount::Amount;
 pub use board::UsageBoard;
-pub use config::{BufferConfig, GroupConfig, PoolConfig};
+pub use config::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 pub use group::Group;
 pub use group_id::GroupId;
 pub use in_flight::{Charge, InFlight, Sent};

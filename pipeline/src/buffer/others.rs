@@ -141,6 +141,6 @@ impl Buffer {
     #[must_use]
     pub fn fits_queue(&self, frames: Amount, queue: Queue) -> bool {
         let share = self.free().share(self.alpha_256);
-        queue.lossless || queue.waiting.plus(frames).within(share)
+        queue.takes(frames, share)
     }
 }

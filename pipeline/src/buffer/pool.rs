@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::amount::Amount;
 use super::board::UsageBoard;
-use super::config::BufferConfig;
+use super::config::{BufferConfig, ControlReserve};
 use super::group::Group;
 use super::group_id::GroupId;
 use super::in_flight::Charge;
@@ -20,6 +20,17 @@ pub struct Queue {
     pub waiting: Amount,
     /// Frames must not be dropped for want of a share.
     pub lossless: bool,
+    /// What it may hold whatever others hold: a queue of control frames.
+    pub reserve: Amount,
+}
+
+impl Queue {
+    /// Whether these frames may wait in it, when its share of what is free is `share`.
+    #[inline]
+    pub(super) fn takes(&self, frames: Amount, share: Amount) -> bool {
+        let after = self.waiting.plus(frames);
+        self.lossless || after.within(share) || after.within(self.reserve)
+    }
 }
 
 /// The shared buffer as one worker sees it: what it took in itself, exactly, and what the others told at the last look.
@@ -36,6 +47,10 @@ pub struct Buffer {
     pub(super) in_shared: Amount,
     /// Of headroom, the same.
     pub(super) in_headroom: Amount,
+    /// What the switch's own frames hold, reserve included.
+    own: Amount,
+    /// Their reserve: this worker's part.
+    own_reserve: Amount,
     pub(super) groups: Box<[Group]>,
     pub(super) board: Arc<UsageBoard>,
     pub(super) me: WorkerId,
@@ -72,30 +87,12 @@ impl Buffer {
         receivers: &[u8],
     ) -> Buffer {
         let receivers = |port: usize| receivers.get(port).copied().unwrap_or(1).max(1);
-        let group = |port: usize, group: &super::GroupConfig| {
-            let amount = |bytes| {
-                if group.lossless {
-                    config.amount(bytes)
-                } else {
-                    Amount::ZERO
-                }
-            };
-            Group {
-                lossless: group.lossless,
-                reserve: amount(group.reserved),
-                reserved: amount(group.reserved).part(receivers(port)),
-                bound: amount(group.headroom),
-                limit: amount(group.headroom),
-                xon: amount(group.xon),
-                xon_offset: amount(group.xon_offset),
-                ..Group::default()
-            }
-        };
         let groups = config.groups.iter().enumerate();
         let groups: Box<[Group]> = groups
-            .flat_map(|(port, groups)| groups.iter().map(move |of| (port, of)))
-            .map(|(port, of)| group(port, of))
+            .flat_map(|(port, groups)| Priority::all().zip(groups).map(move |of| (port, of)))
+            .map(|(port, of)| Group::of(config, of, receivers(port)))
             .collect();
+        let workers = u8::try_from(board.usages().count()).unwrap_or(u8::MAX);
         let ports = config.groups.len();
         let spread = (0..ports.min(MAX_PORTS)).filter(|port| receivers(*port) > 1);
         Buffer {
@@ -105,6 +102,8 @@ impl Buffer {
             used: Amount::ZERO,
             in_shared: Amount::ZERO,
             in_headroom: Amount::ZERO,
+            own: Amount::ZERO,
+            own_reserve: ControlReserve::amount(config.control.own).part(workers),
             groups,
             board,
             me,
@@ -119,6 +118,30 @@ impl Buffer {
                 spread: spread.fold(0, |set, port| set | 1 << port),
             },
         }
+    }
+
+    /// Divides the pool anew: reserves and headroom of `config`, of the same ports. What is held stays where it is.
+    pub fn divide(&mut self, config: &BufferConfig) {
+        for (port, groups) in config.groups.iter().enumerate() {
+            for (priority, of) in Priority::all().zip(groups) {
+                let Some(group) = self.groups.get_mut(port * PRIORITIES + priority.index()) else {
+                    continue;
+                };
+                let before = group.in_shared();
+                let sizes = Group::of(config, (priority, of), group.receivers);
+                group.divide(&sizes);
+                self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
+            }
+        }
+        let taken = |all: Amount, left: Amount| all.minus(left);
+        self.shared = config
+            .shared()
+            .minus(taken(self.others.shared, self.shared));
+        self.headroom = config
+            .headroom()
+            .minus(taken(self.others.headroom, self.headroom));
+        self.others.shared = config.shared();
+        self.others.headroom = config.headroom();
     }
 
     /// All that is held, the other workers' part as of the last look.
@@ -187,15 +210,19 @@ impl Buffer {
                 return Err(DropReason::HeadroomFull);
             }
         } else {
-            if !one.within(free) {
+            let after = group.ordinary.plus(one);
+            let own = after.within(group.reserved);
+            if !own && !one.within(free) {
                 return Err(DropReason::BufferFull);
             }
             let share = free.share(self.alpha_256);
-            if !queue.lossless && !queue.waiting.plus(one).within(share) {
+            // Also where the queue is lossless: a peer that cannot be paused must not take what the others live on.
+            if !queue.takes(one, share) || !own && !after.within(group.threshold(share)) {
                 return Err(DropReason::QueueFull);
             }
-            group.ordinary = group.ordinary.plus(one);
-            self.in_shared = self.in_shared.plus(one);
+            let before = group.in_shared();
+            group.ordinary = after;
+            self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
         }
         self.used = self.used.wrapping_plus(one);
         if let Some(touched) = self.touched.get_mut(id.port()) {
@@ -226,11 +253,12 @@ impl Buffer {
             group.ordinary = after;
             self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
         } else {
-            if !queue.lossless && !queue.waiting.plus(run).within(share) {
+            if !queue.takes(run, share) || !after.within(group.threshold(share)) {
                 return false;
             }
+            let before = group.in_shared();
             group.ordinary = after;
-            self.in_shared = self.in_shared.plus(run);
+            self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
         }
         self.used = self.used.wrapping_plus(run);
         if let Some(touched) = self.touched.get_mut(id.port()) {
@@ -242,16 +270,25 @@ impl Buffer {
     /// Takes room for a frame the switch makes itself; it belongs to no group.
     ///
     /// # Errors
-    /// When the shared pool is full.
+    /// When their reserve and the shared pool are full.
     #[inline]
     pub fn charge_own(&mut self, wire_len: u16) -> Result<(), DropReason> {
         let one = Amount::frame(wire_len);
-        if !one.within(self.free()) {
+        let (before, after) = (self.own, self.own.plus(one));
+        if !after.within(self.own_reserve) && !one.within(self.free()) {
             return Err(DropReason::BufferFull);
         }
         self.used = self.used.wrapping_plus(one);
-        self.in_shared = self.in_shared.plus(one);
+        self.set_own(before, after);
         Ok(())
+    }
+
+    /// The switch's own frames held `before` and hold `after`.
+    #[inline]
+    fn set_own(&mut self, before: Amount, after: Amount) {
+        let shared = |own: Amount| own.minus(self.own_reserve);
+        self.in_shared = self.in_shared.plus(shared(after)).minus(shared(before));
+        self.own = after;
     }
 
     /// Gives back the room of frames of one group. It can be used again after the next [`Buffer::settle`].
@@ -265,7 +302,7 @@ impl Buffer {
             .and_then(|released| released.get(run.group.priority()));
         let Some(released) = released else {
             // The switch's own: in no group.
-            self.in_shared = self.in_shared.minus(run.amount);
+            self.set_own(self.own, self.own.minus(run.amount));
             return;
         };
         released.add(run.amount.frames, run.amount.bytes);

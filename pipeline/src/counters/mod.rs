@@ -145,6 +145,8 @@ counters! {
         xoff_cpu: Counter,
         /// Refreshes that went out after the peer's pause had run out.
         late: Counter => (rename = "late_refreshes"),
+        /// Pause frames that were due and found no buffer, or no room in the device; each is due again in the next turn.
+        failed: Counter => (rename = "failed_pauses"),
         /// Longest time from a wanted XOFF to the frame the device took, in ns.
         response_ns: Highest => (skip),
         /// 802.3x pause frames, which are ignored.

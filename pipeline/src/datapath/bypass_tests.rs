@@ -436,3 +436,55 @@ fn a_port_keeps_its_rate_over_turns_of_fifty_microseconds() {
     let line = i64::try_from(super::RATE.bytes_in(Nanos::from_micros(50_000))).unwrap();
     assert!(sent * 100 >= line * 99, "{sent} of {line}");
 }
+
+/// A hand of a device whose ring takes only so many wire bytes now.
+struct Bounded {
+    frames: Vec<Meta>,
+    credit: i64,
+}
+
+impl Outlet<HeapFrame> for Bounded {
+    fn room(&self) -> usize {
+        BURST - self.frames.len()
+    }
+
+    fn credit(&self) -> i64 {
+        self.credit
+    }
+
+    fn put(&mut self, frame: Queued<HeapFrame>) {
+        self.credit -= i64::from(frame.meta.wire_len());
+        self.frames.push(frame.meta);
+    }
+}
+
+/// H6: at 0b8b087 up to a burst, or 20 us of the rate, was in hand when the peer's XOFF came, and was sent regardless: ten times
+/// what an IEEE peer's headroom holds. Now no more is scheduled than the device's ring takes, and one frame.
+#[test]
+fn no_more_is_in_hand_when_the_peer_pauses_than_the_ring_takes() {
+    const CREDIT: i64 = 5_000;
+    for waiting in [16, 4 * BURST] {
+        let mut path = path(super::AMPLE);
+        for burst in 0..waiting / 16 {
+            let mut frames = burst_to("10.0.2.2", 0, 16, 1024, 106);
+            path.ingress(DC, &mut frames, Nanos(burst as u64));
+        }
+        let mut out = Bounded {
+            frames: Vec::new(),
+            credit: CREDIT,
+        };
+        path.egress(WAN, &mut out, Nanos(1_000_000));
+        let bytes: i64 = out
+            .frames
+            .iter()
+            .map(|meta| i64::from(meta.wire_len()))
+            .sum();
+        let frame = i64::from(out.frames[0].wire_len());
+        assert!((CREDIT - frame..CREDIT + frame).contains(&bytes), "{bytes}");
+        let xoff = crate::wire::mac_control::build(super::mac(9), 1 << 3, [u16::MAX; 8]);
+        push(&mut path, WAN, &xoff, 1_000_001);
+        out.credit = CREDIT;
+        path.egress(WAN, &mut out, Nanos(1_000_002));
+        assert_eq!(out.credit, CREDIT, "nothing more after the pause");
+    }
+}

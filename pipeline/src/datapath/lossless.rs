@@ -66,11 +66,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if let Some(change) = pause.watch(now, waiting, &counters.flow) {
             let dropping = pause.dropping();
             egress.set_dropping(dropping);
-            for priority in Priority::all() {
-                if change.began & dropping & priority.bit() != 0 {
-                    self.flush(port, priority);
-                }
+            if change.began & dropping != 0 {
+                self.queue_bypassed(port);
             }
+        }
+        if self.side.ports[port].to_empty() != 0 {
+            self.empty(port);
+        }
+        if self.side.ports[port].is_down() {
+            return None;
         }
         let pause = &mut self.pause[port];
         let wanted = self
@@ -104,24 +108,45 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         pause.sent(frame, now, counters);
     }
 
-    /// Drops what waits in a queue as `pfc_storm`.
+    /// A frame of [`Datapath::control_due`] found no buffer, or no room in the device: it is due again in the next turn.
     #[cold]
-    fn flush(&mut self, port: PortId, priority: Priority) {
-        self.queue_bypassed(port);
+    pub fn control_failed(&self, port: PortId) {
+        self.counters.of(port).flow.failed.add(1);
+    }
+
+    /// Drops what waits in the queues of `port` that nothing enters, up to [`EMPTIED`] frames a turn: a full pool at once would
+    /// keep the worker away from its other ports for milliseconds.
+    #[cold]
+    fn empty(&mut self, port: PortId) {
         let (egress, counters) = (&mut self.side.ports[port], self.counters.of(port));
-        let (buffer, held) = (&mut self.side.buffer, &mut self.held);
-        egress.drain_queue(&mut self.side.store, priority, |frame| {
-            let bytes = u64::from(frame.meta.len);
-            buffer.release(Charge::of(&frame.meta));
-            held.give(1, bytes);
-            counters.drop(DropReason::PfcStorm, bytes);
-            if let Some(pause) = counters.flow.priorities.get(priority.index()) {
-                pause.storm_tx_dropped.add(1);
-            }
-        });
+        let (buffer, held, trash) = (&mut self.side.buffer, &mut self.held, &mut self.trash);
+        let reason = egress.closed_for();
+        let mut left = EMPTIED;
+        for priority in Priority::all_of(egress.to_empty()) {
+            let store = &mut self.side.store;
+            left -= egress.drain_queue(store, (priority, left), |frame| {
+                let bytes = u64::from(frame.meta.len);
+                buffer.release(Charge::of(&frame.meta));
+                held.give(1, bytes);
+                counters.drop(reason, bytes);
+                if reason == DropReason::PfcStorm
+                    && let Some(pause) = counters.flow.priorities.get(priority.index())
+                {
+                    pause.storm_tx_dropped.add(1);
+                }
+                if trash.is_full() {
+                    B::free_all(trash);
+                }
+                trash.push(frame.buf);
+            });
+        }
+        B::free_all(trash);
         egress.publish(counters);
     }
 }
+
+/// Frames of a port that are dropped in one turn, where none may enter its queues.
+pub(super) const EMPTIED: usize = 256;
 
 /// Counts a frame that did not get into its queue: on the queue, on the group it came from, and as lost when that must not
 /// happen.

@@ -12,6 +12,7 @@
 mod egress;
 mod handoff;
 mod ingress;
+mod link;
 mod lossless;
 mod side;
 
@@ -211,7 +212,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Queues a frame made by this switch, ahead of the data in a strict queue.
     ///
     /// # Errors
-    /// The frame, when the pool or the store is full; it was not counted.
+    /// The frame, when the pool or the store is full or the link is down; it was not counted.
     pub fn originate(
         &mut self,
         port: PortId,
@@ -228,7 +229,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             priority,
             flags: MetaFlags(0),
         };
-        if self.side.buffer.charge_own(meta.wire_len()).is_err() {
+        if self.is_down(port) || self.side.buffer.charge_own(meta.wire_len()).is_err() {
             return Err(buf);
         }
         // What waits past the queue is older.
@@ -265,12 +266,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             .raise(self.side.buffer.in_headroom().bytes);
     }
 
-    /// Frames handed out by [`Datapath::egress`] that the device will not take any more: the switch stops.
-    pub fn abandon(&mut self, port: PortId, lost: Sent) {
+    /// Frames handed out by [`Datapath::egress`] that the device will not take any more: the switch stops, or the link is
+    /// down.
+    pub fn abandon(&mut self, port: PortId, lost: Sent, reason: DropReason) {
         self.held.give(lost.amount.frames, lost.bytes);
         self.give_back(port, lost);
         if let Some(counters) = self.counters.port(port.index()) {
-            counters.drop_all(DropReason::Shutdown, lost.amount.frames, lost.bytes);
+            counters.drop_all(reason, lost.amount.frames, lost.bytes);
         }
     }
 

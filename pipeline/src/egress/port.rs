@@ -6,9 +6,10 @@ pub use super::marking::{EcnMode, Marking};
 use super::rng::Xorshift;
 use super::scheduler::{Discipline, Scheduler};
 use super::shaper::Shaper;
-use crate::buffer::Amount;
+use crate::buffer::{Amount, ControlReserve};
 use crate::burst::Run;
 use crate::counters::PortCounters;
+use crate::drop::DropReason;
 use crate::frame::{FrameBuf, Meta, Queued};
 use crate::per::PerPriority;
 use crate::units::{BitRate, Nanos, PRIORITIES, Priority};
@@ -28,6 +29,8 @@ pub struct QueueConfig {
     pub wred: Option<Red>,
     /// Frames must not be dropped for want of a share of the pool.
     pub lossless: bool,
+    /// Wire bytes it may hold whatever others hold: of a queue of control frames.
+    pub reserve: u64,
     /// Depths in wire bytes whose crossing is timed; `u64::MAX` for none.
     pub watch: [u64; 2],
 }
@@ -41,6 +44,7 @@ impl Default for QueueConfig {
             ecn: None,
             wred: None,
             lossless: false,
+            reserve: 0,
             watch: [u64::MAX; 2],
         }
     }
@@ -105,6 +109,8 @@ pub struct EgressPort {
     pub(super) paused: u8,
     /// Queues under a storm: nothing enters them.
     dropping: u8,
+    /// The link is down: nothing enters any queue.
+    down: bool,
     pub(super) scheduler: Scheduler,
     pub(super) shaper: Shaper,
     pub(super) rng: Xorshift,
@@ -162,6 +168,7 @@ impl EgressPort {
             floored,
             paused: 0,
             dropping: 0,
+            down: false,
             rng: Xorshift::new(seed),
             max_frame: config.max_frame,
             away: config.away,
@@ -182,9 +189,10 @@ impl EgressPort {
     #[must_use]
     pub fn admission(&self, priority: Priority) -> Option<crate::buffer::Queue> {
         let queue = &self.queues[priority];
-        (self.dropping & priority.bit() == 0).then_some(crate::buffer::Queue {
+        (self.closed() & priority.bit() == 0).then_some(crate::buffer::Queue {
             waiting: queue.waiting,
             lossless: queue.config.lossless,
+            reserve: ControlReserve::amount(queue.config.reserve),
         })
     }
 
@@ -194,6 +202,7 @@ impl EgressPort {
         crate::buffer::Queue {
             waiting: Amount::ZERO,
             lossless: self.queue_config(priority).lossless,
+            reserve: Amount::ZERO,
         }
     }
 
@@ -220,6 +229,46 @@ impl EgressPort {
     /// The queues that take nothing in until told otherwise.
     pub const fn set_dropping(&mut self, queues: u8) {
         self.dropping = queues;
+    }
+
+    /// The link goes down, or comes up.
+    pub const fn set_down(&mut self, down: bool) {
+        self.down = down;
+    }
+
+    /// Whether the link is down.
+    #[inline]
+    #[must_use]
+    pub const fn is_down(&self) -> bool {
+        self.down
+    }
+
+    /// The queues that nothing enters.
+    #[inline]
+    const fn closed(&self) -> u8 {
+        self.dropping | if self.down { u8::MAX } else { 0 }
+    }
+
+    /// Why nothing enters a queue that [admits](EgressPort::admission) nothing.
+    #[must_use]
+    pub const fn closed_for(&self) -> DropReason {
+        if self.down {
+            DropReason::LinkDown
+        } else {
+            DropReason::PfcStorm
+        }
+    }
+
+    /// The queues that nothing enters and that are not empty.
+    #[inline]
+    #[must_use]
+    pub const fn to_empty(&self) -> u8 {
+        self.closed() & self.backlog
+    }
+
+    /// Shapes the port to another rate from now on.
+    pub fn set_rate(&mut self, rate: Option<BitRate>) {
+        self.shaper = shaper(rate, self.max_frame, self.away);
     }
 
     /// Serves a queue otherwise from now on.
@@ -379,24 +428,30 @@ impl EgressPort {
     /// Takes everything out, oldest first within a queue; for a stop.
     pub fn drain<B>(&mut self, store: &mut FifoStore<B, Meta>, mut each: impl FnMut(Queued<B>)) {
         for priority in Priority::all() {
-            self.drain_queue(store, priority, &mut each);
+            self.drain_queue(store, (priority, usize::MAX), &mut each);
         }
     }
 
-    /// Takes everything out of one queue, oldest first.
+    /// Takes up to `most` frames out of one queue, oldest first; returns how many.
     pub fn drain_queue<B>(
         &mut self,
         store: &mut FifoStore<B, Meta>,
-        priority: Priority,
+        (priority, most): (Priority, usize),
         mut each: impl FnMut(Queued<B>),
-    ) {
+    ) -> usize {
         let queue = &mut self.queues[priority];
-        while let Some((buf, meta)) = queue.fifo.pop(store) {
+        let (mut gone, mut drained) = (Amount::ZERO, 0);
+        while drained < most
+            && let Some((buf, meta)) = queue.fifo.pop(store)
+        {
+            gone = gone.plus(Amount::frame(meta.wire_len()));
+            drained += 1;
             each(Queued { buf, meta });
         }
-        let gone = queue.waiting;
         self.leave(priority, gone);
-        self.scheduler.sent(priority, 0, true);
+        let empty = self.backlog & priority.bit() == 0;
+        self.scheduler.sent(priority, 0, empty);
+        drained
     }
 
     /// Publishes the depths that changed.

@@ -104,6 +104,24 @@ impl PortPause {
         }
     }
 
+    /// Quanta are reckoned by another speed from now on; a pause that lasts ends when it would have.
+    pub fn set_speed(&mut self, link: BitRate) {
+        self.heard.set_rate(link);
+        self.sender.set_rate(link);
+    }
+
+    /// The link went down: what either side has paused is forgotten, a storm too.
+    pub fn forget(&mut self, now: Nanos, counters: &FlowCounters) {
+        self.heard.forget(now, counters);
+        self.sender.forget(now, counters);
+        self.pressure.forget();
+        if let Some(watchdog) = &mut self.watchdog {
+            watchdog.forget(now, counters);
+        }
+        self.wanted = 0;
+        self.stuck = 0;
+    }
+
     /// Takes a MAC control frame in.
     #[cold]
     pub fn receive(&mut self, frame: &[u8], now: Nanos, counters: &PortCounters) {

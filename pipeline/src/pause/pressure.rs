@@ -50,6 +50,11 @@ impl Pressure {
         self.high = true;
     }
 
+    /// As if nothing had come in yet.
+    pub const fn forget(&mut self) {
+        *self = Pressure::new(self.limit);
+    }
+
     /// Once a turn of the loop: whether the pressure is high. A turn without a burst ends it.
     #[inline]
     pub const fn turn(&mut self) -> bool {

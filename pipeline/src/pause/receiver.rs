@@ -32,6 +32,18 @@ impl PauseReceiver {
         }
     }
 
+    /// Quanta of frames that come from now on are of a link of `rate`.
+    pub const fn set_rate(&mut self, rate: BitRate) {
+        self.rate = rate;
+    }
+
+    /// Ends all pauses.
+    pub fn forget(&mut self, now: Nanos, counters: &FlowCounters) {
+        for priority in Priority::all_of(self.paused) {
+            self.end(priority, now, counters);
+        }
+    }
+
     /// Takes the classes of one PFC frame: a time above 0 restarts the timer, 0 ends the pause at once, and classes that are
     /// not named stay as they are.
     pub fn take(&mut self, classes: u8, quanta: &[u16; 8], now: Nanos, counters: &FlowCounters) {

@@ -1,6 +1,6 @@
 //! Pauses we ask of the peer: XOFF, refreshed at half its time, and XON.
 
-use crate::counters::PortCounters;
+use crate::counters::{FlowCounters, PortCounters};
 use crate::units::{BitRate, Mac, Nanos, PRIORITIES, Priority};
 use crate::wire::mac_control::{self, FRAME_LEN, time_of};
 
@@ -54,6 +54,30 @@ impl PauseSender {
             lasts: time_of(QUANTA, rate),
             sent_at: Nanos::ZERO,
             since: [Nanos::ZERO; PRIORITIES],
+        }
+    }
+
+    /// What is sent from now on goes to a peer on a link of `rate`.
+    pub fn set_rate(&mut self, rate: BitRate) {
+        self.lasts = time_of(QUANTA, rate);
+    }
+
+    /// The peer has forgotten what it was told.
+    pub fn forget(&mut self, now: Nanos, counters: &FlowCounters) {
+        for priority in Priority::all_of(self.asserted) {
+            self.end(priority, now, counters);
+        }
+        self.asserted = 0;
+        counters.asserted.set(0);
+    }
+
+    fn end(&self, priority: Priority, now: Nanos, counters: &FlowCounters) {
+        let since = self.since.get(priority.index()).copied();
+        let lasted = now.since(since.unwrap_or(now)).0;
+        if let Some(pauses) = counters.priorities.get(priority.index()) {
+            pauses.tx_paused_ns.add(lasted);
+            pauses.tx_last_ns.set(lasted);
+            pauses.tx_longest_ns.raise(lasted);
         }
     }
 
@@ -129,12 +153,9 @@ impl PauseSender {
                     flow.xoff_cpu.add(1);
                 }
             }
-            if frame.xon & bit != 0 {
-                let lasted = now.since(*since).0;
-                pauses.tx_paused_ns.add(lasted);
-                pauses.tx_last_ns.set(lasted);
-                pauses.tx_longest_ns.raise(lasted);
-            }
+        }
+        for priority in Priority::all_of(frame.xon) {
+            self.end(priority, now, flow);
         }
         self.asserted = frame.xoff;
         self.sent_at = now;

@@ -95,6 +95,18 @@ impl Watchdog {
         now >= self.next
     }
 
+    /// Ends all storms: the link went down.
+    pub fn forget(&mut self, now: Nanos, counters: &FlowCounters) {
+        for priority in Priority::all_of(self.storm) {
+            if let Some(pause) = counters.priorities.get(priority.index()) {
+                pause.storms_ended.add(1);
+                pause.storm_ended_at.set(now.0);
+            }
+        }
+        self.storm = 0;
+        counters.storm.set(0);
+    }
+
     /// Looks. `heard` is up to date with `now`; `waiting` tells since when a queue is not empty.
     #[cold]
     pub fn poll(

@@ -49,6 +49,9 @@ impl Room<'_> {
     fn admit_whole(&mut self, run: &RunHead) -> bool {
         let port = &mut self.ports[run.egress];
         if self.owned & run.egress.bit() == 0 {
+            if port.is_down() {
+                return false;
+            }
             let queue = port.queue_abroad(run.priority);
             return self.buffer.charge_run(run.group, run.amount, queue);
         }
@@ -94,11 +97,14 @@ impl Room<'_> {
         let owns = self.owns(run.egress);
         let port = &mut self.ports[run.egress];
         if !owns {
+            if port.is_down() {
+                return Err(port.closed_for());
+            }
             let queue = port.queue_abroad(run.priority);
             return self.buffer.charge(run.group, meta.wire_len(), queue);
         }
         let Some(queue) = port.admission(run.priority) else {
-            return Err(DropReason::PfcStorm);
+            return Err(port.closed_for());
         };
         if record.ecn() == 0 && port.wred_strikes(run.priority) {
             return Err(DropReason::Wred);

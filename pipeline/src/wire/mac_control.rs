@@ -43,7 +43,7 @@ pub enum Control {
     },
     /// 802.3x pause of the whole link.
     Pause,
-    /// Another opcode, another address, cut short, or reserved bits set.
+    /// Another opcode, another address, or cut short.
     Invalid,
 }
 
@@ -72,8 +72,9 @@ pub fn read(frame: &[u8], mac: Mac) -> Control {
 #[must_use]
 pub fn pfc_classes(payload: &[u8]) -> Option<u8> {
     let (frame, _) = Pfc::ref_from_prefix(payload).ok()?;
-    let [high, low] = frame.enable.get().to_be_bytes();
-    (frame.opcode.get() == PFC && high == 0).then_some(low)
+    // The reserved octet is ignored on receipt (IEEE 802.1Q clause 36.1.3.3, as of all reserved fields).
+    let [_, low] = frame.enable.get().to_be_bytes();
+    (frame.opcode.get() == PFC).then_some(low)
 }
 
 /// A PFC frame from `src` that names `classes`, each with its quanta.
@@ -114,7 +115,11 @@ mod tests {
         assert_eq!(pfc_classes(&frame), Some(0b1000));
         assert_eq!(pfc_classes(&frame[..19]), None, "cut short");
         frame[2] = 1;
-        assert_eq!(pfc_classes(&frame), None, "reserved octet set");
+        assert_eq!(
+            pfc_classes(&frame),
+            Some(0b1000),
+            "the reserved octet is ignored"
+        );
         frame[..4].copy_from_slice(&[0x00, 0x01, 0x12, 0x34]);
         assert_eq!(pfc_classes(&frame), None, "802.3x");
     }
@@ -145,7 +150,7 @@ mod tests {
     fn what_is_malformed_is_invalid() {
         let mac = Mac([2, 0, 0, 0, 0, 9]);
         let good = build(Mac([2, 0, 0, 0, 0, 1]), 1, [7; 8]);
-        let damage: [(usize, u8); 3] = [(5, 2), (15, 2), (16, 1)];
+        let damage: [(usize, u8); 2] = [(5, 2), (15, 2)];
         for (at, value) in damage {
             let mut bad = good;
             bad[at] = value;

@@ -11,7 +11,7 @@ pub(crate) mod several;
 
 use std::net::IpAddr;
 
-use npcc_pipeline::buffer::{BufferConfig, GroupConfig, GroupId, PoolConfig};
+use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, GroupId, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::counters::PortCounters;
 use npcc_pipeline::craft::Craft;
@@ -54,6 +54,9 @@ pub(crate) struct Setup {
     pub(crate) pause: PauseConfig,
     pub(crate) rate: Option<BitRate>,
     pub(crate) queues: [QueueConfig; 8],
+    /// A port whose peer is never asked to pause.
+    pub(crate) deaf: Option<u8>,
+    pub(crate) control: ControlReserve,
 }
 
 impl Default for Setup {
@@ -85,6 +88,8 @@ impl Default for Setup {
             },
             rate: None,
             queues,
+            deaf: None,
+            control: ControlReserve::default(),
         }
     }
 }
@@ -103,6 +108,39 @@ impl Setup {
             lossless: self.group.lossless && LOSSLESS & 1 << n != 0,
             ..self.group
         })
+    }
+
+    pub(crate) fn buffer(&self, ports: usize) -> BufferConfig {
+        BufferConfig {
+            control: self.control,
+            pool: self.pool(),
+            min_frame: self.min_frame,
+            shared_headroom: self.shared_headroom,
+            groups: vec![self.groups(); ports],
+        }
+    }
+
+    pub(crate) fn port(&self, id: u8) -> PortConfig {
+        let mut classifier = Classifier::all(prio(0));
+        classifier.trust = Trust::Dscp;
+        for n in 0..8 {
+            classifier.dscp[usize::from(n) * 8] = prio(n);
+        }
+        PortConfig {
+            intake: IngressConfig {
+                mac: mac(id),
+                mtu: 9198,
+                vlans: Box::new([]),
+                classifier,
+            },
+            egress: EgressConfig {
+                rate: self.rate,
+                max_frame: 9220,
+                away: Nanos::ZERO,
+                queues: self.queues.clone(),
+            },
+            ecn: EcnMode::Mark,
+        }
     }
 
     pub(crate) fn build(self) -> Rig {
@@ -137,36 +175,15 @@ impl Setup {
             writer.insert(prefix, &[adjacency]).unwrap();
         }
         writer.commit();
-        let mut classifier = Classifier::all(prio(0));
-        classifier.trust = Trust::Dscp;
-        for n in 0..8 {
-            classifier.dscp[usize::from(n) * 8] = prio(n);
-        }
-        let port = |id: u8| PortConfig {
-            intake: IngressConfig {
-                mac: mac(id),
-                mtu: 9198,
-                vlans: Box::new([]),
-                classifier: classifier.clone(),
-            },
-            egress: EgressConfig {
-                rate: self.rate,
-                max_frame: 9220,
-                away: Nanos::ZERO,
-                queues: self.queues.clone(),
-            },
-            ecn: EcnMode::Mark,
-        };
-        let ports: Vec<PortConfig> = (0..self.ports).map(port).collect();
+        let ports: Vec<PortConfig> = (0..self.ports).map(|id| self.port(id)).collect();
         let count = ports.len();
+        let mut pauses = vec![self.pause.clone(); count];
+        if let Some(deaf) = self.deaf {
+            pauses[usize::from(deaf)].send = 0;
+        }
         let lossless = LosslessConfig {
-            buffer: BufferConfig {
-                pool: self.pool(),
-                min_frame: self.min_frame,
-                shared_headroom: self.shared_headroom,
-                groups: vec![self.groups(); count],
-            },
-            ports: vec![self.pause.clone(); count],
+            buffer: self.buffer(count),
+            ports: pauses,
         };
         let path = |fib| {
             Datapath::new(ports.clone(), self.pool(), fib, NoTap, 7).with_lossless(lossless.clone())

@@ -204,8 +204,56 @@ pub fn decide(wish: Wish, ability: &Ability) -> Result<BackendChoice, String> {
     }
 }
 
+/// Whether a port may run with what was decided: a physical port with lossless priorities on which nobody wrote that pause is
+/// off must have it.
+///
+/// # Errors
+/// Why it has none.
+pub fn admits(
+    wish: Wish,
+    choice: &BackendChoice,
+    lossless: u8,
+    is_vdev: bool,
+) -> Result<(), String> {
+    let unwritten = wish.backend == PfcBackend::Auto && wish.port == PortPfc::Auto;
+    if lossless != 0 && !is_vdev && unwritten && choice.backend == Backend::None {
+        return Err(choice.why.clone());
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    /// H4: at 0b8b087 the most common RoCE card ended without pause, and nobody said so.
+    #[test]
+    fn a_card_without_pause_does_not_start_lossless() {
+        let ability = |driver: &str, self_test| Ability {
+            driver: driver.to_owned(),
+            answer: Answer::NotAsked,
+            self_test,
+        };
+        let admitted = |backend, port, driver: &str, self_test, vdev| {
+            let wish = Wish { backend, port };
+            let choice = decide(wish, &ability(driver, self_test)).unwrap();
+            admits(wish, &choice, 1 << 3, vdev)
+        };
+        let (auto, none) = (PfcBackend::Auto, PfcBackend::None);
+        for driver in ["mlx5_pci", "net_i40e"] {
+            let refused = admitted(auto, PortPfc::Auto, driver, SelfTest::NotRun, false);
+            assert!(refused.is_err(), "{driver}");
+            let off = admitted(auto, PortPfc::Off, driver, SelfTest::NotRun, false);
+            assert_eq!(off, Ok(()));
+            let none = admitted(none, PortPfc::Auto, driver, SelfTest::NotRun, false);
+            assert_eq!(none, Ok(()));
+        }
+        let refused = admitted(auto, PortPfc::Auto, "net_ixgbe", SelfTest::Refused, false);
+        assert!(refused.is_err_and(|why| why.contains("refused a pause frame")));
+        let down = admitted(auto, PortPfc::Auto, "net_ixgbe", SelfTest::LinkDown, false);
+        assert_eq!(down, Ok(()), "a link that is down proves nothing");
+        let null = admitted(auto, PortPfc::Auto, "net_null", SelfTest::NotRun, true);
+        assert_eq!(null, Ok(()));
+    }
+
     use super::*;
 
     fn decided(

@@ -10,4 +10,5 @@ pub mod pools;
 pub mod ports;
 pub mod routes;
 mod self_test;
+pub mod speeds;
 pub mod workers;

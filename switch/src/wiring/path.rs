@@ -2,6 +2,7 @@
 
 use npcc_config::model::Scheduler;
 use npcc_config::plan::{EffectiveQos, PriorityPlan};
+use npcc_config::sizing::Control;
 use npcc_config::units::{Rate, Threshold};
 use npcc_config::{Config, plan};
 use npcc_pipeline::classify::Classifier;
@@ -26,6 +27,14 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
     let mut queues = std::array::from_fn(|_| QueueConfig::default());
     for (queue, plan) in queues.iter_mut().zip(&qos.priorities) {
         *queue = self::queue(plan, rate, port.mtu);
+    }
+    let control = Control::of(config.buffer.pool.0, config.ports.len());
+    let mask = control_priorities(config);
+    for (_, queue) in Priority::all()
+        .zip(&mut queues)
+        .filter(|(priority, _)| mask & priority.bit() != 0)
+    {
+        queue.reserve = control.bytes(config.ports.len());
     }
     let watched = port.npcc.as_ref().map_or(0, |npcc| npcc.queues);
     for (_, queue) in Priority::all()
@@ -62,12 +71,32 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
     }
 }
 
+/// Priorities of control frames: the CNPs', and those of strict queues that are not lossless, as a mask.
+#[must_use]
+pub fn control_priorities(config: &Config) -> u8 {
+    let strict = |plan: &PriorityPlan| plan.scheduler == Scheduler::Strict && !plan.lossless;
+    let qos = Priority::all().zip(&config.effective_qos().priorities);
+    let cnp = Priority::new(config.npcc.cnp.priority.byte());
+    let own = qos.filter(|(priority, plan)| strict(plan) || *priority == cnp && !plan.lossless);
+    own.fold(0, |mask, (priority, _)| mask | priority.bit())
+}
+
+/// What a strict queue may take of its port where nothing is written: enough for control, and too little to starve the queues
+/// below it, whose senders pause would stop.
+const STRICT_SHARE: u64 = 10;
+
 fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
-    let max_rate = plan.max_rate.map(|rate| BitRate(rate.bits_per_second()));
-    // Without a rate no queue forms, and a time of the drain rate means nothing.
+    let written = plan.max_rate.map(|rate| BitRate(rate.bits_per_second()));
+    let is_control = plan.scheduler == Scheduler::Strict && !plan.lossless;
+    let share = rate.filter(|_| is_control);
+    let max_rate = written.or_else(|| share.map(|rate| BitRate(rate.0 / STRICT_SHARE)));
+    // Without a rate no queue forms, and a time of the drain rate means nothing; bytes are bytes.
     let drain = [rate, max_rate].into_iter().flatten().min();
-    let bytes =
-        |threshold: Threshold| drain.map(|drain| threshold.bytes_floored(Rate(drain.0), mtu));
+    let bytes = |threshold: Threshold| match (threshold, drain) {
+        (_, Some(drain)) => Some(threshold.bytes_floored(Rate(drain.0), mtu)),
+        (Threshold::Bytes(bytes), None) => Some(bytes.0),
+        (_, None) => None,
+    };
     let red = |low: Threshold, high: Threshold, share: npcc_config::units::Percent| {
         Some(Red {
             kmin: bytes(low)?,
@@ -87,6 +116,7 @@ fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
             .wred
             .and_then(|wred| red(wred.min, wred.max, wred.prob)),
         lossless: plan.lossless,
+        reserve: 0,
         watch: [u64::MAX; 2],
     }
 }

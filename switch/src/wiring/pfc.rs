@@ -1,10 +1,10 @@
 //! Who pauses whom: each port's flow control as it was decided when the port was opened, and the buffer's groups that go with
 //! it.
 
-use npcc_config::Config;
-use npcc_config::sizing::{Link, Lossless, RX_BURST, assumed_speed, sends_pause};
+use npcc_config::sizing::{Control, Link, Lossless, RX_BURST, sends_pause};
 use npcc_config::units::Rate;
-use npcc_pipeline::buffer::{BufferConfig, GroupConfig};
+use npcc_config::{Config, plan};
+use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig};
 use npcc_pipeline::datapath::LosslessConfig;
 use npcc_pipeline::pause::{PauseConfig, WatchdogConfig};
 use npcc_pipeline::units::{BitRate, Nanos};
@@ -26,7 +26,7 @@ pub struct PortFlow {
     pub send: u8,
     /// Bit n: the peer's pauses of priority n are obeyed.
     pub honour: u8,
-    /// Speed by which quanta are reckoned.
+    /// Speed of the link, by which quanta are reckoned.
     pub rate: BitRate,
     /// Headroom of each lossless priority in wire bytes; 0 without pause.
     pub headroom: u64,
@@ -34,6 +34,8 @@ pub struct PortFlow {
     pub reserved: u64,
     /// How far below its threshold a sender goes on, in wire bytes.
     pub xon_offset: u64,
+    /// Workers that receive from it.
+    pub receivers: u64,
     /// Wire bytes of a burst of full frames: what may still be sent once a pause has arrived.
     pub hand: u64,
     /// Wire bytes the device's transmit ring may hold; none where its driver does not tell what it holds.
@@ -46,31 +48,55 @@ pub struct PortFlow {
 #[must_use]
 pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<PortFlow>) {
     let classes = config.effective_qos().lossless_mask();
-    let mut links = Vec::new();
-    let mut flows = Vec::new();
-    for (plan, open) in config.ports.iter().zip(ports) {
-        let speed = open
-            .rate
-            .map_or_else(|| assumed_speed(Some(&plan.device)), |rate| Rate(rate.0));
+    let plans = config.ports.iter().zip(ports);
+    let flow = |(plan, open): (&plan::Port, &OpenPort)| {
         let on = open.pause.backend != Backend::None;
         let sends = on && sends_pause(plan.pfc, config.pfc.backend, plan.device.id());
-        let link = sends.then(|| Link::of(plan, speed, config.buffer.loop_time));
-        links.push(link);
-        flows.push(PortFlow {
+        PortFlow {
             choice: open.pause.clone(),
             self_test: open.self_test,
             send: if sends { classes } else { 0 },
             honour: if on { classes } else { 0 },
-            rate: BitRate(speed.0),
+            rate: BitRate(0),
             headroom: 0,
             reserved: 0,
             xon_offset: 0,
-            hand: RX_BURST * Link::of(plan, speed, config.buffer.loop_time).frame(),
+            hand: 0,
+            receivers: open.receivers,
             outstanding: open.outstanding,
             tells_fill: open.tells_fill,
-        });
-    }
-    let room = Lossless::new(&config.buffer, classes.count_ones(), &links);
+        }
+    };
+    let mut flows: Vec<PortFlow> = plans.map(flow).collect();
+    let links: Vec<Rate> = ports.iter().map(|port| port.speeds.link).collect();
+    let buffer = buffer(config, &links, &mut flows);
+    let pauses = flows.iter().map(|flow| PauseConfig {
+        send: flow.send,
+        honour: flow.honour,
+        rate: flow.rate,
+        pressure: if flow.tells_fill { 0 } else { PRESSURE },
+        watchdog: (flow.honour != 0).then(|| watchdog(config)),
+    });
+    let ports = pauses.collect();
+    (LosslessConfig { buffer, ports }, flows)
+}
+
+/// The buffer for links of these speeds; what follows from them is written into `flows`.
+#[must_use]
+pub fn buffer(config: &Config, links: &[Rate], flows: &mut [PortFlow]) -> BufferConfig {
+    let classes = config.effective_qos().lossless_mask();
+    let ports = config.ports.iter().zip(links);
+    let rooms: Vec<Option<Link>> = ports
+        .zip(flows.iter_mut())
+        .map(|((plan, speed), flow)| {
+            let link = Link::of(plan, *speed, config.buffer.loop_time, flow.receivers);
+            flow.rate = BitRate(speed.0);
+            flow.hand = RX_BURST * link.frame();
+            flow.outstanding = flow.outstanding.map(|_| link.outstanding());
+            (flow.send != 0).then_some(link)
+        })
+        .collect();
+    let room = Lossless::new(&config.buffer, classes.count_ones(), &rooms);
     let mut groups = Vec::new();
     for (flow, room) in flows.iter_mut().zip(&room.ports) {
         let mut of_port = [GroupConfig::default(); 8];
@@ -92,24 +118,19 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
         }
         groups.push(of_port);
     }
-    let pauses = flows.iter().map(|flow| PauseConfig {
-        send: flow.send,
-        honour: flow.honour,
-        rate: flow.rate,
-        pressure: if flow.tells_fill { 0 } else { PRESSURE },
-        watchdog: (flow.honour != 0).then(|| watchdog(config)),
-    });
+    let control = Control::of(config.buffer.pool.0, config.ports.len());
     let shared = config.buffer.shared_headroom.0;
-    let lossless = LosslessConfig {
-        buffer: BufferConfig {
-            pool: super::path::pool(config),
-            min_frame: config.buffer.lossless_min_frame.short(),
-            shared_headroom: (shared != 0).then_some(room.headroom),
-            groups,
+    BufferConfig {
+        pool: super::path::pool(config),
+        min_frame: config.buffer.lossless_min_frame.short(),
+        shared_headroom: (shared != 0).then_some(room.headroom),
+        control: ControlReserve {
+            priorities: super::path::control_priorities(config),
+            group: control.port,
+            own: control.own,
         },
-        ports: pauses.collect(),
-    };
-    (lossless, flows)
+        groups,
+    }
 }
 
 const fn watchdog(config: &Config) -> WatchdogConfig {

@@ -1,21 +1,23 @@
 //! Opening the configured ports, and finding out what each can do about pause.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use arrayvec::ArrayVec;
 use npcc_config::model::Idle;
-use npcc_config::sizing::{Link, RING, assumed_speed, ring};
-use npcc_config::units::Rate;
+use npcc_config::sizing::{Link, RING, ring};
 use npcc_config::{Config, plan};
 use npcc_dpdk::{
     Descriptors, Eal, Mempool, PacketSockets, Port, PortConfig, PortError, RxInterrupt, RxQueue,
     Spread,
 };
-use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
+use npcc_pipeline::units::{Mac, PRIORITIES};
 
 use super::backend::{self, Ability, Answer, BackendChoice, SelfTest, Wish};
 use super::pools::Pools;
 use super::self_test;
+use super::speeds::{self, Speeds};
 use crate::worker::transmit::{Eight, Lane, Transmit};
 
 /// A port could not be brought up.
@@ -41,6 +43,17 @@ pub enum OpenError {
         /// Why.
         why: String,
     },
+    /// A priority is to be lossless, and the device neither pauses nor obeys pause.
+    #[error(
+        "port {name}: a priority is lossless, but pause does not work on this port: {why}; write pfc: off on the port, or \
+         pfc.backend: none, if losses may be"
+    )]
+    Lossless {
+        /// The port.
+        name: String,
+        /// Why.
+        why: String,
+    },
 }
 
 /// A running port.
@@ -56,8 +69,12 @@ pub struct OpenPort {
     pub tx: Transmit,
     /// Its address.
     pub mac: Mac,
-    /// The rate its egress side is shaped to, if any.
-    pub rate: Option<BitRate>,
+    /// Whether its link is up.
+    pub up: bool,
+    /// Its speeds.
+    pub speeds: Speeds,
+    /// Workers that receive from it.
+    pub receivers: u64,
     /// Who does pause, and why.
     pub pause: BackendChoice,
     /// What the test at start showed.
@@ -70,22 +87,67 @@ pub struct OpenPort {
     pub interrupts: Vec<Arc<RxInterrupt>>,
 }
 
-/// Opens, configures and starts all ports, in the order of the configuration.
+/// Opens, configures and starts all ports, in the order of the configuration, and waits for their links, `dpdk.link_wait` at
+/// most and until `stop`. Ports whose links stay down are opened all the same; `waits` is told their names once it takes a
+/// second.
 ///
 /// # Errors
 /// The first port that fails, with what to do.
-pub fn open(eal: &Eal, config: &Config, pools: &Pools) -> Result<Vec<OpenPort>, OpenError> {
-    let open = |port| open_one(eal, config, port, pools);
-    config.ports.iter().map(open).collect()
+pub fn open(
+    eal: &Eal,
+    config: &Config,
+    pools: &Pools,
+    (stop, waits): (&AtomicBool, impl FnMut(&[&str])),
+) -> Result<Vec<OpenPort>, OpenError> {
+    let start = |port| start_one(eal, config, port, pools);
+    let started: Vec<StartedPort> = config.ports.iter().map(start).collect::<Result<_, _>>()?;
+    wait_for_links(config, &started, stop, waits);
+    let finish = |(plan, port)| finish_one(config, plan, port, pools);
+    config.ports.iter().zip(started).map(finish).collect()
 }
 
-/// Opens one port: what the device can do, what it is to be, and then what came of it.
-fn open_one(
+/// How often a link is asked for while the start waits.
+const LOOK: Duration = Duration::from_millis(10);
+
+fn wait_for_links(
+    config: &Config,
+    ports: &[StartedPort],
+    stop: &AtomicBool,
+    mut waits: impl FnMut(&[&str]),
+) {
+    let begin = Instant::now();
+    let most = Duration::from_nanos(config.dpdk.link_wait.nanos());
+    let mut told = false;
+    loop {
+        let ports = config.ports.iter().zip(ports);
+        let down = ports.filter(|(_, started)| !started.port.link().is_ok_and(|link| link.up));
+        let down: Vec<&str> = down.map(|(plan, _)| plan.name.as_str()).collect();
+        if down.is_empty() || stop.load(Ordering::Relaxed) || begin.elapsed() >= most {
+            return;
+        }
+        if !told && begin.elapsed() >= Duration::from_secs(1) {
+            told = true;
+            waits(&down);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A port that is started, before anything is known of its link.
+struct StartedPort {
+    port: Port,
+    plain: PortConfig,
+    started: Started,
+    sockets: Option<PacketSockets>,
+}
+
+/// Opens and starts one port: what the device can do, and what it is to be.
+fn start_one(
     eal: &Eal,
     config: &Config,
     plan: &plan::Port,
     pools: &Pools,
-) -> Result<OpenPort, OpenError> {
+) -> Result<StartedPort, OpenError> {
     let device = |source| OpenError::Device {
         name: plan.name.clone(),
         source,
@@ -94,26 +156,60 @@ fn open_one(
     let sockets = sleeps.then(PacketSockets::now);
     let mut port = Port::open_by_device(eal, &plan.device.to_string()).map_err(device)?;
     let pool = pools.near(port.socket());
-    let wish = Wish {
-        backend: config.pfc.backend,
-        port: plan.pfc,
-    };
     let classes = config.effective_qos().lossless_mask();
     let plain = PortConfig {
         one_pool: pools.is_one(),
         ..planned(config, plan, &port).map_err(device)?
     };
-    let asked = backend::asks(wish, port.driver_name()) && classes != 0;
+    let asked = backend::asks(wish(config, plan), port.driver_name()) && classes != 0;
+    let started =
+        start(&mut port, plan, &plain, pool, asked.then_some(classes)).map_err(device)?;
+    if started.by_priority.is_none() {
+        // Link pause (802.3x) would stop every class. A device that cannot be asked is shown by the pauses it counts.
+        let _ = port.no_link_pause();
+    }
+    Ok(StartedPort {
+        port,
+        plain,
+        started,
+        sockets,
+    })
+}
+
+const fn wish(config: &Config, plan: &plan::Port) -> Wish {
+    Wish {
+        backend: config.pfc.backend,
+        port: plan.pfc,
+    }
+}
+
+/// What came of a started port.
+fn finish_one(
+    config: &Config,
+    plan: &plan::Port,
+    started: StartedPort,
+    pools: &Pools,
+) -> Result<OpenPort, OpenError> {
+    let StartedPort {
+        port,
+        plain,
+        started,
+        sockets,
+    } = started;
+    let device = |source| OpenError::Device {
+        name: plan.name.clone(),
+        source,
+    };
+    let pool = pools.near(port.socket());
+    let classes = config.effective_qos().lossless_mask();
     let Started {
         answer,
         by_priority,
         mac,
-    } = start(&mut port, plan, &plain, pool, asked.then_some(classes)).map_err(device)?;
-    let rate = match plan.speed {
-        Some(speed) => Some(BitRate(speed.bits_per_second())),
-        None => link_rate(&port).map_err(device)?,
-    };
-    let self_test = if backend::tests(wish, port.driver_name()) && classes != 0 {
+    } = started;
+    let link = port.link().map_err(device)?;
+    let speeds = speeds::of(plan, link.speed_mbps.filter(|_| link.up));
+    let self_test = if backend::tests(wish(config, plan), port.driver_name()) && classes != 0 {
         self_test::run(&port, pool, mac, classes).map_err(device)?
     } else {
         SelfTest::NotRun
@@ -123,12 +219,18 @@ fn open_one(
         answer,
         self_test,
     };
-    let pause = backend::decide(wish, &ability).map_err(|why| OpenError::Pfc {
+    let failed = |why| OpenError::Pfc {
         name: plan.name.clone(),
         why,
+    };
+    let pause = backend::decide(wish(config, plan), &ability).map_err(failed)?;
+    backend::admits(wish(config, plan), &pause, classes, port.is_vdev()).map_err(|why| {
+        OpenError::Lossless {
+            name: plan.name.clone(),
+            why,
+        }
     })?;
-    let speed = rate.map_or_else(|| assumed_speed(Some(&plan.device)), |rate| Rate(rate.0));
-    let bound = Link::of(plan, speed, config.buffer.loop_time).outstanding();
+    let bound = Link::of(plan, speeds.link, config.buffer.loop_time, 1).outstanding();
     let (tx, bounded) = transmit(&port, by_priority, classes, bound).map_err(device)?;
     let rx = port.rx_queue(0).map_err(device)?;
     // Traffic classes leave no room for a hash: then there is one.
@@ -143,11 +245,13 @@ fn open_one(
     Ok(OpenPort {
         interrupts: interrupts.into_iter().map(Arc::new).collect(),
         tells_fill: rx.holds_more_than(0).is_some(),
+        receivers: 1 + u64::try_from(more_rx.len()).unwrap_or(0),
         rx,
         more_rx,
         tx,
         mac,
-        rate,
+        up: link.up,
+        speeds,
         pause,
         self_test,
         outstanding: bounded.then_some(bound),
@@ -159,14 +263,22 @@ fn open_one(
 fn planned(config: &Config, plan: &plan::Port, port: &Port) -> Result<PortConfig, PortError> {
     let sleeps = config.cores.idle == Idle::Adaptive;
     let workers = u16::try_from(config.cores.workers.len()).unwrap_or(1);
-    let descriptors = Descriptors::Preferred {
+    let ring = ring(config, plan);
+    let rx_descriptors = match plan.rx_descriptors {
+        Some(written) => Descriptors::Exactly(written),
+        None => Descriptors::Preferred {
+            least: ring.max(RING),
+            most: ring.max(RING),
+        },
+    };
+    let tx_descriptors = Descriptors::Preferred {
         least: RING,
-        most: ring(&plan.device),
+        most: ring.max(RING),
     };
     Ok(PortConfig {
         mtu: plan.mtu,
-        rx_descriptors: descriptors,
-        tx_descriptors: descriptors,
+        rx_descriptors,
+        tx_descriptors,
         rx_queues: rx_queues(port.spread()?, port.is_vdev(), workers),
         interrupts: sleeps && (!port.is_vdev() || port.driver_name() == TAP),
         ..PortConfig::default()
@@ -342,17 +454,6 @@ fn rx_queues(spread: Spread, vdev: bool, workers: u16) -> u16 {
     } else {
         1
     }
-}
-
-/// 99.9 % of a physical link, so that queues form in ours and not in the device's ring. What a vdev reports means nothing.
-fn link_rate(port: &Port) -> Result<Option<BitRate>, PortError> {
-    if port.is_vdev() {
-        return Ok(None);
-    }
-    Ok(port
-        .link()?
-        .speed_mbps
-        .map(|mbps| BitRate(u64::from(mbps) * 999_000)))
 }
 
 #[cfg(test)]

@@ -69,12 +69,14 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
         .map(|_| Queues::default())
         .collect();
     for ((plan, port), id) in config.ports.iter().zip(ports).zip((0u8..).map(PortId)) {
+        // A virtual device has no wire, and a capture starts where it starts.
+        let stale = !port.port.is_vdev();
         for (rx, after) in port.more_rx.into_iter().zip(1..) {
             let worker = (plan.worker + after) % config.cores.workers.len().max(1);
             if let Some(queues) = all.get_mut(worker) {
                 queues.remotes.push(RemoteQueue {
                     id,
-                    rx: Source::new(rx),
+                    rx: Source::new(rx, stale),
                 });
                 queues.add_interrupts(&port.interrupts);
             }
@@ -82,7 +84,8 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
         if let Some(queues) = all.get_mut(plan.worker) {
             queues.socket = queues.socket.or_else(|| port.port.socket());
             queues.add_interrupts(&port.interrupts);
-            queues.own.push(PortQueues::new(id, port.rx, port.tx));
+            let rx = Source::new(port.rx, stale);
+            queues.own.push(PortQueues::new(id, rx, port.tx));
         }
     }
     all

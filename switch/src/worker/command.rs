@@ -5,10 +5,12 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use npcc_pipeline::buffer::BufferConfig;
 use npcc_pipeline::classify::Classifier;
+use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::port::{EcnMode, QueueConfig};
 use npcc_pipeline::egress::scheduler::Discipline;
-use npcc_pipeline::units::{PortId, Priority};
+use npcc_pipeline::units::{BitRate, PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 /// Orders on the way to a worker at a time: all that one reload can come to, ten for each of 32 ports.
@@ -17,7 +19,7 @@ const RING: usize = 512;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Command {
     /// Start the user watermarks anew.
     ClearWatermarks,
@@ -53,6 +55,31 @@ pub enum Command {
         /// When frames are marked.
         mode: EcnMode,
     },
+    /// A port's link is down.
+    LinkDown {
+        /// The port.
+        port: PortId,
+    },
+    /// A port's link is up.
+    LinkUp {
+        /// The port.
+        port: PortId,
+        /// What follows from its speed.
+        settings: Box<LinkSettings>,
+    },
+}
+
+/// What follows from the speed of a port's link.
+#[derive(Debug, Clone)]
+pub struct LinkSettings {
+    /// The port's shaper, queues and marking.
+    pub port: PortConfig,
+    /// Speed of the link, by which quanta are reckoned.
+    pub link: BitRate,
+    /// Wire bytes the device's transmit ring may hold.
+    pub outstanding: u64,
+    /// The buffer, with headroom for all links as they are now.
+    pub buffer: BufferConfig,
 }
 
 /// A worker took no orders for a second: it stands still.
@@ -134,10 +161,12 @@ mod tests {
         // It wakes up: nothing is lost, and nothing waits.
         assert_eq!(std::iter::from_fn(|| workers[0].pop().ok()).count(), RING);
         assert_eq!(orders.give_within(&[weight(7)], now), Ok(()));
-        assert!(
-            workers
-                .iter_mut()
-                .all(|worker| worker.pop() == Ok(weight(7)))
-        );
+        assert!(workers.iter_mut().all(|worker| matches!(
+            worker.pop(),
+            Ok(Command::Discipline {
+                discipline: Discipline::Dwrr(7),
+                ..
+            })
+        )));
     }
 }

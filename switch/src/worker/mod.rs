@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrayvec::ArrayVec;
 use npcc_dpdk::{Burst, Mempool};
+use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::{BURST, MAX_PORTS, Nanos, PortId};
 use rtrb::Consumer;
 
-use self::command::Command;
+use self::command::{Command, LinkSettings};
 use self::frame::{Datapath, Frame};
 use self::ports::{PortQueues, RemoteQueue};
 use self::probe::Probe;
@@ -67,6 +68,13 @@ pub struct Worker<P> {
 impl<P: Probe> Worker<P> {
     /// The worker's loop, until `stop`.
     pub fn run(mut self, stop: &AtomicBool) {
+        for port in &mut self.ports {
+            port.keep_spare(&self.pool);
+            port.rx.discard();
+        }
+        for remote in &mut self.remotes {
+            remote.rx.discard();
+        }
         let mut last = self.clock.now();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
@@ -82,7 +90,7 @@ impl<P: Probe> Worker<P> {
                 received += remote.receive(&mut self.path, now, &mut self.probe);
             }
             let mut moved = received;
-            self.obey();
+            self.obey(now);
             moved += self.inject(now);
             for _ in 0..ROUNDS {
                 let came = self.path.take_over(now);
@@ -115,7 +123,7 @@ impl<P: Probe> Worker<P> {
 
     /// Carries out the operator's orders.
     #[inline]
-    fn obey(&mut self) {
+    fn obey(&mut self, now: Nanos) {
         while let Ok(command) = self.commands.pop() {
             match command {
                 Command::ClearWatermarks => {
@@ -138,8 +146,31 @@ impl<P: Probe> Worker<P> {
                     self.path.reclassify(port, classifier);
                 }
                 Command::Ecn { port, mode } => self.path.set_ecn(port, mode),
+                Command::LinkDown { port } => self.link_down(port, now),
+                Command::LinkUp { port, settings } => self.link_up(port, &settings),
             }
         }
+    }
+
+    /// A port's link is down: what is in hand for it is dropped now, what is queued in the next turns.
+    #[cold]
+    fn link_down(&mut self, port: PortId, now: Nanos) {
+        self.path.link_down(port, now);
+        if let Some(port) = self.ports.iter_mut().find(|own| own.id == port) {
+            port.tx
+                .abandon(&mut self.path, port.id, DropReason::LinkDown);
+        }
+    }
+
+    /// A port's link is up, perhaps with another speed than before.
+    #[cold]
+    fn link_up(&mut self, port: PortId, settings: &LinkSettings) {
+        self.path.set_speed(port, &settings.port, settings.link);
+        self.path.divide_buffer(&settings.buffer);
+        if let Some(port) = self.ports.iter_mut().find(|own| own.id == port) {
+            port.tx.set_bound(settings.outstanding);
+        }
+        self.path.link_up(port);
     }
 
     #[inline]
@@ -273,7 +304,8 @@ impl<P: Probe> Worker<P> {
             }
         }
         for port in &mut self.ports {
-            port.tx.abandon(&mut self.path, port.id);
+            port.tx
+                .abandon(&mut self.path, port.id, DropReason::Shutdown);
         }
         self.path.shut_down();
     }

@@ -2,9 +2,9 @@
 //! is marked by nobody, and our pause frames wait behind it.
 //!
 //! Law: the ring is given no frame that would bring it past the bound, but for one frame into an empty ring, and for a burst
-//! once nothing has moved for [`PATIENCE`]. Drivers that confirm in batches make it look emptier than it is, by a batch.
+//! each time nothing has moved, and nothing was given, for [`PATIENCE`]. Drivers that confirm in batches make it look emptier than it is, by a batch.
 
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{BURST, Nanos};
 
 /// A driver that confirms nothing for so long is not waited for any longer: it may confirm in batches larger than the bound.
 const PATIENCE: Nanos = Nanos::from_millis(1);
@@ -22,7 +22,7 @@ pub struct Outstanding {
     frames: usize,
     /// Their wire bytes.
     bytes: u64,
-    /// When the ring last moved, or was empty.
+    /// When the ring last moved, was given something, or was empty.
     moved: Nanos,
 }
 
@@ -38,6 +38,11 @@ impl Outstanding {
             bytes: 0,
             moved: Nanos::ZERO,
         }
+    }
+
+    /// The ring may hold up to `bound` wire bytes from now on.
+    pub const fn set_bound(&mut self, bound: u64) {
+        self.bound = bound;
     }
 
     /// Wire bytes that may still be in the ring.
@@ -81,7 +86,7 @@ impl Outstanding {
     #[must_use]
     pub fn admits(&self, lengths: impl Iterator<Item = u64>, now: Nanos) -> usize {
         if now.since(self.moved) > PATIENCE {
-            return self.lengths.len() - self.frames;
+            return BURST.min(self.lengths.len() - self.frames);
         }
         let mut bytes = self.bytes;
         let mut admitted = 0;
@@ -112,7 +117,9 @@ impl Outstanding {
 
     /// The device took a frame.
     #[inline]
-    pub fn gave(&mut self, length: u64) {
+    pub fn gave(&mut self, length: u64, now: Nanos) {
+        // What was given past the bound is the burst of this time.
+        self.moved = now;
         if self.frames == self.lengths.len() {
             // There is a descriptor for it, so the oldest is gone.
             self.bytes -= u64::from(self.length(self.given - self.frames));
@@ -165,7 +172,7 @@ mod tests {
                 }
                 let admitted = outstanding.admits(hand.iter().copied(), now);
                 for length in &hand[..admitted] {
-                    outstanding.gave(*length);
+                    outstanding.gave(*length, now);
                     ring.push_back(*length);
                 }
                 let bytes: u64 = ring.iter().sum();
@@ -183,18 +190,35 @@ mod tests {
         let burst = || std::iter::repeat_n(1_500, 32);
         outstanding.look(Nanos(0), |_| Some(true));
         assert_eq!(outstanding.admits(burst(), Nanos(0)), 2);
-        outstanding.gave(1_500);
-        outstanding.gave(1_500);
+        outstanding.gave(1_500, Nanos(0));
+        outstanding.gave(1_500, Nanos(0));
         outstanding.look(Nanos(500_000), |_| Some(true));
         assert_eq!(outstanding.admits(burst(), Nanos(500_000)), 0);
-        assert!(outstanding.admits(burst(), Nanos(1_000_001)) >= 32);
+        assert_eq!(outstanding.admits(burst(), Nanos(1_000_001)), 32);
+    }
+
+    /// M6: at 0b8b087 the bound was off for good once nothing had moved for a millisecond, and a ring of 1,024 filled.
+    #[test]
+    fn a_link_that_holds_is_given_a_burst_a_millisecond() {
+        let mut outstanding = Outstanding::new(3_000, 1_024);
+        let mut given = 0;
+        for us in 0..10_000 {
+            let now = Nanos(us * 1_000);
+            outstanding.look(now, |_| Some(true));
+            let admitted = outstanding.admits(std::iter::repeat_n(1_500, 1_024), now);
+            for _ in 0..admitted {
+                outstanding.gave(1_500, now);
+            }
+            given += admitted;
+        }
+        assert!((2 + 8 * BURST..=2 + 10 * BURST).contains(&given), "{given}");
     }
 
     #[test]
     fn a_driver_that_cannot_tell_has_sent_everything() {
         let mut outstanding = Outstanding::new(3_000, 64);
-        outstanding.gave(1_500);
-        outstanding.gave(1_500);
+        outstanding.gave(1_500, Nanos(0));
+        outstanding.gave(1_500, Nanos(0));
         outstanding.look(Nanos(1), |_| None);
         assert_eq!(outstanding.bytes(), 0);
     }

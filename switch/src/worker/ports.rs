@@ -1,7 +1,7 @@
 //! The device queues a worker polls: those of its own ports, and receive queues of ports that another worker owns.
 
 use npcc_dpdk::{Burst, Mempool, RxQueue};
-use npcc_pipeline::frame::FrameVec;
+use npcc_pipeline::frame::{FrameBuf, FrameVec};
 use npcc_pipeline::pause::PfcFrame;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
@@ -15,26 +15,23 @@ use super::transmit::Transmit;
 pub struct PortQueues {
     pub(super) id: PortId,
     pub(super) rx: Source,
-    /// Whether the driver tells how full the receive ring is.
-    tells: bool,
     pub(super) tx: Transmit,
+    /// The buffer of the next pause frame, filled when it is due: the pool may be empty when it is needed.
+    spare: Burst<1>,
 }
 
 /// Bursts a port may send in one turn.
 const SENDS: usize = 8;
 
-/// Half of a receive ring: from there on its peer is paused.
-pub const HALF_RING: u16 = 512;
-
 impl PortQueues {
     /// Nothing in hand.
     #[must_use]
-    pub fn new(id: PortId, rx: RxQueue, tx: Transmit) -> PortQueues {
+    pub fn new(id: PortId, rx: Source, tx: Transmit) -> PortQueues {
         PortQueues {
             id,
-            tells: rx.holds_more_than(0).is_some(),
-            rx: Source::new(rx),
+            rx,
             tx,
+            spare: Burst::new(),
         }
     }
 
@@ -47,14 +44,7 @@ impl PortQueues {
         now: Nanos,
         probe: &mut P,
     ) -> usize {
-        let received = self.rx.receive(self.id, path, most, now, probe);
-        if self.tells && received == BURST {
-            path.ring(
-                self.id,
-                self.rx.queue.holds_more_than(HALF_RING) == Some(true),
-            );
-        }
-        received
+        self.rx.receive(self.id, path, most, now, probe)
     }
 
     /// Sends what may be sent now: more than one burst where several came together, so that a queue grows because of its link and
@@ -85,17 +75,26 @@ impl PortQueues {
 
     #[cold]
     fn pause(&mut self, path: &mut Datapath, pool: &Mempool, frame: &PfcFrame, now: Nanos) {
-        let mut burst = Burst::<1>::new();
-        if pool.alloc_bulk(&mut burst, 1).is_err() {
-            return;
-        }
-        let Some(mut mbuf) = burst.pop() else { return };
+        self.keep_spare(pool);
+        let filled = self
+            .spare
+            .iter_mut()
+            .all(|mbuf| mbuf.fill(&frame.bytes).is_ok());
         // A frame that cannot be sent now is due again next turn.
-        if mbuf.fill(&frame.bytes).is_ok()
-            && burst.push(mbuf).is_ok()
-            && self.tx.control(&mut burst)
-        {
+        if filled && !self.spare.is_empty() && self.tx.control(&mut self.spare, now) {
             path.control_sent(self.id, frame, now);
+            self.keep_spare(pool);
+        } else {
+            path.control_failed(self.id);
+        }
+    }
+
+    /// Takes a buffer for the next pause frame, if there is none yet.
+    #[cold]
+    pub(super) fn keep_spare(&mut self, pool: &Mempool) {
+        if self.spare.is_empty() {
+            // Tried again with the next frame.
+            let _ = pool.alloc_bulk(&mut self.spare, 1);
         }
     }
 }
@@ -126,16 +125,32 @@ impl RemoteQueue {
 #[derive(Debug)]
 pub struct Source {
     pub(super) queue: RxQueue,
+    /// Frames in the ring from which the peer is paused; none where the driver does not tell what it holds.
+    high: Option<u16>,
+    /// What is in the ring at the start is of before: the device was started long ago.
+    stale: bool,
     row: FrameVec<Frame>,
 }
 
 impl Source {
-    /// Nothing in hand.
+    /// Nothing in hand. `stale`: what its ring holds at the start is old and is thrown away.
     #[must_use]
-    pub fn new(queue: RxQueue) -> Source {
+    pub fn new(queue: RxQueue, stale: bool) -> Source {
         Source {
+            high: queue.holds_more_than(0).map(|_| queue.descriptors() / 2),
             queue,
+            stale,
             row: FrameVec::default(),
+        }
+    }
+
+    /// Throws away what came before the worker ran: a ring at most.
+    pub(super) fn discard(&mut self) {
+        let mut left = if self.stale { usize::from(self.queue.descriptors()) } else { 0 };
+        while left > 0 {
+            let received = self.queue.rx(&mut *self.row);
+            Frame::free_all(&mut self.row);
+            left = if received == 0 { 0 } else { left.saturating_sub(received) };
         }
     }
 
@@ -159,6 +174,11 @@ impl Source {
             path.ingress_by(port, &mut self.row, now, || probe.stage_ends(Stage::Parse));
             debug_assert!(self.row.is_empty(), "the path takes them all");
             probe.stage_ends(Stage::Enqueue);
+        }
+        if received == BURST
+            && let Some(high) = self.high
+        {
+            path.ring(port, self.queue.holds_more_than(high) == Some(true));
         }
         received
     }

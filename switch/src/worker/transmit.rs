@@ -7,6 +7,7 @@ use arrayvec::ArrayVec;
 use npcc_dpdk::{Burst, TxQueue};
 use npcc_pipeline::burst::Run;
 use npcc_pipeline::datapath::Sent;
+use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::egress::serve::Outlet;
 use npcc_pipeline::frame::{FrameBuf, FrameVec, Queued, wire_len};
 use npcc_pipeline::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
@@ -124,7 +125,7 @@ impl Ring {
         let admitted = ring.admits(self.lengths.iter().map(wire), now);
         let taken = tx.tx_up_to(&mut **hand, admitted);
         for length in self.lengths.drain(..taken) {
-            ring.gave(wire(&length));
+            ring.gave(wire(&length), now);
         }
         taken
     }
@@ -193,18 +194,26 @@ impl Transmit {
 
     /// Sends a pause frame past everything queued and in hand, by a queue that no pause holds.
     #[cold]
-    pub fn control(&mut self, frame: &mut Burst<1>) -> bool {
-        let tx = match self {
-            Transmit::One(lane) => &mut lane.tx,
+    pub fn control(&mut self, frame: &mut Burst<1>, now: Nanos) -> bool {
+        let lane = match self {
+            Transmit::One(lane) => lane,
             Transmit::Eight(lanes) => {
                 let control = usize::from(lanes.control);
                 let Some(lane) = lanes.lanes.get_mut(control) else {
                     return false;
                 };
-                &mut lane.tx
+                lane
             }
         };
-        tx.tx(frame) == 1
+        let length = frame.iter().map(|mbuf| mbuf.data().len()).next();
+        let sent = lane.tx.tx(frame) == 1;
+        if sent
+            && let Some(ring) = &mut lane.ring
+            && let Some(length) = length
+        {
+            ring.outstanding.gave(u64::from(wire_len(length)), now);
+        }
+        sent
     }
 
     fn lanes_mut(&mut self) -> &mut [Lane] {
@@ -223,11 +232,22 @@ impl Transmit {
         }
     }
 
-    /// Counts what is in hand as dropped: the switch stops.
-    pub fn abandon(&mut self, path: &mut Datapath, port: PortId) {
+    /// Bounds what each ring may hold anew, in wire bytes: the link has another speed.
+    pub fn set_bound(&mut self, bound: u64) {
+        for ring in self
+            .lanes_mut()
+            .iter_mut()
+            .filter_map(|lane| lane.ring.as_mut())
+        {
+            ring.outstanding.set_bound(bound);
+        }
+    }
+
+    /// Counts what is in hand as dropped: the switch stops, or the link is down.
+    pub fn abandon(&mut self, path: &mut Datapath, port: PortId, reason: DropReason) {
         for lane in self.lanes_mut() {
             let lane_of = lane.held.lane;
-            path.abandon(port, lane.held);
+            path.abandon(port, lane.held, reason);
             lane.held = Sent {
                 lane: lane_of,
                 ..Sent::default()

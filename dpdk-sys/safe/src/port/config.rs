@@ -107,10 +107,11 @@ pub(super) fn apply(
         )
     };
     Errno::check(rc).map_err(port.failed(Operation::Configure))?;
-    let descriptors = set_up_queues(port, config, &info, pool)?;
+    let (rx_descriptors, descriptors) = set_up_queues(port, config, &info, pool)?;
     promiscuous(port, config.promiscuous)?;
     let fast_free = conf.txmode.offloads & dpdk_sys::NPCC_TX_FAST_FREE != 0;
     Ok(Sending {
+        rx_descriptors,
         descriptors,
         fast_free: fast_free.then(|| FastFree::of(pool)),
     })
@@ -145,13 +146,13 @@ fn device_conf(
     conf
 }
 
-/// Sets up every queue of a configured port; returns the descriptors each transmit queue got.
+/// Sets up every queue of a configured port; returns the descriptors each receive and each transmit queue got.
 fn set_up_queues(
     port: &PortCore,
     config: &PortConfig,
     info: &dpdk_sys::rte_eth_dev_info,
     pool: &Mempool,
-) -> Result<u16, PortError> {
+) -> Result<(u16, u16), PortError> {
     let mut rx_descriptors = config
         .rx_descriptors
         .wanted(info.default_rxportconf.ring_size);
@@ -197,7 +198,7 @@ fn set_up_queues(
         };
         Errno::check(rc).map_err(port.failed(Operation::SetUpTx))?;
     }
-    Ok(tx_descriptors)
+    Ok((rx_descriptors, tx_descriptors))
 }
 
 /// Software ports hear everything whether or not their driver has the switch.

@@ -42,6 +42,8 @@ pub enum Operation {
     SetPfc,
     /// Reading which queue serves which traffic class.
     ReadClasses,
+    /// Taking its link up or down.
+    SetLink,
 }
 
 impl fmt::Display for Operation {
@@ -63,6 +65,7 @@ impl fmt::Display for Operation {
             Self::ReadPfc => "tell which pause by queue it can do",
             Self::SetPfc => "obey priority pause by itself",
             Self::ReadClasses => "tell which queue serves which traffic class",
+            Self::SetLink => "take its link up or down",
         })
     }
 }

@@ -201,7 +201,8 @@ impl Port {
     /// When the port is not started, or the queue does not exist or is taken.
     pub fn rx_queue(&self, index: u16) -> Result<RxQueue, PortError> {
         self.core.take(Direction::Rx, index)?;
-        Ok(RxQueue::new(Arc::clone(&self.core), index))
+        let descriptors = self.core.lock().sending.rx_descriptors;
+        Ok(RxQueue::new(Arc::clone(&self.core), index, descriptors))
     }
 
     /// Takes transmit queue `index`, from 0. It comes back when it is dropped.
@@ -266,6 +267,26 @@ impl Port {
     pub fn link(&self) -> Result<Link, PortError> {
         let _state = self.core.lock();
         stats::link(self.core.id).map_err(self.core.failed(Operation::ReadLink))
+    }
+
+    /// Takes the link up or down (`rte_eth_dev_set_link_up`, `_down`), so that the peer sees it.
+    ///
+    /// # Errors
+    /// When the port is not started, or the driver refuses or has no such call.
+    pub fn set_link(&self, up: bool) -> Result<(), PortError> {
+        let state = self.core.lock();
+        if state.phase != Phase::Started {
+            return Err(self.core.wrong_phase(state.phase, Phase::Started));
+        }
+        // SAFETY: an existing, started port.
+        let rc = unsafe {
+            if up {
+                dpdk_sys::rte_eth_dev_set_link_up(self.core.id)
+            } else {
+                dpdk_sys::rte_eth_dev_set_link_down(self.core.id)
+            }
+        };
+        Errno::check(rc).map_err(self.core.failed(Operation::SetLink))
     }
 
     /// Whether and over how many receive queues the device can spread flows.

@@ -94,6 +94,26 @@ impl Port {
         Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
     }
 
+    /// Switches 802.3x pause of the whole link off, both ways (`rte_eth_dev_flow_ctrl_set`): it would stop every priority. MAC
+    /// control frames are to be handed on to receive queues, where the driver knows how.
+    ///
+    /// # Errors
+    /// When the port is not configured, or the driver refuses or has no such call.
+    pub fn no_link_pause(&mut self) -> Result<(), PortError> {
+        let state = self.core.lock();
+        configured(&self.core, state.phase)?;
+        let mut conf = dpdk_sys::rte_eth_fc_conf::default();
+        // The driver's own watermarks: some check them whatever the mode.
+        // SAFETY: an existing, configured port; the structure is ours to write.
+        let rc = unsafe { dpdk_sys::rte_eth_dev_flow_ctrl_get(self.core.id, &raw mut conf) };
+        Errno::check(rc).map_err(self.core.failed(Operation::ReadPfc))?;
+        conf.mode = dpdk_sys::RTE_ETH_FC_NONE;
+        conf.mac_ctrl_frame_fwd = 1;
+        // SAFETY: an existing, configured port; the structure lives through the call.
+        let rc = unsafe { dpdk_sys::rte_eth_dev_flow_ctrl_set(self.core.id, &raw mut conf) };
+        Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
+    }
+
     /// The first transmit queue of each priority's traffic class (`rte_eth_dev_get_dcb_info`), lowest priority first.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ pub struct RxQueue {
     core: Arc<PortCore>,
     ops: *const dpdk_sys::rte_eth_fp_ops,
     queue: u16,
+    descriptors: u16,
 }
 
 // SAFETY: the pointer is to a static table; a queue may be polled from any one thread at a time,
@@ -31,12 +32,19 @@ unsafe impl Send for RxQueue {}
 
 impl RxQueue {
     /// The caller has taken the queue out of the port's state.
-    pub(super) fn new(core: Arc<PortCore>, queue: u16) -> Self {
+    pub(super) fn new(core: Arc<PortCore>, queue: u16, descriptors: u16) -> Self {
         Self {
             ops: fast_path(core.id),
             core,
             queue,
+            descriptors,
         }
+    }
+
+    /// Descriptors of its ring, as the driver has them.
+    #[must_use]
+    pub fn descriptors(&self) -> u16 {
+        self.descriptors
     }
 
     /// Receives as many frames as are there and fit the row, behind those it holds; returns how

@@ -47,10 +47,12 @@ impl fmt::Display for Phase {
     }
 }
 
-/// How the driver sends by each transmit queue, as it was configured.
+/// How the driver receives and sends by each queue, as it was configured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sending {
-    /// Descriptors of the ring, as the driver has them.
+    /// Descriptors of each receive ring, as the driver has them.
+    pub(super) rx_descriptors: u16,
+    /// Descriptors of each transmit ring, as the driver has them.
     pub(super) descriptors: u16,
     /// What may be sent, where the driver returns buffers unread.
     pub(super) fast_free: Option<FastFree>,

@@ -1,0 +1,258 @@
+//! Links that go down and come up, and what a peer that cannot be paused may take: findings of the review of the data path.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "test numbers are small, and a test stops at what it did not expect"
+)]
+
+mod rig;
+
+use npcc_pipeline::buffer::{ControlReserve, GroupConfig};
+use npcc_pipeline::drop::DropReason;
+use npcc_pipeline::egress::port::QueueConfig;
+use npcc_pipeline::frame::HeapFrame;
+use npcc_pipeline::pause::{StormAction, WatchdogConfig};
+use npcc_pipeline::units::{BitRate, Nanos, PortId};
+use rig::{GIG, LOSSLESS, Rig, Setup, frame, prio, wire};
+
+const LEN: usize = 1000;
+/// Frames of one port that may be dropped in a turn.
+const BOUND: u64 = 256;
+
+/// Three ports; frames for port 1 wait until port 0 is paused.
+fn congested() -> Rig {
+    let mut rig = Setup::default().build();
+    for _ in 0..64 {
+        rig.push(0, 1, 3, LEN, 16, 0);
+        if rig.sent.last().is_some_and(|sent| sent.2 != 0) {
+            return rig;
+        }
+    }
+    panic!("port 0 is never paused");
+}
+
+fn turn(rig: &mut Rig, now: u64) {
+    for port in 0..3 {
+        rig.control(port, now);
+    }
+}
+
+/// C1: at 0b8b087 what waited for a dead link stayed charged to the port it came in by, whose peer was paused for ever.
+#[test]
+fn a_dead_link_pauses_nobody() {
+    let mut rig = congested();
+    let waiting = rig.depth(1, 3) / wire(LEN);
+    rig.path.link_down(PortId(1), Nanos(1_000));
+    let mut turns = 0;
+    while rig.depth(1, 3) > 0 {
+        let before = rig.dropped(DropReason::LinkDown);
+        turn(&mut rig, 2_000 + turns);
+        let dropped = rig.dropped(DropReason::LinkDown) - before;
+        assert!((1..=BOUND).contains(&dropped), "{dropped} in one turn");
+        turns += 1;
+    }
+    assert_eq!(rig.dropped(DropReason::LinkDown), waiting);
+    turn(&mut rig, 10_000);
+    let last = rig.sent.iter().rev().find(|sent| sent.0 == 0).unwrap();
+    assert_eq!((last.2, last.3), (0, 1 << 3), "its sender goes on");
+    rig.push(0, 1, 3, LEN, 5, 11_000);
+    assert_eq!(rig.dropped(DropReason::LinkDown), waiting + 5);
+    assert_eq!(rig.lost(), 0, "no congestion: the link is down");
+    rig.push(0, 2, 3, LEN, 5, 11_000);
+    assert_eq!(rig.pull_all(2, 12_000), 5, "the other ports do not notice");
+    rig.path.link_up(PortId(1));
+    rig.push(0, 1, 3, LEN, 5, 13_000);
+    assert_eq!(rig.pull_all(1, 14_000), 5);
+    rig.assert_conserved();
+}
+
+/// What either side paused before the link went down, the other may have forgotten.
+#[test]
+fn pauses_are_forgotten_with_the_link() {
+    let mut rig = congested();
+    rig.hear(1, LOSSLESS, u16::MAX, 500);
+    rig.hear(0, LOSSLESS, u16::MAX, 500);
+    for port in [0, 1] {
+        rig.path.link_down(PortId(port), Nanos(1_000));
+    }
+    for now in 0..16 {
+        turn(&mut rig, 2_000 + now);
+    }
+    let sent = rig.sent.len();
+    for port in [0, 1] {
+        let flow = &rig.counters(port).flow;
+        assert_eq!(
+            (flow.paused.get(), flow.asserted.get()),
+            (0, 0),
+            "port {port}"
+        );
+        rig.path.link_up(PortId(port));
+    }
+    turn(&mut rig, 3_000);
+    assert_eq!(rig.sent.len(), sent, "nothing to let go");
+    rig.push(2, 1, 3, LEN, 5, 4_000);
+    rig.push(2, 0, 3, LEN, 5, 4_000);
+    assert_eq!((rig.pull_all(1, 5_000), rig.pull_all(0, 5_000)), (5, 5));
+    rig.assert_conserved();
+}
+
+/// H5: the watchdog dropped a whole queue in one turn, milliseconds in which the other ports overflowed.
+#[test]
+fn a_storm_empties_a_queue_a_bounded_number_of_frames_a_turn() {
+    const MS: u64 = 1_000_000;
+    let mut setup = Setup {
+        pool: 8 << 20,
+        ..Setup::default()
+    };
+    setup.pause.watchdog = Some(WatchdogConfig {
+        detect: Nanos(200 * MS),
+        restore: Nanos(200 * MS),
+        poll: Nanos(MS),
+        action: StormAction::Drop,
+    });
+    let mut rig = setup.build();
+    rig.push(0, 1, 3, LEN, 3_000, 0);
+    let (mut most, mut before) = (0, 0);
+    for now in 0..300 {
+        rig.hear(1, 1 << 3, u16::MAX, now * MS);
+        rig.control(1, now * MS);
+        let dropped = rig.dropped(DropReason::PfcStorm);
+        most = most.max(dropped - before);
+        before = dropped;
+    }
+    assert_eq!((rig.depth(1, 3), before), (0, 3_000));
+    assert_eq!(
+        rig.counters(1).flow.priorities[3].storm_tx_dropped.get(),
+        3_000
+    );
+    assert!(most <= BOUND, "{most} in one turn");
+    rig.assert_conserved();
+}
+
+/// C4: a lossless queue fed by a port that is never paused took all of the pool, and silenced our own CNPs.
+#[test]
+fn lossless_queue_from_a_port_without_pause_leaves_others_their_share() {
+    let mut rig = Setup {
+        deaf: Some(2),
+        ..Setup::default()
+    }
+    .build();
+    // The receiver behind port 1 is paused, and port 2 goes on sending to it.
+    rig.hear(1, 1 << 3, u16::MAX, 0);
+    rig.push(2, 1, 3, LEN, 4_000, 0);
+    assert!(rig.dropped(DropReason::QueueFull) > 0, "its own loss");
+    // Half of what is shared is still there: a lossless group of another port, a lossy queue, and CNPs.
+    rig.push(0, 2, 3, LEN, 50, 1_000);
+    rig.push(0, 2, 0, LEN, 50, 1_000);
+    assert_eq!(
+        rig.sent
+            .iter()
+            .filter(|sent| sent.0 == 0 && sent.2 != 0)
+            .count(),
+        0
+    );
+    let own = HeapFrame::new(&frame(1, 0, 6, 60));
+    assert!(
+        rig.path
+            .originate(PortId(0), prio(6), own, Nanos(2_000))
+            .is_ok()
+    );
+    assert_eq!(rig.pull_all(2, 3_000), 100);
+    assert_eq!(rig.counters(0).groups[3].dropped.get(), 0);
+    rig.assert_conserved();
+}
+
+/// Control frames of hosts and of the switch find room when the pool is taken to the last byte.
+#[test]
+fn control_frames_have_room_when_the_pool_is_taken() {
+    for reserve in [0, 64 * 84] {
+        let mut setup = Setup {
+            alpha_256: 1 << 30,
+            group: GroupConfig::default(),
+            control: ControlReserve {
+                priorities: 1 << 6,
+                group: reserve,
+                own: reserve,
+            },
+            ..Setup::default()
+        };
+        setup.pause.send = 0;
+        setup.queues[6] = QueueConfig {
+            reserve: 4 * reserve,
+            ..QueueConfig::default()
+        };
+        let mut rig = setup.build();
+        rig.push(2, 1, 0, LEN, 4_000, 0);
+        rig.push(2, 1, 0, 60, 4_000, 0);
+        rig.push(0, 1, 6, 60, 20, 1_000);
+        let own = (0..20).filter(|_| {
+            let own = HeapFrame::new(&frame(1, 0, 6, 60));
+            rig.path
+                .originate(PortId(0), prio(6), own, Nanos(2_000))
+                .is_ok()
+        });
+        let own = own.count();
+        let through = rig.depth(1, 6) / 84;
+        assert_eq!((through, own), if reserve == 0 { (0, 0) } else { (20, 20) });
+        while rig.pull_all(1, 3_000) + rig.pull_all(0, 3_000) > 0 {}
+        turn(&mut rig, 4_000);
+        rig.assert_conserved();
+        assert_eq!(rig.path.buffer().used().frames, 0);
+        let free = rig.path.buffer().free();
+        assert_eq!(
+            free.bytes,
+            (1 << 20) - u64::from(reserve > 0) * 4 * reserve,
+            "all given back"
+        );
+    }
+}
+
+/// C2, C3: headroom follows the link's speed when it comes up; what is held stays accounted for.
+#[test]
+fn headroom_follows_the_link() {
+    let setup = Setup::default();
+    let mut wide = Setup::default().buffer(3);
+    for group in wide
+        .groups
+        .iter_mut()
+        .flatten()
+        .filter(|group| group.lossless)
+    {
+        group.headroom = 100_000;
+    }
+    let mut rig = setup.build();
+    rig.push(0, 1, 3, LEN, 300, 0);
+    let before = rig.path.buffer().free().bytes;
+    rig.path.divide_buffer(&wide);
+    assert_eq!(before - rig.path.buffer().free().bytes, 6 * 50_000);
+    let room = usize::try_from(100_000 / wire(LEN)).unwrap();
+    while rig.sent.iter().all(|sent| sent.2 == 0) {
+        rig.push(0, 1, 3, LEN, 1, 1_000);
+    }
+    rig.push(0, 1, 3, LEN, room - 2, 2_000);
+    assert_eq!(rig.all_drops(), 0, "the new headroom holds");
+    rig.push(0, 1, 3, LEN, 4, 3_000);
+    assert!(rig.dropped(DropReason::HeadroomFull) > 0);
+    rig.pull_all(1, 4_000);
+    rig.control(0, 5_000);
+    assert_eq!(rig.path.buffer().used().frames, 0);
+    assert_eq!(rig.path.buffer().free().bytes, (1 << 20) - 6 * 100_000);
+    rig.assert_conserved();
+}
+
+/// C3: quanta are bit times of the link, whatever the port is shaped to; the refresh follows when the link's speed changes.
+#[test]
+fn quanta_follow_the_link() {
+    let mut rig = congested();
+    let start = rig.sent.last().unwrap().1;
+    let config = Setup::default().port(0);
+    rig.path.set_speed(PortId(0), &config, BitRate(100 * GIG));
+    // 65,535 quanta at 100 Gb/s last 335 us: refreshed at half of that.
+    let due = (1..)
+        .map(|us| start + us * 1_000)
+        .find(|now| rig.control(0, *now).is_some());
+    let after = due.unwrap() - start;
+    assert!((167_000..169_000).contains(&after), "{after}");
+}

@@ -1,0 +1,94 @@
+//! Which speed is what: the link's, by which quanta and headroom are reckoned, and the shaper's, which thresholds follow.
+
+use npcc_config::plan;
+use npcc_config::sizing::{SpeedFrom, link_speed};
+use npcc_config::units::Rate;
+use npcc_pipeline::units::BitRate;
+
+/// The speeds of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Speeds {
+    /// Of the link.
+    pub link: Rate,
+    /// Where the link's comes from.
+    pub from: LinkFrom,
+    /// What the egress side is shaped to; none for a virtual device without `speed`.
+    pub shaper: Option<BitRate>,
+}
+
+/// Where the speed of a link comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkFrom {
+    /// The device says so.
+    Device,
+    /// The configuration, or nobody.
+    Configured(SpeedFrom),
+}
+
+impl LinkFrom {
+    /// In the operator's words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            LinkFrom::Device => "device",
+            LinkFrom::Configured(from) => from.name(),
+        }
+    }
+}
+
+/// The speeds of a port whose device says its link has `live` Mb/s, if it knows. What a virtual device says means nothing. A
+/// physical port is always shaped, a little below its link, so that queues form in ours and not in the device's ring.
+#[must_use]
+pub fn of(port: &plan::Port, live: Option<u32>) -> Speeds {
+    let physical = !port.device.is_virtual();
+    let (configured, from) = link_speed(Some(&port.device), (port.link_speed, port.speed));
+    let live = live.filter(|_| physical && port.link_speed.is_none());
+    let (link, from) = match live {
+        Some(mbps) => (Rate(u64::from(mbps) * 1_000_000), LinkFrom::Device),
+        None => (configured, LinkFrom::Configured(from)),
+    };
+    let shaper = match port.speed {
+        Some(speed) => Some(BitRate(speed.bits_per_second())),
+        None if physical => Some(BitRate(link.0 / 1_000 * 999)),
+        None => None,
+    };
+    Speeds { link, from, shaper }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(text: &str) -> plan::Port {
+        let text = format!("version: 1\nports:\n  - {{ name: a, device: {text} }}\n");
+        let loaded = npcc_config::parse("t.yaml", &text).unwrap();
+        loaded.config.ports.into_iter().next().unwrap()
+    }
+
+    const GIG: u64 = 1_000_000_000;
+
+    /// C3: at 0b8b087 a port of 100G that was shaped to 40G reckoned quanta and headroom for 40G.
+    #[test]
+    fn the_shaper_is_not_the_link() {
+        let speeds = of(&port("'0000:3b:00.0', speed: 40G"), Some(100_000));
+        assert_eq!((speeds.link, speeds.from), (Rate(100 * GIG), LinkFrom::Device));
+        assert_eq!(speeds.shaper, Some(BitRate(40 * GIG)));
+        let written = of(&port("net_tap0, speed: 1G, link_speed: 25G"), Some(10_000));
+        assert_eq!((written.link.0, written.from.name()), (25 * GIG, "link_speed"));
+        let vdev = of(&port("net_tap0, speed: 1G"), Some(10_000));
+        assert_eq!((vdev.link.0, vdev.from.name()), (GIG, "speed"));
+    }
+
+    /// C2: at 0b8b087 a physical port whose link was down at the start had no shaper, no ECN and no alarm for ever.
+    #[test]
+    fn a_physical_port_is_always_shaped() {
+        for live in [None, Some(25_000)] {
+            let speeds = of(&port("'0000:3b:00.0'"), live);
+            let gig = live.map_or(100, |mbps| u64::from(mbps) / 1_000);
+            assert_eq!(speeds.link.0, gig * GIG);
+            assert_eq!(speeds.shaper, Some(BitRate(gig * 999_000_000)));
+        }
+        assert_eq!(of(&port("'0000:3b:00.0'"), None).from.name(), "assumed");
+        assert_eq!(of(&port("net_tap0"), Some(10_000)).shaper, None);
+    }
+}
