@@ -278,7 +278,7 @@ impl<'a> Hops<'a> {
     fn learn(&mut self, group: u32) -> bool {
         let new = self.known.of(group).group != group;
         if new {
-            self.known.keep(match self.fib.hops().only(group) {
+            self.known.keep(match self.fib.only(group) {
                 Some(path) => NextHop::new(group, path, self.mtus),
                 None => NextHop::chosen(group),
             });
@@ -295,7 +295,7 @@ impl<'a> Hops<'a> {
         (frames, records): (&mut [B], &mut [Record]),
         keys: &mut Keys,
     ) -> usize {
-        let (mut sent, hops, mut all) = (0, self.fib.hops(), *keys);
+        let (mut sent, seed, mut all) = (0, self.fib.seed(), *keys);
         let of = |record: &Record| self.v4.lookup_v4(low32(record.addresses));
         let group = records.first().map_or(u32::MAX, of);
         for (buf, record) in frames.iter_mut().zip(records) {
@@ -306,7 +306,8 @@ impl<'a> Hops<'a> {
                 break;
             };
             let (addresses, upper) = head.words();
-            let path = hops.resolve(group, || FlowWords::new(addresses, &upper).hash());
+            let flow = || FlowWords::new(addresses, &upper).hash(seed);
+            let path = self.fib.resolve(group, flow);
             let hop = NextHop::new(group, path, self.mtus);
             if record.len > hop.longest || rewrite::plain(head, path).is_err() {
                 break;
@@ -397,8 +398,8 @@ impl<'a> Hops<'a> {
         self.learn(group);
         let mut hop = *self.known.of(group);
         if hop.is_chosen {
-            let flow = || read.flow(buf.data()).hash();
-            hop = NextHop::new(group, self.fib.hops().resolve(group, flow), self.mtus);
+            let flow = || read.flow(buf.data()).hash(self.fib.seed());
+            hop = NextHop::new(group, self.fib.resolve(group, flow), self.mtus);
         }
         if !hop.path.forwards() {
             return Err(Some(route::reason(hop.path.kind())));

@@ -216,9 +216,8 @@ fn apart(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
             Some(dst) => IpAddr::from(dst.to_be_bytes()),
             None => IpAddr::from(parsed.dst_v4().to_be_bytes()),
         };
-        let path = fib
-            .hops()
-            .resolve(fib.group(dst), || route::flow_hash(bytes, &parsed));
+        let hash = || route::flow_hash(bytes, &parsed, fib.seed());
+        let path = fib.resolve(fib.group(dst), hash);
         if !path.forwards() {
             return Err(Some(route::reason(path.kind())));
         }
