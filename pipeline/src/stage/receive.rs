@@ -37,8 +37,10 @@ pub struct Received {
     pub queue: Option<QueueKey>,
     /// Bytes of tags put on.
     pub added: u64,
-    /// Bytes of tags taken off.
+    /// Bytes of tags taken off, but where padding took their place.
     pub removed: u64,
+    /// Bytes cut off behind packets.
+    pub trimmed: u64,
     /// No frame is shorter than Ethernet pads to.
     pub unpadded: bool,
 }
@@ -65,6 +67,7 @@ pub fn run<B: FrameBuf>(
         queue: keys.only(),
         added: 0,
         removed: 0,
+        trimmed: 0,
         unpadded: true,
     };
     if !left.is_empty() {
@@ -341,10 +344,12 @@ impl<'a> Hops<'a> {
                 None => self.take_rare(others, buf, (record, heard)),
             };
             match outcome {
-                Ok(()) => {
+                Ok(trimmed) => {
                     let after = buf.data().len();
-                    received.added += after.saturating_sub(came) as u64;
-                    received.removed += came.saturating_sub(after) as u64;
+                    let whole = after + trimmed;
+                    received.added += whole.saturating_sub(came) as u64;
+                    received.removed += came.saturating_sub(whole) as u64;
+                    received.trimmed += trimmed as u64;
                     received.unpadded &= after >= common::SHORTEST;
                     keys.add(record.queue);
                 }
@@ -358,6 +363,7 @@ impl<'a> Hops<'a> {
         }
         others.counters.tag_bytes_added.add(received.added);
         others.counters.tag_bytes_removed.add(received.removed);
+        others.counters.trimmed_bytes.add(received.trimmed);
         received.queue = keys.only();
     }
 
@@ -368,13 +374,13 @@ impl<'a> Hops<'a> {
         others: &Others<'_>,
         buf: &mut B,
         known: (&mut Record, Option<Traits>),
-    ) -> Result<(), Option<DropReason>> {
+    ) -> Result<usize, Option<DropReason>> {
         let read = others.port.admit_any(buf.data())?;
         self.take(others, buf, known, &read)
     }
 
-    /// Takes a frame that was read; `heard`: what it says, if that was counted. The error is why it goes no further, none for
-    /// MAC control.
+    /// Takes a frame that was read; `heard`: what it says, if that was counted. Returns the bytes cut off behind its packet; the
+    /// error is why it goes no further, none for MAC control.
     #[inline(always)]
     fn take<B: FrameBuf>(
         &mut self,
@@ -382,7 +388,7 @@ impl<'a> Hops<'a> {
         buf: &mut B,
         (known, heard): (&mut Record, Option<Traits>),
         read: &Admitted,
-    ) -> Result<(), Option<DropReason>> {
+    ) -> Result<usize, Option<DropReason>> {
         let record = &read.record;
         let traits = match heard {
             Some(traits) => traits,
@@ -407,8 +413,7 @@ impl<'a> Hops<'a> {
         if read.ip_len > hop.mtu {
             return Err(Some(DropReason::MtuExceeded));
         }
-        let place = (read.l3_off, read.dst_v6.is_some());
-        rewrite::any(buf, place, hop.path, read.priority)?;
+        let trimmed = rewrite::any(buf, read.packet(), hop.path, read.priority)?;
         let tag = if hop.path.vlan() == UNTAGGED {
             0
         } else {
@@ -422,7 +427,7 @@ impl<'a> Hops<'a> {
             queue: QueueKey::new(hop.path.port(), read.priority),
             ..*record
         };
-        Ok(())
+        Ok(trimmed)
     }
 }
 
