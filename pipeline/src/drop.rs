@@ -11,9 +11,9 @@ crate::named! {
         NotForUs = "not_for_us",
         /// Broadcast or multicast: this switch routes, and nothing on it listens.
         Multicast = "multicast",
-        /// More than two VLAN tags.
+        /// More than one VLAN tag.
         VlanDepth = "vlan_depth",
-        /// A VLAN id the port does not carry.
+        /// A VLAN the port does not carry: an id it was not given, or any id in a service tag (IEEE 802.1ad).
         VlanUnknown = "vlan_unknown",
         /// Neither IPv4, IPv6 nor MAC control (ARP, LLDP, ...), with no Linux to punt to.
         NotIp = "not_ip",

@@ -28,6 +28,9 @@ pub trait FrameBuf {
     /// Takes `n` bytes off the front; `false` (and no change) when the frame is shorter.
     fn trim_front(&mut self, n: usize) -> bool;
 
+    /// Keeps the first `n` bytes; `false` (and no change) when the frame is shorter.
+    fn truncate(&mut self, n: usize) -> bool;
+
     /// Starts loading the buffer's own descriptor line into the cache and touches nothing of it: the first of two distances, for
     /// a frame that has long been out of the cache.
     #[inline]
@@ -258,6 +261,15 @@ impl FrameBuf for HeapFrame {
         self.0.start += n;
         true
     }
+
+    fn truncate(&mut self, n: usize) -> bool {
+        let Heap { bytes, start } = &mut *self.0;
+        let fits = *start + n <= bytes.len();
+        if fits {
+            bytes.truncate(*start + n);
+        }
+        fits
+    }
 }
 
 #[cfg(test)]
@@ -278,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_frame_grows_and_shrinks_at_the_front() {
+    fn a_heap_frame_grows_and_shrinks_at_the_front_and_shrinks_at_the_end() {
         let mut frame = HeapFrame::new(&[1, 2, 3]);
         assert!(frame.prepend(2));
         assert_eq!(frame.data(), &[0, 0, 1, 2, 3]);
@@ -286,5 +298,8 @@ mod tests {
         assert!(frame.trim_front(3));
         assert_eq!(frame.data(), &[2, 3]);
         assert!(!frame.trim_front(3));
+        assert!(!frame.truncate(3));
+        assert!(frame.truncate(1));
+        assert_eq!(frame.data(), &[2]);
     }
 }

@@ -93,6 +93,14 @@ impl FrameBuf for SimFrame {
         }
         fits
     }
+
+    fn truncate(&mut self, n: usize) -> bool {
+        let fits = n <= self.len;
+        if fits {
+            self.len = n;
+        }
+        fits
+    }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub use pfc::{Pfc, PfcBackend, Watchdog, WatchdogAction};
 pub use ports::{PeerResponse, Port, PortNpcc, PortPfc, Vlan};
 pub use qos::{Ecn, EcnChoice, Priority, Profile, Qos, Scheduler, Trust, Wred};
 pub use routes::{Route, Via};
-pub use routing::Routing;
+pub use routing::{EcmpSeed, Routing};
 pub use telemetry::Telemetry;
 
 use crate::units::Ranged;

@@ -1,11 +1,14 @@
-//! `routing:` sizes of the routing tables.
+//! `routing:` sizes of the routing tables, and what the choice among equal paths is a switch's own by.
+
+use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::units::Count;
+use crate::units::{Count, UnitError};
 
-/// Sizes of the routing tables.
+/// Sizes of the routing tables, and the seed of the choice among equal paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Routing {
@@ -13,6 +16,8 @@ pub struct Routing {
     pub ipv4_routes: Count,
     /// How many IPv6 routes fit, connected ones included.
     pub ipv6_routes: Count,
+    /// Seed of the hash by which flows choose among equal paths. Switches in series need different ones.
+    pub ecmp_seed: EcmpSeed,
 }
 
 impl Default for Routing {
@@ -20,6 +25,89 @@ impl Default for Routing {
         Self {
             ipv4_routes: Count(16 << 10),
             ipv6_routes: Count(16 << 10),
+            ecmp_seed: EcmpSeed::Auto,
+        }
+    }
+}
+
+/// Seed of the hash by which flows choose among equal paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EcmpSeed {
+    /// From the ports' MAC addresses: the same after a restart, another on any other switch.
+    #[default]
+    Auto,
+    /// This one.
+    Number(u64),
+}
+
+const ACCEPTED: &str = "write auto, or a number such as 7";
+
+impl<'de> Deserialize<'de> for EcmpSeed {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl Visitor<'_> for Visit {
+            type Value = EcmpSeed;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(if f.alternate() { ACCEPTED } else { "a seed" })
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<EcmpSeed, E> {
+                match text {
+                    "auto" => Ok(EcmpSeed::Auto),
+                    _ => text
+                        .parse()
+                        .map(EcmpSeed::Number)
+                        .map_err(|_| E::custom(UnitError::not(text, "a seed", ACCEPTED))),
+                }
+            }
+
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<EcmpSeed, E> {
+                Ok(EcmpSeed::Number(n))
+            }
+        }
+        d.deserialize_any(Visit)
+    }
+}
+
+impl Serialize for EcmpSeed {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => s.serialize_str("auto"),
+            Self::Number(number) => number.serialize(s),
+        }
+    }
+}
+
+impl JsonSchema for EcmpSeed {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "EcmpSeed".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": ACCEPTED,
+            "anyOf": [{ "const": "auto" }, { "type": "integer", "minimum": 0 }]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_auto_or_a_number() {
+        let read = |text: &str| serde_json::from_str::<EcmpSeed>(text).ok();
+        assert_eq!(read("\"auto\""), Some(EcmpSeed::Auto));
+        assert_eq!(read("7"), Some(EcmpSeed::Number(7)));
+        assert_eq!(
+            read("\"18446744073709551615\""),
+            Some(EcmpSeed::Number(u64::MAX))
+        );
+        assert_eq!((read("-1"), read("\"some\"")), (None, None));
+        for seed in [EcmpSeed::Auto, EcmpSeed::Number(9)] {
+            assert_eq!(read(&serde_json::to_string(&seed).unwrap()), Some(seed));
         }
     }
 }

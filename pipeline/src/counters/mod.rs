@@ -183,8 +183,10 @@ counters! {
         punted: Traffic,
         /// Bytes of VLAN tags put on frames that came in here.
         tag_bytes_added: Counter => (skip),
-        /// Bytes of VLAN tags taken off frames that came in here.
+        /// Bytes of VLAN tags taken off frames that came in here, but where padding took their place.
         tag_bytes_removed: Counter => (skip),
+        /// Bytes behind the IP packets of frames that came in here, cut off.
+        trimmed_bytes: Counter => (skip),
         /// Dropped, by reason. Before a queue is chosen the port is the ingress port, after it the egress port.
         drops: [Counter; REASONS] => (skip),
         /// Bytes of the dropped frames.

@@ -16,6 +16,7 @@ enum Event {
         tos: u8,
         payload: usize,
         tag: Option<u16>,
+        trailer: usize,
         damage: Option<(usize, u8)>,
     },
     Send(u8, u64),
@@ -30,16 +31,18 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         any::<u8>(),
         0usize..4300,
         prop::option::of(98u16..102),
+        prop_oneof![3 => Just(0usize), 1 => 1usize..5000],
         prop::option::of((0usize..60, any::<u8>())),
     )
         .prop_map(
-            |(from, dst, opcode, tos, payload, tag, damage)| Event::Frame {
+            |(from, dst, opcode, tos, payload, tag, trailer, damage)| Event::Frame {
                 from,
                 dst,
                 opcode,
                 tos,
                 payload,
                 tag,
+                trailer,
                 damage,
             },
         );
@@ -56,11 +59,12 @@ proptest! {
         let hosts = ["10.0.1.3", "10.0.2.2", "10.0.100.7", "10.0.3.1", "192.0.2.1", "2001:db8:2::9"];
         for event in events {
             match event {
-                Event::Frame { from, dst, opcode, tos, payload, tag, damage } => {
+                Event::Frame { from, dst, opcode, tos, payload, tag, trailer, damage } => {
                     let dst = hosts[usize::from(dst)];
                     let craft = Craft { dst_mac: mac(from), tos, tags: tag.into_iter().collect(), ..data(dst) };
                     let craft = Craft { bth: craft.bth.map(|bth| BthFields { opcode, ..bth }), payload: vec![0; payload], ..craft };
                     let mut frame = craft.frame();
+                    frame.resize(frame.len() + trailer, 0x5a);
                     if let Some((at, value)) = damage
                         && let Some(byte) = frame.get_mut(at)
                     {

@@ -222,7 +222,7 @@ type Refused<B> = arrayvec::ArrayVec<(B, Meta, DropReason), BURST>;
 #[inline]
 fn measure<B>(run: &mut Run<B>, came: &Received) {
     if came.unpadded {
-        run.head.bytes = came.bytes + came.added - came.removed;
+        run.head.bytes = came.bytes + came.added - came.removed - came.trimmed;
         run.head.amount = Amount::of_unpadded(run.head.bytes, run.frames.len() as u64);
     } else {
         run.head = run.head_of(run.frames.len());

@@ -7,7 +7,8 @@
 //! A frame is charged to the group it came in by as it is admitted, and given back when its device has taken it. One that
 //! leaves by another worker's port crosses after it was charged: [`crate::handoff`].
 //!
-//! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed`, in frames (without tags) and bytes.
+//! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed + trimmed`, in bytes, and without
+//! the tags and what was trimmed in frames.
 
 mod egress;
 mod handoff;

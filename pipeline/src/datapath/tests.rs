@@ -162,7 +162,7 @@ fn assert_conserved(path: &Path) {
         output.0 += port.tx.packets.get() + port.consumed.packets.get() + port.punted.packets.get();
         output.0 += port.drops.iter().map(|count| count.get()).sum::<u64>();
         output.1 += port.tx.bytes.get() + port.consumed.bytes.get() + port.punted.bytes.get();
-        output.1 += port.drop_bytes.get() + port.tag_bytes_removed.get();
+        output.1 += port.drop_bytes.get() + port.tag_bytes_removed.get() + port.trimmed_bytes.get();
     }
     output.0 += path.counters().held.packets.get();
     output.1 += path.counters().held.bytes.get();
@@ -237,6 +237,8 @@ fn every_refusal_has_its_reason() {
         ("not_for_us", |c| c.dst_mac = Mac([2, 9, 9, 9, 9, 9])),
         ("multicast", |c| c.dst_mac = Mac([0xff; 6])),
         ("vlan_unknown", |c| c.tags = vec![101]),
+        ("vlan_depth", |c| c.tags = vec![0, 100]),
+        ("vlan_depth", |c| c.tags = vec![100, 100]),
         ("ttl_expired", |c| c.ttl = 1),
         ("ttl_expired", |c| c.ttl = 0),
         ("no_route", |c| c.dst = v4("192.0.2.1")),
@@ -250,6 +252,94 @@ fn every_refusal_has_its_reason() {
         change(&mut craft);
         push(&mut path, DC, &craft.frame(), 0);
         assert_eq!(drops(&path, DC), [(*reason, 1)]);
+        assert_conserved(&path);
+    }
+}
+
+/// Defect of 0b8b087: a service tag was taken for a customer's with the same id.
+#[test]
+fn a_service_tag_is_of_no_vlan_of_the_port() {
+    for id in [0, 100] {
+        let mut path = path(AMPLE);
+        let tagged = Craft {
+            tags: vec![id],
+            ..data("10.0.2.2")
+        };
+        let mut frame = tagged.frame();
+        push(&mut path, DC, &frame, 0);
+        assert_eq!(pull(&mut path, WAN, 10_000).len(), 1);
+        frame[12..14].copy_from_slice(&[0x88, 0xa8]);
+        push(&mut path, DC, &frame, 20_000);
+        assert_eq!(drops(&path, DC), [("vlan_unknown", 1)]);
+        assert_conserved(&path);
+    }
+}
+
+/// Defect of 0b8b087: what came behind a packet went past the MTU of the port it left by.
+#[test]
+fn a_trailer_goes_no_further() {
+    for (dst, tags, header) in [
+        ("10.0.2.2", vec![], 14),
+        ("10.0.2.2", vec![100], 14),
+        ("10.0.100.7", vec![], 18),
+        ("2001:db8:2::9", vec![], 14),
+    ] {
+        let mut path = path(AMPLE);
+        let craft = Craft { tags, ..data(dst) };
+        let mut frame = craft.frame();
+        let packet = frame.len() - 14 - 4 * craft.tags.len();
+        frame.resize(9_100, 0x5a);
+        push(&mut path, DC, &frame, 0);
+        let depth: u64 = Priority::all()
+            .map(|priority| path.depth(WAN, priority))
+            .sum();
+        assert_eq!(depth, (header + packet + 24) as u64);
+        let out = pull(&mut path, WAN, 10_000).remove(0);
+        assert_eq!(out.buf.data().len(), header + packet, "{dst}");
+        assert_eq!(usize::from(out.meta.len), header + packet);
+        let counters = path.counters().port(0).unwrap();
+        let behind = 9_100 - packet - 14 - 4 * craft.tags.len();
+        assert_eq!(counters.trimmed_bytes.get(), behind as u64);
+        assert_conserved(&path);
+    }
+}
+
+/// Defect of 0b8b087: a frame of 60 bytes left with 56 when its tag was taken off.
+#[test]
+fn a_short_frame_is_padded_with_zeros() {
+    for (tags, came, left) in [
+        (vec![0], 60, 60),
+        (vec![5 << 13], 64, 60),
+        (vec![], 60, 60),
+        (vec![], 300, 60),
+        (vec![0], 300, 60),
+        // Too short to have been on a wire: the device it leaves by pads it.
+        (vec![], 46, 46),
+        (vec![0], 54, 54),
+    ] {
+        let mut path = path(AMPLE);
+        let craft = Craft {
+            tags,
+            bth: None,
+            dst_port: 53,
+            payload: vec![7; 2],
+            ..data("10.0.2.2")
+        };
+        let mut frame = craft.frame();
+        let packet = frame.len() - 14 - 4 * craft.tags.len();
+        frame.resize(came, 0x5a);
+        push(&mut path, DC, &frame, 0);
+        let out = pull(&mut path, WAN, 10_000).remove(0);
+        let out = out.buf.data();
+        assert_eq!(out.len(), left, "{:?} {came}", craft.tags);
+        assert_eq!(
+            parse::parse(out).map(|parsed| usize::from(parsed.ip_len)),
+            Ok(packet)
+        );
+        let was = &frame[14 + 4 * craft.tags.len()..][..packet];
+        // All but TTL and checksum.
+        assert_eq!(out[26..14 + packet], was[12..]);
+        assert!(out[14 + packet..].iter().all(|octet| *octet == 0));
         assert_conserved(&path);
     }
 }

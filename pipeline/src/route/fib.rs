@@ -14,10 +14,12 @@ use std::sync::atomic::AtomicBool;
 
 use crossbeam_utils::CachePadded;
 
+use super::down_ports::DownPorts;
 use super::edit::ImageState;
 use super::image::Image;
-use super::nexthop::{Adjacency, NextHops, default_group};
+use super::nexthop::{Adjacency, NextHops, Path, default_group};
 use super::prefix::Family;
+use super::seed::FlowSeed;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// Both families' images, and what their values lead to.
@@ -104,6 +106,9 @@ pub struct Fib {
     pub(super) pairs: [Images; 2],
     /// More routes than a core's cache holds the entries of. The writer writes; a hint.
     pub(super) large: AtomicBool,
+    /// Ports no flow with a choice is sent to.
+    pub(super) down: Arc<DownPorts>,
+    pub(super) seed: FlowSeed,
 }
 
 /// A worker's view of the table.
@@ -112,6 +117,8 @@ pub struct FibReader {
     pub(super) fib: Arc<Fib>,
     reader: usize,
     live: usize,
+    /// The ports that were down when the newest table was taken.
+    down: u32,
 }
 
 impl FibReader {
@@ -120,13 +127,15 @@ impl FibReader {
             fib,
             reader,
             live: 0,
+            down: 0,
         }
     }
 
-    /// Called at the top of the worker's loop: gives up the old table, takes the newest.
+    /// Called at the top of the worker's loop: gives up the old table, takes the newest, and which ports are down.
     #[inline]
     pub fn refresh(&mut self) {
         self.live = self.fib.grace.enter(self.reader);
+        self.down = self.fib.down.mask();
     }
 
     /// The live images.
@@ -139,9 +148,29 @@ impl FibReader {
 
     /// The live pair's next-hop groups and adjacencies.
     #[inline]
-    #[must_use]
-    pub fn hops(&self) -> &NextHops {
+    fn hops(&self) -> &NextHops {
         &self.images().hops
+    }
+
+    /// The path a flow with this hash takes in a group; `hash` is called only when there is a choice. While a path's port is
+    /// down its flows take those of the other members, and without another stay.
+    #[inline]
+    pub fn resolve(&self, group: u32, hash: impl FnOnce() -> u32) -> Path {
+        self.hops().resolve(group, self.down, hash)
+    }
+
+    /// The path of all flows of a group with one member; `None` where the flow decides.
+    #[inline]
+    #[must_use]
+    pub fn only(&self, group: u32) -> Option<Path> {
+        self.hops().only(group)
+    }
+
+    /// What this switch adds to the hash of a flow.
+    #[inline]
+    #[must_use]
+    pub fn seed(&self) -> FlowSeed {
+        self.fib.seed
     }
 
     /// The next-hop group of an address.
@@ -157,8 +186,19 @@ impl FibReader {
         }
     }
 
-    /// All paths to an address, repeated as often as they have buckets.
+    /// All paths to an address, repeated as often as they have buckets; without those behind ports that are down, if any is left.
     pub fn paths(&self, address: IpAddr) -> impl Iterator<Item = Adjacency> {
-        self.hops().paths(self.group(address))
+        let group = self.group(address);
+        let mut all = self.hops().paths(group);
+        let leads = |path: Path| path.forwards() && !path.is_behind(self.down);
+        let avoided = if self.down != 0 && all.any(leads) {
+            self.down
+        } else {
+            0
+        };
+        let paths = self.hops().paths(group);
+        paths
+            .filter(move |path| !path.is_behind(avoided))
+            .map(Path::unpacked)
     }
 }

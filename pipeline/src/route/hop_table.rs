@@ -25,7 +25,23 @@ pub(super) struct NoNumber {
 /// The spare pair's next hops, and where changes of them are written down.
 pub(super) struct Spare<'a> {
     pub(super) hops: &'a NextHops,
+    /// Those of the other pair: what flows take until the next commit.
+    pub(super) live: &'a NextHops,
     pub(super) log: &'a mut OpLog,
+}
+
+impl Spare<'_> {
+    /// Writes a group; `was`: the live one that leads where it will lead.
+    fn set_group(
+        &mut self,
+        id: NextHopGroupId,
+        members: &[AdjacencyId],
+        was: Option<NextHopGroupId>,
+    ) {
+        let was = was.map(|was| (self.live, was));
+        self.hops.set_group(id, members, was);
+        self.log.wrote_group(id);
+    }
 }
 
 /// Adjacencies and next-hop groups in use.
@@ -47,18 +63,19 @@ impl HopTable {
         }
     }
 
-    /// Holds the group with exactly these paths once more; it is made when there is none.
+    /// Holds the group with exactly these paths once more; it is made when there is none, from the live group `was`.
     pub(super) fn hold(
         &mut self,
         paths: &[Adjacency],
+        was: Option<NextHopGroupId>,
         spare: &mut Spare<'_>,
     ) -> Result<NextHopGroupId, NoNumber> {
         if let [path] = paths {
             let member = [self.hold_adjacency(*path, spare)?];
-            return self.hold_group(&member, spare);
+            return self.hold_group(&member, was, spare);
         }
         let members = self.hold_members(paths, spare)?;
-        self.hold_group(&members, spare)
+        self.hold_group(&members, was, spare)
     }
 
     /// Gives up one hold of a group.
@@ -77,8 +94,7 @@ impl HopTable {
     ) -> Result<NextHopGroupId, NoNumber> {
         let members = self.hold_members(paths, spare)?;
         let id = default_group(family);
-        spare.hops.set_group(id, &members);
-        spare.log.wrote_group(id);
+        spare.set_group(id, &members, Some(id));
         if let Some(place) = self.defaults.get_mut(usize::from(id.0)) {
             let old = std::mem::replace(place, members.into_boxed_slice());
             self.release_members(&old);
@@ -100,10 +116,17 @@ impl HopTable {
         paths
     }
 
+    /// Whether flows choose among the paths of a group that prefixes hold.
+    pub(super) fn has_choice(&self, group: NextHopGroupId) -> bool {
+        let members = self.groups.value(group.0);
+        members.is_some_and(|members| members.len() > 1)
+    }
+
     /// Takes over the holds of `members`.
     fn hold_group(
         &mut self,
         members: &[AdjacencyId],
+        was: Option<NextHopGroupId>,
         spare: &mut Spare<'_>,
     ) -> Result<NextHopGroupId, NoNumber> {
         let held = self.groups.hold(members, || Box::from(members));
@@ -114,8 +137,7 @@ impl HopTable {
         let (number, new) = held?;
         let id = NextHopGroupId(number);
         if new {
-            spare.hops.set_group(id, members);
-            spare.log.wrote_group(id);
+            spare.set_group(id, members, was);
         }
         Ok(id)
     }
@@ -280,10 +302,10 @@ mod tests {
             let mut table = HopTable::new(hops.capacity());
             let mut held: Vec<(Vec<u8>, NextHopGroupId)> = Vec::new();
             for (hold, ports) in steps {
-                let mut spare = Spare { hops: &hops, log: &mut log };
+                let mut spare = Spare { hops: &hops, live: &hops, log: &mut log };
                 if hold {
                     let paths: Vec<_> = ports.iter().map(|port| path(*port)).collect();
-                    if let Ok(id) = table.hold(&paths, &mut spare) {
+                    if let Ok(id) = table.hold(&paths, None, &mut spare) {
                         held.push((ports, id));
                     }
                 } else if !held.is_empty() {
@@ -304,7 +326,7 @@ mod tests {
                 prop_assert_eq!(table.adjacencies.by_value.len(), ports.len());
                 for (ports, id) in groups {
                     for (place, port) in ports.iter().enumerate() {
-                        let leads = hops.resolve(u32::from(id), || u32::try_from(place).unwrap());
+                        let leads = hops.resolve(u32::from(id), 0, || u32::try_from(place).unwrap());
                         prop_assert_eq!(leads.port(), PortId(*port));
                     }
                 }

@@ -8,7 +8,11 @@
 //! loop the batch is replayed on the other, or the image copied when that is quicker ([`fib`], `op_log`). So every lookup answers from a complete old or new table.
 //! Values are next-hop-group ids resolved through the pair's own array ([`nexthop`], `hop_table`); the default route is a
 //! group of fixed id and never enters an image, so that its change is seen with the rest of its batch and costs one group.
+//! Flows choose among the members of a group by buckets that outlive changes of it ([`buckets`]), by a hash that is each
+//! switch's own ([`seed`]), and keep away from ports that are down ([`down_ports`]).
 
+pub mod buckets;
+pub mod down_ports;
 pub mod edit;
 pub mod fib;
 mod hop_table;
@@ -16,5 +20,6 @@ pub mod image;
 pub mod nexthop;
 mod op_log;
 pub mod prefix;
+pub mod seed;
 mod warm;
 pub mod writer;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
+use super::down_ports::DownPorts;
 use super::edit::Full;
 use super::fib::{Fib, FibReader, GracePeriod, Images, ImagesState};
 use super::hop_table::{HopTable, NoNumber, Spare};
@@ -17,6 +18,7 @@ use super::image::{Image, Origin};
 use super::nexthop::{Adjacency, NextHopGroupId, NextHops};
 use super::op_log::{Op, OpLog};
 use super::prefix::{Family, Prefix};
+use super::seed::FlowSeed;
 use super::warm::FEW;
 
 /// Room for routes.
@@ -75,6 +77,8 @@ pub struct RouteWriter {
     held: [usize; 2],
     limits: [usize; 2],
     hops: HopTable,
+    /// The groups with a choice that prefixes changed since the last commit had before: what flows take still.
+    before: HashMap<Prefix, NextHopGroupId, RandomState>,
     /// Applied to the spare pair, not yet visible.
     batch: OpLog,
     /// Visible, not yet applied to the pair that was live before.
@@ -82,9 +86,19 @@ pub struct RouteWriter {
 }
 
 impl RouteWriter {
-    /// An empty table, and one reader for each worker.
+    /// An empty table, and one reader for each worker; its flows choose among equal paths as those of any other table made so.
     #[must_use]
     pub fn new(capacity: RouteCapacity, workers: usize) -> (RouteWriter, Vec<FibReader>) {
+        RouteWriter::with_seed(capacity, workers, FlowSeed::new(0))
+    }
+
+    /// An empty table, and one reader for each worker; `seed` is what the choice among equal paths is this switch's own by.
+    #[must_use]
+    pub fn with_seed(
+        capacity: RouteCapacity,
+        workers: usize,
+        seed: FlowSeed,
+    ) -> (RouteWriter, Vec<FibReader>) {
         let v4_groups = capacity.ipv4_routes.min(1 << 22);
         let v6_groups = (capacity.ipv6_routes * 2).max(64);
         let pair = || {
@@ -109,6 +123,8 @@ impl RouteWriter {
             grace: GracePeriod::new(workers),
             pairs: [left, right],
             large: AtomicBool::new(false),
+            down: Arc::default(),
+            seed,
         });
         let readers = (0..workers)
             .map(|reader| FibReader::new(Arc::clone(&fib), reader))
@@ -124,10 +140,17 @@ impl RouteWriter {
             held: [0; 2],
             limits: [capacity.ipv4_routes, capacity.ipv6_routes],
             hops,
+            before: HashMap::default(),
             batch: OpLog::default(),
             replay: OpLog::default(),
         };
         (writer, readers)
+    }
+
+    /// The ports that are down, for whoever watches links: flows of groups with a choice keep away from them, with no commit.
+    #[must_use]
+    pub fn down_ports(&self) -> Arc<DownPorts> {
+        Arc::clone(&self.fib.down)
     }
 
     /// Routes held.
@@ -168,8 +191,9 @@ impl RouteWriter {
             self.rib.insert(prefix, group);
             return Ok(());
         }
+        let was = self.remember(prefix);
         let (hops, mut spare) = self.hops_of_spare();
-        let group = hops.hold(paths, &mut spare)?;
+        let group = hops.hold(paths, was, &mut spare)?;
         let before = self.rib.insert(prefix, group);
         if before == Some(group) {
             self.hops.release(group);
@@ -199,16 +223,30 @@ impl RouteWriter {
         hops.set_default(family, paths, &mut spare)
     }
 
+    /// The live group of a prefix that is about to change, if it has a choice: later changes of the same batch, a removal in
+    /// between also, deal from it.
+    fn remember(&mut self, prefix: Prefix) -> Option<NextHopGroupId> {
+        if let Some(group) = self.before.get(&prefix) {
+            return Some(*group);
+        }
+        let group = *self.rib.get(&prefix)?;
+        self.hops.has_choice(group).then(|| {
+            self.before.insert(prefix, group);
+            group
+        })
+    }
+
     /// The next hops in use, and the spare pair's, which have caught up.
     fn hops_of_spare(&mut self) -> (&mut HopTable, Spare<'_>) {
         let [left, right] = &self.fib.pairs;
-        let pair = if self.fib.grace.spare() == 0 {
-            left
+        let (pair, live) = if self.fib.grace.spare() == 0 {
+            (left, right)
         } else {
-            right
+            (right, left)
         };
         let spare = Spare {
             hops: &pair.hops,
+            live: &live.hops,
             log: &mut self.batch,
         };
         (&mut self.hops, spare)
@@ -248,6 +286,7 @@ impl RouteWriter {
         if prefix.is_default() {
             self.set_default(prefix.family(), &[])?;
         } else {
+            self.remember(prefix);
             self.change(Op::Remove {
                 prefix,
                 cover: self.cover(prefix),
@@ -269,6 +308,7 @@ impl RouteWriter {
         self.fib.large.store(large, Ordering::Relaxed);
         // The other one is empty: changes are taken only then.
         std::mem::swap(&mut self.batch, &mut self.replay);
+        self.before = HashMap::default();
     }
 
     /// Whether changes can be taken: every worker has passed since the last commit, and the spare pair has caught up.
@@ -333,6 +373,9 @@ const fn family_index(family: Family) -> usize {
     }
 }
 
+#[cfg(test)]
+#[path = "ecmp_tests.rs"]
+mod ecmp_tests;
 #[cfg(test)]
 #[path = "writer_tests.rs"]
 mod tests;

@@ -2,6 +2,7 @@
 
 use zerocopy::FromBytes;
 
+use super::rewrite::Packet;
 use super::route::{FlowWords, fold_v6};
 use crate::bits::low16;
 use crate::burst::{QueueKey, Record};
@@ -81,6 +82,16 @@ pub(super) struct Admitted {
 }
 
 impl Admitted {
+    /// Where its packet stands.
+    #[inline]
+    pub(super) const fn packet(&self) -> Packet {
+        Packet {
+            l3_off: self.l3_off,
+            len: self.ip_len,
+            is_v6: self.dst_v6.is_some(),
+        }
+    }
+
     /// What tells its flow apart; `frame` is it as it came.
     #[inline]
     pub(super) fn flow(&self, frame: &[u8]) -> FlowWords {
@@ -303,12 +314,24 @@ fn admit_parsed(intake: &IngressConfig, frame: &[u8]) -> Result<Parsed, Option<D
     if parsed.ip_len > intake.mtu {
         return Err(Some(DropReason::Oversize));
     }
-    match parsed.tci.map(ethernet::vlan_id) {
-        // A priority tag (VLAN id 0) is as untagged.
-        None | Some(0) if parsed.tags < 2 => Ok(parsed),
-        Some(id) if parsed.tags == 1 && intake.vlans.contains(&id) => Ok(parsed),
-        _ => Err(Some(DropReason::VlanUnknown)),
+    if parsed.tags > 1 {
+        return Err(Some(DropReason::VlanDepth));
     }
+    match parsed.tci.map(ethernet::vlan_id) {
+        None => Ok(parsed),
+        // The VLAN of a service tag is a provider's, whatever its id: it is none of this port's.
+        Some(_) if has_service_tag(frame) => Err(Some(DropReason::VlanUnknown)),
+        // A priority tag (VLAN id 0) is as untagged.
+        Some(0) => Ok(parsed),
+        Some(id) if intake.vlans.contains(&id) => Ok(parsed),
+        Some(_) => Err(Some(DropReason::VlanUnknown)),
+    }
+}
+
+/// Whether a frame's outer tag is that of IEEE 802.1ad.
+fn has_service_tag(frame: &[u8]) -> bool {
+    let ethertype = frame.get(12..).and_then(|rest| rest.first_chunk());
+    ethertype == Some(&ethernet::QINQ.to_be_bytes())
 }
 
 /// Congestion experienced (RFC 3168 section 5).

@@ -37,8 +37,10 @@ pub struct Received {
     pub queue: Option<QueueKey>,
     /// Bytes of tags put on.
     pub added: u64,
-    /// Bytes of tags taken off.
+    /// Bytes of tags taken off, but where padding took their place.
     pub removed: u64,
+    /// Bytes cut off behind packets.
+    pub trimmed: u64,
     /// No frame is shorter than Ethernet pads to.
     pub unpadded: bool,
 }
@@ -65,6 +67,7 @@ pub fn run<B: FrameBuf>(
         queue: keys.only(),
         added: 0,
         removed: 0,
+        trimmed: 0,
         unpadded: true,
     };
     if !left.is_empty() {
@@ -278,7 +281,7 @@ impl<'a> Hops<'a> {
     fn learn(&mut self, group: u32) -> bool {
         let new = self.known.of(group).group != group;
         if new {
-            self.known.keep(match self.fib.hops().only(group) {
+            self.known.keep(match self.fib.only(group) {
                 Some(path) => NextHop::new(group, path, self.mtus),
                 None => NextHop::chosen(group),
             });
@@ -295,7 +298,7 @@ impl<'a> Hops<'a> {
         (frames, records): (&mut [B], &mut [Record]),
         keys: &mut Keys,
     ) -> usize {
-        let (mut sent, hops, mut all) = (0, self.fib.hops(), *keys);
+        let (mut sent, seed, mut all) = (0, self.fib.seed(), *keys);
         let of = |record: &Record| self.v4.lookup_v4(low32(record.addresses));
         let group = records.first().map_or(u32::MAX, of);
         for (buf, record) in frames.iter_mut().zip(records) {
@@ -306,7 +309,8 @@ impl<'a> Hops<'a> {
                 break;
             };
             let (addresses, upper) = head.words();
-            let path = hops.resolve(group, || FlowWords::new(addresses, &upper).hash());
+            let flow = || FlowWords::new(addresses, &upper).hash(seed);
+            let path = self.fib.resolve(group, flow);
             let hop = NextHop::new(group, path, self.mtus);
             if record.len > hop.longest || rewrite::plain(head, path).is_err() {
                 break;
@@ -340,10 +344,12 @@ impl<'a> Hops<'a> {
                 None => self.take_rare(others, buf, (record, heard)),
             };
             match outcome {
-                Ok(()) => {
+                Ok(trimmed) => {
                     let after = buf.data().len();
-                    received.added += after.saturating_sub(came) as u64;
-                    received.removed += came.saturating_sub(after) as u64;
+                    let whole = after + trimmed;
+                    received.added += whole.saturating_sub(came) as u64;
+                    received.removed += came.saturating_sub(whole) as u64;
+                    received.trimmed += trimmed as u64;
                     received.unpadded &= after >= common::SHORTEST;
                     keys.add(record.queue);
                 }
@@ -357,6 +363,7 @@ impl<'a> Hops<'a> {
         }
         others.counters.tag_bytes_added.add(received.added);
         others.counters.tag_bytes_removed.add(received.removed);
+        others.counters.trimmed_bytes.add(received.trimmed);
         received.queue = keys.only();
     }
 
@@ -367,13 +374,13 @@ impl<'a> Hops<'a> {
         others: &Others<'_>,
         buf: &mut B,
         known: (&mut Record, Option<Traits>),
-    ) -> Result<(), Option<DropReason>> {
+    ) -> Result<usize, Option<DropReason>> {
         let read = others.port.admit_any(buf.data())?;
         self.take(others, buf, known, &read)
     }
 
-    /// Takes a frame that was read; `heard`: what it says, if that was counted. The error is why it goes no further, none for
-    /// MAC control.
+    /// Takes a frame that was read; `heard`: what it says, if that was counted. Returns the bytes cut off behind its packet; the
+    /// error is why it goes no further, none for MAC control.
     #[inline(always)]
     fn take<B: FrameBuf>(
         &mut self,
@@ -381,7 +388,7 @@ impl<'a> Hops<'a> {
         buf: &mut B,
         (known, heard): (&mut Record, Option<Traits>),
         read: &Admitted,
-    ) -> Result<(), Option<DropReason>> {
+    ) -> Result<usize, Option<DropReason>> {
         let record = &read.record;
         let traits = match heard {
             Some(traits) => traits,
@@ -397,8 +404,8 @@ impl<'a> Hops<'a> {
         self.learn(group);
         let mut hop = *self.known.of(group);
         if hop.is_chosen {
-            let flow = || read.flow(buf.data()).hash();
-            hop = NextHop::new(group, self.fib.hops().resolve(group, flow), self.mtus);
+            let flow = || read.flow(buf.data()).hash(self.fib.seed());
+            hop = NextHop::new(group, self.fib.resolve(group, flow), self.mtus);
         }
         if !hop.path.forwards() {
             return Err(Some(route::reason(hop.path.kind())));
@@ -406,8 +413,7 @@ impl<'a> Hops<'a> {
         if read.ip_len > hop.mtu {
             return Err(Some(DropReason::MtuExceeded));
         }
-        let place = (read.l3_off, read.dst_v6.is_some());
-        rewrite::any(buf, place, hop.path, read.priority)?;
+        let trimmed = rewrite::any(buf, read.packet(), hop.path, read.priority)?;
         let tag = if hop.path.vlan() == UNTAGGED {
             0
         } else {
@@ -421,7 +427,7 @@ impl<'a> Hops<'a> {
             queue: QueueKey::new(hop.path.port(), read.priority),
             ..*record
         };
-        Ok(())
+        Ok(trimmed)
     }
 }
 

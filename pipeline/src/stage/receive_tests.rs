@@ -98,8 +98,9 @@ fn one() -> impl Strategy<Value = Vec<u8>> {
     );
     let odd = prop::option::weighted(0.2, (0usize..64, any::<u8>()));
     let same = prop::bool::weighted(0.05);
-    (place, kind, fields, odd, same).prop_map(
-        |((host, tags), (roce, opcode, syndrome), (tos, ttl, payload), damage, same)| {
+    let behind = prop_oneof![6 => Just(0usize), 1 => 1usize..300];
+    (place, kind, fields, odd, (same, behind)).prop_map(
+        |((host, tags), (roce, opcode, syndrome), (tos, ttl, payload), damage, (same, behind))| {
             let dst: IpAddr = HOSTS[host].parse().unwrap();
             let src: IpAddr = if same {
                 dst
@@ -132,6 +133,7 @@ fn one() -> impl Strategy<Value = Vec<u8>> {
                 ..craft
             }
             .frame();
+            frame.resize(frame.len() + behind, 0x5a);
             if let Some((at, value)) = damage
                 && let Some(octet) = frame.get_mut(at)
             {
@@ -216,21 +218,15 @@ fn apart(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
             Some(dst) => IpAddr::from(dst.to_be_bytes()),
             None => IpAddr::from(parsed.dst_v4().to_be_bytes()),
         };
-        let path = fib
-            .hops()
-            .resolve(fib.group(dst), || route::flow_hash(bytes, &parsed));
+        let hash = || route::flow_hash(bytes, &parsed, fib.seed());
+        let path = fib.resolve(fib.group(dst), hash);
         if !path.forwards() {
             return Err(Some(route::reason(path.kind())));
         }
         if parsed.ip_len > mtus()[path.port().index()] {
             return Err(Some(DropReason::MtuExceeded));
         }
-        rewrite::any(
-            &mut frame,
-            (admitted.l3_off, parsed.is_v6()),
-            path,
-            admitted.priority,
-        )?;
+        rewrite::any(&mut frame, admitted.packet(), path, admitted.priority)?;
         // What the parser says of the frame as it is sent.
         let sent = parse_frame(frame.data())?;
         let mut record = Record::of(&sent, low16(frame.data().len()));
@@ -265,11 +261,24 @@ proptest! {
             let queues: Vec<_> = fates.iter().filter_map(|(_, known)| known.as_ref().ok()).map(|known| known.queue).collect();
             let only = queues.first().copied().filter(|first| queues.iter().all(|queue| queue == first));
             prop_assert_eq!(taken.queue, only);
-            let goes = |(frame, (sent, known)): (&Vec<u8>, &Fate)| known.is_ok().then_some((frame.len() as u64, sent.len() as u64));
+            let goes = |(frame, (sent, known)): (&Vec<u8>, &Fate)| known.is_ok().then(|| (frame.clone(), sent.clone()));
             let lens: Vec<_> = burst.iter().zip(&fates).filter_map(goes).collect();
-            prop_assert_eq!(taken.added, lens.iter().map(|(came, sent)| sent.saturating_sub(*came)).sum::<u64>());
-            prop_assert_eq!(taken.removed, lens.iter().map(|(came, sent)| came.saturating_sub(*sent)).sum::<u64>());
-            prop_assert_eq!(taken.unpadded, lens.iter().all(|(_, sent)| *sent >= 60));
+            let (mut added, mut removed, mut trimmed) = (0, 0, 0);
+            for (came, sent) in &lens {
+                let (before, after) = (parse_frame(came).unwrap(), parse_frame(sent).unwrap());
+                let (header, packet) = (usize::from(after.l3_off), usize::from(after.ip_len));
+                prop_assert_eq!(before.ip_len, after.ip_len);
+                // The frame with its tag put on or taken off, which no frame gets shorter than 60 by.
+                let mut whole = came.len() + header - usize::from(before.l3_off);
+                if header < usize::from(before.l3_off) && whole < 60 { whole = came.len(); }
+                added += whole.saturating_sub(came.len()) as u64;
+                removed += came.len().saturating_sub(whole) as u64;
+                trimmed += (whole - sent.len()) as u64;
+                prop_assert_eq!(sent.len(), whole.min((header + packet).max(header + 46)));
+                prop_assert!(sent[header + packet..].iter().all(|octet| *octet == 0));
+            }
+            prop_assert_eq!((taken.added, taken.removed, taken.trimmed), (added, removed, trimmed));
+            prop_assert_eq!(taken.unpadded, lens.iter().all(|(_, sent)| sent.len() >= 60));
         }
         prop_assert_eq!(format!("{:?}", all.port(0)), format!("{:?}", each.port(0)));
     }

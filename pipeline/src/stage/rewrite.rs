@@ -1,8 +1,11 @@
 //! Stage 4: the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses. [`super::receive`] asks.
+//!
+//! Law: a frame ends with its packet, or with zeros up to the length Ethernet pads to. What came behind the packet goes no
+//! further: it is in no MTU, and may be some host's stale memory.
 
 use crate::drop::DropReason;
 use crate::frame::FrameBuf;
-use crate::parse::common::Untagged;
+use crate::parse::common::{SHORTEST, Untagged};
 use crate::route::nexthop::{Path, UNTAGGED};
 use crate::units::Priority;
 use crate::wire::{checksum, ethernet};
@@ -19,14 +22,25 @@ pub(super) fn plain(head: &mut Untagged, path: Path) -> Result<(), DropReason> {
     Ok(())
 }
 
-/// Rewrites any frame, whose IP header stands at `l3_off`. On an error the frame may be dropped only.
+/// Where the IP packet of a frame stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Packet {
+    /// Offset of its header.
+    pub(super) l3_off: usize,
+    /// Bytes, header included.
+    pub(super) len: u16,
+    pub(super) is_v6: bool,
+}
+
+/// Rewrites any frame. Returns how many bytes were cut off behind its packet; on an error the frame may be dropped only.
 #[inline]
 pub(super) fn any<B: FrameBuf>(
     buf: &mut B,
-    (l3_off, is_v6): (usize, bool),
+    packet: Packet,
     path: Path,
     priority: Priority,
-) -> Result<(), DropReason> {
+) -> Result<usize, DropReason> {
+    let Packet { l3_off, len, is_v6 } = packet;
     let packet = buf.data_mut().get_mut(l3_off..).unwrap_or_default();
     if is_v6 {
         one_hop_less_v6(packet)?;
@@ -61,7 +75,27 @@ pub(super) fn any<B: FrameBuf>(
             *place = (tci << 16 | u32::from(ethertype)).to_be_bytes();
         }
     }
-    Ok(())
+    Ok(end(buf, new + usize::from(len), SHORTEST + tag))
+}
+
+/// Ends a frame at the end of its packet, but not before `shortest`, with zeros behind the packet; returns how many bytes were
+/// cut off. A frame that came shorter stays so: its device pads it.
+#[inline]
+fn end<B: FrameBuf>(buf: &mut B, packet: usize, shortest: usize) -> usize {
+    let came = buf.data().len();
+    if came <= packet {
+        return 0;
+    }
+    let wanted = packet.max(shortest).min(came);
+    let cut = if buf.truncate(wanted) {
+        came - wanted
+    } else {
+        0
+    };
+    if let Some(padding) = buf.data_mut().get_mut(packet..) {
+        padding.fill(0);
+    }
+    cut
 }
 
 #[inline]
@@ -89,10 +123,14 @@ fn one_hop_less_v4(packet: &mut [u8]) -> Result<(), DropReason> {
     }
 }
 
-/// Makes layer 3 start at `new`, by trimming or growing the front.
+/// Makes layer 3 start at `new`, by trimming or growing the front; a frame that would get shorter than Ethernet pads to keeps
+/// its length, with the packet moved to the front.
 #[inline]
 fn resize<B: FrameBuf>(buf: &mut B, old: usize, new: usize) -> Result<(), DropReason> {
     let resized = if new < old {
+        if buf.data().len() < SHORTEST + (old - new) {
+            return advance(buf, old, new);
+        }
         buf.trim_front(old - new)
     } else {
         buf.prepend(new - old)
@@ -102,4 +140,15 @@ fn resize<B: FrameBuf>(buf: &mut B, old: usize, new: usize) -> Result<(), DropRe
     } else {
         Err(DropReason::NoHeadroom)
     }
+}
+
+/// Moves all from `old` on to `new`, which is less; what stood between is behind it.
+#[cold]
+fn advance<B: FrameBuf>(buf: &mut B, old: usize, new: usize) -> Result<(), DropReason> {
+    let rest = buf.data_mut().get_mut(new..).unwrap_or_default();
+    if rest.len() < old - new {
+        return Err(DropReason::Runt);
+    }
+    rest.rotate_left(old - new);
+    Ok(())
 }

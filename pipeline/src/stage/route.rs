@@ -11,6 +11,7 @@ use crate::route::fib::FibReader;
 use crate::route::nexthop::Kind as PathKind;
 use crate::route::nexthop::default_group;
 use crate::route::prefix::Family;
+use crate::route::seed::FlowSeed;
 use crate::wire::bth::Traits;
 use crate::wire::ipv6::Ipv6;
 use crate::wire::udp;
@@ -102,8 +103,8 @@ impl FlowWords {
 
     /// Multiply and fold (as in wyhash), once a word: enough to spread flows over the buckets of a group.
     #[inline]
-    pub(super) fn hash(self) -> u32 {
-        let first = fold(self.addresses ^ 0x9e37_79b9_7f4a_7c15);
+    pub(super) fn hash(self, seed: FlowSeed) -> u32 {
+        let first = fold(self.addresses ^ seed.word());
         let all = fold(first ^ self.upper);
         low32(all >> 32) ^ low32(all)
     }
@@ -126,6 +127,10 @@ pub(super) fn fold_v6(src: u128, dst: u128) -> u64 {
 
 /// A hash of what tells flows apart: addresses, protocol, UDP or TCP ports, destination QP. Fragments hash by addresses only.
 #[must_use]
-pub fn flow_hash(data: &[u8], parsed: &Parsed) -> u32 {
-    FlowWords::of(data, parsed).hash()
+pub fn flow_hash(data: &[u8], parsed: &Parsed, seed: FlowSeed) -> u32 {
+    FlowWords::of(data, parsed).hash(seed)
 }
+
+#[cfg(test)]
+#[path = "route_tests.rs"]
+mod tests;

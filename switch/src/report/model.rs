@@ -377,7 +377,8 @@ pub struct Worker {
     pub slept_us: u64,
 }
 
-/// `rx + originated + tags_added = tx + drops + consumed + punted + held + tags_removed` (tags in bytes only).
+/// `rx + originated + tags_added = tx + drops + consumed + punted + held + tags_removed + trimmed` (tags and what was trimmed in
+/// bytes only).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Conservation {
     /// Received.
@@ -398,6 +399,9 @@ pub struct Conservation {
     pub held: Traffic,
     /// Bytes of VLAN tags taken off.
     pub tags_removed: u64,
+    /// Bytes behind IP packets, cut off.
+    #[serde(default)]
+    pub trimmed: u64,
 }
 
 impl DeviceDrops {
@@ -432,7 +436,8 @@ impl Conservation {
             + self.consumed.bytes
             + self.punted.bytes
             + self.held.bytes
-            + self.tags_removed;
+            + self.tags_removed
+            + self.trimmed;
         frames_in == frames_out && bytes_in == bytes_out
     }
 }

@@ -148,7 +148,11 @@ struct Routes {
 fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result<Routes> {
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
     let readers = config.cores.workers.len() + 1;
-    let (writer, mut readers) = RouteWriter::new(wiring::routes::capacity(config), readers);
+    let (capacity, seed) = (
+        wiring::routes::capacity(config),
+        wiring::routes::seed(config, &macs),
+    );
+    let (writer, mut readers) = RouteWriter::with_seed(capacity, readers, seed);
     let mut live = LiveRoutes::new(writer);
     let mut table = wiring::routes::table(config, &macs);
     wiring::routes::deal(config, &macs, more, &mut table);

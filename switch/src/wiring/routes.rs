@@ -4,9 +4,11 @@ use std::net::IpAddr;
 
 use npcc_config::Config;
 use npcc_config::ipnet::IpNet;
+use npcc_config::model::EcmpSeed;
 use npcc_config::plan::NextHop;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
+use npcc_pipeline::route::seed::FlowSeed;
 use npcc_pipeline::route::writer::RouteCapacity;
 use npcc_pipeline::units::{Mac, PortId};
 
@@ -20,6 +22,15 @@ pub fn capacity(config: &Config) -> RouteCapacity {
         ipv6_routes: config.routing.ipv6_routes.size(),
         adjacencies: 16_384,
         groups: 16_384,
+    }
+}
+
+/// What this switch's choice among equal paths is its own by; `macs` are the ports' addresses.
+#[must_use]
+pub fn seed(config: &Config, macs: &[Mac]) -> FlowSeed {
+    match config.routing.ecmp_seed {
+        EcmpSeed::Auto => FlowSeed::of_addresses(macs.iter().copied()),
+        EcmpSeed::Number(number) => FlowSeed::new(number),
     }
 }
 

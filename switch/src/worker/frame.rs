@@ -50,6 +50,11 @@ impl FrameBuf for Frame {
     }
 
     #[inline]
+    fn truncate(&mut self, n: usize) -> bool {
+        self.0.truncate(n)
+    }
+
+    #[inline]
     fn prefetch_handle(&self) {
         self.0.prefetch_header();
     }

@@ -80,7 +80,7 @@ fn feed(rig: &mut Rig, bytes: &[u8]) {
     let (mut input, mut output) = (0, 0);
     for port in switch.counters().ports() {
         input += port.rx.bytes.get() + port.tag_bytes_added.get();
-        output += port.tx.bytes.get() + port.consumed.bytes.get() + port.drop_bytes.get() + port.tag_bytes_removed.get();
+        output += port.tx.bytes.get() + port.consumed.bytes.get() + port.drop_bytes.get() + port.tag_bytes_removed.get() + port.trimmed_bytes.get();
     }
     assert_eq!(input, output);
 }

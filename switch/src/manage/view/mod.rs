@@ -301,6 +301,7 @@ impl View {
             account.drops.bytes += port.drop_bytes;
             account.tags_added += port.tag_bytes_added;
             account.tags_removed += port.tag_bytes_removed;
+            account.trimmed += port.trimmed_bytes;
         }
         account
     }

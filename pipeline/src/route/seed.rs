@@ -1,0 +1,67 @@
+//! What makes one switch's choice of paths differ from the next one's.
+//!
+//! Two switches in series that hash alike polarise: the second sees only flows the first has sent its way, and they all fall
+//! into the buckets the first chose them by. So each has a seed of its own.
+
+use crate::units::Mac;
+
+/// A switch's part in the hash of a flow: two switches with different ones choose independently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowSeed(u64);
+
+impl FlowSeed {
+    /// The seed with this number.
+    #[must_use]
+    pub const fn new(number: u64) -> FlowSeed {
+        FlowSeed(mix(number))
+    }
+
+    /// The seed of a switch whose ports have these addresses: the same after a restart, another on any other switch.
+    #[must_use]
+    pub fn of_addresses(ports: impl IntoIterator<Item = Mac>) -> FlowSeed {
+        let word = ports
+            .into_iter()
+            .fold(0, |word, mac| mix(word ^ mac.to_u64()));
+        FlowSeed::new(word)
+    }
+
+    /// A word whose bits differ at random between seeds.
+    #[inline]
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        self.0
+    }
+}
+
+/// One step of `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+const fn mix(word: u64) -> u64 {
+    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_of_neighbouring_numbers_and_addresses_have_little_in_common() {
+        let mac = |last| Mac([2, 0, 0, 0, 0, last]);
+        let pairs = [
+            (FlowSeed::new(0), FlowSeed::new(1)),
+            (
+                FlowSeed::of_addresses([mac(1), mac(2)]),
+                FlowSeed::of_addresses([mac(1), mac(3)]),
+            ),
+            (
+                FlowSeed::of_addresses([mac(1), mac(2)]),
+                FlowSeed::of_addresses([mac(2), mac(1)]),
+            ),
+        ];
+        for (one, other) in pairs {
+            let differ = (one.word() ^ other.word()).count_ones();
+            assert!((16..=48).contains(&differ), "{differ} bits");
+        }
+    }
+}
