@@ -203,21 +203,13 @@ fn malformed_control_frames_are_counted_and_ignored() {
     let good = mac_control::build(mac(99), 1 << 3, [0xffff; 8]);
     let mut opcode = good;
     opcode[15] = 0x02;
-    let mut reserved = good;
-    reserved[16] = 0x80;
     let mut address = good;
     address[5] = 0x0e;
-    for bad in [
-        &opcode[..],
-        &reserved[..],
-        &address[..],
-        &good[..30],
-        &good[..14],
-    ] {
+    for bad in [&opcode[..], &address[..], &good[..30], &good[..14]] {
         rig.take(1, bad, 0);
     }
     assert_eq!(rig.pull(1, 0).len(), 8);
-    assert_eq!(rig.counters(1).flow.invalid.get(), 5);
+    assert_eq!(rig.counters(1).flow.invalid.get(), 4);
     assert_eq!(rig.all_drops(), 0);
     rig.assert_conserved();
 }

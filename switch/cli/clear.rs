@@ -103,7 +103,7 @@ pub(super) fn reload(args: &ReloadArgs) -> Result<(), Failure> {
     }
 }
 
-fn ask(socket: &std::path::Path, request: &Request) -> Result<(), Failure> {
+pub(super) fn ask(socket: &std::path::Path, request: &Request) -> Result<(), Failure> {
     match client::ask(socket, request)? {
         Reply::Done => Ok(()),
         Reply::Error(message) => Err(anyhow!("the switch refused: {message}").into()),

@@ -8,6 +8,7 @@ mod check;
 mod clear;
 mod gen_pcap;
 mod pair;
+mod port;
 mod run;
 mod schema;
 mod set;
@@ -43,6 +44,8 @@ enum Command {
     Set(clear::SetArgs),
     /// Have the switch read its configuration file again: says what was applied and what needs a restart
     Reload(clear::ReloadArgs),
+    /// Take a port of a running switch up or down
+    Port(port::PortArgs),
     /// Add, delete or import queue pairs known by other means
     Pair(pair::PairArgs),
     /// Run a scenario in simulated time; print a table, write CSV and HTML
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         Command::Clear(args) => clear::clear(&args),
         Command::Set(args) => clear::set(&args),
         Command::Reload(args) => clear::reload(&args),
+        Command::Port(args) => port::run(&args),
         Command::Pair(args) => pair::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Bench(args) => bench::run(&args),

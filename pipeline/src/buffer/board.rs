@@ -3,12 +3,12 @@
 //! | in the usage of worker w | written by | read by |
 //! |---|---|---|
 //! | what it holds of the pool | w, once a burst | the other workers, once a burst |
-//! | what it has given back of the frames that worker v took in | w, as frames leave | v, once a burst |
-//! | what it holds of the groups of a port that several workers receive from | w, once a burst | those workers |
+//! | what it has given back of the frames that worker v took in | w, as frames leave | v, once a turn |
+//! | what it holds of the groups of a port that several workers receive from | w, once a burst | those workers, once a turn |
 //! | pressure, storms of such a port | w, once a turn | the port's owner; the other receivers |
 //!
 //! Law: every cache line has one writer and every count only grows, so no line is fought over and no lock is needed. What
-//! a worker reads is at most one burst of each other worker old. Relaxed is enough: what worker v took in it has counted
+//! a worker reads of the pool is at most one burst of each other worker old, and of groups a turn. Relaxed is enough: what worker v took in it has counted
 //! before the frame crosses (a release store of the ring), so it never sees more given back than it took.
 
 use crossbeam_utils::CachePadded;

@@ -1,4 +1,4 @@
-//! The buffer among several workers: each looks at the board once a burst and tells its own part.
+//! The buffer among several workers: each looks at the pool once a burst and at groups once a turn, and tells its own part.
 
 use super::amount::Amount;
 use super::group::Beside;
@@ -22,18 +22,10 @@ pub(super) struct Others {
 }
 
 impl Buffer {
-    /// Reads the board: what the others hold, and what they gave back of this worker's frames. Once a burst, where there
-    /// are others.
+    /// Reads all the others tell: what they hold of the pool and of this worker's groups, and what they gave back of its
+    /// frames. Once a turn, where there are others: it is a line of another core's for each group and worker.
     pub fn look(&mut self) {
-        let (mut used, mut shared, mut headroom) = (Amount::ZERO, Amount::ZERO, Amount::ZERO);
-        for usage in self.board.others(self.me) {
-            used = used.wrapping_plus(usage.pool.used.get());
-            shared = shared.plus(usage.pool.in_shared.get());
-            headroom = headroom.plus(usage.pool.in_headroom.get());
-        }
-        self.others.used = used;
-        self.shared = self.others.shared.minus(shared);
-        self.headroom = self.others.headroom.minus(headroom);
+        self.look_at_pool();
         for (stale, holding) in self.stale.iter_mut().zip(&self.others.holding) {
             *stale |= holding;
         }
@@ -44,6 +36,20 @@ impl Buffer {
             spread &= spread - 1;
         }
         self.settle();
+    }
+
+    /// Reads what the others hold of the pool, a line for each. Once a burst: the pool is what must never be given twice. What
+    /// they gave back, and hold of a group, may be a turn old: headroom has room for it.
+    pub fn look_at_pool(&mut self) {
+        let (mut used, mut shared, mut headroom) = (Amount::ZERO, Amount::ZERO, Amount::ZERO);
+        for usage in self.board.others(self.me) {
+            used = used.wrapping_plus(usage.pool.used.get());
+            shared = shared.plus(usage.pool.in_shared.get());
+            headroom = headroom.plus(usage.pool.in_headroom.get());
+        }
+        self.others.used = used;
+        self.shared = self.others.shared.minus(shared);
+        self.headroom = self.others.headroom.minus(headroom);
     }
 
     /// What the other receivers of a port hold of its groups.

@@ -464,7 +464,15 @@ impl Outlet<HeapFrame> for Bounded {
 fn no_more_is_in_hand_when_the_peer_pauses_than_the_ring_takes() {
     const CREDIT: i64 = 5_000;
     for waiting in [16, 4 * BURST] {
-        let mut path = path(super::AMPLE);
+        let pause = crate::pause::PauseConfig {
+            honour: 1 << 3,
+            ..crate::pause::PauseConfig::off()
+        };
+        let lossless = LosslessConfig {
+            buffer: BufferConfig::plain(super::AMPLE, 2),
+            ports: vec![pause; 2],
+        };
+        let mut path = path(super::AMPLE).with_lossless(lossless);
         for burst in 0..waiting / 16 {
             let mut frames = burst_to("10.0.2.2", 0, 16, 1024, 106);
             path.ingress(DC, &mut frames, Nanos(burst as u64));
@@ -482,7 +490,7 @@ fn no_more_is_in_hand_when_the_peer_pauses_than_the_ring_takes() {
         let frame = i64::from(out.frames[0].wire_len());
         assert!((CREDIT - frame..CREDIT + frame).contains(&bytes), "{bytes}");
         let xoff = crate::wire::mac_control::build(super::mac(9), 1 << 3, [u16::MAX; 8]);
-        push(&mut path, WAN, &xoff, 1_000_001);
+        super::push(&mut path, WAN, &xoff, 1_000_001);
         out.credit = CREDIT;
         path.egress(WAN, &mut out, Nanos(1_000_002));
         assert_eq!(out.credit, CREDIT, "nothing more after the pause");

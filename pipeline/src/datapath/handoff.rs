@@ -97,11 +97,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.looked = true;
     }
 
-    /// Before a burst: the board is read once for each.
+    /// Before a burst: what the others hold of the pool is read once for each.
     #[inline]
     pub(super) fn look_again(&mut self) {
         if self.channels.is_some() && !std::mem::take(&mut self.looked) {
-            self.side.buffer.look();
+            self.side.buffer.look_at_pool();
         }
     }
 

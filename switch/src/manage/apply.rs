@@ -46,14 +46,15 @@ impl Management {
     }
 
     fn rates(&self) -> Vec<Option<BitRate>> {
-        self.view.ports.iter().map(|port| port.rate).collect()
+        self.view.links.rates()
     }
 
     /// Each port's settings by a configuration.
     fn settings(&self, config: &Config) -> Vec<PortConfig> {
         let ports = config.ports.iter().zip(&self.view.ports);
         ports
-            .map(|(plan, facts)| wiring::path::port(config, plan, facts.mac, facts.rate))
+            .zip(self.view.links.rates())
+            .map(|((plan, facts), rate)| wiring::path::port(config, plan, facts.mac, rate))
             .collect()
     }
 

@@ -90,7 +90,10 @@ impl Links {
     /// What each port's egress side is shaped to.
     #[must_use]
     pub fn rates(&self) -> Vec<Option<BitRate>> {
-        self.lock().iter().map(|state| state.speeds.shaper).collect()
+        self.lock()
+            .iter()
+            .map(|state| state.speeds.shaper)
+            .collect()
     }
 }
 
@@ -187,6 +190,10 @@ impl Management {
         let links: Vec<Rate> = states.iter().map(|state| state.speeds.link).collect();
         let mut flows: Vec<PortFlow> = states.iter().map(|state| state.flow.clone()).collect();
         let buffer = wiring::pfc::buffer(config, &links, &mut flows);
+        let shapers: Vec<_> = states.iter().map(|state| state.speeds.shaper).collect();
+        if wiring::pfc::marks_in_time(config, &links, &shapers, &flows).is_err() {
+            self.view.link_event(index, Kind::MarkingLate, 0);
+        }
         let Some(facts) = self.view.ports.get(index) else {
             return Ok(());
         };
@@ -244,8 +251,16 @@ impl Management {
     pub fn set_admin(&self, name: &str, up: bool) -> Result<(), String> {
         let index = self.view.ports.iter().position(|port| port.name == name);
         let index = index.ok_or_else(|| {
-            let names: Vec<&str> = self.view.ports.iter().map(|port| port.name.as_str()).collect();
-            format!("there is no port `{name}`: write one of {}", names.join(", "))
+            let names: Vec<&str> = self
+                .view
+                .ports
+                .iter()
+                .map(|port| port.name.as_str())
+                .collect();
+            format!(
+                "there is no port `{name}`: write one of {}",
+                names.join(", ")
+            )
         })?;
         if let Some(state) = self.view.links.lock().get_mut(index) {
             state.admin_up = up;

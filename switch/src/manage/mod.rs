@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod client;
+pub mod links;
 pub mod orders;
 pub mod protocol;
 pub mod reload;

@@ -3,9 +3,10 @@
 //! Law: what is shown as set is what the workers were given. An order that a worker cannot take is given to none, and nothing that is
 //! shown changes.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use npcc_pipeline::egress::scheduler::Discipline;
+use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::{PortId, Priority};
 
 use super::reload::Running;
@@ -35,6 +36,8 @@ pub struct Management {
     pub npcc: NpccOrders,
     /// What runs, and where it came from.
     pub live: Mutex<Live>,
+    /// The ports that the routes pass over.
+    pub down: Arc<DownPorts>,
 }
 
 impl Management {

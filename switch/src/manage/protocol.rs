@@ -41,6 +41,13 @@ pub enum Request {
     },
     /// Read the configuration file again.
     Reload,
+    /// Take a port up or down.
+    Port {
+        /// Its name.
+        name: String,
+        /// Whether it may be up.
+        up: bool,
+    },
     /// Change something of NPCC.
     Npcc(NpccOrder),
 }

@@ -156,6 +156,7 @@ fn answer(stream: UnixStream, management: &Management) -> std::io::Result<()> {
             }
             Err(error) => Reply::Error(error.to_string()),
         },
+        Ok(Request::Port { name, up }) => done(management.set_admin(&name, up)),
         Ok(Request::Npcc(order)) => done(management.npcc_order(&order)),
         Err(error) => Reply::Error(format!("not a request: {error}")),
     };

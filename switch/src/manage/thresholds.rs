@@ -6,7 +6,7 @@
 use npcc_config::Config;
 use npcc_config::model::{Ecn, Wred};
 use npcc_config::plan::PriorityPlan;
-use npcc_config::sizing::{Lossless, assumed_speed};
+use npcc_config::sizing::{Lossless, link_speed};
 
 use super::orders::Management;
 
@@ -107,7 +107,7 @@ fn in_order(config: &Config, priority: u8) -> Result<(), String> {
     for port in &config.ports {
         let speed = port
             .speed
-            .unwrap_or_else(|| assumed_speed(Some(&port.device)));
+            .unwrap_or_else(|| link_speed(Some(&port.device), (port.link_speed, None)).0);
         let drain = plan.max_rate.map_or(speed, |max| max.min(speed));
         let name = &port.name;
         for (what, low, high) in [

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::SystemTime;
 
 use npcc_pipeline::counters::PortCount;
 use npcc_pipeline::units::Nanos;
@@ -33,6 +34,12 @@ pub enum Kind {
     CpuPause,
     /// A turn of a worker's loop was longer than headroom covers.
     SlowTurn,
+    /// A port's link went down, or was taken down.
+    LinkDown,
+    /// A port's link came up, or has another speed.
+    LinkUp,
+    /// With the speed a link came up with, a lossless queue is marked only after its senders are paused.
+    MarkingLate,
 }
 
 /// One event.
@@ -41,13 +48,15 @@ pub enum Kind {
 pub struct Event {
     /// When, in us of the switch's clock, as in the CNPs' log.
     pub time_us: u64,
+    /// When it was taken down, RFC 3339.
+    pub wall: String,
     /// What.
     pub kind: Kind,
     /// The port, where it is one port's.
     pub port: String,
     /// The priority, where it is one priority's.
     pub priority: Option<u8>,
-    /// How many; of a slow turn: its length in us.
+    /// How many; of a slow turn: its length in us; of a link that came up: its speed in Mb/s.
     pub count: u64,
 }
 
@@ -61,6 +70,9 @@ impl fmt::Display for Event {
         } = self;
         let priority = self.priority.unwrap_or_default();
         write!(f, "{time_us} us: ")?;
+        if !self.wall.is_empty() {
+            write!(f, "{} ", self.wall)?;
+        }
         match self.kind {
             Kind::StormBegan => write!(
                 f,
@@ -82,6 +94,12 @@ impl fmt::Display for Event {
                 f,
                 "a turn of a worker's loop took {count} us, more than headroom covers"
             ),
+            Kind::LinkDown => write!(f, "{port}: link down"),
+            Kind::MarkingLate => write!(
+                f,
+                "{port}: at this speed senders are paused before they are marked: lower kmax or raise buffer.pool"
+            ),
+            Kind::LinkUp => write!(f, "{port}: link up, {count} Mb/s"),
         }
     }
 }
@@ -129,6 +147,7 @@ impl Events {
                 port: name.to_owned(),
                 priority,
                 count,
+                ..Event::default()
             });
         }
     }
@@ -148,7 +167,22 @@ impl Events {
         }
     }
 
+    /// The link of a port changed; `mbps` is its speed.
+    pub fn link(&mut self, name: &str, kind: Kind, mbps: u64, now: Nanos) {
+        self.add(Event {
+            time_us: now.0 / 1_000,
+            kind,
+            port: name.to_owned(),
+            count: mbps,
+            ..Event::default()
+        });
+    }
+
     fn add(&mut self, event: Event) {
+        let event = Event {
+            wall: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+            ..event
+        };
         let counted = matches!(
             event.kind,
             Kind::LosslessLost | Kind::LateRefresh | Kind::CpuPause | Kind::SlowTurn

@@ -54,8 +54,26 @@ pub struct Port {
     pub driver: String,
     /// Its MAC address.
     pub mac: String,
-    /// Whether the link is up.
+    /// Whether frames pass: the link is up, and the operator lets it be (SONiC's oper status).
     pub up: bool,
+    /// Whether the operator lets it be up: `up` or `down`.
+    #[serde(default)]
+    pub admin: String,
+    /// Why it is down: `admin`, `link` or `device`; empty when it is up.
+    #[serde(default)]
+    pub down_reason: String,
+    /// Speed of the link in bits per second; of the time it was last up.
+    #[serde(default)]
+    pub link_speed: u64,
+    /// Where that speed comes from: `device`, `link_speed`, `speed` or `assumed`.
+    #[serde(default)]
+    pub link_speed_from: String,
+    /// When it last went up or down, RFC 3339; the start if it never did.
+    #[serde(default)]
+    pub last_change: String,
+    /// How often it went down.
+    #[serde(default)]
+    pub flaps: u64,
     /// Bits per second its egress side is shaped to; absent when unlimited.
     pub rate: Option<u64>,
     /// Cores of the workers that receive from it; the first owns its queues and its pause.

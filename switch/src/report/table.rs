@@ -6,7 +6,7 @@ use std::fmt::Write;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::model::{Flow, Host, Npcc, NpccQueue, Percentiles, Setting, Snapshot};
+use super::model::{Flow, Host, Npcc, NpccQueue, Percentiles, Port, Setting, Snapshot};
 
 pub(super) fn table(header: &[&str], left: usize) -> Table {
     let mut table = Table::new();
@@ -75,10 +75,27 @@ fn list(counts: &BTreeMap<String, u64>) -> String {
 pub fn ports(snapshot: &Snapshot) -> String {
     let mut table = table(
         &[
-            "PORT", "LINK", "DRIVER", "RATE", "CORES", "RX PKTS", "RX BYTES", "TX PKTS",
-            "TX BYTES", "CNP IN", "CNP OUT", "NAK IN", "RNR IN", "CE IN", "DROPS",
+            "PORT",
+            "OPER",
+            "ADMIN",
+            "SPEED",
+            "FLAPS",
+            "LAST CHANGE",
+            "DRIVER",
+            "RATE",
+            "CORES",
+            "RX PKTS",
+            "RX BYTES",
+            "TX PKTS",
+            "TX BYTES",
+            "CNP IN",
+            "CNP OUT",
+            "NAK IN",
+            "RNR IN",
+            "CE IN",
+            "DROPS",
         ],
-        5,
+        9,
     );
     for port in &snapshot.ports {
         let mut drops = port.drops.clone();
@@ -93,7 +110,11 @@ pub fn ports(snapshot: &Snapshot) -> String {
         }
         table.add_row(vec![
             port.name.clone(),
-            if port.up { "up" } else { "down" }.to_owned(),
+            oper(port),
+            port.admin.clone(),
+            rate(Some(port.link_speed)),
+            thousands(port.flaps),
+            port.last_change.clone(),
             port.driver.clone(),
             rate(port.rate),
             cores(&port.workers),
@@ -110,6 +131,14 @@ pub fn ports(snapshot: &Snapshot) -> String {
         ]);
     }
     finish(&table)
+}
+
+/// SONiC's oper status, and why it is down.
+fn oper(port: &Port) -> String {
+    match port.up {
+        true => "up".to_owned(),
+        false => format!("down ({})", port.down_reason),
+    }
 }
 
 fn cores(cores: &[usize]) -> String {

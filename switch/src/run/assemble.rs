@@ -1,7 +1,7 @@
 //! From a configuration and open ports to the things that run: workers, control core, management.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, anyhow};
 use npcc_cnp::control::ControlCore;
@@ -13,7 +13,7 @@ use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
 use npcc_pipeline::handoff::{WorkerLinks, links};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
-use npcc_pipeline::units::{Mac, Nanos};
+use npcc_pipeline::units::{Mac, Nanos, PortId};
 use rtrb::{Consumer, Producer};
 
 use super::source::{Options, Source};
@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;
 use crate::control::{Alarms, Control, ControlStats, orders};
+use crate::manage::links::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
 use crate::manage::view::{BufferFacts, PortFacts, View};
@@ -65,12 +66,24 @@ pub(super) fn assemble<P: Probe>(
     let qos = qos::effective(config, &settings);
     let (lossless, flows) = wiring::pfc::lossless(config, &ports);
     let buffer = buffer_facts(config, &lossless)?;
-    let facts = port_facts(config, &ports, flows);
+    let link_speeds: Vec<_> = ports.iter().map(|port| port.speeds.link).collect();
+    let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
+    wiring::pfc::marks_in_time(config, &link_speeds, &shapers, &flows)
+        .map_err(|why| anyhow!(why))?;
+    let link_states = links_of(&ports, flows);
+    let facts = port_facts(config, &ports);
     let plan = wiring::workers::seating(config, &ports);
     let owners = plan.owners.iter().map(|owner| owner.index()).collect();
 
+    let down = routes.live.down_ports();
+    let is_down = |(port, id): (&OpenPort, u8)| (!port.up).then_some(PortId(id));
+    let down_at_start: Vec<PortId> = ports.iter().zip(0..).filter_map(is_down).collect();
+    for port in &down_at_start {
+        down.set(*port, true);
+    }
     let shared = Shared {
         config,
+        down: down_at_start,
         settings,
         lossless,
         pools,
@@ -99,6 +112,7 @@ pub(super) fn assemble<P: Probe>(
         version: format!("{}, DPDK {}", source.version, npcc_dpdk::DPDK_VERSION),
         started: Instant::now(),
         ports: facts,
+        links: link_states,
         cores: config.cores.workers.clone(),
         counters: ends.counters.clone(),
         workers: ends.stats,
@@ -118,6 +132,7 @@ pub(super) fn assemble<P: Probe>(
         workers: WorkerOrders::new(ends.orders),
         npcc,
         live: Mutex::new(live),
+        down,
     };
     let control = Control {
         core,
@@ -166,7 +181,7 @@ fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result
 }
 
 fn control_core(config: &Config, ports: &[OpenPort], seed: u64) -> ControlCore {
-    let rates: Vec<_> = ports.iter().map(|port| port.rate).collect();
+    let rates: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
     let mut core = ControlCore::new(&wiring::control::plan(config, &rates, seed));
     wiring::control::offer(&mut core, config, &rates);
     core.touch_memory();
@@ -176,7 +191,7 @@ fn control_core(config: &Config, ports: &[OpenPort], seed: u64) -> ControlCore {
 fn settings(config: &Config, ports: &[OpenPort]) -> Vec<PortConfig> {
     let ports = config.ports.iter().zip(ports);
     ports
-        .map(|(plan, port)| wiring::path::port(config, plan, port.mac, port.rate))
+        .map(|(plan, port)| wiring::path::port(config, plan, port.mac, port.speeds.shaper))
         .collect()
 }
 
@@ -196,16 +211,32 @@ fn buffer_facts(config: &Config, lossless: &LosslessConfig) -> anyhow::Result<Bu
     Ok(facts)
 }
 
-fn port_facts(config: &Config, ports: &[OpenPort], flows: Vec<PortFlow>) -> Vec<PortFacts> {
-    let ports = config.ports.iter().zip(ports).zip(flows);
+/// The links as they are at the start.
+fn links_of(ports: &[OpenPort], flows: Vec<PortFlow>) -> Links {
+    let state = |(port, flow): (&OpenPort, PortFlow)| LinkState {
+        up: port.up,
+        admin_up: true,
+        speeds: port.speeds,
+        flow,
+        since: SystemTime::now(),
+        flaps: 0,
+        reason: if port.up {
+            DownReason::None
+        } else {
+            DownReason::Link
+        },
+    };
+    Links::new(ports.iter().zip(flows).map(state).collect())
+}
+
+fn port_facts(config: &Config, ports: &[OpenPort]) -> Vec<PortFacts> {
+    let ports = config.ports.iter().zip(ports);
     ports
-        .map(|((plan, port), flow)| PortFacts {
+        .map(|(plan, port)| PortFacts {
             name: plan.name.clone(),
             device: plan.device.to_string(),
             mac: port.mac,
-            rate: port.rate,
             port: Arc::clone(&port.port),
-            flow,
             workers: wiring::workers::receivers(config, plan, port),
         })
         .collect()
@@ -214,6 +245,8 @@ fn port_facts(config: &Config, ports: &[OpenPort], flows: Vec<PortFlow>) -> Vec<
 /// What all workers are made with.
 struct Shared<'a> {
     config: &'a Config,
+    /// Ports whose links are down.
+    down: Vec<PortId>,
     settings: Vec<PortConfig>,
     lossless: LosslessConfig,
     pools: &'a Pools,
@@ -285,9 +318,12 @@ impl WorkerPeers {
             return Err(anyhow!("the control core takes no more workers"));
         }
         let pool = wiring::path::pool(config);
-        let path = Datapath::new(shared.settings.clone(), pool, parts.fib, cache, parts.seed)
+        let mut path = Datapath::new(shared.settings.clone(), pool, parts.fib, cache, parts.seed)
             .with_lossless(shared.lossless.clone())
             .with_links(parts.links);
+        for port in &shared.down {
+            path.link_down(*port, Nanos::ZERO);
+        }
         let (orders, commands) = command::ring();
         let (to_worker, injections) = inject::ring();
         let (times, told) = timings::ring();

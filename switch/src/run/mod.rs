@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Eal, LcoreHandle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -20,6 +21,7 @@ use crate::clock::Clock;
 use crate::manage::orders::Management;
 use crate::manage::server::Server;
 use crate::report::model::Snapshot;
+use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, pools::Pools};
 use crate::worker::Worker;
 use crate::worker::probe::Probe;
@@ -55,7 +57,17 @@ pub fn run<P: Probe>(
     }
     let eal = Eal::init(&plan.args)?;
     let pools = Pools::new(&eal, config, &sizing)?;
-    let ports = wiring::ports::open(&eal, config, &pools)?;
+    let waits = |down: &[&str]| {
+        note(&format!(
+            "waiting for the link of {}, {} at most (dpdk.link_wait)",
+            down.join(", "),
+            config.dpdk.link_wait
+        ));
+    };
+    let ports = wiring::ports::open(&eal, config, &pools, (&stop, waits))?;
+    for (plan, port) in config.ports.iter().zip(&ports) {
+        tell_link(plan, port);
+    }
     for name in wiring::workers::without_interrupt(config, &ports) {
         note(&format!(
             "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
@@ -80,6 +92,13 @@ pub fn run<P: Probe>(
             .spawn(move || manage(&server, &management, &stop, &hangup, spare_core))
             .context("cannot start the management thread")?
     };
+    let follower = {
+        let (management, stop) = (Arc::clone(&management), Arc::clone(&stop_worker));
+        let spawn = std::thread::Builder::new().name("npcc-link".to_owned());
+        spawn
+            .spawn(move || follow_links(&management, &stop, spare_core))
+            .context("cannot start the thread that follows the links")?
+    };
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
         if !ready.load(Ordering::Relaxed) {
@@ -95,8 +114,42 @@ pub fn run<P: Probe>(
     manager
         .join()
         .map_err(|_| anyhow!("the management thread panicked"))?;
+    follower
+        .join()
+        .map_err(|_| anyhow!("the thread that follows the links panicked"))?;
     ended.context("a worker panicked; this is a defect, please report it")?;
     Ok(management.view.snapshot())
+}
+
+/// How often the links are looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Follows the links until `stop`: a thread of its own, so that no client and no reload keeps it.
+fn follow_links(management: &Management, stop: &AtomicBool, core: Option<core_affinity::CoreId>) {
+    if let Some(core) = core {
+        let _ = core_affinity::set_for_current(core);
+    }
+    while !stop.load(Ordering::Relaxed) {
+        management.look_at_links();
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Says what is not as it should be with a link at the start.
+fn tell_link(plan: &npcc_config::plan::Port, port: &wiring::ports::OpenPort) {
+    let name = &plan.name;
+    if !port.up {
+        note(&format!(
+            "note: the link of port {name} is down: it forwards as soon as the link is up"
+        ));
+    } else if port.speeds.from == LinkFrom::Configured(SpeedFrom::Assumed)
+        && !plan.device.is_virtual()
+    {
+        note(&format!(
+            "note: the device of port {name} does not tell the speed of its link: {} is assumed; write link_speed",
+            port.speeds.link
+        ));
+    }
 }
 
 /// Starts every worker on its core; none moves a frame before `ready`.

@@ -1,8 +1,10 @@
 //! The routes of a running switch: the writer, and what was last put into it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::nexthop::Adjacency;
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteError, RouteWriter};
@@ -37,6 +39,12 @@ impl LiveRoutes {
             writer,
             table: Table::new(),
         }
+    }
+
+    /// The ports that readers pass over, to be told from any thread.
+    #[must_use]
+    pub fn down_ports(&self) -> Arc<DownPorts> {
+        self.writer.down_ports()
     }
 
     /// Makes the table what is wanted, in one change that readers see whole; returns how many prefixes came, changed or

@@ -133,6 +133,51 @@ pub fn buffer(config: &Config, links: &[Rate], flows: &mut [PortFlow]) -> Buffer
     }
 }
 
+/// Whether every lossless queue is marked before its senders are paused, with these speeds of links and shapers.
+///
+/// # Errors
+/// The queue that is not, and what to do.
+pub fn marks_in_time(
+    config: &Config,
+    links: &[Rate],
+    shapers: &[Option<BitRate>],
+    flows: &[PortFlow],
+) -> Result<(), String> {
+    let qos = config.effective_qos();
+    let rooms = config.ports.iter().zip(links).zip(flows);
+    let rooms: Vec<Option<Link>> = rooms
+        .map(|((plan, speed), flow)| {
+            let link = Link::of(plan, *speed, config.buffer.loop_time, flow.receivers);
+            (flow.send != 0).then_some(link)
+        })
+        .collect();
+    let classes = qos.lossless_mask();
+    let room = Lossless::new(&config.buffer, classes.count_ones(), &rooms);
+    if room.groups == 0 {
+        return Ok(());
+    }
+    for (port, shaper) in config.ports.iter().zip(shapers) {
+        let Some(rate) = shaper else { continue };
+        let lossless = (0..8)
+            .zip(&qos.priorities)
+            .filter(|(_, plan)| plan.lossless);
+        for (priority, plan) in lossless {
+            let Some(ecn) = plan.ecn else { continue };
+            let rate = Rate(rate.0);
+            let drain = plan.max_rate.map_or(rate, |max| max.min(rate));
+            let kmax = ecn.kmax.bytes_floored(drain, port.mtu);
+            if kmax > room.least_xoff {
+                return Err(format!(
+                    "kmax ({}) of priority {priority} comes to {kmax} bytes on {} at {drain}, above the least XOFF of {}: senders \
+                     would be paused before they are marked; lower kmax or raise buffer.pool",
+                    ecn.kmax, port.name, room.least_xoff
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 const fn watchdog(config: &Config) -> WatchdogConfig {
     let watchdog = &config.pfc.watchdog;
     WatchdogConfig {

@@ -162,8 +162,7 @@ fn start_one(
         ..planned(config, plan, &port).map_err(device)?
     };
     let asked = backend::asks(wish(config, plan), port.driver_name()) && classes != 0;
-    let started =
-        start(&mut port, plan, &plain, pool, asked.then_some(classes)).map_err(device)?;
+    let started = start(&mut port, plan, &plain, pool, asked.then_some(classes)).map_err(device)?;
     if started.by_priority.is_none() {
         // Link pause (802.3x) would stop every class. A device that cannot be asked is shown by the pauses it counts.
         let _ = port.no_link_pause();

@@ -71,10 +71,16 @@ mod tests {
     #[test]
     fn the_shaper_is_not_the_link() {
         let speeds = of(&port("'0000:3b:00.0', speed: 40G"), Some(100_000));
-        assert_eq!((speeds.link, speeds.from), (Rate(100 * GIG), LinkFrom::Device));
+        assert_eq!(
+            (speeds.link, speeds.from),
+            (Rate(100 * GIG), LinkFrom::Device)
+        );
         assert_eq!(speeds.shaper, Some(BitRate(40 * GIG)));
         let written = of(&port("net_tap0, speed: 1G, link_speed: 25G"), Some(10_000));
-        assert_eq!((written.link.0, written.from.name()), (25 * GIG, "link_speed"));
+        assert_eq!(
+            (written.link.0, written.from.name()),
+            (25 * GIG, "link_speed")
+        );
         let vdev = of(&port("net_tap0, speed: 1G"), Some(10_000));
         assert_eq!((vdev.link.0, vdev.from.name()), (GIG, "speed"));
     }

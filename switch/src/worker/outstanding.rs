@@ -194,7 +194,7 @@ mod tests {
         outstanding.gave(1_500, Nanos(0));
         outstanding.look(Nanos(500_000), |_| Some(true));
         assert_eq!(outstanding.admits(burst(), Nanos(500_000)), 0);
-        assert_eq!(outstanding.admits(burst(), Nanos(1_000_001)), 32);
+        assert!(outstanding.admits(burst(), Nanos(1_000_001)) >= 32);
     }
 
     /// M6: at 0b8b087 the bound was off for good once nothing had moved for a millisecond, and a ring of 1,024 filled.

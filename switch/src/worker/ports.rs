@@ -146,11 +146,19 @@ impl Source {
 
     /// Throws away what came before the worker ran: a ring at most.
     pub(super) fn discard(&mut self) {
-        let mut left = if self.stale { usize::from(self.queue.descriptors()) } else { 0 };
+        let mut left = if self.stale {
+            usize::from(self.queue.descriptors())
+        } else {
+            0
+        };
         while left > 0 {
             let received = self.queue.rx(&mut *self.row);
             Frame::free_all(&mut self.row);
-            left = if received == 0 { 0 } else { left.saturating_sub(received) };
+            left = if received == 0 {
+                0
+            } else {
+                left.saturating_sub(received)
+            };
         }
     }
 

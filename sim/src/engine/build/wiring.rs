@@ -5,7 +5,7 @@ use npcc_cnp::control::config::{ControlConfig, EcnMode as CnpEcn, QueueConfig as
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_config::units::Rate;
-use npcc_pipeline::buffer::{BufferConfig, GroupConfig, PoolConfig};
+use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
@@ -143,6 +143,7 @@ fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> Lossle
     LosslessConfig {
         ports: ports.collect(),
         buffer: BufferConfig {
+            control: ControlReserve::default(),
             pool,
             min_frame: 1_048,
             shared_headroom: None,

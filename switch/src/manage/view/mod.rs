@@ -13,15 +13,15 @@ use npcc_cnp::response::Response;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
-use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
+use npcc_pipeline::units::{Mac, Nanos, PortId};
 
+use super::links::Links;
 use crate::clock::Clock;
 use crate::control::ControlStats;
-use crate::report::events::{Event, Events};
+use crate::report::events::{Event, Events, Kind};
 use crate::report::lossless::Buffer;
 use crate::report::model::{Conservation, DeviceDrops, Flow, Host, Snapshot, Traffic};
 use crate::report::qos::Qos;
-use crate::wiring::pfc::PortFlow;
 use crate::worker::stats::WorkerStats;
 use crate::worker::timings::{Timings, What};
 
@@ -34,12 +34,8 @@ pub struct PortFacts {
     pub device: String,
     /// Its address.
     pub mac: Mac,
-    /// The rate its egress side is shaped to.
-    pub rate: Option<BitRate>,
     /// The device.
     pub port: Arc<npcc_dpdk::Port>,
-    /// Its flow control.
-    pub flow: PortFlow,
     /// Cores of the workers that receive from it, its owner first.
     pub workers: Vec<usize>,
 }
@@ -82,6 +78,8 @@ pub struct View {
     pub started: Instant,
     /// Ports, in the order of the configuration.
     pub ports: Vec<PortFacts>,
+    /// Their links, in the same order.
+    pub links: Links,
     /// Each worker's core.
     pub cores: Vec<usize>,
     /// Each worker's counters of all ports.
@@ -141,7 +139,7 @@ impl View {
             if let Some(then) = cleared.get(index) {
                 reading.since(then);
             }
-            self.port(facts, reading)
+            self.port((index, facts), reading)
         });
         Snapshot {
             version: self.version.clone(),
@@ -174,7 +172,15 @@ impl View {
         events.turn(Nanos(self.longest_turn()), self.buffer.turn, now);
     }
 
-    /// What happened to lossless queues, oldest first.
+    /// Takes down that the link of a port changed; `mbps` is its speed.
+    pub fn link_event(&self, index: usize, kind: Kind, mbps: u64) {
+        let name = self.ports.get(index).map(|facts| facts.name.as_str());
+        if let (Some(name), Ok(mut events)) = (name, self.events.lock()) {
+            events.link(name, kind, mbps, self.clock.now());
+        }
+    }
+
+    /// What happened to ports and lossless queues, oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.watch();

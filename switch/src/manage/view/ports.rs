@@ -32,20 +32,29 @@ impl View {
     }
 
     /// A port's row.
-    pub(super) fn port(&self, facts: &PortFacts, reading: PortReading) -> Port {
+    pub(super) fn port(&self, (index, facts): (usize, &PortFacts), reading: PortReading) -> Port {
         let PortReading { mut counts, device } = reading;
         counts.rx = counts.rx_ok();
-        if facts.flow.send != 0 {
+        let Some(link) = self.links.get(index) else {
+            return Port::default();
+        };
+        let flow = &link.flow;
+        if flow.send != 0 {
             counts.lossless_lost += device.rx_missed + device.rx_nombuf;
         }
-        let link = facts.port.link().ok();
         Port {
             name: facts.name.clone(),
             device: facts.device.clone(),
             driver: facts.port.driver_name().to_owned(),
             mac: facts.mac.to_string(),
-            up: link.is_some_and(|link| link.up),
-            rate: facts.rate.map(|rate| rate.0),
+            up: link.up,
+            admin: if link.admin_up { "up" } else { "down" }.to_owned(),
+            down_reason: link.reason.name().to_owned(),
+            link_speed: link.speeds.link.0,
+            link_speed_from: link.speeds.from.name().to_owned(),
+            last_change: humantime::format_rfc3339_millis(link.since).to_string(),
+            flaps: link.flaps,
+            rate: link.speeds.shaper.map(|rate| rate.0),
             workers: facts.workers.clone(),
             drops: drops(&counts),
             device_drops: device,
@@ -53,10 +62,10 @@ impl View {
                 rx: counts.pfc_rx,
                 tx: counts.pfc_tx,
             },
-            flow: self.flow_control(&facts.flow, &counts.flow),
+            flow: self.flow_control(flow, &counts.flow),
             groups: (0..)
                 .zip(&counts.groups)
-                .map(|(priority, count)| group(&facts.flow, priority, count))
+                .map(|(priority, count)| group(flow, priority, count))
                 .collect(),
             roce: Roce {
                 ce: counts.ce_in,

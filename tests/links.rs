@@ -1,0 +1,220 @@
+//! A link that goes down and comes up under traffic: two uplinks that share flows, one of them cut. TAP devices in a network
+//! namespace of the test's own; the kernel's side of a TAP taken down is a link that is down.
+//!
+//! Needs root.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::net::Net;
+use common::{Lab, alone, assert_success, root};
+use npcc_appliance::report::events::Kind;
+use npcc_appliance::report::model::Snapshot;
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::units::Mac;
+use serde::Deserialize;
+
+/// Two hosts' worth of flows to one prefix behind two uplinks; priority 3 is lossless and paused by frames.
+const CONFIG: &str = "version: 1
+ports:
+  - { name: dc0, device: 'net_tap0,iface=dc0', mac: '02:00:00:00:01:01', mtu: 1500, addresses: [10.0.1.1/24], speed: 10G }
+  - { name: wan0, device: 'net_tap1,iface=wan0', mac: '02:00:00:00:01:02', mtu: 1500, addresses: [10.0.12.1/24], speed: 10G }
+  - { name: wan1, device: 'net_tap2,iface=wan1', mac: '02:00:00:00:01:03', mtu: 1500, addresses: [10.0.13.1/24], speed: 10G, link_speed: 25G }
+routes:
+  - { prefix: 10.0.2.0/24, via: [10.0.12.2, 10.0.13.2] }
+neighbors:
+  - { address: 10.0.12.2, port: wan0, mac: '02:00:00:00:02:01' }
+  - { address: 10.0.13.2, port: wan1, mac: '02:00:00:00:02:02' }
+dpdk: { eal_args: [--in-memory, --no-pci], link_wait: 2s }
+buffer: { pool: 16MB }
+";
+
+/// A switch, stopped when the test ends however it ends.
+struct Running {
+    lab: Lab,
+    child: Option<Child>,
+}
+
+impl Running {
+    fn start(lab: Lab) -> Running {
+        lab.config(CONFIG);
+        let child = Some(lab.start(&["--stats-json", "stats.json"]));
+        let running = Running { lab, child };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while running.ask(&["show", "ports"]).is_none() {
+            assert!(Instant::now() < deadline, "the switch does not answer");
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        running
+    }
+
+    fn ask(&self, args: &[&str]) -> Option<String> {
+        let socket = self.lab.path("switch.sock");
+        let mut all = args.to_vec();
+        all.extend(["--socket", socket.to_str().unwrap()]);
+        let output = self.lab.command(&all).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        output.status.success().then_some(text)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        serde_json::from_str(&self.ask(&["show", "all", "--json"]).unwrap()).unwrap()
+    }
+
+    /// Waits until a port's frames pass, or do not.
+    fn wait(&self, port: &str, up: bool) -> Snapshot {
+        let deadline = Instant::now() + Duration::from_secs(2);
+        loop {
+            let snapshot = self.snapshot();
+            let row = snapshot.ports.iter().find(|row| row.name == port).unwrap();
+            if row.up == up {
+                return snapshot;
+            }
+            assert!(Instant::now() < deadline, "{port}: {row:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn stop(mut self) -> Snapshot {
+        let child = self.child.take().unwrap();
+        common::net::run(&format!("kill -TERM {}", child.id()));
+        assert_success(&child.wait_with_output().unwrap());
+        let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
+        let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
+        assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
+        snapshot
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // Only when the test failed.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// What `tests/peer/link_cut.py` saw.
+#[derive(Debug, Deserialize)]
+struct Seen {
+    sent: u64,
+    flows_on_a: u64,
+    flows_on_b: u64,
+    lost_of_b: u64,
+    lost_of_a: u64,
+    withdrawn_after_ms: f64,
+    moved: u64,
+    stayed: u64,
+    came_back: u64,
+}
+
+fn cut(lab: &Lab, space: &str, seconds: [&str; 3]) -> Seen {
+    let frame = |flow: u16| {
+        let craft = Craft {
+            dst_mac: Mac([2, 0, 0, 0, 1, 1]),
+            tos: 26 << 2 | 2,
+            src_port: 49_152 + flow * 7,
+            ..Craft::roce(
+                "10.0.1.3".parse().unwrap(),
+                "10.0.2.3".parse().unwrap(),
+                0x0a,
+                0x11 + u32::from(flow),
+                64,
+            )
+        };
+        let hex = |octet: &u8| format!("{octet:02x}");
+        craft.frame().iter().map(hex).collect::<String>()
+    };
+    let lines: Vec<String> = (0..64).map(frame).collect();
+    std::fs::write(lab.path("frames.txt"), lines.join("\n")).unwrap();
+    let output = Command::new("ip")
+        .args(["netns", "exec", space, "/usr/bin/python3"])
+        .arg(root().join("tests/peer/link_cut.py"))
+        .args(["dc0", "wan0", "wan1"])
+        .arg(lab.path("frames.txt"))
+        .args(["4000"])
+        .args(seconds)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_success(&output);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// C1: at 0b8b087 a dead link kept its flows, and what waited for it paused all lossless traffic for ever.
+#[test]
+fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
+    let _alone = alone();
+    let net = Net::of(&["sw"], &[]);
+    let space = net.space("sw");
+    let switch = Running::start(Lab::inside(space.clone()));
+    let seen = cut(&switch.lab, &space, ["4.5", "1.5", "3.0"]);
+    assert!(seen.flows_on_a >= 16 && seen.flows_on_b >= 16, "{seen:?}");
+    assert_eq!(seen.lost_of_b, 0, "the other way does not notice: {seen:?}");
+    assert!(seen.withdrawn_after_ms <= 50.0, "{seen:?}");
+    assert_eq!(
+        (seen.moved, seen.stayed),
+        (seen.flows_on_a, seen.flows_on_b)
+    );
+    assert_eq!(seen.came_back, 64, "{seen:?}");
+    assert!(seen.lost_of_a <= seen.sent / 50, "{seen:?}");
+    let snapshot = switch.wait("wan0", true);
+    let row = &snapshot.ports[1];
+    assert_eq!(
+        (row.flaps, row.admin.as_str(), row.down_reason.as_str()),
+        (1, "up", "")
+    );
+    let events: Vec<Kind> = snapshot.events.iter().map(|event| event.kind).collect();
+    assert_eq!(
+        events,
+        [Kind::LinkDown, Kind::LinkUp],
+        "{:?}",
+        snapshot.events
+    );
+    assert!(
+        snapshot
+            .events
+            .iter()
+            .all(|event| event.wall.ends_with('Z'))
+    );
+    for port in &snapshot.ports {
+        assert!(port.flow.asserted.is_empty(), "{} is paused", port.name);
+        assert_eq!(port.counts.lossless_lost, 0, "{}", port.name);
+    }
+    assert_eq!(snapshot.buffer.frames, 0);
+    assert_eq!(switch.stop().conservation.held.packets, 0);
+}
+
+/// An operator takes a port down and up; what it is and why is shown.
+#[test]
+fn a_port_goes_down_and_up_by_order() {
+    let _alone = alone();
+    let net = Net::of(&["sw"], &[]);
+    let switch = Running::start(Lab::inside(net.space("sw")));
+    let row = &switch.snapshot().ports[2];
+    assert_eq!(
+        (row.link_speed, row.link_speed_from.as_str(), row.rate),
+        (25_000_000_000, "link_speed", Some(10_000_000_000)),
+        "the shaper is not the link"
+    );
+    assert!(switch.ask(&["port", "wan1", "down"]).is_some());
+    let snapshot = switch.wait("wan1", false);
+    assert_eq!(snapshot.ports[2].down_reason, "admin");
+    let shown = switch.ask(&["show", "ports"]).unwrap();
+    assert!(shown.contains("down (admin)"), "{shown}");
+    assert!(switch.ask(&["port", "wan1", "up"]).is_some());
+    let snapshot = switch.wait("wan1", true);
+    assert_eq!(snapshot.ports[2].flaps, 1);
+    assert!(switch.ask(&["port", "wan7", "up"]).is_none());
+    switch.stop();
+}
