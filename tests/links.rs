@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use common::net::Net;
 use common::{Lab, alone, assert_success, root};
+use npcc_appliance::manage::client;
+use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::events::Kind;
 use npcc_appliance::report::model::Snapshot;
 use npcc_pipeline::craft::Craft;
@@ -66,7 +68,11 @@ impl Running {
     }
 
     fn snapshot(&self) -> Snapshot {
-        serde_json::from_str(&self.ask(&["show", "all", "--json"]).unwrap()).unwrap()
+        let reply = client::ask(&self.lab.path("switch.sock"), &Request::Snapshot).unwrap();
+        let Reply::Snapshot(snapshot) = reply else {
+            panic!("{reply:?}");
+        };
+        *snapshot
     }
 
     /// Waits until a port's frames pass, or do not.
@@ -174,7 +180,9 @@ fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
         (row.flaps, row.admin.as_str(), row.down_reason.as_str()),
         (1, "up", "")
     );
-    let events: Vec<Kind> = snapshot.events.iter().map(|event| event.kind).collect();
+    // A busy machine keeps the worker from its core now and then.
+    let all = snapshot.events.iter().map(|event| event.kind);
+    let events: Vec<Kind> = all.filter(|kind| *kind != Kind::SlowTurn).collect();
     assert_eq!(
         events,
         [Kind::LinkDown, Kind::LinkUp],

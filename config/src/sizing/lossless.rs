@@ -28,6 +28,9 @@ impl GroupRoom {
     }
 }
 
+/// Bytes of the shortest frame on the wire.
+const SHORTEST: u64 = 84;
+
 /// What control frames have of their own, in wire bytes of shortest frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Control {
@@ -46,6 +49,12 @@ impl Control {
             port: (8 << 10).min(pool / 128 / ports),
             own: (16 << 10).min(pool / 128),
         }
+    }
+
+    /// Buffers for it, with so many ports: beside those of the pool, as its frames are short.
+    #[must_use]
+    pub fn buffers(&self, ports: usize) -> u64 {
+        self.bytes(ports).div_ceil(SHORTEST)
     }
 
     /// All of it, with so many ports.

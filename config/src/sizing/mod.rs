@@ -92,6 +92,9 @@ impl Sizing {
             .pool
             .0
             .div_ceil(frame)
+            .saturating_add(
+                Control::of(config.buffer.pool.0, config.ports.len()).buffers(config.ports.len()),
+            )
             // A device may spread what it receives over a queue for each worker; it sends by one.
             .saturating_add(rings.saturating_mul(workers + 1))
             .saturating_add(workers.saturating_mul(MEMPOOL_CACHE + BURST))

@@ -60,12 +60,11 @@ fn a_route_that_is_put_back_before_the_commit_moves_no_flow() {
         settle(&mut writer, &mut reader);
     }
     let was = taken(&reader, "10.0.0.1");
-    // The numbers of its next hops are given out again in between, and others come back for it.
+    // Its number, and its next hops', are given out again in between.
     writer.remove(route).unwrap();
-    writer
-        .insert(prefix("11.0.0.0/24"), &[path(5), path(6), path(7)])
-        .unwrap();
-    writer.insert(route, &[path(1), path(3)]).unwrap();
+    for (text, ports) in [("11.0.0.0/24", [5, 6]), ("12.0.0.0/24", [6, 7])] {
+        writer.insert(prefix(text), &ports.map(path)).unwrap();
+    }
     writer.insert(route, &[path(1), path(3), path(4)]).unwrap();
     settle(&mut writer, &mut reader);
     assert_eq!(was, taken(&reader, "10.0.0.1"));

@@ -16,8 +16,9 @@ use crossbeam_utils::CachePadded;
 
 use super::down_ports::DownPorts;
 use super::edit::ImageState;
+use super::hops::NextHops;
 use super::image::Image;
-use super::nexthop::{Adjacency, NextHops, Path, default_group};
+use super::nexthop::{Adjacency, Path, default_group};
 use super::prefix::Family;
 use super::seed::FlowSeed;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};

@@ -11,7 +11,8 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::nexthop::{Adjacency, AdjacencyId, NextHopGroupId, NextHops, Path, default_group};
+use super::hops::NextHops;
+use super::nexthop::{Adjacency, AdjacencyId, NextHopGroupId, Path, default_group};
 use super::op_log::OpLog;
 use super::prefix::Family;
 

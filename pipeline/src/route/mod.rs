@@ -6,7 +6,7 @@
 //! ```
 //! A batch goes to the image nobody reads ([`edit`]), one index is stored, and when every worker has passed the top of its
 //! loop the batch is replayed on the other, or the image copied when that is quicker ([`fib`], `op_log`). So every lookup answers from a complete old or new table.
-//! Values are next-hop-group ids resolved through the pair's own array ([`nexthop`], `hop_table`); the default route is a
+//! Values are next-hop-group ids resolved through the pair's own array ([`hops`], `hop_table`); the default route is a
 //! group of fixed id and never enters an image, so that its change is seen with the rest of its batch and costs one group.
 //! Flows choose among the members of a group by buckets that outlive changes of it ([`buckets`]), by a hash that is each
 //! switch's own ([`seed`]), and keep away from ports that are down ([`down_ports`]).
@@ -16,6 +16,7 @@ pub mod down_ports;
 pub mod edit;
 pub mod fib;
 mod hop_table;
+pub mod hops;
 pub mod image;
 pub mod nexthop;
 mod op_log;

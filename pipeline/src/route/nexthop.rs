@@ -1,15 +1,6 @@
-//! What a route leads to: adjacencies, and groups of them for ECMP.
-//!
-//! Each pair of images ([`super::fib`]) has next hops of its own, written while no worker reads the pair: so a worker never
-//! sees half of one, and a changed group, the default route's too, is seen with the rest of its batch. A group with a choice
-//! has buckets, each the index of an adjacency, and a group that takes its place deals from them ([`super::buckets`]).
+//! What a route leads to: an adjacency, and how readers see it.
 
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
-
-use super::buckets::{BUCKETS, deal, first_choice, other_choices};
-use super::image::zeroed;
 use super::prefix::Family;
-use crate::bits::low16;
 use crate::units::{Mac, PortId};
 
 /// Untagged, in [`Adjacency::vlan`].
@@ -91,6 +82,17 @@ pub struct Path {
 impl Path {
     /// No route.
     pub const NONE: Path = Adjacency::unusable(Kind::NoRoute).packed();
+
+    /// From the two words.
+    #[inline]
+    pub(super) const fn of_words([head, rest]: [u64; 2]) -> Path {
+        Path { head, rest }
+    }
+
+    /// The two words.
+    pub(super) const fn words(self) -> [u64; 2] {
+        [self.head, self.rest]
+    }
 
     /// What happens to a frame.
     #[inline]
@@ -182,219 +184,9 @@ pub const fn default_group(family: Family) -> NextHopGroupId {
     }
 }
 
-/// How many members a group has, and the first of them: all there is to know of a group of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct GroupHead(u32);
-
-impl GroupHead {
-    fn of(members: &[AdjacencyId]) -> GroupHead {
-        let count = u16::try_from(members.len()).unwrap_or(u16::MAX);
-        let first = members.first().map_or(0, |id| id.0);
-        GroupHead(u32::from(count) << 16 | u32::from(first))
-    }
-
-    /// The member all flows take; `None` where they choose.
-    #[inline]
-    const fn only(self) -> Option<AdjacencyId> {
-        if self.0 >> 17 == 0 {
-            Some(AdjacencyId(low16(self.0 as usize)))
-        } else {
-            None
-        }
-    }
-}
-
-fn copy(to: &[AtomicU64; 2], from: &[AtomicU64; 2]) {
-    for (to, from) in to.iter().zip(from) {
-        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
-}
-
-/// All adjacencies and next-hop groups of one pair of images; shared with every worker.
-///
-/// A group takes 4 bytes, and 256 more of memory that is not touched before it has a choice: with 16,384 groups 4.3 MB a
-/// pair at most.
-#[derive(Debug)]
-pub struct NextHops {
-    adjacencies: Box<[[AtomicU64; 2]]>,
-    /// By group: see [`GroupHead`].
-    heads: Box<[AtomicU32]>,
-    /// By group, if it has a choice: the adjacency of each bucket.
-    buckets: Box<[[AtomicU16; BUCKETS]]>,
-}
-
-impl NextHops {
-    /// Room for `adjacencies` paths and `groups` groups, at most 65,536 each; all lead to "no route".
-    #[must_use]
-    pub fn new(adjacencies: usize, groups: usize) -> NextHops {
-        NextHops {
-            adjacencies: (0..adjacencies.min(1 << 16))
-                .map(|_| Default::default())
-                .collect(),
-            heads: zeroed(groups.min(1 << 16)),
-            buckets: zeroed(groups.min(1 << 16)),
-        }
-    }
-
-    /// The path a flow with this hash takes in a group. `hash` is called only when there is a choice. A flow whose path leads
-    /// to one of the ports that are `down`, a bit each, takes that of another member, if one is left.
-    #[inline]
-    pub(super) fn resolve(&self, group: u32, down: u32, hash: impl FnOnce() -> u32) -> Path {
-        if let Some(path) = self.only(group) {
-            return path;
-        }
-        let hash = hash();
-        let path = self.in_bucket(group, first_choice(hash));
-        if down != 0 && path.is_behind(down) {
-            return self.other(group, down, hash).unwrap_or(path);
-        }
-        path
-    }
-
-    /// The path a flow takes while that of its own bucket is down. Further bits of its hash choose, so that the flows of one
-    /// bucket spread over all members that are left.
-    #[inline(never)]
-    fn other(&self, group: u32, down: u32, hash: u32) -> Option<Path> {
-        other_choices(hash)
-            .map(|bucket| self.in_bucket(group, bucket))
-            .find(|path| path.forwards() && !path.is_behind(down))
-    }
-
-    /// The path of all flows of a group with one member; `None` where the flow decides.
-    #[inline]
-    pub(super) fn only(&self, group: u32) -> Option<Path> {
-        self.head(group).only().map(|id| self.adjacency(id))
-    }
-
-    /// All paths of a group, repeated as often as they have buckets.
-    pub(super) fn paths(&self, group: u32) -> impl Iterator<Item = Path> {
-        let only = self.only(group);
-        let buckets = if only.is_none() { BUCKETS } else { 0 };
-        let chosen = (0..buckets).map(move |bucket| self.in_bucket(group, bucket));
-        only.into_iter().chain(chosen)
-    }
-
-    #[inline]
-    fn head(&self, group: u32) -> GroupHead {
-        let head = self.heads.get(group as usize);
-        GroupHead(head.map_or(0, |head| head.load(Ordering::Relaxed)))
-    }
-
-    /// The path of a bucket of a group with a choice.
-    #[inline]
-    fn in_bucket(&self, group: u32, bucket: usize) -> Path {
-        let buckets = self.buckets.get(group as usize);
-        let id = buckets.and_then(|buckets| buckets.get(bucket));
-        self.adjacency(AdjacencyId(id.map_or(0, |id| id.load(Ordering::Relaxed))))
-    }
-
-    /// One path.
-    #[inline]
-    #[must_use]
-    pub fn adjacency(&self, id: AdjacencyId) -> Path {
-        match self.adjacencies.get(usize::from(id.0)) {
-            Some([head, rest]) => Path {
-                head: head.load(Ordering::Relaxed),
-                rest: rest.load(Ordering::Relaxed),
-            },
-            None => Path::NONE,
-        }
-    }
-
-    /// Writes a path, on a pair nobody reads.
-    pub(super) fn set_adjacency(&self, id: AdjacencyId, adjacency: Adjacency) {
-        if let Some(words) = self.adjacencies.get(usize::from(id.0)) {
-            let packed = adjacency.packed();
-            for (word, value) in words.iter().zip([packed.head, packed.rest]) {
-                word.store(value, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Gives a group these members, on a pair nobody reads; none means "no route". Its buckets are dealt from those of `was`,
-    /// the group that led where it will lead.
-    pub(super) fn set_group(
-        &self,
-        id: NextHopGroupId,
-        members: &[AdjacencyId],
-        was: Option<(&NextHops, NextHopGroupId)>,
-    ) {
-        let index = usize::from(id.0);
-        let (Some(head), Some(buckets)) = (self.heads.get(index), self.buckets.get(index)) else {
-            return;
-        };
-        let new = GroupHead::of(members);
-        head.store(new.0, Ordering::Relaxed);
-        if new.only().is_some() {
-            return;
-        }
-        // By what they are: a number may stand for another path on each pair.
-        let paths: Vec<Path> = members.iter().map(|id| self.adjacency(*id)).collect();
-        let had = |bucket| was.and_then(|(hops, group)| hops.had(group, bucket));
-        for (slot, index) in buckets.iter().zip(deal(&paths, had)) {
-            let member = index.and_then(|index| members.get(index));
-            slot.store(member.map_or(0, |id| id.0), Ordering::Relaxed);
-        }
-    }
-
-    /// The path of a bucket of a group, if it has a choice.
-    fn had(&self, group: NextHopGroupId, bucket: usize) -> Option<Path> {
-        let group = u32::from(group.0);
-        self.head(group)
-            .only()
-            .is_none()
-            .then(|| self.in_bucket(group, bucket))
-    }
-
-    /// Makes one path what it is in `other`, on a pair nobody reads.
-    pub(super) fn copy_adjacency(&self, other: &NextHops, id: AdjacencyId) {
-        let index = usize::from(id.0);
-        if let (Some(to), Some(from)) = (self.adjacencies.get(index), other.adjacencies.get(index))
-        {
-            copy(to, from);
-        }
-    }
-
-    /// Makes one group what it is in `other`, on a pair nobody reads.
-    pub(super) fn copy_group(&self, other: &NextHops, id: NextHopGroupId) {
-        self.copy_group_at(other, usize::from(id.0));
-    }
-
-    fn copy_group_at(&self, other: &NextHops, index: usize) {
-        let (Some(to), Some(from)) = (self.heads.get(index), other.heads.get(index)) else {
-            return;
-        };
-        let head = GroupHead(from.load(Ordering::Relaxed));
-        to.store(head.0, Ordering::Relaxed);
-        if head.only().is_some() {
-            return;
-        }
-        let (to, from) = (self.buckets.get(index), other.buckets.get(index));
-        for (to, from) in to.into_iter().flatten().zip(from.into_iter().flatten()) {
-            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
-    }
-
-    /// Makes everything what it is in `other`, on a pair nobody reads.
-    pub(super) fn copy_of(&self, other: &NextHops) {
-        for (to, from) in self.adjacencies.iter().zip(&other.adjacencies) {
-            copy(to, from);
-        }
-        for index in 0..self.heads.len() {
-            self.copy_group_at(other, index);
-        }
-    }
-
-    /// How many groups and adjacencies fit.
-    pub(super) fn capacity(&self) -> (usize, usize) {
-        (self.heads.len(), self.adjacencies.len())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn an_adjacency_survives_its_two_words() {
@@ -408,76 +200,10 @@ mod tests {
         assert_eq!(adjacency.packed().unpacked(), adjacency);
     }
 
-    fn hops() -> NextHops {
-        let hops = NextHops::new(16, 4);
-        for id in 1..16u16 {
-            hops.set_adjacency(
-                AdjacencyId(id),
-                Adjacency {
-                    port: PortId(id as u8),
-                    ..Adjacency::unusable(Kind::Forward)
-                },
-            );
-        }
-        hops
-    }
-
-    #[test]
-    fn one_member_is_never_hashed_and_several_share_the_buckets() {
-        let hops = hops();
-        hops.set_group(NextHopGroupId(1), &[AdjacencyId(2)], None);
-        let only = hops.resolve(1, 1 << 2, || unreachable!());
-        assert_eq!(only.port(), PortId(2), "also where it is down");
-        let members = [AdjacencyId(1), AdjacencyId(2), AdjacencyId(3)];
-        hops.set_group(NextHopGroupId(2), &members, None);
-        let mut used = [0; 4];
-        for hash in 0..BUCKETS as u32 {
-            used[hops.resolve(2, 0, || hash).port().index()] += 1;
-        }
-        assert_eq!(used, [0, 43, 43, 42]);
-        assert_eq!(hops.resolve(0, 0, || 0).kind(), Kind::NoRoute);
-        assert_eq!(hops.resolve(99, 0, || 0).kind(), Kind::NoRoute);
-    }
-
     #[test]
     fn a_path_that_leads_to_no_neighbour_is_behind_no_port() {
         let behind = |kind| Adjacency::unusable(kind).packed().is_behind(1);
         assert!(behind(Kind::Forward) && behind(Kind::Unresolved));
         assert!(!behind(Kind::Blackhole) && !behind(Kind::Local) && !behind(Kind::NoRoute));
-    }
-
-    proptest! {
-        /// Only flows whose path is down take another, each member that is left gets an even part of them, and without a member
-        /// left they stay.
-        #[test]
-        fn flows_of_a_port_that_is_down_spread_over_the_others(
-            n in 2u16..9, down in any::<u32>(), start in any::<u32>(),
-        ) {
-            const FLOWS: u32 = 40_000;
-            let hops = hops();
-            let members: Vec<_> = (1..=n).map(AdjacencyId).collect();
-            hops.set_group(NextHopGroupId(2), &members, None);
-            let left = members.iter().filter(|id| down >> id.0 & 1 == 0).count();
-            let (mut moved, mut gained) = (0u32, [0u32; 16]);
-            for flow in 0..FLOWS {
-                let hash = (start ^ flow).wrapping_mul(0x85eb_ca6b).rotate_left(13).wrapping_mul(0xc2b2_ae35);
-                let (own, now) = (hops.resolve(2, 0, || hash), hops.resolve(2, down, || hash));
-                if left == 0 || !own.is_behind(down) {
-                    prop_assert_eq!(own, now);
-                    continue;
-                }
-                prop_assert!(!now.is_behind(down));
-                moved += 1;
-                gained[now.port().index()] += 1;
-            }
-            if moved > 0 {
-                for id in members.iter().filter(|id| down >> id.0 & 1 == 0) {
-                    let (got, even) = (f64::from(gained[usize::from(id.0)]), f64::from(moved) / left as f64);
-                    // Shares of buckets differ by one; the rest is five standard deviations of chance.
-                    let slack = even * 0.07 + 5.0 * even.sqrt();
-                    prop_assert!((got - even).abs() < slack, "{got} of {even}");
-                }
-            }
-        }
     }
 }

@@ -14,8 +14,9 @@ use super::down_ports::DownPorts;
 use super::edit::Full;
 use super::fib::{Fib, FibReader, GracePeriod, Images, ImagesState};
 use super::hop_table::{HopTable, NoNumber, Spare};
+use super::hops::NextHops;
 use super::image::{Image, Origin};
-use super::nexthop::{Adjacency, NextHopGroupId, NextHops};
+use super::nexthop::{Adjacency, NextHopGroupId};
 use super::op_log::{Op, OpLog};
 use super::prefix::{Family, Prefix};
 use super::seed::FlowSeed;
@@ -224,7 +225,8 @@ impl RouteWriter {
     }
 
     /// The live group of a prefix that is about to change, if it has a choice: later changes of the same batch, a removal in
-    /// between also, deal from it.
+    /// between also, deal from it. Of a prefix without a choice nothing is kept, as whatever its flows are dealt from, they
+    /// get an even share each.
     fn remember(&mut self, prefix: Prefix) -> Option<NextHopGroupId> {
         if let Some(group) = self.before.get(&prefix) {
             return Some(*group);

@@ -136,9 +136,10 @@ pub fn pool(config: &Config) -> PoolConfig {
     let bytes = config.buffer.pool.0;
     let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1);
     let alpha_256 = config.buffer.alpha_256();
+    let control = Control::of(bytes, config.ports.len());
     PoolConfig {
         bytes,
-        frames: bytes.div_ceil(frame),
+        frames: bytes.div_ceil(frame) + control.buffers(config.ports.len()),
         alpha_256,
     }
 }

@@ -119,14 +119,15 @@ pub fn buffer(config: &Config, links: &[Rate], flows: &mut [PortFlow]) -> Buffer
         groups.push(of_port);
     }
     let control = Control::of(config.buffer.pool.0, config.ports.len());
+    let priorities = super::path::control_priorities(config);
     let shared = config.buffer.shared_headroom.0;
     BufferConfig {
         pool: super::path::pool(config),
         min_frame: config.buffer.lossless_min_frame.short(),
         shared_headroom: (shared != 0).then_some(room.headroom),
         control: ControlReserve {
-            priorities: super::path::control_priorities(config),
-            group: control.port,
+            priorities,
+            group: control.port / u64::from(priorities.count_ones().max(1)),
             own: control.own,
         },
         groups,
