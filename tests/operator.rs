@@ -247,7 +247,7 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
         (["set", "npcc.wan0.5.policy", "pi"], &["does not watch"]),
         (
             ["set", "npcc.wan0.3.policy", "best"],
-            &["npcc, model or pi"],
+            &["npcc, model"],
         ),
         (
             ["set", "npcc.wan0.3.few", "2000"],
