@@ -17,6 +17,9 @@ MODELS = {
     # As behind an IOMMU it must be.
     "virtio": "virtio-net-pci,disable-legacy=on,iommu_platform=on",
 }
+# What the switch gives a driver beside the address.
+ARGUMENTS = {"virtio": ",speed=25000"}
+HUGEPAGES = 400
 HOST = "127.0.0.1"
 
 
@@ -85,7 +88,7 @@ class Guest(Machine):
             ["-machine", "q35,kernel-irqchip=split,accel=tcg", "-cpu", "max", "-smp", "2", "-m", "1536",
              "-device", "intel-iommu,intremap=on,aw-bits=48", "-monitor", f"unix:{monitor},server=on,wait=off",
              *(word for pair in self.cards.values() for card in pair for word in card.arguments)],
-            "intel_iommu=on iommu=pt hugepages=400", initrd=layer)
+            f"intel_iommu=on iommu=pt hugepages={HUGEPAGES}", initrd=layer)
         self.monitor = self.connected(monitor)
         self.order("")
 
@@ -131,7 +134,7 @@ class Switch:
     def __init__(self, guest, left, right):
         self.guest = guest
         ports = "".join(f"""
-  - {{ name: {name}, device: "{card.address}", mtu: 1500, addresses: [10.0.{host}.1/24] }}"""
+  - {{ name: {name}, device: "{card.address}{ARGUMENTS.get(card.model, '')}", mtu: 1500, addresses: [10.0.{host}.1/24] }}"""
                         for name, host, card in (("left", 1, left), ("right", 2, right)))
         neighbors = "".join(f"""
   - {{ address: 10.0.{host}.2, port: {name}, mac: "{neighbor(host).hex(':')}" }}"""
@@ -146,9 +149,12 @@ buffer: {{ pool: 4MB }}
         # One line: the guest reads no more at a time.
         text = config.replace("\n", "\\n")
         guest.check(f"printf '{text}' > /tmp/switch.yaml")
+        # One that was killed leaves it behind.
+        guest.check("rm -f /tmp/switch.sock")
         guest.check("npcc-switch run -c /tmp/switch.yaml > /tmp/switch.log 2>&1 < /dev/null & switch=$!")
-        if self.wait(30, lambda: self.guest.run("[ -e /tmp/switch.sock ]")[1] == 0, "it listens") is None:
-            raise GuestError(f"the switch does not listen:\n{self.said()}")
+        # It listens before it has its devices, and answers when it forwards.
+        if self.wait(30, lambda: self.show()[1] == 0, "it answered") is None:
+            raise GuestError(f"the switch does not answer:\n{self.said()}")
 
     def wait(self, seconds, holds, what):
         """How long it took until something holds; none when it does not in time."""
@@ -170,10 +176,24 @@ buffer: {{ pool: 4MB }}
     def said(self):
         return self.guest.run("tail -n 30 /tmp/switch.log")[0]
 
+    def show(self):
+        return self.guest.run("npcc-switch show ports --json --socket /tmp/switch.sock")
+
     def port(self, name):
         """A row of `show ports`."""
-        rows = json.loads(self.guest.check("npcc-switch show ports --json --socket /tmp/switch.sock"))
+        text, code = self.show()
+        if code:
+            raise GuestError(f"the switch does not answer: {text}\n{self.said()}")
+        rows = json.loads(text)
         return next(row for row in rows if row["name"] == name)
+
+    def opened(self):
+        """How many cards it has open: each is in an IOMMU group of its own."""
+        return int(self.guest.check("ls -l /proc/$switch/fd | grep -c '/dev/vfio/[0-9]'"))
+
+    def kill(self):
+        """Ends it as the kernel does when memory is short."""
+        self.guest.run("kill -KILL $switch; wait $switch; true")
 
     def stop(self):
         """Its exit code, after SIGTERM."""

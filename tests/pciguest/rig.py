@@ -3,7 +3,13 @@
 Prints a line for each thing that must hold and ends with 1 if one did not. For each model of card:
 
 - frames pass both ways, each byte as it must be behind a router;
+- only the cards of the ports are opened, and a driver gets the arguments that stand behind its card's address;
 - a link that goes down is down in `show ports` within 2 s, and frames pass again when it is up.
+
+After a crash:
+
+- hugepages that a dead process left count as free, and are freed;
+- a switch that is killed, again and again, leaves as much behind as at first; frames pass.
 
 Not with --short, a card taken away under the switch:
 
@@ -19,7 +25,7 @@ import sys
 import tempfile
 import time
 
-from guest import Guest, Switch, neighbor
+from guest import HUGEPAGES, Guest, Switch, neighbor
 
 FRAMES = 20
 # What is expected and not yet so. Who mends one takes it off: what holds although it stands here is a failure, too.
@@ -71,11 +77,14 @@ class Rig:
         took = self.becomes(switch, port, up, seconds)
         self.law(what, took is not None, f"after {took:.1f} s" if took is not None else f"not in {seconds} s")
 
-    def started(self, model):
-        switch = Switch(self.guest, *self.guest.cards[model])
+    def up(self, model, switch):
         for port in ("left", "right"):
             # e1000e negotiates for a second.
             self.change(f"{model}: {port} comes up", switch, port, True, 10)
+
+    def started(self, model):
+        switch = Switch(self.guest, *self.guest.cards[model])
+        self.up(model, switch)
         return switch
 
     def ended(self, model, switch):
@@ -84,13 +93,18 @@ class Rig:
         if code:
             print(said)
 
-    def links(self, model):
-        """Frames, and links that go down and up."""
+    def links(self, model, ports):
+        """Frames, and links of these ports that go down and up."""
         cards = self.guest.cards[model]
         switch = self.started(model)
         driver = switch.port("left")["driver"]
         self.forwards(f"{model}: frames pass by {driver}", cards)
-        for at, port in enumerate(("left", "right")):
+        opened = switch.opened()
+        self.law(f"{model}: the other cards are left alone", opened == 2, f"{opened} are open")
+        if model == "virtio":
+            rate = switch.port("left")["rate"]
+            self.law(f"{model}: the driver has its arguments", rate is not None and 24e9 < rate <= 25e9, f"rate {rate}")
+        for at, port in enumerate(ports):
             self.guest.link(cards[at], False)
             self.change(f"{model}: {port} goes down", switch, port, False, 2)
             passed = self.pass_one_way(cards, (1, 2), 1)
@@ -99,6 +113,29 @@ class Rig:
             self.change(f"{model}: {port} comes up again", switch, port, True, 10)
             self.forwards(f"{model}: frames pass again", cards)
         self.ended(model, switch)
+
+    def left_behind(self):
+        """Hugepages that are not free, files that stand for them, and folders of EAL's."""
+        said = self.guest.check("awk '/HugePages_Free/ { print $2 }' /proc/meminfo; ls /dev/hugepages | wc -l; ls /var/run/dpdk | wc -l")
+        free, files, folders = map(int, said.split())
+        return HUGEPAGES - free, files, folders
+
+    def crashes(self, model, rounds):
+        """A dead process's hugepages, then switches that are killed."""
+        self.guest.check(f"fallocate -l $((({HUGEPAGES} - 8) * 2))M /dev/hugepages/deadmap_0")
+        seen = set()
+        for at in range(rounds):
+            switch = Switch(self.guest, *self.guest.cards[model])
+            if at == 0:
+                gone = self.guest.run("[ ! -e /dev/hugepages/deadmap_0 ]")[1] == 0
+                self.law("hugepages that a dead process left count as free, and are freed", gone)
+            if at == rounds - 1:
+                self.up(model, switch)
+                self.forwards(f"{model}: frames pass after crashes", self.guest.cards[model])
+            switch.kill()
+            seen.add(self.left_behind())
+        self.law(f"killed {rounds} times, it leaves as much behind as at first", len(seen) == 1 and min(seen)[0] > 0,
+                 f"(hugepages, files, folders) {sorted(seen)}")
 
     def removal(self, model):
         """A card that is taken away, and put back."""
@@ -137,7 +174,8 @@ def main():
         print(f"== the guest is up after {time.monotonic() - begun:.1f} s", flush=True)
         rig = Rig(guest)
         for model in models:
-            rig.links(model)
+            rig.links(model, ("left",) if given.short else ("left", "right"))
+        rig.crashes(models[0], 2 if given.short else 100)
         if not given.short:
             for model in models:
                 rig.removal(model)
