@@ -99,7 +99,8 @@ class Guest(Machine):
         text = b""
         while not text.endswith(b"(qemu) "):
             text += self.monitor.recv(65536)
-        said = text.decode(errors="replace").replace("\r", "").removesuffix("(qemu) ")
+        # The first line is an echo of the command, character by character.
+        said = text.decode(errors="replace").replace("\r", "").removesuffix("(qemu) ").partition("\n")[2]
         if "Error" in said:
             raise GuestError(f"QEMU: {command}: {said}")
         return said
@@ -120,7 +121,11 @@ class Guest(Machine):
         self.order(f"device_del {card.name}")
 
     def put_back(self, card):
-        """The card, anew, in its slot."""
+        """The card, anew, in its slot, once it has been handed over."""
+        for _ in range(100):
+            if f'"{card.name}"' not in self.order("info pci"):
+                break
+            time.sleep(0.1)
         # The network's end outlives the device.
         self.order(f"netdev_del net{card.slot}")
         self.order(f"netdev_add {card.netdev}")
