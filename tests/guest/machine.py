@@ -23,7 +23,7 @@ class Machine:
              # Not a serial port: a busy guest's loses characters.
              "-device", "virtio-serial-pci", "-chardev", f"socket,id=rig,path={path},server=on,wait=off",
              "-device", "virtserialport,chardev=rig,name=rig", *arguments],
-            stdin=subprocess.DEVNULL, stderr=open(f"{folder}/{name}.qemu", "w"))
+            stdin=subprocess.DEVNULL, stdout=open(f"{folder}/{name}.qemu", "w"), stderr=subprocess.STDOUT)
         self.line = self.connected(path)
         self.unread = b""
 
