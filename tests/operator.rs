@@ -245,10 +245,7 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     for (args, parts) in [
         (["set", "npcc.lan9.3.policy", "pi"], &["no port `lan9`"][..]),
         (["set", "npcc.wan0.5.policy", "pi"], &["does not watch"]),
-        (
-            ["set", "npcc.wan0.3.policy", "best"],
-            &["npcc, model or pi"],
-        ),
+        (["set", "npcc.wan0.3.policy", "best"], &["npcc, model"]),
         (
             ["set", "npcc.wan0.3.few", "2000"],
             &["out of range", "1000"],

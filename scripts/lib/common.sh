@@ -11,6 +11,12 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 packages=(build-essential pkg-config libclang-dev libdpdk-dev librte-net-pcap# librte-net-ring# librte-net-null#
           librte-net-af-packet# librte-mempool-ring# iproute2 procps ethtool tshark python3-venv lua5.3 valgrind)
 
+# What a rig with QEMU guests needs beside them.
+guest_packages=(qemu-system-x86 seabios cpio kmod xz-utils)
+
+# Where cargo puts what it builds.
+built=${CARGO_TARGET_DIR:-$root/target}
+
 # What apt and pip said.
 setup_log=$root/target/setup.log
 
@@ -79,4 +85,23 @@ setup_venv() {
         quietly "a virtual environment" /usr/bin/python3 -m venv "$venv"
         quietly "scapy 2.6" "$venv/bin/pip" install --quiet 'scapy>=2.6,<3'
     fi
+}
+
+# guest_image RIG: kernel and initramfs of tests/RIG's guests, in the folder $image; false where their packages cannot be had.
+guest_image() {
+    local source
+    image=$root/target/$1
+    for source in tests/guest/{initramfs,init} "tests/$1"/{contents,setup}; do
+        if [ "$source" -nt "$image/initramfs.cpio" ]; then
+            say "making the guests from Debian packages"
+            tests/guest/initramfs "$image" "$1" || return 1
+            break
+        fi
+    done
+}
+
+# guest_rig RIG ARGUMENTS...: runs the rig of tests/RIG.
+guest_rig() {
+    local rig=$1; shift
+    PYTHONPATH=$root/tests/guest /usr/bin/python3 -B "tests/$rig/rig.py" "$@"
 }

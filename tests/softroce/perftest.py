@@ -2,7 +2,7 @@
 import re
 from dataclasses import dataclass
 
-from guest import GuestError
+from machine import GuestError
 
 DSCP_ROCE = 106     # traffic class: DSCP 26, ECT(0)
 VERBS = {"write": "ib_write_bw", "read": "ib_read_bw", "send": "ib_send_bw"}

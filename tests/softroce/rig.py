@@ -19,7 +19,8 @@ import tempfile
 import time
 from collections import Counter
 
-from guest import Guest, GuestError
+from guest import Guest
+from machine import GuestError
 from network import Capture, Namespace, Switch, Watch
 from perftest import Transfer, transfer
 

@@ -78,12 +78,16 @@ fn real_tick(file: &File) -> f64 {
 }
 
 /// EAL arguments that other keys decide, and which.
-const OWNED: [(&str, &str); 6] = [
+const OWNED: [(&str, &str); 10] = [
     ("-l", "cores"),
     ("-c", "cores"),
     ("--lcores", "cores"),
     ("--main-lcore", "cores.control"),
     ("--vdev", "ports, device"),
+    ("-a", "ports, device"),
+    ("--allow", "ports, device"),
+    ("-b", "ports, device"),
+    ("--block", "ports, device"),
     ("--no-huge", "dpdk.hugepages: off"),
 ];
 

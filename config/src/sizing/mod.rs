@@ -154,6 +154,9 @@ pub fn ring(config: &Config, port: &Port) -> u16 {
     u16::try_from(needed).map_or(LARGEST_RING, |needed| needed.clamp(least, LARGEST_RING))
 }
 
+/// The least buffer that every PCI driver takes: `min_rx_bufsize` of vmxnet3, the largest there is.
+const LEAST_BUFFER: u64 = 1646;
+
 /// The smallest data room into which the largest frame of any port fits, or the configured one.
 fn data_room(config: &Config) -> u64 {
     match config.buffer.mbuf {
@@ -167,7 +170,9 @@ fn data_room(config: &Config) -> u64 {
             let ring = rings
                 .max()
                 .map_or(0, |frame| MBUF_HEADROOM + frame.saturating_sub(32));
-            smallest_data_room(config.max_mtu()).max(ring.next_multiple_of(64))
+            let pci = config.ports.iter().any(|port| !port.device.is_virtual());
+            let driver = if pci { MBUF_HEADROOM + LEAST_BUFFER } else { 0 };
+            smallest_data_room(config.max_mtu()).max(ring.max(driver).next_multiple_of(64))
         }
     }
 }
@@ -184,6 +189,20 @@ mod tests {
 
     fn config(text: &str) -> Config {
         crate::parse("t", text).unwrap().config
+    }
+
+    /// vmxnet3 refuses smaller ones, which an MTU of 1500 would do with.
+    #[test]
+    fn buffers_of_a_pci_port_are_such_as_every_driver_takes() {
+        let room = |device: &str| {
+            let port = format!(
+                "{{ name: p, device: \"{device}\", mtu: 1500, speed: 10G, addresses: [10.0.1.1/24] }}"
+            );
+            let text = format!("version: 1\nports: [ {port} ]\n");
+            Sizing::of(&config(&text)).mbuf_data_room
+        };
+        assert!(room("0000:01:00.0") >= MBUF_HEADROOM + 1646);
+        assert_eq!(room("net_null0"), smallest_data_room(1500));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! What the kernel has in hugepages, read from sysfs.
+//! What the kernel has in hugepages, read from sysfs, and what dead processes hold of them, read from hugetlbfs.
 //!
-//! Says what there is; it does not reserve or mount anything.
+//! Says what there is; it does not reserve, mount or remove anything.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// One page size and its pages.
@@ -30,6 +31,44 @@ pub fn hugepages_available() -> u64 {
         .map(|pool| pool.page_bytes.saturating_mul(pool.free))
         .sum()
 }
+
+/// Bytes of hugepages in files that a DPDK process left behind when it ended without cleaning up (SIGKILL, out of memory). The kernel
+/// counts them as taken; EAL removes them when it starts, whatever their prefix, unless it is started with `--in-memory`.
+#[must_use]
+pub fn hugepages_stale() -> u64 {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(' ').skip(1);
+            let (folder, kind) = (fields.next()?, fields.next()?);
+            (kind == "hugetlbfs").then(|| stale(Path::new(folder)))
+        })
+        .sum()
+}
+
+/// Bytes of the files in a folder that bear EAL's name for pages, `*map_*`, and that nobody has locked, as EAL tells them apart.
+fn stale(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return 0;
+    };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().contains("map_"))
+        .filter_map(|entry| {
+            let file = File::open(entry.path()).ok()?;
+            // Closing the file ends the lock.
+            file.try_lock().ok()?;
+            let metadata = file.metadata().ok()?;
+            metadata
+                .is_file()
+                .then(|| metadata.blocks().saturating_mul(BLOCK))
+        })
+        .sum()
+}
+
+/// Bytes of a block as `stat` counts them.
+const BLOCK: u64 = 512;
 
 fn read(root: &Path) -> Vec<HugepagePool> {
     let Ok(entries) = fs::read_dir(root) else {
@@ -98,6 +137,30 @@ mod tests {
                 },
             ]
         );
+    }
+
+    #[test]
+    fn files_that_nobody_locks_are_stale() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, vec![1; 1 << 20]).unwrap();
+            File::open(path).unwrap()
+        };
+        assert_eq!(stale(folder.path()), 0);
+        let dead = make("npcc-7map_0");
+        assert_eq!(
+            stale(folder.path()),
+            dead.metadata().unwrap().blocks() * 512
+        );
+        let (alive, _other) = (make("npcc-8map_0"), make("notes"));
+        alive.lock_shared().unwrap();
+        assert_eq!(
+            stale(folder.path()),
+            dead.metadata().unwrap().blocks() * 512
+        );
+        // What asks leaves no lock behind.
+        dead.try_lock().unwrap();
     }
 
     #[test]

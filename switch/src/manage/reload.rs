@@ -2,7 +2,7 @@
 //!
 //! | part | taken |
 //! |---|---|
-//! | `npcc`, a port's policy, mode and thresholds | yes; `tick`, `flows`, `enable` and `queues` at a restart |
+//! | `npcc`, a port's policy, mode and thresholds | yes, but for the keys that [`blend`] leaves as they are |
 //! | `routes`, `neighbors`, ports' `addresses` | yes |
 //! | `qos` | yes, unless `profile` or `lossless` changes: the buffer is laid out for them |
 //! | all else | at a restart |

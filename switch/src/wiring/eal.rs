@@ -1,6 +1,9 @@
 //! The arguments EAL starts with.
 
+use std::path::Path;
+
 use npcc_config::model::Hugepages;
+use npcc_config::plan::Device;
 use npcc_config::{Config, Sizing};
 
 /// Memory beside the packet buffers: rings, driver queues, EAL's own.
@@ -40,6 +43,8 @@ pub enum EalPlanError {
 pub struct Free {
     /// In free hugepages.
     pub hugepages: u64,
+    /// In hugepages that processes which are gone left behind: EAL frees them as it starts, unless it is to use no files.
+    pub stale: u64,
     /// In ordinary pages, without swapping.
     pub ordinary: u64,
 }
@@ -61,6 +66,7 @@ impl Free {
         });
         Free {
             hugepages: npcc_dpdk::hugepages_available(),
+            stale: npcc_dpdk::hugepages_stale(),
             ordinary: kib.map_or(u64::MAX, |kib| kib << 10),
         }
     }
@@ -69,7 +75,7 @@ impl Free {
 /// EAL's arguments, and what the operator should know about them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct EalPlan {
-    /// Program name first.
+    /// Without a program name.
     pub args: Vec<String>,
     /// Packet memory is in ordinary pages: slower.
     pub no_huge: bool,
@@ -111,6 +117,30 @@ fn lcores(config: &Config) -> [String; 3] {
     ]
 }
 
+/// Which PCI devices EAL looks at: those of the ports, with their arguments, and no others. EAL would open every device that is bound
+/// to it, and arguments that come later would be lost.
+fn devices(config: &Config) -> impl Iterator<Item = String> {
+    config.ports.iter().flat_map(|port| match &port.device {
+        Device::Pci { .. } => vec!["-a".to_owned(), port.device.to_string()],
+        Device::Virtual { .. } => Vec::new(),
+    })
+}
+
+/// The name of EAL's files, hugepages among them: always the same for a management socket, which no two switches have at a time, so that a
+/// start finds what the last run left.
+fn file_prefix(socket: &str) -> String {
+    let path = std::path::absolute(socket).unwrap_or_else(|_| Path::new(socket).to_owned());
+    // FNV-1a: short enough for EAL's own sockets, whose paths have 107 bytes.
+    let hash = path
+        .as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    format!("npcc-{hash:016x}")
+}
+
 /// Chooses the arguments.
 ///
 /// # Errors
@@ -127,10 +157,13 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
             .iter()
             .any(|arg| arg == name || arg.starts_with(&format!("{name}=")))
     };
-    let enough = free.hugepages >= needed;
+    // Without files of its own EAL looks at nobody else's.
+    let stale = if asks("--in-memory") { 0 } else { free.stale };
+    let hugepages = free.hugepages.saturating_add(stale);
+    let enough = hugepages >= needed;
     if config.dpdk.hugepages == Hugepages::On && !enough {
         return Err(EalPlanError::Hugepages {
-            free: free.hugepages >> 20,
+            free: hugepages >> 20,
             needed: needed >> 20,
             pages: needed.div_ceil(2 << 20),
         });
@@ -144,8 +177,7 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
         });
     }
 
-    let mut args = vec!["npcc-switch".to_owned()];
-    args.extend(lcores(config));
+    let mut args = Vec::from(lcores(config));
     if !asks("--log-level") {
         args.push("--log-level=lib.eal:warning".to_owned());
     }
@@ -171,7 +203,15 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
         }
     }
     if !asks("--file-prefix") && !args.iter().any(|arg| arg == "--in-memory") {
-        args.push(format!("--file-prefix=npcc-{}", std::process::id()));
+        args.push(format!(
+            "--file-prefix={}",
+            file_prefix(&config.telemetry.socket)
+        ));
+    }
+    let before = args.len();
+    args.extend(devices(config));
+    if args.len() == before && !asks("--no-pci") {
+        args.push("--no-pci".to_owned());
     }
     Ok(EalPlan { args, no_huge })
 }
@@ -187,16 +227,85 @@ mod tests {
         npcc_config::parse("test.yaml", &text).unwrap().config
     }
 
-    fn planned(dpdk: &str, free: u64) -> Result<EalPlan, EalPlanError> {
-        let config = config(dpdk);
-        plan(
-            &config,
-            &Sizing::of(&config),
-            Free {
-                hugepages: free,
-                ordinary: 1 << 30,
-            },
-        )
+    fn planned(dpdk: &str, hugepages: u64) -> Result<EalPlan, EalPlanError> {
+        planned_with(&config(dpdk), hugepages, 0)
+    }
+
+    fn planned_with(config: &Config, hugepages: u64, stale: u64) -> Result<EalPlan, EalPlanError> {
+        let free = Free {
+            hugepages,
+            stale,
+            ordinary: 1 << 30,
+        };
+        plan(config, &Sizing::of(config), free)
+    }
+
+    fn with_devices(devices: [&str; 2]) -> Config {
+        let ports: String = (0..)
+            .zip(devices)
+            .map(|(at, device)| {
+                format!(
+                    "  - {{ name: p{at}, device: \"{device}\", speed: 10G, addresses: [10.0.{at}.1/24] }}\n"
+                )
+            })
+            .collect();
+        let text = format!("version: 1\nports:\n{ports}buffer: {{ pool: 4MB }}\n");
+        npcc_config::parse("test.yaml", &text).unwrap().config
+    }
+
+    #[test]
+    fn each_pci_port_is_allowed_with_its_arguments_and_nothing_else_is_probed() {
+        let args = |devices| {
+            planned_with(&with_devices(devices), 8 << 30, 0)
+                .unwrap()
+                .args
+                .join(" ")
+        };
+        let both = args(["0000:3b:00.0,dv_flow_en=2,mprq_en=1", "3b:00.1"]);
+        assert!(
+            both.contains("-a 0000:3b:00.0,dv_flow_en=2,mprq_en=1 -a 0000:3b:00.1")
+                && !both.contains("--no-pci"),
+            "{both}"
+        );
+        let one = args(["0000:3b:00.0", "net_null0"]);
+        assert!(
+            one.matches("-a ").count() == 1 && !one.contains("net_null"),
+            "{one}"
+        );
+        let none = args(["net_null0", "net_null1"]);
+        assert!(none.contains("--no-pci") && !none.contains("-a "), "{none}");
+        let twice = planned("dpdk: { eal_args: [\"--no-pci\"] }\n", 0).unwrap();
+        assert_eq!(
+            twice.args.iter().filter(|arg| *arg == "--no-pci").count(),
+            1
+        );
+    }
+
+    #[test]
+    fn the_program_name_is_no_argument() {
+        let args = planned("", 0).unwrap().args;
+        assert!(args[0].starts_with('-'), "options would end here: {args:?}");
+    }
+
+    #[test]
+    fn hugepages_of_a_dead_process_count_where_eal_frees_them() {
+        let config = config("dpdk: { hugepages: on }\n");
+        assert!(planned_with(&config, 1 << 20, 0).is_err());
+        assert!(!planned_with(&config, 1 << 20, 8 << 30).unwrap().no_huge);
+        let in_memory = self::config("dpdk: { eal_args: [--in-memory] }\n");
+        assert!(planned_with(&in_memory, 1 << 20, 8 << 30).unwrap().no_huge);
+    }
+
+    #[test]
+    fn files_are_named_by_the_socket() {
+        let one = file_prefix("/run/npcc-switch.sock");
+        assert_eq!(one, file_prefix("/run/npcc-switch.sock"));
+        assert_ne!(one, file_prefix("/run/npcc-switcn.sock"));
+        let long = file_prefix(&format!("/run/{}", "x".repeat(90)));
+        assert!("/var/run/dpdk//mp_socket".len() + long.len() < 107);
+        let said = planned("telemetry: { socket: /run/other.sock }\n", 0).unwrap();
+        let wanted = format!("--file-prefix={}", file_prefix("/run/other.sock"));
+        assert!(said.args.contains(&wanted), "{:?}", said.args);
     }
 
     #[test]
@@ -223,6 +332,7 @@ mod tests {
             config("cores: { control: 0, workers: [1, 0] }\nnpcc: { tick: 2ms, recovery: 4ms }\n");
         let free = Free {
             hugepages: 0,
+            stale: 0,
             ordinary: 1 << 30,
         };
         let args = plan(&shared, &Sizing::of(&shared), free)
@@ -257,6 +367,7 @@ mod tests {
         let config = config("");
         let free = Free {
             hugepages: 0,
+            stale: 0,
             ordinary: 1 << 20,
         };
         let error = plan(&config, &Sizing::of(&config), free)
