@@ -251,6 +251,10 @@ const EXITS: &[&str] = &[
     "set qos.priorities.3.weight 10 --socket absent.sock",
     "set npcc.wan0.3.policy pi --socket absent.sock",
     "reload --socket absent.sock",
+    "reload --confirm soon --socket absent.sock",
+    "reload --confirm 60s --socket absent.sock",
+    "commit --socket absent.sock",
+    "rollback --socket absent.sock",
     "pair",
     "pair add 10.0.1.3 10.0.2.2 0x11 --socket absent.sock",
     "pair add 10.0.1.3 10.0.2.2 0x11 0x12 --socket absent.sock",
@@ -392,7 +396,8 @@ fn keys_of_the_json() {
         show("pfc")[1]["flow"]["priorities"][4]["storms"].as_u64() > Some(0)
     });
     for what in [
-        "ports", "workers", "queues", "flows", "hosts", "log", "pfc", "buffer", "qos", "npcc",
+        "ports", "workers", "queues", "flows", "hosts", "log", "audit", "pfc", "buffer", "qos",
+        "npcc",
     ] {
         check_keys(&format!("show-{what}.txt"), &[show(what)]);
     }
