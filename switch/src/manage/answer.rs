@@ -26,6 +26,9 @@ const LONGEST_REQUEST: u64 = 64 << 10;
 /// An answer is written in pieces of this size.
 const PIECE: usize = 64 << 10;
 
+/// Lines of a change that are written to standard error.
+const LINES: usize = 100;
+
 /// Reads a request, carries it out and answers.
 pub(super) fn serve(
     stream: &UnixStream,
@@ -156,10 +159,26 @@ fn show(view: &View, name: &str, top: Option<usize>) -> Reply {
 }
 
 impl Management {
-    /// Carries a request out that no client made, and logs it.
-    pub fn on_behalf(&self, cause: Cause, request: &Request) {
-        let reply = guarded(|| carried_out(request, self));
-        self.log_change(Author::not_a_client(cause), &request.name(), &reply);
+    /// Reads the configuration file again, as SIGHUP asks for.
+    pub fn reload_at_signal(&self) {
+        let request = Request::Reload { confirm_ms: None };
+        let reply = guarded(|| carried_out(&request, self));
+        let author = Author::not_a_client(Cause::Signal);
+        self.log_change(author, &request.name(), &reply);
+    }
+
+    /// Takes a reload back that was not committed in time.
+    pub fn roll_back_if_overdue(&self) {
+        let mut nothing = false;
+        let reply = guarded(|| {
+            let outcome = self.rollback_if_overdue();
+            nothing = outcome.is_none();
+            outcome.map_or(Reply::Done, reloaded)
+        });
+        if !nothing {
+            let author = Author::not_a_client(Cause::Timer);
+            self.log_change(author, &Request::Rollback.name(), &reply);
+        }
     }
 
     /// Notes who changed what, for `show` and on standard error.
@@ -185,9 +204,20 @@ impl Management {
         drop(log);
         if let Some(line) = line {
             // Nothing is left to do when stderr is gone.
-            let _ = writeln!(io::stderr(), "{}", line.trim_end());
+            let _ = writeln!(io::stderr(), "{}", shortened(&line));
         }
     }
+}
+
+/// As many lines as somebody reads, and how many there are more: a table of routes may come to very many.
+fn shortened(text: &str) -> String {
+    let mut lines = text.trim_end().lines();
+    let mut shown: Vec<&str> = lines.by_ref().take(LINES).collect();
+    let more = format!("... and {} lines more", lines.count());
+    if text.trim_end().lines().count() > LINES {
+        shown.push(&more);
+    }
+    shown.join("\n")
 }
 
 #[cfg(test)]
@@ -199,5 +229,13 @@ mod tests {
         let reply = guarded(|| panic!("as if there were a defect"));
         assert!(matches!(reply, Reply::Error(why) if why.contains("defect")));
         assert_eq!(guarded(|| Reply::Done), Reply::Done);
+    }
+
+    #[test]
+    fn a_long_change_is_shortened() {
+        assert_eq!(shortened("one\ntwo\n"), "one\ntwo");
+        let long = shortened(&"line\n".repeat(LINES + 7));
+        assert_eq!(long.lines().count(), LINES + 1);
+        assert!(long.ends_with("... and 7 lines more"));
     }
 }

@@ -4,6 +4,7 @@
 //! Law: a reload with a time to confirm holds until `commit`, or what held before the first such reload comes back: at
 //! `rollback`, or when the time has passed, whether or not the client is still there. `set` in between is taken back with it.
 
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -98,9 +99,19 @@ impl Management {
     /// # Errors
     /// When none waits, or somebody did not obey: it is tried again soon.
     pub fn rollback(&self) -> Result<Outcome, ReloadError> {
-        let mut live = self
-            .live()
-            .map_err(|torn| ReloadError::Refused(torn.to_string()))?;
+        let live = self.live();
+        self.roll_back(live.map_err(|torn| ReloadError::Refused(torn.to_string()))?)
+    }
+
+    /// The same, if a reload was not committed in time; none where it was meanwhile, or has got more time.
+    pub(super) fn rollback_if_overdue(&self) -> Option<Result<Outcome, ReloadError>> {
+        match self.live() {
+            Ok(live) => self.is_overdue().then(|| self.roll_back(live)),
+            Err(torn) => Some(Err(ReloadError::Refused(torn.to_string()))),
+        }
+    }
+
+    fn roll_back(&self, mut live: MutexGuard<'_, Live>) -> Result<Outcome, ReloadError> {
         let Live {
             running,
             routes,

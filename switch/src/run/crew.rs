@@ -157,6 +157,14 @@ mod tests {
         (crew, ended)
     }
 
+    fn await_end(crew: &Crew<JoinHandle<()>>) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !crew.has_ended() {
+            assert!(Instant::now() < deadline, "nobody noticed");
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_panic_or_an_error_after_the_start_stops_all_and_waits_for_them() {
         let (crew, ended) = crew();
@@ -173,18 +181,14 @@ mod tests {
         let (mut crew, ended) = crew();
         assert!(!crew.has_ended());
         crew.add(spawn(|| panic!("as if a worker had a defect")));
-        while !crew.has_ended() {
-            std::thread::yield_now();
-        }
+        await_end(&crew);
         let why = crew.end().unwrap_err().to_string();
         assert!(why.contains("a worker panicked"), "{why}");
         assert_eq!(ended.load(Ordering::SeqCst), 3);
 
         let mut crew: Crew<JoinHandle<()>> = Crew::new(Arc::default());
         crew.manage(spawn(|| panic!("as if management had a defect")));
-        while !crew.has_ended() {
-            std::thread::yield_now();
-        }
+        await_end(&crew);
         let why = crew.end().unwrap_err().to_string();
         assert!(why.contains("management thread panicked"), "{why}");
     }

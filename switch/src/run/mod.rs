@@ -22,10 +22,8 @@ pub use self::source::{Options, Source};
 use crate::clock::Clock;
 use crate::fault;
 use crate::manage::orders::Management;
-use crate::manage::protocol::Request;
 use crate::manage::room::Room;
 use crate::manage::server::{self, Access, Server, SocketError};
-use crate::report::audit::Cause;
 use crate::report::model::Snapshot;
 use crate::wiring::{self, pools::Pools};
 use crate::worker::Worker;
@@ -193,10 +191,10 @@ fn manage(
         fault::panics("manage");
         management.view.watch();
         if !reloads.is_full()
-            && let Some((cause, request)) = wanted(management, hangup)
+            && let Some(change) = wanted(management, hangup)
         {
             let management = Arc::clone(management);
-            let started = reloads.start(move || management.on_behalf(cause, &request));
+            let started = reloads.start(move || change(&management));
             if let Err(why) = started {
                 note(&format!("no reload: {why}"));
             }
@@ -217,13 +215,12 @@ fn manage(
 }
 
 /// A change that is wanted though no client asks for it.
-fn wanted(management: &Management, hangup: &AtomicBool) -> Option<(Cause, Request)> {
+fn wanted(management: &Management, hangup: &AtomicBool) -> Option<fn(&Management)> {
     if management.is_overdue() {
-        return Some((Cause::Timer, Request::Rollback));
+        return Some(Management::roll_back_if_overdue);
     }
-    let reload = Request::Reload { confirm_ms: None };
     let asked = hangup.swap(false, Ordering::Relaxed);
-    asked.then_some((Cause::Signal, reload))
+    asked.then_some(Management::reload_at_signal)
 }
 
 fn progress(snapshot: &Snapshot) -> String {
