@@ -394,17 +394,25 @@ buffer: { pool: 16MB }
             priority,
             name: name.to_owned(),
         };
-        let few = |priority, value| NpccOrder::Parameter {
+        let set = |priority, name: &str, value| NpccOrder::Parameter {
             port: "wan0".to_owned(),
             priority,
-            name: "few".to_owned(),
+            name: name.to_owned(),
             value,
         };
-        for order in [few(3, 1), few(4, 2), few(4, 3), policy(3, "pi"), few(3, 5)] {
-            now.ordered(&order);
+        let few = |priority, value| set(priority, "few", value);
+        let all = [
+            set(3, "recovery", 1),
+            few(4, 2),
+            few(4, 3),
+            policy(3, "pi"),
+            few(3, 5),
+        ];
+        for order in &all {
+            now.ordered(order);
         }
         assert_eq!(now.orders, [few(4, 3), policy(3, "pi"), few(3, 5)]);
-        assert_eq!(now.overrides.len(), 3);
+        assert_eq!(now.overrides.len(), 4);
     }
 
     #[test]
