@@ -1,6 +1,7 @@
-//! `npcc-switch clear WHAT`, `npcc-switch set KEY VALUE` and `npcc-switch reload`
+//! Changes of a running switch: `clear WHAT`, `set KEY VALUE`, `reload`, `commit` and `rollback`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
@@ -29,6 +30,26 @@ pub(super) struct ClearArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
+    /// Roll back unless `commit` comes within this time, such as 60s
+    #[arg(long, value_name = "TIME", value_parser = super::duration)]
+    confirm: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Management socket of the switch
+    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CommitArgs {
+    /// Management socket of the switch
+    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RollbackArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -91,8 +112,23 @@ pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
 }
 
 pub(super) fn reload(args: &ReloadArgs) -> Result<(), Failure> {
-    match client::ask(&args.socket, &Request::Reload)? {
-        Reply::Reloaded(outcome) if args.json => {
+    let confirm = args.confirm.map(|time| time.as_millis());
+    let confirm_ms = confirm.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).max(1));
+    outcome(&args.socket, &Request::Reload { confirm_ms }, args.json)
+}
+
+pub(super) fn commit(args: &CommitArgs) -> Result<(), Failure> {
+    ask(&args.socket, &Request::Commit)
+}
+
+pub(super) fn rollback(args: &RollbackArgs) -> Result<(), Failure> {
+    outcome(&args.socket, &Request::Rollback, args.json)
+}
+
+/// Asks for a change of settings and prints what it came to.
+fn outcome(socket: &std::path::Path, request: &Request, json: bool) -> Result<(), Failure> {
+    match client::ask(socket, request)? {
+        Reply::Reloaded(outcome) if json => {
             let text = serde_json::to_string_pretty(&outcome).map_err(anyhow::Error::from)?;
             super::say(&(text + "\n"))
         }

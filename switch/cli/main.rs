@@ -1,6 +1,7 @@
 //! `npcc-switch`: one binary, the appliance and its lab. The command line: arguments, exit codes, and one file for each subcommand.
 //!
-//! Exit codes: 0 fine, 1 runtime failure, 2 bad usage or configuration.
+//! Exit codes: 0 fine, 1 runtime failure (a panic too), 2 bad usage or configuration; `run` ends with 130 or 143 at a second
+//! SIGINT or SIGTERM.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -16,10 +17,12 @@ mod show;
 mod sim;
 
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use clap::{Args, Parser, Subcommand};
 
 /// DPDK switch that tells RoCEv2 senders about congestion itself (NPCC), before the far receiver can.
@@ -46,6 +49,10 @@ enum Command {
     Reload(clear::ReloadArgs),
     /// Take a port of a running switch up or down
     Port(port::PortArgs),
+    /// Keep what `reload --confirm` applied
+    Commit(clear::CommitArgs),
+    /// Take back what `reload --confirm` applied, now
+    Rollback(clear::RollbackArgs),
     /// Add, delete or import queue pairs known by other means
     Pair(pair::PairArgs),
     /// Run a scenario in simulated time; print a table, write CSV and HTML
@@ -115,20 +122,11 @@ static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
 
 fn main() -> ExitCode {
     // clap prints its own mistakes and exits with 2, or help and exits with 0.
-    let result = match Cli::parse().command {
-        Command::Run(args) => run::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Show(args) => show::run(&args),
-        Command::Clear(args) => clear::clear(&args),
-        Command::Set(args) => clear::set(&args),
-        Command::Reload(args) => clear::reload(&args),
-        Command::Port(args) => port::run(&args),
-        Command::Pair(args) => pair::run(&args),
-        Command::Sim(args) => sim::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::GenPcap(args) => gen_pcap::run(&args),
-        Command::Schema => schema::run(),
-    };
+    let command = Cli::parse().command;
+    // The panic has told where it was; whatever it passed on its way here has been taken down.
+    let result = catch_unwind(AssertUnwindSafe(|| carry_out(command)));
+    let result = result
+        .unwrap_or_else(|_| Err(anyhow!("a panic: this is a defect, please report it").into()));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Config(message)) => {
@@ -140,6 +138,25 @@ fn main() -> ExitCode {
             say_error(&format!("error: {error:#}"));
             ExitCode::from(1)
         }
+    }
+}
+
+fn carry_out(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Clear(args) => clear::clear(&args),
+        Command::Set(args) => clear::set(&args),
+        Command::Reload(args) => clear::reload(&args),
+        Command::Commit(args) => clear::commit(&args),
+        Command::Rollback(args) => clear::rollback(&args),
+        Command::Port(args) => port::run(&args),
+        Command::Pair(args) => pair::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::GenPcap(args) => gen_pcap::run(&args),
+        Command::Schema => schema::run(),
     }
 }
 

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | worker | `cores.workers` | [`worker`]: receive, walk the pipeline, inject CNPs, send |
 //! | control | `cores.control` | [`control`]: NPCC's tick; no other work of ours |
-//! | management | any other | [`manage`]: the Unix socket, the progress line |
+//! | management | any other | [`manage`]: events, signals, the progress line |
+//! | clients, bounded | as management | [`manage`]: one request each |
 //!
 //! [`run`] brings them up and takes them down; [`wiring`] makes the parts from a configuration; [`report`] is what an
 //! operator sees of them.
@@ -12,6 +13,7 @@
 
 pub mod clock;
 pub mod control;
+pub mod fault;
 pub mod manage;
 pub mod report;
 pub mod run;

@@ -35,27 +35,43 @@ pub(super) fn check(check: &mut Check<'_>) {
             "write 0.001 to 1000000; 1 is real time",
         );
     }
-    socket(check);
+    sockets(check);
 }
 
-fn socket(check: &mut Check<'_>) {
-    let telemetry = &check.file.telemetry;
-    let path = Path::root("telemetry").key("socket");
-    let socket = &telemetry.socket;
+fn sockets(check: &mut Check<'_>) {
+    let telemetry = check.file.telemetry.clone();
+    socket(check, "socket", &telemetry.socket);
+    let read_only = telemetry.read_only_path();
+    let own = telemetry.read_only_socket.is_some();
+    let key = if own { "read_only_socket" } else { "socket" };
+    let sound = telemetry.socket.starts_with('/') && telemetry.socket.len() <= MAX_SOCKET_PATH;
+    if own || sound {
+        socket(check, key, &read_only);
+    }
+    if read_only == telemetry.socket {
+        let message = "the socket for reading is the one for changes";
+        check.error(&Path::root("telemetry").key(key), message, "name another");
+    }
+    for (key, group) in [
+        ("group", &telemetry.group),
+        ("read_only_group", &telemetry.read_only_group),
+    ] {
+        if group.is_empty() {
+            let hint = "name a group, such as npcc or root";
+            let path = Path::root("telemetry").key(key);
+            check.error(&path, "the group is empty", hint);
+        }
+    }
+}
+
+fn socket(check: &mut Check<'_>, key: &str, socket: &str) {
+    let path = Path::root("telemetry").key(key);
     if !socket.starts_with('/') {
         let hint = "write it from the root, such as /run/npcc-switch.sock";
         check.error(&path, format!("`{socket}` is not an absolute path"), hint);
     } else if socket.len() > MAX_SOCKET_PATH {
-        let message = format!("the path has {} bytes", socket.len());
+        let message = format!("the path {socket} has {} bytes", socket.len());
         let hint = format!("a Unix socket's path has at most {MAX_SOCKET_PATH}");
         check.error(&path, message, hint);
-    }
-    if telemetry.group.is_empty() {
-        let hint = "name a group, such as npcc or root";
-        check.error(
-            &Path::root("telemetry").key("group"),
-            "the group is empty",
-            hint,
-        );
     }
 }

@@ -30,7 +30,7 @@ pub use ports::{PeerResponse, Port, PortNpcc, PortPfc, Vlan};
 pub use qos::{Ecn, EcnChoice, Priority, Profile, Qos, Scheduler, Trust, Wred};
 pub use routes::{Route, Via};
 pub use routing::{EcmpSeed, Routing};
-pub use telemetry::Telemetry;
+pub use telemetry::{Telemetry, read_only_beside};
 
 use crate::units::Ranged;
 

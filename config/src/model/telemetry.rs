@@ -15,6 +15,10 @@ pub struct Telemetry {
     pub socket: String,
     /// Group that may use it.
     pub group: String,
+    /// Unix socket on which the switch answers `show` and changes nothing; absent: beside `socket`, with `-ro` before `.sock`.
+    pub read_only_socket: Option<String>,
+    /// Group that may use it.
+    pub read_only_group: String,
     /// Address and port on which metrics are served.
     #[serde(deserialize_with = "listener")]
     #[schemars(with = "Option<String>")]
@@ -26,8 +30,28 @@ impl Default for Telemetry {
         Self {
             socket: "/run/npcc-switch.sock".to_owned(),
             group: "npcc".to_owned(),
+            read_only_socket: None,
+            read_only_group: "npcc-ro".to_owned(),
             prometheus: None,
         }
+    }
+}
+
+impl Telemetry {
+    /// The socket that changes nothing, as configured or as it follows from `socket`.
+    #[must_use]
+    pub fn read_only_path(&self) -> String {
+        let own = self.read_only_socket.clone();
+        own.unwrap_or_else(|| read_only_beside(&self.socket))
+    }
+}
+
+/// Names the socket that changes nothing after the one that may: `/run/a.sock` has `/run/a-ro.sock` beside it.
+#[must_use]
+pub fn read_only_beside(socket: &str) -> String {
+    match socket.strip_suffix(".sock") {
+        Some(stem) => format!("{stem}-ro.sock"),
+        None => format!("{socket}-ro"),
     }
 }
 
@@ -39,4 +63,19 @@ fn listener<'de, D: Deserializer<'de>>(d: D) -> Result<Option<SocketAddr>, D::Er
         let accepted = "write an address and a port, such as 127.0.0.1:9464";
         de::Error::custom(UnitError::not(text, "an address with a port", accepted))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_read_only_socket_lies_beside_the_other_unless_named() {
+        let mut telemetry = Telemetry::default();
+        assert_eq!(telemetry.read_only_path(), "/run/npcc-switch-ro.sock");
+        telemetry.socket = "/run/npcc".to_owned();
+        assert_eq!(telemetry.read_only_path(), "/run/npcc-ro");
+        telemetry.read_only_socket = Some("/run/watch.sock".to_owned());
+        assert_eq!(telemetry.read_only_path(), "/run/watch.sock");
+    }
 }

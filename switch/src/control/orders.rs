@@ -104,6 +104,16 @@ impl NpccOrder {
         }
     }
 
+    /// The watched queue it is about, if it is a setting of one.
+    #[must_use]
+    pub fn slot(&self) -> Option<(&str, u8)> {
+        match self {
+            NpccOrder::AddPair { .. } | NpccOrder::DeletePair { .. } => None,
+            NpccOrder::Policy { port, priority, .. }
+            | NpccOrder::Parameter { port, priority, .. } => Some((port, *priority)),
+        }
+    }
+
     /// As the control core takes it; `port` finds a port by its name.
     ///
     /// # Errors

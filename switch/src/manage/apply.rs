@@ -1,4 +1,7 @@
-//! Carrying a reload out: routes first, for they may be refused; then what the workers own; then what the control core owns.
+//! Carrying a change of settings out: routes first, for they may be refused; then what the workers own; then what the control
+//! core owns.
+//!
+//! Law: all or nothing. When somebody does not obey, those before are given back what they had, the last first.
 
 use npcc_cnp::control::command::Command as NpccCommand;
 use npcc_config::Config;
@@ -6,43 +9,71 @@ use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
 
 use super::orders::Management;
-use super::reload::{Outcome, Plan, ReloadError};
+use super::reload::{ReloadError, Settings};
 use crate::control::orders::OrderError;
+use crate::fault;
 use crate::wiring;
-use crate::worker::command::Command;
+use crate::wiring::live_routes::LiveRoutes;
+use crate::worker::command::{Command, Deaf};
+
+/// Who must obey a change, in the order they are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Party {
+    /// The table of routes: takes all or nothing.
+    Routes,
+    /// The workers: take all or nothing.
+    Workers,
+    /// The control core: takes one order after the other.
+    Control,
+}
+
+impl Party {
+    const ALL: [Party; 3] = [Party::Routes, Party::Workers, Party::Control];
+}
+
+/// Has every party change from one to the other, or none: `tell` tells one.
+pub(super) fn change(
+    (from, to): (&Settings, &Settings),
+    mut tell: impl FnMut(Party, &Settings, &Settings) -> Result<(), String>,
+) -> Result<(), ReloadError> {
+    let mut told = Vec::new();
+    for party in Party::ALL {
+        let Err(why) = tell(party, from, to) else {
+            told.push(party);
+            continue;
+        };
+        if party == Party::Control {
+            // Some of its orders may hold.
+            told.push(party);
+        }
+        let back = told.iter().rev().map(|party| tell(*party, to, from));
+        let lost: Vec<String> = back.filter_map(Result::err).collect();
+        if lost.is_empty() {
+            return Err(ReloadError::Refused(format!("{why}: nothing was changed")));
+        }
+        let lost = lost.join("; ");
+        return Err(ReloadError::Refused(format!(
+            "{why}; taking back what had been changed failed too ({lost}): restart the switch"
+        )));
+    }
+    Ok(())
+}
 
 impl Management {
-    /// Reads the configuration file again and applies what a running switch can take.
-    ///
-    /// # Errors
-    /// [`ReloadError`]; nothing has changed, except when a thread did not obey.
-    pub fn reload(&self) -> Result<Outcome, ReloadError> {
-        let refused = |error: &dyn std::fmt::Display| ReloadError::Refused(error.to_string());
-        let mut live = self
-            .live
-            .lock()
-            .map_err(|_| refused(&"an earlier reload failed half-way: restart the switch"))?;
-        let Plan {
-            file,
-            config,
-            outcome,
-        } = live.running.plan()?;
-        let macs: Vec<Mac> = self.view.ports.iter().map(|port| port.mac).collect();
-        let table = wiring::routes::table(&config, &macs);
-        live.routes
-            .become_of(table)
-            .map_err(|error| refused(&error))?;
-        let overridden = |prefix: &str| {
-            let mut keys = live.running.overrides.iter();
-            keys.any(|key| key.starts_with(prefix))
-        };
-        self.requeue(&live.running.config, &config, overridden("qos."))?;
-        self.rewatch(&live.running.config, &config, overridden)
-            .map_err(|error| refused(&error))?;
-        live.running.file = file;
-        live.running.config = config;
-        live.running.overrides.clear();
-        Ok(outcome)
+    /// Has all who must obey change from one to the other, or none.
+    pub(super) fn change(
+        &self,
+        routes: &mut LiveRoutes,
+        from: &Settings,
+        to: &Settings,
+    ) -> Result<(), ReloadError> {
+        change((from, to), |party, from, to| match party {
+            Party::Routes => self.reroute(routes, to),
+            Party::Workers => self
+                .requeue(&from.config, &to.config)
+                .map_err(|deaf| deaf.to_string()),
+            Party::Control => self.rewatch(from, to).map_err(|error| error.to_string()),
+        })
     }
 
     fn rates(&self) -> Vec<Option<BitRate>> {
@@ -58,14 +89,22 @@ impl Management {
             .collect()
     }
 
+    fn reroute(&self, routes: &mut LiveRoutes, to: &Settings) -> Result<(), String> {
+        let macs: Vec<Mac> = self.view.ports.iter().map(|port| port.mac).collect();
+        let mut table = wiring::routes::table(&to.config, &macs);
+        wiring::routes::deal(&to.config, &macs, &to.prefixes, &mut table);
+        let done = routes.become_of(table);
+        done.map(drop).map_err(|refused| refused.to_string())
+    }
+
     /// Queues, maps and marking.
-    pub(crate) fn requeue(&self, old: &Config, new: &Config, all: bool) -> Result<(), ReloadError> {
+    pub(crate) fn requeue(&self, old: &Config, new: &Config) -> Result<(), Deaf> {
         let (before, after) = (self.settings(old), self.settings(new));
         let mut orders = Vec::new();
         for ((id, before), after) in (0..).map(PortId).zip(&before).zip(&after) {
             let queues = before.egress.queues.iter().zip(&after.egress.queues);
             for (priority, (before, after)) in Priority::all().zip(queues) {
-                if all || before != after {
+                if before != after {
                     orders.push(Command::Queue {
                         port: id,
                         priority,
@@ -86,22 +125,14 @@ impl Management {
                 });
             }
         }
-        self.workers.give(&orders).map_err(|deaf| {
-            ReloadError::Refused(format!("{deaf}: part of the file was applied"))
-        })?;
-        if let Ok(mut qos) = self.view.qos.lock() {
-            *qos = crate::report::qos::effective(new, &after);
-        }
+        self.workers.give(&orders)?;
+        *self.view.qos() = crate::report::qos::effective(new, &after);
         Ok(())
     }
 
-    /// Watched queues, and what holds for all of them.
-    fn rewatch(
-        &self,
-        old: &Config,
-        new: &Config,
-        overridden: impl Fn(&str) -> bool,
-    ) -> Result<(), OrderError> {
+    /// Watched queues, what holds for all of them, and what `set` gave them.
+    fn rewatch(&self, from: &Settings, to: &Settings) -> Result<(), OrderError> {
+        let (old, new) = (&from.config, &to.config);
         let rates = self.rates();
         let plan = |config: &Config| wiring::control::plan(config, &rates, 0);
         let (before, after) = (plan(old), plan(new));
@@ -122,16 +153,87 @@ impl Management {
             }
         }
         for (before, after) in before.queues.iter().zip(&after.queues) {
-            let name = self
-                .view
-                .ports
-                .get(after.port.index())
-                .map(|port| &port.name);
-            let key = name.map(|name| format!("npcc.{name}.{}.", after.priority.get()));
-            if before != after || key.is_some_and(|key| overridden(&key)) {
-                self.npcc.give(NpccCommand::Queue(*after))?;
+            let port = self.view.ports.get(after.port.index());
+            let slot = port.map(|port| (port.name.as_str(), after.priority.get()));
+            let of_this = |settings: &Settings| {
+                let orders = settings.orders.iter();
+                orders.filter(|order| order.slot() == slot).count() > 0
+            };
+            if before == after && !of_this(from) && !of_this(to) {
+                continue;
+            }
+            self.npcc.give(NpccCommand::Queue(*after))?;
+            for order in to.orders.iter().filter(|order| order.slot() == slot) {
+                self.npcc.give(order.command(|name| self.port(name))?)?;
             }
         }
+        if old != new && fault::strikes_once("reload") {
+            return Err(OrderError::Deaf);
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(weight: u8) -> Settings {
+        let text = format!(
+            "version: 1
+ports: [ {{ name: dc0, device: net_null0 }} ]
+qos: {{ priorities: {{ 0: {{ weight: {weight} }} }} }}
+"
+        );
+        let loaded = npcc_config::parse("t.yaml", &text).unwrap();
+        Settings::of(loaded.file, loaded.config)
+    }
+
+    /// What each party holds after a change of which the `fails`-th order fails.
+    fn tried(fails: usize) -> (Result<(), String>, [u8; 3]) {
+        let weight = |settings: &Settings| settings.config.qos.priorities[0].weight;
+        let (old, new) = (settings(10), settings(20));
+        let mut holds = [10; 3];
+        let mut orders = 0;
+        let done = change((&old, &new), |party, _, to| {
+            orders += 1;
+            // The control core has taken a part when it fails.
+            if orders != fails || party == Party::Control {
+                holds[party as usize] = weight(to);
+            }
+            if orders == fails {
+                return Err(format!("{party:?} is deaf"));
+            }
+            Ok(())
+        });
+        (done.map_err(|error| error.to_string()), holds)
+    }
+
+    #[test]
+    fn a_reload_that_fails_half_way_leaves_nothing_applied() {
+        assert_eq!(tried(0), (Ok(()), [20; 3]));
+        for (fails, who) in [(1, "Routes"), (2, "Workers"), (3, "Control")] {
+            let (done, holds) = tried(fails);
+            assert_eq!(holds, [10; 3], "{who} failed");
+            let why = done.unwrap_err();
+            assert_eq!(why, format!("{who} is deaf: nothing was changed"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_taken_back_is_said() {
+        let (old, new) = (settings(10), settings(20));
+        let done = change((&old, &new), |party, _, _| match party {
+            Party::Routes => Ok(()),
+            _ => Err("nobody listens".to_owned()),
+        });
+        let clean = done.unwrap_err().to_string();
+        assert_eq!(clean, "nobody listens: nothing was changed");
+        let done = change((&old, &new), |party, _, _| match party {
+            Party::Control => Err("nobody listens".to_owned()),
+            _ => Ok(()),
+        });
+        let torn = done.unwrap_err().to_string();
+        assert!(torn.contains("restart the switch"), "{torn}");
     }
 }

@@ -6,41 +6,61 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use npcc_config::model::read_only_beside;
 
 use super::protocol::{Reply, Request};
 
 /// How long a switch may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take to change what runs: a large file is read, and threads are waited for.
+const CHANGE: Duration = Duration::from_secs(60);
 
-/// One question, one answer.
+/// One question, one answer. A question that changes nothing goes to the socket for reading where the other is not allowed.
 ///
 /// # Errors
 /// When no switch listens there, or it does not answer; says what to do.
 pub fn ask(socket: &Path, request: &Request) -> anyhow::Result<Reply> {
-    let mut stream = UnixStream::connect(socket).map_err(|error| {
-        let place = socket.display();
-        match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-                anyhow!("no switch listens on {place}: start one with `npcc-switch run -c FILE`, or name its telemetry.socket with --socket")
-            }
-            ErrorKind::PermissionDenied => {
-                anyhow!("not allowed to use {place}: become root or join the group named by telemetry.group")
-            }
-            _ => anyhow!("cannot reach {place}: {error}"),
-        }
-    })?;
+    let mut stream = connect(socket, request)?;
+    let patience = if request.reads() { PATIENCE } else { CHANGE };
     stream
-        .set_read_timeout(Some(PATIENCE))
+        .set_read_timeout(Some(patience))
         .context("cannot set a timeout")?;
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
-    stream
-        .write_all(line.as_bytes())
-        .context("cannot ask the switch")?;
+    // A switch with too many clients says so and does not listen.
+    let asked = stream.write_all(line.as_bytes());
     let mut answer = String::new();
-    BufReader::new(stream)
-        .read_line(&mut answer)
-        .context("the switch did not answer in 5 s")?;
+    let answered = BufReader::new(stream).read_line(&mut answer);
+    if answer.is_empty() {
+        asked.context("cannot ask the switch")?;
+        answered
+            .with_context(|| format!("the switch did not answer in {} s", patience.as_secs()))?;
+        return Err(anyhow!(
+            "the switch closed the connection without an answer: it stops, or was too busy"
+        ));
+    }
     serde_json::from_str(&answer)
         .context("the switch answered something else; are both the same version?")
+}
+
+fn connect(socket: &Path, request: &Request) -> anyhow::Result<UnixStream> {
+    let error = match UnixStream::connect(socket) {
+        Ok(stream) => return Ok(stream),
+        Err(error) => error,
+    };
+    let place = socket.display();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => Err(anyhow!(
+            "no switch listens on {place}: start one with `npcc-switch run -c FILE`, or name its telemetry.socket with --socket"
+        )),
+        ErrorKind::PermissionDenied => {
+            let beside = socket.to_str().map(read_only_beside);
+            let beside = beside.filter(|_| request.reads());
+            let stream = beside.and_then(|path| UnixStream::connect(path).ok());
+            stream.ok_or_else(|| {
+                anyhow!("not allowed to use {place}: become root or join the group named by telemetry.group (to look only: telemetry.read_only_group, and name telemetry.read_only_socket with --socket)")
+            })
+        }
+        _ => Err(anyhow!("cannot reach {place}: {error}")),
+    }
 }

@@ -174,7 +174,7 @@ impl Management {
         let Ok(live) = self.live.lock() else {
             return Ok(());
         };
-        let config = &live.running.config;
+        let config = &live.running.now.config;
         let Some(plan) = config.ports.get(index) else {
             return Ok(());
         };

@@ -1,12 +1,16 @@
-//! Management: a Unix socket that answers questions with JSON, one line each way. Runs on a thread of its own; reads only
-//! what workers and control core publish, and never makes them wait.
+//! Management: Unix sockets that answer questions with JSON, one line each way. Each client has a thread of its own, for a bounded
+//! time, so that none waits for another; they read what workers and control core publish, and never make those wait.
 
+mod answer;
 pub mod apply;
 pub mod client;
+pub mod confirm;
 pub mod links;
 pub mod orders;
+mod patience;
 pub mod protocol;
 pub mod reload;
+pub mod room;
 pub mod server;
 pub mod tables;
 pub mod thresholds;

@@ -3,15 +3,15 @@
 //! Law: what is shown as set is what the workers were given. An order that a worker cannot take is given to none, and nothing that is
 //! shown changes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::{PortId, Priority};
 
-use super::reload::Running;
+use super::reload::{Running, Settings};
 use super::view::View;
-use crate::control::orders::{NpccOrder, NpccOrders, OrderError};
+use crate::control::orders::{NpccOrder, NpccOrders};
 use crate::report::qos::Qos;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::worker::command::{Command, Deaf, WorkerOrders};
@@ -23,6 +23,8 @@ pub struct Live {
     pub running: Running,
     /// The table of routes.
     pub routes: LiveRoutes,
+    /// What held before a reload that waits for its commit.
+    pub before: Option<Settings>,
 }
 
 /// The management service: what it sees, and whom it gives orders.
@@ -34,27 +36,43 @@ pub struct Management {
     pub workers: WorkerOrders,
     /// Orders to the control core.
     pub npcc: NpccOrders,
-    /// What runs, and where it came from.
+    /// What runs, and where it came from. Whoever changes it holds this lock, so that one change follows the other; nobody
+    /// who only looks needs it.
     pub live: Mutex<Live>,
     /// The ports that the routes pass over.
     pub down: Arc<DownPorts>,
 }
 
 impl Management {
+    /// What runs, to be changed.
+    ///
+    /// # Errors
+    /// [`Torn`]: a change before panicked half-way.
+    pub(super) fn live(&self) -> Result<MutexGuard<'_, Live>, Torn> {
+        self.live.lock().map_err(|_| Torn)
+    }
+
+    /// Number of the port of this name.
+    pub(super) fn port(&self, name: &str) -> Option<PortId> {
+        let mut ids = self.view.ports.iter().zip(0u8..);
+        ids.find(|(port, _)| port.name == name)
+            .map(|(_, id)| PortId(id))
+    }
+
     /// Has the control core obey an order.
     ///
     /// # Errors
     /// What is wrong with it, or that nobody listens.
-    pub fn npcc_order(&self, order: &NpccOrder) -> Result<(), OrderError> {
-        let port = |name: &str| {
-            let mut ids = self.view.ports.iter().zip(0u8..);
-            ids.find(|(port, _)| port.name == name)
-                .map(|(_, id)| PortId(id))
-        };
-        self.npcc.give(order.command(port)?)?;
-        if let Some(key) = order.key() {
-            self.overridden(key);
+    pub fn npcc_order(&self, order: &NpccOrder) -> Result<(), String> {
+        let command = order.command(|name| self.port(name));
+        let command = command.map_err(|error| error.to_string())?;
+        let give = || self.npcc.give(command).map_err(|error| error.to_string());
+        if order.key().is_none() {
+            return give();
         }
+        let mut live = self.live().map_err(|torn| torn.to_string())?;
+        give()?;
+        live.running.now.ordered(order);
         Ok(())
     }
 
@@ -64,9 +82,7 @@ impl Management {
     /// When a worker does not listen.
     pub fn clear_watermarks(&self) -> Result<(), Deaf> {
         self.workers.give(&[Command::ClearWatermarks])?;
-        if let Ok(mut timings) = self.view.timings.lock() {
-            timings.clear();
-        }
+        self.view.timings().clear();
         Ok(())
     }
 
@@ -75,21 +91,27 @@ impl Management {
     /// # Errors
     /// Why not; nothing has changed then.
     pub fn set_weight(&self, priority: u8, weight: u8) -> Result<(), String> {
-        let mut qos = self.view.qos.lock().map_err(|_| Deaf.to_string())?;
+        let mut live = self.live().map_err(|torn| torn.to_string())?;
+        // Not held while workers are waited for: others look.
+        let mut qos = self.view.qos().clone();
         let ports = self.view.ports.len();
         weigh(&mut qos, &self.workers, ports, (priority, weight))?;
-        drop(qos);
-        self.overridden(format!("qos.priorities.{priority}.weight"));
+        *self.view.qos() = qos;
+        let now = &mut live.running.now;
+        let plans = &mut now.config.qos.priorities;
+        if let Some(plan) = plans.get_mut(usize::from(priority)) {
+            plan.weight = weight;
+        }
+        let key = format!("qos.priorities.{priority}.weight");
+        now.overrides.insert(key);
         Ok(())
     }
-
-    /// Notes that `set` has changed a key, so that the next reload takes it back.
-    pub fn overridden(&self, key: String) {
-        if let Ok(mut live) = self.live.lock() {
-            live.running.overrides.insert(key);
-        }
-    }
 }
+
+/// A change panicked half-way: nobody knows what holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a change before ended half-way: restart the switch")]
+pub struct Torn;
 
 /// Orders another weight for a queue of all ports; what is shown follows once every worker was told.
 fn weigh(

@@ -1,5 +1,7 @@
 //! Questions and answers.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::reload::Outcome;
@@ -40,7 +42,14 @@ pub enum Request {
         value: String,
     },
     /// Read the configuration file again.
-    Reload,
+    Reload {
+        /// Roll back unless a commit comes within so many milliseconds.
+        confirm_ms: Option<u64>,
+    },
+    /// The reload that waits for it holds.
+    Commit,
+    /// What held before the reload that waits for its commit comes back.
+    Rollback,
     /// Take a port up or down.
     Port {
         /// Its name.
@@ -52,6 +61,60 @@ pub enum Request {
     Npcc(NpccOrder),
 }
 
+impl Request {
+    /// Whether it only looks.
+    #[must_use]
+    pub const fn reads(&self) -> bool {
+        matches!(self, Request::Snapshot | Request::Show { .. })
+    }
+
+    /// What it is called where changes are logged. Pairs are not told apart: they come by the thousand.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Request::Snapshot => "snapshot".to_owned(),
+            Request::Show { table, .. } => format!("show {table}"),
+            Request::ClearCounters => "clear counters".to_owned(),
+            Request::ClearWatermarks => "clear watermarks".to_owned(),
+            Request::Weight { priority, weight } => {
+                format!("set qos.priorities.{priority}.weight {weight}")
+            }
+            Request::Threshold {
+                priority,
+                key,
+                value,
+            } => format!("set qos.priorities.{priority}.{key} {value}"),
+            Request::Reload { confirm_ms: None } => "reload".to_owned(),
+            Request::Reload {
+                confirm_ms: Some(ms),
+            } => {
+                let within = Duration::from_millis(*ms);
+                format!("reload --confirm {}", humantime::format_duration(within))
+            }
+            Request::Commit => "commit".to_owned(),
+            Request::Rollback => "rollback".to_owned(),
+            Request::Port { name, up } => {
+                format!("port {name} {}", if *up { "up" } else { "down" })
+            }
+            Request::Npcc(order) => match order {
+                NpccOrder::AddPair { .. } => "pair add".to_owned(),
+                NpccOrder::DeletePair { .. } => "pair del".to_owned(),
+                NpccOrder::Policy {
+                    port,
+                    priority,
+                    name,
+                } => format!("set npcc.{port}.{priority}.policy {name}"),
+                NpccOrder::Parameter {
+                    port,
+                    priority,
+                    name,
+                    value,
+                } => format!("set npcc.{port}.{priority}.{name} {value}"),
+            },
+        }
+    }
+}
+
 /// An answer: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -60,7 +123,7 @@ pub enum Reply {
     Snapshot(Box<Snapshot>),
     /// To [`Request::Show`]: what the table of that name reads.
     Table(serde_json::Value),
-    /// To [`Request::Reload`].
+    /// To [`Request::Reload`] and [`Request::Rollback`].
     Reloaded(Outcome),
     /// The configuration file has mistakes: the report.
     Invalid(String),

@@ -13,9 +13,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use npcc_config::ipnet::IpNet;
 use npcc_config::model::{File, Npcc, PortNpcc};
 use npcc_config::{Config, Difference, Loaded, differences};
 use serde::{Deserialize, Serialize};
+
+use crate::control::orders::NpccOrder;
 
 /// A change of one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +54,9 @@ pub struct Outcome {
     pub reset: Vec<String>,
     /// What the file says and does not do.
     pub warnings: Vec<String>,
+    /// It is rolled back unless `commit` comes within so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_within_s: Option<u64>,
 }
 
 impl std::fmt::Display for Outcome {
@@ -61,6 +67,7 @@ impl std::fmt::Display for Outcome {
             restart,
             reset,
             warnings,
+            commit_within_s,
         } = self;
         for warning in warnings {
             writeln!(out, "{}", warning.trim_end())?;
@@ -85,6 +92,12 @@ impl std::fmt::Display for Outcome {
         }
         if applied.is_empty() && restart.is_empty() && reset.is_empty() {
             writeln!(out, "{file}: nothing differs")?;
+        }
+        if let Some(seconds) = commit_within_s {
+            writeln!(
+                out,
+                "rolled back in {seconds} s, unless `npcc-switch commit` comes before"
+            )?;
         }
         Ok(())
     }
@@ -111,6 +124,50 @@ pub enum ReloadError {
     Refused(String),
 }
 
+/// What a switch is told to do: a configuration, and what was changed of it since.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The part of a file that is applied.
+    pub file: File,
+    /// The same, resolved; with what `set` changed of queues.
+    pub config: Config,
+    /// Keys `set` has changed.
+    pub overrides: BTreeSet<String>,
+    /// What `set` ordered of policies, in the order in which it holds if given again.
+    pub orders: Vec<NpccOrder>,
+    /// Prefixes routed beside those of the file.
+    pub prefixes: Vec<IpNet>,
+}
+
+impl Settings {
+    /// As a file says, and nothing else.
+    #[must_use]
+    pub const fn of(file: File, config: Config) -> Settings {
+        Settings {
+            file,
+            config,
+            overrides: BTreeSet::new(),
+            orders: Vec::new(),
+            prefixes: Vec::new(),
+        }
+    }
+
+    /// Notes an order that NPCC obeyed, if it is a setting.
+    pub fn ordered(&mut self, order: &NpccOrder) {
+        let Some(key) = order.key() else {
+            return;
+        };
+        // Another policy starts with nothing remembered.
+        let anew = matches!(order, NpccOrder::Policy { .. });
+        self.orders.retain(|earlier| {
+            let same = earlier.key().as_ref() == Some(&key);
+            !(same || anew && earlier.slot() == order.slot())
+        });
+        self.orders.push(order.clone());
+        self.overrides.insert(key);
+    }
+}
+
 /// What runs, and where it came from.
 #[derive(Debug)]
 pub struct Running {
@@ -118,35 +175,30 @@ pub struct Running {
     pub path: PathBuf,
     /// As it was when the switch started: what needs a restart is compared with it.
     pub started: File,
-    /// As it was when last applied.
-    pub file: File,
-    /// The same, resolved.
-    pub config: Config,
-    /// Keys `set` has changed since.
-    pub overrides: BTreeSet<String>,
+    /// What holds now.
+    pub now: Settings,
 }
 
 /// What is to be done.
 #[derive(Debug)]
 pub struct Plan {
     /// The part of the new file that can be applied, over what runs.
-    pub file: File,
-    /// The same, resolved.
-    pub config: Config,
+    pub settings: Settings,
     /// What will be said.
     pub outcome: Outcome,
 }
 
 impl Running {
-    /// Just started from a file.
+    /// Just started from a file, with `prefixes` beside it.
     #[must_use]
-    pub fn new(path: PathBuf, loaded: &Loaded) -> Running {
+    pub fn new(path: PathBuf, loaded: &Loaded, prefixes: Vec<IpNet>) -> Running {
         Running {
             path,
             started: loaded.file.clone(),
-            file: loaded.file.clone(),
-            config: loaded.config.clone(),
-            overrides: BTreeSet::new(),
+            now: Settings {
+                prefixes,
+                ..Settings::of(loaded.file.clone(), loaded.config.clone())
+            },
         }
     }
 
@@ -160,7 +212,6 @@ impl Running {
         let name = self.path.display().to_string();
         let file = blend(&self.started, &loaded.file);
         let restart = differences(&file, &loaded.file);
-        let applied = differences(&self.file, &file);
         let text = serde_yaml::to_string(&file).map_err(|error| {
             ReloadError::Refused(format!("cannot encode the settings: {error}"))
         })?;
@@ -171,23 +222,30 @@ impl Running {
                 report: report.to_string(),
             }
         })?;
-        let changed: BTreeSet<&str> = applied.iter().map(|one| one.key.as_str()).collect();
-        let reset = self.overrides.iter();
+        let settings = Settings::of(file, blended.config);
         let outcome = Outcome {
-            file: name,
+            restart: restart.into_iter().map(Change::from).collect(),
+            warnings: loaded.warnings.iter().map(ToString::to_string).collect(),
+            ..self.outcome(&settings)
+        };
+        Ok(Plan { settings, outcome })
+    }
+
+    /// What a change from what runs to `settings` comes to.
+    #[must_use]
+    pub fn outcome(&self, settings: &Settings) -> Outcome {
+        let applied = differences(&self.now.file, &settings.file);
+        let changed: BTreeSet<&str> = applied.iter().map(|one| one.key.as_str()).collect();
+        let reset = self.now.overrides.difference(&settings.overrides);
+        Outcome {
+            file: self.path.display().to_string(),
             reset: reset
                 .filter(|key| !changed.contains(key.as_str()))
                 .cloned()
                 .collect(),
             applied: applied.into_iter().map(Change::from).collect(),
-            restart: restart.into_iter().map(Change::from).collect(),
-            warnings: loaded.warnings.iter().map(ToString::to_string).collect(),
-        };
-        Ok(Plan {
-            file,
-            config: blended.config,
-            outcome,
-        })
+            ..Outcome::default()
+        }
     }
 }
 
@@ -264,7 +322,7 @@ buffer: { pool: 16MB }
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("switch.yaml");
             let loaded = npcc_config::parse("switch.yaml", BASE).unwrap();
-            let running = Running::new(path, &loaded);
+            let running = Running::new(path, &loaded, Vec::new());
             Case { folder, running }
         }
 
@@ -302,7 +360,7 @@ buffer: { pool: 16MB }
             keys(&plan.outcome.restart),
             ["npcc.tick", "ports.wan0.speed"]
         );
-        assert_eq!(plan.config.npcc.tick.nanos(), 20_000, "as it runs");
+        assert_eq!(plan.settings.config.npcc.tick.nanos(), 20_000, "as it runs");
         let said = plan.outcome.to_string();
         assert!(
             said.contains("applied        npcc.recovery: 300us -> 500us"),
@@ -319,9 +377,42 @@ buffer: { pool: 16MB }
         let mut case = Case::new();
         let plan = case.plan(BASE).unwrap();
         assert!(plan.outcome.to_string().contains("nothing differs"));
-        case.running.overrides.insert("npcc.wan0.3.few".to_owned());
+        case.running
+            .now
+            .overrides
+            .insert("npcc.wan0.3.few".to_owned());
         let plan = case.plan(BASE).unwrap();
         assert_eq!(plan.outcome.reset, ["npcc.wan0.3.few"]);
+    }
+
+    #[test]
+    fn orders_are_kept_as_they_hold_if_given_again() {
+        let mut case = Case::new();
+        let now = &mut case.running.now;
+        let policy = |priority, name: &str| NpccOrder::Policy {
+            port: "wan0".to_owned(),
+            priority,
+            name: name.to_owned(),
+        };
+        let set = |priority, name: &str, value| NpccOrder::Parameter {
+            port: "wan0".to_owned(),
+            priority,
+            name: name.to_owned(),
+            value,
+        };
+        let few = |priority, value| set(priority, "few", value);
+        let all = [
+            set(3, "recovery", 1),
+            few(4, 2),
+            few(4, 3),
+            policy(3, "pi"),
+            few(3, 5),
+        ];
+        for order in &all {
+            now.ordered(order);
+        }
+        assert_eq!(now.orders, [few(4, 3), policy(3, "pi"), few(3, 5)]);
+        assert_eq!(now.overrides.len(), 4);
     }
 
     #[test]

@@ -1,35 +1,57 @@
-//! The socket's end in the switch.
+//! The sockets' ends in the switch.
 
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::unistd::Group;
 
+use super::answer;
 use super::orders::Management;
-use super::protocol::{Reply, Request};
-use super::reload::ReloadError;
-use super::tables;
-use super::view::View;
+use super::room::Room;
 
-/// A question is never longer.
-const LONGEST_REQUEST: u64 = 64 << 10;
-/// A client that says nothing, or does not read, is left.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Clients of a socket that are served at a time. Each is left after a bounded time ([`super::patience`]), and those of the
+/// socket for reading take no place from those who change things.
+const CLIENTS: usize = 16;
+/// Clients that are taken in a turn: no flood of them keeps the management thread from its other work.
+const BACKLOG: usize = 64;
+/// How long clients have for the end of their answers once the switch stops.
+const LEAVE: Duration = Duration::from_secs(2);
+
+/// What a socket's clients may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Look, and change what runs.
+    Change,
+    /// Look.
+    Read,
+}
+
+impl Access {
+    /// The key of the configuration that names its socket.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Access::Change => "telemetry.socket",
+            Access::Read => "telemetry.read_only_socket",
+        }
+    }
+}
 
 /// The socket could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another switch answers there.
-    #[error("another switch listens on {0}: stop it, or set telemetry.socket to another path")]
-    InUse(PathBuf),
+    #[error("another switch listens on {0}: stop it, or set {key} to another path", key = .1.key())]
+    InUse(PathBuf, Access),
     /// Something else lies there.
-    #[error("{0} exists and is no socket: remove it, or set telemetry.socket to another path")]
-    NotASocket(PathBuf),
+    #[error("{0} exists and is no socket: remove it, or set {key} to another path", key = .1.key())]
+    NotASocket(PathBuf, Access),
     /// The system refused.
     #[error(
         "cannot listen on {path}: {source} (does the folder exist, and may this user write there?)"
@@ -47,6 +69,8 @@ pub enum SocketError {
 pub struct Server {
     listener: UnixListener,
     path: PathBuf,
+    access: Access,
+    room: Room,
 }
 
 impl Server {
@@ -54,18 +78,18 @@ impl Server {
     ///
     /// # Errors
     /// [`SocketError`].
-    pub fn bind(path: &Path, group: &str) -> Result<Server, SocketError> {
+    pub fn bind(path: &Path, group: &str, access: Access) -> Result<Server, SocketError> {
         let io = |source| SocketError::Io {
             path: path.to_owned(),
             source,
         };
         match UnixStream::connect(path) {
-            Ok(_) => return Err(SocketError::InUse(path.to_owned())),
+            Ok(_) => return Err(SocketError::InUse(path.to_owned(), access)),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 use std::os::unix::fs::FileTypeExt;
                 if !fs::metadata(path).map_err(io)?.file_type().is_socket() {
-                    return Err(SocketError::NotASocket(path.to_owned()));
+                    return Err(SocketError::NotASocket(path.to_owned(), access));
                 }
                 fs::remove_file(path).map_err(io)?;
             }
@@ -75,6 +99,8 @@ impl Server {
         let server = Server {
             listener,
             path: path.to_owned(),
+            access,
+            room: Room::new("npcc-client", CLIENTS),
         };
         // Without such a group only the owner may ask.
         let group = Group::from_name(group).ok().flatten();
@@ -87,21 +113,42 @@ impl Server {
         Ok(server)
     }
 
-    /// Answers whoever waits, one after the other; returns when nobody does.
-    pub fn serve_waiting(&self, management: &Management) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            // A client that goes away in the middle is its own affair.
-            let _ = answer(stream, management);
+    /// Gives whoever waits a thread; returns when nobody does, or after as many as may wait.
+    fn serve_waiting(&mut self, management: &Arc<Management>, stop: &Arc<AtomicBool>) {
+        for _ in 0..BACKLOG {
+            let Ok((stream, _)) = self.listener.accept() else {
+                return;
+            };
+            let stream = Arc::new(stream);
+            let (client, access) = (Arc::clone(&stream), self.access);
+            let (management, stop) = (Arc::clone(management), Arc::clone(stop));
+            let started = self.room.start(move || {
+                // A client that goes away in the middle is its own affair.
+                let _ = answer::serve(&client, &management, access, &stop);
+            });
+            if let Err(why) = started {
+                answer::refuse(&stream, &why.to_string());
+            }
         }
     }
+}
 
-    /// Serves until `stop`, looking up every 10 ms; `idle` is called once a turn.
-    pub fn serve(&self, management: &Management, stop: &AtomicBool, mut idle: impl FnMut()) {
-        while !stop.load(Ordering::Relaxed) {
-            self.serve_waiting(management);
-            idle();
-            std::thread::sleep(Duration::from_millis(10));
+/// Serves until `stop`, looking up every 10 ms; `idle` is called once a turn. Returns once all clients are served or left.
+pub fn serve(
+    mut servers: Vec<Server>,
+    management: &Arc<Management>,
+    stop: &Arc<AtomicBool>,
+    mut idle: impl FnMut(),
+) {
+    while !stop.load(Ordering::Relaxed) {
+        for server in &mut servers {
+            server.serve_waiting(management, stop);
         }
+        idle();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for server in &mut servers {
+        server.room.wait(LEAVE);
     }
 }
 
@@ -110,57 +157,4 @@ impl Drop for Server {
         // Already gone is as good.
         let _ = fs::remove_file(&self.path);
     }
-}
-
-fn done<E: std::fmt::Display>(done: Result<(), E>) -> Reply {
-    match done {
-        Ok(()) => Reply::Done,
-        Err(error) => Reply::Error(error.to_string()),
-    }
-}
-
-fn show(view: &View, name: &str, top: Option<usize>) -> Reply {
-    let Some(table) = tables::named(name) else {
-        return Reply::Error(format!("there is no table `{name}`"));
-    };
-    match table.look(view, top) {
-        Ok(data) => Reply::Table(data),
-        Err(error) => Reply::Error(error.to_string()),
-    }
-}
-
-fn answer(stream: UnixStream, management: &Management) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(Read::take(&stream, LONGEST_REQUEST)).read_line(&mut line)?;
-    let reply = match serde_json::from_str(&line) {
-        Ok(Request::Snapshot) => Reply::Snapshot(Box::new(management.view.shown())),
-        Ok(Request::Show { table, top }) => show(&management.view, &table, top),
-        Ok(Request::ClearCounters) => {
-            management.view.clear_counters();
-            Reply::Done
-        }
-        Ok(Request::ClearWatermarks) => done(management.clear_watermarks()),
-        Ok(Request::Weight { priority, weight }) => done(management.set_weight(priority, weight)),
-        Ok(Request::Threshold {
-            priority,
-            key,
-            value,
-        }) => done(management.set_threshold(priority, &key, &value)),
-        Ok(Request::Reload) => match management.reload() {
-            Ok(outcome) => Reply::Reloaded(outcome),
-            Err(error @ (ReloadError::Invalid(_) | ReloadError::Torn { .. })) => {
-                Reply::Invalid(error.to_string())
-            }
-            Err(error) => Reply::Error(error.to_string()),
-        },
-        Ok(Request::Port { name, up }) => done(management.set_admin(&name, up)),
-        Ok(Request::Npcc(order)) => done(management.npcc_order(&order)),
-        Err(error) => Reply::Error(format!("not a request: {error}")),
-    };
-    let mut text = serde_json::to_string(&reply)?;
-    text.push('\n');
-    (&stream).write_all(text.as_bytes())
 }

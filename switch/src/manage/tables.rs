@@ -3,11 +3,13 @@
 //! To add a table: an implementation of [`Table`] here, or a line of those read off the snapshot, and a line in [`ALL`]. The protocol, the command line and its help follow; one
 //! that is not in [`ALL`] is an unused type, which the lints refuse.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::confirm::{Pending, PendingShown};
 use super::view::View;
+use crate::report::audit;
 use crate::report::lossless::{self, Group};
 use crate::report::model::{Flow, Host, Snapshot};
 use crate::report::{lossless_table, table, workers};
@@ -90,6 +92,7 @@ pub static ALL: &[Entry] = &[
     Entry::of::<Flows>(),
     Entry::of::<Hosts>(),
     Entry::of::<Log>(),
+    Entry::of::<Audit>(),
     Entry::of::<Pfc>(),
     Entry::of::<Buffer>(),
     Entry::of::<Qos>(),
@@ -190,6 +193,41 @@ impl Table for Log {
     fn text(data: &Vec<String>) -> String {
         data.iter().map(|line| format!("{line}\n")).collect()
     }
+}
+
+enum Audit {}
+
+impl Table for Audit {
+    const NAME: &'static str = "audit";
+    const ABOUT: &'static str = "Who changed what, and a reload that waits for its commit";
+    type Data = Changes;
+
+    fn look(view: &View, _: usize) -> Changes {
+        Changes {
+            pending: view.pending().map(Pending::shown),
+            changes: view.audit().all(),
+        }
+    }
+
+    fn text(data: &Changes) -> String {
+        let lines = data.changes.iter().map(|entry| format!("{entry}\n"));
+        let pending = data.pending.iter().map(|pending| {
+            format!(
+                "a reload waits for its commit: rolled back in {} s\n",
+                pending.seconds_left
+            )
+        });
+        lines.chain(pending).collect()
+    }
+}
+
+/// `show audit --json`
+#[derive(Serialize, Deserialize)]
+struct Changes {
+    /// A reload that waits for its commit.
+    pending: Option<PendingShown>,
+    /// The latest changes, oldest first.
+    changes: Vec<audit::Entry>,
 }
 
 /// `show buffer --json`

@@ -27,24 +27,18 @@ impl Management {
     /// # Errors
     /// What is wrong with it; nothing has changed then.
     pub fn set_threshold(&self, priority: u8, key: &str, value: &str) -> Result<(), String> {
-        let halfway = |_| "an earlier reload failed half-way: restart the switch".to_owned();
-        let mut live = self.live.lock().map_err(halfway)?;
-        let mut new = live.running.config.clone();
-        // Weights may have been set since.
-        if let Ok(qos) = self.view.qos.lock() {
-            for (plan, shown) in new.qos.priorities.iter_mut().zip(&qos.priorities) {
-                plan.weight = shown.weight.unwrap_or(plan.weight);
-            }
-        }
+        let mut live = self.live().map_err(|torn| torn.to_string())?;
+        let now = &mut live.running.now;
+        let mut new = now.config.clone();
         let plan = new.qos.priorities.get_mut(usize::from(priority));
         let plan = plan.ok_or_else(|| format!("there is no priority {priority}: write 0 to 7"))?;
         change(plan, key, value)?;
         in_order(&new, priority)?;
-        self.requeue(&live.running.config, &new, false)
-            .map_err(|error| error.to_string())?;
-        live.running.config = new;
-        let key = format!("qos.priorities.{priority}.{key}");
-        live.running.overrides.insert(key);
+        self.requeue(&now.config, &new)
+            .map_err(|deaf| deaf.to_string())?;
+        now.config = new;
+        now.overrides
+            .insert(format!("qos.priorities.{priority}.{key}"));
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Field names are a contract with scripts; a field may be added, never renamed.
 
+pub mod audit;
 mod counted;
 pub mod events;
 pub mod lossless;

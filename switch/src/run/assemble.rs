@@ -24,7 +24,7 @@ use crate::control::{Alarms, Control, ControlStats, orders};
 use crate::manage::links::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
-use crate::manage::view::{BufferFacts, PortFacts, View};
+use crate::manage::view::{BufferFacts, Operators, PortFacts, View};
 use crate::report::events::Events;
 use crate::report::qos;
 use crate::sleep::WorkerSleeper;
@@ -101,10 +101,6 @@ pub(super) fn assemble<P: Probe>(
         .map(|parts| ends.worker(&shared, parts, &mut core, &mut probe));
     let workers = workers.collect::<anyhow::Result<_>>()?;
 
-    let live = Live {
-        running: Running::new(source.path.clone(), &source.loaded),
-        routes: routes.live,
-    };
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
     let (style, priority) = wiring::control::style(config);
@@ -126,12 +122,13 @@ pub(super) fn assemble<P: Probe>(
         clock,
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(ends.times)?),
+        operators: Operators::default(),
     };
     let management = Management {
         view,
         workers: WorkerOrders::new(ends.orders),
         npcc,
-        live: Mutex::new(live),
+        live: Mutex::new(live(source, options, routes.live)),
         down,
     };
     let control = Control {
@@ -178,6 +175,16 @@ fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result
         control: control.ok_or_else(|| anyhow!("the route table has no readers"))?,
         workers: readers,
     })
+}
+
+/// What runs, as it was started.
+fn live(source: &Source, options: &Options, routes: LiveRoutes) -> Live {
+    let (path, more) = (source.path.clone(), options.prefixes.clone());
+    Live {
+        running: Running::new(path, &source.loaded, more),
+        routes,
+        before: None,
+    }
 }
 
 fn control_core(config: &Config, ports: &[OpenPort], seed: u64) -> ControlCore {

@@ -1,6 +1,7 @@
 //! `run`: brings everything up in order, forwards until told to stop, and takes everything down in the reverse order.
 
 mod assemble;
+mod crew;
 mod source;
 
 use std::io::{IsTerminal, Write};
@@ -14,12 +15,16 @@ use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Eal, LcoreHandle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use self::assemble::{Assembly, assemble};
+use self::crew::Crew;
 pub use self::source::{Options, Source};
 use crate::clock::Clock;
+use crate::fault;
 use crate::manage::orders::Management;
-use crate::manage::server::Server;
+use crate::manage::room::Room;
+use crate::manage::server::{self, Access, Server, SocketError};
 use crate::report::model::Snapshot;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, pools::Pools};
@@ -38,13 +43,8 @@ pub fn run<P: Probe>(
     probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Snapshot> {
     let config = &source.loaded.config;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
-    }
-    let hangup = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGHUP, Arc::clone(&hangup)).context("cannot catch signals")?;
-    let server = Server::bind(Path::new(&config.telemetry.socket), &config.telemetry.group)?;
+    let Signals { stop, hangup } = signals().context("cannot catch signals")?;
+    let servers = servers(config)?;
     // Asked before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
 
@@ -80,45 +80,76 @@ pub fn run<P: Probe>(
         control,
         management,
     } = assemble(source, options, ports, &pools, clock, probe)?;
-    let stop_worker = Arc::new(AtomicBool::new(false));
     let ready = Arc::new(AtomicBool::new(false));
-    let workers = launch(&eal, config, workers, &ready, &stop_worker)?;
+    let mut crew = Crew::new(Arc::default());
+    launch(&eal, config, workers, &ready, &mut crew)?;
 
     let management = Arc::new(management);
     let manager = {
-        let (management, stop) = (Arc::clone(&management), Arc::clone(&stop_worker));
+        let (management, stop) = (Arc::clone(&management), Arc::clone(crew.stop()));
         let spawn = std::thread::Builder::new().name("npcc-manage".to_owned());
         spawn
-            .spawn(move || manage(&server, &management, &stop, &hangup, spare_core))
+            .spawn(move || manage(servers, &management, &stop, &hangup, spare_core))
             .context("cannot start the management thread")?
     };
+    crew.manage("management", manager);
     let follower = {
-        let (management, stop) = (Arc::clone(&management), Arc::clone(&stop_worker));
+        let (management, stop) = (Arc::clone(&management), Arc::clone(crew.stop()));
         let spawn = std::thread::Builder::new().name("npcc-link".to_owned());
         spawn
             .spawn(move || follow_links(&management, &stop, spare_core))
             .context("cannot start the thread that follows the links")?
     };
+    crew.manage("link", follower);
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
         if !ready.load(Ordering::Relaxed) {
             ready.store(true, Ordering::Release);
         }
-        deadline.is_some_and(|deadline| Instant::now() >= deadline)
-            || workers.iter().any(LcoreHandle::is_finished)
+        fault::panics("control");
+        deadline.is_some_and(|deadline| Instant::now() >= deadline) || crew.has_ended()
     });
-
-    stop_worker.store(true, Ordering::Relaxed);
-    let ended: Result<Vec<()>, _> = workers.into_iter().map(LcoreHandle::join).collect();
-    // The socket answers until the workers stand still.
-    manager
-        .join()
-        .map_err(|_| anyhow!("the management thread panicked"))?;
-    follower
-        .join()
-        .map_err(|_| anyhow!("the thread that follows the links panicked"))?;
-    ended.context("a worker panicked; this is a defect, please report it")?;
+    if fault::strikes("stop") {
+        std::thread::sleep(Duration::from_secs(60));
+    }
+    crew.end()?;
     Ok(management.view.snapshot())
+}
+
+/// What signals set.
+struct Signals {
+    /// SIGINT or SIGTERM: stop in order.
+    stop: Arc<AtomicBool>,
+    /// SIGHUP: read the configuration file again.
+    hangup: Arc<AtomicBool>,
+}
+
+/// Catches signals. A second SIGINT or SIGTERM ends the process at once, with 128 and the signal's number as its exit code.
+fn signals() -> std::io::Result<Signals> {
+    let signals = Signals {
+        stop: Arc::default(),
+        hangup: Arc::default(),
+    };
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first signal finds the flag down.
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop))?;
+        flag::register(signal, Arc::clone(&signals.stop))?;
+    }
+    flag::register(SIGHUP, Arc::clone(&signals.hangup))?;
+    Ok(signals)
+}
+
+/// The socket that may change things, and the one for reading.
+fn servers(config: &Config) -> Result<Vec<Server>, SocketError> {
+    let telemetry = &config.telemetry;
+    let read_only = telemetry.read_only_path();
+    let all = [
+        (&telemetry.socket, &telemetry.group, Access::Change),
+        (&read_only, &telemetry.read_only_group, Access::Read),
+    ];
+    let bind =
+        |(path, group, access): (&String, &String, _)| Server::bind(Path::new(path), group, access);
+    all.into_iter().map(bind).collect()
 }
 
 /// How often the links are looked at.
@@ -158,29 +189,27 @@ fn launch<P: Probe>(
     config: &Config,
     workers: Vec<Worker<P>>,
     ready: &Arc<AtomicBool>,
-    stop: &Arc<AtomicBool>,
-) -> anyhow::Result<Vec<LcoreHandle<()>>> {
-    let start = |(index, worker): (usize, Worker<P>)| {
+    crew: &mut Crew<LcoreHandle<()>>,
+) -> anyhow::Result<()> {
+    for (index, worker) in workers.into_iter().enumerate() {
         let number = wiring::eal::worker_lcore(config, index);
         let mut lcores = eal.workers().into_iter();
         let lcore = lcores
             .find(|lcore| Some(lcore.id()) == number)
             .ok_or_else(|| anyhow!("EAL offers no core for worker {index}"))?;
-        let (ready, stop) = (Arc::clone(ready), Arc::clone(stop));
-        let handle = eal.launch(lcore, move || {
+        let (ready, stop) = (Arc::clone(ready), Arc::clone(crew.stop()));
+        crew.add(eal.launch(lcore, move || {
             // The first frames are not to pass before there is somebody to judge them.
             while !ready.load(Ordering::Acquire) && !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
             worker.run(&stop);
-        });
-        Ok(handle?)
-    };
-    let started: anyhow::Result<Vec<_>> = workers.into_iter().enumerate().map(start).collect();
-    if started.is_err() {
-        stop.store(true, Ordering::Relaxed);
+        })?);
     }
-    started
+    if fault::strikes("launch") {
+        return Err(anyhow!("a fault was asked for at `launch`"));
+    }
+    Ok(())
 }
 
 /// A core for the management thread: one that neither control nor workers use, if there is any.
@@ -193,11 +222,11 @@ fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
         .find(|core| !used(core))
 }
 
-/// The management thread: the socket, and a progress line on a terminal.
+/// The management thread: clients get theirs, events are looked for, signals are obeyed, and a terminal has a progress line.
 fn manage(
-    server: &Server,
-    management: &Management,
-    stop: &AtomicBool,
+    servers: Vec<Server>,
+    management: &Arc<Management>,
+    stop: &Arc<AtomicBool>,
     hangup: &AtomicBool,
     core: Option<core_affinity::CoreId>,
 ) {
@@ -207,12 +236,18 @@ fn manage(
     }
     let terminal = std::io::stderr().is_terminal();
     let mut due = Instant::now();
-    server.serve(management, stop, || {
+    // A reload may take seconds: events are looked for meanwhile.
+    let mut reloads = Room::new("npcc-reload", 1);
+    server::serve(servers, management, stop, || {
+        fault::panics("manage");
         management.view.watch();
-        if hangup.swap(false, Ordering::Relaxed) {
-            match management.reload() {
-                Ok(outcome) => note(outcome.to_string().trim_end()),
-                Err(error) => note(&error.to_string()),
+        if !reloads.is_full()
+            && let Some(change) = wanted(management, hangup)
+        {
+            let management = Arc::clone(management);
+            let started = reloads.start(move || change(&management));
+            if let Err(why) = started {
+                note(&format!("no reload: {why}"));
             }
         }
         if terminal && Instant::now() >= due {
@@ -224,9 +259,19 @@ fn manage(
             );
         }
     });
+    reloads.wait(Duration::from_secs(2));
     if terminal {
         let _ = writeln!(std::io::stderr());
     }
+}
+
+/// A change that is wanted though no client asks for it.
+fn wanted(management: &Management, hangup: &AtomicBool) -> Option<fn(&Management)> {
+    if management.is_overdue() {
+        return Some(Management::roll_back_if_overdue);
+    }
+    let asked = hangup.swap(false, Ordering::Relaxed);
+    asked.then_some(Management::reload_at_signal)
 }
 
 fn progress(snapshot: &Snapshot) -> String {

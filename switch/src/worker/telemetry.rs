@@ -70,3 +70,24 @@ impl Probe for Telemetry {
         self.profiler.end(received, &stats.stages);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::timings::ring;
+
+    #[test]
+    fn more_crossings_than_a_burst_at_the_stop_are_no_panic() {
+        let (times, _told) = ring();
+        let mut telemetry = Telemetry::new(times);
+        let crossing = Crossing {
+            threshold: What::Shallow,
+            at: Nanos(1),
+        };
+        // A worker that ends injects CNPs in many turns and tells nobody in between.
+        for _ in 0..=2 * BURST {
+            telemetry.cnp_queued(crossing);
+        }
+        assert!(telemetry.answered.is_full());
+    }
+}

@@ -4,7 +4,7 @@ mod npcc;
 mod ports;
 mod workers;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use npcc_cnp::flow_cache::CacheShared;
@@ -15,9 +15,11 @@ use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
 use npcc_pipeline::units::{Mac, Nanos, PortId};
 
+use super::confirm::Pending;
 use super::links::Links;
 use crate::clock::Clock;
 use crate::control::ControlStats;
+use crate::report::audit::AuditLog;
 use crate::report::events::{Event, Events, Kind};
 use crate::report::lossless::Buffer;
 use crate::report::model::{Conservation, DeviceDrops, Flow, Host, Snapshot, Traffic};
@@ -106,6 +108,22 @@ pub struct View {
     pub cleared: Mutex<Vec<PortReading>>,
     /// What took how long.
     pub timings: Mutex<Timings>,
+    /// What operators did.
+    pub operators: Operators,
+}
+
+/// What operators did.
+#[derive(Debug, Default)]
+pub struct Operators {
+    /// Who changed what.
+    audit: Mutex<AuditLog>,
+    /// A reload that waits for its commit.
+    pending: Mutex<Option<Pending>>,
+}
+
+/// A look at what one thread at a time may look at. A panic of another one left it as usable as it was.
+fn look<T>(at: &Mutex<T>) -> MutexGuard<'_, T> {
+    at.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl View {
@@ -118,9 +136,8 @@ impl View {
     /// Everything but flows, now, as it was counted since the last `clear counters`.
     #[must_use]
     pub fn shown(&self) -> Snapshot {
-        let cleared = self.cleared.lock();
-        let cleared = cleared.map(|cleared| cleared.clone());
-        self.snapshot_since(&cleared.unwrap_or_default())
+        let cleared = look(&self.cleared).clone();
+        self.snapshot_since(&cleared)
     }
 
     /// Ports' counters are shown from here on. Counters themselves never go back, so the account of all frames stays whole;
@@ -128,9 +145,27 @@ impl View {
     pub fn clear_counters(&self) {
         let now = (0..self.ports.len()).map(|index| self.reading(index));
         let now = now.collect();
-        if let Ok(mut cleared) = self.cleared.lock() {
-            *cleared = now;
-        }
+        *look(&self.cleared) = now;
+    }
+
+    /// Effective queues and maps.
+    pub(super) fn qos(&self) -> MutexGuard<'_, Qos> {
+        look(&self.qos)
+    }
+
+    /// What took how long.
+    pub(super) fn timings(&self) -> MutexGuard<'_, Timings> {
+        look(&self.timings)
+    }
+
+    /// A reload that waits for its commit.
+    pub(super) fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
+        look(&self.operators.pending)
+    }
+
+    /// Who changed what.
+    pub(super) fn audit(&self) -> MutexGuard<'_, AuditLog> {
+        look(&self.operators.audit)
     }
 
     fn snapshot_since(&self, cleared: &[PortReading]) -> Snapshot {
@@ -153,18 +188,14 @@ impl View {
             buffer: self.buffer(),
             events: self.events(),
             latency_us: self.times(What::Latency),
-            qos: self.qos.lock().map(|qos| qos.clone()).unwrap_or_default(),
+            qos: self.qos().clone(),
         }
     }
 
     /// Looks whether anything happened to lossless queues, and takes in what workers timed; to be called every few milliseconds.
     pub fn watch(&self) {
-        if let Ok(mut timings) = self.timings.lock() {
-            timings.take_in();
-        }
-        let Ok(mut events) = self.events.lock() else {
-            return;
-        };
+        self.timings().take_in();
+        let mut events = look(&self.events);
         let now = self.clock.now();
         for (index, facts) in self.ports.iter().enumerate() {
             events.look((index, &facts.name), self.counts(index), now);
@@ -184,8 +215,7 @@ impl View {
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.watch();
-        let events = self.events.lock();
-        events.map(|events| events.all()).unwrap_or_default()
+        look(&self.events).all()
     }
 
     /// All flows, heaviest first.
@@ -224,14 +254,17 @@ impl View {
         hosts
     }
 
-    /// The latest CNPs, each with its reason, and what happened to lossless queues, oldest first; `last` lines at most.
+    /// The latest CNPs, each with its reason, what happened to lossless queues, and who changed what, oldest first; `last`
+    /// lines at most.
     #[must_use]
     pub fn log(&self, last: usize) -> Vec<String> {
         let cnps = self.npcc.log.last(last);
         let cnps = cnps.map(|entry| (entry.time.0 / 1_000, entry.to_string()));
         let events = self.events().into_iter();
         let events = events.map(|event| (event.time_us, event.to_string()));
-        let mut lines: Vec<(u64, String)> = cnps.chain(events).collect();
+        let changes = self.audit().all().into_iter();
+        let changes = changes.map(|change| (change.time_us, change.to_string()));
+        let mut lines: Vec<(u64, String)> = cnps.chain(events).chain(changes).collect();
         lines.sort_by_key(|(time, _)| *time);
         let before = lines.len().saturating_sub(last);
         let lines = lines.into_iter().skip(before);

@@ -1,0 +1,39 @@
+//! Faults on purpose, for tests of what the switch does about them: `NPCC_FAULT=PLACE` in the environment of a debug build.
+//! A release build has none.
+
+#[cfg(debug_assertions)]
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a fault was asked for at this place.
+#[cfg(debug_assertions)]
+#[must_use]
+pub fn strikes(place: &str) -> bool {
+    static PLACE: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("NPCC_FAULT").ok());
+    PLACE.as_deref() == Some(place)
+}
+
+/// Whether a fault was asked for at this place: never in a release build.
+#[cfg(not(debug_assertions))]
+#[must_use]
+pub const fn strikes(_: &str) -> bool {
+    false
+}
+
+/// Whether a fault was asked for at this place, the first time.
+#[must_use]
+pub fn strikes_once(place: &str) -> bool {
+    static STRUCK: AtomicBool = AtomicBool::new(false);
+    strikes(place) && !STRUCK.swap(true, Ordering::Relaxed)
+}
+
+/// Panics if that was asked for at this place.
+///
+/// # Panics
+/// In debug builds, when told to.
+#[expect(clippy::panic, reason = "that is what it is for")]
+pub fn panics(place: &str) {
+    if strikes(place) {
+        panic!("a fault was asked for at `{place}`");
+    }
+}

@@ -1,0 +1,242 @@
+//! One client: its request, who it is, the answer.
+//!
+//! Law: a panic while a request is carried out ends with that request. A change, or its refusal, is logged before it is
+//! answered.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+
+use super::orders::Management;
+use super::patience::{Limits, Patience};
+use super::protocol::{Reply, Request};
+use super::reload::{Outcome, ReloadError};
+use super::server::Access;
+use super::tables;
+use super::view::View;
+use crate::fault;
+use crate::report::audit::{Author, Cause};
+
+/// A question is never longer.
+const LONGEST_REQUEST: u64 = 64 << 10;
+/// An answer is written in pieces of this size.
+const PIECE: usize = 64 << 10;
+
+/// Lines of a change that are written to standard error.
+const LINES: usize = 100;
+
+/// Reads a request, carries it out and answers.
+pub(super) fn serve(
+    stream: &UnixStream,
+    management: &Management,
+    access: Access,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let mut patience = Patience::new(stream, Limits::default(), stop)?;
+    let mut line = String::new();
+    BufReader::new(Read::take(&mut patience, LONGEST_REQUEST)).read_line(&mut line)?;
+    if line.is_empty() {
+        // Somebody looked whether anybody listens.
+        return Ok(());
+    }
+    let reply = match serde_json::from_str(&line) {
+        Ok(request) => reply(&request, management, access, || author(stream)),
+        Err(error) => Reply::Error(format!("not a request: {error}")),
+    };
+    patience.answer();
+    let mut out = BufWriter::with_capacity(PIECE, patience);
+    serde_json::to_writer(&mut out, &reply)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Tells a client why it is not served, if it can be told without waiting.
+pub(super) fn refuse(stream: &UnixStream, why: &str) {
+    let Ok(mut text) = serde_json::to_string(&Reply::Error(why.to_owned())) else {
+        return;
+    };
+    text.push('\n');
+    // It finds out by the end of the stream otherwise.
+    let _ = stream.set_nonblocking(true);
+    let _ = (&*stream).write(text.as_bytes());
+}
+
+fn author(stream: &UnixStream) -> Author {
+    let credentials = getsockopt(stream, PeerCredentials).ok();
+    Author {
+        cause: Cause::Client,
+        uid: credentials.map(|client| client.uid()),
+        pid: credentials.map(|client| client.pid()),
+    }
+}
+
+fn reply(
+    request: &Request,
+    management: &Management,
+    access: Access,
+    author: impl FnOnce() -> Author,
+) -> Reply {
+    let reads = request.reads();
+    if !reads && access == Access::Read {
+        return Reply::Error(format!(
+            "`{}` changes something, and this socket is for reading: use that of telemetry.socket",
+            request.name()
+        ));
+    }
+    let reply = guarded(|| carried_out(request, management));
+    if !reads {
+        let author = author();
+        management.log_change(author, &request.name(), &reply);
+    }
+    reply
+}
+
+/// What was asked for, or that it panicked.
+fn guarded(carry_out: impl FnOnce() -> Reply) -> Reply {
+    // What a panic left half-done is behind locks, which tell.
+    catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or_else(|_| {
+        Reply::Error(
+            "a defect: the request panicked; its message is in the switch's standard error, please report it"
+                .to_owned(),
+        )
+    })
+}
+
+fn carried_out(request: &Request, management: &Management) -> Reply {
+    match request {
+        Request::Snapshot => Reply::Snapshot(Box::new(management.view.shown())),
+        Request::Show { table, top } => show(&management.view, table, *top),
+        Request::ClearCounters => {
+            fault::panics("request");
+            management.view.clear_counters();
+            Reply::Done
+        }
+        Request::ClearWatermarks => done(management.clear_watermarks()),
+        Request::Weight { priority, weight } => done(management.set_weight(*priority, *weight)),
+        Request::Threshold {
+            priority,
+            key,
+            value,
+        } => done(management.set_threshold(*priority, key, value)),
+        Request::Reload { confirm_ms } => {
+            reloaded(management.reload(confirm_ms.map(Duration::from_millis)))
+        }
+        Request::Commit => done(management.commit()),
+        Request::Rollback => reloaded(management.rollback()),
+        Request::Port { name, up } => done(management.set_admin(name, *up)),
+        Request::Npcc(order) => done(management.npcc_order(order)),
+    }
+}
+
+fn done<E: std::fmt::Display>(done: Result<(), E>) -> Reply {
+    match done {
+        Ok(()) => Reply::Done,
+        Err(error) => Reply::Error(error.to_string()),
+    }
+}
+
+fn reloaded(outcome: Result<Outcome, ReloadError>) -> Reply {
+    match outcome {
+        Ok(outcome) => Reply::Reloaded(outcome),
+        Err(error @ (ReloadError::Invalid(_) | ReloadError::Torn { .. })) => {
+            Reply::Invalid(error.to_string())
+        }
+        Err(error) => Reply::Error(error.to_string()),
+    }
+}
+
+fn show(view: &View, name: &str, top: Option<usize>) -> Reply {
+    let Some(table) = tables::named(name) else {
+        return Reply::Error(format!("there is no table `{name}`"));
+    };
+    match table.look(view, top) {
+        Ok(data) => Reply::Table(data),
+        Err(error) => Reply::Error(error.to_string()),
+    }
+}
+
+impl Management {
+    /// Reads the configuration file again, as SIGHUP asks for.
+    pub fn reload_at_signal(&self) {
+        let request = Request::Reload { confirm_ms: None };
+        let reply = guarded(|| carried_out(&request, self));
+        let author = Author::not_a_client(Cause::Signal);
+        self.log_change(author, &request.name(), &reply);
+    }
+
+    /// Takes a reload back that was not committed in time.
+    pub fn roll_back_if_overdue(&self) {
+        let mut nothing = false;
+        let reply = guarded(|| {
+            let outcome = self.rollback_if_overdue();
+            nothing = outcome.is_none();
+            outcome.map_or(Reply::Done, reloaded)
+        });
+        if !nothing {
+            let author = Author::not_a_client(Cause::Timer);
+            self.log_change(author, &Request::Rollback.name(), &reply);
+        }
+    }
+
+    /// Notes who changed what, for `show` and on standard error.
+    fn log_change(&self, author: Author, what: &str, reply: &Reply) {
+        let (outcome, more) = match reply {
+            Reply::Reloaded(outcome) => (
+                format!(
+                    "done: {} applied, {} as in the file again, {} wait for a restart",
+                    outcome.applied.len(),
+                    outcome.reset.len(),
+                    outcome.restart.len()
+                ),
+                outcome.to_string(),
+            ),
+            Reply::Invalid(report) => ("refused: see its report".to_owned(), report.clone()),
+            Reply::Error(why) => (format!("refused: {why}"), String::new()),
+            _ => ("done".to_owned(), String::new()),
+        };
+        let now = (SystemTime::now(), self.view.clock.now());
+        let mut log = self.view.audit();
+        let new = log.add((author, what), &outcome, now);
+        let line = new.map(|entry| format!("{} {what} ({author}): {outcome}\n{more}", entry.time));
+        drop(log);
+        if let Some(line) = line {
+            // Nothing is left to do when stderr is gone.
+            let _ = writeln!(io::stderr(), "{}", shortened(&line));
+        }
+    }
+}
+
+/// As many lines as somebody reads, and how many there are more: a table of routes may come to very many.
+fn shortened(text: &str) -> String {
+    let mut lines = text.trim_end().lines();
+    let mut shown: Vec<&str> = lines.by_ref().take(LINES).collect();
+    let more = format!("... and {} lines more", lines.count());
+    if text.trim_end().lines().count() > LINES {
+        shown.push(&more);
+    }
+    shown.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_panics_is_answered_with_an_error() {
+        let reply = guarded(|| panic!("as if there were a defect"));
+        assert!(matches!(reply, Reply::Error(why) if why.contains("defect")));
+        assert_eq!(guarded(|| Reply::Done), Reply::Done);
+    }
+
+    #[test]
+    fn a_long_change_is_shortened() {
+        assert_eq!(shortened("one\ntwo\n"), "one\ntwo");
+        let long = shortened(&"line\n".repeat(LINES + 7));
+        assert_eq!(long.lines().count(), LINES + 1);
+        assert!(long.ends_with("... and 7 lines more"));
+    }
+}

@@ -1,0 +1,426 @@
+//! Clients that hold on, changes that are taken back, panics, and signals: the switch under what an operator and his scripts do
+//! to it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Lab, alone, assert_success};
+use serde_json::Value;
+
+const CONFIG: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null1,no-rx=1\", speed: 10G, addresses: [10.0.12.1/24], npcc: { queues: [3] } }
+routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
+neighbors: [ { address: 10.0.12.2, port: wan0, mac: \"02:00:00:00:02:02\" } ]
+qos: { profile: lossy, priorities: { 3: { weight: 50 } } }
+buffer: { pool: 4MB }
+npcc: { tick: 2ms, recovery: 3ms }
+";
+
+/// With another weight and another parameter of NPCC.
+fn changed() -> String {
+    CONFIG
+        .replace("weight: 50", "weight: 20")
+        .replace("recovery: 3ms", "recovery: 9ms")
+}
+
+/// A switch that ends with the test, however that ends.
+struct Switch {
+    lab: Lab,
+    child: Child,
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        // Already gone is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Switch {
+    /// Not yet answering; `fault` is asked for, of a debug build.
+    fn starting(fault: &str) -> Switch {
+        let lab = Lab::new();
+        lab.config(CONFIG);
+        let log = std::fs::File::create(lab.path("log")).unwrap();
+        let mut command = lab.command(&["run", "-c", "switch.yaml"]);
+        command.env("NPCC_FAULT", fault).stdout(Stdio::null());
+        let child = command.stderr(log).spawn().unwrap();
+        Switch { lab, child }
+    }
+
+    fn with_fault(fault: &str) -> Switch {
+        let mut switch = Switch::starting(fault);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !switch.run(&["show", "ports"]).status.success() {
+            assert!(Instant::now() < deadline, "no answer: {}", switch.log());
+            assert_eq!(switch.child.try_wait().unwrap(), None, "{}", switch.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        switch
+    }
+
+    fn start() -> Switch {
+        Switch::with_fault("none")
+    }
+
+    /// What it said on standard error.
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.lab.path("log")).unwrap()
+    }
+
+    fn ask(&self, socket: &str, args: &[&str]) -> Output {
+        let socket = self.lab.path(socket);
+        let mut all = args.to_vec();
+        all.extend(["--socket", socket.to_str().unwrap()]);
+        self.lab.command(&all).output().unwrap()
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.ask("switch.sock", args)
+    }
+
+    fn done(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_success(&output);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Must fail with code 1; what it says.
+    fn refused(&self, socket: &str, args: &[&str]) -> String {
+        let output = self.ask(socket, args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn show(&self, what: &str) -> Value {
+        serde_json::from_str(&self.done(&["show", what, "--json"])).unwrap()
+    }
+
+    /// The weight, and the parameters `recovery` and `few`, as workers and control core have them.
+    fn holds(&self) -> [u64; 3] {
+        let queue = self.show("npcc")["queues"][0].clone();
+        let parameter = |name: &str| {
+            let all = queue["parameters"].as_array().unwrap();
+            let one = all.iter().find(|one| one["name"] == name).unwrap();
+            one["value"].as_u64().unwrap()
+        };
+        let weight = self.show("qos")["priorities"][3]["weight"]
+            .as_u64()
+            .unwrap();
+        [weight, parameter("recovery"), parameter("few")]
+    }
+
+    /// Entries of the audit log: what was asked for, and what it came to.
+    fn audit(&self) -> Vec<(String, String)> {
+        let all = self.show("audit");
+        let changes = all["changes"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        changes
+            .map(|one| (text(&one["what"]), text(&one["outcome"])))
+            .collect()
+    }
+
+    fn soon(&self, what: &str, holds: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !holds() {
+            assert!(Instant::now() < deadline, "{what}: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn connect(&self) -> UnixStream {
+        UnixStream::connect(self.lab.path("switch.sock")).unwrap()
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let kill = std::process::Command::new("kill")
+            .args([name, &id])
+            .status();
+        assert!(kill.unwrap().success());
+    }
+
+    /// How it ended, within a time.
+    fn ended(&mut self, within: Duration) -> ExitStatus {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it goes on: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Tells it to stop; it ends in order.
+    fn stop(&mut self) {
+        self.signal("-TERM");
+        let status = self.ended(Duration::from_secs(5));
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+        for name in ["switch.sock", "switch-ro.sock"] {
+            assert!(!self.lab.path(name).exists(), "{name} is left");
+        }
+    }
+}
+
+#[test]
+fn silent_and_slow_clients_delay_nobody_and_no_end() {
+    let _alone = alone();
+    let mut switch = Switch::start();
+    let silent: Vec<UnixStream> = (0..3).map(|_| switch.connect()).collect();
+    // One asks a byte at a time, one does not read what it asked for.
+    let mut slow = switch.connect();
+    let dribble = std::thread::spawn(move || {
+        while slow.write_all(b" ").is_ok() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let mut deaf = switch.connect();
+    deaf.write_all(b"\"snapshot\"\n").unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let begun = Instant::now();
+    switch.done(&["show", "ports"]);
+    switch.signal("-HUP");
+    switch.soon("SIGHUP is obeyed", || {
+        let audit = switch.audit();
+        audit.iter().any(|(what, _)| what == "reload")
+    });
+    let time = begun.elapsed();
+    assert!(
+        time < Duration::from_secs(2),
+        "others were waited for: {time:?}"
+    );
+    // None was given up meanwhile, and none keeps the switch from its end.
+    let begun = Instant::now();
+    switch.stop();
+    let time = begun.elapsed();
+    assert!(
+        time < Duration::from_secs(2),
+        "clients were waited for: {time:?}"
+    );
+    drop(silent);
+    dribble.join().unwrap();
+}
+
+#[test]
+fn clients_are_bounded_and_those_for_reading_take_no_place_of_others() {
+    let _alone = alone();
+    let mut switch = Switch::start();
+    let silent: Vec<UnixStream> = (0..16).map(|_| switch.connect()).collect();
+    std::thread::sleep(Duration::from_millis(100));
+    let why = switch.refused("switch.sock", &["show", "ports"]);
+    assert!(why.contains("16 others are being served"), "{why}");
+    assert_success(&switch.ask("switch-ro.sock", &["show", "ports"]));
+    // Who says nothing is left after 5 s.
+    let mut first = &silent[0];
+    first
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    assert_eq!(first.read(&mut [0]).unwrap(), 0);
+    switch.soon("places are free again", || {
+        switch.run(&["show", "ports"]).status.success()
+    });
+    switch.stop();
+}
+
+#[test]
+fn the_socket_for_reading_changes_nothing() {
+    let _alone = alone();
+    let mut switch = Switch::start();
+    let mode = |name: &str| {
+        let file = std::fs::metadata(switch.lab.path(name)).unwrap();
+        file.permissions().mode() & 0o007
+    };
+    assert_eq!((mode("switch.sock"), mode("switch-ro.sock")), (0, 0));
+    let ports = switch.ask("switch-ro.sock", &["show", "ports", "--json"]);
+    assert_success(&ports);
+    for args in [
+        &["set", "qos.priorities.3.weight", "7"][..],
+        &["set", "npcc.wan0.3.few", "7"],
+        &["set", "qos.priorities.3.ecn.kmin", "40KB"],
+        &["clear", "counters"],
+        &["clear", "watermarks"],
+        &["reload"],
+        &["reload", "--confirm", "1s"],
+        &["commit"],
+        &["rollback"],
+        &["pair", "del", "10.0.1.3", "10.0.2.2", "0x11"],
+    ] {
+        let why = switch.refused("switch-ro.sock", args);
+        assert!(why.contains("telemetry.socket"), "{args:?}: {why}");
+    }
+    assert_eq!(switch.audit(), []);
+    switch.stop();
+}
+
+#[test]
+fn changes_are_logged_with_time_user_and_process() {
+    let _alone = alone();
+    let mut switch = Switch::start();
+    switch.done(&["set", "npcc.wan0.3.few", "900"]);
+    switch.refused("switch.sock", &["set", "npcc.lan9.3.policy", "pi"]);
+    let pairs: String = (17..117)
+        .map(|qp| {
+            format!("{{\"src\":\"10.0.1.3\",\"dst\":\"10.0.2.2\",\"dest_qp\":{qp},\"sender_qp\":{qp}}}\n")
+        })
+        .collect();
+    std::fs::write(switch.lab.path("pairs.jsonl"), pairs).unwrap();
+    switch.done(&["pair", "import", "pairs.jsonl"]);
+    switch.done(&["reload"]);
+    let audit = switch.show("audit");
+    let changes = audit["changes"].as_array().unwrap();
+    let told = |index: usize, key: &str| changes[index][key].clone();
+    assert_eq!(told(0, "what"), "set npcc.wan0.3.few 900");
+    assert_eq!(told(0, "outcome"), "done");
+    // Tests run as whoever may start a switch; the process was another one.
+    assert!(changes[0]["author"]["uid"].is_u64());
+    assert!(changes[0]["author"]["pid"].as_u64() > Some(1));
+    assert!(told(0, "time").as_str().unwrap().ends_with('Z'));
+    assert!(told(1, "outcome").as_str().unwrap().contains("no port"));
+    assert_eq!(
+        (told(2, "what"), told(2, "count")),
+        ("pair add".into(), 100.into())
+    );
+    let log = switch.log();
+    let line = log.lines().find(|line| line.contains("few 900")).unwrap();
+    let pid = &changes[0]["author"]["pid"];
+    assert!(
+        line.contains("T") && line.contains(&format!("pid {pid})")),
+        "{line}"
+    );
+    assert!(
+        log.contains("npcc.wan0.3.few: as set -> as in the file"),
+        "{log}"
+    );
+    assert!(
+        switch
+            .done(&["show", "log"])
+            .contains("set npcc.wan0.3.few 900")
+    );
+    switch.stop();
+}
+
+#[test]
+fn a_reload_that_is_not_confirmed_is_rolled_back() {
+    let _alone = alone();
+    let mut switch = Switch::start();
+    switch.done(&["set", "npcc.wan0.3.few", "900"]);
+    switch.done(&["set", "qos.priorities.3.weight", "40"]);
+    let before = [40, 3_000_000, 900];
+    assert_eq!(switch.holds(), before);
+    switch.lab.config(&changed());
+    // The client is gone as soon as it has its answer.
+    let said = switch.done(&["reload", "--confirm", "2s"]);
+    assert!(said.contains("rolled back in 2 s"), "{said}");
+    assert_eq!(switch.holds(), [20, 9_000_000, 50]);
+    let left = &switch.show("audit")["pending"]["seconds_left"];
+    assert!((1..=2).contains(&left.as_u64().unwrap()));
+    let why = switch.refused("switch.sock", &["reload"]);
+    assert!(why.contains("waits for its commit"), "{why}");
+    switch.done(&["set", "npcc.wan0.3.few", "700"]);
+    switch.soon("it is rolled back", || switch.holds() == before);
+    assert!(switch.show("audit")["pending"].is_null());
+    let last = switch.audit().pop().unwrap();
+    assert!(
+        last.0 == "rollback" && last.1.starts_with("done"),
+        "{last:?}"
+    );
+
+    // At once.
+    switch.done(&["reload", "--confirm", "60s"]);
+    let undone = switch.done(&["rollback"]);
+    assert!(undone.contains("npcc.recovery: 9ms -> 3ms"), "{undone}");
+    assert_eq!(switch.holds(), before);
+
+    // For good.
+    switch.done(&["reload", "--confirm", "1s"]);
+    switch.done(&["commit"]);
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(switch.holds(), [20, 9_000_000, 50]);
+    for command in ["commit", "rollback"] {
+        let why = switch.refused("switch.sock", &[command]);
+        assert!(why.contains("no reload waits"), "{why}");
+    }
+    switch.stop();
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_reload_that_fails_half_way_leaves_the_old_settings() {
+    let _alone = alone();
+    let mut switch = Switch::with_fault("reload");
+    switch.done(&["set", "npcc.wan0.3.few", "900"]);
+    let before = switch.holds();
+    switch.lab.config(&changed());
+    let why = switch.refused("switch.sock", &["reload", "--confirm", "60s"]);
+    assert!(why.contains("nothing was changed"), "{why}");
+    assert_eq!(switch.holds(), before);
+    assert!(switch.show("audit")["pending"].is_null());
+    // The control core listens again.
+    switch.done(&["reload"]);
+    assert_eq!(switch.holds(), [20, 9_000_000, 50]);
+    switch.stop();
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_panic_of_any_thread_stops_all_in_order_and_exits_1() {
+    let _alone = alone();
+    for (place, said) in [
+        ("control", "a panic: this is a defect"),
+        ("manage", "the management thread panicked"),
+        ("launch", "asked for at `launch`"),
+    ] {
+        let mut switch = Switch::starting(place);
+        let status = switch.ended(Duration::from_secs(30));
+        let log = switch.log();
+        assert_eq!(status.code(), Some(1), "{place}: {status}\n{log}");
+        assert!(log.contains(said), "{place}: {log}");
+        for name in ["switch.sock", "switch-ro.sock"] {
+            assert!(!switch.lab.path(name).exists(), "{place}: {name} is left");
+        }
+    }
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_request_that_panics_is_answered_and_the_switch_goes_on() {
+    let _alone = alone();
+    let mut switch = Switch::with_fault("request");
+    let why = switch.refused("switch.sock", &["clear", "counters"]);
+    assert!(why.contains("the request panicked"), "{why}");
+    switch.done(&["show", "ports"]);
+    let why = switch.refused("switch.sock", &["clear", "counters"]);
+    assert!(why.contains("the request panicked"), "{why}");
+    switch.stop();
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_second_signal_ends_at_once() {
+    let _alone = alone();
+    for (signal, code) in [("-TERM", 143), ("-INT", 130)] {
+        let mut switch = Switch::with_fault("stop");
+        switch.signal("-TERM");
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(switch.child.try_wait().unwrap(), None, "the stop hangs");
+        switch.signal(signal);
+        let status = switch.ended(Duration::from_secs(2));
+        assert_eq!(status.code(), Some(code), "{signal}");
+    }
+}
