@@ -222,7 +222,7 @@ mod tests {
 
     fn config(dpdk: &str) -> Config {
         let text = format!(
-            "version: 1\n{dpdk}ports:\n  - {{ name: p0, device: net_null0, addresses: [10.0.1.1/24] }}\nbuffer: {{ pool: 4MB }}\n"
+            "version: 1\n{dpdk}ports:\n  - {{ name: p0, device: net_null0, addresses: [10.0.1.1/24] }}\nbuffer: {{ pool: 16MB }}\n"
         );
         npcc_config::parse("test.yaml", &text).unwrap().config
     }
@@ -249,7 +249,7 @@ mod tests {
                 )
             })
             .collect();
-        let text = format!("version: 1\nports:\n{ports}buffer: {{ pool: 4MB }}\n");
+        let text = format!("version: 1\nports:\n{ports}buffer: {{ pool: 16MB }}\n");
         npcc_config::parse("test.yaml", &text).unwrap().config
     }
 
