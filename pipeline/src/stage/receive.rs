@@ -45,6 +45,16 @@ pub struct Received {
     pub unpadded: bool,
 }
 
+impl Received {
+    /// A frame that came with `came` bytes had `whole` with its tag, and `trimmed` of them were cut off.
+    #[inline]
+    const fn resized(&mut self, came: usize, whole: usize, trimmed: usize) {
+        self.added += whole.saturating_sub(came) as u64;
+        self.removed += came.saturating_sub(whole) as u64;
+        self.trimmed += trimmed as u64;
+    }
+}
+
 /// Takes a burst in: fills `records`, and `reasons` of the frames that go no further, and rewrites the others.
 #[inline]
 pub fn run<B: FrameBuf>(
@@ -347,9 +357,9 @@ impl<'a> Hops<'a> {
                 Ok(trimmed) => {
                     let after = buf.data().len();
                     let whole = after + trimmed;
-                    received.added += whole.saturating_sub(came) as u64;
-                    received.removed += came.saturating_sub(whole) as u64;
-                    received.trimmed += trimmed as u64;
+                    if whole != came || trimmed != 0 {
+                        received.resized(came, whole, trimmed);
+                    }
                     received.unpadded &= after >= common::SHORTEST;
                     keys.add(record.queue);
                 }

@@ -82,10 +82,15 @@ pub(super) fn any<B: FrameBuf>(
 /// cut off. A frame that came shorter stays so: its device pads it.
 #[inline]
 fn end<B: FrameBuf>(buf: &mut B, packet: usize, shortest: usize) -> usize {
-    let came = buf.data().len();
-    if came <= packet {
+    if buf.data().len() <= packet {
         return 0;
     }
+    cut(buf, packet, shortest)
+}
+
+#[inline(never)]
+fn cut<B: FrameBuf>(buf: &mut B, packet: usize, shortest: usize) -> usize {
+    let came = buf.data().len();
     let wanted = packet.max(shortest).min(came);
     let cut = if buf.truncate(wanted) {
         came - wanted
