@@ -34,6 +34,7 @@ const LOGGING: &str = "rte_log";
 const FUNCTIONS: &[&str] = &[
     "npcc_.*",
     "rte_dev_driver",
+    "rte_dev_event_callback_register",
     "rte_dev_name",
     "rte_dev_probe",
     "rte_dev_remove",

@@ -29,7 +29,7 @@ from guest import HUGEPAGES, Guest, Switch, neighbor
 
 FRAMES = 20
 # What is expected and not yet so. Who mends one takes it off: what holds although it stands here is a failure, too.
-NOT_YET = {"a removed card's port is down"}
+NOT_YET = set()
 
 
 def frame(at, dst, src, ttl, hosts):

@@ -25,6 +25,7 @@ mod mbuf;
 mod mempool;
 mod port;
 mod ring;
+mod removal;
 mod rx_interrupt;
 mod tsc;
 
@@ -41,7 +42,7 @@ pub use port::{
 };
 pub use ring::{RingError, RingPort, RingRx, RingTx};
 pub use rx_interrupt::{PacketSockets, RxInterrupt};
-pub use tsc::{Clock, Tsc};
+pub use tsc::{Calibration, Clock, Tsc};
 
 /// Version of the DPDK this was built with, for example `22.11.11`.
 pub const DPDK_VERSION: &str = dpdk_sys::VERSION;

@@ -123,6 +123,9 @@ impl Management {
             return Some(down(DownReason::Admin));
         }
         let facts = self.view.ports.get(index)?;
+        if facts.port.is_wanted_back() {
+            return Some(down(DownReason::Device));
+        }
         Some(match facts.port.link() {
             Ok(link) if link.up => Said {
                 up: true,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
-use npcc_dpdk::{Eal, LcoreHandle};
+use npcc_dpdk::{Calibration, Eal, LcoreHandle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -42,6 +42,8 @@ pub fn run<P: Probe>(
     options: &Options,
     probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Snapshot> {
+    // The start takes longer than the clock needs to be measured.
+    let begin = Calibration::now();
     let config = &source.loaded.config;
     let Signals { stop, hangup } = signals().context("cannot catch signals")?;
     let servers = servers(config)?;
@@ -73,7 +75,7 @@ pub fn run<P: Probe>(
             "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
         ));
     }
-    let clock = Clock::new(npcc_dpdk::Clock::new(&eal), config.time_scale);
+    let clock = Clock::new(npcc_dpdk::Clock::calibrated(&eal, &begin), config.time_scale);
 
     let Assembly {
         workers,

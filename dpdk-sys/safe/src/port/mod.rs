@@ -40,6 +40,7 @@ use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
 use crate::log;
 use crate::mempool::Mempool;
+use crate::removal;
 
 /// How a device can spread what it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +99,9 @@ impl Port {
             reason,
         })?;
         let found = attach::attach(&parsed)?;
+        if !parsed.is_vdev() {
+            removal::watch(parsed.name());
+        }
         Self::adopt(eal, found, device, parsed.is_vdev(), Vec::new())
     }
 
@@ -267,6 +271,13 @@ impl Port {
     pub fn link(&self) -> Result<Link, PortError> {
         let _state = self.core.lock();
         stats::link(self.core.id).map_err(self.core.failed(Operation::ReadLink))
+    }
+
+    /// Whether the system wants the device back: its card is being unplugged.
+    #[must_use]
+    pub fn is_wanted_back(&self) -> bool {
+        let address = self.core.name.split(',').next().unwrap_or_default();
+        !self.core.vdev && (removal::is_wanted(address) || removal::is_wanted(&format!("0000:{address}")))
     }
 
     /// Takes the link up or down (`rte_eth_dev_set_link_up`, `_down`), so that the peer sees it.
