@@ -8,89 +8,14 @@
 
 mod rig;
 
-use std::collections::VecDeque;
-
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::pause::PauseConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos};
-use npcc_pipeline::wire::mac_control::time_of;
+use rig::sender::{LIGHT, RESPONSE, Sender};
 use rig::{GIG, LOSSLESS, Rig, Setup, wire};
 
 /// A turn of the worker's loop.
 const TURN: u64 = 1_000;
-/// 802.3's response of a 100G station, in quanta.
-const RESPONSE: u16 = 394;
-/// Speed of light in fibre, metres per second.
-const LIGHT: u64 = 198_000_000;
-
-/// A sender at the far end of a cable: sends at line rate until a pause reaches it.
-struct Sender {
-    port: u8,
-    rate: BitRate,
-    len: usize,
-    delay: u64,
-    credit: u64,
-    /// Frames on the cable: when they arrive, how many.
-    cable: VecDeque<(u64, usize)>,
-    /// Pauses on their way back: when they take effect, and until when they hold (now: XON).
-    orders: VecDeque<(u64, u64)>,
-    paused_until: u64,
-    sent: u64,
-}
-
-impl Sender {
-    fn new(port: u8, rate: BitRate, len: usize, km: u64) -> Sender {
-        Sender {
-            port,
-            rate,
-            len,
-            delay: km * 1_000 * 1_000_000_000 / LIGHT,
-            credit: 0,
-            cable: VecDeque::new(),
-            orders: VecDeque::new(),
-            paused_until: 0,
-            sent: 0,
-        }
-    }
-
-    /// One turn: what arrives at the switch.
-    fn turn(&mut self, now: u64, sending: bool) -> usize {
-        while let Some((at, until)) = self.orders.front().copied()
-            && at <= now
-        {
-            self.paused_until = until;
-            self.orders.pop_front();
-        }
-        if sending && now >= self.paused_until {
-            self.credit += self.rate.bytes_in(Nanos(TURN));
-            let frames = self.credit / wire(self.len);
-            self.credit %= wire(self.len);
-            if frames > 0 {
-                self.sent += frames;
-                self.cable.push_back((now + self.delay, frames as usize));
-            }
-        }
-        let mut arrived = 0;
-        while let Some((at, frames)) = self.cable.front().copied()
-            && at <= now
-        {
-            arrived += frames;
-            self.cable.pop_front();
-        }
-        arrived
-    }
-
-    /// The switch sent a PFC frame at `now`.
-    fn hear(&mut self, xoff: bool, now: u64) {
-        let at = now + self.delay + time_of(RESPONSE, self.rate).0;
-        let until = if xoff {
-            at + time_of(u16::MAX, self.rate).0
-        } else {
-            at
-        };
-        self.orders.push_back((at, until));
-    }
-}
 
 /// SONiC's formula, one burst of MTUs, and what arrives during two turns of the loop (in one the threshold is crossed, in
 /// the next the frame goes out).
@@ -137,7 +62,7 @@ fn incast(senders: u8, km: u64, len: usize, share_of_headroom: (u64, u64)) -> (R
         let sending = now < stop;
         let mut quiet = !sending;
         for sender in &mut all {
-            let arrived = sender.turn(now, sending);
+            let arrived = sender.turn(now, TURN, sending);
             // The worker takes one burst after the other; pause is looked at after each.
             rig.push(sender.port, senders, 3, len, arrived, now);
             quiet &= sender.cable.is_empty();

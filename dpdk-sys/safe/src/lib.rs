@@ -24,8 +24,8 @@ mod log;
 mod mbuf;
 mod mempool;
 mod port;
-mod ring;
 mod removal;
+mod ring;
 mod rx_interrupt;
 mod tsc;
 

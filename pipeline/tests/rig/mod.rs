@@ -7,6 +7,7 @@
     reason = "each test file uses its part of the rig, and stops at what it did not expect"
 )]
 
+pub(crate) mod sender;
 pub(crate) mod several;
 
 use std::net::IpAddr;

@@ -75,7 +75,10 @@ pub fn run<P: Probe>(
             "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
         ));
     }
-    let clock = Clock::new(npcc_dpdk::Clock::calibrated(&eal, &begin), config.time_scale);
+    let clock = Clock::new(
+        npcc_dpdk::Clock::calibrated(&eal, &begin),
+        config.time_scale,
+    );
 
     let Assembly {
         workers,

@@ -277,7 +277,8 @@ impl Port {
     #[must_use]
     pub fn is_wanted_back(&self) -> bool {
         let address = self.core.name.split(',').next().unwrap_or_default();
-        !self.core.vdev && (removal::is_wanted(address) || removal::is_wanted(&format!("0000:{address}")))
+        !self.core.vdev
+            && (removal::is_wanted(address) || removal::is_wanted(&format!("0000:{address}")))
     }
 
     /// Takes the link up or down (`rte_eth_dev_set_link_up`, `_down`), so that the peer sees it.
