@@ -47,8 +47,8 @@ const FLOW_ENTRY: u64 = 256;
 const CACHE_ENTRY: u64 = 144;
 /// One route in the routing base and in both images of the lookup structure.
 const ROUTE_ENTRY: u64 = 256;
-/// First-level tables of both images, IPv4 (2^24 entries of two bytes) and IPv6 (2^16 of four).
-const FIB_BASE: u64 = 2 * ((1 << 25) + (1 << 18));
+/// First-level tables of both images, IPv4 and IPv6: 2^24 entries of four bytes each. Pages that no route touches cost nothing.
+const FIB_BASE: u64 = 2 * 2 * (4 << 24);
 /// Bytes of a hugepage of the usual size.
 const HUGEPAGE: u64 = 2 << 20;
 
@@ -97,7 +97,8 @@ impl Sizing {
             )
             // A device may spread what it receives over a queue for each worker; it sends by one.
             .saturating_add(rings.saturating_mul(workers + 1))
-            .saturating_add(workers.saturating_mul(MEMPOOL_CACHE + BURST))
+            // The thread that opens the ports has a cache, too: it sends the pause frames of the self-test.
+            .saturating_add((workers + 1).saturating_mul(MEMPOOL_CACHE + BURST))
             // Each further worker may fill a burst into room that another has just taken, as may its CNPs.
             .saturating_add(workers.saturating_sub(1).saturating_mul(BURST))
             .div_ceil(1024)

@@ -420,20 +420,35 @@ fn each_lane_gives_back_its_own() {
 /// Whatever a port sends at full rate in one turn it may send in the next, however long turns are, up to `away`.
 #[test]
 fn a_port_keeps_its_rate_over_turns_of_fifty_microseconds() {
-    use crate::egress::shaper::Shaper;
-    let mut config = super::port(1, Some(super::RATE)).egress;
+    let rate = crate::units::BitRate(100_000_000_000);
+    let mut config = super::port(1, Some(rate)).egress;
     config.away = Nanos::from_micros(50);
-    let mut port = crate::egress::port::EgressPort::new(&config, 1);
-    let burst = super::RATE.bytes_in(Nanos::from_micros(50));
-    let mut shaper: Shaper = port.shaper_mut().clone();
-    let mut sent = 0;
-    for turn in 1..=1_000u64 {
-        shaper.refill(Nanos::from_micros(50 * turn));
-        let may = shaper.allowance().min(i64::try_from(2 * burst).unwrap());
-        shaper.charge(may);
-        sent += may;
+    config.queues[3].ecn = None;
+    let mut path = path(PoolConfig {
+        bytes: 8 << 20,
+        frames: 8_192,
+        alpha_256: 1 << 16,
+    });
+    path.side.ports[WAN] = crate::egress::port::EgressPort::new(&config, 1);
+    let (mut sent, turns) = (0, 200u64);
+    for turn in 1..=turns {
+        let now = Nanos::from_micros(50 * turn);
+        while path.waiting(WAN) < 1_200 {
+            path.ingress(DC, &mut burst_to("10.0.2.2", 0, BURST, 1024, 106), now);
+        }
+        loop {
+            let mut out = super::Outgoing::new();
+            path.egress(WAN, &mut out, now);
+            let lengths = out.iter().map(|frame| frame.buf.data().len());
+            path.sent(WAN, Sent::of(lengths));
+            let wire = out.iter().map(|frame| u64::from(frame.meta.wire_len()));
+            sent += wire.sum::<u64>();
+            if out.len() < BURST {
+                break;
+            }
+        }
     }
-    let line = i64::try_from(super::RATE.bytes_in(Nanos::from_micros(50_000))).unwrap();
+    let line = rate.bytes_in(Nanos::from_micros(50 * (turns - 1)));
     assert!(sent * 100 >= line * 99, "{sent} of {line}");
 }
 

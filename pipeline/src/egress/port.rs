@@ -295,12 +295,6 @@ impl EgressPort {
         self.scheduler.set(priority, config.discipline);
     }
 
-    /// The port's own shaper.
-    #[cfg(test)]
-    pub(crate) const fn shaper_mut(&mut self) -> &mut Shaper {
-        &mut self.shaper
-    }
-
     /// Charges the port for a frame that went past the queues.
     #[inline]
     pub fn charge(&mut self, wire_len: u16) {

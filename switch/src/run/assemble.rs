@@ -11,6 +11,7 @@ use npcc_config::ipnet::IpNet;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
 use npcc_pipeline::handoff::{WorkerLinks, links};
+use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
@@ -64,26 +65,15 @@ pub(super) fn assemble<P: Probe>(
 
     let settings = settings(config, &ports);
     let qos = qos::effective(config, &settings);
-    let (lossless, flows) = wiring::pfc::lossless(config, &ports);
-    let buffer = buffer_facts(config, &lossless)?;
-    let link_speeds: Vec<_> = ports.iter().map(|port| port.speeds.link).collect();
-    let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
-    wiring::pfc::marks_in_time(config, &link_speeds, &shapers, &flows)
-        .map_err(|why| anyhow!(why))?;
-    let link_states = links_of(&ports, flows);
+    let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let facts = port_facts(config, &ports);
     let plan = wiring::workers::seating(config, &ports);
     let owners = plan.owners.iter().map(|owner| owner.index()).collect();
 
     let down = routes.live.down_ports();
-    let is_down = |(port, id): (&OpenPort, u8)| (!port.up).then_some(PortId(id));
-    let down_at_start: Vec<PortId> = ports.iter().zip(0..).filter_map(is_down).collect();
-    for port in &down_at_start {
-        down.set(*port, true);
-    }
     let shared = Shared {
         config,
-        down: down_at_start,
+        down: down_at_start(&ports, &down),
         settings,
         lossless,
         pools,
@@ -216,6 +206,34 @@ fn buffer_facts(config: &Config, lossless: &LosslessConfig) -> anyhow::Result<Bu
         ));
     }
     Ok(facts)
+}
+
+/// Who pauses whom, what the buffer is divided into, and the links as they are at the start. A queue that would be marked only
+/// after its senders are paused is refused, at the speeds the links have now.
+fn flow_control(
+    config: &Config,
+    ports: &[OpenPort],
+) -> anyhow::Result<(LosslessConfig, BufferFacts, Links)> {
+    let (lossless, flows) = wiring::pfc::lossless(config, ports);
+    let buffer = buffer_facts(config, &lossless)?;
+    let links: Vec<_> = ports.iter().map(|port| port.speeds.link).collect();
+    let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
+    wiring::pfc::marks_in_time(config, &links, &shapers, &flows).map_err(|why| anyhow!(why))?;
+    for port in ports.iter().filter(|port| !port.port.is_vdev()) {
+        // What the device lost while nobody looked is no loss of ours. A driver that cannot forget it is believed.
+        let _ = port.port.reset_stats();
+    }
+    Ok((lossless, buffer, links_of(ports, flows)))
+}
+
+/// Tells the routes which ports are down at the start; which they are.
+fn down_at_start(ports: &[OpenPort], down: &DownPorts) -> Vec<PortId> {
+    let is_down = |(port, id): (&OpenPort, u8)| (!port.up).then_some(PortId(id));
+    let ids: Vec<PortId> = ports.iter().zip(0..).filter_map(is_down).collect();
+    for port in &ids {
+        down.set(*port, true);
+    }
+    ids
 }
 
 /// The links as they are at the start.

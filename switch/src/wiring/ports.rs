@@ -12,7 +12,7 @@ use npcc_dpdk::{
     Descriptors, Eal, Mempool, PacketSockets, Port, PortConfig, PortError, RxInterrupt, RxQueue,
     Spread,
 };
-use npcc_pipeline::units::{Mac, PRIORITIES};
+use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
 use super::backend::{self, Ability, Answer, BackendChoice, SelfTest, Wish};
 use super::pools::Pools;
@@ -230,7 +230,8 @@ fn finish_one(
         }
     })?;
     let bound = Link::of(plan, speeds.link, config.buffer.loop_time, 1).outstanding();
-    let (tx, bounded) = transmit(&port, by_priority, classes, bound).map_err(device)?;
+    let ring = (bound, BitRate(speeds.link.0));
+    let (tx, bounded) = transmit(&port, by_priority, classes, ring).map_err(device)?;
     let rx = port.rx_queue(0).map_err(device)?;
     // Traffic classes leave no room for a hash: then there is one.
     let more_rx: Vec<RxQueue> = (1..plain.rx_queues)
@@ -323,12 +324,12 @@ fn start(
     })
 }
 
-/// A port's way out, and whether its driver tells what the ring holds, so that `bound` wire bytes bound it.
+/// A port's way out, and whether its driver tells what the ring holds, so that `bound`, of a link of a speed, bounds it.
 fn transmit(
     port: &Port,
     by_priority: Option<[u16; PRIORITIES]>,
     paused: u8,
-    bound: u64,
+    bound: (u64, BitRate),
 ) -> Result<(Transmit, bool), PortError> {
     let lane = |queue| port.tx_queue(queue).map(|tx| Lane::new(tx, bound));
     let Some(queues) = by_priority else {

@@ -168,7 +168,7 @@ impl<P: Probe> Worker<P> {
         self.path.set_speed(port, &settings.port, settings.link);
         self.path.divide_buffer(&settings.buffer);
         if let Some(port) = self.ports.iter_mut().find(|own| own.id == port) {
-            port.tx.set_bound(settings.outstanding);
+            port.tx.set_bound(settings.outstanding, settings.link);
         }
         self.path.link_up(port);
     }

@@ -1,19 +1,30 @@
 //! What a device's transmit ring still holds, and how much more it may be given: what is in there obeys no scheduler of ours,
 //! is marked by nobody, and our pause frames wait behind it.
 //!
+//! The bound is a little more than the link sends between two short turns of the worker. A worker that was away for longer finds
+//! the ring empty, so it may fill in as much as the link sends in such a time: else the link would stand still for most of it.
+//!
 //! Law: the ring is given no frame that would bring it past the bound, but for one frame into an empty ring, and for a burst
 //! each time nothing has moved, and nothing was given, for [`PATIENCE`]. Drivers that confirm in batches make it look emptier than it is, by a batch.
 
-use npcc_pipeline::units::{BURST, Nanos};
+use npcc_pipeline::units::{BURST, BitRate, Nanos};
 
 /// A driver that confirms nothing for so long is not waited for any longer: it may confirm in batches larger than the bound.
 const PATIENCE: Nanos = Nanos::from_millis(1);
+
+/// A worker that was away for longer was not in a turn of its loop.
+const LONGEST_AWAY: Nanos = Nanos::from_micros(100);
 
 /// The account of one ring.
 #[derive(Debug)]
 pub struct Outstanding {
     /// Wire bytes.
     bound: u64,
+    /// Speed of the link.
+    rate: BitRate,
+    /// When the worker last looked, and how long it had been away then.
+    looked: Nanos,
+    away: Nanos,
     /// Wire bytes of the latest frames, as many as the ring has descriptors.
     lengths: Box<[u32]>,
     /// Frames ever given.
@@ -27,11 +38,14 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
-    /// An empty ring of `descriptors`, to hold up to `bound` wire bytes.
+    /// An empty ring of `descriptors`, to hold up to `bound` wire bytes of a link of `rate`.
     #[must_use]
-    pub fn new(bound: u64, descriptors: u16) -> Outstanding {
+    pub fn new(bound: u64, rate: BitRate, descriptors: u16) -> Outstanding {
         Outstanding {
             bound,
+            rate,
+            looked: Nanos::ZERO,
+            away: Nanos::ZERO,
             lengths: vec![0; usize::from(descriptors).max(1)].into_boxed_slice(),
             given: 0,
             frames: 0,
@@ -40,9 +54,16 @@ impl Outstanding {
         }
     }
 
-    /// The ring may hold up to `bound` wire bytes from now on.
-    pub const fn set_bound(&mut self, bound: u64) {
+    /// The ring may hold up to `bound` wire bytes of a link of `rate` from now on.
+    pub const fn set_bound(&mut self, bound: u64, rate: BitRate) {
         self.bound = bound;
+        self.rate = rate;
+    }
+
+    /// Wire bytes it may hold in this turn.
+    #[inline]
+    fn limit(&self) -> u64 {
+        self.bound.max(self.rate.bytes_in(self.away))
     }
 
     /// Wire bytes that may still be in the ring.
@@ -55,6 +76,10 @@ impl Outstanding {
     /// cannot tell has sent them all.
     #[inline]
     pub fn look(&mut self, now: Nanos, holds: impl Fn(u16) -> Option<bool>) {
+        if now != self.looked {
+            self.away = now.since(self.looked).min(LONGEST_AWAY);
+            self.looked = now;
+        }
         let held =
             |frames: usize| u16::try_from(frames).is_ok_and(|frames| holds(frames) == Some(true));
         if self.frames == 0 {
@@ -92,7 +117,7 @@ impl Outstanding {
         let mut admitted = 0;
         for length in lengths.take(self.lengths.len() - self.frames) {
             bytes += length;
-            if bytes > self.bound && self.frames + admitted > 0 {
+            if bytes > self.limit() && self.frames + admitted > 0 {
                 break;
             }
             admitted += 1;
@@ -110,7 +135,7 @@ impl Outstanding {
         if self.frames == self.lengths.len() {
             return 0;
         }
-        let left = self.bound.saturating_sub(self.bytes);
+        let left = self.limit().saturating_sub(self.bytes);
         let least = u64::from(self.frames == 0);
         i64::try_from(left.max(least)).unwrap_or(i64::MAX)
     }
@@ -149,6 +174,45 @@ mod tests {
 
     use super::*;
 
+    /// A link that sends next to nothing between two looks.
+    const SLOW: BitRate = BitRate(1_000_000);
+
+    /// Turns of 50 us at 100 Gb/s: the link is busy 99 % of the time. With turns of a microsecond no more than the bound waits.
+    #[test]
+    fn the_link_is_kept_busy_by_a_worker_that_is_away_for_a_turn() {
+        const FRAME: u64 = 1_106;
+        let rate = BitRate(100_000_000_000);
+        for (turn, most) in [(50_000, 700_000), (1_000, 25_000)] {
+            let mut outstanding = Outstanding::new(25_000, rate, 1_024);
+            let (mut waiting, mut sent, mut now, mut credit) = (VecDeque::new(), 0, 0, 0);
+            let turns = 20_000_000 / turn;
+            for _ in 0..turns {
+                now += turn;
+                // The link: what it could send in this turn, as far as there was something.
+                credit += rate.bytes_in(Nanos(turn));
+                while let Some(length) = waiting.front().copied().filter(|length| *length <= credit)
+                {
+                    waiting.pop_front();
+                    credit -= length;
+                    sent += length;
+                }
+                if waiting.is_empty() {
+                    credit = 0;
+                }
+                let held = waiting.len();
+                outstanding.look(Nanos(now), |frames| Some(held >= usize::from(frames)));
+                let admitted = outstanding.admits(std::iter::repeat_n(FRAME, 1_024), Nanos(now));
+                for _ in 0..admitted {
+                    outstanding.gave(FRAME, Nanos(now));
+                    waiting.push_back(FRAME);
+                }
+                assert!(waiting.iter().sum::<u64>() <= most);
+            }
+            let share = sent * 100 / rate.bytes_in(Nanos((turns - 1) * turn));
+            assert!(share >= 99, "{share} % with turns of {turn} ns");
+        }
+    }
+
     proptest! {
         /// Against a ring that sends when it likes: never past the bound but for a lone frame, and never stuck.
         #[test]
@@ -157,7 +221,7 @@ mod tests {
             steps in prop::collection::vec((prop::collection::vec(84u64..9_200, 0..32), 0usize..40), 1..200),
         ) {
             let mut ring: VecDeque<u64> = VecDeque::new();
-            let mut outstanding = Outstanding::new(bound, 128);
+            let mut outstanding = Outstanding::new(bound, BitRate(1_000_000_000), 128);
             for (turn, (hand, leave)) in (1u64..).zip(steps) {
                 let now = Nanos(turn * 1_000);
                 for _ in 0..leave.min(ring.len()) {
@@ -186,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_confirms_nothing_is_not_waited_for_without_end() {
-        let mut outstanding = Outstanding::new(3_000, 64);
+        let mut outstanding = Outstanding::new(3_000, SLOW, 64);
         let burst = || std::iter::repeat_n(1_500, 32);
         outstanding.look(Nanos(0), |_| Some(true));
         assert_eq!(outstanding.admits(burst(), Nanos(0)), 2);
@@ -200,7 +264,7 @@ mod tests {
     /// M6: at 0b8b087 the bound was off for good once nothing had moved for a millisecond, and a ring of 1,024 filled.
     #[test]
     fn a_link_that_holds_is_given_a_burst_a_millisecond() {
-        let mut outstanding = Outstanding::new(3_000, 1_024);
+        let mut outstanding = Outstanding::new(3_000, SLOW, 1_024);
         let mut given = 0;
         for us in 0..10_000 {
             let now = Nanos(us * 1_000);
@@ -216,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_cannot_tell_has_sent_everything() {
-        let mut outstanding = Outstanding::new(3_000, 64);
+        let mut outstanding = Outstanding::new(3_000, SLOW, 64);
         outstanding.gave(1_500, Nanos(0));
         outstanding.gave(1_500, Nanos(0));
         outstanding.look(Nanos(1), |_| None);

@@ -10,7 +10,7 @@ use npcc_pipeline::datapath::Sent;
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::egress::serve::Outlet;
 use npcc_pipeline::frame::{FrameBuf, FrameVec, Queued, wire_len};
-use npcc_pipeline::units::{BURST, Nanos, PRIORITIES, PortId, Priority};
+use npcc_pipeline::units::{BURST, BitRate, Nanos, PRIORITIES, PortId, Priority};
 
 use super::frame::{Datapath, Frame};
 use super::outstanding::Outstanding;
@@ -49,14 +49,14 @@ struct Ring {
 }
 
 impl Lane {
-    /// Nothing in hand. `bound`: wire bytes the device's ring may hold, where its driver can tell.
+    /// Nothing in hand. The device's ring may hold so many wire bytes of a link of that speed, where its driver can tell.
     #[must_use]
-    pub fn new(tx: TxQueue, bound: u64) -> Lane {
+    pub fn new(tx: TxQueue, (bound, rate): (u64, BitRate)) -> Lane {
         let tells = tx.holds_at_least(1).is_some();
         Lane {
             ring: tells.then(|| {
                 Box::new(Ring {
-                    outstanding: Outstanding::new(bound, tx.descriptors()),
+                    outstanding: Outstanding::new(bound, rate, tx.descriptors()),
                     lengths: ArrayVec::new(),
                     credit: 0,
                 })
@@ -233,13 +233,13 @@ impl Transmit {
     }
 
     /// Bounds what each ring may hold anew, in wire bytes: the link has another speed.
-    pub fn set_bound(&mut self, bound: u64) {
+    pub fn set_bound(&mut self, bound: u64, rate: BitRate) {
         for ring in self
             .lanes_mut()
             .iter_mut()
             .filter_map(|lane| lane.ring.as_mut())
         {
-            ring.outstanding.set_bound(bound);
+            ring.outstanding.set_bound(bound, rate);
         }
     }
 
