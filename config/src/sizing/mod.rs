@@ -223,11 +223,11 @@ mod tests {
              buffer: { pool: 64MB, lossless_min_frame: 1024 }",
         );
         let sizing = Sizing::of(&c);
-        // 62500 for the pool, 4096 in rings, 576 in hand, rounded up to 1024.
-        assert_eq!(sizing.mbufs, 67_584);
+        // 62500 for the pool, 391 for control frames, 4096 in rings, 1152 in hand, rounded up to 1024.
+        assert_eq!(sizing.mbufs, 68_608);
         assert_eq!(sizing.mbuf_data_room, 9280);
-        assert_eq!(sizing.mempool_bytes, 67_584 * (9280 + 192));
+        assert_eq!(sizing.mempool_bytes, 68_608 * (9280 + 192));
         assert_eq!(sizing.hugepages_2m, sizing.mempool_bytes.div_ceil(2 << 20));
-        assert!(sizing.to_string().contains("67584"));
+        assert!(sizing.to_string().contains("68608"));
     }
 }

@@ -11,11 +11,11 @@ use std::time::{Duration, SystemTime};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 
+use super::access::Access;
 use super::orders::Management;
 use super::patience::{Limits, Patience};
 use super::protocol::{Reply, Request};
 use super::reload::{Outcome, ReloadError};
-use super::server::Access;
 use super::tables;
 use super::view::View;
 use crate::fault;

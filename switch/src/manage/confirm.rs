@@ -7,40 +7,14 @@
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use super::orders::{Live, Management};
+use super::pending::{Pending, seconds};
 use super::reload::{Outcome, Plan, ReloadError};
 
 /// A confirmation may be waited for so long.
 pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// When a rollback that failed is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
-
-/// A reload that waits for its commit.
-#[derive(Debug, Clone, Copy)]
-pub struct Pending {
-    /// When it is rolled back.
-    pub deadline: Instant,
-}
-
-/// The same, as it is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PendingShown {
-    /// Seconds until it is rolled back.
-    pub seconds_left: u64,
-}
-
-impl Pending {
-    /// As it is shown now.
-    #[must_use]
-    pub fn shown(self) -> PendingShown {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        PendingShown {
-            seconds_left: seconds(left),
-        }
-    }
-}
 
 impl Management {
     /// Reads the configuration file again and applies what a running switch can take; with a time, until it is committed.
@@ -139,11 +113,6 @@ impl Management {
         let pending = *self.view.pending();
         pending.is_some_and(|pending| Instant::now() >= pending.deadline)
     }
-}
-
-/// Whole seconds, a part of one counted as one.
-fn seconds(time: Duration) -> u64 {
-    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 fn nothing_waits() -> String {

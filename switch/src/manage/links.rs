@@ -6,96 +6,19 @@
 //! Law: a link that goes down is passed over by the routes at once, whatever else is going on; what waits for it is dropped;
 //! a link that comes up gets the settings of the speed it has now before the first frame is let in.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use npcc_cnp::control::command::Command as NpccCommand;
 use npcc_config::units::Rate;
 use npcc_pipeline::units::{BitRate, PortId};
 
+use super::link_state::{DownReason, LinkState};
 use super::orders::Management;
 use crate::report::events::Kind;
 use crate::wiring;
 use crate::wiring::pfc::PortFlow;
-use crate::wiring::speeds::{self, Speeds};
+use crate::wiring::speeds;
 use crate::worker::command::{Command, Deaf, LinkSettings};
-
-/// A port's link as it was last carried out.
-#[derive(Debug, Clone)]
-pub struct LinkState {
-    /// Frames are let in.
-    pub up: bool,
-    /// The operator lets it be up.
-    pub admin_up: bool,
-    /// Its speeds: of the time it was last up.
-    pub speeds: Speeds,
-    /// Its flow control, which follows the speeds.
-    pub flow: PortFlow,
-    /// When it last changed.
-    pub since: SystemTime,
-    /// How often it went down.
-    pub flaps: u64,
-    /// Why it is down.
-    pub reason: DownReason,
-}
-
-/// Why a port is down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DownReason {
-    /// It is up.
-    #[default]
-    None,
-    /// The operator took it down.
-    Admin,
-    /// The device says that its link is down.
-    Link,
-    /// The device does not answer: it was unplugged, or its driver failed.
-    Device,
-}
-
-impl DownReason {
-    /// As it is shown.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            DownReason::None => "",
-            DownReason::Admin => "admin",
-            DownReason::Link => "link",
-            DownReason::Device => "device",
-        }
-    }
-}
-
-/// All ports' links.
-#[derive(Debug, Default)]
-pub struct Links(Mutex<Vec<LinkState>>);
-
-impl Links {
-    /// As they are at the start.
-    #[must_use]
-    pub const fn new(states: Vec<LinkState>) -> Links {
-        Links(Mutex::new(states))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<LinkState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// One port's.
-    #[must_use]
-    pub fn get(&self, index: usize) -> Option<LinkState> {
-        self.lock().get(index).cloned()
-    }
-
-    /// What each port's egress side is shaped to.
-    #[must_use]
-    pub fn rates(&self) -> Vec<Option<BitRate>> {
-        self.lock()
-            .iter()
-            .map(|state| state.speeds.shaper)
-            .collect()
-    }
-}
 
 /// What a device says of its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

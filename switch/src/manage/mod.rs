@@ -1,13 +1,16 @@
 //! Management: Unix sockets that answer questions with JSON, one line each way. Each client has a thread of its own, for a bounded
 //! time, so that none waits for another; they read what workers and control core publish, and never make those wait.
 
+pub mod access;
 mod answer;
 pub mod apply;
 pub mod client;
 pub mod confirm;
+pub mod link_state;
 pub mod links;
 pub mod orders;
 mod patience;
+pub mod pending;
 pub mod protocol;
 pub mod reload;
 pub mod room;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use nix::unistd::Group;
 
+use super::access::Access;
 use super::answer;
 use super::orders::Management;
 use super::room::Room;
@@ -22,26 +23,6 @@ const CLIENTS: usize = 16;
 const BACKLOG: usize = 64;
 /// How long clients have for the end of their answers once the switch stops.
 const LEAVE: Duration = Duration::from_secs(2);
-
-/// What a socket's clients may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Look, and change what runs.
-    Change,
-    /// Look.
-    Read,
-}
-
-impl Access {
-    /// The key of the configuration that names its socket.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Access::Change => "telemetry.socket",
-            Access::Read => "telemetry.read_only_socket",
-        }
-    }
-}
 
 /// The socket could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::confirm::{Pending, PendingShown};
+use super::pending::{Pending, PendingShown};
 use super::view::View;
 use crate::report::audit;
 use crate::report::lossless::{self, Group};

@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;
 use crate::control::{Alarms, Control, ControlStats, orders};
-use crate::manage::links::{DownReason, LinkState, Links};
+use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
 use crate::manage::view::{BufferFacts, Operators, PortFacts, View};

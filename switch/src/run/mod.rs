@@ -2,6 +2,7 @@
 
 mod assemble;
 mod crew;
+mod note;
 mod source;
 
 use std::io::{IsTerminal, Write};
@@ -19,12 +20,14 @@ use signal_hook::flag;
 
 use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
+use self::note::note;
 pub use self::source::{Options, Source};
 use crate::clock::Clock;
 use crate::fault;
+use crate::manage::access::Access;
 use crate::manage::orders::Management;
 use crate::manage::room::Room;
-use crate::manage::server::{self, Access, Server, SocketError};
+use crate::manage::server::{self, Server, SocketError};
 use crate::report::model::Snapshot;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, pools::Pools};
@@ -291,8 +294,4 @@ fn progress(snapshot: &Snapshot) -> String {
         snapshot.npcc.flows,
         snapshot.npcc.cnps_sent
     )
-}
-
-fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }

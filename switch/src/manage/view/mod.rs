@@ -15,8 +15,8 @@ use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
 use npcc_pipeline::units::{Mac, Nanos, PortId};
 
-use super::confirm::Pending;
-use super::links::Links;
+use super::link_state::Links;
+use super::pending::Pending;
 use crate::clock::Clock;
 use crate::control::ControlStats;
 use crate::report::audit::AuditLog;
