@@ -145,11 +145,11 @@ class Switch:
   - {{ address: 10.0.{host}.2, port: {name}, mac: "{neighbor(host).hex(':')}" }}"""
                             for name, host in (("left", 1), ("right", 2)))
         config = f"""version: 1
-dpdk: {{ hugepages: on }}
+dpdk: {{ hugepages: on, link_wait: 3s }}
 telemetry: {{ socket: /tmp/switch.sock }}
 ports:{ports}
 neighbors:{neighbors}
-buffer: {{ pool: 4MB }}
+buffer: {{ pool: 16MB }}
 """
         # One line: the guest reads no more at a time.
         text = config.replace("\n", "\\n")

@@ -114,6 +114,25 @@ class Rig:
             self.forwards(f"{model}: frames pass again", cards)
         self.ended(model, switch)
 
+    def starts_down(self, model):
+        """A start with a link that is down: it comes up five seconds later, and what follows from its speed is right."""
+        cards = self.guest.cards[model]
+        self.guest.link(cards[0], False)
+        switch = Switch(self.guest, *cards)
+        down = switch.port("left")
+        self.law(f"{model}: the start says which link is down", "left" in switch.said() and not down["up"], down["down_reason"])
+        time.sleep(5)
+        self.guest.link(cards[0], True)
+        self.change(f"{model}: the link comes up after the start", switch, "left", True, 10)
+        up = switch.port("left")
+        speed = up["link_speed"]
+        self.law(f"{model}: its speed is the device's", up["link_speed_from"] == "device" and speed == 10**9, f"{speed}")
+        self.law(f"{model}: the shaper follows the link", up["rate"] == speed // 1000 * 999, f"{up['rate']}")
+        sizes = [group["headroom_size"] for group in up["groups"]]
+        self.law(f"{model}: so does headroom", down["groups"][3]["headroom_size"] > sizes[3] > 0, f"{sizes}")
+        self.forwards(f"{model}: frames pass after a start with the link down", cards)
+        self.ended(model, switch)
+
     def left_behind(self):
         """Hugepages that are not free, files that stand for them, and folders of EAL's."""
         said = self.guest.check("awk '/HugePages_Free/ { print $2 }' /proc/meminfo; ls /dev/hugepages | wc -l; ls /var/run/dpdk | wc -l")
@@ -177,6 +196,7 @@ def main():
         for model in models:
             rig.links(model, ("left",) if given.short else ("left", "right"))
         if not given.short:
+            rig.starts_down(models[0])
             for model in models:
                 rig.removal(model)
         rig.crashes(models[0], 2 if given.short else 100)
