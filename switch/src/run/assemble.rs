@@ -8,6 +8,7 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::{CacheShared, FlowCache};
 use npcc_config::Config;
 use npcc_config::ipnet::IpNet;
+use npcc_config::sizing::SpeedFrom;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
 use npcc_pipeline::handoff::{WorkerLinks, links};
@@ -31,6 +32,7 @@ use crate::report::qos;
 use crate::sleep::WorkerSleeper;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PortFlow;
+use crate::wiring::speeds::LinkFrom;
 use crate::wiring::workers::Queues;
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
@@ -217,7 +219,12 @@ fn flow_control(
     let (lossless, flows) = wiring::pfc::lossless(config, ports);
     let buffer = buffer_facts(config, &lossless)?;
     let links: Vec<_> = ports.iter().map(|port| port.speeds.link).collect();
-    let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
+    // A speed that is only assumed is judged when the link is up and tells it.
+    let known = |port: &OpenPort| port.speeds.from != LinkFrom::Configured(SpeedFrom::Assumed);
+    let shapers: Vec<_> = ports
+        .iter()
+        .map(|port| port.speeds.shaper.filter(|_| known(port)))
+        .collect();
     wiring::pfc::marks_in_time(config, &links, &shapers, &flows).map_err(|why| anyhow!(why))?;
     for port in ports.iter().filter(|port| !port.port.is_vdev()) {
         // What the device lost while nobody looked is no loss of ours. A driver that cannot forget it is believed.
