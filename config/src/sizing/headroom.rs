@@ -69,6 +69,14 @@ impl Link {
         }
     }
 
+    /// Of a port as it is configured, before its link is up.
+    pub(super) fn configured(config: &Config, port: &plan::Port) -> Self {
+        let device = Some(&port.device);
+        let (speed, _) = link_speed(device, (port.link_speed, port.speed));
+        let receivers = receivers(device, config.cores.workers.len());
+        Self::of(port, speed, config.buffer.loop_time, receivers)
+    }
+
     pub(crate) fn of_model(port: &model::Port, turn: Time, workers: usize) -> Self {
         let device = plan::Device::parse(&port.device);
         let written = (port.link_speed.written(), port.speed);
@@ -222,12 +230,7 @@ pub(super) fn table(config: &Config) -> Vec<Headroom> {
     let lossless = |p: &u8| config.qos.priorities[usize::from(*p)].lossless;
     let row = |port: &plan::Port, priority| {
         let (speed, from) = link_speed(Some(&port.device), (port.link_speed, port.speed));
-        let link = Link::of(
-            port,
-            speed,
-            config.buffer.loop_time,
-            receivers(Some(&port.device), config.cores.workers.len()),
-        );
+        let link = Link::configured(config, port);
         let sends = sends_pause(port.pfc, config.pfc.backend, port.device.id());
         Headroom {
             port: port.name.clone(),

@@ -3,7 +3,7 @@
 use crate::model::Buffer;
 use crate::plan::Config;
 
-use super::headroom::{Link, link_speed, receivers, sends_pause};
+use super::headroom::{Link, sends_pause};
 
 /// One lossless priority of one port, in wire bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,12 +128,8 @@ impl Lossless {
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let link = |port: &crate::plan::Port| {
-            sends_pause(port.pfc, config.pfc.backend, port.device.id()).then(|| {
-                let (speed, _) = link_speed(Some(&port.device), (port.link_speed, port.speed));
-                let workers = config.cores.workers.len();
-                let receivers = receivers(Some(&port.device), workers);
-                Link::of(port, speed, config.buffer.loop_time, receivers)
-            })
+            sends_pause(port.pfc, config.pfc.backend, port.device.id())
+                .then(|| Link::configured(config, port))
         };
         let links: Vec<Option<Link>> = config.ports.iter().map(link).collect();
         Self::new(

@@ -133,13 +133,10 @@ impl Buffer {
                 self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
             }
         }
-        let taken = |all: Amount, left: Amount| all.minus(left);
-        self.shared = config
-            .shared()
-            .minus(taken(self.others.shared, self.shared));
+        self.shared = config.shared().minus(self.others.shared.minus(self.shared));
         self.headroom = config
             .headroom()
-            .minus(taken(self.others.headroom, self.headroom));
+            .minus(self.others.headroom.minus(self.headroom));
         self.others.shared = config.shared();
         self.others.headroom = config.headroom();
     }

@@ -224,6 +224,8 @@ pub fn admits(
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     /// H4: at 0b8b087 the most common RoCE card ended without pause, and nobody said so.
     #[test]
     fn a_card_without_pause_does_not_start_lossless() {
@@ -253,8 +255,6 @@ mod tests {
         let null = admitted(auto, PortPfc::Auto, "net_null", SelfTest::NotRun, true);
         assert_eq!(null, Ok(()));
     }
-
-    use super::*;
 
     fn decided(
         (backend, port): (PfcBackend, PortPfc),

@@ -81,22 +81,32 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
     (LosslessConfig { buffer, ports }, flows)
 }
 
+fn link(config: &Config, plan: &plan::Port, speed: Rate, flow: &PortFlow) -> Link {
+    Link::of(plan, speed, config.buffer.loop_time, flow.receivers)
+}
+
+/// How the pool is divided with links of these speeds.
+fn division(config: &Config, links: &[Rate], flows: &[PortFlow]) -> Lossless {
+    let classes = config.effective_qos().lossless_mask();
+    let ports = config.ports.iter().zip(links).zip(flows);
+    let links: Vec<Option<Link>> = ports
+        .map(|((plan, speed), flow)| (flow.send != 0).then(|| link(config, plan, *speed, flow)))
+        .collect();
+    Lossless::new(&config.buffer, classes.count_ones(), &links)
+}
+
 /// The buffer for links of these speeds; what follows from them is written into `flows`.
 #[must_use]
 pub fn buffer(config: &Config, links: &[Rate], flows: &mut [PortFlow]) -> BufferConfig {
     let classes = config.effective_qos().lossless_mask();
     let ports = config.ports.iter().zip(links);
-    let rooms: Vec<Option<Link>> = ports
-        .zip(flows.iter_mut())
-        .map(|((plan, speed), flow)| {
-            let link = Link::of(plan, *speed, config.buffer.loop_time, flow.receivers);
-            flow.rate = BitRate(speed.0);
-            flow.hand = RX_BURST * link.frame();
-            flow.outstanding = flow.outstanding.map(|_| link.outstanding());
-            (flow.send != 0).then_some(link)
-        })
-        .collect();
-    let room = Lossless::new(&config.buffer, classes.count_ones(), &rooms);
+    for ((plan, speed), flow) in ports.zip(flows.iter_mut()) {
+        let link = link(config, plan, *speed, flow);
+        flow.rate = BitRate(speed.0);
+        flow.hand = RX_BURST * link.frame();
+        flow.outstanding = flow.outstanding.map(|_| link.outstanding());
+    }
+    let room = division(config, links, flows);
     let mut groups = Vec::new();
     for (flow, room) in flows.iter_mut().zip(&room.ports) {
         let mut of_port = [GroupConfig::default(); 8];
@@ -145,15 +155,7 @@ pub fn marks_in_time(
     flows: &[PortFlow],
 ) -> Result<(), String> {
     let qos = config.effective_qos();
-    let rooms = config.ports.iter().zip(links).zip(flows);
-    let rooms: Vec<Option<Link>> = rooms
-        .map(|((plan, speed), flow)| {
-            let link = Link::of(plan, *speed, config.buffer.loop_time, flow.receivers);
-            (flow.send != 0).then_some(link)
-        })
-        .collect();
-    let classes = qos.lossless_mask();
-    let room = Lossless::new(&config.buffer, classes.count_ones(), &rooms);
+    let room = division(config, links, flows);
     if room.groups == 0 {
         return Ok(());
     }
