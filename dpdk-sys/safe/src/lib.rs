@@ -37,8 +37,8 @@ pub use hugepages::{HugepagePool, hugepages, hugepages_available, hugepages_stal
 pub use mbuf::{FillError, HEADROOM, Mbuf, Segments};
 pub use mempool::{AllocError, Mempool, MempoolConfig, PoolError};
 pub use port::{
-    Descriptors, Device, DeviceError, Direction, Link, MacAddr, Operation, PfcQueues, Phase, Port,
-    PortConfig, PortError, PortStats, RxQueue, Spread, TxQueue,
+    Descriptors, Device, DeviceError, Direction, Link, LinkPause, MacAddr, Operation, PfcQueues,
+    Phase, Port, PortConfig, PortError, PortStats, RxQueue, Spread, TxQueue,
 };
 pub use ring::{RingError, RingPort, RingRx, RingTx};
 pub use rx_interrupt::{PacketSockets, RxInterrupt};
