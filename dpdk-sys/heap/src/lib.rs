@@ -15,7 +15,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroUsize;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -148,31 +148,42 @@ fn take(bytes: usize) -> Option<*mut u8> {
             return Some(piece.as_ptr());
         }
         // SAFETY: a mapping of so many bytes that nobody uses.
-        unsafe { keep(piece, size) };
+        unsafe { put(place, piece) };
     }
     None
 }
 
-/// Keeps a mapping for the next piece of its size where there is a place, or gives it back.
+/// Keeps a mapping for the next piece of its size, in the place of one that has waited longer where there is no other, or gives it
+/// back where it is too large.
 ///
 /// # Safety
 /// It is a mapping of so many bytes, and nobody uses it any more.
 unsafe fn keep(piece: NonNull<u8>, bytes: usize) {
-    if bytes <= KEPT_BYTES {
-        // SAFETY: the caller's mapping is at least a page, aligned to one.
-        unsafe { piece.cast::<usize>().write(bytes) };
-        let free = |place: &AtomicPtr<u8>| {
-            let order = (Ordering::Release, Ordering::Relaxed);
-            place
-                .compare_exchange(null_mut(), piece.as_ptr(), order.0, order.1)
-                .is_ok()
-        };
-        if FREED.iter().any(free) {
-            return;
-        }
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    if bytes > KEPT_BYTES {
+        // SAFETY: as the caller says.
+        unsafe { unmap(piece, bytes) };
+        return;
     }
-    // SAFETY: as the caller says.
-    unsafe { unmap(piece, bytes) };
+    // SAFETY: the caller's mapping is at least a page, aligned to one.
+    unsafe { piece.cast::<usize>().write(bytes) };
+    let is_free = |place: &&AtomicPtr<u8>| place.load(Ordering::Relaxed).is_null();
+    let oldest = || FREED.get(NEXT.fetch_add(1, Ordering::Relaxed) % KEPT);
+    if let Some(place) = FREED.iter().find(is_free).or_else(oldest) {
+        // SAFETY: a mapping that nobody uses, with its size in its first word.
+        unsafe { put(place, piece) };
+    }
+}
+
+/// Puts a mapping into a place; what another thread put there meanwhile goes.
+///
+/// # Safety
+/// Nobody uses it, and its first word has its size.
+unsafe fn put(place: &AtomicPtr<u8>, piece: NonNull<u8>) {
+    if let Some(before) = NonNull::new(place.swap(piece.as_ptr(), Ordering::AcqRel)) {
+        // SAFETY: taken out, it is this thread's alone, with its size in its first word.
+        unsafe { unmap(before, before.cast::<usize>().read()) };
+    }
 }
 
 /// Gives `bytes` of a mapping back.

@@ -76,6 +76,10 @@ fn a_strict_alignment_is_kept() {
 }
 
 /// Page faults of this thread that needed no disk: field 10 of proc_pid_stat(5), the eighth behind the name.
+#[allow(
+    clippy::unwrap_used,
+    reason = "clippy knows tests by their attribute, which helpers lack"
+)]
 fn faults() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
     let (_, rest) = text.rsplit_once(") ").unwrap();
