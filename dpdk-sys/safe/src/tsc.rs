@@ -217,6 +217,17 @@ mod tests {
         }
     }
 
+    /// M3: EAL rounds this counter's 2,445.4 MHz to 2,450, and a shaper then runs faster than its link.
+    #[test]
+    fn the_rate_is_not_rounded() {
+        let begin = Calibration::now();
+        let later = Calibration {
+            tsc: Tsc(begin.tsc.0 + 244_540_000),
+            at: begin.at + Duration::from_millis(100),
+        };
+        assert_eq!(begin.hz(&later), Some(2_445_400_000));
+    }
+
     /// M3: the rate EAL rounds to 10 MHz is up to 0.2 % off; a tenth of a second tells it to 0.01 %.
     #[test]
     fn the_rate_is_found_to_a_ten_thousandth() {
