@@ -29,11 +29,13 @@ pub mod policy;
 pub mod response;
 pub mod sample;
 mod seqlock;
+pub mod source_check;
 mod source_limit;
 pub mod status;
 pub mod table;
 mod token_bucket;
 mod tracker;
+pub mod uncounted;
 mod window;
 
 #[cfg(test)]
@@ -43,6 +45,10 @@ mod traffic_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod safety_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod limits_tests;
 
 #[cfg(test)]
 #[cfg(not(loom))]

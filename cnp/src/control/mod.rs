@@ -25,6 +25,7 @@ use crate::pair::connections::EndpointId;
 use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
 use crate::policy::npcc::CLOSEST;
 use crate::policy::{Amount, Decision, Policy, PolicyKind, QueueContext, Round};
+use crate::source_check::Routes;
 use crate::status::NpccStatus;
 use crate::table::{FlowView, RECENT};
 use crate::tracker::FlowTracker;
@@ -192,6 +193,11 @@ impl ControlCore {
     /// Takes the control side of a worker's flow cache; `false` when there are 32 already.
     pub fn attach(&mut self, reader: CacheReader) -> bool {
         self.tracker.attach(reader)
+    }
+
+    /// Asks these routes where sources lie, from the next tick on.
+    pub fn know_routes(&mut self, routes: Box<dyn Routes>) {
+        self.tracker.know_routes(routes);
     }
 
     /// Counters and gauges for readers on other threads.
