@@ -41,6 +41,8 @@ pub struct Npcc {
     pub feedback: Time,
     /// Ports whose packets may teach queue pairs; none means all.
     pub trusted_ports: Vec<String>,
+    /// Where a packet's source must lie for the packet to teach anything.
+    pub source_check: SourceCheck,
     /// The CNPs themselves.
     pub cnp: Cnp,
 }
@@ -62,9 +64,22 @@ impl Default for Npcc {
             min_cnp_interval: Time::from_micros(60),
             feedback: Time::from_micros(20),
             trusted_ports: Vec::new(),
+            source_check: SourceCheck::Side,
             cnp: Cnp::default(),
         }
     }
+}
+
+/// Where a packet's source must lie, by the routes to it, for the packet to teach anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceCheck {
+    /// Behind a port of the side the packet came by: ports that NPCC watches are one side, the others are the other.
+    Side,
+    /// Behind the very port the packet came by; any of several equal paths counts.
+    Port,
+    /// Anywhere.
+    Off,
 }
 
 /// Evidence for the sender's queue pair, best first.
