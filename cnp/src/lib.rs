@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+pub mod action;
 pub mod build;
 pub mod cm;
 pub mod control;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 
+use crate::action::{Action, Actions};
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
 use crate::flow_cache::CacheReader;
@@ -52,6 +53,7 @@ pub(crate) struct FlowTracker {
     /// By port and priority.
     queue_of: [[u8; PRIORITIES]; MAX_PORTS],
     paired: [u64; Evidence::COUNT],
+    pub(crate) actions: Actions,
     window: Nanos,
     response: ResponseConfig,
     pub(crate) measure: Measure,
@@ -82,6 +84,13 @@ impl FlowTracker {
             }
         }
         let window = config.window();
+        let own = |queue| config.queue_actions.get(queue).copied();
+        let actions = (0..config.queues.len()).map(|queue| own(queue).unwrap_or(Action::Send));
+        let actions = Actions {
+            all: config.action,
+            queues: actions.collect(),
+            observed: config.observed.clone(),
+        };
         FlowTracker {
             flows: FlowTable::new(config.flows, config.hash_seed),
             connections: ConnectionTable::new(config.ends, config.hash_seed),
@@ -93,6 +102,7 @@ impl FlowTracker {
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
             queue_of,
             paired: [0; Evidence::COUNT],
+            actions,
             window,
             response: ResponseConfig {
                 feedback: config.feedback,

@@ -17,6 +17,7 @@ pub(super) fn check(check: &mut Check<'_>) {
     intervals(check);
     sizes(check);
     trusted(check);
+    hosts(check);
     cnp(check);
     let file = check.file;
     for (i, port) in file.ports.iter().enumerate() {
@@ -86,6 +87,17 @@ fn trusted(check: &mut Check<'_>) {
     }
 }
 
+fn hosts(check: &mut Check<'_>) {
+    let prefixes = &check.file.npcc.hosts.observe;
+    for (i, prefix) in prefixes.iter().enumerate() {
+        if prefix.0.trunc() != prefix.0 {
+            let path = path("hosts").key("observe").index(i);
+            let message = format!("`{prefix}` has bits set beyond its length");
+            check.error(&path, message, format!("write {}", prefix.0.trunc()));
+        }
+    }
+}
+
 fn cnp(check: &mut Check<'_>) {
     let cnp = &check.file.npcc.cnp;
     let at = |key: &str| path("cnp").key(key);
@@ -129,6 +141,17 @@ fn on_port(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
             let message = format!("queue {queue} carries the CNPs themselves");
             let hint = "watch the queues of the data; see npcc.cnp.priority";
             check.error(&queues.index(n), message, hint);
+        }
+    }
+    for queue in npcc.queue_actions.keys() {
+        if !npcc.queues.contains(queue) {
+            let path = port_path(i).key("npcc").key("queue_actions");
+            let message = format!("queue {queue} is not watched");
+            check.error(
+                &path,
+                message,
+                "name one of the port's `queues`, or add it there",
+            );
         }
     }
     let speed = port_path(i).key("speed");

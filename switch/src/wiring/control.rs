@@ -1,5 +1,6 @@
 //! The configuration as NPCC's settings.
 
+use npcc_cnp::action::{Action, HostSet};
 use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig};
@@ -42,12 +43,14 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
     // All keys and all settings are named, so that one that is forgotten does not compile.
     let model::Npcc {
         tick,
+        action,
         flows,
         evidence,
         unpaired,
         ecn,
         min_cnp_interval,
         feedback,
+        hosts,
         cnp,
         // Resolved by the configuration: thresholds of each port, and the ports' numbers.
         shallow: _,
@@ -80,9 +83,19 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
             policy: policy(config, watch, named(watch.policy), port.mtu, drain),
         })
     });
+    let queue_actions = watched(config).flat_map(|(_, _, watch)| {
+        let own = |priority| watch.actions.get(usize::from(priority)).copied();
+        watch
+            .priorities()
+            .map(move |priority| own(priority).unwrap_or_default())
+    });
+    let prefixes = hosts.observe.iter().map(|prefix| prefix.0);
     ControlConfig {
         tick: nanos(*tick),
         queues: queues.collect(),
+        action: *action,
+        queue_actions: queue_actions.collect(),
+        observed: HostSet::new(prefixes.map(|net| (net.addr(), net.prefix_len()))),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
         cap: cnp.cap.basis_points() / 10,
         cap_per_second,
@@ -102,6 +115,13 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         orders_per_tick,
         hash_seed,
     }
+}
+
+/// What becomes of decisions about a port's queue: the least of what is written for the switch, the port and the queue.
+#[must_use]
+pub fn action(config: &Config, watch: &PortNpcc, priority: Priority) -> Action {
+    let own = watch.actions.get(priority.index()).copied();
+    own.unwrap_or_default().min(config.npcc.action)
 }
 
 /// Makes every policy available to every watched queue, for `set` while running.
