@@ -51,7 +51,9 @@ fn net() -> Net {
             "ip link add {outside} type veth peer name {inside} netns {space}"
         ));
         // Nothing but what the test sends.
-        run(&format!("sysctl -qw net.ipv6.conf.{outside}.disable_ipv6=1"));
+        run(&format!(
+            "sysctl -qw net.ipv6.conf.{outside}.disable_ipv6=1"
+        ));
         run(&format!(
             "ip netns exec {space} sysctl -qw net.ipv6.conf.{inside}.disable_ipv6=1"
         ));
@@ -272,7 +274,11 @@ impl Packet {
     fn frame(&self) -> Vec<u8> {
         let mut craft = Craft::roce(self.from.into(), self.to.into(), self.opcode, self.qpn, 0);
         let macs = |side: u8, host: u8| ([2, 0, 0, 0, side, 1], [2, 0, 0, 0, side, host]);
-        let (switch, host) = if self.from == A { macs(1, 3) } else { macs(2, 2) };
+        let (switch, host) = if self.from == A {
+            macs(1, 3)
+        } else {
+            macs(2, 2)
+        };
         (craft.dst_mac.0, craft.src_mac.0) = (switch, host);
         craft.src_port = self.port;
         craft.payload.clone_from(&self.payload);

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+pub mod action;
 pub mod build;
 pub mod cm;
 pub mod control;
@@ -17,6 +18,7 @@ mod dcqcn;
 pub mod detector;
 mod fixed_map;
 pub mod flow_cache;
+pub mod host_rules;
 pub mod hosts;
 pub mod icrc;
 pub mod key;

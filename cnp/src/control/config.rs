@@ -3,7 +3,9 @@
 pub use npcc_pipeline::egress::marking::EcnMode;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
+use crate::action::{Action, HostSet};
 use crate::detector::DetectorConfig;
+use crate::host_rules::HostRules;
 use crate::pair::Evidence;
 use crate::plan::Unpaired;
 use crate::policy::PolicyKind;
@@ -29,6 +31,14 @@ pub struct ControlConfig {
     pub tick: Nanos,
     /// Watched queues, at most 255.
     pub queues: Vec<QueueConfig>,
+    /// Whether CNPs leave (default yes).
+    pub action: Action,
+    /// The same for each of `queues`, in their order; `send` where the list ends.
+    pub queue_actions: Vec<Action>,
+    /// Hosts whose senders are told nothing, and all else as if they were.
+    pub observed: HostSet,
+    /// Hosts that may be told (default all).
+    pub told: HostRules,
     /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
     /// end of the list gets no CNPs.
     pub port_rates: Vec<BitRate>,
@@ -80,6 +90,10 @@ impl Default for ControlConfig {
         ControlConfig {
             tick: Nanos::from_micros(20),
             queues: Vec::new(),
+            action: Action::Send,
+            queue_actions: Vec::new(),
+            observed: HostSet::default(),
+            told: HostRules::default(),
             port_rates: Vec::new(),
             cap: 50,
             cap_per_second: 1_000_000,

@@ -35,6 +35,8 @@ pub struct ControlCore {
     tracker: FlowTracker,
     queues: Box<[WatchedQueue]>,
     planner: Planner,
+    /// The caps of CNPs that would leave, where nothing does: they take nothing from those that do.
+    would: Planner,
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
     notified: Nanos,
@@ -70,15 +72,15 @@ impl ControlCore {
         for (queue, shown) in queues.iter().zip(status.queues()) {
             shown.show_parameters(&queue.policy.parameters());
         }
-        ControlCore {
+        let planner = || {
+            let (evidence, cap) = (config.evidence, config.cap);
+            Planner::new(evidence, &config.port_rates, cap, config.cap_per_second)
+        };
+        let core = ControlCore {
             tracker: FlowTracker::new(config, period, Arc::clone(&status)),
             queues,
-            planner: Planner::new(
-                config.evidence,
-                &config.port_rates,
-                config.cap,
-                config.cap_per_second,
-            ),
+            planner: planner(),
+            would: planner(),
             status,
             contributors: Vec::with_capacity(config.flows.min(RECENT)),
             notified: config.notified,
@@ -93,7 +95,9 @@ impl ControlCore {
             offers: Vec::new(),
             rates: config.port_rates.iter().copied().collect(),
             cap_per_second: config.cap_per_second,
-        }
+        };
+        core.show_actions();
+        core
     }
 
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page. Before the first tick.
@@ -157,3 +161,7 @@ mod tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod near_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod action_tests;

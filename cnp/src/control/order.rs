@@ -3,14 +3,16 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
+use crate::action::Action;
 use crate::key::{Qpn, QueueFlow};
-use crate::log::Entry;
+use crate::log::{Entry, Outcome};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
-use crate::plan::{Candidate, CnpOrder, Suppressed, Unpaired};
+use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
 use crate::policy::{Decision, QueueContext};
 
 impl ControlCore {
+    /// Tells a flow's sender, or says what became of that. Where nothing is sent, all is asked and no CNP is ordered.
     pub(super) fn order(
         &mut self,
         index: u32,
@@ -18,7 +20,7 @@ impl ControlCore {
         decision: &Decision,
         now: Nanos,
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
-    ) -> Result<(), Suppressed> {
+    ) -> Result<Outcome, Suppressed> {
         // The pairing of this very moment: whatever demoted it has been taken in above.
         let pairing = self.tracker.refresh_pairing(index, now);
         let (Some(key), Some(flow)) =
@@ -26,41 +28,65 @@ impl ControlCore {
         else {
             return Err(Suppressed::Cold);
         };
+        if !self.tracker.told.admit(&key.key) {
+            return Err(Suppressed::HostDenied);
+        }
         let end = flow
             .end
             .filter(|end| self.tracker.connections.key(*end) == Some(key.key));
+        let dry = self.tracker.action(index) < Action::Send;
+        let would = flow.would;
+        let would = (dry && would.cnps > 0).then_some(would.last);
         let partner = end.and_then(|end| self.tracker.connections.partner(end, now));
         let candidate = Candidate {
             ipv6: key.key.is_ipv6(),
             pairing,
-            signalled: end.and_then(|end| self.tracker.connections.end(end)?.signalled),
+            signalled: end
+                .and_then(|end| self.tracker.connections.end(end)?.signalled)
+                .max(would),
             passed: partner
                 .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
             unresponsive: flow.response.is_unresponsive(),
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
-        let admitted = self.planner.admit(&candidate, decision, now);
+        let admitted = self.caps(dry).admit(&candidate, decision, now);
         match (admitted, self.unpaired) {
             (Err(Suppressed::Unpaired), Unpaired::None) => {
                 self.tracker
                     .extend_notified(index, now + self.notified, now);
             }
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
-                let told = self.order_all(&key, end, &candidate, decision, now, out);
-                if told.is_ok() {
-                    self.open_episode((key.egress, key.priority), index, bytes, now);
+                self.order_all(&key, end, (&candidate, dry), decision, now, out)?;
+                if dry {
+                    self.tracker.record_would_send(index, now);
+                    return Ok(Outcome::WouldSend);
                 }
-                return told;
+                self.open_episode((key.egress, key.priority), index, bytes, now);
+                return Ok(Outcome::Sent);
             }
             _ => {}
         }
-        self.send(&key, admitted?, &candidate, out)?;
+        let admitted = admitted?;
+        if dry {
+            self.tracker.record_would_send(index, now);
+            return Ok(Outcome::WouldSend);
+        }
+        self.send(&key, admitted, &candidate, out)?;
         if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
             state.signalled = Some(now);
         }
         self.open_episode((key.egress, key.priority), index, bytes, now);
-        Ok(())
+        Ok(Outcome::Sent)
+    }
+
+    /// The caps of CNPs that leave, or of those that would.
+    const fn caps(&mut self, dry: bool) -> &mut Planner {
+        if dry {
+            &mut self.would
+        } else {
+            &mut self.planner
+        }
     }
 
     /// Sends a CNP that the planner admitted, or gives its share of the caps back.
@@ -90,7 +116,7 @@ impl ControlCore {
         &mut self,
         key: &QueueFlow,
         end: Option<EndpointId>,
-        candidate: &Candidate,
+        (candidate, dry): (&Candidate, bool),
         decision: &Decision,
         now: Nanos,
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
@@ -109,9 +135,11 @@ impl ControlCore {
                 told = told.or(Err(Suppressed::Spacing));
                 continue;
             }
-            self.planner.spend(candidate, now)?;
+            self.caps(dry).spend(candidate, now)?;
             let unnamed = (named.dest_qp(), Evidence::None);
-            self.send(key, unnamed, candidate, out)?;
+            if !dry {
+                self.send(key, unnamed, candidate, out)?;
+            }
             told = Ok(());
             if let Some(state) = self.tracker.connections.end_mut(other) {
                 state.signalled_among = Some(now);
@@ -120,14 +148,26 @@ impl ControlCore {
         told
     }
 
-    /// Notes why a flow was just signalled.
-    pub(super) fn log(&self, index: u32, context: &QueueContext, decision: &Decision, now: Nanos) {
+    /// Notes why a flow was just signalled, or was not.
+    pub(super) fn log(
+        &self,
+        index: u32,
+        context: &QueueContext,
+        decision: &Decision,
+        outcome: Outcome,
+        now: Nanos,
+    ) {
         let (Some(key), Some(flow)) =
             (self.tracker.flows.key(index), self.tracker.flows.get(index))
         else {
             return;
         };
-        self.status.log.record(&Entry {
+        let (log, cnps) = match outcome {
+            Outcome::Sent => (&self.status.log, flow.cnps),
+            Outcome::WouldSend => (&self.status.log, flow.would.cnps),
+            Outcome::Refused(_) => (&self.status.refusals, flow.cnps),
+        };
+        log.record(&Entry {
             time: now,
             flow: key,
             sender_qpn: flow.sender,
@@ -136,7 +176,8 @@ impl ControlCore {
             depth: context.depth,
             zone: context.reading.zone,
             trend: context.reading.trend,
-            cnps: flow.cnps,
+            cnps,
+            outcome,
         });
     }
 }

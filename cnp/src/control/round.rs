@@ -9,6 +9,8 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use super::ControlCore;
 use super::queue::WatchedQueue;
+use crate::action::Action;
+use crate::log::Outcome;
 use crate::plan::{CnpOrder, Planner, Suppressed};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 
@@ -22,6 +24,9 @@ const LITTLE: u64 = 8;
 const SETTLED: Nanos = Nanos::from_millis(1);
 /// A signalled flow stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
 const HOLD: Nanos = Nanos::from_millis(20);
+
+/// Refusals logged in a round, at most.
+const REFUSALS: usize = 16;
 
 /// A queue of a port.
 type PortQueue = (PortId, Priority);
@@ -48,6 +53,8 @@ impl ControlCore {
             let mean = total / u64::try_from(contributors.len().max(1)).unwrap_or(u64::MAX);
             let mut looked_at = 0;
             let mut counted = BitRate(0);
+            let mut refusals = REFUSALS;
+            let dry = self.tracker.actions.of_queue(index) < Action::Send;
             for (bytes, flow) in contributors.iter().take(reach) {
                 let rate = self.rate(*flow, *bytes, total, context, now);
                 let cut = self.cut(*flow, rate, now);
@@ -68,21 +75,33 @@ impl ControlCore {
                 } else {
                     looked_at += 1;
                     self.order(*flow, *bytes, &decision, now, out)
-                        .inspect(|()| {
-                            self.log(*flow, context, &decision, now);
-                        })
+                        .inspect(|told| self.log(*flow, context, &decision, *told, now))
                 };
                 match told {
-                    Ok(()) => {
+                    // What one host would be told takes nothing off a queue whose other senders are told.
+                    Ok(Outcome::WouldSend) if !dry => status.would_send.add(1),
+                    Ok(told) => {
+                        let feedback = if told == Outcome::WouldSend {
+                            status.would_send.add(1);
+                            self.tracker.feedback(*flow)
+                        } else {
+                            status.cnps.add(1);
+                            self.record_cnp_sent(*flow, rate, now)
+                        };
                         round.sent += 1;
                         counted.0 = counted.0.saturating_add(cut.0.max(rate / LITTLE));
                         round.cut.0 = round.cut.0.saturating_add(cut.0);
-                        round.feedback = round.feedback.max(self.record_cnp_sent(*flow, rate, now));
+                        round.feedback = round.feedback.max(feedback);
                     }
-                    Err(reason) => status.suppress(reason),
+                    Err(reason) => {
+                        status.suppress(reason);
+                        if refusals > 0 && self.tracker.is_news(*flow, reason, now) {
+                            refusals -= 1;
+                            self.log(*flow, context, &decision, Outcome::Refused(reason), now);
+                        }
+                    }
                 }
             }
-            status.cnps.add(u64::from(round.sent));
         }
         self.contributors = contributors;
         round
@@ -130,7 +149,15 @@ impl ControlCore {
 
     fn too_soon(&self, index: u32, decision: &Decision, now: Nanos) -> bool {
         let flow = self.tracker.flows.get(index);
-        flow.is_some_and(|flow| flow.cnps > 0 && now.since(flow.last_cnp) < decision.spacing)
+        flow.is_some_and(|flow| {
+            let (cnps, last) = (flow.cnps, flow.last_cnp);
+            let sent = cnps > 0 && now.since(last) < decision.spacing;
+            let would = flow.would;
+            // Where nothing is sent, the pace is what it would be.
+            sent || would.cnps > 0
+                && now.since(would.last) < decision.spacing
+                && self.tracker.action(index) < Action::Send
+        })
     }
 
     /// A flow was signalled.
@@ -141,6 +168,7 @@ impl ControlCore {
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
+            flow.refused = None;
             let share = flow.dcqcn.alpha(now) / 2;
             let proof = if share < PROOF { 0 } else { share };
             flow.response.record_cnp_sent(now, bytes, proof);

@@ -4,10 +4,11 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::ControlCore;
 use super::queue::{Intervals, READS_PER_LOOK};
+use crate::action::Action;
 use crate::detector::Zone;
 use crate::plan::{CnpOrder, Suppressed};
 use crate::policy::npcc::CLOSEST;
-use crate::policy::{Amount, Decision, QueueContext, Round};
+use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
 
 impl ControlCore {
     /// The next call is a tick of every queue, whenever it comes: somebody saw one rise to `hard`.
@@ -74,7 +75,10 @@ impl ControlCore {
             } else {
                 continue;
             };
-            let decision = queue.policy.decide(&context, now);
+            let decision = match self.tracker.actions.of_queue(index) {
+                Action::Off => Decision::none(Amount::None, Reason::Off),
+                Action::Observe | Action::Send => queue.policy.decide(&context, now),
+            };
             let busy = match looks {
                 Some(_) if depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
                 _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),

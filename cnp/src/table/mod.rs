@@ -17,6 +17,7 @@ use crate::fixed_map::FixedMap;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
+use crate::plan::Suppressed;
 use crate::response::{Response, ResponseWatch};
 use crate::sample::SlotRef;
 use crate::seqlock::SeqCell;
@@ -28,7 +29,7 @@ pub(crate) use lists::{QueueList, RECENT};
 pub const IDLE: Nanos = Nanos::from_millis(3_000);
 /// A flow that nobody has answered may be displaced after so long already: anybody can make them up.
 pub const UNPROVEN_IDLE: Nanos = Nanos::from_millis(100);
-const WORDS: usize = 12;
+const WORDS: usize = 13;
 const LIVE: u64 = 1 << 63;
 
 /// Private state of one flow.
@@ -65,6 +66,16 @@ pub(crate) struct Flow {
     pub(crate) response: ResponseWatch,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
+    pub(crate) would: WouldBe,
+    /// Why it was not signalled when it was last considered, and when that was last logged.
+    pub(crate) refused: Option<(Suppressed, Nanos)>,
+}
+
+/// CNPs that would have been sent, where nothing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct WouldBe {
+    pub(crate) cnps: u64,
+    pub(crate) last: Nanos,
 }
 
 impl Flow {
@@ -90,6 +101,8 @@ impl Flow {
             window: Window::starting(now),
             response: ResponseWatch::default(),
             dcqcn: DcqcnModel::new(now),
+            would: WouldBe::default(),
+            refused: None,
             places: Places::NOWHERE,
         }
     }
@@ -112,6 +125,12 @@ pub struct FlowSnapshot {
     pub bytes: u64,
     /// CNPs it was signalled by us.
     pub cnps: u64,
+    /// CNPs it would have been signalled, while nothing was sent.
+    pub would_send: u64,
+    /// Whether nobody has answered it yet.
+    pub cold: bool,
+    /// Why it was not signalled when it was last considered.
+    pub refused: Option<Suppressed>,
     /// The latest; zero when none.
     pub last_cnp: Nanos,
     /// First packet.
@@ -129,6 +148,8 @@ impl FlowSnapshot {
             | (self.evidence as u64) << 24
             | (self.response as u64) << 32
             | u64::from(self.ingress.0) << 40
+            | self.refused.map_or(0, |reason| reason.index() as u64 + 1) << 48
+            | u64::from(self.cold) << 56
             | LIVE;
         [
             a,
@@ -143,6 +164,7 @@ impl FlowSnapshot {
             self.first_seen.0,
             self.last_seen.0,
             self.notified_until.0,
+            self.would_send,
         ]
     }
 
@@ -160,8 +182,10 @@ impl FlowSnapshot {
             first_seen,
             last_seen,
             until,
+            would_send,
         ] = words;
-        let [_, _, _, evidence, response, ingress, ..] = meta.to_le_bytes();
+        let [_, _, _, evidence, response, ingress, refused, flags] = meta.to_le_bytes();
+        let refused = usize::from(refused).checked_sub(1);
         (meta & LIVE != 0).then(|| FlowSnapshot {
             flow: QueueFlow::from_words([a, b, c, d, e]),
             sender_qpn: Qpn::new(low32(meta)),
@@ -170,6 +194,9 @@ impl FlowSnapshot {
             ingress: PortId(ingress),
             bytes,
             cnps,
+            would_send,
+            cold: flags & 1 != 0,
+            refused: refused.and_then(Suppressed::from_index),
             last_cnp: Nanos(last_cnp),
             first_seen: Nanos(first_seen),
             last_seen: Nanos(last_seen),
@@ -309,6 +336,9 @@ impl FlowTable {
             ingress: flow.ingress,
             bytes: flow.bytes,
             cnps: flow.cnps,
+            would_send: flow.would.cnps,
+            cold: flow.cold,
+            refused: flow.refused.map(|(reason, _)| reason),
             last_cnp: flow.last_cnp,
             first_seen: flow.first_seen,
             last_seen: flow.last_seen,

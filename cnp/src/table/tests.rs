@@ -36,6 +36,8 @@ fn readers_see_what_was_published_and_not_what_was_removed() {
     (entry.sender, entry.evidence, entry.bytes, entry.cnps) =
         (Qpn::new(0x18), Evidence::PortHash, 1_000, 2);
     (entry.last_cnp, entry.last_seen, entry.notified_until) = (Nanos(7), Nanos(8), Nanos(9));
+    entry.would.cnps = 6;
+    entry.refused = Some((Suppressed::NoNeighbor, Nanos(4)));
     table.publish(index);
     let expected = FlowSnapshot {
         flow: key(0x11),
@@ -45,6 +47,9 @@ fn readers_see_what_was_published_and_not_what_was_removed() {
         ingress: PortId(0),
         bytes: 1_000,
         cnps: 2,
+        would_send: 6,
+        cold: true,
+        refused: Some(Suppressed::NoNeighbor),
         last_cnp: Nanos(7),
         first_seen: Nanos(5),
         last_seen: Nanos(8),

@@ -14,9 +14,11 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 
+use crate::action::{Action, Actions};
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
 use crate::flow_cache::CacheReader;
+use crate::host_rules::HostRules;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::near_rtt::NearRtt;
@@ -55,12 +57,14 @@ pub(crate) struct FlowTracker {
     unproven: Unproven,
     aside: Aside,
     pub(crate) hosts: Hosts,
+    pub(crate) told: HostRules,
     near: NearRtt,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
     /// By port and priority.
     queue_of: [[u8; PRIORITIES]; MAX_PORTS],
     paired: [u64; Evidence::COUNT],
+    pub(crate) actions: Actions,
     window: Nanos,
     response: ResponseConfig,
     pub(crate) measure: Measure,
@@ -91,6 +95,13 @@ impl FlowTracker {
             }
         }
         let window = config.window();
+        let own = |queue| config.queue_actions.get(queue).copied();
+        let actions = (0..config.queues.len()).map(|queue| own(queue).unwrap_or(Action::Send));
+        let actions = Actions {
+            all: config.action,
+            queues: actions.collect(),
+            observed: config.observed.clone(),
+        };
         FlowTracker {
             flows: FlowTable::new(config.flows, config.hash_seed),
             connections: ConnectionTable::new(config.ends, config.hash_seed),
@@ -105,11 +116,13 @@ impl FlowTracker {
             unproven: Unproven::new(config.flows, config.hash_seed),
             aside: Aside::new(),
             hosts: Hosts::new(config.hash_seed),
+            told: config.told.clone(),
             near: NearRtt::new(config.hash_seed),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
             queue_of,
             paired: [0; Evidence::COUNT],
+            actions,
             window,
             response: ResponseConfig {
                 feedback: config.feedback,

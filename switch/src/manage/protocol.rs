@@ -110,6 +110,12 @@ impl Request {
                     name,
                     value,
                 } => format!("set npcc.{port}.{priority}.{name} {value}"),
+                NpccOrder::Action { action } => format!("set npcc.action {}", action.name()),
+                NpccOrder::QueueAction {
+                    port,
+                    priority,
+                    action,
+                } => format!("set npcc.{port}.{priority}.action {}", action.name()),
             },
         }
     }

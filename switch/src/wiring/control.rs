@@ -1,14 +1,16 @@
 //! The configuration as NPCC's settings.
 
+use npcc_cnp::action::{Action, HostSet};
 use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig};
 use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::{PolicyKind, PolicyName, QueueSettings};
 use npcc_cnp::source_check::Sides;
 use npcc_config::plan::PortNpcc;
-use npcc_config::units::{Rate, Time};
+use npcc_config::units::{Prefix, Rate, Time};
 use npcc_config::{Config, model};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
@@ -43,12 +45,14 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
     // All keys and all settings are named, so that one that is forgotten does not compile.
     let model::Npcc {
         tick,
+        action,
         flows,
         evidence,
         unpaired,
         ecn,
         min_cnp_interval,
         feedback,
+        hosts,
         cnp,
         source_check,
         // Resolved by the configuration: thresholds of each port, and the ports' numbers.
@@ -84,9 +88,22 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
             policy: policy(config, watch, named(watch.policy), port.mtu, drain),
         })
     });
+    let queue_actions = watched(config).flat_map(|(_, _, watch)| {
+        let own = |priority| watch.actions.get(usize::from(priority)).copied();
+        watch
+            .priorities()
+            .map(move |priority| own(priority).unwrap_or_default())
+    });
     ControlConfig {
         tick: nanos(*tick),
         queues: queues.collect(),
+        action: *action,
+        queue_actions: queue_actions.collect(),
+        observed: set(&hosts.observe),
+        told: HostRules {
+            allow: set(&hosts.allow),
+            deny: set(&hosts.deny),
+        },
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
         cap: cnp.cap.basis_points() / 10,
         cap_per_second,
@@ -109,6 +126,13 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         orders_per_tick,
         hash_seed,
     }
+}
+
+/// What becomes of decisions about a port's queue: the least of what is written for the switch, the port and the queue.
+#[must_use]
+pub fn action(config: &Config, watch: &PortNpcc, priority: Priority) -> Action {
+    let own = watch.actions.get(priority.index()).copied();
+    own.unwrap_or_default().min(config.npcc.action)
 }
 
 /// Makes every policy available to every watched queue, for `set` while running.
@@ -148,6 +172,12 @@ fn trusted(config: &Config) -> u32 {
         0 => u32::MAX,
         set => set,
     }
+}
+
+/// The hosts of prefixes.
+fn set(prefixes: &[Prefix]) -> HostSet {
+    let nets = prefixes.iter().map(|prefix| prefix.0);
+    HostSet::new(nets.map(|net| (net.addr(), net.prefix_len())))
 }
 
 /// By port, where the sources of its packets must lie; `watched` are the ports NPCC watches.
