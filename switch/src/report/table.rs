@@ -289,7 +289,11 @@ pub fn npcc(snapshot: &Snapshot) -> String {
 }
 
 /// What NPCC counts over all queues, a line each.
-fn totals_of(npcc: &Npcc) -> [(&'static str, String); 12] {
+fn totals_of(npcc: &Npcc) -> [(&'static str, String); 14] {
+    let uncounted = npcc.uncounted.iter();
+    let uncounted = uncounted
+        .map(|(why, one)| (why.clone(), one.bytes))
+        .collect();
     [
         ("flows", thousands(npcc.flows)),
         ("paired", list(&npcc.paired)),
@@ -323,6 +327,16 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 12] {
                 thousands(npcc.flows_refused)
             ),
         ),
+        (
+            "not learned",
+            format!(
+                "{} packets by ports not trusted, {} of sources behind another port, {} damaged CNPs",
+                thousands(npcc.untrusted),
+                thousands(npcc.wrong_port),
+                thousands(npcc.cnps_damaged)
+            ),
+        ),
+        ("uncounted", list(&uncounted)),
         (
             "samples",
             format!(
