@@ -107,7 +107,7 @@ impl ControlCore {
         };
         out(order).inspect_err(|_| self.planner.give_back(candidate))?;
         let hosts = &mut self.tracker.hosts;
-        hosts.record_cnp_sent(&key.key, &self.status.hosts);
+        hosts.record_cnp_sent(&key.key, now, &self.status.hosts);
         Ok(())
     }
 
