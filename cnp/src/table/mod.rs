@@ -206,6 +206,19 @@ pub struct FlowView {
 }
 
 impl FlowView {
+    /// Places that flows may have.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The flow at a place, if one is there.
+    #[must_use]
+    pub fn at(&self, place: usize) -> Option<FlowSnapshot> {
+        let words = self.cells.get(place)?.read();
+        words.and_then(FlowSnapshot::from_words)
+    }
+
     /// All flows, each as it was at one moment. A flow being written all the while is left out.
     pub fn flows(&self) -> impl Iterator<Item = FlowSnapshot> + '_ {
         self.cells

@@ -187,6 +187,7 @@ impl Management {
         if before.observed != after.observed {
             self.npcc
                 .give(NpccCommand::Observed(after.observed.clone()))?;
+            self.view.observed().clone_from(&after.observed);
         }
         self.act(&before, &after)?;
         for after in &after.queues {

@@ -50,13 +50,14 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         ecn,
         min_cnp_interval,
         feedback,
-        hosts,
         cnp,
         // Resolved by the configuration: thresholds of each port, and the ports' numbers.
         shallow: _,
         deep: _,
         hard: _,
         trusted_ports: _,
+        // A set of its own, below.
+        hosts: _,
         // The detectors' and the policies'.
         hysteresis: _,
         filter: _,
@@ -89,13 +90,12 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
             .priorities()
             .map(move |priority| own(priority).unwrap_or_default())
     });
-    let prefixes = hosts.observe.iter().map(|prefix| prefix.0);
     ControlConfig {
         tick: nanos(*tick),
         queues: queues.collect(),
         action: *action,
         queue_actions: queue_actions.collect(),
-        observed: HostSet::new(prefixes.map(|net| (net.addr(), net.prefix_len()))),
+        observed: observed(config),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
         cap: cnp.cap.basis_points() / 10,
         cap_per_second,
@@ -115,6 +115,13 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         orders_per_tick,
         hash_seed,
     }
+}
+
+/// Hosts that are only observed.
+#[must_use]
+pub fn observed(config: &Config) -> HostSet {
+    let prefixes = config.npcc.hosts.observe.iter().map(|prefix| prefix.0);
+    HostSet::new(prefixes.map(|net| (net.addr(), net.prefix_len())))
 }
 
 /// What becomes of decisions about a port's queue: the least of what is written for the switch, the port and the queue.
