@@ -4,8 +4,9 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::ControlCore;
 use super::queue::{Intervals, READS_PER_LOOK};
+use super::round::REFUSALS;
 use crate::detector::Zone;
-use crate::plan::{CnpOrder, Suppressed};
+use crate::plan::{CnpOrder, Outlet, Suppressed};
 use crate::policy::npcc::CLOSEST;
 use crate::policy::{Amount, Decision, QueueContext, Round};
 
@@ -48,7 +49,18 @@ impl ControlCore {
         depth: impl Fn(PortId, Priority) -> u64,
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
     ) {
+        self.tick_within(now, depth, out);
+    }
+
+    /// As [`ControlCore::tick`]; `out` also says which port's cap a CNP is charged to.
+    pub fn tick_within(
+        &mut self,
+        now: Nanos,
+        depth: impl Fn(PortId, Priority) -> u64,
+        out: &mut impl Outlet,
+    ) {
         self.status.ticks.add(1);
+        self.refusals = REFUSALS;
         self.tracker.drain(now);
         let every = Intervals {
             tick: self.tick,

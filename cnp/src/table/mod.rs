@@ -16,6 +16,7 @@ use crate::fixed_map::FixedMap;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
+use crate::plan::Suppressed;
 use crate::response::{Response, ResponseWatch};
 use crate::sample::SlotRef;
 use crate::seqlock::SeqCell;
@@ -58,6 +59,9 @@ pub(crate) struct Flow {
     places: Places,
 
     pub(crate) response: ResponseWatch,
+    /// Not to be asked again before, and why.
+    pub(crate) parked: Nanos,
+    pub(crate) parked_for: Suppressed,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
 }
@@ -83,6 +87,8 @@ impl Flow {
             last_cnp: Nanos::ZERO,
             window: Window::starting(now),
             response: ResponseWatch::default(),
+            parked: Nanos::ZERO,
+            parked_for: Suppressed::Cold,
             dcqcn: DcqcnModel::new(now),
             places: Places::NOWHERE,
         }

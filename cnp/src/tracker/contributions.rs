@@ -145,7 +145,7 @@ impl FlowTracker {
         }
     }
 
-    /// Fills `out` with the flows of a queue that put bytes in over the window, heaviest first.
+    /// Fills `out` with the flows of a queue that put bytes in over the window, in any order.
     pub(crate) fn contributors(&mut self, queue: usize, now: Nanos, out: &mut Vec<(u64, u32)>) {
         out.clear();
         let Some(list) = self.lists.get(queue) else {
@@ -165,6 +165,5 @@ impl FlowTracker {
             }
         }
         self.status.flows_weighed.add(weighed);
-        out.sort_unstable_by(|a, b| b.cmp(a));
     }
 }
