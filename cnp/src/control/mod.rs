@@ -139,6 +139,12 @@ impl ControlCore {
         self.tracker.listed(queue)
     }
 
+    /// Flows of a watched queue that send.
+    #[cfg(test)]
+    pub(crate) fn active(&self, queue: usize) -> usize {
+        self.tracker.active(queue)
+    }
+
     /// Bytes a flow is taken to have sent in the window that ends now.
     #[cfg(test)]
     pub(crate) fn in_window(&self, flow: u32, window: Nanos, now: Nanos) -> u64 {

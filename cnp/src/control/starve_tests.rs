@@ -60,16 +60,16 @@ fn flows(config: &ControlConfig, heavies: u32, port: PortId, answered: Option<u1
     for _ in 0..=heavies / 16 {
         rig.tick(TICK, 0);
     }
-    // As if all had been read just now.
-    for index in 0..OTHERS + heavies {
-        let flow = rig.core.tracker.flows.get_mut(index).unwrap();
-        flow.window.resume(rig.now);
+    // All send, and are known to.
+    for _ in 0..6 {
+        send(&mut rig, heavies, port);
+        rig.tick(TICK, 0);
     }
     rig
 }
 
-/// All send, the heavy ones more; then a tick of a queue that rises above `hard`. Says who of the light ones were told.
-fn told(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
+/// All send, the heavy ones more.
+fn send(rig: &mut Rig, heavies: u32, port: PortId) {
     for n in 0..heavies {
         rig.pass(&heavy(n), port, WAN);
         rig.pass(&heavy(n), port, WAN);
@@ -77,6 +77,11 @@ fn told(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
     for n in 0..OTHERS {
         rig.out(&light(n));
     }
+}
+
+/// All send; then a tick of a queue that rises above `hard`. Says how many of the light ones were told.
+fn told(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
+    send(rig, heavies, port);
     rig.now += TICK;
     let mut told = 0;
     rig.core

@@ -69,7 +69,7 @@ impl ControlCore {
         };
         let regular = self.is_regular(now);
         for index in 0..self.queues.len() {
-            let listed = self.tracker.listed(index);
+            let active = self.tracker.active(index);
             let Some(queue) = self.queues.get_mut(index) else {
                 break;
             };
@@ -80,7 +80,7 @@ impl ControlCore {
             let looks = queue.policy.look();
             let depth = depth(queue.port, queue.priority);
             let context = if due {
-                queue.look(depth, listed, &every, now)
+                queue.look(depth, active, &every, now)
             } else if let Some(context) = queue.glance(depth) {
                 context
             } else {

@@ -62,6 +62,8 @@ pub(crate) struct Flow {
     /// Not to be asked again before, and why.
     pub(crate) parked: Nanos,
     pub(crate) parked_for: Suppressed,
+    /// When last read it had paused, and nothing was left to be read.
+    pub(crate) asleep: bool,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
 }
@@ -89,6 +91,7 @@ impl Flow {
             response: ResponseWatch::default(),
             parked: Nanos::ZERO,
             parked_for: Suppressed::Cold,
+            asleep: false,
             dcqcn: DcqcnModel::new(now),
             places: Places::NOWHERE,
         }
