@@ -59,6 +59,11 @@ pub(crate) struct Flow {
     places: Places,
 
     pub(crate) response: ResponseWatch,
+    /// Not to be asked again before, and why.
+    pub(crate) parked: Nanos,
+    pub(crate) parked_for: Suppressed,
+    /// When last read it had paused, and nothing was left to be read.
+    pub(crate) asleep: bool,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
     pub(crate) would: WouldBe,
@@ -94,6 +99,9 @@ impl Flow {
             last_cnp: Nanos::ZERO,
             window: Window::starting(now),
             response: ResponseWatch::default(),
+            parked: Nanos::ZERO,
+            parked_for: Suppressed::Cold,
+            asleep: false,
             dcqcn: DcqcnModel::new(now),
             would: WouldBe::default(),
             refused: None,

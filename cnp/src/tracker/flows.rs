@@ -78,11 +78,13 @@ impl FlowTracker {
             flow.trusted = self.trusted & record.ingress.bit() != 0;
             flow.end = end;
         }
+        self.note_slot(reader, record.slot.slot.0 as usize, index);
         if let Some(state) = end.and_then(|end| self.connections.end_mut(end)) {
             state.flow = index;
         }
         if let Some(list) = self.lists.get_mut(queue) {
             self.flows.list(list, index);
+            self.flows.activate(list, index);
         }
         self.apply_judgement(index, judged, now);
         self.flows.publish(index);
