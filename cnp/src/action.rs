@@ -61,6 +61,12 @@ impl HostSet {
         }
     }
 
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// Whether a host is one of them.
     #[must_use]
     pub fn holds(&self, host: IpAddr) -> bool {

@@ -11,6 +11,7 @@ use crate::log::DecisionLog;
 use crate::pair::Evidence;
 use crate::plan::Suppressed;
 use crate::policy::{Amount, Decision, PARAMETERS, Parameters, PolicyKind, PolicyName, Reason};
+use crate::uncounted::UncountedStatus;
 
 named! {
     /// A row of the detector's table.
@@ -225,10 +226,14 @@ pub struct NpccStatus {
     pub ticks: Counter,
     /// Records taken in.
     pub records: Counter,
-    /// Records from ports that are not trusted: nothing was learned from them.
+    /// Records and QP1 packets from ports that are not trusted: nothing was learned from them.
     pub untrusted: Counter,
-    /// New flows refused because their source had too many.
+    /// Records and QP1 packets from sources that do not lie behind the port they came by: nothing was learned from them.
+    pub wrong_port: Counter,
+    /// New ends, REQ and REP refused because their source began too many.
     pub rate_limited: Counter,
+    /// Contributors without an entry in the flow table.
+    pub uncounted: UncountedStatus,
     /// Flows in the table.
     pub flows: Gauge,
     /// New flows refused because every other was in use.

@@ -8,6 +8,7 @@ use super::ControlCore;
 use super::config::{EcnMode, QueueConfig, Settings};
 use crate::action::{Action, HostSet};
 use crate::dcqcn::Measure;
+use crate::host_rules::HostRules;
 use crate::key::{FlowKey, Qpn};
 use crate::plan::Planner;
 use crate::policy::{self, BadParameter, PolicyKind};
@@ -74,6 +75,8 @@ pub enum Command {
     },
     /// These hosts are only observed, and no others.
     Observed(HostSet),
+    /// These hosts may be told, and no others.
+    Told(HostRules),
 }
 
 /// Why an order was not obeyed.
@@ -182,6 +185,10 @@ impl ControlCore {
             Command::Action { queue, action } => self.act(queue, action),
             Command::Observed(hosts) => {
                 self.tracker.actions.observed = hosts;
+                Ok(())
+            }
+            Command::Told(rules) => {
+                self.tracker.told = rules;
                 Ok(())
             }
         }

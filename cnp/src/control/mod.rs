@@ -26,6 +26,7 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 use crate::flow_cache::CacheReader;
 use crate::plan::{Planner, Unpaired};
 use crate::policy::PolicyKind;
+use crate::source_check::Routes;
 use crate::status::NpccStatus;
 use crate::table::{FlowView, RECENT};
 use crate::tracker::FlowTracker;
@@ -123,6 +124,11 @@ impl ControlCore {
     /// Takes the control side of a worker's flow cache; `false` when there are 32 already.
     pub fn attach(&mut self, reader: CacheReader) -> bool {
         self.tracker.attach(reader)
+    }
+
+    /// Asks these routes where sources lie, from the next tick on.
+    pub fn know_routes(&mut self, routes: Box<dyn Routes>) {
+        self.tracker.know_routes(routes);
     }
 
     /// Counters and gauges for readers on other threads.

@@ -29,6 +29,9 @@ impl ControlCore {
         else {
             return Err(Suppressed::Cold);
         };
+        if !self.tracker.told.admit(&key.key) {
+            return Err(Suppressed::HostDenied);
+        }
         let end = flow
             .end
             .filter(|end| self.tracker.connections.key(*end) == Some(key.key));

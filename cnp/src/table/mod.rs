@@ -1,8 +1,9 @@
 //! The flow table: data flows in watched queues. The control core is its only writer; readers on other threads take
 //! consistent snapshots and never make it wait.
 //!
-//! Fixed capacity. When full, the flow longest idle that is not paired goes first, then the one longest idle; a flow seen
-//! within [`IDLE`] is never displaced, and the newcomer is refused.
+//! Fixed capacity, of which flows without evidence have three quarters. When there is no room, the flow longest idle that has
+//! none goes first, if unseen for [`UNPROVEN_IDLE`], then the one longest idle; a flow with evidence seen within [`IDLE`] is
+//! never displaced, and the newcomer is refused.
 
 mod lists;
 
@@ -26,6 +27,8 @@ pub(crate) use lists::{QueueList, RECENT};
 
 /// A flow unseen for this long contributes to nothing and may be displaced.
 pub const IDLE: Nanos = Nanos::from_millis(3_000);
+/// A flow that nobody has answered may be displaced after so long already: anybody can make them up.
+pub const UNPROVEN_IDLE: Nanos = Nanos::from_millis(100);
 const WORDS: usize = 13;
 const LIVE: u64 = 1 << 63;
 
@@ -52,6 +55,8 @@ pub(crate) struct Flow {
     pub(crate) cnps: u64,
     pub(crate) last_cnp: Nanos,
     pub(crate) ingress: PortId,
+    /// Its source's place among those with flows that have no evidence.
+    pub(crate) source: u16,
     pub(crate) trusted: bool,
     pub(crate) cold: bool,
     pub(crate) evidence: Evidence,
@@ -87,6 +92,7 @@ impl Flow {
             slot_bytes: 0,
             bytes: 0,
             ingress,
+            source: 0,
             trusted: true,
             cold: true,
             sender: Qpn::default(),
@@ -321,16 +327,9 @@ impl FlowTable {
         self.flows.set_list(index, u8::from(paired));
     }
 
-    /// The flow that may go: idle, not paired before paired, oldest first.
-    pub(crate) fn displaceable(&self, now: Nanos) -> Option<u32> {
-        let idle = |index: &u32| {
-            self.get(*index)
-                .is_some_and(|flow| now.since(flow.last_seen) >= IDLE)
-        };
-        self.flows
-            .oldest(0)
-            .filter(idle)
-            .or_else(|| self.flows.oldest(1).filter(idle))
+    /// The flow longest untouched of those with evidence, or of those without.
+    pub(crate) fn oldest(&self, paired: bool) -> Option<u32> {
+        self.flows.oldest(u8::from(paired))
     }
 
     /// Removes a flow that is in no list of a queue.

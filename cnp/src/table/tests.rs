@@ -59,21 +59,3 @@ fn readers_see_what_was_published_and_not_what_was_removed() {
     table.remove(index);
     assert_eq!(view.flows().count(), 0);
 }
-
-#[test]
-fn the_idle_and_unpaired_go_first_and_the_live_never() {
-    let mut table = FlowTable::new(3, 1);
-    let [paired, loose, live] =
-        [1, 2, 3].map(|qpn| table.insert(key(qpn), flow(Nanos::ZERO)).unwrap());
-    table.touch(paired, true);
-    table.touch(loose, false);
-    table.touch(live, false);
-    let now = IDLE;
-    table.get_mut(live).unwrap().last_seen = now;
-    assert!(table.is_full() && table.insert(key(4), flow(now)).is_none());
-    assert_eq!(table.displaceable(now), Some(loose));
-    table.remove(loose);
-    assert_eq!(table.displaceable(now), Some(paired));
-    table.remove(paired);
-    assert_eq!(table.displaceable(now), None);
-}

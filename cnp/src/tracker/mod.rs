@@ -7,6 +7,7 @@ mod export;
 mod flows;
 mod intake;
 mod prefetch;
+mod unproven;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -19,15 +20,19 @@ use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
 use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
+use crate::host_rules::HostRules;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::near_rtt::NearRtt;
 use crate::pair::Evidence;
 use crate::pair::connections::ConnectionTable;
 use crate::response::ResponseConfig;
+use crate::source_check::{Routes, SourceCheck};
 use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
+use crate::uncounted::Aside;
+use unproven::Unproven;
 
 /// Most workers.
 pub(crate) const MAX_READERS: usize = 32;
@@ -49,8 +54,14 @@ pub(crate) struct FlowTracker {
     readers: ArrayVec<CacheReader, MAX_READERS>,
     /// Of each of them, the flow of each slot.
     slot_flows: ArrayVec<Box<[u32]>, MAX_READERS>,
-    sources: SourceLimit,
+    /// What limits new ends, and what limits messages that begin connections.
+    new_ends: SourceLimit,
+    new_connections: SourceLimit,
+    check: SourceCheck,
+    unproven: Unproven,
+    aside: Aside,
     pub(crate) hosts: Hosts,
+    pub(crate) told: HostRules,
     near: NearRtt,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
@@ -102,8 +113,17 @@ impl FlowTracker {
             connections: ConnectionTable::new(config.ends, config.hash_seed),
             readers: ArrayVec::new(),
             slot_flows: ArrayVec::new(),
-            sources: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
+            new_ends: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
+            new_connections: SourceLimit::new(
+                config.new_connections,
+                config.new_connections_burst,
+                config.hash_seed,
+            ),
+            check: SourceCheck::new(config.source_sides, config.hash_seed),
+            unproven: Unproven::new(config.flows, config.hash_seed),
+            aside: Aside::new(),
             hosts: Hosts::new(config.hash_seed),
+            told: config.told.clone(),
             near: NearRtt::new(config.hash_seed),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
@@ -130,12 +150,18 @@ impl FlowTracker {
     }
 
     /// Goes by other settings from now on; what is known stays.
-    pub(crate) const fn reconfigure(&mut self, settings: &Settings, period: Nanos) {
+    pub(crate) fn reconfigure(&mut self, settings: &Settings, period: Nanos) {
         self.floor = settings.evidence;
         self.trusted = settings.trusted_ports;
+        self.check.reconfigure(settings.source_sides);
         self.ecn = settings.ecn;
         self.response.feedback = settings.feedback;
         self.measure = Measure::new(settings.feedback, period);
+    }
+
+    /// Asks these routes where sources lie from now on.
+    pub(crate) fn know_routes(&mut self, routes: Box<dyn Routes>) {
+        self.check.know_routes(routes);
     }
 
     /// Takes a worker's cache; `false` when there are too many.

@@ -1,7 +1,7 @@
 //! Proactive congestion notification: intervals, queues, the CNPs themselves.
 
 use super::{Check, port_path};
-use crate::model::{PortNpcc, Scheduler};
+use crate::model::{Hosts, PortNpcc, Scheduler};
 use crate::plan::{Device, EffectiveQos};
 use crate::tree::Path;
 use crate::units::Time;
@@ -88,12 +88,27 @@ fn trusted(check: &mut Check<'_>) {
 }
 
 fn hosts(check: &mut Check<'_>) {
-    let prefixes = &check.file.npcc.hosts.observe;
-    for (i, prefix) in prefixes.iter().enumerate() {
-        if prefix.0.trunc() != prefix.0 {
-            let path = path("hosts").key("observe").index(i);
-            let message = format!("`{prefix}` has bits set beyond its length");
-            check.error(&path, message, format!("write {}", prefix.0.trunc()));
+    let Hosts {
+        allow,
+        deny,
+        observe,
+    } = &check.file.npcc.hosts;
+    for (key, prefixes) in [("allow", allow), ("deny", deny), ("observe", observe)] {
+        for (i, prefix) in prefixes.iter().enumerate() {
+            let at = path("hosts").key(key).index(i);
+            if prefix.0.trunc() != prefix.0 {
+                let message = format!("`{prefix}` has bits set beyond its length");
+                check.error(&at, message, format!("write {}", prefix.0.trunc()));
+            } else if prefixes[..i].contains(prefix) {
+                check.error(&at, format!("`{prefix}` is listed twice"), "keep one");
+            }
+        }
+    }
+    for (i, prefix) in allow.iter().enumerate() {
+        if deny.iter().any(|denied| denied.0.contains(&prefix.0)) {
+            let message = format!("`{prefix}` is allowed and denied");
+            let at = path("hosts").key("allow").index(i);
+            check.error(&at, message, "who is denied is never told: keep one");
         }
     }
 }
@@ -101,9 +116,14 @@ fn hosts(check: &mut Check<'_>) {
 fn cnp(check: &mut Check<'_>) {
     let cnp = &check.file.npcc.cnp;
     let at = |key: &str| path("cnp").key(key);
-    if cnp.cap.basis_points() == 0 {
+    let cap = cnp.cap.basis_points();
+    if cap == 0 {
         let hint = "write a share such as 5%; to send none, set enable: false on the port";
         check.error(&at("cap"), "with a cap of 0% no CNP is ever sent", hint);
+    } else if cap % 10 != 0 {
+        let message = format!("a cap of {} is finer than it is kept", cnp.cap);
+        let hint = "write tenths of a percent, such as 0.1% or 5%";
+        check.error(&at("cap"), message, hint);
     }
     let plan = EffectiveQos::new(&check.file.qos).priorities[cnp.priority.index()];
     let enabled = check

@@ -44,6 +44,8 @@ pub struct Npcc {
     pub feedback: Time,
     /// Ports whose packets may teach queue pairs; none means all.
     pub trusted_ports: Vec<String>,
+    /// Where a packet's source must lie for the packet to teach anything.
+    pub source_check: SourceCheck,
     /// Hosts that are treated in another way than all.
     pub hosts: Hosts,
     /// The CNPs themselves.
@@ -68,16 +70,33 @@ impl Default for Npcc {
             min_cnp_interval: Time::from_micros(60),
             feedback: Time::from_micros(20),
             trusted_ports: Vec::new(),
+            source_check: SourceCheck::Side,
             hosts: Hosts::default(),
             cnp: Cnp::default(),
         }
     }
 }
 
+/// Where a packet's source must lie, by the routes to it, for the packet to teach anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceCheck {
+    /// Behind a port of the side the packet came by: ports that NPCC watches are one side, the others are the other.
+    Side,
+    /// Behind the very port the packet came by; any of several equal paths counts.
+    Port,
+    /// Anywhere.
+    Off,
+}
+
 /// Hosts that are treated in another way than all, by the prefixes of their addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hosts {
+    /// Senders that may be told, and no others; none means all.
+    pub allow: Vec<Prefix>,
+    /// Senders that are never told, though allowed.
+    pub deny: Vec<Prefix>,
     /// Senders whose CNPs are decided, counted and logged, and not sent.
     pub observe: Vec<Prefix>,
 }

@@ -189,6 +189,10 @@ impl Management {
                 .give(NpccCommand::Observed(after.observed.clone()))?;
             self.view.observed().clone_from(&after.observed);
         }
+        if before.told != after.told {
+            self.npcc.give(NpccCommand::Told(after.told.clone()))?;
+            self.view.told().clone_from(&after.told);
+        }
         self.act(&before, &after)?;
         for after in &after.queues {
             let place = (after.port, after.priority);

@@ -272,6 +272,7 @@ fn blend(started: &File, new: &File) -> File {
         min_cnp_interval: npcc.min_cnp_interval,
         feedback: npcc.feedback,
         trusted_ports: npcc.trusted_ports,
+        source_check: npcc.source_check,
         hosts: npcc.hosts,
         cnp: npcc.cnp,
     } = new.npcc.clone();

@@ -386,7 +386,7 @@ pub struct Host {
     pub rnr_naks: u64,
     /// Sampled packets to it that came marked CE.
     pub ce: u64,
-    /// What becomes of decisions to tell it: `send`, `observe` or `off`.
+    /// What becomes of decisions to tell it: `send`, `observe`, `off`, or `deny` where it may not be told.
     #[serde(default)]
     pub action: String,
     /// CNPs its living flows would have been sent, where nothing is.

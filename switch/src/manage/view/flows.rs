@@ -145,7 +145,12 @@ impl View {
             naks: counts.naks,
             rnr_naks: counts.rnr_naks,
             ce: counts.ce,
-            action: least.min(self.npcc.action()).name().to_owned(),
+            action: if self.told().admits(address) {
+                least.min(self.npcc.action()).name()
+            } else {
+                "deny"
+            }
+            .to_owned(),
             would_send: learned.would_send,
             flows: learned.flows,
             paired: learned.paired,

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use npcc_cnp::action::HostSet;
 use npcc_cnp::flow_cache::CacheShared;
+use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
 use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
@@ -121,14 +122,17 @@ pub struct Operators {
     pending: Mutex<Option<Pending>>,
     /// Hosts that are only observed.
     observed: Mutex<HostSet>,
+    /// Hosts that may be told.
+    told: Mutex<HostRules>,
 }
 
 impl Operators {
-    /// Nobody did anything yet; these hosts are only observed.
+    /// Nobody did anything yet; these hosts are only observed, and these may be told.
     #[must_use]
-    pub fn new(observed: HostSet) -> Operators {
+    pub fn new(observed: HostSet, told: HostRules) -> Operators {
         Operators {
             observed: Mutex::new(observed),
+            told: Mutex::new(told),
             ..Operators::default()
         }
     }
@@ -179,6 +183,11 @@ impl View {
     /// Hosts that are only observed.
     pub(super) fn observed(&self) -> MutexGuard<'_, HostSet> {
         look(&self.operators.observed)
+    }
+
+    /// Hosts that may be told.
+    pub(super) fn told(&self) -> MutexGuard<'_, HostRules> {
+        look(&self.operators.told)
     }
 
     /// Who changed what.
