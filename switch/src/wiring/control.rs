@@ -141,11 +141,6 @@ pub fn told(config: &Config) -> HostRules {
     }
 }
 
-fn set(prefixes: &[Prefix]) -> HostSet {
-    let nets = prefixes.iter().map(|prefix| prefix.0);
-    HostSet::new(nets.map(|net| (net.addr(), net.prefix_len())))
-}
-
 /// What becomes of decisions about a port's queue: the least of what is written for the switch, the port and the queue.
 #[must_use]
 pub fn action(config: &Config, watch: &PortNpcc, priority: Priority) -> Action {
