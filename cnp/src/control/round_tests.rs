@@ -136,6 +136,7 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
         decision: Decision::none(Amount::Many, Reason::Overload),
         context: &context,
         now,
+        dry: false,
         total: 4_000,
         mean: 1_000,
     };
