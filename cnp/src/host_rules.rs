@@ -1,5 +1,7 @@
 //! Which hosts may be told at all: the switch leaves the others alone, whatever their flows do.
 
+use std::net::IpAddr;
+
 use crate::action::HostSet;
 use crate::key::FlowKey;
 
@@ -13,6 +15,12 @@ pub struct HostRules {
 }
 
 impl HostRules {
+    /// Whether a host may be told.
+    #[must_use]
+    pub fn admits(&self, host: IpAddr) -> bool {
+        (self.allow.is_empty() || self.allow.holds(host)) && !self.deny.holds(host)
+    }
+
     /// Whether the sender of a flow may be told.
     pub(crate) fn admit(&self, flow: &FlowKey) -> bool {
         let allowed = self.allow.is_empty() || self.allow.holds_sender(flow);
@@ -24,7 +32,6 @@ impl HostRules {
 mod tests {
     use super::*;
     use crate::key::Qpn;
-    use std::net::IpAddr;
 
     fn set(prefixes: &[(&str, u8)]) -> HostSet {
         let net = |(address, length): &(&str, u8)| (address.parse().unwrap(), *length);
@@ -36,7 +43,9 @@ mod tests {
         let told = |rules: &HostRules| {
             ["10.0.1.1", "10.0.1.9", "10.0.2.1", "2001:db8::1"].map(|sender| {
                 let sender: IpAddr = sender.parse().unwrap();
-                rules.admit(&FlowKey::new(sender, sender, Qpn::new(2)))
+                let told = rules.admit(&FlowKey::new(sender, sender, Qpn::new(2)));
+                assert_eq!(rules.admits(sender), told);
+                told
             })
         };
         let (none, near) = (HostSet::default(), set(&[("10.0.1.0", 24)]));

@@ -248,6 +248,10 @@ pub struct NpccStatus {
     pub ends_displaced: Gauge,
     /// Flows whose bytes were read from a worker.
     pub flows_read: Counter,
+    /// Flows that send again after a pause.
+    pub flows_woken: Counter,
+    /// Flows of which a worker said so too long ago: they are found by the slow round of readings.
+    pub wakes_lost: Counter,
     /// Flows weighed as contributors of a decision.
     pub flows_weighed: Counter,
     paired: [Gauge; Evidence::COUNT],

@@ -10,13 +10,17 @@
 
 pub mod command;
 pub mod config;
+mod heaviest;
 mod order;
 mod queue;
 mod round;
+mod tellable;
 mod tick;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::flow_cache::CacheReader;
@@ -29,6 +33,9 @@ use crate::tracker::FlowTracker;
 use config::{ControlConfig, EcnMode};
 use queue::WatchedQueue;
 
+/// Pairs of hosts remembered within a round.
+const ALL_TOLD: usize = 16;
+
 /// The control core: queues, policies and what is known of flows.
 #[derive(Debug)]
 pub struct ControlCore {
@@ -39,6 +46,12 @@ pub struct ControlCore {
     would: Planner,
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
+    /// How many more contributors this call may refuse after a closer look.
+    refusals: usize,
+    /// Shortest time between two CNPs to a queue pair that is one of those that may be meant.
+    among: Nanos,
+    /// Senders and receivers of whom this round told every queue pair.
+    all_told: ArrayVec<(IpAddr, IpAddr), ALL_TOLD>,
     notified: Nanos,
     /// Whether a signalled flow is not marked while its queue is below `hard`.
     holds_marks: bool,
@@ -83,6 +96,9 @@ impl ControlCore {
             would: planner(),
             status,
             contributors: Vec::with_capacity(config.flows.min(RECENT)),
+            refusals: 0,
+            among: config.notified,
+            all_told: ArrayVec::new(),
             notified: config.notified,
             holds_marks: config.ecn == EcnMode::MarkUnlessNotified,
             reads_per_tick: config.reads_per_tick,
@@ -133,6 +149,12 @@ impl ControlCore {
         self.tracker.listed(queue)
     }
 
+    /// Flows of a watched queue that send.
+    #[cfg(test)]
+    pub(crate) fn active(&self, queue: usize) -> usize {
+        self.tracker.active(queue)
+    }
+
     /// Bytes a flow is taken to have sent in the window that ends now.
     #[cfg(test)]
     pub(crate) fn in_window(&self, flow: u32, window: Nanos, now: Nanos) -> u64 {
@@ -165,3 +187,7 @@ mod near_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod action_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod starve_tests;

@@ -3,24 +3,25 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
-use crate::action::Action;
+use super::round::Asked;
 use crate::key::{Qpn, QueueFlow};
 use crate::log::{Entry, Outcome};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
-use crate::plan::{Candidate, CnpOrder, Planner, Suppressed, Unpaired};
-use crate::policy::{Decision, QueueContext};
+use crate::plan::{Candidate, CnpOrder, Outlet, Planner, Suppressed, Unpaired};
 
 impl ControlCore {
-    /// Tells a flow's sender, or says what became of that. Where nothing is sent, all is asked and no CNP is ordered.
+    /// Tells the sender of a flow, with `most` CNPs at most: one, unless all of its queue pairs are told. Says how many left, or
+    /// would have: in a `dry` run all is asked and none is sent.
     pub(super) fn order(
         &mut self,
-        index: u32,
-        bytes: u64,
-        decision: &Decision,
-        now: Nanos,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
-    ) -> Result<Outcome, Suppressed> {
+        (bytes, index): (u64, u32),
+        dry: bool,
+        asked: &Asked<'_>,
+        most: usize,
+        out: &mut impl Outlet,
+    ) -> Result<usize, Suppressed> {
+        let now = asked.now;
         // The pairing of this very moment: whatever demoted it has been taken in above.
         let pairing = self.tracker.refresh_pairing(index, now);
         let (Some(key), Some(flow)) =
@@ -34,7 +35,6 @@ impl ControlCore {
         let end = flow
             .end
             .filter(|end| self.tracker.connections.key(*end) == Some(key.key));
-        let dry = self.tracker.action(index) < Action::Send;
         let would = flow.would;
         let would = (dry && would.cnps > 0).then_some(would.last);
         let partner = end.and_then(|end| self.tracker.connections.partner(end, now));
@@ -50,34 +50,34 @@ impl ControlCore {
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
-        let admitted = self.caps(dry).admit(&candidate, decision, now);
-        match (admitted, self.unpaired) {
+        let permitted = self.planner.permit(&candidate, &asked.decision, now);
+        let told = match (permitted, self.unpaired) {
             (Err(Suppressed::Unpaired), Unpaired::None) => {
                 self.tracker
                     .extend_notified(index, now + self.notified, now);
+                return Err(Suppressed::Unpaired);
             }
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
-                self.order_all(&key, end, (&candidate, dry), decision, now, out)?;
-                if dry {
-                    self.tracker.record_would_send(index, now);
-                    return Ok(Outcome::WouldSend);
-                }
-                self.open_episode((key.egress, key.priority), index, bytes, now);
-                return Ok(Outcome::Sent);
+                self.order_all((&key, index, dry), end, &candidate, asked, most, out)?
             }
-            _ => {}
-        }
-        let admitted = admitted?;
+            (permitted, _) => {
+                self.send((&key, index, dry), permitted?, &candidate, asked, out)?;
+                let end = end.filter(|_| !dry);
+                if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
+                    state.signalled = Some(now);
+                }
+                1
+            }
+        };
         if dry {
-            self.tracker.record_would_send(index, now);
-            return Ok(Outcome::WouldSend);
+            self.tracker.record_would_send(index, told, now);
+            return Ok(told);
         }
-        self.send(&key, admitted, &candidate, out)?;
-        if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
-            state.signalled = Some(now);
+        if let Some(flow) = self.tracker.flows.get_mut(index) {
+            flow.cnps += told as u64 - 1;
         }
         self.open_episode((key.egress, key.priority), index, bytes, now);
-        Ok(Outcome::Sent)
+        Ok(told)
     }
 
     /// The caps of CNPs that leave, or of those that would.
@@ -89,14 +89,17 @@ impl ControlCore {
         }
     }
 
-    /// Sends a CNP that the planner admitted, or gives its share of the caps back.
+    /// Sends a CNP that the planner permits, if the caps of the port it leaves by allow it, and logs it. A dry run ends before it is sent.
     fn send(
         &mut self,
-        key: &QueueFlow,
+        (key, index, dry): (&QueueFlow, u32, bool),
         (sender_qpn, evidence): (Qpn, Evidence),
         candidate: &Candidate,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+        asked: &Asked<'_>,
+        out: &mut impl Outlet,
     ) -> Result<(), Suppressed> {
+        let port = out.leaves_by(key.key.src(), candidate.ingress)?;
+        self.caps(dry).spend(port, candidate.ipv6, asked.now)?;
         let order = CnpOrder {
             flow: key.key,
             sender_qpn,
@@ -105,74 +108,97 @@ impl ControlCore {
             egress: key.egress,
             priority: key.priority,
         };
-        out(order).inspect_err(|_| self.planner.give_back(candidate))?;
+        if dry {
+            self.log(index, (sender_qpn, evidence), asked, Outcome::WouldSend);
+            return Ok(());
+        }
+        out.send(order)
+            .inspect_err(|_| self.planner.give_back(port, candidate.ipv6))?;
         let hosts = &mut self.tracker.hosts;
-        hosts.record_cnp_sent(&key.key, now, &self.status.hosts);
+        hosts.record_cnp_sent(&key.key, asked.now, &self.status.hosts);
+        self.log(index, (sender_qpn, evidence), asked, Outcome::Sent);
         Ok(())
     }
 
-    /// Tells every queue pair that may be the sender's, each no sooner than the decision's spacing allows.
+    /// Tells up to `most` of the queue pairs that may be the sender's, each no sooner than the decision's spacing and
+    /// [`ControlCore::among`] allow. Says how many; those that left before one was refused count.
     fn order_all(
         &mut self,
-        key: &QueueFlow,
+        flow: (&QueueFlow, u32, bool),
         end: Option<EndpointId>,
-        (candidate, dry): (&Candidate, bool),
-        decision: &Decision,
-        now: Nanos,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
-    ) -> Result<(), Suppressed> {
+        candidate: &Candidate,
+        asked: &Asked<'_>,
+        most: usize,
+        out: &mut impl Outlet,
+    ) -> Result<usize, Suppressed> {
+        let hosts = (flow.0.key.src(), flow.0.key.dst());
+        if self.all_told.contains(&hosts) {
+            self.park(flow.1, Suppressed::Spacing, asked.now);
+            return Err(Suppressed::Spacing);
+        }
         let all = end.map(|end| self.tracker.connections.candidates(end));
-        let mut told = Err(Suppressed::Unpaired);
+        let spacing = asked.decision.spacing.max(self.among);
+        let (mut told, mut lately, mut refused) = (0, 0, Suppressed::Unpaired);
         for other in all.unwrap_or_default() {
-            let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| now.since(at).0);
+            if told >= most {
+                break;
+            }
+            let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| asked.now.since(at).0);
             let (Some(named), Some(state)) = (
                 self.tracker.connections.key(other),
                 self.tracker.connections.end(other),
             ) else {
                 continue;
             };
-            if since(state.signalled_among) < decision.spacing.0 {
-                told = told.or(Err(Suppressed::Spacing));
+            if since(state.signalled_among) < spacing.0 {
+                (lately, refused) = (lately + 1, Suppressed::Spacing);
                 continue;
             }
-            self.caps(dry).spend(candidate, now)?;
             let unnamed = (named.dest_qp(), Evidence::None);
-            if !dry {
-                self.send(key, unnamed, candidate, out)?;
+            match self.send(flow, unnamed, candidate, asked, out) {
+                Ok(()) => told += 1,
+                Err(reason) => {
+                    refused = reason;
+                    break;
+                }
             }
-            told = Ok(());
             if let Some(state) = self.tracker.connections.end_mut(other) {
-                state.signalled_among = Some(now);
+                state.signalled_among = Some(asked.now);
             }
         }
-        told
+        self.refusals = self.refusals.saturating_sub(lately);
+        if told < most && matches!(refused, Suppressed::Unpaired | Suppressed::Spacing) {
+            // With many such hosts those that find no room are looked at once more each.
+            let _ = self.all_told.try_push(hosts);
+        }
+        if told == 0 { Err(refused) } else { Ok(told) }
     }
 
-    /// Notes why a flow was just signalled, or was not.
+    /// Notes which queue pair was just signalled and why, or why not.
     pub(super) fn log(
         &self,
         index: u32,
-        context: &QueueContext,
-        decision: &Decision,
+        (sender_qpn, evidence): (Qpn, Evidence),
+        asked: &Asked<'_>,
         outcome: Outcome,
-        now: Nanos,
     ) {
         let (Some(key), Some(flow)) =
             (self.tracker.flows.key(index), self.tracker.flows.get(index))
         else {
             return;
         };
+        let context = asked.context;
         let (log, cnps) = match outcome {
-            Outcome::Sent => (&self.status.log, flow.cnps),
-            Outcome::WouldSend => (&self.status.log, flow.would.cnps),
+            Outcome::Sent => (&self.status.log, flow.cnps + 1),
+            Outcome::WouldSend => (&self.status.log, flow.would.cnps + 1),
             Outcome::Refused(_) => (&self.status.refusals, flow.cnps),
         };
         log.record(&Entry {
-            time: now,
+            time: asked.now,
             flow: key,
-            sender_qpn: flow.sender,
-            evidence: flow.evidence,
-            reason: decision.reason,
+            sender_qpn,
+            evidence,
+            reason: asked.decision.reason,
             depth: context.depth,
             zone: context.reading.zone,
             trend: context.reading.trend,

@@ -52,7 +52,7 @@ impl WatchedQueue {
     pub(super) fn look(
         &mut self,
         depth: u64,
-        listed: usize,
+        active: usize,
         every: &Intervals,
         now: Nanos,
     ) -> QueueContext {
@@ -71,7 +71,8 @@ impl WatchedQueue {
             self.next_tick = due(every.tick);
             self.reading = self.detector.observe(depth);
         }
-        let reads = u64::try_from(listed.div_ceil(READS_PER_LOOK)).unwrap_or(u64::MAX);
+        let reads =
+            u64::try_from(active.div_ceil(READS_PER_LOOK - READS_PER_LOOK / 8)).unwrap_or(u64::MAX);
         let config = self.detector.config();
         let (at, before) = std::mem::replace(&mut self.looked, (now, depth));
         let arrival = arrival(config.drain, depth, before, now.since(at));

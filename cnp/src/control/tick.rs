@@ -4,9 +4,10 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::ControlCore;
 use super::queue::{Intervals, READS_PER_LOOK};
+use super::round::REFUSALS;
 use crate::action::Action;
 use crate::detector::Zone;
-use crate::plan::{CnpOrder, Suppressed};
+use crate::plan::{CnpOrder, Outlet, Suppressed};
 use crate::policy::npcc::CLOSEST;
 use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
 
@@ -49,7 +50,18 @@ impl ControlCore {
         depth: impl Fn(PortId, Priority) -> u64,
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
     ) {
+        self.tick_within(now, depth, out);
+    }
+
+    /// As [`ControlCore::tick`]; `out` also says which port's cap a CNP is charged to.
+    pub fn tick_within(
+        &mut self,
+        now: Nanos,
+        depth: impl Fn(PortId, Priority) -> u64,
+        out: &mut impl Outlet,
+    ) {
         self.status.ticks.add(1);
+        self.refusals = REFUSALS;
         self.tracker.drain(now);
         let every = Intervals {
             tick: self.tick,
@@ -58,7 +70,7 @@ impl ControlCore {
         };
         let regular = self.is_regular(now);
         for index in 0..self.queues.len() {
-            let listed = self.tracker.listed(index);
+            let active = self.tracker.active(index);
             let Some(queue) = self.queues.get_mut(index) else {
                 break;
             };
@@ -69,7 +81,7 @@ impl ControlCore {
             let looks = queue.policy.look();
             let depth = depth(queue.port, queue.priority);
             let context = if due {
-                queue.look(depth, listed, &every, now)
+                queue.look(depth, active, &every, now)
             } else if let Some(context) = queue.glance(depth) {
                 context
             } else {

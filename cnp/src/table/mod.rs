@@ -64,6 +64,11 @@ pub(crate) struct Flow {
     places: Places,
 
     pub(crate) response: ResponseWatch,
+    /// Not to be asked again before, and why.
+    pub(crate) parked: Nanos,
+    pub(crate) parked_for: Suppressed,
+    /// When last read it had paused, and nothing was left to be read.
+    pub(crate) asleep: bool,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
     pub(crate) would: WouldBe,
@@ -100,6 +105,9 @@ impl Flow {
             last_cnp: Nanos::ZERO,
             window: Window::starting(now),
             response: ResponseWatch::default(),
+            parked: Nanos::ZERO,
+            parked_for: Suppressed::Cold,
+            asleep: false,
             dcqcn: DcqcnModel::new(now),
             would: WouldBe::default(),
             refused: None,
@@ -212,6 +220,19 @@ pub struct FlowView {
 }
 
 impl FlowView {
+    /// Places that flows may have.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The flow at a place, if one is there.
+    #[must_use]
+    pub fn at(&self, place: usize) -> Option<FlowSnapshot> {
+        let words = self.cells.get(place)?.read();
+        words.and_then(FlowSnapshot::from_words)
+    }
+
     /// All flows, each as it was at one moment. A flow being written all the while is left out.
     pub fn flows(&self) -> impl Iterator<Item = FlowSnapshot> + '_ {
         self.cells

@@ -27,10 +27,10 @@ impl FlowTracker {
         })
     }
 
-    /// A flow's sender would have been signalled just now. Nothing else believes that it was.
-    pub(crate) fn record_would_send(&mut self, index: u32, now: Nanos) {
+    /// A flow's sender would have been sent so many CNPs just now. Nothing else believes that they were.
+    pub(crate) fn record_would_send(&mut self, index: u32, cnps: usize, now: Nanos) {
         if let Some(flow) = self.flows.get_mut(index) {
-            flow.would.cnps += 1;
+            flow.would.cnps += cnps as u64;
             flow.would.last = now;
             flow.refused = None;
         }

@@ -81,11 +81,13 @@ impl FlowTracker {
             flow.last_seen = record.time;
             flow.end = Some(end);
         }
+        self.note_slot(reader, record.slot.slot.0 as usize, index);
         if let Some(state) = self.connections.end_mut(end) {
             state.flow = index;
         }
         if let Some(list) = self.lists.get_mut(queue) {
             self.flows.list(list, index);
+            self.flows.activate(list, index);
         }
         self.apply_judgement(index, Some((end, judged)), now);
         self.flows.publish(index);

@@ -61,6 +61,7 @@ impl FlowTracker {
                     self.observe_record(record, reader, known, flow, now);
                 }
             }
+            self.wake_flows(reader, now);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the control core knows of flows: takes in records, reads byte counts, keeps flows, ends and pairing together.
 
+mod active;
 mod contributions;
 mod episodes;
 mod export;
@@ -17,6 +18,7 @@ use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 use crate::action::{Action, Actions};
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
+use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
 use crate::host_rules::HostRules;
 use crate::hosts::Hosts;
@@ -50,6 +52,8 @@ pub(crate) struct FlowTracker {
     pub(crate) flows: FlowTable,
     pub(crate) connections: ConnectionTable,
     readers: ArrayVec<CacheReader, MAX_READERS>,
+    /// Of each of them, the flow of each slot.
+    slot_flows: ArrayVec<Box<[u32]>, MAX_READERS>,
     /// What limits new ends, and what limits messages that begin connections.
     new_ends: SourceLimit,
     new_connections: SourceLimit,
@@ -77,6 +81,8 @@ pub(crate) struct FlowTracker {
     reads_per_tick: usize,
     /// Most reads of a quiet queue in a tick, as ticks were on time with so many.
     quiet_reads: usize,
+    /// Flows to be read once more as fast as can be: some of them send, and nobody knows which.
+    overdue: usize,
     /// Records taken in by this tick.
     drained: usize,
 }
@@ -106,6 +112,7 @@ impl FlowTracker {
             flows: FlowTable::new(config.flows, config.hash_seed),
             connections: ConnectionTable::new(config.ends, config.hash_seed),
             readers: ArrayVec::new(),
+            slot_flows: ArrayVec::new(),
             new_ends: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
             new_connections: SourceLimit::new(
                 config.new_connections,
@@ -137,6 +144,7 @@ impl FlowTracker {
             records_per_tick: config.records_per_tick,
             reads_per_tick: config.reads_per_tick.max(1),
             quiet_reads: config.reads_per_tick.max(1),
+            overdue: 0,
             drained: 0,
         }
     }
@@ -158,7 +166,8 @@ impl FlowTracker {
 
     /// Takes a worker's cache; `false` when there are too many.
     pub(crate) fn attach(&mut self, reader: CacheReader) -> bool {
-        self.readers.try_push(reader).is_ok()
+        let flows = vec![NONE; reader.slots()].into_boxed_slice();
+        self.slot_flows.try_push(flows).is_ok() && self.readers.try_push(reader).is_ok()
     }
 
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page.

@@ -187,9 +187,11 @@ impl Management {
         if before.observed != after.observed {
             self.npcc
                 .give(NpccCommand::Observed(after.observed.clone()))?;
+            self.view.observed().clone_from(&after.observed);
         }
         if before.told != after.told {
             self.npcc.give(NpccCommand::Told(after.told.clone()))?;
+            self.view.told().clone_from(&after.told);
         }
         self.act(&before, &after)?;
         for after in &after.queues {

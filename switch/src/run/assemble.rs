@@ -116,7 +116,10 @@ pub(super) fn assemble<P: Probe>(
         clock,
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(ends.times)?),
-        operators: Operators::default(),
+        operators: Operators::new(
+            wiring::control::observed(config),
+            wiring::control::told(config),
+        ),
     };
     let management = Management {
         view,

@@ -52,7 +52,6 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         ecn,
         min_cnp_interval,
         feedback,
-        hosts,
         cnp,
         source_check,
         // Resolved by the configuration: thresholds of each port, and the ports' numbers.
@@ -60,6 +59,8 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         deep: _,
         hard: _,
         trusted_ports: _,
+        // A set of its own, below.
+        hosts: _,
         // The detectors' and the policies'.
         hysteresis: _,
         filter: _,
@@ -99,11 +100,8 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         queues: queues.collect(),
         action: *action,
         queue_actions: queue_actions.collect(),
-        observed: set(&hosts.observe),
-        told: HostRules {
-            allow: set(&hosts.allow),
-            deny: set(&hosts.deny),
-        },
+        observed: observed(config),
+        told: told(config),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
         cap: cnp.cap.basis_points() / 10,
         cap_per_second,
@@ -125,6 +123,21 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         reads_per_tick,
         orders_per_tick,
         hash_seed,
+    }
+}
+
+/// Hosts that are only observed.
+#[must_use]
+pub fn observed(config: &Config) -> HostSet {
+    set(&config.npcc.hosts.observe)
+}
+
+/// Hosts that may be told.
+#[must_use]
+pub fn told(config: &Config) -> HostRules {
+    HostRules {
+        allow: set(&config.npcc.hosts.allow),
+        deny: set(&config.npcc.hosts.deny),
     }
 }
 
