@@ -2,11 +2,10 @@
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
-use npcc_pipeline::wire::bth::{RoceClass, is_uc};
+use npcc_pipeline::wire::bth::RoceClass;
 
 use super::cm::{Change, CmTable};
-use super::datagram::Source;
-use super::ends::{End, Endpoints, LIVE};
+use super::ends::{End, Endpoints, LIVE, Transport};
 use super::{port_hash, psn};
 use crate::cm::message::Message;
 use crate::fixed_map::{Hints, NONE, TOGETHER};
@@ -138,27 +137,25 @@ impl ConnectionTable {
         known: Option<EndpointId>,
         live: impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<EndpointId> {
-        let uc = is_uc(record.opcode);
-        let sender = record
-            .source_qp
-            .filter(|_| record.class == RoceClass::Datagram);
-        let source = sender.map(Source::new);
-        let end = match known {
-            Some(EndpointId(end)) => self.ends.see(end, record.time),
-            None => self.ends.make(&record.key, uc, source, record.time),
+        let (transport, time) = (Transport::of(record), record.time);
+        let end = match (known, transport) {
+            (Some(EndpointId(end)), Some(transport)) => self.ends.see_as(end, transport, time),
+            (Some(EndpointId(end)), None) => self.ends.see(end, time),
+            (None, _) => {
+                let transport = transport.unwrap_or(Transport::Rc);
+                self.ends.make(&record.key, transport, time)
+            }
         }?;
         let state = self.ends.end_mut(end)?;
+        let first = state.packets == 0;
         state.count(reader, record.slot, record.packets);
-        if state.source.is_some() || sender.is_some() {
-            if let (Some(source), Some(sender)) = (&mut state.source, sender) {
-                source.see(sender, record.time);
-            }
-            // What is no datagram and names this queue pair, or the other way round, says nothing of it.
-            return Some(EndpointId(end));
-        }
         if record.class == RoceClass::Cnp {
             // Its UDP source port is not the connection's.
             state.cnp_passed = Some(record.time);
+        } else if state.transport.is_ud() {
+            if let Some(sender) = record.source_qp {
+                state.see_sender(sender, first, time);
+            }
         } else {
             let named = self.cm.see_port(&record.key, record.udp_port);
             self.ends.see_port(end, record.udp_port, record.time);
@@ -201,7 +198,7 @@ impl ConnectionTable {
         if given {
             let both = (*to_receiver, to_receiver.reversed(sender));
             for key in [both.0, both.1] {
-                if let Some(end) = self.ends.enter(&key, false, now) {
+                if let Some(end) = self.ends.enter(&key, Transport::Rc, now) {
                     self.settle(EndpointId(end), now);
                 }
             }
@@ -221,8 +218,9 @@ impl ConnectionTable {
             .cm
             .named(&one)
             .is_some_and(|named| named.flow_label != 0);
+        let transport = Transport::of_connection(uc);
         for key in [one, other] {
-            if let Some(end) = self.ends.enter(&key, uc, now) {
+            if let Some(end) = self.ends.enter(&key, transport, now) {
                 self.ends.renew(end, labelled, now);
                 self.settle(EndpointId(end), now);
             }

@@ -27,14 +27,14 @@ impl ConnectionTable {
         let (Some(state), Some(key)) = (self.end(end), self.key(end)) else {
             return alone(Pairing::Cold);
         };
-        if let Some(source) = state.source {
-            return alone(match source.sole(now) {
-                _ if self.ends.is_cold(end.0) => Pairing::Cold,
-                Some(sender) => Pairing::Paired(sender, Evidence::Deth),
-                None => Pairing::Unpaired,
-            });
+        if state.transport.is_ud() {
+            return alone(state.datagrams_sender(self.ends.is_cold(end.0), now));
         }
-        if let Some(named) = self.cm.named(&key) {
+        if state.doubted_until > now {
+            return alone(Pairing::Unpaired);
+        }
+        let named = self.cm.named(&key);
+        if let Some(named) = named.filter(|named| named.uc == state.transport.is_uc()) {
             let partner = self.find(&key.reversed(named.sender));
             return Judgement {
                 pairing: Pairing::Paired(named.sender, Evidence::Cm),

@@ -75,7 +75,7 @@ impl Endpoints {
         let (Some(port), Some(key)) = (port, self.ends.key(end)) else {
             return;
         };
-        let Some(uc) = self.ends.get(end).map(|state| state.uc) else {
+        let Some(uc) = self.ends.get(end).map(|state| state.transport.is_uc()) else {
             return;
         };
         let port_key = PortKey::of(&key, port, uc);

@@ -11,11 +11,10 @@ pub(super) mod psn_state;
 
 use npcc_pipeline::units::Nanos;
 
-use super::datagram::Source;
 use super::pair_state::{PairKey, PairState, Side};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
-use crate::key::FlowKey;
-pub(crate) use end::End;
+use crate::key::{FlowKey, low32};
+pub(crate) use end::{End, Transport};
 pub(crate) use group::Group;
 use group::PortKey;
 use numbers::NumberIndex;
@@ -86,7 +85,7 @@ impl Endpoints {
     pub(crate) fn touch_memory(&mut self, any: FlowKey) {
         let (pair, blank) = (
             PairKey::of(&any).0,
-            End::new(false, None, NONE, Nanos::ZERO),
+            End::new(Transport::Rc, NONE, 0, Nanos::ZERO),
         );
         self.ends.touch_memory(any, blank);
         self.groups
@@ -128,11 +127,27 @@ impl Endpoints {
     }
 
     /// The end of this key, made for it if need be.
-    pub(crate) fn enter(&mut self, key: &FlowKey, uc: bool, now: Nanos) -> Option<u32> {
+    pub(crate) fn enter(&mut self, key: &FlowKey, transport: Transport, now: Nanos) -> Option<u32> {
         match self.ends.find(key) {
-            Some(end) => self.see(end, now),
-            None => self.make(key, uc, None, now),
+            Some(end) => self.see_as(end, transport, now),
+            None => self.make(key, transport, now),
         }
+    }
+
+    /// Notes that an end was seen as one of this transport: of another than before it is made anew. Where it was in use as the other
+    /// until now, one of both is made up, or its number has just changed hands: nobody is believed to send to it for a while.
+    pub(super) fn see_as(&mut self, end: u32, transport: Transport, now: Nanos) -> Option<u32> {
+        let state = self.ends.get(end)?;
+        if state.transport == transport {
+            return self.see(end, now);
+        }
+        let (in_use, key) = (now.since(state.last_seen) < LIVE, self.key(end)?);
+        self.remove(end, now);
+        let end = self.make(&key, transport, now)?;
+        if in_use {
+            self.ends.get_mut(end)?.doubted_until = now + LIVE;
+        }
+        Some(end)
     }
 
     /// Notes that an end was seen.
@@ -142,34 +157,36 @@ impl Endpoints {
         Some(end)
     }
 
-    /// A new end, of a key that has none; `source` when datagrams name it.
-    pub(super) fn make(
-        &mut self,
-        key: &FlowKey,
-        uc: bool,
-        source: Option<Source>,
-        now: Nanos,
-    ) -> Option<u32> {
+    /// A new end, of a key that has none.
+    pub(super) fn make(&mut self, key: &FlowKey, transport: Transport, now: Nanos) -> Option<u32> {
         if self.ends.is_full() && !self.make_room(now) {
             self.refused += 1;
             return None;
         }
         let (mut pair_key, direction) = PairKey::of(key);
-        if source.is_some() {
+        if transport.is_ud() {
             pair_key = pair_key.of_datagrams();
         }
         let pair = match self.pairs.find(&pair_key) {
             Some(pair) => pair,
             None => self.pairs.insert(pair_key, PairState::default())?,
         };
-        let end = self.ends.insert(*key, End::new(uc, source, pair, now))?;
-        let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
+        let state = End::new(transport, pair, low32(self.entered), now);
+        let end = self.ends.insert(*key, state)?;
+        let common = self.is_common(key, pair);
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
         state.common += u32::from(common);
         let side = state.changed(direction, end, now);
         side.push_front(&mut self.ends, |end| &mut end.side, end);
         Some(end)
+    }
+
+    /// Whether the number of a queue pair occurs in the other direction too, in the same world.
+    fn is_common(&self, key: &FlowKey, pair: u32) -> bool {
+        let other = self.ends.find(&key.reversed(key.dest_qp()));
+        let other = other.and_then(|other| self.ends.get(other));
+        other.is_some_and(|other| other.pair == pair)
     }
 
     /// Forgets an end. Its group's verdicts are the caller's to renew ([`Endpoints::set_port`] first).
@@ -185,7 +202,7 @@ impl Endpoints {
             side.remove(&mut self.ends, |end| &mut end.side, end);
         }
         self.ends.remove(end);
-        let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
+        let common = self.is_common(&key, of);
         if let Some(pair) = self.pairs.get_mut(of) {
             pair.common = pair.common.saturating_sub(u32::from(common));
             if pair.is_empty() {
@@ -201,6 +218,7 @@ impl Endpoints {
         if let Some(state) = self.ends.get_mut(end) {
             state.port_changes = 0;
             state.labelled = labelled;
+            state.began = now;
         }
     }
 
