@@ -5,7 +5,8 @@ use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::RoceClass;
 
 use super::cm::{Change, CmTable};
-use super::ends::{End, Endpoints, LIVE, Transport};
+use super::ends::{End, Endpoints, Transport};
+use super::names::Said;
 use super::{port_hash, psn};
 use crate::cm::message::Message;
 use crate::fixed_map::{Hints, NONE, TOGETHER};
@@ -157,50 +158,63 @@ impl ConnectionTable {
                 state.see_sender(sender, first, time);
             }
         } else {
-            let named = self.cm.see_port(&record.key, record.udp_port);
             self.ends.see_port(end, record.udp_port, record.time);
-            self.ends.see_psn(end, record, reader, named, &live);
+            let request = self.ends.see_psn(end, record, reader, &live);
+            self.cm.see(&record.key, record.udp_port, request, time);
         }
         Some(EndpointId(end))
     }
 
     /// Learns from a message of the connection manager between these addresses.
     pub fn observe_message(&mut self, way: &FlowKey, message: &Message, now: Nanos) {
-        let Change::Paired(one, other, uc) = self.cm.observe(way, message, now) else {
-            return;
-        };
-        if self.is_refuted(&one, now) || self.is_refuted(&other, now) {
-            self.cm.refute(&one);
-            return;
-        }
-        self.begin((one, other), uc, now);
-    }
-
-    /// Whether packets of the last seconds show another sender than the connection manager names: a made-up connection over
-    /// a living one.
-    fn is_refuted(&self, key: &FlowKey, now: Nanos) -> bool {
-        let Some(end) = self.ends.find(key) else {
-            return false;
-        };
-        let live = self
-            .ends
-            .end(end)
-            .is_some_and(|state| now.since(state.last_seen) < LIVE);
-        let seen = port_hash::partner(&self.ends, end).or_else(|| psn::partner(&self.ends, end));
-        let seen = seen.and_then(|partner| self.ends.key(partner));
-        let named = self.cm.named(key);
-        live && seen.is_some_and(|seen| named.is_some_and(|named| named.sender != seen.dest_qp()))
-    }
-
-    /// Pairs two queue pairs known by other means; `false` when there is no room.
-    pub(crate) fn give(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
-        let given = self.cm.give(to_receiver, sender, now);
-        if given {
-            let both = (*to_receiver, to_receiver.reversed(sender));
-            for key in [both.0, both.1] {
-                if let Some(end) = self.ends.enter(&key, Transport::Rc, now) {
-                    self.settle(EndpointId(end), now);
+        let ends = &self.ends;
+        let life = |key: &FlowKey| ends.life(key, now);
+        match self.cm.observe(way, message, now, &life) {
+            Change::Paired(one, other, _) if self.is_refuted(&one, &other) => {
+                self.cm.refute(&one);
+            }
+            Change::Paired(one, other, transport) => self.begin((one, other), transport, now),
+            Change::Over(one, other) => {
+                for key in [one, other] {
+                    if let Some(end) = self.ends.find(&key) {
+                        self.ends.bury(end, now);
+                    }
                 }
+            }
+            Change::Nothing => {}
+        }
+    }
+
+    /// Whether packets show that these ends belong to others than to each other.
+    fn is_refuted(&self, one: &FlowKey, other: &FlowKey) -> bool {
+        let seen = |key: &FlowKey| {
+            let end = self.ends.find(key)?;
+            port_hash::partner(&self.ends, end).or_else(|| psn::partner(&self.ends, end))
+        };
+        [(one, other), (other, one)]
+            .into_iter()
+            .any(|(key, named)| seen(key).is_some_and(|end| self.ends.find(named) != Some(end)))
+    }
+
+    /// Pairs two queue pairs because the operator says so; `false` when there is no room.
+    pub(crate) fn give(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+        self.add(to_receiver, sender, Said::Operator, now)
+    }
+
+    /// Pairs two queue pairs because a list says so, which counts only where packets say the same: the UDP source port is the hash of
+    /// both, or packets to both have the same. What the connection manager or the operator says stands above it. `false` when there is no
+    /// room.
+    pub(crate) fn suggest(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+        self.add(to_receiver, sender, Said::List, now)
+    }
+
+    fn add(&mut self, to_receiver: &FlowKey, sender: Qpn, said: Said, now: Nanos) -> bool {
+        let ends = &self.ends;
+        let life = |key: &FlowKey| ends.life(key, now);
+        let given = self.cm.give(to_receiver, sender, said, now, &life);
+        for key in [*to_receiver, to_receiver.reversed(sender)] {
+            if let Some(end) = self.find(&key).filter(|_| given) {
+                self.settle(end, now);
             }
         }
         given
@@ -212,13 +226,12 @@ impl ConnectionTable {
     }
 
     /// A connection between two ends begins.
-    fn begin(&mut self, (one, other): (FlowKey, FlowKey), uc: bool, now: Nanos) {
+    fn begin(&mut self, (one, other): (FlowKey, FlowKey), transport: Transport, now: Nanos) {
         // Both are known now, though neither may have sent yet.
         let labelled = self
             .cm
-            .named(&one)
+            .named(&one, now)
             .is_some_and(|named| named.flow_label != 0);
-        let transport = Transport::of_connection(uc);
         for key in [one, other] {
             if let Some(end) = self.ends.enter(&key, transport, now) {
                 self.ends.renew(end, labelled, now);

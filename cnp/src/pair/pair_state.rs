@@ -107,8 +107,6 @@ pub(crate) struct PairState {
     pub(crate) lonely: u32,
     /// Queue pair numbers seen in both directions.
     pub(crate) common: u32,
-    /// Ends whose replies fit no request seen.
-    pub(crate) orphans: u32,
 }
 
 impl PairState {
@@ -157,11 +155,6 @@ impl PairState {
             };
             *counter = counter.saturating_add_signed(step);
         }
-    }
-
-    /// How likely a reply fits a request by chance: those that fit nobody, times those it is compared with.
-    pub(crate) fn chance(&self) -> u64 {
-        u64::from(self.orphans) * u64::from(self.up.ends.len.max(self.down.ends.len))
     }
 
     /// More than 99 % of the ends that can be judged agree.

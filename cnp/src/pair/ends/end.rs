@@ -47,6 +47,17 @@ impl Transport {
     }
 }
 
+/// Whether packets of an end are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Not lately, or none but of a connection that has ended.
+    Silent,
+    /// Only since a moment ago.
+    New,
+    /// For a while, until now.
+    Living,
+}
+
 /// One end: a queue pair as packets from one address to another name it.
 ///
 /// In the order of use, a line of 64 bytes a paragraph: what every record needs, what pairs by numbers and datagrams need,

@@ -46,6 +46,39 @@ impl Endpoints {
         self.ends.get(end).map(|state| state.grouped.next)
     }
 
+    /// Notes whether replies to an end fit nobody.
+    pub(in crate::pair) fn set_orphan(&mut self, end: u32, orphan: bool) {
+        let Some(state) = self.ends.get_mut(end) else {
+            return;
+        };
+        let Some(group) = self.groups.get_mut(state.group) else {
+            return;
+        };
+        let before = std::mem::replace(&mut state.psn.orphan, orphan);
+        let step = i32::from(orphan) - i32::from(before);
+        group.orphans = group.orphans.saturating_add_signed(step);
+    }
+
+    /// How likely a reply to an end of this port fits a request by chance: those that fit nobody, times those it is compared with.
+    pub(in crate::pair) fn chance(&self, end: u32) -> u64 {
+        let own = self.ends.get(end).and_then(|end| self.group(end.group));
+        let of =
+            |group: Option<&Group>| group.map_or((0, 0), |group| (group.orphans, group.ends.len));
+        let ((one, ends), (other, opposite)) = (of(own), of(self.opposite(end)));
+        u64::from(one.saturating_add(other)) * u64::from(ends.max(opposite))
+    }
+
+    /// Something else begins on an end's port than was seen there until now.
+    pub(in crate::pair) fn unsettle(&mut self, end: u32, now: Nanos) {
+        let Some(state) = self.ends.get_mut(end) else {
+            return;
+        };
+        state.packets_at_change = state.packets;
+        if let Some(group) = self.groups.get_mut(state.group) {
+            group.changed = now;
+        }
+    }
+
     pub(in crate::pair) fn port(&self, end: u32) -> Option<u16> {
         self.ends.get(end)?.port
     }
@@ -60,6 +93,8 @@ impl Endpoints {
         }
         let fickle = state.port.is_some();
         if fickle {
+            // The label was that of the connection that had the other port.
+            state.labelled = false;
             self.forget_psn(end);
         }
         let Some(state) = self.ends.get_mut(end) else {
@@ -126,6 +161,7 @@ impl Endpoints {
         };
         let group = std::mem::replace(&mut state.group, NONE);
         state.port = None;
+        let orphan = std::mem::replace(&mut state.psn.orphan, false);
         let Some(port_key) = self.groups.key(group) else {
             return;
         };
@@ -135,6 +171,7 @@ impl Endpoints {
         let list = &mut members.ends;
         list.remove(&mut self.ends, |end| &mut end.grouped, end);
         members.changed = now;
+        members.orphans = members.orphans.saturating_sub(u32::from(orphan));
         if members.ends.len == 0 {
             self.count_port(end, port_key.uc, group, -1);
         }

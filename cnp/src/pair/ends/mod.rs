@@ -14,7 +14,7 @@ use npcc_pipeline::units::Nanos;
 use super::pair_state::{PairKey, PairState, Side};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::key::{FlowKey, low32};
-pub(crate) use end::{End, Transport};
+pub(crate) use end::{End, Life, Transport};
 pub(crate) use group::Group;
 use group::PortKey;
 use numbers::NumberIndex;
@@ -23,6 +23,8 @@ use numbers::NumberIndex;
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
 /// An end that is not paired is forgotten after this time unseen.
 pub(crate) const FORGET: Nanos = Nanos::from_millis(6_000);
+/// A packet of a new connection may be taken in so long before the REP that granted it: they come by different workers.
+const JUST: Nanos = Nanos::from_millis(1);
 /// List of ends that may go first.
 const LOOSE: u8 = 0;
 /// List of ends that are paired.
@@ -216,6 +218,7 @@ impl Endpoints {
         self.set_port(end, None, now);
         self.forget_psn(end);
         if let Some(state) = self.ends.get_mut(end) {
+            state.sent.first = NONE;
             state.port_changes = 0;
             state.labelled = labelled;
             state.began = now;
@@ -237,6 +240,30 @@ impl Endpoints {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Whether packets of an end are seen.
+    pub(super) fn life(&self, key: &FlowKey, now: Nanos) -> Life {
+        let state = self.find(key).and_then(|end| self.ends.get(end));
+        match state {
+            Some(state) if now.since(state.last_seen) < LIVE => {
+                if now.since(state.began) < JUST {
+                    Life::New
+                } else {
+                    Life::Living
+                }
+            }
+            _ => Life::Silent,
+        }
+    }
+
+    /// The connection of an end has ended: what was seen of it until now is no sign of life.
+    pub(super) fn bury(&mut self, end: u32, now: Nanos) {
+        self.renew(end, false, now);
+        if let Some(state) = self.ends.get_mut(end) {
+            // Nor are its last packets, still on their way.
+            (state.last_seen, state.began) = (Nanos::ZERO, now + LIVE);
         }
     }
 
