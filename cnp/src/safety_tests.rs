@@ -9,6 +9,8 @@ use npcc_pipeline::frame::HeapFrame;
 use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::Nanos;
 
+use crate::control::ControlCore;
+use crate::flow_cache::FlowCache;
 use crate::icrc::icrc;
 use crate::key::Qpn;
 use crate::pair::port_hash::port_of;
@@ -252,6 +254,39 @@ fn a_flood_of_new_flows_does_not_hold_up_the_living_one() {
     rig.out(&data());
     assert_eq!(rig.tick(TICK, 900_000), 1, "at the next tick");
     assert_eq!(rig.sent[0].sender_qpn.get(), SENDER);
+}
+
+/// A slot's control word names eleven bits of the generation it is for: 2,048 flows later it seems to be for another.
+#[test]
+fn a_word_of_2048_flows_ago_does_not_silence_a_flow() {
+    let mut rig = Rig::new(&config(TICK));
+    let (cache, reader) = FlowCache::new(1, WAN.bit(), 64, 11);
+    (rig.cache, rig.core) = (cache, ControlCore::new(&config(TICK)));
+    assert!(rig.core.attach(reader));
+    let other = |qpn| Packet {
+        src: [10, 0, 1, 9],
+        qpn,
+        ..data()
+    };
+    let slot = rig.out(&data());
+    rig.back(&ack(SENDER, 0));
+    rig.tick(TICK, 0);
+    let (mut qpn, mut renewed) = (0x1000, 0);
+    while renewed < 2_048 {
+        qpn += 1;
+        rig.now += Nanos::from_millis(11);
+        renewed += u32::from(rig.out(&other(qpn)) == slot);
+        rig.tick(TICK, 0);
+    }
+    rig.tick(Nanos::from_millis(11), 0);
+    rig.out(&other(qpn));
+    rig.tick(TICK, 0);
+    let before = rig.core.status().records.get();
+    for _ in 0..8 {
+        rig.out(&other(qpn));
+    }
+    rig.tick(TICK, 0);
+    assert_eq!(rig.core.status().records.get() - before, 8);
 }
 
 #[test]

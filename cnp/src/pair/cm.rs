@@ -281,7 +281,7 @@ impl CmTable {
             let index = self.connections.oldest(GRANTED)?;
             let id = self.connections.key(index)?;
             let known = self.connections.get(index)?;
-            let granter = known.granter.map_or(Qpn::default(), |(qpn, _)| qpn);
+            let granter = known.granter.map_or_else(Qpn::default, |(qpn, _)| qpn);
             let ways = [Some(id.way), known.other.map(|other| other.way)];
             let ends = ways.into_iter().flatten();
             let mut ends = ends.flat_map(|way| [way.with_qp(granter), way.reversed(known.asker)]);
