@@ -162,7 +162,7 @@ impl PairState {
         self.agree > self.disagree.saturating_mul(99)
     }
 
-    /// More ends follow the hash than not.
+    /// More ends follow the hash than not: enough for one that is alone with its partner on their port.
     pub(crate) fn hash_usual(&self) -> bool {
         self.agree > self.disagree
     }

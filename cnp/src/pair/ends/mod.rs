@@ -1,7 +1,7 @@
 //! The ends seen between all addresses, by key, by UDP source port, and by address pair.
 //!
 //! Fixed capacity. When full, the end longest unseen goes first, those not paired before those that are, and never one
-//! seen within [`LIVE`]: packets made up by somebody cannot push out connections in use.
+//! seen within [`LIVE`]: packets made up by somebody cannot push out connections in use. Nor, where a quarter is not paired, those that pause.
 
 mod end;
 mod group;
@@ -23,6 +23,8 @@ use numbers::NumberIndex;
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
 /// An end that is not paired is forgotten after this time unseen.
 pub(crate) const FORGET: Nanos = Nanos::from_millis(6_000);
+/// One in so many ends may be loose before no paired one gives way to a newcomer.
+const LOOSE_SHARE: usize = 4;
 /// A packet of a new connection may be taken in so long before the REP that granted it: they come by different workers.
 const JUST: Nanos = Nanos::from_millis(1);
 /// List of ends that may go first.
@@ -233,7 +235,9 @@ impl Endpoints {
                     .is_some_and(|state| now.since(state.last_seen) >= LIVE)
             })
         };
-        match idle(LOOSE).or_else(|| idle(PAIRED)) {
+        // What is paired outlives its traffic, however many newcomers there are: past a share of the table they push out each other.
+        let few_loose = self.ends.len_of(LOOSE) < self.ends.len() / LOOSE_SHARE;
+        match idle(LOOSE).or_else(|| idle(PAIRED).filter(|_| few_loose)) {
             Some(end) => {
                 self.displaced += 1;
                 self.remove(end, now);
