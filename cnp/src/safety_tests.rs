@@ -159,6 +159,19 @@ fn a_forged_connection_over_a_connection_reaches_no_bystander() {
     }
 }
 
+/// The same while the flow pauses for long, at a checkpoint.
+#[test]
+fn a_forged_connection_over_one_that_pauses_reaches_no_bystander() {
+    let mut rig = Rig::new(&config(TICK));
+    connect(&mut rig, 7, SENDER, RECEIVER, true);
+    assert_eq!(told(&mut rig), [SENDER]);
+    rig.now += Nanos::from_millis(60_000);
+    connect(&mut rig, 8, BYSTANDER, RECEIVER, true);
+    rig.now += Nanos::from_millis(60_000);
+    let told = told(&mut rig);
+    assert!(!told.contains(&BYSTANDER), "{told:x?}");
+}
+
 /// Of a flow that began before the switch did, or whose answers take another path, nothing is known but that it lives.
 #[test]
 fn a_forged_connection_over_a_cold_flow_reaches_no_bystander() {

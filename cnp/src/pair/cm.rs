@@ -13,6 +13,7 @@
 
 use npcc_pipeline::units::Nanos;
 
+use super::ends::numbers::Like;
 use super::ends::{Life, Transport};
 use super::names::{Id, Named, Names, Owner, Said};
 use crate::cm::message::{Message, Service};
@@ -481,6 +482,11 @@ impl CmTable {
     /// What is known of packets to this end, while it is believed.
     pub(crate) fn named(&self, key: &FlowKey, now: Nanos) -> Option<Named> {
         self.names.of(key).filter(|named| named.is_believed(now))
+    }
+
+    /// Notes what the packets of an end were like until it was named: they may be of a connection that only paused.
+    pub(crate) fn remember(&mut self, key: &FlowKey, before: Option<Like>) {
+        self.names.remember(key, before);
     }
 
     /// Takes in a packet of an end; `request`: its number, when it is one, and how many packets the end has had.

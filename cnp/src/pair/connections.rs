@@ -233,6 +233,9 @@ impl ConnectionTable {
             .named(&one, now)
             .is_some_and(|named| named.flow_label != 0);
         for key in [one, other] {
+            let was = self.ends.find(&key);
+            let was = was.and_then(|end| self.ends.like(end, now));
+            self.cm.remember(&key, was);
             if let Some(end) = self.ends.enter(&key, transport, now) {
                 self.ends.renew(end, labelled, now);
                 self.settle(EndpointId(end), now);

@@ -7,7 +7,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::ends::numbers::follows;
+use super::ends::numbers::Like;
 use super::ends::{LIVE, Transport};
 use crate::fixed_map::{FixedMap, MapKey};
 use crate::key::{FlowKey, Qpn};
@@ -69,11 +69,10 @@ pub(crate) struct Named {
     /// The UDP source port follows from this flow label, not from the queue pairs; 0 for none.
     pub(crate) flow_label: u32,
     pub(super) id: Id,
-    /// UDP source port of its packets, once seen.
-    port: Option<u16>,
-    /// Number of its latest request ([`NONE`] for none), and how many packets its end had then.
-    last: u32,
-    packets: u32,
+    /// What its packets are like, once seen.
+    like: Option<Like>,
+    /// What the packets of its end were like before it was named: of a connection that paused, if they go on so.
+    before: Option<Like>,
     /// When a packet like the first ones was last seen, and one unlike them.
     own_at: Nanos,
     other_at: Nanos,
@@ -86,9 +85,8 @@ impl Named {
             said,
             flow_label,
             id,
-            port: None,
-            last: NONE,
-            packets: 0,
+            like: None,
+            before: None,
             own_at: Nanos::ZERO,
             other_at: Nanos::ZERO,
         }
@@ -156,6 +154,14 @@ impl Names {
         }
     }
 
+    /// Notes what the packets of an end were like until it was named.
+    pub(super) fn remember(&mut self, key: &FlowKey, before: Option<Like>) {
+        let index = self.named.find(key);
+        if let Some(named) = index.and_then(|index| self.named.get_mut(index)) {
+            named.before = before;
+        }
+    }
+
     /// Takes in a packet of an end; `request`: its number, when it is one, and how many packets the end has had. `true` when this is
     /// the first that speaks against the name.
     pub(super) fn see(
@@ -169,14 +175,18 @@ impl Names {
         let Some(named) = index.and_then(|index| self.named.get_mut(index)) else {
             return false;
         };
-        let goes_on = request.is_none_or(|(number, packets)| {
-            named.last == NONE || follows(named.last, number, packets.wrapping_sub(named.packets))
-        });
-        if goes_on && *named.port.get_or_insert(port) == port {
+        let goes_on = |like: Like| like.goes_on(port, request);
+        if !named.before.is_some_and(goes_on) && named.like.is_none_or(goes_on) {
+            let known = named
+                .like
+                .map_or((NONE, 0), |like| (like.last, like.packets));
+            let (last, packets) = request.unwrap_or(known);
+            named.like = Some(Like {
+                port,
+                last,
+                packets,
+            });
             named.own_at = now;
-            if let Some((number, packets)) = request {
-                (named.last, named.packets) = (number, packets);
-            }
             return false;
         }
         let believed = named.is_believed(now);

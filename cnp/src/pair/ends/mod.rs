@@ -17,7 +17,7 @@ use crate::key::{FlowKey, low32};
 pub(crate) use end::{End, Life, Transport};
 pub(crate) use group::Group;
 use group::PortKey;
-use numbers::NumberIndex;
+use numbers::{Like, NumberIndex};
 
 /// An end seen this recently is in use.
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
@@ -260,6 +260,17 @@ impl Endpoints {
             }
             _ => Life::Silent,
         }
+    }
+
+    /// What the packets of an end were like that was seen before just now.
+    pub(super) fn like(&self, end: u32, now: Nanos) -> Option<Like> {
+        let state = self.ends.get(end)?;
+        let new = now.since(state.began) < JUST;
+        Some(Like {
+            port: state.port.filter(|_| !new)?,
+            last: state.sent.last,
+            packets: state.sent.packets,
+        })
     }
 
     /// The connection of an end has ended: what was seen of it until now is no sign of life.

@@ -39,6 +39,26 @@ pub(in crate::pair) const fn follows(last: u32, number: u32, packets: u32) -> bo
     forth <= NEAR.saturating_add(packets) || back <= BACK
 }
 
+/// What the packets of one connection's end are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Like {
+    /// Their UDP source port.
+    pub(in crate::pair) port: u16,
+    /// Number of the latest request ([`NONE`] for none), and how many packets the end had then.
+    pub(in crate::pair) last: u32,
+    pub(in crate::pair) packets: u32,
+}
+
+impl Like {
+    /// Whether a packet goes on so; `request`: its number, when it is one, and how many packets the end has had.
+    pub(in crate::pair) fn goes_on(&self, port: u16, request: Option<(u32, u32)>) -> bool {
+        let counts_on = |(number, packets): (u32, u32)| {
+            self.last == NONE || follows(self.last, number, packets.wrapping_sub(self.packets))
+        };
+        self.port == port && request.is_none_or(counts_on)
+    }
+}
+
 /// What is known of the numbers of requests to one end.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::pair) struct Sent {
