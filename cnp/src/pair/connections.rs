@@ -170,7 +170,7 @@ impl ConnectionTable {
         let ends = &self.ends;
         let life = |key: &FlowKey| ends.life(key, now);
         match self.cm.observe(way, message, now, &life) {
-            Change::Paired(one, other, _) if self.is_refuted(&one, &other) => {
+            Change::Paired(one, other, _) if self.is_refuted(&one, &other, now) => {
                 self.cm.refute(&one);
             }
             Change::Paired(one, other, transport) => self.begin((one, other), transport, now),
@@ -185,15 +185,22 @@ impl ConnectionTable {
         }
     }
 
-    /// Whether packets show that these ends belong to others than to each other.
-    fn is_refuted(&self, one: &FlowKey, other: &FlowKey) -> bool {
+    /// Whether packets show that these ends belong to others than to each other, or to several.
+    fn is_refuted(&self, one: &FlowKey, other: &FlowKey, now: Nanos) -> bool {
         let seen = |key: &FlowKey| {
             let end = self.ends.find(key)?;
             port_hash::partner(&self.ends, end).or_else(|| psn::partner(&self.ends, end))
         };
+        let is_mixed = |key: &FlowKey| {
+            let end = self.ends.find(key);
+            end.is_some_and(|end| self.ends.like(end, now).is_err())
+        };
         [(one, other), (other, one)]
             .into_iter()
-            .any(|(key, named)| seen(key).is_some_and(|end| self.ends.find(named) != Some(end)))
+            .any(|(key, named)| {
+                let another = seen(key).is_some_and(|end| self.ends.find(named) != Some(end));
+                another || is_mixed(key)
+            })
     }
 
     /// Pairs two queue pairs because the operator says so; `false` when there is no room.
@@ -234,7 +241,7 @@ impl ConnectionTable {
             .is_some_and(|named| named.flow_label != 0);
         for key in [one, other] {
             let was = self.ends.find(&key);
-            let was = was.and_then(|end| self.ends.like(end, now));
+            let was = was.and_then(|end| self.ends.like(end, now).ok()?);
             self.cm.remember(&key, was);
             if let Some(end) = self.ends.enter(&key, transport, now) {
                 self.ends.renew(end, labelled, now);

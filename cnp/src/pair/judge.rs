@@ -65,14 +65,15 @@ impl ConnectionTable {
         Judgement { pairing, partner }
     }
 
-    /// Whether packets say what a list does: the UDP source port is the hash of both queue pairs, or packets to both have the
-    /// same.
+    /// Whether packets say what a list does: the UDP source port is the hash of both queue pairs, or packets to both have one that no others
+    /// have.
     fn confirms(&self, end: EndpointId, other: Option<EndpointId>, sender: Qpn) -> bool {
         let (Some(port), Some(key)) = (self.ends.port(end.0), self.key(end)) else {
             return false;
         };
+        let alone = |end: EndpointId| self.ends.is_alone(end.0);
         let other = other.filter(|other| self.ends.port(other.0) == Some(port));
-        other.is_some() || port == port_hash::port_of(key.dest_qp(), sender)
+        other.is_some_and(alone) || port == port_hash::port_of(key.dest_qp(), sender)
     }
 
     /// The partner that packets show.

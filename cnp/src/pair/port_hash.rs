@@ -31,11 +31,7 @@ pub(super) fn partner(ends: &Endpoints, end: u32) -> Option<u32> {
         return None;
     }
     let pair = ends.pair(state.pair)?;
-    let alone = || {
-        let sizes = [ends.group(state.group), ends.opposite(end)];
-        sizes.iter().flatten().all(|group| group.ends.len == 1)
-    };
-    if !(pair.hash_holds() || pair.hash_usual() && alone()) {
+    if !(pair.hash_holds() || pair.hash_usual() && ends.is_alone(end)) {
         return None;
     }
     (ends.end(state.fits)?.verdict == Verdict::Agree).then_some(state.fits)

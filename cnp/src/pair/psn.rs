@@ -107,6 +107,7 @@ impl Endpoints {
         if !state.psn.reads && last != NONE && !follows(last, record.psn, since) {
             self.forget_psn(end);
             self.unsettle(end, record.time);
+            self.note_change(end, record.time);
         }
         self.see_number(end, record, reader);
         if let Some(state) = self.end_mut(end) {

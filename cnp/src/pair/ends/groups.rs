@@ -5,8 +5,8 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::Endpoints;
 use super::group::{Group, PortKey};
+use super::{Endpoints, LIVE};
 use crate::key::FlowKey;
 use crate::links::NONE;
 use crate::pair::pair_state::Verdict;
@@ -68,6 +68,13 @@ impl Endpoints {
         u64::from(one.saturating_add(other)) * u64::from(ends.max(opposite))
     }
 
+    /// Whether one end has its port in its direction, and one in the other.
+    pub(in crate::pair) fn is_alone(&self, end: u32) -> bool {
+        let own = self.ends.get(end).and_then(|end| self.group(end.group));
+        let sizes = [own, self.opposite(end)];
+        sizes.iter().flatten().all(|group| group.ends.len == 1)
+    }
+
     /// Something else begins on an end's port than was seen there until now.
     pub(in crate::pair) fn unsettle(&mut self, end: u32, now: Nanos) {
         let Some(state) = self.ends.get_mut(end) else {
@@ -83,6 +90,18 @@ impl Endpoints {
         self.ends.get(end)?.port
     }
 
+    /// Packets of an end became like another connection's. `false` when they do so all the time: its port says nothing.
+    pub(in crate::pair) fn note_change(&mut self, end: u32, now: Nanos) -> bool {
+        let Some(state) = self.ends.get_mut(end) else {
+            return false;
+        };
+        // A number used anew now and then is not one whose port is another with every packet.
+        let before = self.groups.get(state.group).map(|group| group.changed);
+        let seldom = before.is_some_and(|before| now.since(before) >= LIVE);
+        state.port_changes = if seldom { 1 } else { state.port_changes + 1 };
+        state.port_changes < MOST_PORT_CHANGES
+    }
+
     /// Notes the UDP source port of an end's packets.
     pub(crate) fn see_port(&mut self, end: u32, port: u16, now: Nanos) {
         let Some(state) = self.ends.get_mut(end) else {
@@ -91,18 +110,14 @@ impl Endpoints {
         if state.port == Some(port) || state.port_changes >= MOST_PORT_CHANGES {
             return;
         }
-        let fickle = state.port.is_some();
-        if fickle {
+        let mut told = true;
+        if state.port.is_some() {
             // The label was that of the connection that had the other port.
             state.labelled = false;
             self.forget_psn(end);
+            told = self.note_change(end, now);
         }
-        let Some(state) = self.ends.get_mut(end) else {
-            return;
-        };
-        state.port_changes += u8::from(fickle);
-        let given_up = state.port_changes >= MOST_PORT_CHANGES;
-        self.set_port(end, (!given_up).then_some(port), now);
+        self.set_port(end, told.then_some(port), now);
     }
 
     pub(super) fn set_port(&mut self, end: u32, port: Option<u16>, now: Nanos) {

@@ -26,7 +26,16 @@ pub(crate) const FORGET: Nanos = Nanos::from_millis(6_000);
 /// One in so many ends may be loose before no paired one gives way to a newcomer.
 const LOOSE_SHARE: usize = 4;
 /// A packet of a new connection may be taken in so long before the REP that granted it: they come by different workers.
-const JUST: Nanos = Nanos::from_millis(1);
+const JUST: Nanos = Nanos::from_micros(100);
+/// Packets of a connection come for so long after its farewell.
+const FAREWELL: Nanos = Nanos::from_millis(100);
+/// An end whose packets were of several kinds is named by nobody for so long after the last.
+const MIXED: Nanos = Nanos::from_millis(60_000);
+
+/// Packets of an end are not of one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mixed;
+
 /// List of ends that may go first.
 const LOOSE: u8 = 0;
 /// List of ends that are paired.
@@ -145,11 +154,14 @@ impl Endpoints {
         if state.transport == transport {
             return self.see(end, now);
         }
-        let (in_use, key) = (now.since(state.last_seen) < LIVE, self.key(end)?);
+        let in_use = now.since(state.last_seen) < LIVE;
+        let (began, key) = (state.began, self.key(end)?);
         self.remove(end, now);
         let end = self.make(&key, transport, now)?;
+        let state = self.ends.get_mut(end)?;
+        state.port_changes = 1;
         if in_use {
-            self.ends.get_mut(end)?.doubted_until = now + LIVE;
+            (state.doubted_until, state.began) = (now + LIVE, began);
         }
         Some(end)
     }
@@ -157,7 +169,12 @@ impl Endpoints {
     /// Notes that an end was seen.
     pub(super) fn see(&mut self, end: u32, now: Nanos) -> Option<u32> {
         self.ends.touch(end);
-        self.ends.get_mut(end)?.last_seen = now;
+        let state = self.ends.get_mut(end)?;
+        if state.port.is_none() && now.since(state.last_seen) >= LIVE {
+            // Its port may say something again.
+            state.port_changes = state.port_changes.min(1);
+        }
+        state.last_seen = now;
         Some(end)
     }
 
@@ -252,7 +269,8 @@ impl Endpoints {
         let state = self.find(key).and_then(|end| self.ends.get(end));
         match state {
             Some(state) if now.since(state.last_seen) < LIVE => {
-                if now.since(state.began) < JUST {
+                let ended = state.last_seen < state.began;
+                if ended || now.since(state.began) < JUST {
                     Life::New
                 } else {
                     Life::Living
@@ -262,15 +280,23 @@ impl Endpoints {
         }
     }
 
-    /// What the packets of an end were like that was seen before just now.
-    pub(super) fn like(&self, end: u32, now: Nanos) -> Option<Like> {
-        let state = self.ends.get(end)?;
-        let new = now.since(state.began) < JUST;
-        Some(Like {
-            port: state.port.filter(|_| !new)?,
+    /// What the packets of an end were like that was seen before just now; `Err` when they were of several kinds, not long ago.
+    pub(super) fn like(&self, end: u32, now: Nanos) -> Result<Option<Like>, Mixed> {
+        let Some(state) = self.ends.get(end) else {
+            return Ok(None);
+        };
+        if now.since(state.began) < JUST {
+            return Ok(None);
+        }
+        if state.port_changes > 0 {
+            let forgotten = now.since(state.last_seen) >= MIXED;
+            return if forgotten { Ok(None) } else { Err(Mixed) };
+        }
+        Ok(state.port.map(|port| Like {
+            port,
             last: state.sent.last,
             packets: state.sent.packets,
-        })
+        }))
     }
 
     /// The connection of an end has ended: what was seen of it until now is no sign of life.
@@ -278,7 +304,7 @@ impl Endpoints {
         self.renew(end, false, now);
         if let Some(state) = self.ends.get_mut(end) {
             // Nor are its last packets, still on their way.
-            (state.last_seen, state.began) = (Nanos::ZERO, now + LIVE);
+            (state.last_seen, state.began) = (Nanos::ZERO, now + FAREWELL);
         }
     }
 
