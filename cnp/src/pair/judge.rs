@@ -6,7 +6,6 @@
 use npcc_pipeline::units::Nanos;
 
 use super::connections::{ConnectionTable, EndpointId};
-use super::names::Said;
 use super::{Evidence, Pairing, only, port, port_hash, psn};
 use crate::key::Qpn;
 
@@ -42,7 +41,7 @@ impl ConnectionTable {
             let shows_another = partner.is_some_and(|(partner, evidence)| {
                 evidence > Evidence::Only && Some(partner) != named_end
             });
-            if named.said != Said::List || self.confirms(end, named_end, named.sender) {
+            if !named.wants_proof() || self.confirms(end, named_end, named.sender) {
                 // Of two that contradict each other neither is believed.
                 return if shows_another {
                     alone(Pairing::Unpaired)

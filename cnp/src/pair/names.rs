@@ -100,6 +100,11 @@ impl Named {
         }
     }
 
+    /// Whether it counts only where packets say the same: of a list, or over what was seen before.
+    pub(crate) const fn wants_proof(&self) -> bool {
+        matches!(self.said, Said::List) || self.before.is_some()
+    }
+
     /// Whether the packets of its end are those it was first seen with.
     pub(crate) fn is_believed(&self, now: Nanos) -> bool {
         self.other_at == Nanos::ZERO

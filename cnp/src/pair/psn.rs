@@ -170,6 +170,13 @@ impl Endpoints {
         if again {
             return;
         }
+        let claimed = self.end(fits).map_or(NONE, |state| state.psn.claimed);
+        if claimed != NONE && claimed != end {
+            // Two that fit it: one is made up, or of the connection before.
+            self.part(claimed);
+            self.part(end);
+            return;
+        }
         let serial = self.end(fits).map_or(0, |state| state.serial);
         let Some(state) = self.end_mut(end) else {
             return;
@@ -180,14 +187,8 @@ impl Endpoints {
         if state.psn.supports < SUPPORTS {
             return;
         }
-        let claimed = self.end(fits).map_or(NONE, |state| state.psn.claimed);
-        if claimed == NONE {
-            if let Some(other) = self.end_mut(fits) {
-                other.psn.claimed = end;
-            }
-        } else if claimed != end {
-            self.part(end);
-            self.part(claimed);
+        if let Some(other) = self.end_mut(fits) {
+            other.psn.claimed = end;
         }
     }
 

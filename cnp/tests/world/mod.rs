@@ -578,7 +578,7 @@ impl<D: Dice> World<D> {
         if told.get() == one.sender || evidence < Evidence::Port {
             return Ok(());
         }
-        let looks_old = one.looks_old && self.now.since(one.began) < REFRESH;
+        let looks_old = one.looks_old && self.now.since(one.began.max(one.run)) < REFRESH;
         if looks_old || self.now.since(seen.forged) < REFRESH {
             return Ok(());
         }

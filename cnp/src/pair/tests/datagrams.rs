@@ -127,6 +127,7 @@ fn what_a_number_was_as_uc_does_not_stick() {
     let end = book.data(0x11, 50_000, ms(4_000));
     book.ack(0x18, 50_000, ms(4_000));
     book.data(0x11, 50_000, ms(4_100));
+    book.ack(0x18, 50_000, ms(4_100));
     assert_eq!(book.0.resolve(end, ms(4_100)), paired(0x18, Evidence::Port));
     // And the other way round.
     let end = book.0.observe(&uc(ms(8_000)), 0).unwrap();

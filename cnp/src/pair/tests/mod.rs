@@ -146,6 +146,7 @@ fn a_port_pairs_after_fifty_milliseconds_and_sixty_four_packets() {
         "too few packets"
     );
     book.data(0x11, port, Nanos(100_000));
+    book.ack(0x18, port, Nanos(101_000));
     assert_eq!(
         book.0.resolve(data, ms(49)).evidence(),
         Evidence::None,
@@ -162,6 +163,12 @@ fn another_arrival_on_the_port_demotes_at_once() {
         let data = book.data(0x11, port, ms(1));
         book.ack(0x18, port, ms(1));
         book.data(0x11, port, ms(60));
+        assert_eq!(
+            book.0.resolve(data, ms(60)).evidence(),
+            Evidence::None,
+            "not seen since"
+        );
+        book.ack(0x18, port, ms(60));
         assert_eq!(book.0.resolve(data, ms(60)), paired(0x18, Evidence::Port));
         if second_is_data {
             book.data(0x12, port, ms(60));

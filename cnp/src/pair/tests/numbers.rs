@@ -209,6 +209,7 @@ fn a_reply_whose_number_does_not_fit_refutes_the_port() {
     let data = book.data(0x11, port, ms(1));
     book.ack(0x18, port, ms(1));
     book.data(0x11, port, ms(60));
+    book.ack(0x18, port, ms(60));
     assert_eq!(book.0.resolve(data, ms(60)), paired(0x18, Evidence::Port));
     let far = Record {
         psn: 0x40_0000,
@@ -261,6 +262,7 @@ fn a_port_is_looked_at_anew_when_numbers_jump() {
     let data = book.data(0x11, port, ms(1));
     book.ack(0x18, port, ms(1));
     book.data(0x11, port, ms(60));
+    book.ack(0x18, port, ms(60));
     assert_eq!(book.0.resolve(data, ms(60)), paired(0x18, Evidence::Port));
     let far = Record {
         psn: 0x40_0000,
