@@ -137,9 +137,10 @@ impl Drop for Running<'_> {
 struct Script(String);
 
 impl Script {
-    fn send(&mut self, side: &str, frame: &[u8]) {
+    /// By a port, whoever its source is.
+    fn packet_by(&mut self, side: &str, packet: &Packet) {
         write!(self.0, "{side} ").unwrap();
-        for octet in frame {
+        for octet in packet.frame(side == "near") {
             write!(self.0, "{octet:02x}").unwrap();
         }
         self.0.push('\n');
@@ -151,8 +152,7 @@ impl Script {
 
     /// By the port its source is behind.
     fn packet(&mut self, packet: &Packet) {
-        let side = if packet.from == A { "near" } else { "far" };
-        self.send(side, &packet.frame());
+        self.packet_by(if packet.from == A { "near" } else { "far" }, packet);
     }
 
     /// A connection's data and their acknowledgements for a while, more than the far port takes.
@@ -271,14 +271,11 @@ impl Packet {
         packet
     }
 
-    fn frame(&self) -> Vec<u8> {
+    /// As it comes to the near port or to the far one.
+    fn frame(&self, near: bool) -> Vec<u8> {
         let mut craft = Craft::roce(self.from.into(), self.to.into(), self.opcode, self.qpn, 0);
         let macs = |side: u8, host: u8| ([2, 0, 0, 0, side, 1], [2, 0, 0, 0, side, host]);
-        let (switch, host) = if self.from == A {
-            macs(1, 3)
-        } else {
-            macs(2, 2)
-        };
+        let (switch, host) = if near { macs(1, 3) } else { macs(2, 2) };
         (craft.dst_mac.0, craft.src_mac.0) = (switch, host);
         craft.src_port = self.port;
         craft.payload.clone_from(&self.payload);
@@ -340,11 +337,11 @@ fn a_forged_connection_from_the_far_side_is_not_even_heard() {
     // A connection without flow label, known by its ports.
     script.congest((SENDER, RECEIVER));
     for packet in connect(8, BYSTANDER, RECEIVER) {
-        script.send("far", &packet.frame());
+        script.packet_by("far", &packet);
     }
     // And one that nobody has yet.
     for packet in connect(9, BYSTANDER, RECEIVER + 1) {
-        script.send("far", &packet.frame());
+        script.packet_by("far", &packet);
     }
     script.wait(50);
     script.congest((SENDER, RECEIVER));
