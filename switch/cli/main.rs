@@ -10,6 +10,7 @@ mod clear;
 mod export;
 mod gen_pcap;
 mod pair;
+mod pairs_file;
 mod port;
 mod run;
 mod schema;

@@ -84,6 +84,56 @@ pub enum NpccOrder {
     },
 }
 
+/// A pair of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ListedPair {
+    /// Who sends the data.
+    pub src: IpAddr,
+    /// Who receives them.
+    pub dst: IpAddr,
+    /// The receiver's queue pair.
+    pub dest_qp: u32,
+    /// The sender's.
+    pub sender_qp: u32,
+}
+
+impl ListedPair {
+    /// As the control core takes it; one that is only `suggested` must be confirmed by packets.
+    ///
+    /// # Errors
+    /// What is not as it must be.
+    pub fn command(self, suggested: bool) -> Result<Command, OrderError> {
+        let ListedPair {
+            src,
+            dst,
+            dest_qp,
+            sender_qp,
+        } = self;
+        let (flow, sender) = (key(src, dst, dest_qp)?, qpn(sender_qp)?);
+        Ok(if suggested {
+            Command::SuggestPair { flow, sender }
+        } else {
+            Command::AddPair { flow, sender }
+        })
+    }
+}
+
+/// A queue pair that may be one of a connection.
+const fn qpn(number: u32) -> Result<Qpn, OrderError> {
+    match number {
+        2..=0x00ff_ffff => Ok(Qpn::new(number)),
+        _ => Err(OrderError::QueuePair(number)),
+    }
+}
+
+/// Packets between two hosts to a queue pair.
+fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, OrderError> {
+    if src.is_ipv4() != dst.is_ipv4() {
+        return Err(OrderError::Families(src, dst));
+    }
+    Ok(FlowKey::new(src, dst, qpn(dest_qp)?))
+}
+
 /// Why an order did not reach the control core.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
@@ -153,16 +203,6 @@ impl NpccOrder {
             Ok::<_, OrderError>((found, Priority::new(priority)))
         };
         let short = |name: &str| Name::from(name).map_err(|_| OrderError::Name(name.to_owned()));
-        let qpn = |number: u32| match number {
-            2..=0x00ff_ffff => Ok(Qpn::new(number)),
-            _ => Err(OrderError::QueuePair(number)),
-        };
-        let flow = |src: IpAddr, dst: IpAddr, dest_qp: u32| {
-            if src.is_ipv4() != dst.is_ipv4() {
-                return Err(OrderError::Families(src, dst));
-            }
-            Ok(FlowKey::new(src, dst, qpn(dest_qp)?))
-        };
         Ok(match self {
             NpccOrder::AddPair {
                 src,
@@ -170,11 +210,11 @@ impl NpccOrder {
                 dest_qp,
                 sender_qp,
             } => Command::AddPair {
-                flow: flow(*src, *dst, *dest_qp)?,
+                flow: key(*src, *dst, *dest_qp)?,
                 sender: qpn(*sender_qp)?,
             },
             NpccOrder::DeletePair { src, dst, dest_qp } => Command::DeletePair {
-                flow: flow(*src, *dst, *dest_qp)?,
+                flow: key(*src, *dst, *dest_qp)?,
             },
             NpccOrder::Policy {
                 port,
@@ -297,7 +337,9 @@ impl List {
                     return Some(Err(why));
                 };
                 self.held = last;
-                if let Some(Command::AddPair { flow, .. }) = self.pairs.get(last) {
+                if let Some(Command::AddPair { flow, .. } | Command::SuggestPair { flow, .. }) =
+                    self.pairs.get(last)
+                {
                     // Another of the list, or a packet, may have ended it already.
                     let _ = core.obey(&Command::DeletePair { flow: *flow }, now);
                 }
@@ -444,5 +486,74 @@ mod tests {
             dest_qp: 1 << 24,
         };
         assert_eq!(pair.command(ports), Err(OrderError::QueuePair(1 << 24)));
+    }
+
+    fn pair(n: u32) -> Command {
+        let listed = ListedPair {
+            src: [10, 0, 1, 3].into(),
+            dst: [10, 0, 2, 2].into(),
+            dest_qp: 0x100 + n,
+            sender_qp: 0x1000 + n,
+        };
+        listed.command(false).unwrap()
+    }
+
+    #[test]
+    fn a_connection_has_two_addresses_of_one_family() {
+        let mixed = ListedPair {
+            src: [10, 0, 1, 3].into(),
+            dst: std::net::Ipv6Addr::LOCALHOST.into(),
+            dest_qp: 0x11,
+            sender_qp: 0x18,
+        };
+        let refused = mixed.command(false).unwrap_err();
+        assert_eq!(refused, OrderError::Families(mixed.src, mixed.dst));
+        let add = NpccOrder::AddPair {
+            src: mixed.src,
+            dst: mixed.dst,
+            dest_qp: 0x11,
+            sender_qp: 0x18,
+        };
+        assert_eq!(add.command(ports), Err(refused));
+    }
+
+    /// A list took a tick for each of its pairs, and half of it held where the table was full.
+    #[test]
+    fn a_list_of_pairs_holds_wholly_or_not_at_all_and_takes_few_ticks() {
+        let (orders, mut inbox) = ring();
+        let mut core = ControlCore::new(&ControlConfig {
+            flows: 1_024,
+            ends: 2_048,
+            ..ControlConfig::default()
+        });
+        let mut give = |inbox: &mut Inbox, pairs: u32| {
+            let list: Arc<[Command]> = (0..pairs).map(pair).collect();
+            let mut ticks = 0;
+            let done = std::thread::scope(|scope| {
+                let given = scope.spawn(|| orders.give_pairs(&list));
+                while !given.is_finished() {
+                    // Waiting for the list is no tick of it.
+                    ticks += u32::from(inbox.list.is_some());
+                    inbox.obey(&mut core, Nanos(1), |_, _| {});
+                }
+                given.join().unwrap()
+            });
+            let (last, one) = (pair(pairs - 1), pair(0));
+            let mut known = |command: Command| {
+                let Command::AddPair { flow, .. } = command else {
+                    return false;
+                };
+                core.obey(&Command::DeletePair { flow }, Nanos(1)).is_ok()
+            };
+            (done, ticks, known(one), known(last))
+        };
+        let (done, ticks, first, last) = give(&mut inbox, 640);
+        assert_eq!((done, first, last), (Ok(()), true, true));
+        assert!(ticks <= 11, "{ticks}");
+        let (done, _, first, last) = give(&mut inbox, 100_000);
+        let full = OrderError::Refused(Refused::Full);
+        assert_eq!((done, first, last), (Err(full), false, false));
+        // Nothing of it takes room now.
+        assert_eq!(give(&mut inbox, 640).0, Ok(()));
     }
 }

@@ -24,7 +24,7 @@ use crate::fault;
 use crate::report::audit::{Author, Cause};
 
 /// A question is never longer.
-const LONGEST_REQUEST: u64 = 64 << 10;
+const LONGEST_REQUEST: u64 = 8 << 20;
 /// An answer is written in pieces of this size.
 const PIECE: usize = 64 << 10;
 
@@ -149,6 +149,7 @@ fn carried_out(request: &Request, management: &Management) -> Reply {
         Request::Commit => done(management.commit()),
         Request::Rollback => reloaded(management.rollback()),
         Request::Port { name, up } => done(management.set_admin(name, *up)),
+        Request::Pairs { pairs, suggested } => done(management.npcc_pairs(pairs, *suggested)),
         Request::Npcc(order) => done(management.npcc_order(order)),
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use npcc_cnp::control::command::Command as NpccCommand;
 use npcc_config::Config;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::route::down_ports::DownPorts;
@@ -12,7 +13,7 @@ use npcc_pipeline::units::{PortId, Priority};
 
 use super::reload::{Running, Settings};
 use super::view::View;
-use crate::control::orders::{NpccOrder, NpccOrders};
+use crate::control::orders::{ListedPair, NpccOrder, NpccOrders, OrderError};
 use crate::report::qos::Qos;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::worker::command::{Command, Deaf, WorkerOrders};
@@ -58,6 +59,18 @@ impl Management {
         let mut ids = self.view.ports.iter().zip(0u8..);
         ids.find(|(port, _)| port.name == name)
             .map(|(_, id)| PortId(id))
+    }
+
+    /// Has the control core take in a list of pairs, or none of it.
+    ///
+    /// # Errors
+    /// What is wrong with one of them, or that nobody listens.
+    pub fn npcc_pairs(&self, pairs: &[ListedPair], suggested: bool) -> Result<(), String> {
+        let commands = pairs.iter().map(|pair| pair.command(suggested));
+        let commands: Result<Arc<[NpccCommand]>, OrderError> = commands.collect();
+        let commands = commands.map_err(|error| error.to_string())?;
+        let given = self.npcc.give_pairs(&commands);
+        given.map_err(|error| format!("{error}: none of the list holds"))
     }
 
     /// Has the control core obey an order.

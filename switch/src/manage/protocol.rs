@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::query::Query;
 use super::reload::Outcome;
-use crate::control::orders::NpccOrder;
+use crate::control::orders::{ListedPair, NpccOrder};
 use crate::report::model::Snapshot;
 
 /// A question: one line of JSON.
@@ -65,6 +65,13 @@ pub enum Request {
     },
     /// Change something of NPCC.
     Npcc(NpccOrder),
+    /// Take in a list of pairs, or none of it.
+    Pairs {
+        /// The pairs.
+        pairs: Vec<ListedPair>,
+        /// Whether each must be confirmed by packets.
+        suggested: bool,
+    },
 }
 
 impl Request {
@@ -105,6 +112,7 @@ impl Request {
             Request::Port { name, up } => {
                 format!("port {name} {}", if *up { "up" } else { "down" })
             }
+            Request::Pairs { .. } => "pair import".to_owned(),
             Request::Npcc(order) => match order {
                 NpccOrder::AddPair { .. } => "pair add".to_owned(),
                 NpccOrder::DeletePair { .. } => "pair del".to_owned(),
