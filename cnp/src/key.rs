@@ -11,7 +11,8 @@ pub(crate) use npcc_pipeline::bits::low32;
 use npcc_pipeline::parse::{Kind, L3, Parsed};
 use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::wire::ipv4::Ipv4;
-use npcc_pipeline::wire::ipv6::Ipv6;
+use npcc_pipeline::wire::ipv6::{self, Ipv6};
+use npcc_pipeline::wire::udp;
 use zerocopy::FromBytes;
 
 const QPN_MASK: u32 = 0x00ff_ffff;
@@ -99,7 +100,8 @@ impl FlowKey {
         FlowKey { src, dst, tail: v6 }
     }
 
-    /// The addresses of a parsed IP packet with this destination queue pair; `None` when it is not IP.
+    /// The addresses of a parsed IP packet with this destination queue pair; `None` when it is not IP, or when its destination
+    /// address is one of a routing header's stations (SRv6), not its receiver.
     #[inline]
     #[must_use]
     pub fn of_packet(frame: &[u8], parsed: &Parsed, dest_qp: Qpn) -> Option<FlowKey> {
@@ -114,7 +116,10 @@ impl FlowKey {
                 })
             }
             Kind::Routed(L3::V6) => {
-                let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
+                let (header, rest) = Ipv6::ref_from_prefix(packet).ok()?;
+                if header.next_header != udp::PROTOCOL && is_on_its_way(rest, header.next_header) {
+                    return None;
+                }
                 let tail = dest_qp.0 | V6;
                 Some(FlowKey {
                     src: v6_bits(header.src),
@@ -179,7 +184,25 @@ impl FlowKey {
     }
 }
 
-fn bits(address: IpAddr) -> Bits {
+/// Whether a routing header among these extension headers has stations left (RFC 8200 section 4.4).
+fn is_on_its_way(mut rest: &[u8], first: u8) -> bool {
+    let mut next = first;
+    for _ in 0..=ipv6::MAX_EXTENSIONS {
+        let Some([after, len, _, left, ..]) = rest.first_chunk::<8>() else {
+            return false;
+        };
+        let octets = match next {
+            ipv6::ROUTING if *left > 0 => return true,
+            ipv6::FRAGMENT => 8,
+            header if ipv6::is_option_like(header) => (usize::from(*len) + 1) * 8,
+            _ => return false,
+        };
+        (next, rest) = (*after, rest.get(octets..).unwrap_or_default());
+    }
+    false
+}
+
+pub(crate) fn bits(address: IpAddr) -> Bits {
     match address {
         IpAddr::V4(v4) => v4_bits(v4.octets()),
         IpAddr::V6(v6) => v6_bits(v6.octets()),

@@ -7,8 +7,10 @@
 mod bench;
 mod check;
 mod clear;
+mod export;
 mod gen_pcap;
 mod pair;
+mod pairs_file;
 mod port;
 mod run;
 mod schema;

@@ -1,12 +1,14 @@
 //! Orders to the control core, over a ring it looks at once a tick, and its answers.
 //!
-//! An order is obeyed between two ticks, one a tick. The control core never waits for whoever gave it.
+//! An order is obeyed between two ticks, one a tick; a list of pairs bit by bit, and wholly or not at all. The control core
+//! never waits for whoever gave it.
 
 use std::net::IpAddr;
-use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use npcc_cnp::action::Action;
 use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::{Command, Name, Refused};
@@ -17,6 +19,8 @@ use serde::{Deserialize, Serialize};
 
 /// Orders on the way at a time: an operator's pace.
 const RING: usize = 64;
+/// Pairs of a list taken in between two ticks.
+const PAIRS_PER_TICK: usize = 64;
 /// How long an answer is waited for: many ticks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -64,6 +68,70 @@ pub enum NpccOrder {
         /// Its value, in its unit.
         value: u64,
     },
+    /// Whether CNPs leave, for the whole switch.
+    Action {
+        /// What becomes of decisions.
+        action: Action,
+    },
+    /// Whether CNPs leave, for a queue.
+    QueueAction {
+        /// The port's name.
+        port: String,
+        /// The queue.
+        priority: u8,
+        /// What becomes of decisions.
+        action: Action,
+    },
+}
+
+/// A pair of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ListedPair {
+    /// Who sends the data.
+    pub src: IpAddr,
+    /// Who receives them.
+    pub dst: IpAddr,
+    /// The receiver's queue pair.
+    pub dest_qp: u32,
+    /// The sender's.
+    pub sender_qp: u32,
+}
+
+impl ListedPair {
+    /// As the control core takes it; one that is only `suggested` must be confirmed by packets.
+    ///
+    /// # Errors
+    /// What is not as it must be.
+    pub fn command(self, suggested: bool) -> Result<Command, OrderError> {
+        let ListedPair {
+            src,
+            dst,
+            dest_qp,
+            sender_qp,
+        } = self;
+        let (flow, sender) = (key(src, dst, dest_qp)?, qpn(sender_qp)?);
+        Ok(if suggested {
+            Command::SuggestPair { flow, sender }
+        } else {
+            Command::AddPair { flow, sender }
+        })
+    }
+}
+
+/// A queue pair that may be one of a connection.
+const fn qpn(number: u32) -> Result<Qpn, OrderError> {
+    match number {
+        2..=0x00ff_ffff => Ok(Qpn::new(number)),
+        _ => Err(OrderError::QueuePair(number)),
+    }
+}
+
+/// Packets between two hosts to a queue pair.
+fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, OrderError> {
+    if src.is_ipv4() != dst.is_ipv4() {
+        return Err(OrderError::Families(src, dst));
+    }
+    Ok(FlowKey::new(src, dst, qpn(dest_qp)?))
 }
 
 /// Why an order did not reach the control core.
@@ -78,6 +146,9 @@ pub enum OrderError {
     /// A queue pair's number has 24 bits.
     #[error("{0} is no queue pair: write 2 to 16777215")]
     QueuePair(u32),
+    /// A connection has two addresses of one family.
+    #[error("{0} and {1} are no two ends of a connection: write two IPv4 or two IPv6 addresses")]
+    Families(IpAddr, IpAddr),
     /// Nobody took it.
     #[error("the control core does not listen")]
     Deaf,
@@ -101,14 +172,21 @@ impl NpccOrder {
                 name,
                 ..
             } => Some(format!("npcc.{port}.{priority}.{name}")),
+            NpccOrder::Action { .. } => Some("npcc.action".to_owned()),
+            NpccOrder::QueueAction { port, priority, .. } => {
+                Some(format!("npcc.{port}.{priority}.action"))
+            }
         }
     }
 
-    /// The watched queue it is about, if it is a setting of one.
+    /// The watched queue whose policy it is about, if it is a setting of one.
     #[must_use]
     pub fn slot(&self) -> Option<(&str, u8)> {
         match self {
-            NpccOrder::AddPair { .. } | NpccOrder::DeletePair { .. } => None,
+            NpccOrder::AddPair { .. }
+            | NpccOrder::DeletePair { .. }
+            | NpccOrder::Action { .. }
+            | NpccOrder::QueueAction { .. } => None,
             NpccOrder::Policy { port, priority, .. }
             | NpccOrder::Parameter { port, priority, .. } => Some((port, *priority)),
         }
@@ -125,10 +203,6 @@ impl NpccOrder {
             Ok::<_, OrderError>((found, Priority::new(priority)))
         };
         let short = |name: &str| Name::from(name).map_err(|_| OrderError::Name(name.to_owned()));
-        let qpn = |number: u32| match number {
-            2..=0x00ff_ffff => Ok(Qpn::new(number)),
-            _ => Err(OrderError::QueuePair(number)),
-        };
         Ok(match self {
             NpccOrder::AddPair {
                 src,
@@ -136,11 +210,11 @@ impl NpccOrder {
                 dest_qp,
                 sender_qp,
             } => Command::AddPair {
-                flow: FlowKey::new(*src, *dst, qpn(*dest_qp)?),
+                flow: key(*src, *dst, *dest_qp)?,
                 sender: qpn(*sender_qp)?,
             },
             NpccOrder::DeletePair { src, dst, dest_qp } => Command::DeletePair {
-                flow: FlowKey::new(*src, *dst, qpn(*dest_qp)?),
+                flow: key(*src, *dst, *dest_qp)?,
             },
             NpccOrder::Policy {
                 port,
@@ -168,14 +242,28 @@ impl NpccOrder {
                     value: *value,
                 }
             }
+            NpccOrder::Action { action } => Command::Action {
+                queue: None,
+                action: *action,
+            },
+            NpccOrder::QueueAction {
+                port,
+                priority,
+                action,
+            } => Command::Action {
+                queue: Some(place(port, *priority)?),
+                action: *action,
+            },
         })
     }
 }
 
 /// What may be told between two ticks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Instruction {
     Core(Command),
+    /// All of them or none. Whoever gave them holds them too, so that they are not freed here.
+    Pairs(Arc<[Command]>),
     Style(CnpStyle, Priority),
 }
 
@@ -196,6 +284,15 @@ impl NpccOrders {
     /// [`OrderError::Deaf`], or what the control core has against it.
     pub fn give(&self, command: Command) -> Result<(), OrderError> {
         self.instruct(Instruction::Core(command))
+    }
+
+    /// Gives a list of pairs, all of which hold afterwards or none. Where one is refused, those of the list that were known before
+    /// are forgotten with the others.
+    ///
+    /// # Errors
+    /// [`OrderError::Deaf`], or what the control core has against one of them.
+    pub fn give_pairs(&self, pairs: &Arc<[Command]>) -> Result<(), OrderError> {
+        self.instruct(Instruction::Pairs(Arc::clone(pairs)))
     }
 
     /// CNPs are built in another style, or enter another queue, from now on.
@@ -220,12 +317,56 @@ impl NpccOrders {
     }
 }
 
+/// A list of pairs that is being taken in, or given back.
+#[derive(Debug)]
+struct List {
+    pairs: Arc<[Command]>,
+    /// So many have been taken in, or are still to be given back.
+    held: usize,
+    /// Why one was refused; those before it are given back.
+    refused: Option<Refused>,
+    answer: SyncSender<Result<(), Refused>>,
+}
+
+impl List {
+    /// Goes on; the answer once all is done.
+    fn go_on(&mut self, core: &mut ControlCore, now: Nanos) -> Option<Result<(), Refused>> {
+        for _ in 0..PAIRS_PER_TICK {
+            if let Some(why) = self.refused {
+                let Some(last) = self.held.checked_sub(1) else {
+                    return Some(Err(why));
+                };
+                self.held = last;
+                if let Some(Command::AddPair { flow, .. } | Command::SuggestPair { flow, .. }) =
+                    self.pairs.get(last)
+                {
+                    // Another of the list, or a packet, may have ended it already.
+                    let _ = core.obey(&Command::DeletePair { flow: *flow }, now);
+                }
+                continue;
+            }
+            let Some(pair) = self.pairs.get(self.held) else {
+                return Some(Ok(()));
+            };
+            match core.obey(pair, now) {
+                Ok(()) => self.held += 1,
+                Err(why) => self.refused = Some(why),
+            }
+        }
+        None
+    }
+}
+
 /// The control core's end.
 #[derive(Debug)]
-pub struct Inbox(Consumer<Order>);
+pub struct Inbox {
+    orders: Consumer<Order>,
+    /// The list being taken in; other orders wait.
+    list: Option<List>,
+}
 
 impl Inbox {
-    /// Obeys one order, if one waits; `restyle` takes another look of CNPs.
+    /// Obeys one order, if one waits, or a part of a list; `restyle` takes another look of CNPs.
     #[inline]
     pub fn obey(
         &mut self,
@@ -233,16 +374,41 @@ impl Inbox {
         now: Nanos,
         restyle: impl FnOnce(CnpStyle, Priority),
     ) {
-        if let Ok(order) = self.0.pop() {
-            let answer = match order.instruction {
-                Instruction::Core(command) => core.obey(&command, now),
-                Instruction::Style(style, priority) => {
-                    restyle(style, priority);
-                    Ok(())
-                }
-            };
-            // Whoever asked may have given up.
-            let _ = order.answer.try_send(answer);
+        if self.list.is_some() {
+            self.go_on(core, now);
+            return;
+        }
+        let Ok(order) = self.orders.pop() else {
+            return;
+        };
+        let done = match order.instruction {
+            Instruction::Core(command) => core.obey(&command, now),
+            Instruction::Pairs(pairs) => {
+                self.list = Some(List {
+                    pairs,
+                    held: 0,
+                    refused: None,
+                    answer: order.answer,
+                });
+                self.go_on(core, now);
+                return;
+            }
+            Instruction::Style(style, priority) => {
+                restyle(style, priority);
+                Ok(())
+            }
+        };
+        // Whoever asked may have given up.
+        let _ = order.answer.try_send(done);
+    }
+
+    #[cold]
+    fn go_on(&mut self, core: &mut ControlCore, now: Nanos) {
+        let done = self.list.as_mut().and_then(|list| list.go_on(core, now));
+        if let Some(done) = done
+            && let Some(list) = self.list.take()
+        {
+            let _ = list.answer.try_send(done);
         }
     }
 }
@@ -251,7 +417,11 @@ impl Inbox {
 #[must_use]
 pub fn ring() -> (NpccOrders, Inbox) {
     let (give, take) = RingBuffer::new(RING);
-    (NpccOrders(Mutex::new(give)), Inbox(take))
+    let inbox = Inbox {
+        orders: take,
+        list: None,
+    };
+    (NpccOrders(Mutex::new(give)), inbox)
 }
 
 #[cfg(test)]
@@ -316,5 +486,74 @@ mod tests {
             dest_qp: 1 << 24,
         };
         assert_eq!(pair.command(ports), Err(OrderError::QueuePair(1 << 24)));
+    }
+
+    fn pair(n: u32) -> Command {
+        let listed = ListedPair {
+            src: [10, 0, 1, 3].into(),
+            dst: [10, 0, 2, 2].into(),
+            dest_qp: 0x100 + n,
+            sender_qp: 0x1000 + n,
+        };
+        listed.command(false).unwrap()
+    }
+
+    #[test]
+    fn a_connection_has_two_addresses_of_one_family() {
+        let mixed = ListedPair {
+            src: [10, 0, 1, 3].into(),
+            dst: std::net::Ipv6Addr::LOCALHOST.into(),
+            dest_qp: 0x11,
+            sender_qp: 0x18,
+        };
+        let refused = mixed.command(false).unwrap_err();
+        assert_eq!(refused, OrderError::Families(mixed.src, mixed.dst));
+        let add = NpccOrder::AddPair {
+            src: mixed.src,
+            dst: mixed.dst,
+            dest_qp: 0x11,
+            sender_qp: 0x18,
+        };
+        assert_eq!(add.command(ports), Err(refused));
+    }
+
+    /// A list took a tick for each of its pairs, and half of it held where the table was full.
+    #[test]
+    fn a_list_of_pairs_holds_wholly_or_not_at_all_and_takes_few_ticks() {
+        let (orders, mut inbox) = ring();
+        let mut core = ControlCore::new(&ControlConfig {
+            flows: 1_024,
+            ends: 2_048,
+            ..ControlConfig::default()
+        });
+        let mut give = |inbox: &mut Inbox, pairs: u32| {
+            let list: Arc<[Command]> = (0..pairs).map(pair).collect();
+            let mut ticks = 0;
+            let done = std::thread::scope(|scope| {
+                let given = scope.spawn(|| orders.give_pairs(&list));
+                while !given.is_finished() {
+                    // Waiting for the list is no tick of it.
+                    ticks += u32::from(inbox.list.is_some());
+                    inbox.obey(&mut core, Nanos(1), |_, _| {});
+                }
+                given.join().unwrap()
+            });
+            let (last, one) = (pair(pairs - 1), pair(0));
+            let mut known = |command: Command| {
+                let Command::AddPair { flow, .. } = command else {
+                    return false;
+                };
+                core.obey(&Command::DeletePair { flow }, Nanos(1)).is_ok()
+            };
+            (done, ticks, known(one), known(last))
+        };
+        let (done, ticks, first, last) = give(&mut inbox, 640);
+        assert_eq!((done, first, last), (Ok(()), true, true));
+        assert!(ticks <= 11, "{ticks}");
+        let (done, _, first, last) = give(&mut inbox, 100_000);
+        let full = OrderError::Refused(Refused::Full);
+        assert_eq!((done, first, last), (Err(full), false, false));
+        // Nothing of it takes room now.
+        assert_eq!(give(&mut inbox, 640).0, Ok(()));
     }
 }

@@ -5,13 +5,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use npcc_cnp::control::command::Command as NpccCommand;
+use npcc_config::Config;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::{PortId, Priority};
 
 use super::reload::{Running, Settings};
 use super::view::View;
-use crate::control::orders::{NpccOrder, NpccOrders};
+use crate::control::orders::{ListedPair, NpccOrder, NpccOrders, OrderError};
 use crate::report::qos::Qos;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::worker::command::{Command, Deaf, WorkerOrders};
@@ -59,6 +61,18 @@ impl Management {
             .map(|(_, id)| PortId(id))
     }
 
+    /// Has the control core take in a list of pairs, or none of it.
+    ///
+    /// # Errors
+    /// What is wrong with one of them, or that nobody listens.
+    pub fn npcc_pairs(&self, pairs: &[ListedPair], suggested: bool) -> Result<(), String> {
+        let commands = pairs.iter().map(|pair| pair.command(suggested));
+        let commands: Result<Arc<[NpccCommand]>, OrderError> = commands.collect();
+        let commands = commands.map_err(|error| error.to_string())?;
+        let given = self.npcc.give_pairs(&commands);
+        given.map_err(|error| format!("{error}: none of the list holds"))
+    }
+
     /// Has the control core obey an order.
     ///
     /// # Errors
@@ -71,9 +85,41 @@ impl Management {
             return give();
         }
         let mut live = self.live().map_err(|torn| torn.to_string())?;
+        let now = &mut live.running.now;
+        if let Some(config) = self.acting(&now.config, order) {
+            // Where `ecn` is off, queues of which nothing is told any more are marked again.
+            let requeue = |from, to| self.requeue(from, to).map_err(|deaf| deaf.to_string());
+            requeue(&now.config, &config)?;
+            if let Err(why) = give() {
+                requeue(&config, &now.config)?;
+                return Err(why);
+            }
+            now.config = config;
+            now.overrides.extend(order.key());
+            return Ok(());
+        }
         give()?;
-        live.running.now.ordered(order);
+        now.ordered(order);
         Ok(())
+    }
+
+    /// The configuration with another action, if that is what is ordered.
+    fn acting(&self, config: &Config, order: &NpccOrder) -> Option<Config> {
+        let mut config = config.clone();
+        match order {
+            NpccOrder::Action { action } => config.npcc.action = *action,
+            NpccOrder::QueueAction {
+                port,
+                priority,
+                action,
+            } => {
+                let index = self.port(port)?.index();
+                let watch = config.ports.get_mut(index)?.npcc.as_mut()?;
+                *watch.actions.get_mut(usize::from(*priority))? = *action;
+            }
+            _ => return None,
+        }
+        Some(config)
     }
 
     /// Starts the user watermarks, and what took how long, anew.

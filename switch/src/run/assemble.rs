@@ -1,5 +1,6 @@
 //! From a configuration and open ports to the things that run: workers, control core, management.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
@@ -22,6 +23,7 @@ use super::source::{Options, Source};
 use crate::clock::Clock;
 use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;
+use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, Control, ControlStats, orders};
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
@@ -61,9 +63,9 @@ pub(super) fn assemble<P: Probe>(
     mut probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Assembly<P>> {
     let config = &source.loaded.config;
-    let seed = clock.now().0;
+    let seed = unforeseen();
     let routes = routes(config, &ports, &options.prefixes)?;
-    let mut core = control_core(config, &ports, seed);
+    let mut core = control_core(config, &ports, routes.sources, seed);
 
     let settings = settings(config, &ports);
     let qos = qos::effective(config, &settings);
@@ -114,7 +116,10 @@ pub(super) fn assemble<P: Probe>(
         clock,
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(ends.times)?),
-        operators: Operators::default(),
+        operators: Operators::new(
+            wiring::control::observed(config),
+            wiring::control::told(config),
+        ),
     };
     let management = Management {
         view,
@@ -142,16 +147,17 @@ pub(super) fn assemble<P: Probe>(
     })
 }
 
-/// The table of routes, and its readers: the workers, and the control core for its CNPs.
+/// The table of routes, and its readers: the workers, and the control core for its CNPs and for where sources are.
 struct Routes {
     live: LiveRoutes,
     workers: Vec<FibReader>,
     control: FibReader,
+    sources: FibReader,
 }
 
 fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result<Routes> {
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
-    let readers = config.cores.workers.len() + 1;
+    let readers = config.cores.workers.len() + 2;
     let (capacity, seed) = (
         wiring::routes::capacity(config),
         wiring::routes::seed(config, &macs),
@@ -161,10 +167,15 @@ fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result
     let mut table = wiring::routes::table(config, &macs);
     wiring::routes::deal(config, &macs, more, &mut table);
     live.become_of(table)?;
-    let control = readers.pop();
+    let mut reader = || {
+        let last = readers.pop();
+        last.ok_or_else(|| anyhow!("the route table has no readers"))
+    };
+    let (control, sources) = (reader()?, reader()?);
     Ok(Routes {
         live,
-        control: control.ok_or_else(|| anyhow!("the route table has no readers"))?,
+        control,
+        sources,
         workers: readers,
     })
 }
@@ -179,9 +190,16 @@ fn live(source: &Source, options: &Options, routes: LiveRoutes) -> Live {
     }
 }
 
-fn control_core(config: &Config, ports: &[OpenPort], seed: u64) -> ControlCore {
+/// A number that nobody can know beforehand, of 64 bits: the standard library asks the system for the keys of its maps. Who knew the
+/// seed could aim at one chain of a table.
+fn unforeseen() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn control_core(config: &Config, ports: &[OpenPort], sources: FibReader, seed: u64) -> ControlCore {
     let rates: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
     let mut core = ControlCore::new(&wiring::control::plan(config, &rates, seed));
+    core.know_routes(Box::new(SourceRoutes(sources)));
     wiring::control::offer(&mut core, config, &rates);
     core.touch_memory();
     core
@@ -377,5 +395,21 @@ impl WorkerPeers {
             probe: probe(Telemetry::new(times)),
             sleeper: parts.sleeper,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The time since the process began had some 20 bits, and they were those of every start.
+    #[test]
+    fn the_seed_of_a_start_is_not_that_of_another() {
+        let seeds: std::collections::BTreeSet<u64> = (0..64).map(|_| unforeseen()).collect();
+        assert_eq!(seeds.len(), 64);
+        let bits = seeds
+            .iter()
+            .fold((0, u64::MAX), |(any, all), seed| (any | seed, all & seed));
+        assert_eq!(bits, (u64::MAX, 0), "every bit changes");
     }
 }
