@@ -11,6 +11,8 @@
 //! has been silent for [`LIVE`](super::ends::LIVE) or its connection was ended by name. So forged messages can take evidence away, and pair what both sides of a
 //! made-up connection claim, but not turn an existing pair into another.
 
+mod room;
+
 use npcc_pipeline::units::Nanos;
 
 use super::ends::numbers::Like;
@@ -20,16 +22,12 @@ use crate::cm::message::{Message, Service};
 use crate::fixed_map::FixedMap;
 use crate::key::{FlowKey, Qpn};
 
-/// A REQ not granted within this time may make room for others.
-const UNANSWERED: Nanos = Nanos::from_millis(10_000);
 /// List of connections not granted.
 const ASKED: u8 = 0;
 /// List of connections granted.
 const GRANTED: u8 = 1;
 /// One in so many connections may be asked for and not granted: requests without end push out requests only.
 const ASKED_SHARE: usize = 8;
-/// Granted connections looked at for one that is not in use, when there is no room.
-const LOOKED_AT: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct Connection {
@@ -254,44 +252,6 @@ impl CmTable {
             return;
         }
         let _ = self.connections.insert(id, asked);
-    }
-
-    /// Makes room for one that is asked for. Those not granted give way to each other, and a granted one only when neither of
-    /// its queue pairs is in use.
-    fn make_room(&mut self, now: Nanos, life: &impl Fn(&FlowKey) -> Life) -> bool {
-        let oldest = self.connections.oldest(ASKED);
-        let crowded = self.connections.len_of(ASKED) >= self.most_asked;
-        if !crowded && !self.connections.is_full() {
-            return true;
-        }
-        let stale = oldest.filter(|index| {
-            let asked = self.connections.get(*index);
-            crowded || asked.is_some_and(|asked| now.since(asked.at) >= UNANSWERED)
-        });
-        let room = stale.or_else(|| self.idle(life)).or(oldest);
-        let Some(id) = room.and_then(|index| self.connections.key(index)) else {
-            return false;
-        };
-        self.end(id, None);
-        true
-    }
-
-    /// A granted connection none of whose queue pairs is in use, of those longest not looked at.
-    fn idle(&mut self, life: &impl Fn(&FlowKey) -> Life) -> Option<u32> {
-        for _ in 0..LOOKED_AT {
-            let index = self.connections.oldest(GRANTED)?;
-            let id = self.connections.key(index)?;
-            let known = self.connections.get(index)?;
-            let granter = known.granter.map_or_else(Qpn::default, |(qpn, _)| qpn);
-            let ways = [Some(id.way), known.other.map(|other| other.way)];
-            let ends = ways.into_iter().flatten();
-            let mut ends = ends.flat_map(|way| [way.with_qp(granter), way.reversed(known.asker)]);
-            if ends.all(|key| life(&key) == Life::Silent) {
-                return Some(index);
-            }
-            self.connections.touch(index);
-        }
-        None
     }
 
     fn grant(

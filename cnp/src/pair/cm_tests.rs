@@ -478,7 +478,7 @@ fn requests_without_end_push_out_the_unanswered_first() {
     table.hear(&there(), &req(7, 0x18), NOW);
     table.hear(&back(), &rep(9, 7, 0x11), NOW);
     for id in 100..200 {
-        let late = Nanos(NOW.0 + u64::from(id) * UNANSWERED.0);
+        let late = Nanos(NOW.0 + u64::from(id) * 10_000_000_000);
         table.hear(&there(), &req(id, 0x1000 + id), late);
     }
     assert_eq!(sender(&table, &there(), 0x11), Some(0x18));

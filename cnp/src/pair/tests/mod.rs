@@ -9,6 +9,7 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
 
 mod datagrams;
+mod given;
 mod numbers;
 
 const A: &str = "10.0.1.3";

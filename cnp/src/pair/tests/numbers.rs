@@ -271,3 +271,34 @@ fn a_port_is_looked_at_anew_when_numbers_jump() {
     book.0.observe(&far, 0);
     assert_eq!(book.0.resolve(data, ms(61)).evidence(), Evidence::None);
 }
+
+/// An end that is forgotten leaves no support to the one that takes its place in the table.
+#[test]
+fn support_for_an_end_that_is_gone_is_none_for_another() {
+    let mut numbers = Numbers::new();
+    numbers.exchange(0x300, 0x200, 1 << 20);
+    numbers.exchange(0x18, 0x11, 0);
+    numbers.exchange(0x18, 0x11, 1);
+    for _ in 0..8 {
+        numbers.now += ms(1_000);
+        numbers.packet(B, A, 0x18, 0x11, 1);
+        numbers.exchange(0x300, 0x200, 1 << 20);
+        numbers.connections.age(numbers.now);
+    }
+    assert_eq!(numbers.connections.len(), 3, "0x11 is forgotten");
+    let end = numbers.exchange(0x18, 0x12, 2);
+    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+}
+
+/// One packet with a far number does not make a count from 0 a random one.
+#[test]
+fn a_number_made_up_does_not_hide_that_numbers_were_small() {
+    let mut numbers = Numbers::new();
+    let small = |psn: u32| psn.wrapping_sub(BASE);
+    numbers.exchange(0x18, 0x11, small(1));
+    numbers.packet(A, B, 0x11, 0x0a, 0x40_0000);
+    for psn in 2..20 {
+        let end = numbers.exchange(0x18, 0x11, small(psn));
+        assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    }
+}

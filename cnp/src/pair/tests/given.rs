@@ -1,0 +1,92 @@
+//! Pairs that the operator gives, or a list suggests.
+
+use super::*;
+
+fn to_receiver() -> FlowKey {
+    FlowKey::new(A.parse().unwrap(), B.parse().unwrap(), Qpn::new(0x11))
+}
+
+fn suggested(sender: u32) -> Book {
+    let mut book = Book::new();
+    assert!(book.0.suggest(&to_receiver(), Qpn::new(sender), ms(1)));
+    book
+}
+
+/// Both directions of it, at a port of its own.
+#[test]
+fn a_suggestion_counts_once_packets_say_the_same() {
+    let mut book = suggested(0x18);
+    let data = book.data(0x11, 50_000, ms(2));
+    assert_eq!(book.0.resolve(data, ms(2)).evidence(), Evidence::None);
+    book.ack(0x19, 50_001, ms(3));
+    assert_eq!(book.0.resolve(data, ms(3)).evidence(), Evidence::None);
+    let back = book.ack(0x18, 50_000, ms(4));
+    assert_eq!(book.0.resolve(data, ms(4)), paired(0x18, Evidence::Cm));
+    assert_eq!(book.0.resolve(back, ms(4)), paired(0x11, Evidence::Cm));
+    // Another that has the port too: it may be this one's.
+    book.ack(0x19, 50_000, ms(5));
+    assert_eq!(book.0.resolve(data, ms(5)).evidence(), Evidence::None);
+}
+
+/// The port is the hash of both, and the answers take another path.
+#[test]
+fn a_suggestion_is_confirmed_by_the_hash_alone() {
+    let mut book = suggested(0x18);
+    let data = book.data(0x11, hash(0x18, 0x11), ms(2));
+    assert_eq!(book.0.resolve(data, ms(2)), paired(0x18, Evidence::Cm));
+}
+
+/// A list of a host's queue pairs without their peers: 0x999 has another peer, where 0x11 is a number too.
+#[test]
+fn a_suggestion_that_mixes_peers_is_never_told() {
+    let mut book = suggested(0x999);
+    let data = book.data(0x11, hash(0x18, 0x11), ms(2));
+    assert_eq!(book.0.resolve(data, ms(2)).evidence(), Evidence::None);
+    book.ack(0x18, hash(0x18, 0x11), ms(3));
+    assert_eq!(
+        book.0.resolve(data, ms(3)),
+        paired(0x18, Evidence::PortHash)
+    );
+}
+
+#[test]
+fn what_the_connection_manager_says_stands_above_a_suggestion() {
+    use crate::cm::message::{Message, Service};
+    let way = to_receiver().with_qp(Qpn::new(1));
+    let req = Message::Req {
+        local: 7,
+        qpn: Qpn::new(0x18),
+        psn: 0,
+        service: Service::Rc,
+        flow_label: 5,
+    };
+    let rep = Message::Rep {
+        local: 9,
+        remote: 7,
+        qpn: Qpn::new(0x11),
+        psn: 0,
+    };
+    for suggest_first in [true, false] {
+        let mut book = Book::new();
+        let suggest = |book: &mut Book| book.0.suggest(&to_receiver(), Qpn::new(0x55), ms(1));
+        assert!(!suggest_first || suggest(&mut book));
+        book.0.observe_message(&way, &req, ms(1));
+        book.0
+            .observe_message(&way.reversed(Qpn::new(1)), &rep, ms(1));
+        assert!(suggest_first || suggest(&mut book));
+        let data = book.data(0x11, hash(0x55, 0x11), ms(2));
+        assert_eq!(book.0.resolve(data, ms(2)), paired(0x18, Evidence::Cm));
+    }
+}
+
+/// What the operator says is believed at once, until packets show another.
+#[test]
+fn the_operators_pair_is_doubted_when_packets_contradict() {
+    let mut book = Book::new();
+    let port = hash(0x18, 0x11);
+    let data = book.data(0x11, port, ms(1));
+    assert!(book.0.give(&to_receiver(), Qpn::new(0x55), ms(1)));
+    assert_eq!(book.0.resolve(data, ms(1)), paired(0x55, Evidence::Cm));
+    book.ack(0x18, port, ms(2));
+    assert_eq!(book.0.resolve(data, ms(2)), Pairing::Unpaired);
+}
