@@ -12,6 +12,8 @@ use super::ControlCore;
 use super::heaviest::Heaviest;
 use super::queue::WatchedQueue;
 use super::tellable::Apart;
+use crate::deadline::Deadline;
+use crate::fixed_map::TOGETHER;
 use crate::plan::{Outlet, Planner, Suppressed, Unpaired};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 use crate::status::QueueStatus;
@@ -36,11 +38,11 @@ const HOLD: Nanos = Nanos::from_millis(20);
 type PortQueue = (PortId, Priority);
 
 /// What a round goes by.
-#[derive(Debug)]
 pub(super) struct Asked<'a> {
     pub(super) decision: Decision,
     pub(super) context: &'a QueueContext,
     pub(super) now: Nanos,
+    deadline: &'a Deadline<'a>,
     /// Bytes of all contributors.
     total: u64,
     /// Bytes of one, on average.
@@ -57,6 +59,8 @@ struct Done {
     left: usize,
     /// How many more CNPs may leave.
     orders: usize,
+    /// Contributors looked at.
+    looked: usize,
 }
 
 impl ControlCore {
@@ -66,7 +70,7 @@ impl ControlCore {
         index: usize,
         decision: &Decision,
         context: &QueueContext,
-        now: Nanos,
+        (now, deadline): (Nanos, &Deadline<'_>),
         out: &mut impl Outlet,
     ) -> Round {
         let status = Arc::clone(&self.status);
@@ -83,6 +87,7 @@ impl ControlCore {
         let asked = Asked {
             decision: self.spread(decision, reach),
             context,
+            deadline,
             now,
             total,
             mean: total / u64::try_from(all.max(1)).unwrap_or(u64::MAX),
@@ -90,6 +95,7 @@ impl ControlCore {
         let mut done = Done {
             left: reach,
             orders: self.orders_per_tick,
+            looked: 0,
             round: Round::default(),
             counted: BitRate(0),
         };
@@ -124,7 +130,10 @@ impl ControlCore {
             let Some((bytes, flow)) = one else {
                 return;
             };
-            if done.orders == 0 || self.refusals == 0 {
+            let pause = done.looked.is_multiple_of(TOGETHER);
+            done.looked += 1;
+            let spent = done.orders == 0 || self.refusals == 0;
+            if spent || pause && done.looked > 1 && asked.deadline.is_over() {
                 status.suppressed(Suppressed::CapTick).add(done.left as u64);
                 done.left = 0;
                 return;
