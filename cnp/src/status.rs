@@ -207,6 +207,8 @@ pub struct NpccStatus {
     queues: Box<[QueueStatus]>,
     /// Ticks done.
     pub ticks: Counter,
+    /// Ticks that had no time left for a queue that was due, which then came first in the next.
+    pub queues_deferred: Counter,
     /// Records taken in.
     pub records: Counter,
     /// Records from ports that are not trusted: nothing was learned from them.
@@ -227,6 +229,10 @@ pub struct NpccStatus {
     pub ends_displaced: Gauge,
     /// Flows whose bytes were read from a worker.
     pub flows_read: Counter,
+    /// Flows that send again after a pause.
+    pub flows_woken: Counter,
+    /// Flows of which a worker said so too long ago: they are found by the slow round of readings.
+    pub wakes_lost: Counter,
     /// Flows weighed as contributors of a decision.
     pub flows_weighed: Counter,
     paired: [Gauge; Evidence::COUNT],

@@ -10,13 +10,17 @@
 
 pub mod command;
 pub mod config;
+mod heaviest;
 mod order;
 mod queue;
 mod round;
+mod tellable;
 mod tick;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::flow_cache::CacheReader;
@@ -28,6 +32,9 @@ use crate::tracker::FlowTracker;
 use config::{ControlConfig, EcnMode};
 use queue::WatchedQueue;
 
+/// Pairs of hosts remembered within a round.
+const ALL_TOLD: usize = 16;
+
 /// The control core: queues, policies and what is known of flows.
 #[derive(Debug)]
 pub struct ControlCore {
@@ -36,6 +43,12 @@ pub struct ControlCore {
     planner: Planner,
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
+    /// How many more contributors this call may refuse after a closer look.
+    refusals: usize,
+    /// Shortest time between two CNPs to a queue pair that is one of those that may be meant.
+    among: Nanos,
+    /// Senders and receivers of whom this round told every queue pair.
+    all_told: ArrayVec<(IpAddr, IpAddr), ALL_TOLD>,
     notified: Nanos,
     /// Whether a signalled flow is not marked while its queue is below `hard`.
     holds_marks: bool,
@@ -43,6 +56,9 @@ pub struct ControlCore {
     period: Nanos,
     /// The last call that was not between two looks only.
     regular: Nanos,
+    deadline: Nanos,
+    /// The queue that is looked at first.
+    first: usize,
     /// Time to the next call, when that is not a period.
     hurry: Option<Nanos>,
     reads_per_tick: usize,
@@ -80,12 +96,17 @@ impl ControlCore {
             ),
             status,
             contributors: Vec::with_capacity(config.flows.min(RECENT)),
+            refusals: 0,
+            among: config.notified,
+            all_told: ArrayVec::new(),
             notified: config.notified,
             holds_marks: config.ecn == EcnMode::MarkUnlessNotified,
             reads_per_tick: config.reads_per_tick,
             tick: config.tick,
             period,
             regular: Nanos::ZERO,
+            deadline: config.deadline.max(config.tick + config.tick),
+            first: 0,
             hurry: None,
             orders_per_tick: config.orders_per_tick.max(1),
             unpaired: config.unpaired,
@@ -123,6 +144,12 @@ impl ControlCore {
         self.tracker.listed(queue)
     }
 
+    /// Flows of a watched queue that send.
+    #[cfg(test)]
+    pub(crate) fn active(&self, queue: usize) -> usize {
+        self.tracker.active(queue)
+    }
+
     /// Bytes a flow is taken to have sent in the window that ends now.
     #[cfg(test)]
     pub(crate) fn in_window(&self, flow: u32, window: Nanos, now: Nanos) -> u64 {
@@ -151,3 +178,11 @@ mod tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod near_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod starve_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod deadline_tests;

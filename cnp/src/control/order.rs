@@ -3,22 +3,23 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
+use super::round::Asked;
 use crate::key::{Qpn, QueueFlow};
 use crate::log::Entry;
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
-use crate::plan::{Candidate, CnpOrder, Suppressed, Unpaired};
-use crate::policy::{Decision, QueueContext};
+use crate::plan::{Candidate, CnpOrder, Outlet, Suppressed, Unpaired};
 
 impl ControlCore {
+    /// Tells the sender of a flow, with `most` CNPs at most: one, unless all of its queue pairs are told. Says how many left.
     pub(super) fn order(
         &mut self,
-        index: u32,
-        bytes: u64,
-        decision: &Decision,
-        now: Nanos,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
-    ) -> Result<(), Suppressed> {
+        (bytes, index): (u64, u32),
+        asked: &Asked<'_>,
+        most: usize,
+        out: &mut impl Outlet,
+    ) -> Result<usize, Suppressed> {
+        let now = asked.now;
         // The pairing of this very moment: whatever demoted it has been taken in above.
         let pairing = self.tracker.refresh_pairing(index, now);
         let (Some(key), Some(flow)) =
@@ -40,37 +41,43 @@ impl ControlCore {
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
-        let admitted = self.planner.admit(&candidate, decision, now);
-        match (admitted, self.unpaired) {
+        let permitted = self.planner.permit(&candidate, &asked.decision, now);
+        let told = match (permitted, self.unpaired) {
             (Err(Suppressed::Unpaired), Unpaired::None) => {
                 self.tracker
                     .extend_notified(index, now + self.notified, now);
+                return Err(Suppressed::Unpaired);
             }
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
-                let told = self.order_all(&key, end, &candidate, decision, now, out);
-                if told.is_ok() {
-                    self.open_episode((key.egress, key.priority), index, bytes, now);
-                }
-                return told;
+                self.order_all((&key, index), end, &candidate, asked, most, out)?
             }
-            _ => {}
+            (permitted, _) => {
+                self.send((&key, index), permitted?, &candidate, asked, out)?;
+                if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
+                    state.signalled = Some(now);
+                }
+                1
+            }
+        };
+        if let Some(flow) = self.tracker.flows.get_mut(index) {
+            flow.cnps += told as u64 - 1;
         }
-        self.send(&key, admitted?, &candidate, out)?;
-        if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
-            state.signalled = Some(now);
-        }
-        self.open_episode((key.egress, key.priority), index, bytes, now);
-        Ok(())
+        let before = self.before(index, bytes, now);
+        self.open_episode((key.egress, key.priority), index, before, now);
+        Ok(told)
     }
 
-    /// Sends a CNP that the planner admitted, or gives its share of the caps back.
+    /// Sends a CNP that the planner permits, if the caps of the port it leaves by allow it, and logs it.
     fn send(
         &mut self,
-        key: &QueueFlow,
+        (key, index): (&QueueFlow, u32),
         (sender_qpn, evidence): (Qpn, Evidence),
         candidate: &Candidate,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+        asked: &Asked<'_>,
+        out: &mut impl Outlet,
     ) -> Result<(), Suppressed> {
+        let port = out.leaves_by(key.key.src(), candidate.ingress)?;
+        self.planner.spend(port, candidate.ipv6, asked.now)?;
         let order = CnpOrder {
             flow: key.key,
             sender_qpn,
@@ -79,64 +86,86 @@ impl ControlCore {
             egress: key.egress,
             priority: key.priority,
         };
-        out(order).inspect_err(|_| self.planner.give_back(candidate))?;
+        out.send(order)
+            .inspect_err(|_| self.planner.give_back(port, candidate.ipv6))?;
         let hosts = &mut self.tracker.hosts;
         hosts.record_cnp_sent(&key.key, &self.status.hosts);
+        self.log(index, &order, asked);
         Ok(())
     }
 
-    /// Tells every queue pair that may be the sender's, each no sooner than the decision's spacing allows.
+    /// Tells up to `most` of the queue pairs that may be the sender's, each no sooner than the decision's spacing and
+    /// [`ControlCore::among`] allow. Says how many; those that left before one was refused count.
     fn order_all(
         &mut self,
-        key: &QueueFlow,
+        flow: (&QueueFlow, u32),
         end: Option<EndpointId>,
         candidate: &Candidate,
-        decision: &Decision,
-        now: Nanos,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
-    ) -> Result<(), Suppressed> {
+        asked: &Asked<'_>,
+        most: usize,
+        out: &mut impl Outlet,
+    ) -> Result<usize, Suppressed> {
+        let hosts = (flow.0.key.src(), flow.0.key.dst());
+        if self.all_told.contains(&hosts) {
+            self.park(flow.1, Suppressed::Spacing, asked.now);
+            return Err(Suppressed::Spacing);
+        }
         let all = end.map(|end| self.tracker.connections.candidates(end));
-        let mut told = Err(Suppressed::Unpaired);
+        let spacing = asked.decision.spacing.max(self.among);
+        let (mut told, mut lately, mut refused) = (0, 0, Suppressed::Unpaired);
         for other in all.unwrap_or_default() {
-            let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| now.since(at).0);
+            if told >= most {
+                break;
+            }
+            let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| asked.now.since(at).0);
             let (Some(named), Some(state)) = (
                 self.tracker.connections.key(other),
                 self.tracker.connections.end(other),
             ) else {
                 continue;
             };
-            if since(state.signalled_among) < decision.spacing.0 {
-                told = told.or(Err(Suppressed::Spacing));
+            if since(state.signalled_among) < spacing.0 {
+                (lately, refused) = (lately + 1, Suppressed::Spacing);
                 continue;
             }
-            self.planner.spend(candidate, now)?;
             let unnamed = (named.dest_qp(), Evidence::None);
-            self.send(key, unnamed, candidate, out)?;
-            told = Ok(());
+            match self.send(flow, unnamed, candidate, asked, out) {
+                Ok(()) => told += 1,
+                Err(reason) => {
+                    refused = reason;
+                    break;
+                }
+            }
             if let Some(state) = self.tracker.connections.end_mut(other) {
-                state.signalled_among = Some(now);
+                state.signalled_among = Some(asked.now);
             }
         }
-        told
+        self.refusals = self.refusals.saturating_sub(lately);
+        if told < most && matches!(refused, Suppressed::Unpaired | Suppressed::Spacing) {
+            // With many such hosts those that find no room are looked at once more each.
+            let _ = self.all_told.try_push(hosts);
+        }
+        if told == 0 { Err(refused) } else { Ok(told) }
     }
 
-    /// Notes why a flow was just signalled.
-    pub(super) fn log(&self, index: u32, context: &QueueContext, decision: &Decision, now: Nanos) {
+    /// Notes which queue pair was just signalled, and why.
+    fn log(&self, index: u32, order: &CnpOrder, asked: &Asked<'_>) {
         let (Some(key), Some(flow)) =
             (self.tracker.flows.key(index), self.tracker.flows.get(index))
         else {
             return;
         };
+        let context = asked.context;
         self.status.log.record(&Entry {
-            time: now,
+            time: asked.now,
             flow: key,
-            sender_qpn: flow.sender,
-            evidence: flow.evidence,
-            reason: decision.reason,
+            sender_qpn: order.sender_qpn,
+            evidence: order.evidence,
+            reason: asked.decision.reason,
             depth: context.depth,
             zone: context.reading.zone,
             trend: context.reading.trend,
-            cnps: flow.cnps,
+            cnps: flow.cnps + 1,
         });
     }
 }

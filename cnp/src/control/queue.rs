@@ -31,6 +31,8 @@ pub(super) struct WatchedQueue {
     pub(super) given_up: bool,
     /// The look before: when, and the depth.
     looked: (Nanos, u64),
+    /// The call it was made in.
+    pub(super) looked_in: u64,
     /// What it found.
     context: Option<QueueContext>,
 }
@@ -47,6 +49,7 @@ impl WatchedQueue {
             next_look: Nanos::ZERO,
             given_up: false,
             looked: (Nanos::ZERO, 0),
+            looked_in: 0,
             context: None,
         }
     }
@@ -55,7 +58,7 @@ impl WatchedQueue {
     pub(super) fn look(
         &mut self,
         depth: u64,
-        listed: usize,
+        active: usize,
         every: &Intervals,
         now: Nanos,
     ) -> QueueContext {
@@ -74,7 +77,8 @@ impl WatchedQueue {
             self.next_tick = due(every.tick);
             self.reading = self.detector.observe(depth);
         }
-        let reads = u64::try_from(listed.div_ceil(READS_PER_LOOK)).unwrap_or(u64::MAX);
+        let reads =
+            u64::try_from(active.div_ceil(READS_PER_LOOK - READS_PER_LOOK / 8)).unwrap_or(u64::MAX);
         let config = self.detector.config();
         let (at, before) = std::mem::replace(&mut self.looked, (now, depth));
         let arrival = arrival(config.drain, depth, before, now.since(at));

@@ -1,35 +1,72 @@
 //! One round of a decision: which contributors are signalled, what that should cost them, and what is remembered of it.
 //!
-//! Law: no flow is signalled more often than the decision's spacing says, and no round orders more than `orders_per_tick`.
+//! Law: no flow is signalled more often than the decision's spacing says, and no round sends more than `orders_per_tick` CNPs. A
+//! flow that cannot be signalled takes no other's place: only CNPs that leave are counted against that.
 
 use std::sync::Arc;
 
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use super::ControlCore;
+use super::heaviest::Heaviest;
 use super::queue::WatchedQueue;
+use super::tellable::Apart;
 use crate::dcqcn::cut_of;
+use crate::deadline::Deadline;
+use crate::fixed_map::TOGETHER;
 use crate::host_response::Standing;
-use crate::plan::{CnpOrder, Planner, Suppressed};
+use crate::plan::{Outlet, Planner, Suppressed, Unpaired};
 use crate::policy::{Choice, Decision, QueueContext, Round};
+use crate::status::QueueStatus;
+use crate::table::{Flow, RECENT};
+use crate::window::share;
 
 /// A CNP that should cost less than this share of the rate costs little. When it is decided how many are signalled, it is counted with
 /// so much all the same: alpha may have faded less than is believed, as that of DCQCN as published does.
 const LITTLE: u64 = 8;
+/// Contributors that a call refuses after a closer look, at most, over all queues. Those that need no closer look are not counted.
+pub(super) const REFUSALS: usize = 1_024;
+/// Longest time between two CNPs to a queue pair that is told because its sender's flows are not known.
+const AMONG: Nanos = Nanos::from_millis(10);
 /// A flow not signalled for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
 /// What a CNP should cost at least to be felt, in 65,536ths of the rate.
 const FELT: u32 = 1 << 13;
+/// A flow that has sent for less than this has no rate.
+const BEGUN: Nanos = Nanos::from_micros(15);
 /// A signalled flow of a host that is not known yet stays unmarked for so long.
 const TRIAL: Nanos = Nanos::from_micros(300);
 /// A signalled flow of a host that answers stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
 const HOLD: Nanos = Nanos::from_millis(20);
 
-/// So many of the heaviest contributors say whether telling helps.
-const JUDGES: usize = 64;
-
 /// A queue of a port.
 type PortQueue = (PortId, Priority);
+
+/// What a round goes by.
+pub(super) struct Asked<'a> {
+    pub(super) decision: Decision,
+    pub(super) context: &'a QueueContext,
+    pub(super) now: Nanos,
+    deadline: &'a Deadline<'a>,
+    /// Bytes of all contributors.
+    total: u64,
+    /// Bytes of one, on average.
+    mean: u64,
+}
+
+/// What a round has done so far.
+#[derive(Debug)]
+struct Done {
+    round: Round,
+    /// What is counted of what those signalled are expected to give up.
+    counted: BitRate,
+    /// How many more contributors the decision reaches.
+    left: usize,
+    /// How many more CNPs may leave.
+    orders: usize,
+    /// Contributors looked at.
+    looked: usize,
+}
 
 impl ControlCore {
     /// Tells the contributors a decision reaches.
@@ -38,106 +75,205 @@ impl ControlCore {
         index: usize,
         decision: &Decision,
         context: &QueueContext,
-        now: Nanos,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+        (now, deadline): (Nanos, &Deadline<'_>),
+        out: &mut impl Outlet,
     ) -> Round {
+        let status = Arc::clone(&self.status);
+        let Some(status) = status.queues().get(index) else {
+            return Round::default();
+        };
         let mut contributors = std::mem::take(&mut self.contributors);
         self.tracker.contributors(index, now, &mut contributors);
-        let status = Arc::clone(&self.status);
-        let mut round = Round::default();
-        if let Some(status) = status.queues().get(index) {
-            status.contributors.set(contributors.len() as u64);
-            let reach = Planner::reach(decision, contributors.len());
-            let decision = self.spread(decision, reach);
-            let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
-            let mean = total / u64::try_from(contributors.len().max(1)).unwrap_or(u64::MAX);
-            let given_up = self.is_given_up(&contributors, now);
-            if let Some(queue) = self.queues.get_mut(index) {
-                queue.given_up = given_up;
-            }
-            let mut looked_at = 0;
-            let mut counted = BitRate(0);
-            for (bytes, flow) in contributors.iter().take(reach) {
-                let rate = self.rate(*flow, *bytes, total, context, now);
-                let cut = self.cut(*flow, rate, now);
-                let weight = if *bytes < mean / 4 {
-                    Weight::Feather
-                } else if *bytes < mean && cut.0 < rate / LITTLE {
-                    Weight::Light
-                } else {
-                    Weight::Full
-                };
-                if !chosen(decision.choice, rate, cut, counted, weight) {
-                    continue;
-                }
-                let told = if self.too_soon(*flow, &decision, now) {
-                    Err(Suppressed::Spacing)
-                } else if looked_at >= self.orders_per_tick {
-                    Err(Suppressed::CapTick)
-                } else {
-                    looked_at += 1;
-                    let before = self.before(*flow, *bytes);
-                    self.order(*flow, before, &decision, now, out)
-                        .inspect(|()| {
-                            self.log(*flow, context, &decision, now);
-                        })
-                };
-                match told {
-                    Ok(()) => {
-                        round.sent += 1;
-                        counted.0 = counted.0.saturating_add(cut.0.max(rate / LITTLE));
-                        round.cut.0 = round.cut.0.saturating_add(cut.0);
-                        round.feedback = round.feedback.max(self.record_cnp_sent(*flow, rate, now));
-                    }
-                    Err(reason) => status.suppress(reason),
-                }
-            }
-            status.cnps.add(u64::from(round.sent));
+        let all = contributors.len();
+        status.contributors.set(all as u64);
+        let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
+        let Apart {
+            known,
+            all: able,
+            vain,
+        } = self.set_apart(index, &mut contributors, status, now);
+        self.give_up(index, vain > total / 4, &contributors, now);
+        let reach = Planner::reach(decision, all).min(able);
+        let asked = Asked {
+            decision: self.spread(decision, reach),
+            context,
+            deadline,
+            now,
+            total,
+            mean: total / u64::try_from(all.max(1)).unwrap_or(u64::MAX),
+        };
+        let mut done = Done {
+            left: reach,
+            orders: self.orders_per_tick,
+            looked: 0,
+            round: Round::default(),
+            counted: BitRate(0),
+        };
+        self.all_told.clear();
+        let (known, others) = contributors.split_at_mut(known);
+        self.tell(&mut Heaviest::of(known), &asked, &mut done, status, out);
+        let others = others.get_mut(..able - known.len()).unwrap_or_default();
+        let mut others = Heaviest::of(others);
+        if self.unpaired == Unpaired::None {
+            self.hold_marks_of(&mut others, &mut done, status, now);
+        } else {
+            self.tell(&mut others, &asked, &mut done, status, out);
+            self.pace_among(done.orders == 0);
         }
+        status.cnps.add(u64::from(done.round.sent));
         self.contributors = contributors;
-        round
+        done.round
+    }
+
+    /// Tells these contributors, heaviest first, as far as the decision reaches and the budgets of the tick go.
+    fn tell(
+        &mut self,
+        contributors: &mut Heaviest<'_>,
+        asked: &Asked<'_>,
+        done: &mut Done,
+        status: &QueueStatus,
+        out: &mut impl Outlet,
+    ) {
+        let mut places = 0..;
+        while done.left > 0 && !is_reached(asked.decision.choice, done.counted) {
+            let one = places.next().and_then(|place| contributors.at(place));
+            let Some((bytes, flow)) = one else {
+                return;
+            };
+            let pause = done.looked.is_multiple_of(TOGETHER);
+            done.looked += 1;
+            let spent = done.orders == 0 || self.refusals == 0;
+            if spent || pause && done.looked > 1 && asked.deadline.is_over() {
+                status.suppressed(Suppressed::CapTick).add(done.left as u64);
+                done.left = 0;
+                return;
+            }
+            let rate = self.rate(flow, bytes, asked);
+            let cut = self.cut(flow, rate, asked.now);
+            let weight = Weight::of(bytes, asked.mean, rate, cut);
+            if !chosen(asked.decision.choice, rate, cut, done.counted, weight) {
+                done.left -= 1;
+                continue;
+            }
+            if self.too_soon(flow, asked) {
+                done.left -= 1;
+                status.suppress(Suppressed::Spacing);
+                continue;
+            }
+            match self.order((bytes, flow), asked, done.orders, out) {
+                Ok(told) => {
+                    done.left -= 1;
+                    done.orders -= told.min(done.orders);
+                    done.round.sent += u32::try_from(told).unwrap_or(u32::MAX);
+                    let counted = cut.0.max(rate / LITTLE);
+                    done.counted.0 = done.counted.0.saturating_add(counted);
+                    done.round.cut.0 = done.round.cut.0.saturating_add(cut.0);
+                    let shows = self.record_cnp_sent(flow, rate, asked.now);
+                    done.round.feedback = done.round.feedback.max(shows);
+                }
+                Err(Suppressed::CapSecond) => {
+                    status
+                        .suppressed(Suppressed::CapSecond)
+                        .add(done.left as u64);
+                    done.left = 0;
+                }
+                Err(reason) => {
+                    status.suppress(reason);
+                    done.left -= usize::from(is_told(reason));
+                    self.refuse(flow, reason, asked.now);
+                }
+            }
+        }
+    }
+
+    /// Where the CNPs of a round were not enough for all queue pairs of all senders, the next ones wait longer: the lightest are told
+    /// before the heaviest are told again.
+    fn pace_among(&mut self, too_many: bool) {
+        let next = if too_many {
+            self.among.0.saturating_mul(2)
+        } else {
+            self.among.0 / 8 * 7
+        };
+        self.among = Nanos(next).min(AMONG).max(self.notified);
+    }
+
+    /// Counts a refusal that took a closer look. Where there are many, those refused now are not asked again before all others
+    /// have been.
+    fn refuse(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
+        self.refusals = self.refusals.saturating_sub(1);
+        if self.refusals < REFUSALS / 4 * 3 && !is_told(reason) {
+            self.park(flow, reason, now);
+        }
+    }
+
+    /// A flow is not asked again before as many others as there can be have been.
+    pub(super) fn park(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
+        if let Some(flow) = self.tracker.flows.get_mut(flow) {
+            let rounds = (RECENT / (REFUSALS / 2)) as u64;
+            flow.parked = now + Nanos(self.tick.0.saturating_mul(rounds));
+            flow.parked_for = reason;
+        }
+    }
+
+    /// Treats flows whose queue pair is not known as if they had been told.
+    fn hold_marks_of(
+        &mut self,
+        contributors: &mut Heaviest<'_>,
+        done: &mut Done,
+        status: &QueueStatus,
+        now: Nanos,
+    ) {
+        for place in 0..done.left {
+            let Some((_, flow)) = contributors.at(place) else {
+                break;
+            };
+            status.suppress(Suppressed::Unpaired);
+            self.tracker.extend_notified(flow, now + self.notified, now);
+        }
+        done.left = 0;
     }
 
     /// The rate a flow will have once the CNPs on their way have had effect: as measured. Of one not signalled for long, that
     /// may still hold the silence before a start, so it is not below its share of what comes in.
-    fn rate(&self, index: u32, bytes: u64, total: u64, context: &QueueContext, now: Nanos) -> u64 {
+    fn rate(&self, index: u32, bytes: u64, asked: &Asked<'_>) -> u64 {
         let flow = self.tracker.flows.get(index);
+        let now = asked.now;
         let known = flow.map_or(0, |flow| flow.dcqcn.predicted());
         let settled = flow.is_none_or(|flow| flow.cnps == 0 || now.since(flow.last_cnp) > SETTLED);
         if !settled && known > 0 {
             return known;
         }
-        let share = u128::from(context.arrival.0) * u128::from(bytes) / u128::from(total.max(1));
+        let share = u128::from(asked.context.arrival.0) * u128::from(bytes)
+            / u128::from(asked.total.max(1));
         u64::try_from(share).unwrap_or(u64::MAX).max(known)
     }
 
-    /// Whether so much of what comes in is of senders that telling does not help that the others would be told for them. As without
-    /// NPCC everybody is marked then.
-    fn is_given_up(&mut self, contributors: &[(u64, u32)], now: Nanos) -> bool {
-        let (mut vain, mut all) = (0u64, 0u64);
-        for (bytes, flow) in contributors.iter().take(JUDGES) {
-            all += bytes;
-            if self.tracker.is_vain(*flow) {
-                vain += bytes;
-            }
-        }
-        let given_up = vain > all / 4;
-        if given_up {
-            for (_, flow) in contributors.iter().take(JUDGES) {
+    /// Telling does not help those that send so much of what comes in, or helps now: where it does not, the others would be told for them,
+    /// and everybody is marked as without NPCC.
+    fn give_up(&mut self, index: usize, given_up: bool, contributors: &[(u64, u32)], now: Nanos) {
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        let before = std::mem::replace(&mut queue.given_up, given_up);
+        if given_up && !before {
+            for (_, flow) in contributors {
                 self.tracker.mark_again(*flow, now);
             }
         }
-        given_up
     }
 
-    /// What a flow puts into its queue in a window, as it sends now: one that has just begun was silent for part of it. 0 while that is not
-    /// measured; its share of what comes in would be more than it sends where others fill the queue too.
-    fn before(&self, index: u32, bytes: u64) -> u64 {
-        let flow = self.tracker.flows.get(index);
-        match flow.map_or(0, |flow| flow.dcqcn.measured()) {
-            0 => 0,
-            rate => bytes.max(BitRate(rate).bytes_in(self.tracker.window())),
-        }
+    /// What a flow puts into its queue in a window, as it sends now: one that has just begun was silent for part of it. Its share of what
+    /// comes in would be more than it sends where others fill the queue too.
+    pub(super) fn before(&self, index: u32, bytes: u64, now: Nanos) -> u64 {
+        let window = self.tracker.window();
+        let Some(flow) = self.tracker.flows.get(index) else {
+            return 0;
+        };
+        let measured = BitRate(flow.dcqcn.measured()).bytes_in(window);
+        // Sooner, the order of packets is all there is.
+        let sent_for = now.since(flow.resumed).max(BEGUN).min(window).0;
+        let begun = share(bytes, window.0, sent_for.max(1));
+        measured.max(begun)
     }
 
     fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
@@ -167,9 +303,10 @@ impl ControlCore {
         }
     }
 
-    fn too_soon(&self, index: u32, decision: &Decision, now: Nanos) -> bool {
+    fn too_soon(&self, index: u32, asked: &Asked<'_>) -> bool {
         let flow = self.tracker.flows.get(index);
-        flow.is_some_and(|flow| flow.cnps > 0 && now.since(flow.last_cnp) < decision.spacing)
+        let since = |flow: &Flow| asked.now.since(flow.last_cnp);
+        flow.is_some_and(|flow| flow.cnps > 0 && since(flow) < asked.decision.spacing)
     }
 
     /// A flow was signalled: it is not marked for as long as that is earned.
@@ -217,6 +354,16 @@ impl ControlCore {
     }
 }
 
+/// Whether a contributor refused for this reason has been told, by whomever: it takes a place among those a decision reaches.
+const fn is_told(reason: Suppressed) -> bool {
+    matches!(reason, Suppressed::Spacing | Suppressed::AlreadyNotified)
+}
+
+/// Whether those signalled already give up what was asked for.
+fn is_reached(choice: Choice, counted: BitRate) -> bool {
+    matches!(choice, Choice::Cut { sum, .. } if counted >= sum)
+}
+
 /// What a contributor is among the others, where a sum is to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weight {
@@ -226,6 +373,19 @@ enum Weight {
     Light,
     /// Sends less than a quarter of the mean: what it can give up does not matter, what it loses it may not win back for long.
     Feather,
+}
+
+impl Weight {
+    /// Of a contributor of these bytes, which would give up `cut` of its rate.
+    const fn of(bytes: u64, mean: u64, rate: u64, cut: BitRate) -> Weight {
+        if bytes < mean / 4 {
+            Weight::Feather
+        } else if bytes < mean && cut.0 < rate / LITTLE {
+            Weight::Light
+        } else {
+            Weight::Full
+        }
+    }
 }
 
 /// Whether a decision means a contributor of this rate, which would give up `cut`, when others are counted with `before`.

@@ -23,6 +23,8 @@ pub use view::{HostResponse, HostResponseView};
 const HOSTS: usize = 4_096;
 /// Measurements in vain, less those with an effect, by which a host falls back.
 const VAIN: i8 = -3;
+/// Flows of a host that are measured closer together than this saw the same, and count once.
+const APART: Nanos = Nanos::from_micros(200);
 /// No more than these are remembered, either way.
 const MOST: i8 = 6;
 
@@ -46,6 +48,8 @@ named! {
 #[derive(Debug, Clone, Copy, Default)]
 struct HostState {
     score: i8,
+    /// When the score was last changed.
+    scored: Option<Nanos>,
     fallen_back: bool,
     /// Measurements with an effect that lasted, and without.
     worked: u32,
@@ -66,13 +70,17 @@ impl HostState {
         }
     }
 
-    fn learn(&mut self, measured: &Measured) {
+    fn learn(&mut self, measured: &Measured, now: Nanos) {
+        let counts = self.scored.is_none_or(|at| now.since(at) >= APART);
+        let step = if measured.worked { 1 } else { -1 };
         if measured.worked {
             self.worked = self.worked.saturating_add(1);
-            self.score = (self.score + 1).min(MOST);
         } else {
             self.vain = self.vain.saturating_add(1);
-            self.score = (self.score - 1).max(-MOST);
+        }
+        if counts {
+            self.score = (self.score + step).clamp(-MOST, MOST);
+            self.scored = Some(now);
         }
         self.fallen_back = if self.fallen_back {
             self.score < 0
@@ -142,6 +150,7 @@ impl HostResponses {
         flow: &FlowKey,
         place: u32,
         measured: &Measured,
+        now: Nanos,
         view: &HostResponseView,
     ) {
         let host = (flow.src, flow.is_ipv6());
@@ -149,7 +158,7 @@ impl HostResponses {
             return;
         }
         if let Some(state) = self.map.get_mut(place) {
-            state.learn(measured);
+            state.learn(measured, now);
             view.show(place, host, state);
         }
     }

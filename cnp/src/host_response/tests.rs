@@ -26,8 +26,9 @@ const VAINLY: Measured = measured(false, 0, None);
 fn after(all: &[Measured]) -> (HostResponses, HostResponseView, u32) {
     let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
     let place = hosts.told(&flow(3), u32::MAX, &view);
-    for measured in all {
-        hosts.learn(&flow(3), place, measured, &view);
+    for (at, measured) in (0..).zip(all) {
+        let now = Nanos(APART.0 * at);
+        hosts.learn(&flow(3), place, measured, now, &view);
     }
     (hosts, view, place)
 }
@@ -50,6 +51,15 @@ fn a_host_falls_back_after_three_in_vain_and_comes_back_by_as_many_effects() {
     assert_eq!(standing(&history), Standing::Unknown);
     history.push(WORKED);
     assert_eq!(standing(&history), Standing::Answers);
+}
+
+#[test]
+fn flows_that_saw_the_same_count_once() {
+    let (mut hosts, view, place) = after(&[VAINLY]);
+    for _ in 0..8 {
+        hosts.learn(&flow(3), place, &VAINLY, Nanos(APART.0 - 1), &view);
+    }
+    assert_eq!(hosts.standing(&flow(3), place), Standing::Doubted);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::fixed_map::FixedMap;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
+use crate::plan::Suppressed;
 use crate::response::{Response, ResponseWatch};
 use crate::sample::SlotRef;
 use crate::seqlock::SeqCell;
@@ -48,6 +49,8 @@ pub(crate) struct Flow {
     pub(crate) notified_until: Nanos,
 
     pub(crate) first_seen: Nanos,
+    /// When it last began to send after a pause.
+    pub(crate) resumed: Nanos,
     pub(crate) cnps: u64,
     pub(crate) last_cnp: Nanos,
     pub(crate) ingress: PortId,
@@ -60,6 +63,11 @@ pub(crate) struct Flow {
     pub(crate) response: ResponseWatch,
     /// Where what is known of its host is kept.
     pub(crate) host: u32,
+    /// Not to be asked again before, and why.
+    pub(crate) parked: Nanos,
+    pub(crate) parked_for: Suppressed,
+    /// When last read it had paused, and nothing was left to be read.
+    pub(crate) asleep: bool,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
 }
@@ -78,6 +86,7 @@ impl Flow {
             sender: Qpn::default(),
             evidence: Evidence::None,
             first_seen: now,
+            resumed: now,
             last_seen: now,
             settled: Nanos::ZERO,
             notified_until: Nanos::ZERO,
@@ -86,6 +95,9 @@ impl Flow {
             window: Window::starting(now),
             response: ResponseWatch::default(),
             host: u32::MAX,
+            parked: Nanos::ZERO,
+            parked_for: Suppressed::Cold,
+            asleep: false,
             dcqcn: DcqcnModel::new(now),
             places: Places::NOWHERE,
         }

@@ -62,7 +62,7 @@ impl FlowTracker {
             return;
         };
         self.responses
-            .learn(&key, flow.host, measured, &self.status.responses);
+            .learn(&key, flow.host, measured, now, &self.status.responses);
         if !measured.worked || self.is_vain(index) {
             self.mark_again(index, now);
         }
@@ -72,7 +72,8 @@ impl FlowTracker {
     #[cfg(test)]
     pub(crate) fn teach(&mut self, index: u32, worked: Option<bool>, now: Nanos) {
         self.remember_host(index);
-        for _ in 0..3 {
+        for vote in 0..3 {
+            let now = Nanos(now.0 + vote * 200_000);
             let measured = worked.map(|worked| Measured {
                 worked,
                 expected: 1 << 15,

@@ -72,17 +72,20 @@ impl FlowTracker {
             let paused = flow.window.read_at().since(flow.last_seen) > SLOW;
             if paused || record.time.since(flow.last_seen) > unheard {
                 flow.window.resume(record.time);
+                flow.resumed = record.time;
             }
             flow.ingress = record.ingress;
             flow.last_seen = record.time;
             flow.trusted = self.trusted & record.ingress.bit() != 0;
             flow.end = end;
         }
+        self.note_slot(reader, record.slot.slot.0 as usize, index);
         if let Some(state) = end.and_then(|end| self.connections.end_mut(end)) {
             state.flow = index;
         }
         if let Some(list) = self.lists.get_mut(queue) {
             self.flows.list(list, index);
+            self.flows.activate(list, index);
         }
         self.apply_judgement(index, judged, now);
         self.flows.publish(index);

@@ -1,5 +1,6 @@
 //! What the control core knows of flows: takes in records, reads byte counts, keeps flows, ends and pairing together.
 
+mod active;
 mod contributions;
 mod episodes;
 mod export;
@@ -15,6 +16,7 @@ use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
+use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
 use crate::host_response::HostResponses;
 use crate::hosts::Hosts;
@@ -45,6 +47,8 @@ pub(crate) struct FlowTracker {
     pub(crate) flows: FlowTable,
     pub(crate) connections: ConnectionTable,
     readers: ArrayVec<CacheReader, MAX_READERS>,
+    /// Of each of them, the flow of each slot.
+    slot_flows: ArrayVec<Box<[u32]>, MAX_READERS>,
     sources: SourceLimit,
     pub(crate) hosts: Hosts,
     responses: HostResponses,
@@ -66,6 +70,10 @@ pub(crate) struct FlowTracker {
     reads_per_tick: usize,
     /// Most reads of a quiet queue in a tick, as ticks were on time with so many.
     quiet_reads: usize,
+    /// Flows to be read once more as fast as can be: some of them send, and nobody knows which.
+    overdue: usize,
+    /// Whose records were taken in first in the last tick.
+    first_reader: usize,
     /// Records taken in by this tick.
     drained: usize,
 }
@@ -88,6 +96,7 @@ impl FlowTracker {
             flows: FlowTable::new(config.flows, config.hash_seed),
             connections: ConnectionTable::new(config.ends, config.hash_seed),
             readers: ArrayVec::new(),
+            slot_flows: ArrayVec::new(),
             sources: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
             hosts: Hosts::new(config.hash_seed),
             responses: HostResponses::new(config.hash_seed),
@@ -110,6 +119,8 @@ impl FlowTracker {
             records_per_tick: config.records_per_tick,
             reads_per_tick: config.reads_per_tick.max(1),
             quiet_reads: config.reads_per_tick.max(1),
+            overdue: 0,
+            first_reader: 0,
             drained: 0,
         }
     }
@@ -125,7 +136,8 @@ impl FlowTracker {
 
     /// Takes a worker's cache; `false` when there are too many.
     pub(crate) fn attach(&mut self, reader: CacheReader) -> bool {
-        self.readers.try_push(reader).is_ok()
+        let flows = vec![NONE; reader.slots()].into_boxed_slice();
+        self.slot_flows.try_push(flows).is_ok() && self.readers.try_push(reader).is_ok()
     }
 
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page.

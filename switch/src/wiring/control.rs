@@ -7,7 +7,7 @@ use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::{PolicyKind, PolicyName, QueueSettings};
 use npcc_config::plan::PortNpcc;
-use npcc_config::units::{Rate, Time};
+use npcc_config::units::{Percent, Rate, Time};
 use npcc_config::{Config, model};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
@@ -67,6 +67,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         records_per_tick,
         reads_per_tick,
         orders_per_tick,
+        deadline,
         ..
     } = ControlConfig::default();
     let rate = |id: PortId| rates.get(id.index()).copied().flatten();
@@ -84,7 +85,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         tick: nanos(*tick),
         queues: queues.collect(),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
-        cap: cnp.cap.basis_points() / 10,
+        cap: thousandths(cnp.cap),
         cap_per_second,
         flows: flows.size(),
         ends: flows.size().saturating_mul(2),
@@ -100,6 +101,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         records_per_tick,
         reads_per_tick,
         orders_per_tick,
+        deadline,
         hash_seed,
     }
 }
@@ -209,6 +211,11 @@ const fn evidence(least: model::Evidence) -> Evidence {
     }
 }
 
+/// A share in thousandths, rounded up: the smallest is not none.
+const fn thousandths(share: Percent) -> u16 {
+    share.basis_points().div_ceil(10)
+}
+
 const fn nanos(time: Time) -> Nanos {
     Nanos(time.nanos())
 }
@@ -216,6 +223,15 @@ const fn nanos(time: Time) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 0.05 % were none at all: 32 CNPs a port, and then no more for ever.
+    #[test]
+    fn the_smallest_cap_is_not_none() {
+        let share = |text: &str| serde_yaml::from_str(text).map(thousandths);
+        assert_eq!(share("0.01%").unwrap(), 1);
+        assert_eq!(share("0.05%").unwrap(), 1);
+        assert_eq!(share("5%").unwrap(), 50);
+    }
 
     /// A policy left out of the configuration's list, or named there only, is seen here.
     #[test]
