@@ -6,6 +6,7 @@ use npcc_pipeline::units::{PortId, Priority};
 
 use crate::action::Action;
 use crate::detector::{Reading, Trend, Zone};
+use crate::host_response::HostResponseView;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
@@ -224,6 +225,8 @@ pub struct NpccStatus {
     queues: Box<[QueueStatus]>,
     /// Ticks done.
     pub ticks: Counter,
+    /// Ticks that had no time left for a queue that was due, which then came first in the next.
+    pub queues_deferred: Counter,
     /// Records taken in.
     pub records: Counter,
     /// Records and QP1 packets from ports that are not trusted: nothing was learned from them.
@@ -274,6 +277,8 @@ pub struct NpccStatus {
     action: Gauge,
     /// Counts per host.
     pub hosts: HostView,
+    /// How hosts answer CNPs.
+    pub responses: HostResponseView,
 }
 
 impl NpccStatus {

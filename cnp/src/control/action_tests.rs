@@ -312,22 +312,19 @@ fn refusals_are_logged_once_a_flow_and_reason_and_shown_with_the_flow() {
     let status = rig.core.status();
     let counts = Suppressed::ALL.map(|one| (one, status.queues()[0].suppressed(one).get()));
     assert!(
-        status.queues()[0].suppressed(Suppressed::Unpaired).get() > 90,
+        status.queues()[0].suppressed(Suppressed::Cold).get() > 90,
         "{counts:?}"
     );
     let logged: Vec<_> = status.refusals.last(10).collect();
     assert_eq!(logged.len(), 1, "in 2 ms: {logged:?}");
-    assert_eq!(logged[0].outcome, Outcome::Refused(Suppressed::Unpaired));
+    assert_eq!(logged[0].outcome, Outcome::Refused(Suppressed::Cold));
     let text = logged[0].to_string();
     assert!(
-        text.contains("QP ? of 10.0.1.3 got no CNP (unpaired)"),
+        text.contains("QP ? of 10.0.1.3 got no CNP (cold)"),
         "{text}"
     );
     let flow = shown(&rig, &unknown);
-    assert_eq!(
-        (flow.refused, flow.cold),
-        (Some(Suppressed::Unpaired), false)
-    );
+    assert_eq!((flow.refused, flow.cold), (Some(Suppressed::Cold), true));
     ticks(&mut rig, 500);
     assert_eq!(status.refusals.noted.get(), 2, "again after 10 ms");
     assert_eq!(

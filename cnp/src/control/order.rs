@@ -46,7 +46,7 @@ impl ControlCore {
                 .max(would),
             passed: partner
                 .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
-            unresponsive: flow.response.is_unresponsive(),
+            unresponsive: self.is_vain((key.egress, key.priority), index),
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
@@ -76,7 +76,8 @@ impl ControlCore {
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += told as u64 - 1;
         }
-        self.open_episode((key.egress, key.priority), index, bytes, now);
+        let before = self.before(index, bytes, now);
+        self.open_episode((key.egress, key.priority), index, before, now);
         Ok(told)
     }
 

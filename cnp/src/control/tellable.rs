@@ -5,6 +5,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
+use crate::host_response::Standing;
 use crate::plan::{Suppressed, UNRESPONSIVE_GAP, Unpaired};
 use crate::status::QueueStatus;
 use crate::table::Flow;
@@ -19,22 +20,32 @@ pub(super) struct Apart {
     pub(super) known: usize,
     /// So many come first, with those whose queue pair is not known and for whom something is done all the same.
     pub(super) all: usize,
+    /// Bytes of those whose hosts fell back.
+    pub(super) vain: u64,
 }
 
 impl ControlCore {
     /// Puts contributors that can be told first, and counts why the others cannot.
     pub(super) fn set_apart(
         &self,
+        queue: usize,
         contributors: &mut [(u64, u32)],
         status: &QueueStatus,
         now: Nanos,
     ) -> Apart {
         let mut apart = Apart::default();
+        let given_up = self.queues.get(queue).is_some_and(|queue| queue.given_up);
         for at in 0..contributors.len() {
-            let flow = contributors
-                .get(at)
-                .and_then(|(_, flow)| self.tracker.flows.get(*flow));
-            let refused = flow.and_then(|flow| self.refused(flow, now));
+            let Some((bytes, index)) = contributors.get(at).copied() else {
+                break;
+            };
+            let fallen_back = self.tracker.standing(index) == Standing::FallenBack;
+            if fallen_back {
+                apart.vain = apart.vain.saturating_add(bytes);
+            }
+            let flow = self.tracker.flows.get(index);
+            let vain = fallen_back || given_up;
+            let refused = flow.and_then(|flow| self.refused(flow, vain, now));
             match refused {
                 None => {
                     contributors.swap(at, apart.all);
@@ -53,7 +64,7 @@ impl ControlCore {
     }
 
     /// Why a flow cannot be told, as far as what is known of it tells.
-    pub(super) fn refused(&self, flow: &Flow, now: Nanos) -> Option<Suppressed> {
+    pub(super) fn refused(&self, flow: &Flow, vain: bool, now: Nanos) -> Option<Suppressed> {
         if flow.parked > now {
             return Some(flow.parked_for);
         }
@@ -69,6 +80,6 @@ impl ControlCore {
             }
         }
         let resting = flow.cnps > 0 && now.since(flow.last_cnp) < UNRESPONSIVE_GAP;
-        (resting && flow.response.is_unresponsive()).then_some(Suppressed::Unresponsive)
+        (resting && (vain || flow.response.is_unresponsive())).then_some(Suppressed::Unresponsive)
     }
 }

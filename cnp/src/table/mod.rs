@@ -52,6 +52,8 @@ pub(crate) struct Flow {
     pub(crate) notified_until: Nanos,
 
     pub(crate) first_seen: Nanos,
+    /// When it last began to send after a pause.
+    pub(crate) resumed: Nanos,
     pub(crate) cnps: u64,
     pub(crate) last_cnp: Nanos,
     pub(crate) ingress: PortId,
@@ -64,6 +66,8 @@ pub(crate) struct Flow {
     places: Places,
 
     pub(crate) response: ResponseWatch,
+    /// Where what is known of its host is kept.
+    pub(crate) host: u32,
     /// Not to be asked again before, and why.
     pub(crate) parked: Nanos,
     pub(crate) parked_for: Suppressed,
@@ -98,6 +102,7 @@ impl Flow {
             sender: Qpn::default(),
             evidence: Evidence::None,
             first_seen: now,
+            resumed: now,
             last_seen: now,
             settled: Nanos::ZERO,
             notified_until: Nanos::ZERO,
@@ -105,6 +110,7 @@ impl Flow {
             last_cnp: Nanos::ZERO,
             window: Window::starting(now),
             response: ResponseWatch::default(),
+            host: u32::MAX,
             parked: Nanos::ZERO,
             parked_for: Suppressed::Cold,
             asleep: false,

@@ -20,6 +20,7 @@ use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
 use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
+use crate::host_response::HostResponses;
 use crate::host_rules::HostRules;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
@@ -62,6 +63,7 @@ pub(crate) struct FlowTracker {
     aside: Aside,
     pub(crate) hosts: Hosts,
     pub(crate) told: HostRules,
+    responses: HostResponses,
     near: NearRtt,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
@@ -83,6 +85,8 @@ pub(crate) struct FlowTracker {
     quiet_reads: usize,
     /// Flows to be read once more as fast as can be: some of them send, and nobody knows which.
     overdue: usize,
+    /// Whose records were taken in first in the last tick.
+    first_reader: usize,
     /// Records taken in by this tick.
     drained: usize,
 }
@@ -124,6 +128,7 @@ impl FlowTracker {
             aside: Aside::new(),
             hosts: Hosts::new(config.hash_seed),
             told: config.told.clone(),
+            responses: HostResponses::new(config.hash_seed),
             near: NearRtt::new(config.hash_seed),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
@@ -145,6 +150,7 @@ impl FlowTracker {
             reads_per_tick: config.reads_per_tick.max(1),
             quiet_reads: config.reads_per_tick.max(1),
             overdue: 0,
+            first_reader: 0,
             drained: 0,
         }
     }

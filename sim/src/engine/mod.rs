@@ -56,7 +56,6 @@ pub struct Engine {
     scenario: Scenario,
     sender: Sender,
     recovery: Recovery,
-    cnp_interval: Nanos,
     patience: Nanos,
     /// The reported queue, and its rate in Gb/s.
     watch: (u32, u8),
