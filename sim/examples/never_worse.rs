@@ -1,9 +1,9 @@
 //! The never-worse matrix: every policy of NPCC beside ECN alone, paired by seed, over the scenarios of `npcc_sim::matrix`.
 //!
-//!     never_worse [SEEDS] [--only WORDS] [--policies NAMES] [--jobs N] [--all] [--list] [--print]
+//!     never_worse [SEEDS] [--only WORDS] [--policies NAMES] [--jobs N] [--short] [--all] [--list] [--print]
 //!
 //! WORDS: a cell counts when its name has all words, each between spaces ("mlx 400G"); several such, separated by commas.
-//! `--all` shows cells that hold too, `--list` the names, `--print` the scenario files. Exit code 1 when a cell fails.
+//! `--short` takes the cells of scripts/test, `--all` shows cells that hold too, `--list` the names, `--print` the scenario files. Exit code 1 when a cell fails.
 #![allow(clippy::print_stdout, reason = "what it finds is what it is for")]
 
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ struct Asked {
     only: Vec<Vec<String>>,
     policies: Vec<Scheme>,
     jobs: usize,
+    short: bool,
     all: bool,
     list: bool,
     print: bool,
@@ -32,6 +33,7 @@ fn asked() -> Result<Asked, String> {
         only: Vec::new(),
         policies: schemes("npcc,model,pi")?,
         jobs: std::thread::available_parallelism().map_or(1, Into::into),
+        short: false,
         all: false,
         list: false,
         print: false,
@@ -47,6 +49,7 @@ fn asked() -> Result<Asked, String> {
             }
             "--policies" => asked.policies = schemes(&value()?)?,
             "--jobs" => asked.jobs = number(&value()?)?,
+            "--short" => asked.short = true,
             "--all" => asked.all = true,
             "--list" => asked.list = true,
             "--print" => asked.print = true,
@@ -81,6 +84,9 @@ fn main() -> ExitCode {
 
 fn is_chosen(asked: &Asked, cell: &Cell) -> bool {
     let has = |word: &String| cell.name.split(' ').any(|part| part == word);
+    if asked.short && !matrix::SHORT.contains(&cell.name.as_str()) {
+        return false;
+    }
     asked.only.is_empty() || asked.only.iter().any(|words| words.iter().all(has))
 }
 

@@ -55,7 +55,9 @@ fn check(name: &str) {
         "one page, self-contained"
     );
     assert_eq!(
-        report::csv(&scenario, std::slice::from_ref(&runs)).lines().count(),
+        report::csv(&scenario, std::slice::from_ref(&runs))
+            .lines()
+            .count(),
         runs.len() + 1
     );
 }
