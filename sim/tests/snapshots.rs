@@ -77,6 +77,7 @@ scenarios! {
     ecn_modes = "ecn-modes",
     victim = "victim",
     cold_start = "cold-start",
+    cold_joiners = "cold-joiners",
     failover = "failover",
     targets_mlx = "targets-mlx",
 }
