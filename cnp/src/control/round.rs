@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
-use super::{ControlCore, WatchedQueue};
+use super::ControlCore;
+use super::queue::WatchedQueue;
 use crate::plan::{CnpOrder, Planner, Suppressed};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 

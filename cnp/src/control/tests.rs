@@ -1,8 +1,10 @@
 use super::*;
+use crate::detector::Zone;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
-use crate::policy::Reason;
+use crate::plan::{Suppressed, Unpaired};
+use crate::policy::{Amount, Reason};
 use crate::response::Response;
 use crate::status::Row;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config};

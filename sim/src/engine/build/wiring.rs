@@ -187,6 +187,9 @@ fn port_config(
         lossless: true,
         ..QueueConfig::default()
     };
+    if watched {
+        queues[usize::from(DATA)].watch = [thresholds.shallow, thresholds.hard].map(bytes);
+    }
     queues[usize::from(CONTROL)].discipline = Discipline::Strict;
     let mut dscp = [Priority::new(0); 64];
     dscp[26] = Priority::new(DATA);
