@@ -17,6 +17,7 @@ mod dcqcn;
 pub mod detector;
 mod fixed_map;
 pub mod flow_cache;
+pub mod host_response;
 pub mod hosts;
 pub mod icrc;
 pub mod key;

@@ -5,6 +5,7 @@ use npcc_pipeline::named;
 use npcc_pipeline::units::{PortId, Priority};
 
 use crate::detector::{Reading, Trend, Zone};
+use crate::host_response::HostResponseView;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
@@ -243,6 +244,8 @@ pub struct NpccStatus {
     pub log: DecisionLog,
     /// Counts per host.
     pub hosts: HostView,
+    /// How hosts answer CNPs.
+    pub responses: HostResponseView,
 }
 
 impl NpccStatus {

@@ -1,7 +1,6 @@
 //! One round of a decision: which contributors are signalled, what that should cost them, and what is remembered of it.
 //!
 //! Law: no flow is signalled more often than the decision's spacing says, and no round orders more than `orders_per_tick`.
-//! A flow proves itself unresponsive only by CNPs that should each have cost it an eighth of its rate.
 
 use std::sync::Arc;
 
@@ -9,19 +8,25 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use super::ControlCore;
 use super::queue::WatchedQueue;
+use crate::dcqcn::cut_of;
+use crate::host_response::Standing;
 use crate::plan::{CnpOrder, Planner, Suppressed};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 
-/// Share of its rate that a CNP must be able to cost a flow, in 65,536ths, to prove anything when nothing is seen: what
-/// less does, a sender's own recovery undoes before it can be measured.
-const PROOF: u32 = 1 << 13;
 /// A CNP that should cost less than this share of the rate costs little. When it is decided how many are signalled, it is counted with
 /// so much all the same: alpha may have faded less than is believed, as that of DCQCN as published does.
 const LITTLE: u64 = 8;
 /// A flow not signalled for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
-/// A signalled flow stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
+/// What a CNP should cost at least to be felt, in 65,536ths of the rate.
+const FELT: u32 = 1 << 13;
+/// A signalled flow of a host that is not known yet stays unmarked for so long.
+const TRIAL: Nanos = Nanos::from_micros(300);
+/// A signalled flow of a host that answers stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
 const HOLD: Nanos = Nanos::from_millis(20);
+
+/// So many of the heaviest contributors say whether telling helps.
+const JUDGES: usize = 64;
 
 /// A queue of a port.
 type PortQueue = (PortId, Priority);
@@ -46,6 +51,10 @@ impl ControlCore {
             let decision = self.spread(decision, reach);
             let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
             let mean = total / u64::try_from(contributors.len().max(1)).unwrap_or(u64::MAX);
+            let given_up = self.is_given_up(&contributors, now);
+            if let Some(queue) = self.queues.get_mut(index) {
+                queue.given_up = given_up;
+            }
             let mut looked_at = 0;
             let mut counted = BitRate(0);
             for (bytes, flow) in contributors.iter().take(reach) {
@@ -67,7 +76,8 @@ impl ControlCore {
                     Err(Suppressed::CapTick)
                 } else {
                     looked_at += 1;
-                    self.order(*flow, *bytes, &decision, now, out)
+                    let before = self.before(*flow, *bytes);
+                    self.order(*flow, before, &decision, now, out)
                         .inspect(|()| {
                             self.log(*flow, context, &decision, now);
                         })
@@ -101,15 +111,44 @@ impl ControlCore {
         u64::try_from(share).unwrap_or(u64::MAX).max(known)
     }
 
-    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
+    /// Whether so much of what comes in is of senders that telling does not help that the others would be told for them. As without
+    /// NPCC everybody is marked then.
+    fn is_given_up(&mut self, contributors: &[(u64, u32)], now: Nanos) -> bool {
+        let (mut vain, mut all) = (0u64, 0u64);
+        for (bytes, flow) in contributors.iter().take(JUDGES) {
+            all += bytes;
+            if self.tracker.is_vain(*flow) {
+                vain += bytes;
+            }
+        }
+        let given_up = vain > all / 4;
+        if given_up {
+            for (_, flow) in contributors.iter().take(JUDGES) {
+                self.tracker.mark_again(*flow, now);
+            }
+        }
+        given_up
+    }
+
+    /// What a flow puts into its queue in a window, as it sends now: one that has just begun was silent for part of it. 0 while that is not
+    /// measured; its share of what comes in would be more than it sends where others fill the queue too.
+    fn before(&self, index: u32, bytes: u64) -> u64 {
         let flow = self.tracker.flows.get(index);
-        flow.map_or(BitRate(0), |flow| flow.dcqcn.cut_of(rate, now))
+        match flow.map_or(0, |flow| flow.dcqcn.measured()) {
+            0 => 0,
+            rate => bytes.max(BitRate(rate).bytes_in(self.tracker.window())),
+        }
+    }
+
+    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
+        cut_of(rate, self.tracker.cut_share(index, now))
     }
 
     /// Notes that a sender was signalled; says when that will show.
     fn record_cnp_sent(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
+        let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
-            flow.dcqcn.record_cnp_sent(rate, now);
+            flow.dcqcn.record_cnp_sent(rate, share, now);
         }
         self.tracker.feedback(index)
     }
@@ -133,32 +172,48 @@ impl ControlCore {
         flow.is_some_and(|flow| flow.cnps > 0 && now.since(flow.last_cnp) < decision.spacing)
     }
 
-    /// A flow was signalled.
-    ///
-    /// It is not marked for `notified`, or longer where [`ControlCore::unmarked_until`] says so.
+    /// A flow was signalled: it is not marked for as long as that is earned.
     pub(super) fn open_episode(&mut self, queue: PortQueue, index: u32, bytes: u64, now: Nanos) {
-        let mut until = now + self.notified;
+        self.tracker.remember_host(index);
+        let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
-            let share = flow.dcqcn.alpha(now) / 2;
-            let proof = if share < PROOF { 0 } else { share };
-            flow.response.record_cnp_sent(now, bytes, proof);
-            if self.holds_marks && !flow.response.is_unresponsive() {
-                until = until.max(self.unmarked_until(queue, now));
-            }
+            flow.response.record_cnp_sent(now, bytes, share);
         }
-        self.tracker.set_notified(index, until, now);
+        let hold = self.earned(queue, index, share);
+        self.tracker.set_notified(index, now + hold, now);
         self.tracker.flows.publish(index);
     }
 
-    /// Until when a flow of this queue that is signalled now need not be marked. Below `hard` the CNPs of here are enough, and its
-    /// mark would come back from a far end as a CNP for a queue that has drained; above, marks are the second line.
-    fn unmarked_until(&self, (port, priority): PortQueue, now: Nanos) -> Nanos {
+    /// Whether telling a flow does not help, or those with whom it fills its queue.
+    pub(super) fn is_vain(&self, queue: PortQueue, index: u32) -> bool {
+        let same = |watched: &&WatchedQueue| (watched.port, watched.priority) == queue;
+        let queue = self.queues.iter().find(same);
+        queue.is_some_and(|queue| queue.given_up) || self.tracker.is_vain(index)
+    }
+
+    /// How long a flow of this queue that is signalled now, by a CNP that should cost this share, need not be marked. Where its host is
+    /// known to answer the CNPs of here are enough, and its mark would come back from a far end as a CNP for a queue that has drained.
+    /// A host of which nothing is known gets a trial, where the CNP should be felt; the others keep their marks. From `hard` on the worker
+    /// marks whoever was told.
+    fn earned(&self, port_queue: PortQueue, index: u32, share: u32) -> Nanos {
+        let (port, priority) = port_queue;
         let same = |queue: &&WatchedQueue| queue.port == port && queue.priority == priority;
         let queue = self.queues.iter().find(same);
-        let held = queue.filter(|queue| queue.reading.depth < queue.detector.config().hard);
-        held.map_or(Nanos::ZERO, |_| now + HOLD)
+        let is_hard =
+            queue.is_some_and(|queue| queue.reading.depth >= queue.detector.config().hard);
+        let longest = match self.tracker.standing(index) {
+            _ if self.is_vain(port_queue, index) => return Nanos::ZERO,
+            Standing::Answers => HOLD,
+            Standing::Unknown if share >= FELT => TRIAL,
+            Standing::Unknown | Standing::Doubted | Standing::FallenBack => return Nanos::ZERO,
+        };
+        if self.holds_marks && !is_hard {
+            longest.max(self.notified)
+        } else {
+            self.notified
+        }
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct Flow {
     places: Places,
 
     pub(crate) response: ResponseWatch,
+    /// Where what is known of its host is kept.
+    pub(crate) host: u32,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
 }
@@ -83,6 +85,7 @@ impl Flow {
             last_cnp: Nanos::ZERO,
             window: Window::starting(now),
             response: ResponseWatch::default(),
+            host: u32::MAX,
             dcqcn: DcqcnModel::new(now),
             places: Places::NOWHERE,
         }

@@ -16,6 +16,7 @@ use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
 use crate::flow_cache::CacheReader;
+use crate::host_response::HostResponses;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::near_rtt::NearRtt;
@@ -46,6 +47,7 @@ pub(crate) struct FlowTracker {
     readers: ArrayVec<CacheReader, MAX_READERS>,
     sources: SourceLimit,
     pub(crate) hosts: Hosts,
+    responses: HostResponses,
     near: NearRtt,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
@@ -88,6 +90,7 @@ impl FlowTracker {
             readers: ArrayVec::new(),
             sources: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
             hosts: Hosts::new(config.hash_seed),
+            responses: HostResponses::new(config.hash_seed),
             near: NearRtt::new(config.hash_seed),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
