@@ -156,6 +156,9 @@ impl Engine {
         let flow = &mut self.flows[index];
         match packet.class {
             RoceClass::Cnp => {
+                if self.chance.loses_cnp(&self.scenario.imperfections) {
+                    return;
+                }
                 self.hosts[host as usize].cnps_received += 1;
                 let period = (packet.extra > 0).then_some(Nanos(packet.extra));
                 flow.rate.cnp(period, now);

@@ -11,6 +11,7 @@ use npcc_pipeline::units::{MAX_PORTS, Mac, Nanos};
 use super::event::{Event, EventQueue, Mark};
 use super::flow::{Flow, receiver_qpn, sender_qpn};
 use super::host::Host;
+use super::imperfect::Chance;
 use super::link::{End, Link, Tally};
 use super::record::{POINTS, Record, address};
 use super::{CONTROL, Engine, nanos};
@@ -244,6 +245,7 @@ impl Engine {
             hosts: plan.hosts,
             switches,
             trunks: plan.trunks,
+            chance: Chance::new(scenario.seed, &scenario.imperfections),
             outside: None,
             leaving: VecDeque::new(),
         };
@@ -349,8 +351,8 @@ impl Engine {
             }
             let place = counts[number] * group.spread.nanos() / sizes[number].max(1);
             counts[number] += 1;
-            // Nobody starts in the same nanosecond, or the order of events would decide who is first.
-            let begins = at(group.start) + Nanos(place + rng.below(200));
+            let late = rng.below(self.scenario.start_jitter.map_or(200, |time| time.nanos()));
+            let begins = at(group.start) + Nanos(place + late);
             self.queue.at(begins, Event::Offer(flow));
         }
         self.queue.at(start, Event::Mark(Mark::Start));
@@ -369,10 +371,11 @@ impl Engine {
                 self.queue
                     .at(Nanos(rng.below(20_000)), Event::Control(switch));
             }
-            if self.scenario.pfc {
+            if self.scenario.pauses() {
                 self.queue.at(Nanos(rng.below(2_000)), Event::Turn(switch));
             }
         }
+        self.first_pauses();
         for (failure, index) in self.scenario.failures.iter().zip(0u32..) {
             let when = at(failure.at);
             self.queue.at(when, Event::Fail(index));
