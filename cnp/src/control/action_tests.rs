@@ -244,6 +244,24 @@ fn a_host_alone_is_observed_and_its_neighbours_are_told() {
     );
 }
 
+/// Where only the heaviest are told, an observed host does not take their place.
+#[test]
+fn an_observed_host_takes_no_place_among_the_few() {
+    let mut rig = rig(&config(TICK));
+    let host = HostSet::new([(DATA.src.into(), 32)]);
+    rig.core.obey(&Command::Observed(host), rig.now).unwrap();
+    for tick in 0..10 {
+        for packet in [DATA, DATA, DATA, OTHER] {
+            rig.out(&packet);
+        }
+        rig.tick(TICK, 150_000 + tick * 10_000);
+    }
+    let other = std::net::IpAddr::from(OTHER.src);
+    assert!(!rig.sent.is_empty());
+    assert!(rig.sent.iter().all(|order| order.flow.src() == other));
+    assert!(shown(&rig, &DATA).would_send > 0);
+}
+
 /// `unpaired: none` holds marks back as if flows had been told, `all-qps` tells every queue pair.
 #[test]
 fn flows_without_evidence_are_observed_too() {
