@@ -1,4 +1,5 @@
-//! Counts per host: CNPs in and out, NAK, RNR, CE. A table of fixed size; hosts beyond it are not counted, and that is.
+//! Counts per host: CNPs in and out, NAK, RNR, CE. A table of fixed size: the host longest unheard of makes room for another, those
+//! that were never sent a CNP of ours first, and those that were only after a minute. How many went is counted.
 //!
 //! CNPs sent are exact; CNPs passed and NAKs are those at least 4 us apart per flow; CE is of sampled packets only (ports
 //! count all of them).
@@ -11,10 +12,16 @@ use crate::fixed_map::FixedMap;
 use crate::key::{Bits, FlowKey, low32};
 use crate::sample::{Record, RecordFlags};
 use crate::seqlock::SeqCell;
+use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::RoceClass;
 
 /// Hosts counted.
 const HOSTS: usize = 4_096;
+/// A host that was sent a CNP of ours is kept for so long.
+const KEPT: Nanos = Nanos::from_millis(60_000);
+/// Lists of the map: hosts that were sent none of ours, and hosts that were.
+const HEARD: u8 = 0;
+const TOLD: u8 = 1;
 const WORDS: usize = 8;
 const LIVE: u64 = 1;
 const V6: u64 = 2;
@@ -40,6 +47,8 @@ pub struct HostView {
     cells: Box<[SeqCell<WORDS>]>,
     /// Packets of hosts that found no room.
     pub uncounted: Counter,
+    /// Hosts forgotten, with their counts, for others.
+    pub forgotten: Counter,
 }
 
 impl Default for HostView {
@@ -47,6 +56,7 @@ impl Default for HostView {
         HostView {
             cells: (0..HOSTS).map(|_| SeqCell::new()).collect(),
             uncounted: Counter::default(),
+            forgotten: Counter::default(),
         }
     }
 }
@@ -76,7 +86,7 @@ impl HostView {
 /// The control core's side.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    map: FixedMap<(Bits, bool), Counts>,
+    map: FixedMap<(Bits, bool), (Counts, Nanos)>,
 }
 
 impl Hosts {
@@ -94,7 +104,7 @@ impl Hosts {
         if !(ce || cnp || matches!(kind, 1 | 3)) {
             return;
         }
-        self.count(&record.key, view, |counts| {
+        self.count(&record.key, record.time, view, |counts| {
             counts.ce += u64::from(ce);
             counts.cnps_passed += u64::from(cnp);
             counts.rnr_naks += u64::from(kind == 1);
@@ -103,26 +113,53 @@ impl Hosts {
     }
 
     /// Counts a CNP of ours to the sender of `flow`.
-    pub(crate) fn record_cnp_sent(&mut self, flow: &FlowKey, view: &HostView) {
+    pub(crate) fn record_cnp_sent(&mut self, flow: &FlowKey, now: Nanos, view: &HostView) {
         let to_sender = flow.reversed(flow.dest_qp());
-        self.count(&to_sender, view, |counts| counts.cnps_sent += 1);
+        self.count(&to_sender, now, view, |counts| counts.cnps_sent += 1);
     }
 
-    fn count(&mut self, key: &FlowKey, view: &HostView, change: impl FnOnce(&mut Counts)) {
+    /// The host's place, or one made for it.
+    fn place(&mut self, host: (Bits, bool), now: Nanos, view: &HostView) -> Option<u32> {
+        if let Some(known) = self.map.find(&host) {
+            return Some(known);
+        }
+        if self.map.is_full() {
+            let told = self.map.oldest(TOLD);
+            let old = |index: &u32| {
+                let heard = self.map.get(*index).map(|(_, at)| *at);
+                heard.is_some_and(|at| now.since(at) >= KEPT)
+            };
+            let oldest = self.map.oldest(HEARD).or_else(|| told.filter(old))?;
+            self.map.remove(oldest);
+            view.forgotten.add(1);
+        }
+        self.map.insert(host, (Counts::default(), now))
+    }
+
+    fn count(
+        &mut self,
+        key: &FlowKey,
+        now: Nanos,
+        view: &HostView,
+        change: impl FnOnce(&mut Counts),
+    ) {
         let host = (key.dst, key.is_ipv6());
-        let found = self.map.find(&host);
-        let Some(index) = found.or_else(|| self.map.insert(host, Counts::default())) else {
+        let Some(index) = self.place(host, now, view) else {
             view.uncounted.add(1);
             return;
         };
-        let (Some(counts), Some(cell)) = (self.map.get_mut(index), view.cells.get(index as usize))
+        let (Some((counts, at)), Some(cell)) =
+            (self.map.get_mut(index), view.cells.get(index as usize))
         else {
             return;
         };
         change(counts);
+        *at = now;
         let [high, low] = key.dst;
         let meta = LIVE | if key.is_ipv6() { V6 } else { 0 };
         let c = *counts;
+        let list = if c.cnps_sent > 0 { TOLD } else { HEARD };
+        self.map.set_list(index, list);
         cell.write(&[
             meta,
             high,
@@ -133,5 +170,49 @@ impl Hosts {
             c.rnr_naks,
             c.ce,
         ]);
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use crate::key::Qpn;
+
+    /// The flow of a sender.
+    fn of(sender: u32) -> FlowKey {
+        let sender = Ipv4Addr::from(0x0a00_0000 + sender);
+        FlowKey::new(sender.into(), Ipv4Addr::LOCALHOST.into(), Qpn::new(2))
+    }
+
+    /// 4,096 made-up addresses closed the table until a restart.
+    #[test]
+    fn a_table_of_made_up_hosts_takes_others_in_and_keeps_those_that_were_told() {
+        let (mut hosts, view) = (Hosts::new(7), HostView::default());
+        let heard = |hosts: &mut Hosts, host: u32, now: Nanos| {
+            hosts.count(&of(host).reversed(Qpn::new(2)), now, &view, |counts| {
+                counts.ce += 1;
+            });
+        };
+        let known = |host: u32| {
+            let address = of(host).src();
+            view.hosts().any(|(known, _)| known == address)
+        };
+        hosts.record_cnp_sent(&of(1), Nanos(1), &view);
+        for host in 2..=10_000 {
+            heard(&mut hosts, host, Nanos(2));
+        }
+        assert!(known(1) && known(10_000) && !known(2));
+        assert_eq!(view.hosts().count(), HOSTS);
+        assert_eq!(view.forgotten.get(), 10_000 - HOSTS as u64);
+        // All are told: the first of them goes after a minute.
+        for host in 20_000..30_000 {
+            hosts.record_cnp_sent(&of(host), Nanos(3), &view);
+        }
+        let uncounted = view.uncounted.get();
+        assert!(known(1) && known(20_000) && uncounted > 0);
+        heard(&mut hosts, 5, KEPT + Nanos(3));
+        assert!(known(5) && !known(1));
+        assert_eq!(view.uncounted.get(), uncounted);
     }
 }

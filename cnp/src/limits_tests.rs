@@ -2,12 +2,19 @@
 
 use std::net::IpAddr;
 
+use npcc_pipeline::frame::{FrameBuf, HeapFrame};
+use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::{MAX_PORTS, Nanos};
 
+use crate::action::HostSet;
+use crate::control::command::Command;
 use crate::control::config::ControlConfig;
+use crate::host_rules::HostRules;
+use crate::icrc::icrc;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
+use crate::plan::Suppressed;
 use crate::source_check::{Routes, Sides};
 use crate::table::IDLE;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
@@ -265,4 +272,78 @@ fn a_forged_source_does_not_use_up_a_hosts_right_to_begin() {
         rig.tick(TICK, 0);
         assert_eq!(status.flows.get(), before + 10);
     }
+}
+
+/// The receiver's CNP to the sender of the data.
+fn cnp() -> Packet {
+    Packet {
+        opcode: 0x81,
+        ..ack()
+    }
+}
+
+/// A receiver that sends CNPs which its sender's card throws away kept the switch from telling that sender, and from marking it.
+#[test]
+fn only_a_whole_cnp_of_the_receiver_counts_as_one() {
+    let told_beside = |damage: &dyn Fn(&mut [u8])| {
+        let mut rig = Rig::new(&config(TICK));
+        rig.out(&data());
+        rig.back(&ack());
+        rig.tick(TICK, 0);
+        let mut frame = cnp().frame().data().to_vec();
+        damage(&mut frame);
+        rig.pass_frame(&HeapFrame::new(&frame), WAN, DC);
+        rig.out(&data());
+        // Sooner than it would be told twice.
+        let told = rig.tick(Nanos(TICK.0 / 2), 900_000);
+        let status = rig.core.status();
+        (told, status.cnps_passed.get(), status.cnps_damaged.get())
+    };
+    let bth = 14 + 20 + 8;
+    let right = |frame: &mut [u8]| {
+        let end = frame.len() - 4;
+        let crc = icrc(L3::V4, 20, &frame[14..end]).unwrap();
+        frame[end..].copy_from_slice(&crc);
+    };
+    assert_eq!(told_beside(&|_| {}), (0, 1, 0), "it was told already");
+    let wrong = |frame: &mut [u8]| *frame.last_mut().unwrap() ^= 1;
+    assert_eq!(told_beside(&wrong), (1, 0, 1));
+    let unset = |frame: &mut [u8]| {
+        frame[bth + 4] = 0;
+        right(frame);
+    };
+    assert_eq!(told_beside(&unset), (1, 0, 1), "no BECN");
+}
+
+#[test]
+fn a_denied_host_is_not_told_until_it_is_allowed_again() {
+    let set = |prefix: [u8; 4], length| HostSet::new([(IpAddr::from(prefix), length)]);
+    let deny = HostRules {
+        deny: set(data().src, 32),
+        ..HostRules::default()
+    };
+    let others = HostRules {
+        allow: set([10, 0, 7, 0], 24),
+        ..HostRules::default()
+    };
+    let mut rig = Rig::new(&ControlConfig {
+        told: deny,
+        ..config(TICK)
+    });
+    rig.out(&data());
+    rig.back(&ack());
+    rig.tick(TICK, 0);
+    let mut before = 0;
+    let mut told = |rules: Option<HostRules>, depth| {
+        if let Some(rules) = rules {
+            rig.core.obey(&Command::Told(rules), rig.now).unwrap();
+        }
+        rig.out(&data());
+        let told = rig.tick(Nanos::from_micros(80), depth);
+        let denied = rig.core.status().cnps_suppressed(Suppressed::HostDenied);
+        (told, denied > std::mem::replace(&mut before, denied))
+    };
+    assert_eq!(told(None, 900_000), (0, true));
+    assert_eq!(told(Some(HostRules::default()), 900_100), (1, false));
+    assert_eq!(told(Some(others), 900_200), (0, true));
 }

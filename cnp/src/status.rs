@@ -265,6 +265,8 @@ pub struct NpccStatus {
     pub unpaired_bytes: Counter,
     /// CNPs of receivers that passed through.
     pub cnps_passed: Counter,
+    /// CNPs that passed with a wrong ICRC or without BECN: their senders ignore them, and so does NPCC.
+    pub cnps_damaged: Counter,
     /// The connection manager's messages.
     pub cm: CmStatus,
     /// The last CNPs, sent and would-be, and why.

@@ -15,12 +15,13 @@ use std::net::IpAddr;
 
 use etherparse::{NetHeaders, PacketHeaders};
 use npcc_cnp::action::Action;
+use npcc_cnp::build::{CnpSpec, CnpStyle};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::Command;
 use npcc_cnp::control::config::{ControlConfig, EcnMode as Mode, QueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::Qpn;
+use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyKind;
 use npcc_cnp::policy::npcc::NpccConfig;
@@ -183,9 +184,16 @@ impl Switch {
 
     /// The CNP with which the receiver tells the sender itself.
     fn cnp(&self, (a, b): (u32, u32)) -> Vec<u8> {
-        let mut craft = Craft::roce(self.hosts.1, self.hosts.0, 0x81, a, 16);
-        craft.src_port = port_of(Qpn::new(a), Qpn::new(b));
-        craft.frame()
+        let spec = CnpSpec {
+            flow: FlowKey::new(self.hosts.0, self.hosts.1, Qpn::new(b)),
+            sender_qpn: Qpn::new(a),
+            dst_mac: Mac([2, 0, 0, 0, 1, 1]),
+            src_mac: Mac([2, 0, 0, 0, 1, 3]),
+            vlan: None,
+            ip_id: 0,
+            style: CnpStyle::default(),
+        };
+        spec.build().bytes().to_vec()
     }
 
     /// What the sender answers to the receiver's own data.

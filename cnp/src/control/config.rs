@@ -65,7 +65,7 @@ pub struct ControlConfig {
     /// By port: where the sources of packets that came by it must lie to be believed (default anywhere). Asked of the routes that
     /// [`super::ControlCore::know_routes`] was given.
     pub source_sides: Sides,
-    /// Whether the ICRC of QP1 packets is checked before anything is learned from them (default yes).
+    /// Whether the ICRC of QP1 packets and of CNPs is checked before anything is learned from them (default yes).
     pub verify_cm: bool,
     /// New ends a second from one source address by one port (default 20,000).
     pub new_flows: u64,

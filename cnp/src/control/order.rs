@@ -115,7 +115,7 @@ impl ControlCore {
         out.send(order)
             .inspect_err(|_| self.planner.give_back(port, candidate.ipv6))?;
         let hosts = &mut self.tracker.hosts;
-        hosts.record_cnp_sent(&key.key, &self.status.hosts);
+        hosts.record_cnp_sent(&key.key, asked.now, &self.status.hosts);
         self.log(index, (sender_qpn, evidence), asked, Outcome::Sent);
         Ok(())
     }

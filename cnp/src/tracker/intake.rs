@@ -13,13 +13,15 @@ use crate::fixed_map::{NONE, TOGETHER};
 use crate::flow_cache::CacheReader;
 use crate::pair::connections::{ConnectionTable, EndpointId};
 use crate::pair::psn::{asks, is_answer};
-use crate::sample::Record;
+use crate::sample::{Record, RecordFlags};
 use crate::uncounted::Uncounted;
 
 /// QP1 packets taken in per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
 /// New ends per tick and worker: entering one costs several times what an old one's record does.
 const NEW_PER_TICK: u64 = 64;
+/// What a sender asks of a CNP before it slows down.
+const WHOLE_CNP: u8 = RecordFlags::BECN | RecordFlags::INTACT;
 /// Ends whose sequence numbers are compared with those of replies, per tick.
 const COMPARED_PER_TICK: usize = 1_024;
 
@@ -119,6 +121,10 @@ impl FlowTracker {
         now: Nanos,
     ) {
         if !ConnectionTable::teaches(record) {
+            return;
+        }
+        if record.class == RoceClass::Cnp && self.verify_cm && !record.flags.has(WHOLE_CNP) {
+            self.status.cnps_damaged.add(1);
             return;
         }
         let end = match self.observe_endpoint(record, reader, known, now) {

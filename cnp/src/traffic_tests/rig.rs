@@ -1,7 +1,7 @@
 //! A worker's cache and a control core, fed with real frames through the real parser.
 
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta};
-use npcc_pipeline::parse::parse;
+use npcc_pipeline::parse::{L3, parse};
 use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
@@ -9,6 +9,7 @@ use crate::control::ControlCore;
 use crate::control::config::{ControlConfig, QueueConfig};
 use crate::detector::DetectorConfig;
 use crate::flow_cache::FlowCache;
+use crate::icrc::icrc;
 use crate::plan::CnpOrder;
 use crate::policy::PolicyKind;
 use crate::policy::npcc::NpccConfig;
@@ -53,11 +54,17 @@ impl Packet {
         frame.extend(self.port.to_be_bytes());
         frame.extend(4791u16.to_be_bytes());
         frame.extend(u16::try_from(udp_len).unwrap().to_be_bytes());
-        frame.extend([0, 0, self.opcode, 0, 0xff, 0xff, 0]);
+        let cnp = self.opcode == 0x81;
+        frame.extend([0, 0, self.opcode, 0, 0xff, 0xff, if cnp { 0x40 } else { 0 }]);
         frame.extend(&self.qpn.to_be_bytes()[1..]);
         frame.push(0x80);
         frame.extend(&self.psn.to_be_bytes()[1..]);
         frame.resize(14 + total, 0);
+        if cnp {
+            let end = frame.len() - 4;
+            let crc = icrc(L3::V4, 20, &frame[14..end]).unwrap();
+            frame[end..].copy_from_slice(&crc);
+        }
         HeapFrame::new(&frame)
     }
 }

@@ -120,7 +120,7 @@ fn cnp(check: &mut Check<'_>) {
     if cap == 0 {
         let hint = "write a share such as 5%; to send none, set enable: false on the port";
         check.error(&at("cap"), "with a cap of 0% no CNP is ever sent", hint);
-    } else if cap % 10 != 0 {
+    } else if !cap.is_multiple_of(10) {
         let message = format!("a cap of {} is finer than it is kept", cnp.cap);
         let hint = "write tenths of a percent, such as 0.1% or 5%";
         check.error(&at("cap"), message, hint);

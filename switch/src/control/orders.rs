@@ -1,9 +1,10 @@
 //! Orders to the control core, over a ring it looks at once a tick, and its answers.
 //!
-//! An order is obeyed between two ticks, one a tick. The control core never waits for whoever gave it.
+//! An order is obeyed between two ticks, one a tick; a list of pairs bit by bit, and wholly or not at all. The control core
+//! never waits for whoever gave it.
 
 use std::net::IpAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use serde::{Deserialize, Serialize};
 
 /// Orders on the way at a time: an operator's pace.
 const RING: usize = 64;
+/// Pairs of a list taken in between two ticks.
+const PAIRS_PER_TICK: usize = 64;
 /// How long an answer is waited for: many ticks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -93,6 +96,9 @@ pub enum OrderError {
     /// A queue pair's number has 24 bits.
     #[error("{0} is no queue pair: write 2 to 16777215")]
     QueuePair(u32),
+    /// A connection has two addresses of one family.
+    #[error("{0} and {1} are no two ends of a connection: write two IPv4 or two IPv6 addresses")]
+    Families(IpAddr, IpAddr),
     /// Nobody took it.
     #[error("the control core does not listen")]
     Deaf,
@@ -151,6 +157,12 @@ impl NpccOrder {
             2..=0x00ff_ffff => Ok(Qpn::new(number)),
             _ => Err(OrderError::QueuePair(number)),
         };
+        let flow = |src: IpAddr, dst: IpAddr, dest_qp: u32| {
+            if src.is_ipv4() != dst.is_ipv4() {
+                return Err(OrderError::Families(src, dst));
+            }
+            Ok(FlowKey::new(src, dst, qpn(dest_qp)?))
+        };
         Ok(match self {
             NpccOrder::AddPair {
                 src,
@@ -158,11 +170,11 @@ impl NpccOrder {
                 dest_qp,
                 sender_qp,
             } => Command::AddPair {
-                flow: FlowKey::new(*src, *dst, qpn(*dest_qp)?),
+                flow: flow(*src, *dst, *dest_qp)?,
                 sender: qpn(*sender_qp)?,
             },
             NpccOrder::DeletePair { src, dst, dest_qp } => Command::DeletePair {
-                flow: FlowKey::new(*src, *dst, qpn(*dest_qp)?),
+                flow: flow(*src, *dst, *dest_qp)?,
             },
             NpccOrder::Policy {
                 port,
@@ -210,6 +222,8 @@ impl NpccOrder {
 #[derive(Debug)]
 enum Instruction {
     Core(Command),
+    /// All of them or none. Whoever gave them holds them too, so that they are not freed here.
+    Pairs(Arc<[Command]>),
     Style(CnpStyle, Priority),
 }
 
@@ -230,6 +244,15 @@ impl NpccOrders {
     /// [`OrderError::Deaf`], or what the control core has against it.
     pub fn give(&self, command: Command) -> Result<(), OrderError> {
         self.instruct(Instruction::Core(command))
+    }
+
+    /// Gives a list of pairs, all of which hold afterwards or none. Where one is refused, those of the list that were known before
+    /// are forgotten with the others.
+    ///
+    /// # Errors
+    /// [`OrderError::Deaf`], or what the control core has against one of them.
+    pub fn give_pairs(&self, pairs: &Arc<[Command]>) -> Result<(), OrderError> {
+        self.instruct(Instruction::Pairs(Arc::clone(pairs)))
     }
 
     /// CNPs are built in another style, or enter another queue, from now on.
@@ -254,12 +277,54 @@ impl NpccOrders {
     }
 }
 
+/// A list of pairs that is being taken in, or given back.
+#[derive(Debug)]
+struct List {
+    pairs: Arc<[Command]>,
+    /// So many have been taken in, or are still to be given back.
+    held: usize,
+    /// Why one was refused; those before it are given back.
+    refused: Option<Refused>,
+    answer: SyncSender<Result<(), Refused>>,
+}
+
+impl List {
+    /// Goes on; the answer once all is done.
+    fn go_on(&mut self, core: &mut ControlCore, now: Nanos) -> Option<Result<(), Refused>> {
+        for _ in 0..PAIRS_PER_TICK {
+            if let Some(why) = self.refused {
+                let Some(last) = self.held.checked_sub(1) else {
+                    return Some(Err(why));
+                };
+                self.held = last;
+                if let Some(Command::AddPair { flow, .. }) = self.pairs.get(last) {
+                    // Another of the list, or a packet, may have ended it already.
+                    let _ = core.obey(&Command::DeletePair { flow: *flow }, now);
+                }
+                continue;
+            }
+            let Some(pair) = self.pairs.get(self.held) else {
+                return Some(Ok(()));
+            };
+            match core.obey(pair, now) {
+                Ok(()) => self.held += 1,
+                Err(why) => self.refused = Some(why),
+            }
+        }
+        None
+    }
+}
+
 /// The control core's end.
 #[derive(Debug)]
-pub struct Inbox(Consumer<Order>);
+pub struct Inbox {
+    orders: Consumer<Order>,
+    /// The list being taken in; other orders wait.
+    list: Option<List>,
+}
 
 impl Inbox {
-    /// Obeys one order, if one waits; `restyle` takes another look of CNPs.
+    /// Obeys one order, if one waits, or a part of a list; `restyle` takes another look of CNPs.
     #[inline]
     pub fn obey(
         &mut self,
@@ -267,16 +332,41 @@ impl Inbox {
         now: Nanos,
         restyle: impl FnOnce(CnpStyle, Priority),
     ) {
-        if let Ok(order) = self.0.pop() {
-            let answer = match order.instruction {
-                Instruction::Core(command) => core.obey(&command, now),
-                Instruction::Style(style, priority) => {
-                    restyle(style, priority);
-                    Ok(())
-                }
-            };
-            // Whoever asked may have given up.
-            let _ = order.answer.try_send(answer);
+        if self.list.is_some() {
+            self.go_on(core, now);
+            return;
+        }
+        let Ok(order) = self.orders.pop() else {
+            return;
+        };
+        let done = match order.instruction {
+            Instruction::Core(command) => core.obey(&command, now),
+            Instruction::Pairs(pairs) => {
+                self.list = Some(List {
+                    pairs,
+                    held: 0,
+                    refused: None,
+                    answer: order.answer,
+                });
+                self.go_on(core, now);
+                return;
+            }
+            Instruction::Style(style, priority) => {
+                restyle(style, priority);
+                Ok(())
+            }
+        };
+        // Whoever asked may have given up.
+        let _ = order.answer.try_send(done);
+    }
+
+    #[cold]
+    fn go_on(&mut self, core: &mut ControlCore, now: Nanos) {
+        let done = self.list.as_mut().and_then(|list| list.go_on(core, now));
+        if let Some(done) = done
+            && let Some(list) = self.list.take()
+        {
+            let _ = list.answer.try_send(done);
         }
     }
 }
@@ -285,7 +375,11 @@ impl Inbox {
 #[must_use]
 pub fn ring() -> (NpccOrders, Inbox) {
     let (give, take) = RingBuffer::new(RING);
-    (NpccOrders(Mutex::new(give)), Inbox(take))
+    let inbox = Inbox {
+        orders: take,
+        list: None,
+    };
+    (NpccOrders(Mutex::new(give)), inbox)
 }
 
 #[cfg(test)]

@@ -207,9 +207,33 @@ pub struct Npcc {
     /// CNPs of receivers that passed through.
     #[serde(default)]
     pub cnps_passed: u64,
+    /// Of CNPs that passed, those with a wrong ICRC or without BECN: nothing was learned from them.
+    #[serde(default)]
+    pub cnps_damaged: u64,
     /// New flows refused: their source had too many, or the table was full of live ones.
     #[serde(default)]
     pub flows_refused: u64,
+    /// Packets shown by ports that are not trusted: nothing was learned from them.
+    #[serde(default)]
+    pub untrusted: u64,
+    /// Packets shown whose source does not lie behind the port they came by: nothing was learned from them.
+    #[serde(default)]
+    pub wrong_port: u64,
+    /// Contributors without an entry in the flow table, by reason.
+    #[serde(default)]
+    pub uncounted: BTreeMap<String, Uncounted>,
+    /// Their wire bytes, by the port they came by.
+    #[serde(default)]
+    pub uncounted_ports: BTreeMap<String, u64>,
+}
+
+/// Contributors without an entry in the flow table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Uncounted {
+    /// Packets of theirs that were shown: of each its first, and one now and then.
+    pub records: u64,
+    /// Wire bytes, at least.
+    pub bytes: u64,
 }
 
 /// A distribution of times, in us.

@@ -311,7 +311,11 @@ pub fn npcc(snapshot: &Snapshot) -> String {
 }
 
 /// What NPCC counts over all queues, a line each.
-fn totals_of(npcc: &Npcc) -> [(&'static str, String); 13] {
+fn totals_of(npcc: &Npcc) -> [(&'static str, String); 15] {
+    let uncounted = npcc.uncounted.iter();
+    let uncounted = uncounted
+        .map(|(why, one)| (why.clone(), one.bytes))
+        .collect();
     [
         ("action", npcc.action.clone()),
         ("flows", thousands(npcc.flows)),
@@ -346,6 +350,16 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 13] {
                 thousands(npcc.flows_refused)
             ),
         ),
+        (
+            "not learned",
+            format!(
+                "{} packets by ports not trusted, {} of sources behind another port, {} damaged CNPs",
+                thousands(npcc.untrusted),
+                thousands(npcc.wrong_port),
+                thousands(npcc.cnps_damaged)
+            ),
+        ),
+        ("uncounted", list(&uncounted)),
         (
             "samples",
             format!(

@@ -8,7 +8,11 @@ use npcc_cnp::plan::Suppressed;
 use npcc_cnp::policy::{Parameter, PolicyName, Reason};
 use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
 
+use npcc_cnp::uncounted::{Uncounted, UncountedStatus};
+use npcc_pipeline::units::PortId;
+
 use super::View;
+use crate::report::model as report;
 use crate::report::model::{Cm, Health, Npcc, NpccQueue, Percentiles, Seen, Setting};
 use crate::worker::timings::What;
 
@@ -58,8 +62,22 @@ impl View {
             },
             health: health(&self.npcc),
             cnps_passed: self.npcc.cnps_passed.get(),
+            cnps_damaged: self.npcc.cnps_damaged.get(),
             flows_refused: self.npcc.flows_refused.get() + self.npcc.rate_limited.get(),
+            untrusted: self.npcc.untrusted.get(),
+            wrong_port: self.npcc.wrong_port.get(),
+            uncounted: uncounted(&self.npcc.uncounted),
+            uncounted_ports: self.uncounted_ports(),
         }
+    }
+
+    /// Wire bytes of contributors without an entry, by the port they came by.
+    fn uncounted_ports(&self) -> BTreeMap<String, u64> {
+        let ports = self.ports.iter().zip((0..).map(PortId));
+        let bytes = |id| self.npcc.uncounted.bytes_by(id);
+        let some = ports.filter(|(_, id)| bytes(*id) > 0);
+        some.map(|(port, id)| (port.name.clone(), bytes(id)))
+            .collect()
     }
 
     /// How long something took, over all workers.
@@ -138,6 +156,15 @@ fn setting(parameter: &Parameter) -> Setting {
 fn counted(all: impl IntoIterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
     let some = all.into_iter().filter(|(_, count)| *count > 0);
     some.map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+fn uncounted(status: &UncountedStatus) -> BTreeMap<String, report::Uncounted> {
+    let of = |why: Uncounted| report::Uncounted {
+        records: status.records(why).get(),
+        bytes: status.bytes(why).get(),
+    };
+    let all = Uncounted::ALL.map(|why| (why.name().to_owned(), of(why)));
+    all.into_iter().filter(|(_, one)| one.records > 0).collect()
 }
 
 #[expect(
