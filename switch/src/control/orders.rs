@@ -4,8 +4,8 @@
 //! never waits for whoever gave it.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use npcc_cnp::action::Action;
