@@ -116,13 +116,13 @@ fn heavier_flows_that_cannot_be_told_cost_the_others_nothing() {
             let count = || status.cnps_suppressed(reason);
             assert_eq!(count(), 0, "{reason:?}");
             assert_eq!(told(&mut rig, heavies, port), 4, "{heavies} {reason:?}");
-            // Flows of ports that are not trusted are no contributors at all.
-            let refused = if reason == Suppressed::Untrusted {
+            // What comes in by a port that is not trusted has no place in the table.
+            let listed = if reason == Suppressed::Untrusted {
                 0
             } else {
                 heavies
             };
-            assert_eq!(count(), u64::from(refused), "{heavies} {reason:?}");
+            assert_eq!(count(), u64::from(listed), "{heavies} {reason:?}");
         }
     }
 }
