@@ -98,6 +98,12 @@ impl DcqcnModel {
         }
     }
 
+    /// Whether it was ever told of a CNP.
+    #[cfg(test)]
+    pub(crate) const fn was_told(&self) -> bool {
+        self.last_told.is_some()
+    }
+
     /// Something of what every reading needs.
     pub(crate) const fn look(&self) -> u64 {
         self.to.1 ^ self.near

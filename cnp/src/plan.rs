@@ -1,5 +1,7 @@
 //! From a decision to CNPs: who of the contributors is signalled, and why the others are not.
 
+use std::net::IpAddr;
+
 use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
@@ -23,6 +25,8 @@ named! {
         Unresponsive = "unresponsive",
         /// Came in by a port that is not trusted.
         Untrusted = "untrusted",
+        /// The sender's host is denied, or others are allowed and it is not.
+        HostDenied = "host_denied",
         /// The share of the port that CNPs may take is used up.
         CapPort = "cap_port",
         /// The CNPs of this second are used up.
@@ -51,6 +55,31 @@ pub struct CnpOrder {
     pub egress: PortId,
     /// The congested queue.
     pub priority: Priority,
+}
+
+/// The way out of the switch. A closure that sends is one, whose CNPs leave by the port their flow came in by.
+pub trait Outlet {
+    /// The port by which a CNP to `sender` leaves, whose flow comes in by `ingress`: its cap is charged.
+    ///
+    /// # Errors
+    /// [`Suppressed::NoNeighbor`]: there is none.
+    fn leaves_by(&mut self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed>;
+
+    /// Sends a CNP.
+    ///
+    /// # Errors
+    /// Why it was not sent.
+    fn send(&mut self, order: CnpOrder) -> Result<(), Suppressed>;
+}
+
+impl<F: FnMut(CnpOrder) -> Result<(), Suppressed>> Outlet for F {
+    fn leaves_by(&mut self, _: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
+        Ok(ingress)
+    }
+
+    fn send(&mut self, order: CnpOrder) -> Result<(), Suppressed> {
+        self(order)
+    }
 }
 
 // `AllQps` tells every queue pair that packets from the receiver name at the sender, innocent ones too; `None` holds marks
@@ -119,7 +148,7 @@ impl Planner {
         }
     }
 
-    /// How many of `contributors` a decision reaches, heaviest first.
+    /// How many of `contributors` a decision reaches: the heaviest of those that can be signalled.
     pub(crate) fn reach(decision: &Decision, contributors: usize) -> usize {
         match decision.amount {
             Amount::None => 0,
@@ -130,9 +159,14 @@ impl Planner {
         }
     }
 
-    /// Whose queue pair to tell, or why not. Takes its share of the caps.
-    pub(crate) fn admit(
-        &mut self,
+    /// Whether this evidence is enough for a CNP.
+    pub(crate) fn believes(&self, evidence: Evidence) -> bool {
+        evidence >= self.floor && evidence != Evidence::None
+    }
+
+    /// Whose queue pair to tell, or why not. The caps are asked when it is known where the CNP leaves ([`Planner::spend`]).
+    pub(crate) fn permit(
+        &self,
         candidate: &Candidate,
         decision: &Decision,
         now: Nanos,
@@ -157,29 +191,27 @@ impl Planner {
         {
             return Err(Suppressed::Unresponsive);
         }
-        self.spend(candidate, now)?;
         Ok((qpn, evidence))
     }
 
-    /// Takes a CNP's share of the caps.
-    pub(crate) fn spend(&mut self, candidate: &Candidate, now: Nanos) -> Result<(), Suppressed> {
+    /// Takes the share of the caps of a CNP that leaves by `port`.
+    pub(crate) fn spend(&mut self, port: PortId, ipv6: bool, now: Nanos) -> Result<(), Suppressed> {
         if !self.second.take(now, 1) {
             return Err(Suppressed::CapSecond);
         }
-        let wire = wire_bytes(candidate.ipv6);
-        let port = self.ports.get_mut(candidate.ingress.index());
-        if !port.is_some_and(|bucket| bucket.take(now, wire)) {
+        let bucket = self.ports.get_mut(port.index());
+        if !bucket.is_some_and(|bucket| bucket.take(now, wire_bytes(ipv6))) {
             self.second.give_back(1);
             return Err(Suppressed::CapPort);
         }
         Ok(())
     }
 
-    /// The CNP just admitted did not leave.
-    pub(crate) fn give_back(&mut self, candidate: &Candidate) {
+    /// The CNP whose share was just taken did not leave.
+    pub(crate) fn give_back(&mut self, port: PortId, ipv6: bool) {
         self.second.give_back(1);
-        if let Some(bucket) = self.ports.get_mut(candidate.ingress.index()) {
-            bucket.give_back(wire_bytes(candidate.ipv6));
+        if let Some(bucket) = self.ports.get_mut(port.index()) {
+            bucket.give_back(wire_bytes(ipv6));
         }
     }
 }

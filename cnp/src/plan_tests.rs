@@ -126,16 +126,9 @@ fn each_reason_has_its_cause() {
             },
             None,
         ),
-        (
-            Candidate {
-                ingress: PortId(1),
-                ..candidate()
-            },
-            Some(Suppressed::CapPort),
-        ),
     ];
     for (candidate, reason) in cases {
-        let answer = planner().admit(&candidate, &decision(Amount::Many), now);
+        let answer = planner().permit(&candidate, &decision(Amount::Many), now);
         assert_eq!(answer.err(), reason, "{candidate:?}");
     }
 }
@@ -146,13 +139,18 @@ fn a_port_carries_its_share_of_cnps_and_no_more() {
     let mut planner = Planner::new(Evidence::Port, &[BitRate(1_000_000_000)], 50, 1_000_000);
     let mut sent = 0u64;
     for us in 0..1_000_000 {
-        let answer = planner.admit(
-            &candidate(),
-            &decision(Amount::Many),
-            Nanos::from_micros(us),
-        );
+        let answer = planner.spend(PortId(0), false, Nanos::from_micros(us));
         sent += u64::from(answer.is_ok());
     }
+    assert_eq!(
+        planner.spend(PortId(0), false, Nanos::from_micros(999_999)),
+        Err(Suppressed::CapPort)
+    );
+    assert_eq!(
+        planner.spend(PortId(1), false, Nanos::from_micros(999_999)),
+        Err(Suppressed::CapPort),
+        "a port that is not listed"
+    );
     let burst = 6_250 / 98 + 1;
     assert!((63_700..=63_775 + burst).contains(&sent), "{sent}");
 }
@@ -163,11 +161,7 @@ fn a_port_without_a_rate_has_no_cap() {
     for us in 0..100_000 {
         assert!(
             planner
-                .admit(
-                    &candidate(),
-                    &decision(Amount::Many),
-                    Nanos::from_micros(us)
-                )
+                .spend(PortId(0), false, Nanos::from_micros(us))
                 .is_ok()
         );
     }
@@ -177,12 +171,8 @@ fn a_port_without_a_rate_has_no_cap() {
 fn what_did_not_leave_is_given_back() {
     let mut planner = Planner::new(Evidence::Port, &[BitRate(1)], 50, 0);
     for _ in 0..1_000 {
-        assert!(
-            planner
-                .admit(&candidate(), &decision(Amount::Many), Nanos::ZERO)
-                .is_ok()
-        );
-        planner.give_back(&candidate());
+        assert!(planner.spend(PortId(0), false, Nanos::ZERO).is_ok());
+        planner.give_back(PortId(0), false);
     }
 }
 

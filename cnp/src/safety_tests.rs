@@ -205,3 +205,28 @@ fn farewell_and_reuse_leave_no_stale_pair() {
     rig.now += Nanos::from_millis(1);
     assert_eq!(told(&mut rig), [0x55]);
 }
+
+/// Data and requests with a host's address, both made up, took the same right to begin as the host's own requests.
+#[test]
+fn a_host_can_connect_whatever_else_comes_in_its_name() {
+    let mut rig = Rig::new(&crate::control::config::ControlConfig {
+        new_flows_burst: 16,
+        new_connections_burst: 16,
+        ..config(TICK)
+    });
+    for n in 0..400 {
+        // Made-up data by its own port, and made-up requests by another one.
+        rig.out(&Packet {
+            qpn: 0x4000 + n,
+            ..data()
+        });
+        let req = message(A, B, 0x10, &[(0, 100 + n), (32, n << 8)], true);
+        rig.pass_frame(&req, WAN, DC);
+        rig.tick(Nanos(10), 0);
+    }
+    assert!(rig.core.status().rate_limited.get() > 700);
+    connect(&mut rig, 7, SENDER, RECEIVER, true);
+    rig.out(&data());
+    rig.tick(TICK, 0);
+    assert_eq!(told(&mut rig), [SENDER]);
+}

@@ -10,6 +10,8 @@ use crate::flow_cache::FlowCache;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
+use crate::policy::PolicyKind;
+use crate::policy::model::ModelConfig;
 use crate::table::RECENT;
 use crate::traffic_tests::rig::{Packet, Rig, WAN, config};
 
@@ -40,7 +42,8 @@ fn rig(config: &ControlConfig, flows: u32) -> Rig {
 
 fn big(flows: u32) -> ControlConfig {
     ControlConfig {
-        flows: flows as usize,
+        // Nobody answers them, and such flows have three quarters of the table.
+        flows: flows as usize / 3 * 4 + 4,
         ends: 2 * flows as usize,
         new_flows: u64::MAX,
         new_flows_burst: u64::MAX,
@@ -70,6 +73,13 @@ fn most(one: [u64; 5], other: [u64; 5]) -> [u64; 5] {
     std::array::from_fn(|at| one[at].max(other[at]))
 }
 
+/// All have paused.
+fn settle(rig: &mut Rig) {
+    for _ in 0..200 {
+        rig.tick(TICK, 0);
+    }
+}
+
 #[test]
 fn no_tick_does_more_than_its_share_however_many_flows_there_are() {
     let defaults = ControlConfig::default();
@@ -91,8 +101,11 @@ fn no_tick_does_more_than_its_share_however_many_flows_there_are() {
     assert!(flows > u64::from(MANY) / 100 * 99, "{flows}");
     let [records, entered, read, ..] = all;
     assert_eq!((records, entered), (64, 64), "new ends");
-    // A quiet queue's are read once in 10 ms.
-    assert!(read <= u64::from(MANY) * TICK.0 / 10_000_000 + 1, "{read}");
+    assert!(read <= reads, "{read}");
+    // A quiet queue's that have paused are read once in 10 ms.
+    settle(&mut rig);
+    let [_, _, read, ..] = work(&mut rig, TICK, 0);
+    assert_eq!(read, flows * TICK.0 / 10_000_000 + 1);
     // All send on, once in five ticks, into a queue that is deep and rises.
     let mut all = [0; 5];
     for tick in 0..30 {
@@ -127,6 +140,7 @@ fn of_a_quiet_queue_less_is_read_in_ticks_that_take_in_records() {
     for _ in 0..=MANY / 64 {
         rig.tick(TICK, 0);
     }
+    settle(&mut rig);
     let slow = rig.core.listed(0) as u64 * TICK.0 / 10_000_000 + 1;
     let [records, _, read, ..] = work(&mut rig, TICK, 0);
     assert_eq!((records, read), (0, slow), "nothing to take in");
@@ -148,13 +162,14 @@ fn of_a_quiet_queue_less_is_read_in_ticks_that_come_late() {
     for _ in 0..=MANY / 64 {
         rig.tick(TICK, 0);
     }
+    settle(&mut rig);
     let reads = |rig: &mut Rig, time, depth| work(rig, time, depth)[2];
     let all = rig.core.listed(0) as u64 * TICK.0 / 10_000_000 + 1;
     assert_eq!(reads(&mut rig, TICK, 0), all, "on time");
     let late = TICK + TICK;
     let few: Vec<_> = (0..4).map(|_| reads(&mut rig, late, 0)).collect();
     assert_eq!(few, [256, 128, 64, 64]);
-    assert_eq!(reads(&mut rig, late, 900_000), 512, "deep");
+    assert_eq!(reads(&mut rig, late, 900_000), 64, "deep, and nobody sends");
     let more: Vec<_> = (0..4).map(|_| reads(&mut rig, TICK, 0)).collect();
     assert_eq!(more, [65, 66, 67, 68]);
     for _ in 0..512 {
@@ -194,7 +209,7 @@ fn a_flow_that_is_seldom_read_has_not_paused() {
     }
     let packet = wire_len(data(0).frame().data().len());
     assert!(
-        most > 0 && most <= u64::from(packet),
+        most > 0 && most <= 2 * u64::from(packet),
         "{most} bytes in 100 us, of a packet of {packet} in 160"
     );
 }
@@ -320,4 +335,99 @@ fn pairs_are_kept_for_hours_and_the_oldest_go_first_under_pressure() {
     assert_eq!(all, [true; 4]);
     let all = [1, 8].map(&mut told);
     assert_eq!(all, [false; 2]);
+}
+
+/// Connections that were all used a second ago, of which `ELEPHANTS` send now.
+fn listed(config: &ControlConfig, flows: u32) -> Rig {
+    let mut rig = rig(config, 2 * flows);
+    for n in 0..flows {
+        connect(&mut rig, n);
+        if n % 32 == 31 {
+            rig.tick(TICK, 0);
+        }
+    }
+    settle(&mut rig);
+    assert_eq!(rig.core.listed(0), flows as usize);
+    rig
+}
+
+const LISTED: u32 = 65_536;
+const ELEPHANTS: u32 = 128;
+
+/// They were weighed once in 128 ticks: a tick reads 512 flows of those that were seen within three seconds.
+#[test]
+fn of_many_listed_flows_those_that_send_are_weighed_in_every_tick() {
+    let config = ControlConfig {
+        cap: 1_000,
+        cap_per_second: 1_000_000_000,
+        ..big(LISTED)
+    };
+    let mut rig = listed(&config, LISTED);
+    let elephant = |n: u32| forth(n * (LISTED / ELEPHANTS));
+    for tick in 0..50 {
+        for n in 0..ELEPHANTS {
+            rig.out(&elephant(n));
+        }
+        let [_, _, read, weighed, sent] = work(&mut rig, TICK, 900_000 + tick * 1_000);
+        // From the first tick on: their workers say that they send again.
+        assert_eq!(weighed, u64::from(ELEPHANTS), "tick {tick}");
+        assert!(read <= 128 + 64, "{read}");
+        // Some share a port of the hash with others; later all are found not to respond.
+        assert!(
+            tick > 10 || (120..=128).contains(&sent),
+            "tick {tick}: {sent}"
+        );
+    }
+}
+
+/// 1,600 listed flows were the most; any site of so many queue pairs had no `model` at all.
+#[test]
+fn model_works_on_any_number_of_idle_queue_pairs() {
+    let mut config = big(LISTED);
+    config.queues[0].policy = PolicyKind::Model(ModelConfig::default());
+    let mut rig = listed(&config, LISTED);
+    let every = rig.core.period();
+    for step in 0..200u32 {
+        for n in (0..64).filter(|n| n % 5 == step % 5) {
+            rig.out(&forth(n * 1_000));
+        }
+        rig.tick(every, 50_000 + u64::from(step) * 10_000);
+    }
+    let status = rig.core.status();
+    assert_eq!(
+        (status.queues()[0].fallbacks.get(), rig.core.active(0)),
+        (0, 64)
+    );
+    assert!(rig.sent.len() > 64, "{}", rig.sent.len());
+}
+
+/// All 65,536 begin at once, more than a ring of wakes takes: the slow round finds the others, as fast as it can.
+#[test]
+fn a_flow_whose_waking_was_lost_is_found_soon() {
+    const FLOWS: u32 = 40_000;
+    let config = big(FLOWS);
+    let mut rig = listed(&config, FLOWS);
+    for n in 0..FLOWS {
+        rig.out(&forth(n));
+    }
+    rig.tick(TICK, 900_000);
+    let status = rig.core.status();
+    assert!(
+        status.wakes_lost.get() > 20_000,
+        "{}",
+        status.wakes_lost.get()
+    );
+    // These send on, and pause no more.
+    let last = |n| forth(FLOWS - 1 - n);
+    for tick in 0..FLOWS as u64 / 400 {
+        for n in 0..ELEPHANTS {
+            rig.out(&forth(n));
+            rig.out(&last(n));
+        }
+        rig.tick(TICK, 900_000 + tick);
+    }
+    let window = config.window();
+    for n in (0..ELEPHANTS).chain(FLOWS - ELEPHANTS..FLOWS) {
+        assert!(rig.core.in_window(n, window, rig.now) > 0, "{n}");
+    }
 }

@@ -14,7 +14,9 @@
 use std::net::IpAddr;
 
 use etherparse::{NetHeaders, PacketHeaders};
+use npcc_cnp::action::Action;
 use npcc_cnp::control::ControlCore;
+use npcc_cnp::control::command::Command;
 use npcc_cnp::control::config::{ControlConfig, EcnMode as Mode, QueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
@@ -179,6 +181,13 @@ impl Switch {
         craft.frame()
     }
 
+    /// The CNP with which the receiver tells the sender itself.
+    fn cnp(&self, (a, b): (u32, u32)) -> Vec<u8> {
+        let mut craft = Craft::roce(self.hosts.1, self.hosts.0, 0x81, a, 16);
+        craft.src_port = port_of(Qpn::new(a), Qpn::new(b));
+        craft.frame()
+    }
+
     /// What the sender answers to the receiver's own data.
     fn near_ack(&self) -> Vec<u8> {
         let mut craft = Craft::roce(self.hosts.0, self.hosts.1, 0x11, TOLD.1, 4);
@@ -260,6 +269,47 @@ fn run(mode: Mode, ipv6: bool) -> [[u8; 4]; 3] {
     let told = switch.fields();
     switch.now += Nanos::from_millis(1);
     [before, told, switch.fields()]
+}
+
+/// Whoever is only observed is marked as ECN alone marks, in every mode: by a decision of ours and by a CNP of its receiver that
+/// passes. Marks are spared again from the first CNP that leaves.
+#[test]
+fn whoever_is_only_observed_is_marked_as_without_npcc() {
+    for mode in [Mode::Mark, Mode::MarkUnlessNotified, Mode::ClearAfterCnp] {
+        let mut switch = Switch::new(mode, false);
+        let act = |switch: &mut Switch, action| {
+            let order = Command::Action {
+                queue: None,
+                action,
+            };
+            switch.core.obey(&order, switch.now).unwrap();
+        };
+        act(&mut switch, Action::Observe);
+        let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));
+        switch.enter(DC, &[data]);
+        switch.enter(WAN, &[ack]);
+        switch.leave(WAN);
+        switch.leave(DC);
+        assert_eq!(switch.tick(0), 0);
+        for tick in 0..10 {
+            switch.fields();
+            assert_eq!(switch.tick(900_000 + 50_000 * tick), 0);
+            assert_eq!(switch.fields(), [CE; 4], "{mode:?}");
+        }
+        let status = switch.core.status();
+        assert!(status.would_send() >= 10, "{}", status.would_send());
+        let cnp = switch.cnp(TOLD);
+        switch.enter(WAN, &[cnp]);
+        switch.tick(0);
+        assert_eq!(status.cnps_passed.get(), 1);
+        assert_eq!(switch.fields(), [CE; 4], "{mode:?}");
+        act(&mut switch, Action::Send);
+        switch.now += Nanos::from_millis(1);
+        switch.fields();
+        assert_eq!(switch.tick(900_000), 1);
+        let spared = mode != Mode::Mark;
+        assert_eq!(switch.fields() != [CE; 4], spared, "{mode:?}");
+    }
 }
 
 /// The same in both families.

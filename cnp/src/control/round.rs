@@ -1,15 +1,23 @@
 //! One round of a decision: which contributors are signalled, what that should cost them, and what is remembered of it.
 //!
-//! Law: no flow is signalled more often than the decision's spacing says, and no round orders more than `orders_per_tick`.
+//! Law: no flow is signalled more often than the decision's spacing says, and no round sends more than `orders_per_tick` CNPs. A
+//! flow that cannot be signalled takes no other's place: only CNPs that leave are counted against that.
 //! A flow proves itself unresponsive only by CNPs that should each have cost it an eighth of its rate.
 
 use std::sync::Arc;
 
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
-use super::{ControlCore, WatchedQueue};
-use crate::plan::{CnpOrder, Planner, Suppressed};
+use super::ControlCore;
+use super::heaviest::Heaviest;
+use super::queue::WatchedQueue;
+use super::tellable::Apart;
+use crate::action::Action;
+use crate::log::Outcome;
+use crate::plan::{Outlet, Planner, Suppressed, Unpaired};
 use crate::policy::{Choice, Decision, QueueContext, Round};
+use crate::status::QueueStatus;
+use crate::table::{Flow, RECENT};
 
 /// Share of its rate that a CNP must be able to cost a flow, in 65,536ths, to prove anything when nothing is seen: what
 /// less does, a sender's own recovery undoes before it can be measured.
@@ -17,6 +25,14 @@ const PROOF: u32 = 1 << 13;
 /// A CNP that should cost less than this share of the rate costs little. When it is decided how many are signalled, it is counted with
 /// so much all the same: alpha may have faded less than is believed, as that of DCQCN as published does.
 const LITTLE: u64 = 8;
+/// Contributors that a call refuses after a closer look, at most, over all queues. Those that need no closer look are not counted.
+pub(super) const REFUSALS: usize = 1_024;
+/// Refusals logged in a round, at most.
+const LOGGED: usize = 16;
+/// Contributors that cannot be told of which a round looks whether that is news, at most.
+const LOOKED_AT: usize = 64;
+/// Longest time between two CNPs to a queue pair that is told because its sender's flows are not known.
+const AMONG: Nanos = Nanos::from_millis(10);
 /// A flow not signalled for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
 /// A signalled flow stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
@@ -24,6 +40,38 @@ const HOLD: Nanos = Nanos::from_millis(20);
 
 /// A queue of a port.
 type PortQueue = (PortId, Priority);
+
+/// What a round goes by.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) decision: Decision,
+    pub(super) context: &'a QueueContext,
+    pub(super) now: Nanos,
+    /// Nothing is sent.
+    dry: bool,
+    /// Bytes of all contributors.
+    total: u64,
+    /// Bytes of one, on average.
+    mean: u64,
+}
+
+/// What a round has done so far.
+#[derive(Debug)]
+struct Done {
+    round: Round,
+    /// What is counted of what those signalled are expected to give up.
+    counted: BitRate,
+    /// How many more contributors the decision reaches.
+    left: usize,
+    /// How many more CNPs may leave.
+    orders: usize,
+    /// CNPs that left.
+    sent: usize,
+    /// CNPs that would have, where nothing is sent.
+    would: usize,
+    /// How many more refusals are logged.
+    logged: usize,
+}
 
 impl ControlCore {
     /// Tells the contributors a decision reaches.
@@ -33,70 +81,215 @@ impl ControlCore {
         decision: &Decision,
         context: &QueueContext,
         now: Nanos,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+        out: &mut impl Outlet,
     ) -> Round {
+        let status = Arc::clone(&self.status);
+        let Some(status) = status.queues().get(index) else {
+            return Round::default();
+        };
         let mut contributors = std::mem::take(&mut self.contributors);
         self.tracker.contributors(index, now, &mut contributors);
-        let status = Arc::clone(&self.status);
-        let mut round = Round::default();
-        if let Some(status) = status.queues().get(index) {
-            status.contributors.set(contributors.len() as u64);
-            let reach = Planner::reach(decision, contributors.len());
-            let decision = self.spread(decision, reach);
-            let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
-            let mean = total / u64::try_from(contributors.len().max(1)).unwrap_or(u64::MAX);
-            let mut looked_at = 0;
-            let mut counted = BitRate(0);
-            for (bytes, flow) in contributors.iter().take(reach) {
-                let rate = self.rate(*flow, *bytes, total, context, now);
-                let cut = self.cut(*flow, rate, now);
-                let weight = if *bytes < mean / 4 {
-                    Weight::Feather
-                } else if *bytes < mean && cut.0 < rate / LITTLE {
-                    Weight::Light
-                } else {
-                    Weight::Full
-                };
-                if !chosen(decision.choice, rate, cut, counted, weight) {
-                    continue;
+        let all = contributors.len();
+        status.contributors.set(all as u64);
+        let Apart { known, all: able } = self.set_apart(&mut contributors, status, now);
+        let reach = Planner::reach(decision, all).min(able);
+        let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
+        let asked = Asked {
+            decision: self.spread(decision, reach),
+            context,
+            now,
+            dry: self.tracker.actions.of_queue(index) < Action::Send,
+            total,
+            mean: total / u64::try_from(all.max(1)).unwrap_or(u64::MAX),
+        };
+        let mut done = Done {
+            left: reach,
+            orders: self.orders_per_tick,
+            sent: 0,
+            would: 0,
+            logged: LOGGED,
+            round: Round::default(),
+            counted: BitRate(0),
+        };
+        self.log_untellable(
+            contributors.get(able..).unwrap_or_default(),
+            &asked,
+            &mut done,
+        );
+        self.all_told.clear();
+        let (known, others) = contributors.split_at_mut(known);
+        self.tell(&mut Heaviest::of(known), &asked, &mut done, status, out);
+        let others = others.get_mut(..able - known.len()).unwrap_or_default();
+        let mut others = Heaviest::of(others);
+        if self.unpaired == Unpaired::None {
+            self.hold_marks_of(&mut others, &mut done, status, &asked);
+        } else {
+            self.tell(&mut others, &asked, &mut done, status, out);
+            self.pace_among(done.orders == 0);
+        }
+        status.cnps.add(done.sent as u64);
+        status.would_send.add(done.would as u64);
+        self.contributors = contributors;
+        done.round
+    }
+
+    /// Tells these contributors, heaviest first, as far as the decision reaches and the budgets of the tick go.
+    fn tell(
+        &mut self,
+        contributors: &mut Heaviest<'_>,
+        asked: &Asked<'_>,
+        done: &mut Done,
+        status: &QueueStatus,
+        out: &mut impl Outlet,
+    ) {
+        let mut places = 0..;
+        while done.left > 0 && !is_reached(asked.decision.choice, done.counted) {
+            let one = places.next().and_then(|place| contributors.at(place));
+            let Some((bytes, flow)) = one else {
+                return;
+            };
+            if done.orders == 0 || self.refusals == 0 {
+                status.suppressed(Suppressed::CapTick).add(done.left as u64);
+                done.left = 0;
+                return;
+            }
+            let rate = self.rate(flow, bytes, asked);
+            let cut = self.cut(flow, rate, asked.now);
+            let weight = Weight::of(bytes, asked.mean, rate, cut);
+            if !chosen(asked.decision.choice, rate, cut, done.counted, weight) {
+                done.left -= 1;
+                continue;
+            }
+            let dry = self.tracker.action(flow) < Action::Send;
+            if self.too_soon(flow, dry, asked) {
+                done.left -= 1;
+                status.suppress(Suppressed::Spacing);
+                continue;
+            }
+            match self.order((bytes, flow), dry, asked, done.orders, out) {
+                // What one host would be told takes nothing off a queue whose other senders are told.
+                Ok(told) if dry && !asked.dry => {
+                    done.would += told;
+                    self.refusals = self.refusals.saturating_sub(1);
                 }
-                let told = if self.too_soon(*flow, &decision, now) {
-                    Err(Suppressed::Spacing)
-                } else if looked_at >= self.orders_per_tick {
-                    Err(Suppressed::CapTick)
-                } else {
-                    looked_at += 1;
-                    self.order(*flow, *bytes, &decision, now, out)
-                        .inspect(|()| {
-                            self.log(*flow, context, &decision, now);
-                        })
-                };
-                match told {
-                    Ok(()) => {
-                        round.sent += 1;
-                        counted.0 = counted.0.saturating_add(cut.0.max(rate / LITTLE));
-                        round.cut.0 = round.cut.0.saturating_add(cut.0);
-                        round.feedback = round.feedback.max(self.record_cnp_sent(*flow, rate, now));
-                    }
-                    Err(reason) => status.suppress(reason),
+                Ok(told) => {
+                    done.left -= 1;
+                    done.orders -= told.min(done.orders);
+                    done.round.sent += u32::try_from(told).unwrap_or(u32::MAX);
+                    let counted = cut.0.max(rate / LITTLE);
+                    done.counted.0 = done.counted.0.saturating_add(counted);
+                    done.round.cut.0 = done.round.cut.0.saturating_add(cut.0);
+                    let shows = if dry {
+                        done.would += told;
+                        self.tracker.feedback(flow)
+                    } else {
+                        done.sent += told;
+                        self.record_cnp_sent(flow, rate, asked.now)
+                    };
+                    done.round.feedback = done.round.feedback.max(shows);
+                }
+                Err(Suppressed::CapSecond) => {
+                    status
+                        .suppressed(Suppressed::CapSecond)
+                        .add(done.left as u64);
+                    done.left = 0;
+                }
+                Err(reason) => {
+                    status.suppress(reason);
+                    done.left -= usize::from(is_told(reason));
+                    self.refuse(flow, reason, asked.now);
+                    self.log_refusal(flow, reason, asked, done);
                 }
             }
-            status.cnps.add(u64::from(round.sent));
         }
-        self.contributors = contributors;
-        round
+    }
+
+    /// Where the CNPs of a round were not enough for all queue pairs of all senders, the next ones wait longer: the lightest are told
+    /// before the heaviest are told again.
+    fn pace_among(&mut self, too_many: bool) {
+        let next = if too_many {
+            self.among.0.saturating_mul(2)
+        } else {
+            self.among.0 / 8 * 7
+        };
+        self.among = Nanos(next).min(AMONG).max(self.notified);
+    }
+
+    /// Counts a refusal that took a closer look. Where there are many, those refused now are not asked again before all others
+    /// have been.
+    fn refuse(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
+        self.refusals = self.refusals.saturating_sub(1);
+        if self.refusals < REFUSALS / 4 * 3 && !is_told(reason) {
+            self.park(flow, reason, now);
+        }
+    }
+
+    /// A flow is not asked again before as many others as there can be have been.
+    pub(super) fn park(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
+        if let Some(flow) = self.tracker.flows.get_mut(flow) {
+            let rounds = (RECENT / (REFUSALS / 2)) as u64;
+            flow.parked = now + Nanos(self.tick.0.saturating_mul(rounds));
+            flow.parked_for = reason;
+        }
+    }
+
+    /// Logs why contributors cannot be told, a few in each round, every one in its turn.
+    fn log_untellable(&mut self, others: &[(u64, u32)], asked: &Asked<'_>, done: &mut Done) {
+        let turn = usize::try_from(self.status.ticks.get()).unwrap_or(0);
+        let first = turn.wrapping_mul(LOOKED_AT) % others.len().max(1);
+        let (before, after) = others.split_at(first);
+        for (_, index) in after.iter().chain(before).take(LOOKED_AT) {
+            let flow = self.tracker.flows.get(*index);
+            if let Some(reason) = flow.and_then(|flow| self.refused(flow, asked.now)) {
+                self.log_refusal(*index, reason, asked, done);
+            }
+        }
+    }
+
+    /// Logs a refusal, if it is news and there is room for it in this round.
+    fn log_refusal(&mut self, index: u32, reason: Suppressed, asked: &Asked<'_>, done: &mut Done) {
+        if done.logged == 0 || !self.tracker.is_news(index, reason, asked.now) {
+            return;
+        }
+        done.logged -= 1;
+        if let Some(flow) = self.tracker.flows.get(index) {
+            let known = (flow.sender, flow.evidence);
+            self.log(index, known, asked, Outcome::Refused(reason));
+        }
+    }
+
+    /// Treats flows whose queue pair is not known as if they had been told.
+    fn hold_marks_of(
+        &mut self,
+        contributors: &mut Heaviest<'_>,
+        done: &mut Done,
+        status: &QueueStatus,
+        asked: &Asked<'_>,
+    ) {
+        for place in 0..done.left {
+            let Some((_, flow)) = contributors.at(place) else {
+                break;
+            };
+            status.suppress(Suppressed::Unpaired);
+            let until = asked.now + self.notified;
+            self.tracker.extend_notified(flow, until, asked.now);
+            self.log_refusal(flow, Suppressed::Unpaired, asked, done);
+        }
+        done.left = 0;
     }
 
     /// The rate a flow will have once the CNPs on their way have had effect: as measured. Of one not signalled for long, that
     /// may still hold the silence before a start, so it is not below its share of what comes in.
-    fn rate(&self, index: u32, bytes: u64, total: u64, context: &QueueContext, now: Nanos) -> u64 {
+    fn rate(&self, index: u32, bytes: u64, asked: &Asked<'_>) -> u64 {
         let flow = self.tracker.flows.get(index);
+        let now = asked.now;
         let known = flow.map_or(0, |flow| flow.dcqcn.predicted());
         let settled = flow.is_none_or(|flow| flow.cnps == 0 || now.since(flow.last_cnp) > SETTLED);
         if !settled && known > 0 {
             return known;
         }
-        let share = u128::from(context.arrival.0) * u128::from(bytes) / u128::from(total.max(1));
+        let share = u128::from(asked.context.arrival.0) * u128::from(bytes)
+            / u128::from(asked.total.max(1));
         u64::try_from(share).unwrap_or(u64::MAX).max(known)
     }
 
@@ -127,9 +320,15 @@ impl ControlCore {
         }
     }
 
-    fn too_soon(&self, index: u32, decision: &Decision, now: Nanos) -> bool {
+    /// Where nothing is sent, the pace is what it would be.
+    fn too_soon(&self, index: u32, dry: bool, asked: &Asked<'_>) -> bool {
+        let spacing = asked.decision.spacing;
+        let lately = |cnps: u64, last: Nanos| cnps > 0 && asked.now.since(last) < spacing;
         let flow = self.tracker.flows.get(index);
-        flow.is_some_and(|flow| flow.cnps > 0 && now.since(flow.last_cnp) < decision.spacing)
+        flow.is_some_and(|flow: &Flow| {
+            let would = flow.would;
+            lately(flow.cnps, flow.last_cnp) || dry && lately(would.cnps, would.last)
+        })
     }
 
     /// A flow was signalled.
@@ -140,6 +339,7 @@ impl ControlCore {
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
+            flow.refused = None;
             let share = flow.dcqcn.alpha(now) / 2;
             let proof = if share < PROOF { 0 } else { share };
             flow.response.record_cnp_sent(now, bytes, proof);
@@ -161,6 +361,16 @@ impl ControlCore {
     }
 }
 
+/// Whether a contributor refused for this reason has been told, by whomever: it takes a place among those a decision reaches.
+const fn is_told(reason: Suppressed) -> bool {
+    matches!(reason, Suppressed::Spacing | Suppressed::AlreadyNotified)
+}
+
+/// Whether those signalled already give up what was asked for.
+fn is_reached(choice: Choice, counted: BitRate) -> bool {
+    matches!(choice, Choice::Cut { sum, .. } if counted >= sum)
+}
+
 /// What a contributor is among the others, where a sum is to be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weight {
@@ -170,6 +380,19 @@ enum Weight {
     Light,
     /// Sends less than a quarter of the mean: what it can give up does not matter, what it loses it may not win back for long.
     Feather,
+}
+
+impl Weight {
+    /// Of a contributor of these bytes, which would give up `cut` of its rate.
+    const fn of(bytes: u64, mean: u64, rate: u64, cut: BitRate) -> Weight {
+        if bytes < mean / 4 {
+            Weight::Feather
+        } else if bytes < mean && cut.0 < rate / LITTLE {
+            Weight::Light
+        } else {
+            Weight::Full
+        }
+    }
 }
 
 /// Whether a decision means a contributor of this rate, which would give up `cut`, when others are counted with `before`.

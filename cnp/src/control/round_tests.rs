@@ -2,8 +2,8 @@ use super::*;
 use crate::control::config::{ControlConfig, EcnMode};
 use crate::control::tests::{data, warm};
 use crate::detector::Reading;
-use crate::policy::PolicyKind;
 use crate::policy::model::ModelConfig;
+use crate::policy::{Amount, PolicyKind, Reason};
 use crate::traffic_tests::rig::{QUEUE, RATE, Rig, WAN, config};
 use npcc_pipeline::tap::FlowTap;
 
@@ -81,7 +81,9 @@ fn flows_of_a_quiet_queue_are_read_by_ticks_however_often_its_policy_looks() {
         for qp in 0..2_000 {
             rig.out(&data(0x1_0000 + qp, 0x1000 + qp));
         }
-        rig.tick(tick, 0);
+        (0..500).for_each(|_| {
+            rig.tick(tick, 0);
+        });
         let (every, before) = (rig.core.period(), rig.core.status().flows_read.get());
         for _ in 0..Nanos::from_millis(10).0 / every.0 {
             rig.tick(every, 0);
@@ -130,11 +132,19 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
         rates_known: true,
     };
     let now = rig.now;
-    assert_eq!(rig.core.rate(0, 1_000, 4_000, &context, now), 100 * G);
+    let asked = |now| Asked {
+        decision: Decision::none(Amount::Many, Reason::Overload),
+        context: &context,
+        now,
+        dry: false,
+        total: 4_000,
+        mean: 1_000,
+    };
+    assert_eq!(rig.core.rate(0, 1_000, &asked(now)), 100 * G);
     rig.core.record_cnp_sent(0, 100 * G, now);
     rig.core.open_episode((WAN, QUEUE), 0, 1_000, now);
     let later = now + STEP;
-    assert_eq!(rig.core.rate(0, 1_000, 4_000, &context, later), 50 * G);
+    assert_eq!(rig.core.rate(0, 1_000, &asked(later)), 50 * G);
 }
 
 #[test]

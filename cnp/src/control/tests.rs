@@ -1,11 +1,14 @@
 use super::*;
+use crate::detector::Zone;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
-use crate::policy::Reason;
+use crate::plan::{Suppressed, Unpaired};
+use crate::policy::{Amount, Reason};
 use crate::response::Response;
 use crate::status::Row;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config};
+use crate::uncounted::Uncounted;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::tap::FlowTap;
 
@@ -277,7 +280,16 @@ fn a_port_that_is_not_trusted_teaches_nothing() {
     send(&mut rig, 1);
     rig.tick(TICK, 900_000);
     assert!(rig.sent.is_empty());
-    assert!(rig.core.status().cnps_suppressed(Suppressed::Untrusted) > 0);
+    let status = rig.core.status();
+    assert_eq!(
+        status.flows.get(),
+        0,
+        "nobody that teaches nothing has an entry"
+    );
+    let records = status.uncounted.records(Uncounted::UntrustedPort).get();
+    let bytes = status.uncounted.bytes(Uncounted::UntrustedPort).get();
+    assert!(records > 0 && bytes >= 1_000 * records, "{records} {bytes}");
+    assert_eq!(status.uncounted.bytes_by(DC), bytes);
 }
 
 #[test]
@@ -293,6 +305,9 @@ fn a_source_that_opens_flows_too_fast_is_held_back() {
     rig.tick(TICK, 0);
     let status = rig.core.status();
     assert_eq!((status.ends.get(), status.rate_limited.get()), (10, 190));
+    assert_eq!(status.flows.get(), 10, "those held back have no entry");
+    let uncounted = status.uncounted.records(Uncounted::RateLimited).get();
+    assert_eq!(uncounted, 190);
 }
 
 #[test]
@@ -369,9 +384,9 @@ fn a_flood_of_made_up_flows_does_not_displace_live_ones() {
             ..config(TICK)
         },
     );
-    for b in 0..100 {
+    for b in 0..100u32 {
         rig.out(&Packet {
-            src: [10, 0, 9, 9],
+            src: [10, 0, 9, b.to_le_bytes()[0] % 16],
             ..data(0x18, 0x4000 + b)
         });
     }

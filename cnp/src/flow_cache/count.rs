@@ -8,6 +8,7 @@ use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
 use super::pace::is_round;
+use super::woken::PAUSE;
 use super::{FlowCache, stamp};
 use crate::key::{low32, queue_bits, words_of_v6, words_v4};
 
@@ -29,6 +30,8 @@ pub(super) struct Watch {
     /// `now`, as a [`stamp`].
     pub(super) age: u32,
     pub(super) now: Nanos,
+    /// A flow not counted since has paused.
+    pub(super) asleep: Nanos,
 }
 
 impl FlowCache {
@@ -56,6 +59,15 @@ impl FlowCache {
             many: self.has_many(),
             age: stamp(now),
             now,
+            asleep: asleep(now),
+        }
+    }
+
+    /// Says that a flow sends again whose packet before, at `before`, was long ago, if the packet of now contributes. A new flow is shown.
+    #[cold]
+    pub(super) fn wake(&self, slot: usize, before: Nanos, bytes: u64) {
+        if bytes > 0 && before > Nanos::ZERO {
+            self.shared.woken.note(low32(slot as u64));
         }
     }
 
@@ -119,14 +131,24 @@ impl FlowCache {
             if !shared.lets_pass(notable, ack_psn & PSN_MASK) {
                 break;
             }
-            shared.count(now);
-            shared.contribute(contribution(traits, record.len));
+            let before = shared.count(now);
+            let bytes = contribution(traits, record.len);
+            shared.contribute(bytes);
+            if before < watch.asleep {
+                self.wake(guess, before, bytes);
+            }
             shared.note_request(traits.any(Traits::REQUEST), ack_psn);
             record.slot = FlowSlot(low32(guess as u64));
             counted += 1;
         }
         counted
     }
+}
+
+/// A flow not counted since then has paused.
+#[inline]
+pub(super) const fn asleep(now: Nanos) -> Nanos {
+    Nanos(now.0.saturating_sub(PAUSE.0))
 }
 
 /// The words of an IPv6 flow's key, with the addresses read from the frame.

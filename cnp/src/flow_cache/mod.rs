@@ -4,6 +4,7 @@
 //!   worker (private)              shared, 64 bytes a slot                    control core
 //!   when a CNP was shown     ->   key, bytes, packets, last seen          ->  reads
 //!   8 tags a set                  what may still be shown
+//!                                 ring of flows that send again   ->  reads those that send
 //!                            <-   control word                           <-  writes
 //!                            ------ ring of records ------------------->     pairs
 //! ```
@@ -19,6 +20,7 @@ mod reader;
 mod slot;
 mod tap;
 mod warm;
+mod woken;
 
 use std::sync::Arc;
 
@@ -33,6 +35,8 @@ use pace::Pace;
 pub use reader::{CacheCounters, CacheReader, CacheShared};
 use slot::Slot;
 pub use slot::SlotReading;
+pub(crate) use woken::ASLEEP;
+use woken::Woken;
 
 /// Keys that share a set.
 const WAYS: usize = 8;
@@ -85,6 +89,7 @@ impl FlowCache {
         let sets = slots.div_ceil(WAYS).next_power_of_two();
         let shared = Arc::new(CacheShared {
             slots: (0..sets * WAYS).map(|_| Slot::default()).collect(),
+            woken: Woken::new(),
             counters: CacheCounters::default(),
         });
         let (producer, consumer) = RingBuffer::new(ring.max(1));
@@ -107,6 +112,7 @@ impl FlowCache {
             CacheReader {
                 ring: consumer,
                 messages: copies,
+                woken: 0,
                 shared,
             },
         )

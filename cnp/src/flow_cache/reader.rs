@@ -8,6 +8,7 @@ use npcc_pipeline::units::Nanos;
 use rtrb::Consumer;
 
 use super::slot::{Slot, SlotReading};
+use super::woken::Woken;
 use crate::cm::copy::CmCopy;
 use crate::sample::{Record, SlotRef};
 
@@ -34,6 +35,7 @@ pub struct CacheCounters {
 #[derive(Debug)]
 pub struct CacheShared {
     pub(super) slots: Box<[Slot]>,
+    pub(super) woken: Woken,
     /// Counters of the worker.
     pub counters: CacheCounters,
 }
@@ -43,6 +45,8 @@ pub struct CacheShared {
 pub struct CacheReader {
     pub(super) ring: Consumer<Record>,
     pub(super) messages: Consumer<CmCopy>,
+    /// Numbers taken from the ring of flows that send again.
+    pub(super) woken: u32,
     pub(super) shared: Arc<CacheShared>,
 }
 
@@ -72,6 +76,18 @@ impl CacheReader {
     #[inline]
     pub fn pop_message(&mut self) -> Option<CmCopy> {
         self.messages.pop().ok()
+    }
+
+    /// Slots there are.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.shared.slots.len()
+    }
+
+    /// The next slot whose flow sends again after a pause of its data. `lost` counts those that were overwritten before: they are
+    /// found when they are next read.
+    pub(crate) fn pop_woken(&mut self, lost: &mut u64) -> Option<u32> {
+        self.shared.woken.take(&mut self.woken, lost)
     }
 
     /// Counts of a slot; `None` when it has been given to another flow.

@@ -186,13 +186,15 @@ impl Slot {
         }
     }
 
-    /// Counts a packet.
+    /// Counts a packet; says when the one before was counted.
     #[inline]
-    pub(super) fn count(&self, now: Nanos) {
+    pub(super) fn count(&self, now: Nanos) -> Nanos {
+        let before = self.last_seen();
         let packets = self.packets.load(Ordering::Relaxed);
         self.packets
             .store(packets.wrapping_add(1), Ordering::Relaxed);
         self.last_seen.store(now.0, Ordering::Relaxed);
+        before
     }
 
     /// Keeps the sequence number of a packet, in the low 24 bits, if it is a request; without a branch.
@@ -215,6 +217,7 @@ impl Slot {
     }
 
     /// When it was last counted.
+    #[inline]
     pub(super) fn last_seen(&self) -> Nanos {
         Nanos(self.last_seen.load(Ordering::Relaxed))
     }

@@ -7,7 +7,7 @@ use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 
-use super::count::{Watch, contribution};
+use super::count::{Watch, asleep, contribution};
 use super::entry::{Sign, Turn};
 use super::pace::is_round;
 use super::slot::Slot;
@@ -39,12 +39,15 @@ impl FlowCache {
         else {
             return FlowSlot::NONE;
         };
-        tally(
+        let paused = tally(
             shared,
             known.traits,
             (known.len, known.ack_psn()),
             watch.now,
         );
+        if let Some((before, bytes)) = paused {
+            self.wake(slot, before, bytes);
+        }
         let round = watch.many && is_round(shared.packets());
         let sign = Sign::of(known, round);
         let counted = FlowSlot(low32(slot as u64));
@@ -89,12 +92,15 @@ impl FlowCache {
         if let Some(shared) = self.shared.slots.get(slot) {
             let roce = &sighting.roce;
             let traits = Traits::of(roce.opcode).with_class(roce.class);
-            tally(
+            let paused = tally(
                 shared,
                 traits,
                 (sighting.meta.len, roce.ack_psn),
                 sighting.now,
             );
+            if let Some((before, bytes)) = paused {
+                self.wake(slot, before, bytes);
+            }
         }
         self.show_if_due(sighting, words, slot)
     }
@@ -266,10 +272,17 @@ fn known(sighting: &Sighting<'_>) -> Known {
     }
 }
 
-/// Counts a packet of `len` bytes in its slot.
+/// Counts a packet of `len` bytes in its slot; of a flow that has paused, says since when, and how much it contributes.
 #[inline(always)]
-fn tally(shared: &Slot, traits: Traits, (len, ack_psn): (u16, u32), now: Nanos) {
-    shared.contribute(contribution(traits, len));
+fn tally(
+    shared: &Slot,
+    traits: Traits,
+    (len, ack_psn): (u16, u32),
+    now: Nanos,
+) -> Option<(Nanos, u64)> {
+    let bytes = contribution(traits, len);
+    shared.contribute(bytes);
     shared.note_request(traits.any(Traits::REQUEST), ack_psn);
-    shared.count(now);
+    let before = shared.count(now);
+    (before < asleep(now)).then_some((before, bytes))
 }

@@ -1,7 +1,7 @@
-//! The two lists of a watched queue: the flows that are read round and round, and those that put bytes in last.
+//! The three lists of a watched queue: all flows that are read round and round, those that send, and those that put bytes in last.
 //!
-//! Both are links in the flows themselves: nothing is allocated, every step is a few stores. The round keeps its order, so
-//! that each flow is read as often as any other. The recent ones are newest first and at most [`RECENT`]: the newest pushes
+//! All are links in the flows themselves: nothing is allocated, every step is a few stores. The round keeps its order, so
+//! that each flow is read as often as any other, and so do those that send: who was read goes to the end. The recent ones are newest first and at most [`RECENT`]: the newest pushes
 //! the oldest out, so that a decision weighs no more than that, however many flows there are.
 
 use std::hint::black_box;
@@ -21,8 +21,9 @@ pub(crate) const RECENT: usize = 4_096;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places {
     round: Links,
+    active: Links,
     recent: Links,
-    listed: [bool; 2],
+    listed: [bool; 3],
     /// Who was read a batch later in the last round; a hint.
     ahead: u32,
     /// When it was last found to have put bytes in.
@@ -33,17 +34,19 @@ impl Places {
     /// In no list.
     pub(super) const NOWHERE: Places = Places {
         round: Links::NONE,
+        active: Links::NONE,
         recent: Links::NONE,
-        listed: [false; 2],
+        listed: [false; 3],
         ahead: NONE,
         contributed: Nanos::ZERO,
     };
 
     /// The neighbours in a list, and whether there are any.
     const fn of(&mut self, which: Which) -> (&mut Links, &mut bool) {
-        let [round, recent] = &mut self.listed;
+        let [round, active, recent] = &mut self.listed;
         match which {
             Which::Round => (&mut self.round, round),
+            Which::Active => (&mut self.active, active),
             Which::Recent => (&mut self.recent, recent),
         }
     }
@@ -52,6 +55,7 @@ impl Places {
 #[derive(Debug, Clone, Copy)]
 enum Which {
     Round,
+    Active,
     Recent,
 }
 
@@ -61,6 +65,7 @@ pub(crate) struct QueueList {
     round: List,
     /// Who is read next; none for the first.
     cursor: u32,
+    active: List,
     recent: List,
 }
 
@@ -68,6 +73,7 @@ impl QueueList {
     pub(crate) const EMPTY: QueueList = QueueList {
         round: List::EMPTY,
         cursor: NONE,
+        active: List::EMPTY,
         recent: List::EMPTY,
     };
 
@@ -76,9 +82,15 @@ impl QueueList {
         self.round.len as usize
     }
 
+    /// Flows that send.
+    pub(crate) const fn active(&self) -> usize {
+        self.active.len as usize
+    }
+
     const fn of(&mut self, which: Which) -> &mut List {
         match which {
             Which::Round => &mut self.round,
+            Which::Active => &mut self.active,
             Which::Recent => &mut self.recent,
         }
     }
@@ -88,6 +100,28 @@ impl FlowTable {
     /// Puts a flow among those of its queue that are read, if it is not there.
     pub(crate) fn list(&mut self, list: &mut QueueList, index: u32) {
         self.push(list, Which::Round, index);
+    }
+
+    /// Puts a listed flow behind those of its queue that send; `false` when it is among them.
+    pub(crate) fn activate(&mut self, list: &mut QueueList, index: u32) -> bool {
+        let new = self.set_listed(Which::Active, index, true);
+        if new {
+            let list = list.of(Which::Active);
+            list.push_back(
+                &mut self.flows,
+                |flow| flow.places.of(Which::Active).0,
+                index,
+            );
+        }
+        new
+    }
+
+    /// Takes out the flow that sends and was read longest ago.
+    pub(crate) fn take_active(&mut self, list: &mut QueueList) -> Option<u32> {
+        let index = list.active.head;
+        self.get(index)?;
+        self.pull(list, Which::Active, index);
+        Some(index)
     }
 
     /// Notes that a flow was found to have put bytes in.
@@ -103,13 +137,14 @@ impl FlowTable {
         self.push(list, Which::Recent, index);
     }
 
-    /// Takes a flow out of both lists of its queue.
+    /// Takes a flow out of all lists of its queue.
     pub(crate) fn unlist(&mut self, list: &mut QueueList, index: u32) {
         if list.cursor == index {
             list.cursor = self.flows.get(index).map_or(NONE, Flow::next_read);
         }
-        self.pull(list, Which::Round, index);
-        self.pull(list, Which::Recent, index);
+        for which in [Which::Round, Which::Active, Which::Recent] {
+            self.pull(list, which, index);
+        }
     }
 
     /// The next flow to be read, round and round.

@@ -77,6 +77,8 @@ fn the_newest_pushes_the_oldest_out() {
 enum Step {
     List(usize),
     Contributed(usize),
+    Activate(usize),
+    Rest,
     Unlist(usize),
     Advance,
 }
@@ -86,8 +88,10 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         flow.clone().prop_map(Step::List),
         flow.clone().prop_map(Step::Contributed),
+        flow.clone().prop_map(Step::Activate),
         flow.prop_map(Step::Unlist),
         Just(Step::Advance),
+        Just(Step::Rest),
     ]
 }
 
@@ -98,6 +102,7 @@ proptest! {
         let (mut table, flows) = table(6);
         let mut list = QueueList::EMPTY;
         let (mut round, mut last) = (VecDeque::new(), VecDeque::new());
+        let mut active = VecDeque::new();
         for (step, now) in steps.into_iter().zip(1..) {
             match step {
                 Step::List(n) => {
@@ -112,7 +117,16 @@ proptest! {
                     last.retain(|(index, _)| *index != flows[n]);
                     last.push_front((flows[n], now));
                 },
+                Step::Activate(n) => if round.contains(&flows[n]) {
+                    let new = !active.contains(&flows[n]);
+                    prop_assert_eq!(table.activate(&mut list, flows[n]), new);
+                    if new {
+                        active.push_back(flows[n]);
+                    }
+                }
+                Step::Rest => prop_assert_eq!(table.take_active(&mut list), active.pop_front()),
                 Step::Unlist(n) => {
+                    active.retain(|index| *index != flows[n]);
                     table.unlist(&mut list, flows[n]);
                     round.retain(|index| *index != flows[n]);
                     last.retain(|(index, _)| *index != flows[n]);
@@ -123,7 +137,7 @@ proptest! {
                     prop_assert!(read.is_none_or(|index| round.contains(&index)));
                 }
             }
-            prop_assert_eq!(list.len(), round.len());
+            prop_assert_eq!((list.len(), list.active()), (round.len(), active.len()));
             let since = now / 2;
             let model: Vec<_> = last.iter().filter(|(_, at)| *at >= since).map(|(index, _)| *index).collect();
             prop_assert_eq!(recent(&table, &list, Nanos(since)), model);

@@ -1,6 +1,6 @@
 //! Reads what flows put into their queues, and says who contributed.
 //!
-//! Law: work is bounded. A look reads so many flows, round and round; a decision weighs those that a look of the last window
+//! Law: work is bounded. A look reads so many flows, those that send before all others; a decision weighs those that a look of the last window
 //! found bytes of, at most [`RECENT`] of them, however many are in the table.
 //!
 //! [`RECENT`]: crate::table::RECENT
@@ -10,12 +10,16 @@ use std::hint::black_box;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
+use super::active::falls_asleep;
 use super::{FEW, FlowTracker, LEAST_READS, SLOW};
 use crate::fixed_map::{Hints, TOGETHER};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
 use crate::response::ResponseConfig;
-use crate::table::IDLE;
+use crate::table::{IDLE, QueueList};
+
+/// The slow round gets at least one in so many readings.
+const ROUND: usize = 8;
 
 /// What a look found of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +28,8 @@ enum Found {
     Bytes,
     /// None.
     Nothing,
+    /// None, and it has paused.
+    Pause,
     /// None for so long that it contributes to nothing.
     Silence,
 }
@@ -39,24 +45,77 @@ impl FlowTracker {
         };
     }
 
-    /// Reads flows of a queue, round and round: up to `busy` of them. Where that is not given, as many as keep [`SLOW`] and
-    /// are left of the tick's work, of which a record and a reading take as much. Never more than a tick may read.
+    /// Reads flows of a queue: those that send, and some of all of them, round and round. Up to `busy` together; where that is not
+    /// given, as many as keep the window and [`SLOW`] and are left of the tick's work, of which a record and a reading take as
+    /// much. Never more than a tick may read.
     pub(crate) fn read_queue(&mut self, queue: usize, busy: Option<usize>, now: Nanos) {
         let Some(mut list) = self.lists.get(queue).copied() else {
             return;
         };
-        let slow = u64::try_from(list.len())
-            .unwrap_or(u64::MAX)
-            .saturating_mul(self.tick.0)
-            .div_ceil(SLOW.0);
-        let slow = usize::try_from(slow).unwrap_or(usize::MAX);
+        let (active, slow) = self.shares(&list, busy);
+        self.read_active(&mut list, active, now);
+        self.read_round(&mut list, slow, now);
+        self.overdue = self.overdue.saturating_sub(slow);
+        if let Some(place) = self.lists.get_mut(queue) {
+            *place = list;
+        }
+    }
+
+    /// How many flows of those that send are read, and of the slow round.
+    fn shares(&self, list: &QueueList, busy: Option<usize>) -> (usize, usize) {
+        // So many a tick, that each is read once in this time.
+        let paced = |flows: usize, time: Nanos| {
+            let flows = u64::try_from(flows).unwrap_or(u64::MAX);
+            let reads = flows.saturating_mul(self.tick.0).div_ceil(time.0.max(1));
+            usize::try_from(reads).unwrap_or(usize::MAX).min(list.len())
+        };
+        let slow = paced(list.len(), SLOW);
+        if let Some(most) = busy {
+            let most = most.min(self.reads_per_tick);
+            let slow = slow.min(most.div_ceil(ROUND));
+            let active = list.active().min(most - slow);
+            return (active, slow.max(self.overdue.min(most - active)));
+        }
         let left = self.quiet_reads.saturating_sub(self.drained);
-        let quiet = slow.min(left.max(LEAST_READS));
-        let reads = busy.unwrap_or(quiet).min(self.reads_per_tick);
+        let left = left.max(LEAST_READS).min(self.reads_per_tick);
+        let slow = slow.min(left);
+        let active = paced(list.active(), self.window).min(left - left.div_ceil(ROUND).min(slow));
+        (active, slow.max(self.overdue).min(left - active))
+    }
+
+    /// Reads flows that send, those first that were read longest ago.
+    fn read_active(&mut self, list: &mut QueueList, reads: usize, now: Nanos) {
+        let mut left = reads;
+        while left > 0 {
+            let next = std::iter::from_fn(|| self.flows.take_active(list));
+            let next: Hints = next.take(left.min(TOGETHER)).collect();
+            if next.is_empty() {
+                break;
+            }
+            left -= next.len();
+            self.prefetch_read(&Hints::new(), &next);
+            for index in &next {
+                match self.read_flow(*index, now) {
+                    Found::Bytes => {
+                        self.flows.contributed(list, *index, now);
+                        self.flows.activate(list, *index);
+                    }
+                    Found::Nothing => {
+                        self.flows.activate(list, *index);
+                    }
+                    Found::Pause => {}
+                    Found::Silence => self.flows.unlist(list, *index),
+                }
+            }
+        }
+    }
+
+    /// Reads flows of the slow round.
+    fn read_round(&mut self, list: &mut QueueList, reads: usize, now: Nanos) {
         let mut left = reads.min(list.len());
         let mut before = Hints::new();
         while left > 0 {
-            let next = std::iter::from_fn(|| self.flows.advance(&mut list));
+            let next = std::iter::from_fn(|| self.flows.advance(list));
             let next: Hints = next.take(left.min(TOGETHER)).collect();
             if next.is_empty() {
                 break;
@@ -64,16 +123,23 @@ impl FlowTracker {
             left -= next.len();
             self.prefetch_read(&before, &next);
             for index in &next {
+                if self
+                    .flows
+                    .get(*index)
+                    .is_some_and(|flow| flow.window.read_at() == now)
+                {
+                    continue;
+                }
                 match self.read_flow(*index, now) {
-                    Found::Bytes => self.flows.contributed(&mut list, *index, now),
-                    Found::Nothing => {}
-                    Found::Silence => self.flows.unlist(&mut list, *index),
+                    Found::Bytes => {
+                        self.flows.contributed(list, *index, now);
+                        self.flows.activate(list, *index);
+                    }
+                    Found::Nothing | Found::Pause => {}
+                    Found::Silence => self.flows.unlist(list, *index),
                 }
             }
             before = next;
-        }
-        if let Some(place) = self.lists.get_mut(queue) {
-            *place = list;
         }
     }
 
@@ -129,7 +195,8 @@ impl FlowTracker {
         };
         flow.response.observe(now, flow.bytes, &response);
         flow.dcqcn.observe(now, flow.bytes, &self.measure);
-        let silent = now.since(flow.last_seen) >= IDLE;
+        flow.asleep = counted == 0 && falls_asleep(flow, reading.as_ref(), now);
+        let (silent, asleep) = (now.since(flow.last_seen) >= IDLE, flow.asleep);
         if now.since(flow.settled) >= SLOW {
             if silent {
                 flow.settled = now;
@@ -140,12 +207,13 @@ impl FlowTracker {
         }
         match (silent, counted) {
             (true, _) => Found::Silence,
+            (false, 0) if asleep => Found::Pause,
             (false, 0) => Found::Nothing,
             _ => Found::Bytes,
         }
     }
 
-    /// Fills `out` with the flows of a queue that put bytes in over the window, heaviest first.
+    /// Fills `out` with the flows of a queue that put bytes in over the window, in any order.
     pub(crate) fn contributors(&mut self, queue: usize, now: Nanos, out: &mut Vec<(u64, u32)>) {
         out.clear();
         let Some(list) = self.lists.get(queue) else {
@@ -165,6 +233,5 @@ impl FlowTracker {
             }
         }
         self.status.flows_weighed.add(weighed);
-        out.sort_unstable_by(|a, b| b.cmp(a));
     }
 }

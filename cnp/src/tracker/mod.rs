@@ -1,11 +1,13 @@
 //! What the control core knows of flows: takes in records, reads byte counts, keeps flows, ends and pairing together.
 
+mod active;
 mod contributions;
 mod episodes;
 mod export;
 mod flows;
 mod intake;
 mod prefetch;
+mod unproven;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -13,18 +15,24 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 
+use crate::action::{Action, Actions};
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
+use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
+use crate::host_rules::HostRules;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::near_rtt::NearRtt;
 use crate::pair::Evidence;
 use crate::pair::connections::ConnectionTable;
 use crate::response::ResponseConfig;
+use crate::source_check::{Routes, SourceCheck};
 use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
+use crate::uncounted::Aside;
+use unproven::Unproven;
 
 /// Most workers.
 pub(crate) const MAX_READERS: usize = 32;
@@ -44,14 +52,23 @@ pub(crate) struct FlowTracker {
     pub(crate) flows: FlowTable,
     pub(crate) connections: ConnectionTable,
     readers: ArrayVec<CacheReader, MAX_READERS>,
-    sources: SourceLimit,
+    /// Of each of them, the flow of each slot.
+    slot_flows: ArrayVec<Box<[u32]>, MAX_READERS>,
+    /// What limits new ends, and what limits messages that begin connections.
+    new_ends: SourceLimit,
+    new_connections: SourceLimit,
+    check: SourceCheck,
+    unproven: Unproven,
+    aside: Aside,
     pub(crate) hosts: Hosts,
+    pub(crate) told: HostRules,
     near: NearRtt,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
     /// By port and priority.
     queue_of: [[u8; PRIORITIES]; MAX_PORTS],
     paired: [u64; Evidence::COUNT],
+    pub(crate) actions: Actions,
     window: Nanos,
     response: ResponseConfig,
     pub(crate) measure: Measure,
@@ -64,6 +81,8 @@ pub(crate) struct FlowTracker {
     reads_per_tick: usize,
     /// Most reads of a quiet queue in a tick, as ticks were on time with so many.
     quiet_reads: usize,
+    /// Flows to be read once more as fast as can be: some of them send, and nobody knows which.
+    overdue: usize,
     /// Records taken in by this tick.
     drained: usize,
 }
@@ -82,17 +101,35 @@ impl FlowTracker {
             }
         }
         let window = config.window();
+        let own = |queue| config.queue_actions.get(queue).copied();
+        let actions = (0..config.queues.len()).map(|queue| own(queue).unwrap_or(Action::Send));
+        let actions = Actions {
+            all: config.action,
+            queues: actions.collect(),
+            observed: config.observed.clone(),
+        };
         FlowTracker {
             flows: FlowTable::new(config.flows, config.hash_seed),
             connections: ConnectionTable::new(config.ends, config.hash_seed),
             readers: ArrayVec::new(),
-            sources: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
+            slot_flows: ArrayVec::new(),
+            new_ends: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
+            new_connections: SourceLimit::new(
+                config.new_connections,
+                config.new_connections_burst,
+                config.hash_seed,
+            ),
+            check: SourceCheck::new(config.source_sides, config.hash_seed),
+            unproven: Unproven::new(config.flows, config.hash_seed),
+            aside: Aside::new(),
             hosts: Hosts::new(config.hash_seed),
+            told: config.told.clone(),
             near: NearRtt::new(config.hash_seed),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
             queue_of,
             paired: [0; Evidence::COUNT],
+            actions,
             window,
             response: ResponseConfig {
                 feedback: config.feedback,
@@ -107,22 +144,30 @@ impl FlowTracker {
             records_per_tick: config.records_per_tick,
             reads_per_tick: config.reads_per_tick.max(1),
             quiet_reads: config.reads_per_tick.max(1),
+            overdue: 0,
             drained: 0,
         }
     }
 
     /// Goes by other settings from now on; what is known stays.
-    pub(crate) const fn reconfigure(&mut self, settings: &Settings, period: Nanos) {
+    pub(crate) fn reconfigure(&mut self, settings: &Settings, period: Nanos) {
         self.floor = settings.evidence;
         self.trusted = settings.trusted_ports;
+        self.check.reconfigure(settings.source_sides);
         self.ecn = settings.ecn;
         self.response.feedback = settings.feedback;
         self.measure = Measure::new(settings.feedback, period);
     }
 
+    /// Asks these routes where sources lie from now on.
+    pub(crate) fn know_routes(&mut self, routes: Box<dyn Routes>) {
+        self.check.know_routes(routes);
+    }
+
     /// Takes a worker's cache; `false` when there are too many.
     pub(crate) fn attach(&mut self, reader: CacheReader) -> bool {
-        self.readers.try_push(reader).is_ok()
+        let flows = vec![NONE; reader.slots()].into_boxed_slice();
+        self.slot_flows.try_push(flows).is_ok() && self.readers.try_push(reader).is_ok()
     }
 
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page.

@@ -1,0 +1,209 @@
+//! One order: whose queue pair a CNP names, whether it may leave, and what is noted of it.
+
+use npcc_pipeline::units::Nanos;
+
+use super::ControlCore;
+use super::round::Asked;
+use crate::key::{Qpn, QueueFlow};
+use crate::log::{Entry, Outcome};
+use crate::pair::Evidence;
+use crate::pair::connections::EndpointId;
+use crate::plan::{Candidate, CnpOrder, Outlet, Planner, Suppressed, Unpaired};
+
+impl ControlCore {
+    /// Tells the sender of a flow, with `most` CNPs at most: one, unless all of its queue pairs are told. Says how many left, or
+    /// would have: in a `dry` run all is asked and none is sent.
+    pub(super) fn order(
+        &mut self,
+        (bytes, index): (u64, u32),
+        dry: bool,
+        asked: &Asked<'_>,
+        most: usize,
+        out: &mut impl Outlet,
+    ) -> Result<usize, Suppressed> {
+        let now = asked.now;
+        // The pairing of this very moment: whatever demoted it has been taken in above.
+        let pairing = self.tracker.refresh_pairing(index, now);
+        let (Some(key), Some(flow)) =
+            (self.tracker.flows.key(index), self.tracker.flows.get(index))
+        else {
+            return Err(Suppressed::Cold);
+        };
+        if !self.tracker.told.admit(&key.key) {
+            return Err(Suppressed::HostDenied);
+        }
+        let end = flow
+            .end
+            .filter(|end| self.tracker.connections.key(*end) == Some(key.key));
+        let would = flow.would;
+        let would = (dry && would.cnps > 0).then_some(would.last);
+        let partner = end.and_then(|end| self.tracker.connections.partner(end, now));
+        let candidate = Candidate {
+            ipv6: key.key.is_ipv6(),
+            pairing,
+            signalled: end
+                .and_then(|end| self.tracker.connections.end(end)?.signalled)
+                .max(would),
+            passed: partner
+                .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
+            unresponsive: flow.response.is_unresponsive(),
+            trusted: flow.trusted,
+            ingress: flow.ingress,
+        };
+        let permitted = self.planner.permit(&candidate, &asked.decision, now);
+        let told = match (permitted, self.unpaired) {
+            (Err(Suppressed::Unpaired), Unpaired::None) => {
+                self.tracker
+                    .extend_notified(index, now + self.notified, now);
+                return Err(Suppressed::Unpaired);
+            }
+            (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
+                self.order_all((&key, index, dry), end, &candidate, asked, most, out)?
+            }
+            (permitted, _) => {
+                self.send((&key, index, dry), permitted?, &candidate, asked, out)?;
+                let end = end.filter(|_| !dry);
+                if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
+                    state.signalled = Some(now);
+                }
+                1
+            }
+        };
+        if dry {
+            self.tracker.record_would_send(index, told, now);
+            return Ok(told);
+        }
+        if let Some(flow) = self.tracker.flows.get_mut(index) {
+            flow.cnps += told as u64 - 1;
+        }
+        self.open_episode((key.egress, key.priority), index, bytes, now);
+        Ok(told)
+    }
+
+    /// The caps of CNPs that leave, or of those that would.
+    const fn caps(&mut self, dry: bool) -> &mut Planner {
+        if dry {
+            &mut self.would
+        } else {
+            &mut self.planner
+        }
+    }
+
+    /// Sends a CNP that the planner permits, if the caps of the port it leaves by allow it, and logs it. A dry run ends before it is sent.
+    fn send(
+        &mut self,
+        (key, index, dry): (&QueueFlow, u32, bool),
+        (sender_qpn, evidence): (Qpn, Evidence),
+        candidate: &Candidate,
+        asked: &Asked<'_>,
+        out: &mut impl Outlet,
+    ) -> Result<(), Suppressed> {
+        let port = out.leaves_by(key.key.src(), candidate.ingress)?;
+        self.caps(dry).spend(port, candidate.ipv6, asked.now)?;
+        let order = CnpOrder {
+            flow: key.key,
+            sender_qpn,
+            evidence,
+            ingress: candidate.ingress,
+            egress: key.egress,
+            priority: key.priority,
+        };
+        if dry {
+            self.log(index, (sender_qpn, evidence), asked, Outcome::WouldSend);
+            return Ok(());
+        }
+        out.send(order)
+            .inspect_err(|_| self.planner.give_back(port, candidate.ipv6))?;
+        let hosts = &mut self.tracker.hosts;
+        hosts.record_cnp_sent(&key.key, &self.status.hosts);
+        self.log(index, (sender_qpn, evidence), asked, Outcome::Sent);
+        Ok(())
+    }
+
+    /// Tells up to `most` of the queue pairs that may be the sender's, each no sooner than the decision's spacing and
+    /// [`ControlCore::among`] allow. Says how many; those that left before one was refused count.
+    fn order_all(
+        &mut self,
+        flow: (&QueueFlow, u32, bool),
+        end: Option<EndpointId>,
+        candidate: &Candidate,
+        asked: &Asked<'_>,
+        most: usize,
+        out: &mut impl Outlet,
+    ) -> Result<usize, Suppressed> {
+        let hosts = (flow.0.key.src(), flow.0.key.dst());
+        if self.all_told.contains(&hosts) {
+            self.park(flow.1, Suppressed::Spacing, asked.now);
+            return Err(Suppressed::Spacing);
+        }
+        let all = end.map(|end| self.tracker.connections.candidates(end));
+        let spacing = asked.decision.spacing.max(self.among);
+        let (mut told, mut lately, mut refused) = (0, 0, Suppressed::Unpaired);
+        for other in all.unwrap_or_default() {
+            if told >= most {
+                break;
+            }
+            let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| asked.now.since(at).0);
+            let (Some(named), Some(state)) = (
+                self.tracker.connections.key(other),
+                self.tracker.connections.end(other),
+            ) else {
+                continue;
+            };
+            if since(state.signalled_among) < spacing.0 {
+                (lately, refused) = (lately + 1, Suppressed::Spacing);
+                continue;
+            }
+            let unnamed = (named.dest_qp(), Evidence::None);
+            match self.send(flow, unnamed, candidate, asked, out) {
+                Ok(()) => told += 1,
+                Err(reason) => {
+                    refused = reason;
+                    break;
+                }
+            }
+            if let Some(state) = self.tracker.connections.end_mut(other) {
+                state.signalled_among = Some(asked.now);
+            }
+        }
+        self.refusals = self.refusals.saturating_sub(lately);
+        if told < most && matches!(refused, Suppressed::Unpaired | Suppressed::Spacing) {
+            // With many such hosts those that find no room are looked at once more each.
+            let _ = self.all_told.try_push(hosts);
+        }
+        if told == 0 { Err(refused) } else { Ok(told) }
+    }
+
+    /// Notes which queue pair was just signalled and why, or why not.
+    pub(super) fn log(
+        &self,
+        index: u32,
+        (sender_qpn, evidence): (Qpn, Evidence),
+        asked: &Asked<'_>,
+        outcome: Outcome,
+    ) {
+        let (Some(key), Some(flow)) =
+            (self.tracker.flows.key(index), self.tracker.flows.get(index))
+        else {
+            return;
+        };
+        let context = asked.context;
+        let (log, cnps) = match outcome {
+            Outcome::Sent => (&self.status.log, flow.cnps + 1),
+            Outcome::WouldSend => (&self.status.log, flow.would.cnps + 1),
+            Outcome::Refused(_) => (&self.status.refusals, flow.cnps),
+        };
+        log.record(&Entry {
+            time: asked.now,
+            flow: key,
+            sender_qpn,
+            evidence,
+            reason: asked.decision.reason,
+            depth: context.depth,
+            zone: context.reading.zone,
+            trend: context.reading.trend,
+            cnps,
+            outcome,
+        });
+    }
+}

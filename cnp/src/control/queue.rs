@@ -1,0 +1,108 @@
+//! One watched queue: its detector, its policy, and when it is looked at next.
+
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+use super::config::QueueConfig;
+use crate::detector::{Detector, Reading};
+use crate::policy::{Policy, QueueContext};
+
+/// Flows read at a look between two ticks, at most: each read costs a line of the worker's cache.
+pub(super) const READS_PER_LOOK: usize = 64;
+
+/// How often what is done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Intervals {
+    pub(super) tick: Nanos,
+    pub(super) period: Nanos,
+    pub(super) stale: Nanos,
+}
+
+/// One watched queue.
+#[derive(Debug)]
+pub(super) struct WatchedQueue {
+    pub(super) port: PortId,
+    pub(super) priority: Priority,
+    pub(super) detector: Detector,
+    pub(super) policy: Box<dyn Policy>,
+    pub(super) reading: Reading,
+    pub(super) next_tick: Nanos,
+    pub(super) next_look: Nanos,
+    /// The look before: when, and the depth.
+    looked: (Nanos, u64),
+    /// What it found.
+    context: Option<QueueContext>,
+}
+
+impl WatchedQueue {
+    pub(super) fn new(config: &QueueConfig) -> WatchedQueue {
+        WatchedQueue {
+            port: config.port,
+            priority: config.priority,
+            detector: Detector::new(config.detector),
+            policy: config.policy.slot(),
+            reading: Reading::default(),
+            next_tick: Nanos::ZERO,
+            next_look: Nanos::ZERO,
+            looked: (Nanos::ZERO, 0),
+            context: None,
+        }
+    }
+
+    /// Looks at the depth, and at its zone when a tick has passed.
+    pub(super) fn look(
+        &mut self,
+        depth: u64,
+        active: usize,
+        every: &Intervals,
+        now: Nanos,
+    ) -> QueueContext {
+        // What is due before half of a period has passed is due now.
+        let due = |time: Nanos| {
+            if time > every.period {
+                now + Nanos(time.0 - every.period.0 / 2)
+            } else {
+                now
+            }
+        };
+        let look = self.policy.look().unwrap_or(every.tick).min(every.tick);
+        self.next_look = due(look);
+        let fresh = now >= self.next_tick;
+        if fresh {
+            self.next_tick = due(every.tick);
+            self.reading = self.detector.observe(depth);
+        }
+        let reads =
+            u64::try_from(active.div_ceil(READS_PER_LOOK - READS_PER_LOOK / 8)).unwrap_or(u64::MAX);
+        let config = self.detector.config();
+        let (at, before) = std::mem::replace(&mut self.looked, (now, depth));
+        let arrival = arrival(config.drain, depth, before, now.since(at));
+        let context = QueueContext {
+            reading: self.reading,
+            fresh,
+            depth,
+            deep: config.deep,
+            drain: config.drain,
+            arrival,
+            mtu: config.mtu,
+            rates_known: reads.saturating_mul(look.0) <= every.stale.0,
+        };
+        self.context = Some(context);
+        context
+    }
+
+    /// Between two looks, for a policy that asked for it: the depth now, the rest as the last look found it.
+    pub(super) fn glance(&self, depth: u64) -> Option<QueueContext> {
+        self.context.map(|last| QueueContext {
+            fresh: false,
+            depth,
+            ..last
+        })
+    }
+}
+
+/// What came into a queue that went from one depth to another while it drained.
+fn arrival(drain: BitRate, depth: u64, before: u64, time: Nanos) -> BitRate {
+    let grown = (i128::from(depth) - i128::from(before)) * 8_000_000_000;
+    let rate = i128::from(drain.0) + grown / i128::from(time.0.max(1));
+    BitRate(u64::try_from(rate.max(0)).unwrap_or(u64::MAX))
+}

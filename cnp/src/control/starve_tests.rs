@@ -1,0 +1,305 @@
+//! Flows that cannot be told, heavier than all others: the others are told in the same tick.
+
+use super::tests::{back, data};
+use super::*;
+use crate::control::config::EcnMode;
+use crate::plan::{CnpOrder, Suppressed};
+use crate::response::{ResponseConfig, ResponseWatch};
+use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, config};
+use npcc_pipeline::tap::FlowTap;
+use std::collections::HashSet;
+
+const TICK: Nanos = Nanos::from_micros(20);
+/// The port of flows that are not trusted, or have no way back.
+const OTHER: PortId = PortId(2);
+/// Flows that can be told.
+const OTHERS: u32 = 4;
+
+/// A setup that reads and pairs any number of flows at once.
+fn setup() -> ControlConfig {
+    ControlConfig {
+        port_rates: vec![RATE; 3],
+        trusted_ports: DC.bit() | WAN.bit(),
+        reads_per_tick: 8_192,
+        ..config(TICK)
+    }
+}
+
+fn heavy(n: u32) -> Packet {
+    Packet {
+        src: [10, 0, 1, 9],
+        ..data(0x10_0000 + n, 0x20_0000 + n)
+    }
+}
+
+fn light(n: u32) -> Packet {
+    data(0x1_0018 + n, 0x11 + n)
+}
+
+/// Heavy flows by a port, and the light ones, which are paired; the heavy ones have an answer of their own where `answered`.
+fn flows(config: &ControlConfig, heavies: u32, port: PortId, answered: Option<u16>) -> Rig {
+    let mut rig = Rig::new(config);
+    for n in 0..OTHERS {
+        rig.out(&light(n));
+        rig.back(&back(0x1_0018 + n, 0x11 + n, 0x11));
+    }
+    for n in 0..heavies {
+        rig.pass(&heavy(n), port, WAN);
+        if let Some(port) = answered {
+            let answer = Packet {
+                dst: heavy(n).src,
+                ..back(0x10_0000 + n, 0x20_0000 + n, 0x11)
+            };
+            let port = if port == 0 { answer.port } else { port };
+            rig.back(&Packet { port, ..answer });
+        }
+        if n % 16 == 15 {
+            rig.tick(TICK, 0);
+        }
+    }
+    for _ in 0..=heavies / 16 {
+        rig.tick(TICK, 0);
+    }
+    // All send, and are known to.
+    for _ in 0..6 {
+        send(&mut rig, heavies, port);
+        rig.tick(TICK, 0);
+    }
+    rig
+}
+
+/// All send, the heavy ones more.
+fn send(rig: &mut Rig, heavies: u32, port: PortId) {
+    for n in 0..heavies {
+        rig.pass(&heavy(n), port, WAN);
+        rig.pass(&heavy(n), port, WAN);
+    }
+    for n in 0..OTHERS {
+        rig.out(&light(n));
+    }
+}
+
+/// All send; then a tick of a queue that rises above `hard`. Says how many of the light ones were told.
+fn told(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
+    send(rig, heavies, port);
+    rig.now += TICK;
+    let mut told = 0;
+    rig.core
+        .tick(rig.now, |_, _| 900_000, &mut |order: CnpOrder| {
+            if order.ingress == OTHER {
+                return Err(Suppressed::NoNeighbor);
+            }
+            told += usize::from(order.flow.dest_qp().get() < 0x1_0000);
+            Ok(())
+        });
+    told
+}
+
+/// 128 is what a tick may order.
+#[test]
+fn heavier_flows_that_cannot_be_told_cost_the_others_nothing() {
+    let trusts_all = ControlConfig {
+        trusted_ports: u32::MAX,
+        ..setup()
+    };
+    let cases = [
+        (Suppressed::Cold, setup(), DC, None),
+        (Suppressed::Unpaired, setup(), DC, Some(50_000)),
+        (Suppressed::Untrusted, setup(), OTHER, None),
+        (Suppressed::NoNeighbor, trusts_all, OTHER, Some(0)),
+    ];
+    for (reason, config, port, answered) in cases {
+        for heavies in [0, 128, 1_000] {
+            let mut rig = flows(&config, heavies, port, answered);
+            let status = rig.core.status();
+            let count = || status.cnps_suppressed(reason);
+            assert_eq!(count(), 0, "{reason:?}");
+            assert_eq!(told(&mut rig, heavies, port), 4, "{heavies} {reason:?}");
+            // What comes in by a port that is not trusted has no place in the table.
+            let listed = if reason == Suppressed::Untrusted {
+                0
+            } else {
+                heavies
+            };
+            assert_eq!(count(), u64::from(listed), "{heavies} {reason:?}");
+        }
+    }
+}
+
+/// More flows that are refused only when a CNP is to leave than a call looks at: all others are reached a few ticks later.
+#[test]
+fn more_refused_flows_than_a_call_looks_at_hold_the_others_up_for_few_ticks() {
+    let config = ControlConfig {
+        trusted_ports: u32::MAX,
+        ..setup()
+    };
+    let mut rig = flows(&config, 3_500, OTHER, Some(0));
+    let ticks = (1..20).find(|_| told(&mut rig, 3_500, OTHER) == 4);
+    assert_eq!(ticks, Some(5));
+}
+
+#[test]
+fn heavier_flows_that_do_not_respond_cost_the_others_nothing() {
+    let mut rig = flows(&setup(), 128, DC, Some(0));
+    assert_eq!(told(&mut rig, 128, DC), 0, "128 are told, heaviest first");
+    assert_eq!(told(&mut rig, 128, DC), 4, "then the others");
+    for n in 0..OTHERS + 128 {
+        let flows = &mut rig.core.tracker.flows;
+        let deaf = flows.key(n).unwrap().key.dest_qp().get() >= 0x20_0000;
+        let flow = flows.get_mut(n).unwrap();
+        flow.last_cnp = rig.now;
+        flow.response = if deaf {
+            unresponsive()
+        } else {
+            ResponseWatch::default()
+        };
+    }
+    assert_eq!(told(&mut rig, 128, DC), 4);
+    let status = rig.core.status();
+    assert_eq!(status.cnps_suppressed(Suppressed::Unresponsive), 128);
+}
+
+/// A flow that was told three times in vain.
+fn unresponsive() -> ResponseWatch {
+    let mut response = ResponseWatch::default();
+    let watch = ResponseConfig {
+        feedback: Nanos(0),
+        window: Nanos(10),
+    };
+    for time in [0, 100, 200] {
+        response.record_cnp_sent(Nanos(time), 1_000, 1 << 15);
+        for (after, bytes) in [(10, 0), (20, 10_000)] {
+            response.observe(Nanos(time + after), bytes, &watch);
+        }
+    }
+    assert!(response.is_unresponsive());
+    response
+}
+
+/// The table asks for 5 % in a queue that fills slowly.
+#[test]
+fn the_few_are_chosen_among_those_that_can_be_told() {
+    let mut rig = flows(&setup(), 36, DC, None);
+    for depth in [50_000, 150_000, 250_000] {
+        for n in 0..36 {
+            rig.out(&heavy(n));
+            rig.out(&heavy(n));
+        }
+        for n in 0..OTHERS {
+            for _ in 0..OTHERS - n {
+                rig.out(&light(n));
+            }
+        }
+        rig.tick(TICK, depth);
+    }
+    let told: Vec<_> = rig
+        .sent
+        .iter()
+        .map(|order| order.flow.dest_qp().get())
+        .collect();
+    assert_eq!(told, [0x11, 0x12], "5 % of 40");
+}
+
+/// Flows below the evidence are treated as told, and take no place of others either.
+#[test]
+fn flows_whose_marks_are_held_back_cost_the_others_nothing() {
+    let config = ControlConfig {
+        unpaired: Unpaired::None,
+        ecn: EcnMode::MarkUnlessNotified,
+        ..setup()
+    };
+    let mut rig = flows(&config, 1_000, DC, Some(50_000));
+    assert_eq!(told(&mut rig, 1_000, DC), 4);
+    let slot = rig.pass(&heavy(999), DC, WAN);
+    assert!(rig.cache.notified(slot, rig.now));
+}
+
+/// Data of a flow that shares its port with all others of its host: whose queue pair it is cannot be known.
+fn crowded(host: u8, n: u32) -> Packet {
+    Packet {
+        src: [10, 0, 3, host],
+        port: 0xd000,
+        ..data(0x30_0000 + n, 0x40_0000 + n)
+    }
+}
+
+/// Three hosts of 60 queue pairs each, of which none is known.
+fn all_qps(config: &ControlConfig) -> Rig {
+    let mut rig = Rig::new(&ControlConfig {
+        unpaired: Unpaired::AllQps,
+        ..config.clone()
+    });
+    for host in 0..3 {
+        for n in 0..60 {
+            let forth = crowded(host, n);
+            rig.out(&forth);
+            rig.back(&Packet {
+                dst: forth.src,
+                port: forth.port,
+                ..back(0x30_0000 + n, 0x40_0000 + n, 0x11)
+            });
+        }
+        (0..4).for_each(|_| {
+            rig.tick(TICK, 0);
+        });
+    }
+    rig
+}
+
+fn all_send(rig: &mut Rig) {
+    for host in 0..3 {
+        for n in 0..60 {
+            rig.out(&crowded(host, n));
+        }
+    }
+}
+
+/// 180 flows of 60 queue pairs each were up to 180 times 60 CNPs.
+#[test]
+fn cnps_to_all_queue_pairs_of_a_sender_count_each_for_itself() {
+    let mut rig = all_qps(&setup());
+    let mut told = HashSet::new();
+    for tick in 0..10 {
+        all_send(&mut rig);
+        let sent = rig.tick(TICK, 900_000 + tick * 1_000);
+        assert!(sent <= 128, "{sent}");
+        let orders = rig
+            .sent
+            .iter()
+            .map(|order| (order.flow.src(), order.sender_qpn));
+        told.extend(orders);
+    }
+    assert_eq!(told.len(), 180, "nobody is left out");
+    let status = rig.core.status();
+    assert_eq!(status.cnps_sent(), rig.sent.len() as u64);
+    let log = status.log.last(rig.sent.len());
+    let logged = log.map(|entry| (entry.flow.key.src(), entry.sender_qpn));
+    assert_eq!(logged.collect::<HashSet<_>>(), told);
+}
+
+/// The third CNP finds no room: the first two have left all the same.
+#[test]
+fn what_left_before_a_refusal_is_noted() {
+    let mut rig = all_qps(&setup());
+    all_send(&mut rig);
+    rig.now += TICK;
+    let mut sent = 0;
+    rig.core.tick(rig.now, |_, _| 900_000, &mut |_| {
+        sent += 1;
+        if sent > 2 {
+            Err(Suppressed::RingFull)
+        } else {
+            Ok(())
+        }
+    });
+    let status = rig.core.status();
+    assert_eq!((status.cnps_sent(), status.log.last(10).count()), (2, 2));
+    let told: Vec<_> = rig
+        .core
+        .flows()
+        .flows()
+        .filter(|flow| flow.cnps > 0)
+        .collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].cnps, told[0].last_cnp), (2, rig.now));
+}

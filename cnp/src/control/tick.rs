@@ -1,0 +1,133 @@
+//! One tick, or a look between two: which queues are due, what their policies decide, and when the next call is.
+
+use npcc_pipeline::units::{Nanos, PortId, Priority};
+
+use super::ControlCore;
+use super::queue::{Intervals, READS_PER_LOOK};
+use super::round::REFUSALS;
+use crate::action::Action;
+use crate::detector::Zone;
+use crate::plan::{CnpOrder, Outlet, Suppressed};
+use crate::policy::npcc::CLOSEST;
+use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
+
+impl ControlCore {
+    /// The next call is a tick of every queue, whenever it comes: somebody saw one rise to `hard`.
+    pub fn hasten(&mut self) {
+        self.regular = Nanos::ZERO;
+        for queue in &mut self.queues {
+            (queue.next_tick, queue.next_look) = (Nanos::ZERO, Nanos::ZERO);
+        }
+    }
+
+    /// Whether the queues that are due are looked at in this call, and not only those whose policy is urgent.
+    fn is_regular(&mut self, now: Nanos) -> bool {
+        // A call that comes an eighth early is still that of its time.
+        let regular =
+            self.hurry.is_none() || now.since(self.regular).0 >= self.period.0 - self.period.0 / 8;
+        if regular {
+            let late = now.since(self.regular).0 > self.period.0 + self.tick.0 / 2;
+            // Nobody asked for it (`hasten`), and it is not the first.
+            self.tracker.adapt_reads(late && self.regular > Nanos::ZERO);
+            self.regular = now;
+        }
+        regular
+    }
+
+    /// When to be called next.
+    fn plan_next(&mut self, now: Nanos) {
+        let urgent = self.queues.iter().any(|queue| queue.policy.urgent());
+        let left = Nanos(self.period.0.saturating_sub(now.since(self.regular).0));
+        let next = if urgent { left.min(CLOSEST) } else { left };
+        self.hurry = (next > Nanos::ZERO && next < self.period).then_some(next);
+    }
+
+    /// One tick, or a look between two. `depth` gives a queue's wire bytes, those still in the device included; `out` sends
+    /// a CNP or says why not.
+    pub fn tick(
+        &mut self,
+        now: Nanos,
+        depth: impl Fn(PortId, Priority) -> u64,
+        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+    ) {
+        self.tick_within(now, depth, out);
+    }
+
+    /// As [`ControlCore::tick`]; `out` also says which port's cap a CNP is charged to.
+    pub fn tick_within(
+        &mut self,
+        now: Nanos,
+        depth: impl Fn(PortId, Priority) -> u64,
+        out: &mut impl Outlet,
+    ) {
+        self.status.ticks.add(1);
+        self.refusals = REFUSALS;
+        self.tracker.drain(now);
+        let every = Intervals {
+            tick: self.tick,
+            period: self.period,
+            stale: self.tracker.measure.stale,
+        };
+        let regular = self.is_regular(now);
+        for index in 0..self.queues.len() {
+            let active = self.tracker.active(index);
+            let Some(queue) = self.queues.get_mut(index) else {
+                break;
+            };
+            let due = regular && now >= queue.next_look;
+            if !due && !queue.policy.urgent() {
+                continue;
+            }
+            let looks = queue.policy.look();
+            let depth = depth(queue.port, queue.priority);
+            let context = if due {
+                queue.look(depth, active, &every, now)
+            } else if let Some(context) = queue.glance(depth) {
+                context
+            } else {
+                continue;
+            };
+            let decision = match self.tracker.actions.of_queue(index) {
+                Action::Off => Decision::none(Amount::None, Reason::Off),
+                Action::Observe | Action::Send => queue.policy.decide(&context, now),
+            };
+            let busy = match looks {
+                Some(_) if depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
+                _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
+            };
+            // What a quiet queue's readings may take is said for a tick, however often a policy looks.
+            if due && (context.fresh || busy.is_some()) {
+                self.tracker.read_queue(index, busy, now);
+            }
+            let round = if decision.amount == Amount::None {
+                Round::default()
+            } else {
+                self.round(index, &decision, &context, now, out)
+            };
+            self.finish(index, &context, &decision, &round, now);
+        }
+        self.plan_next(now);
+        self.tracker.tidy(now);
+    }
+
+    fn finish(
+        &mut self,
+        index: usize,
+        context: &QueueContext,
+        decision: &Decision,
+        round: &Round,
+        now: Nanos,
+    ) {
+        let (Some(queue), Some(status)) =
+            (self.queues.get_mut(index), self.status.queues().get(index))
+        else {
+            return;
+        };
+        queue.policy.sent(context, decision, round, now);
+        if context.fresh {
+            status.observed(&context.reading);
+        }
+        status.noted(decision);
+        status.answered(queue.policy.fell_back());
+    }
+}

@@ -1,0 +1,126 @@
+//! Which flows send again: a worker says so of every flow whose packet of data comes after [`PAUSE`] of silence.
+//!
+//! ```text
+//!   worker:        a packet, the one before it long ago  ->  its slot's number into the ring
+//!   control core:  reads the flows that send every tick, and leaves those alone that have paused
+//! ```
+//! Law: a flow that the control core has left alone after [`ASLEEP`] of silence is in the ring when it sends again. The ring is
+//! never full: numbers not taken in time are overwritten, counted, and found by the slow round of readings.
+
+use npcc_pipeline::sync::{AtomicU32, Ordering};
+use npcc_pipeline::units::Nanos;
+
+/// A packet after so much silence wakes its flow.
+pub(super) const PAUSE: Nanos = Nanos::from_micros(64);
+/// A flow silent for so long has surely paused, as its worker will see it: a burst is counted within the difference.
+pub(crate) const ASLEEP: Nanos = Nanos::from_micros(128);
+/// Numbers in the ring, a power of two.
+#[cfg(not(loom))]
+const LENGTH: usize = 16_384;
+#[cfg(loom)]
+const LENGTH: usize = 8;
+
+/// The ring. The worker writes, the control core reads.
+#[derive(Debug)]
+pub(super) struct Woken {
+    slots: Box<[AtomicU32]>,
+    /// Numbers written so far, modulo 2^32.
+    written: AtomicU32,
+}
+
+impl Woken {
+    pub(super) fn new() -> Woken {
+        Woken {
+            slots: (0..LENGTH).map(|_| AtomicU32::new(0)).collect(),
+            written: AtomicU32::new(0),
+        }
+    }
+
+    /// A slot's flow sends again. Worker only.
+    #[inline]
+    pub(super) fn note(&self, slot: u32) {
+        let written = self.written.load(Ordering::Relaxed);
+        if let Some(place) = self.slots.get(place(written)) {
+            place.store(slot, Ordering::Relaxed);
+        }
+        self.written
+            .store(written.wrapping_add(1), Ordering::Release);
+    }
+
+    /// The next number after so many, which are counted on; with them those that were overwritten before.
+    pub(super) fn take(&self, taken: &mut u32, lost: &mut u64) -> Option<u32> {
+        let written = self.written.load(Ordering::Acquire);
+        let waiting = written.wrapping_sub(*taken);
+        if waiting as usize > LENGTH {
+            // The oldest that are left may be overwritten while they are read: an eighth of the ring is skipped too.
+            let skipped = waiting - LENGTH_32 / 8 * 7;
+            *taken = taken.wrapping_add(skipped);
+            *lost += u64::from(skipped);
+        } else if waiting == 0 {
+            return None;
+        }
+        let slot = self.slots.get(place(*taken))?.load(Ordering::Relaxed);
+        *taken = taken.wrapping_add(1);
+        Some(slot)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "LENGTH is small")]
+const LENGTH_32: u32 = LENGTH as u32;
+
+const fn place(number: u32) -> usize {
+    number as usize % LENGTH
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_in_order_and_the_oldest_are_lost() {
+        let ring = Woken::new();
+        let (mut taken, mut lost) = (u32::MAX - 1, 0);
+        ring.written.store(taken, Ordering::Relaxed);
+        let mut take = || {
+            let slot = ring.take(&mut taken, &mut lost);
+            (slot, lost)
+        };
+        assert_eq!(take(), (None, 0));
+        (7..10).for_each(|slot| ring.note(slot));
+        let all = [take(), take(), take(), take()].map(|(slot, _)| slot);
+        assert_eq!(all, [Some(7), Some(8), Some(9), None]);
+        (0..LENGTH_32 + 10).for_each(|slot| ring.note(slot));
+        let lost = LENGTH_32 / 8 + 10;
+        assert_eq!(take(), (Some(lost), u64::from(lost)));
+        for slot in lost + 1..LENGTH_32 + 10 {
+            assert_eq!(take().0, Some(slot));
+        }
+        assert_eq!(take().0, None);
+    }
+}
+
+#[cfg(test)]
+#[cfg(loom)]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+
+    #[test]
+    fn a_number_taken_was_written() {
+        loom::model(|| {
+            let ring = Arc::new(Woken::new());
+            let worker = Arc::clone(&ring);
+            let thread = loom::thread::spawn(move || (5..7).for_each(|slot| worker.note(slot)));
+            let (mut taken, mut lost) = (0, 0);
+            let mut seen = Vec::new();
+            seen.extend(ring.take(&mut taken, &mut lost));
+            seen.extend(ring.take(&mut taken, &mut lost));
+            thread.join().unwrap();
+            while let Some(slot) = ring.take(&mut taken, &mut lost) {
+                seen.push(slot);
+            }
+            assert_eq!((seen, lost), (vec![5, 6], 0));
+        });
+    }
+}
