@@ -28,6 +28,15 @@ pub enum Command {
         /// The sender's.
         sender: Qpn,
     },
+    /// These two queue pairs are said to be one connection by a list that may be wrong, as it names no peer or is old. It counts as evidence
+    /// `cm` only where packets say the same: the UDP source port is the hash of both queue pairs, or packets to both have the same.
+    /// What the connection manager or the operator says of either queue pair stands above it.
+    SuggestPair {
+        /// Addresses of the data direction and the receiver's queue pair.
+        flow: FlowKey,
+        /// The sender's.
+        sender: Qpn,
+    },
     /// Forgets the pair packets of this flow belong to, however it was named.
     DeletePair {
         /// Addresses of either direction and the destination's queue pair.
@@ -138,6 +147,10 @@ impl ControlCore {
         match command.clone() {
             Command::AddPair { flow, sender } => {
                 let added = self.tracker.connections.give(&flow, sender, now);
+                added.then_some(()).ok_or(Refused::Full)
+            }
+            Command::SuggestPair { flow, sender } => {
+                let added = self.tracker.connections.suggest(&flow, sender, now);
                 added.then_some(()).ok_or(Refused::Full)
             }
             Command::DeletePair { flow } => {

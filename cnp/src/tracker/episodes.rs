@@ -78,6 +78,13 @@ impl FlowTracker {
         self.write_control(index, until, evidence);
     }
 
+    /// Writes a flow's control word anew.
+    pub(super) fn write_word(&self, index: u32) {
+        if let Some(flow) = self.flows.get(index) {
+            self.write_control(index, flow.notified_until, flow.evidence);
+        }
+    }
+
     pub(super) fn write_control(&self, index: u32, until: Nanos, evidence: Evidence) {
         let Some(flow) = self.flows.get(index) else {
             return;

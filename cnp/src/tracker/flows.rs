@@ -55,7 +55,11 @@ impl FlowTracker {
         let Some(queue) = self.queue_index(&key) else {
             return;
         };
-        let index = match self.flows.find_at(hint, &key) {
+        let known = self.flows.find_at(hint, &key);
+        let at = known
+            .and_then(|index| self.flows.get(index))
+            .map(|flow| (flow.reader, flow.slot));
+        let index = match known {
             Some(index) => index,
             None => match self.enter(key, (record, reader), &judged, now) {
                 Ok(index) => index,
@@ -90,6 +94,10 @@ impl FlowTracker {
             self.flows.activate(list, index);
         }
         self.apply_judgement(index, Some((end, judged)), now);
+        if at != Some((reader, record.slot)) {
+            // What was written there for another flow may be taken for this one's: generations come round.
+            self.write_word(index);
+        }
         self.flows.publish(index);
     }
 

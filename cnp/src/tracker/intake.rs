@@ -95,7 +95,8 @@ impl FlowTracker {
             status.rate_limited.add(1);
             return;
         }
-        self.connections.observe_message(&copy.key, &message, now);
+        self.connections
+            .observe_message(&copy.key, &message, copy.time);
     }
 
     /// Takes in a record of an end that is known or not, and whose flow may be at `hint`.
