@@ -57,7 +57,7 @@ struct Switch {
     _routes: RouteWriter,
 }
 
-fn port(mode: Mode) -> PortConfig {
+fn port(mode: Mode, hard: u64) -> PortConfig {
     let always = Red {
         kmin: 0,
         kmax: 0,
@@ -65,6 +65,7 @@ fn port(mode: Mode) -> PortConfig {
     };
     let queue = QueueConfig {
         ecn: (mode != Mode::Off).then_some(always),
+        watch: [u64::MAX, hard],
         ..QueueConfig::default()
     };
     PortConfig {
@@ -115,7 +116,7 @@ fn core(mode: Mode) -> ControlCore {
 }
 
 impl Switch {
-    fn new(mode: Mode, ipv6: bool) -> Switch {
+    fn new(mode: Mode, ipv6: bool, hard: u64) -> Switch {
         let capacity = RouteCapacity {
             ipv4_routes: 16,
             ipv6_routes: 16,
@@ -152,7 +153,7 @@ impl Switch {
             alpha_256: 256,
         };
         let path = Datapath::new(
-            vec![port(mode), port(mode)],
+            vec![port(mode, hard), port(mode, hard)],
             pool,
             readers.remove(0),
             cache,
@@ -256,8 +257,8 @@ fn field(frame: &[u8]) -> u8 {
 }
 
 /// What leaves before anybody is told, while one is, and when the time is over.
-fn run(mode: Mode, ipv6: bool) -> [[u8; 4]; 3] {
-    let mut switch = Switch::new(mode, ipv6);
+fn run(mode: Mode, ipv6: bool, hard: u64) -> [[u8; 4]; 3] {
+    let mut switch = Switch::new(mode, ipv6, hard);
     let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));
     switch.enter(DC, &[data]);
     switch.enter(WAN, &[ack]);
@@ -314,7 +315,7 @@ fn whoever_is_only_observed_is_marked_as_without_npcc() {
 
 /// The same in both families.
 fn both(mode: Mode) -> [[u8; 4]; 3] {
-    let [v4, v6] = [run(mode, false), run(mode, true)];
+    let [v4, v6] = [false, true].map(|ipv6| run(mode, ipv6, u64::MAX));
     assert_eq!(v4, v6, "{mode:?}");
     v4
 }
@@ -336,6 +337,14 @@ fn clear_after_cnp_takes_marks_of_upstream_back_while_the_flow_counts_as_told() 
     assert_eq!(both(Mode::ClearAfterCnp), [[CE; 4], told, [CE; 4]]);
 }
 
+/// The second watched depth is one that every frame but the last leaves behind.
+#[test]
+fn a_queue_at_hard_marks_whoever_was_told_and_keeps_all_marks() {
+    for mode in [Mode::MarkUnlessNotified, Mode::ClearAfterCnp] {
+        assert_eq!(run(mode, false, 1), [[CE; 4]; 3], "{mode:?}");
+    }
+}
+
 #[test]
 fn off_leaves_the_field_as_it_came() {
     assert_eq!(both(Mode::Off), [[ECT, CE, ECT, CE]; 3]);
@@ -344,7 +353,7 @@ fn off_leaves_the_field_as_it_came() {
 /// To the 4 us in which the word counts: 60 us after the CNP, `min_cnp_interval`, and not a moment longer.
 #[test]
 fn marks_are_cleared_until_the_end_of_the_interval_and_no_longer() {
-    let mut switch = Switch::new(Mode::ClearAfterCnp, false);
+    let mut switch = Switch::new(Mode::ClearAfterCnp, false, u64::MAX);
     let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));
     switch.enter(DC, &[data]);
     switch.enter(WAN, &[ack]);
