@@ -18,6 +18,7 @@ mod dcqcn;
 pub mod detector;
 mod fixed_map;
 pub mod flow_cache;
+pub mod host_response;
 pub mod host_rules;
 pub mod hosts;
 pub mod icrc;

@@ -6,6 +6,7 @@ use npcc_pipeline::units::{PortId, Priority};
 
 use crate::action::Action;
 use crate::detector::{Reading, Trend, Zone};
+use crate::host_response::HostResponseView;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
@@ -272,6 +273,8 @@ pub struct NpccStatus {
     action: Gauge,
     /// Counts per host.
     pub hosts: HostView,
+    /// How hosts answer CNPs.
+    pub responses: HostResponseView,
 }
 
 impl NpccStatus {

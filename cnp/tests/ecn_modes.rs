@@ -277,7 +277,7 @@ fn run(mode: Mode, ipv6: bool, hard: u64) -> [[u8; 4]; 3] {
 #[test]
 fn whoever_is_only_observed_is_marked_as_without_npcc() {
     for mode in [Mode::Mark, Mode::MarkUnlessNotified, Mode::ClearAfterCnp] {
-        let mut switch = Switch::new(mode, false);
+        let mut switch = Switch::new(mode, false, u64::MAX);
         let act = |switch: &mut Switch, action| {
             let order = Command::Action {
                 queue: None,

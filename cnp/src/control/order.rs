@@ -46,7 +46,7 @@ impl ControlCore {
                 .max(would),
             passed: partner
                 .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
-            unresponsive: flow.response.is_unresponsive(),
+            unresponsive: self.is_vain((key.egress, key.priority), index),
             trusted: flow.trusted,
             ingress: flow.ingress,
         };

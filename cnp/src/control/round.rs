@@ -2,7 +2,6 @@
 //!
 //! Law: no flow is signalled more often than the decision's spacing says, and no round sends more than `orders_per_tick` CNPs. A
 //! flow that cannot be signalled takes no other's place: only CNPs that leave are counted against that.
-//! A flow proves itself unresponsive only by CNPs that should each have cost it an eighth of its rate.
 
 use std::sync::Arc;
 
@@ -13,15 +12,14 @@ use super::heaviest::Heaviest;
 use super::queue::WatchedQueue;
 use super::tellable::Apart;
 use crate::action::Action;
+use crate::dcqcn::cut_of;
+use crate::host_response::Standing;
 use crate::log::Outcome;
 use crate::plan::{Outlet, Planner, Suppressed, Unpaired};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 use crate::status::QueueStatus;
 use crate::table::{Flow, RECENT};
 
-/// Share of its rate that a CNP must be able to cost a flow, in 65,536ths, to prove anything when nothing is seen: what
-/// less does, a sender's own recovery undoes before it can be measured.
-const PROOF: u32 = 1 << 13;
 /// A CNP that should cost less than this share of the rate costs little. When it is decided how many are signalled, it is counted with
 /// so much all the same: alpha may have faded less than is believed, as that of DCQCN as published does.
 const LITTLE: u64 = 8;
@@ -35,8 +33,15 @@ const LOOKED_AT: usize = 64;
 const AMONG: Nanos = Nanos::from_millis(10);
 /// A flow not signalled for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
-/// A signalled flow stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
+/// What a CNP should cost at least to be felt, in 65,536ths of the rate.
+const FELT: u32 = 1 << 13;
+/// A signalled flow of a host that is not known yet stays unmarked for so long.
+const TRIAL: Nanos = Nanos::from_micros(300);
+/// A signalled flow of a host that answers stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
 const HOLD: Nanos = Nanos::from_millis(20);
+
+/// So many of the heaviest contributors say whether telling helps.
+const JUDGES: usize = 64;
 
 /// A queue of a port.
 type PortQueue = (PortId, Priority);
@@ -91,6 +96,10 @@ impl ControlCore {
         self.tracker.contributors(index, now, &mut contributors);
         let all = contributors.len();
         status.contributors.set(all as u64);
+        let given_up = self.is_given_up(&mut contributors, now);
+        if let Some(queue) = self.queues.get_mut(index) {
+            queue.given_up = given_up;
+        }
         let Apart { known, all: able } = self.set_apart(&mut contributors, status, now);
         let reach = Planner::reach(decision, all).min(able);
         let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
@@ -166,7 +175,8 @@ impl ControlCore {
                 status.suppress(Suppressed::Spacing);
                 continue;
             }
-            match self.order((bytes, flow), dry, asked, done.orders, out) {
+            let before = self.before(flow, bytes);
+            match self.order((before, flow), dry, asked, done.orders, out) {
                 // What one host would be told takes nothing off a queue whose other senders are told.
                 Ok(told) if dry && !asked.dry => {
                     done.would += told;
@@ -293,15 +303,45 @@ impl ControlCore {
         u64::try_from(share).unwrap_or(u64::MAX).max(known)
     }
 
-    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
+    /// Whether so much of what comes in is of senders that telling does not help that the others would be told for them. As without
+    /// NPCC everybody is marked then.
+    fn is_given_up(&mut self, contributors: &mut [(u64, u32)], now: Nanos) -> bool {
+        let (mut vain, mut all) = (0u64, 0u64);
+        let mut heaviest = Heaviest::of(contributors);
+        for (bytes, flow) in (0..JUDGES).map_while(|place| heaviest.at(place)) {
+            all += bytes;
+            if self.tracker.is_vain(flow) {
+                vain += bytes;
+            }
+        }
+        let given_up = vain > all / 4;
+        if given_up {
+            for (_, flow) in contributors.iter().take(JUDGES) {
+                self.tracker.mark_again(*flow, now);
+            }
+        }
+        given_up
+    }
+
+    /// What a flow puts into its queue in a window, as it sends now: one that has just begun was silent for part of it. 0 while that is not
+    /// measured; its share of what comes in would be more than it sends where others fill the queue too.
+    fn before(&self, index: u32, bytes: u64) -> u64 {
         let flow = self.tracker.flows.get(index);
-        flow.map_or(BitRate(0), |flow| flow.dcqcn.cut_of(rate, now))
+        match flow.map_or(0, |flow| flow.dcqcn.measured()) {
+            0 => 0,
+            rate => bytes.max(BitRate(rate).bytes_in(self.tracker.window())),
+        }
+    }
+
+    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
+        cut_of(rate, self.tracker.cut_share(index, now))
     }
 
     /// Notes that a sender was signalled; says when that will show.
     fn record_cnp_sent(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
+        let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
-            flow.dcqcn.record_cnp_sent(rate, now);
+            flow.dcqcn.record_cnp_sent(rate, share, now);
         }
         self.tracker.feedback(index)
     }
@@ -331,33 +371,49 @@ impl ControlCore {
         })
     }
 
-    /// A flow was signalled.
-    ///
-    /// It is not marked for `notified`, or longer where [`ControlCore::unmarked_until`] says so.
+    /// A flow was signalled: it is not marked for as long as that is earned.
     pub(super) fn open_episode(&mut self, queue: PortQueue, index: u32, bytes: u64, now: Nanos) {
-        let mut until = now + self.notified;
+        self.tracker.remember_host(index);
+        let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
             flow.refused = None;
-            let share = flow.dcqcn.alpha(now) / 2;
-            let proof = if share < PROOF { 0 } else { share };
-            flow.response.record_cnp_sent(now, bytes, proof);
-            if self.holds_marks && !flow.response.is_unresponsive() {
-                until = until.max(self.unmarked_until(queue, now));
-            }
+            flow.response.record_cnp_sent(now, bytes, share);
         }
-        self.tracker.set_notified(index, until, now);
+        let hold = self.earned(queue, index, share);
+        self.tracker.set_notified(index, now + hold, now);
         self.tracker.flows.publish(index);
     }
 
-    /// Until when a flow of this queue that is signalled now need not be marked. Below `hard` the CNPs of here are enough, and its
-    /// mark would come back from a far end as a CNP for a queue that has drained; above, marks are the second line.
-    fn unmarked_until(&self, (port, priority): PortQueue, now: Nanos) -> Nanos {
+    /// Whether telling a flow does not help, or those with whom it fills its queue.
+    pub(super) fn is_vain(&self, queue: PortQueue, index: u32) -> bool {
+        let same = |watched: &&WatchedQueue| (watched.port, watched.priority) == queue;
+        let queue = self.queues.iter().find(same);
+        queue.is_some_and(|queue| queue.given_up) || self.tracker.is_vain(index)
+    }
+
+    /// How long a flow of this queue that is signalled now, by a CNP that should cost this share, need not be marked. Where its host is
+    /// known to answer the CNPs of here are enough, and its mark would come back from a far end as a CNP for a queue that has drained.
+    /// A host of which nothing is known gets a trial, where the CNP should be felt; the others keep their marks. From `hard` on the worker
+    /// marks whoever was told.
+    fn earned(&self, port_queue: PortQueue, index: u32, share: u32) -> Nanos {
+        let (port, priority) = port_queue;
         let same = |queue: &&WatchedQueue| queue.port == port && queue.priority == priority;
         let queue = self.queues.iter().find(same);
-        let held = queue.filter(|queue| queue.reading.depth < queue.detector.config().hard);
-        held.map_or(Nanos::ZERO, |_| now + HOLD)
+        let is_hard =
+            queue.is_some_and(|queue| queue.reading.depth >= queue.detector.config().hard);
+        let longest = match self.tracker.standing(index) {
+            _ if self.is_vain(port_queue, index) => return Nanos::ZERO,
+            Standing::Answers => HOLD,
+            Standing::Unknown if share >= FELT => TRIAL,
+            Standing::Unknown | Standing::Doubted | Standing::FallenBack => return Nanos::ZERO,
+        };
+        if self.holds_marks && !is_hard {
+            longest.max(self.notified)
+        } else {
+            self.notified
+        }
     }
 }
 

@@ -69,6 +69,8 @@ pub(crate) struct Flow {
     pub(crate) parked_for: Suppressed,
     /// When last read it had paused, and nothing was left to be read.
     pub(crate) asleep: bool,
+    /// Where what is known of its host is kept.
+    pub(crate) host: u32,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
     pub(crate) would: WouldBe,
@@ -108,6 +110,7 @@ impl Flow {
             parked: Nanos::ZERO,
             parked_for: Suppressed::Cold,
             asleep: false,
+            host: u32::MAX,
             dcqcn: DcqcnModel::new(now),
             would: WouldBe::default(),
             refused: None,

@@ -20,6 +20,7 @@ use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
 use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
+use crate::host_response::HostResponses;
 use crate::host_rules::HostRules;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
@@ -62,6 +63,7 @@ pub(crate) struct FlowTracker {
     aside: Aside,
     pub(crate) hosts: Hosts,
     pub(crate) told: HostRules,
+    responses: HostResponses,
     near: NearRtt,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
@@ -124,6 +126,7 @@ impl FlowTracker {
             aside: Aside::new(),
             hosts: Hosts::new(config.hash_seed),
             told: config.told.clone(),
+            responses: HostResponses::new(config.hash_seed),
             near: NearRtt::new(config.hash_seed),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),

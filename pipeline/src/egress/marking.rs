@@ -117,7 +117,11 @@ impl<T: FlowTap> Marking<'_, T> {
         let told = || depth.unsigned_abs() < scope.hard && self.tap.notified(slot, self.now);
         let change = if flags.has(MetaFlags::MARKABLE) {
             let spared = || self.mode != EcnMode::Mark && told();
-            if !scope.red.is_some_and(|red| red.strikes(depth.unsigned_abs(), rng)) || spared() {
+            if !scope
+                .red
+                .is_some_and(|red| red.strikes(depth.unsigned_abs(), rng))
+                || spared()
+            {
                 return;
             }
             counters.ecn_marked.add(1);
