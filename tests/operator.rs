@@ -68,9 +68,13 @@ struct Switch {
 
 impl Switch {
     fn start() -> Switch {
+        Switch::start_with(CONFIG)
+    }
+
+    fn start_with(config: &str) -> Switch {
         let lab = Lab::new();
         capture(&lab);
-        lab.config(CONFIG);
+        lab.config(config);
         let child = lab.start(&[]);
         let mut switch = Switch { lab, child };
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -236,6 +240,235 @@ fn pairs_are_given_imported_and_taken_back() {
     let told: BTreeSet<_> = tshark_cnps(&lab.path("dc-out.pcap")).into_iter().collect();
     let sender = |qp| ("10.0.1.3".to_owned(), qp);
     assert_eq!(told, [0x31, 50, 51].map(sender).into_iter().collect());
+}
+
+/// How many CNPs left and how many would have, by what the queue shows.
+fn cnps(switch: &Switch) -> (u64, u64) {
+    let queue = switch.queue();
+    let count = |name: &str| queue[name].as_u64().unwrap();
+    (count("cnps"), count("would_send"))
+}
+
+/// Waits until CNPs leave, or would; says whether they leave.
+fn leave(switch: &Switch) -> bool {
+    let before = cnps(switch);
+    switch.soon("CNPs that leave or would", || {
+        let (sent, would) = cnps(switch);
+        sent + would > before.0 + before.1 + 3
+    });
+    let (sent, would) = cnps(switch);
+    assert!(
+        sent == before.0 || would == before.1,
+        "{before:?} {sent} {would}"
+    );
+    sent > before.0
+}
+
+const PAIR: [&str; 6] = ["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31"];
+
+#[test]
+fn a_dry_run_sends_nothing_until_it_is_told_to() {
+    let _alone = alone();
+    let observe = "npcc: { action: observe, ";
+    let switch = Switch::start_with(&CONFIG.replace("npcc: { tick", &format!("{observe}tick")));
+    switch.done(&PAIR);
+    assert!(!leave(&switch));
+    let npcc = switch.show("npcc");
+    assert_eq!(
+        (&npcc["action"], &npcc["cnps_sent"]),
+        (&"observe".into(), &0.into())
+    );
+    assert!(npcc["would_send"].as_u64() > Some(0));
+    let flows = switch.show("flows");
+    let told = flows
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|flow| flow["dest_qp"] == 0x11);
+    assert_eq!(told.unwrap()["cnps"], 0);
+    assert!(told.unwrap()["would_send"].as_u64() > Some(0));
+    let refused: Vec<_> = flows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|flow| &flow["refused"])
+        .collect();
+    assert!(refused.contains(&&"cold".into()), "{refused:?}");
+    let hosts = switch.show("hosts");
+    assert_eq!(hosts[0]["action"], "observe");
+    assert!(hosts[0]["would_send"].as_u64() > Some(0));
+    let log = switch.done(&["show", "log", "--jsonl", "--outcome", "would-send"]);
+    let entry: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&entry["src"], &entry["outcome"]),
+        (&"10.0.1.3".into(), &"would-send".into())
+    );
+    assert!(switch.done(&["show", "log"]).contains("would have got CNP"));
+
+    switch.done(&["set", "npcc.action", "send"]);
+    assert!(leave(&switch));
+    switch.refused(&["set", "npcc.action", "dry"], 2, &["off, observe, send"]);
+    switch.refused(
+        &["set", "npcc.wan0.5.action", "send"],
+        1,
+        &["does not watch"],
+    );
+    let said = switch.done(&["reload"]);
+    assert!(
+        said.contains("npcc.action: as set -> as in the file"),
+        "{said}"
+    );
+    assert!(!leave(&switch));
+    let (_, output) = switch.stop();
+    assert_success(&output);
+}
+
+/// Each level alone holds CNPs back, by `set` and by `reload`.
+#[test]
+fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
+    let _alone = alone();
+    let switch = Switch::start();
+    switch.done(&PAIR);
+    assert!(leave(&switch));
+    switch.done(&["set", "npcc.wan0.3.action", "observe"]);
+    assert!(!leave(&switch));
+    assert_eq!(switch.queue()["action"], "observe");
+    switch.done(&["reload"]);
+    assert!(leave(&switch));
+    for (file, why) in [
+        (
+            CONFIG.replace("{ queues: [3] }", "{ queues: [3], action: observe }"),
+            "port",
+        ),
+        (
+            CONFIG.replace(
+                "{ queues: [3] }",
+                "{ queues: [3], queue_actions: { 3: observe } }",
+            ),
+            "queue",
+        ),
+        (
+            CONFIG.replace(
+                "npcc: { tick",
+                "npcc: { hosts: { observe: [10.0.1.0/24] }, tick",
+            ),
+            "host",
+        ),
+    ] {
+        switch.lab.config(&file);
+        let said = switch.done(&["reload"]);
+        assert!(said.contains("applied"), "{why}: {said}");
+        assert!(!leave(&switch), "{why}");
+        assert_eq!(
+            switch.show("hosts")[0]["action"] == "observe",
+            why == "host"
+        );
+        switch.lab.config(CONFIG);
+        switch.done(&["reload"]);
+        assert!(leave(&switch), "{why}");
+    }
+    switch
+        .lab
+        .config(&CONFIG.replace("{ queues: [3] }", "{ queues: [3], enable: false }"));
+    let said = switch.done(&["reload"]);
+    assert!(
+        said.contains("applied        ports.wan0.npcc.enable: true -> false"),
+        "{said}"
+    );
+    assert_eq!(switch.queue()["action"], "off");
+    let before = cnps(&switch);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(cnps(&switch), before, "nothing is decided");
+    switch.lab.config(CONFIG);
+    switch.done(&["reload"]);
+    assert!(leave(&switch), "and it can be taken up again");
+    assert_success(&switch.stop().1);
+}
+
+/// With `ecn: off` CNPs are all that senders hear, so a queue whose CNPs do not leave is marked.
+#[test]
+fn a_queue_without_marks_has_them_while_nothing_is_sent() {
+    let _alone = alone();
+    let priorities = "profile: lossy, priorities: { 3: { ecn: { kmin: 1KB, kmax: 2KB } } }";
+    let file = CONFIG.replace("profile: lossy", priorities);
+    let switch = Switch::start_with(&file.replace("npcc: { tick", "npcc: { ecn: off, tick"));
+    let marked = || {
+        switch.show("queues")[1]["queues"][3]["ecn_marked"]
+            .as_u64()
+            .unwrap()
+    };
+    switch.soon("a queue", || {
+        switch.queue()["depth"].as_u64() > Some(10_000)
+    });
+    assert_eq!(marked(), 0);
+    switch.done(&["set", "npcc.wan0.3.action", "observe"]);
+    switch.soon("marks", || marked() > 0);
+    switch.done(&["set", "npcc.wan0.3.action", "send"]);
+    std::thread::sleep(Duration::from_millis(50));
+    let before = marked();
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(marked(), before);
+    assert_success(&switch.stop().1);
+}
+
+#[test]
+fn flows_are_picked_paged_and_exported() {
+    let _alone = alone();
+    let switch = Switch::start();
+    switch.done(&PAIR);
+    switch.soon("three flows, one paired", || {
+        let senders = switch.senders();
+        senders.len() == 3 && senders[0].1 == Some(0x31)
+    });
+    let picked = |args: &[&str]| -> Vec<u64> {
+        let text = switch.done(&[&["show", "flows", "--jsonl"], args].concat());
+        let row = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+        text.lines()
+            .map(|line| row(line)["dest_qp"].as_u64().unwrap())
+            .collect()
+    };
+    let sorted = |args: &[&str]| -> Vec<u64> {
+        let mut picked = picked(args);
+        picked.sort_unstable();
+        picked
+    };
+    assert_eq!(sorted(&[]), [0x11, 0x12, 0x13]);
+    let pages = [["1"], ["2"], ["3"]].map(|page| picked(&["--top", "2", "--page", page[0]]).len());
+    assert_eq!(pages, [2, 1, 0]);
+    assert_eq!(sorted(&["--evidence", "cm"]), [0x11]);
+    assert_eq!(sorted(&["--cold"]), [0x12, 0x13]);
+    assert_eq!(sorted(&["--qp", "0x31"]), [0x11]);
+    assert_eq!(sorted(&["--qp", "0x13"]), [0x13]);
+    assert_eq!(sorted(&["--host", "10.0.1.0/24"]).len(), 3);
+    assert_eq!(sorted(&["--host", "10.0.1.4"]).len(), 0);
+    assert_eq!(sorted(&["--port", "wan0", "--priority", "3"]).len(), 3);
+    assert_eq!(sorted(&["--port", "dc0"]).len(), 0);
+    switch.refused(&["show", "flows", "--port", "lan9"], 1, &["no port `lan9`"]);
+    switch.refused(&["show", "flows", "--evidence", "guess"], 1, &["port-hash"]);
+    switch.refused(&["show", "flows", "--host", "here"], 2, &["address"]);
+    switch.refused(&["show", "hosts", "--cold"], 2, &["does not take --cold"]);
+    switch.refused(
+        &["show", "ports", "--top", "3"],
+        2,
+        &["flows, hosts and log"],
+    );
+    assert_eq!(
+        switch.done(&["show", "log", "--last", "2"]).lines().count(),
+        2
+    );
+
+    let exported = switch.done(&["pair", "export"]);
+    let pair: Value = serde_json::from_str(exported.trim()).unwrap();
+    assert_eq!(
+        (&pair["sender_qp"], &pair["evidence"]),
+        (&0x31.into(), &"cm".into())
+    );
+    std::fs::write(switch.lab.path("pairs.jsonl"), exported).unwrap();
+    switch.done(&["pair", "del", "10.0.1.3", "10.0.2.2", "0x11"]);
+    switch.soon("it is forgotten", || switch.senders()[0].1.is_none());
+    switch.done(&["pair", "import", "pairs.jsonl"]);
+    switch.soon("it is known again", || switch.senders()[0].1 == Some(0x31));
+    assert_success(&switch.stop().1);
 }
 
 #[test]

@@ -98,6 +98,12 @@ impl DcqcnModel {
         }
     }
 
+    /// Whether it was ever told of a CNP.
+    #[cfg(test)]
+    pub(crate) const fn was_told(&self) -> bool {
+        self.last_told.is_some()
+    }
+
     /// Something of what every reading needs.
     pub(crate) const fn look(&self) -> u64 {
         self.to.1 ^ self.near
@@ -190,6 +196,11 @@ impl DcqcnModel {
         Nanos(self.near.clamp(default.0, default.0.saturating_mul(FORGED)))
     }
 
+    /// The rate as measured last; 0 when it is not known.
+    pub(crate) const fn measured(&self) -> u64 {
+        self.rate
+    }
+
     /// The rate the flow will have once the CNPs on their way have had effect; 0 when it is not known.
     pub(crate) fn predicted(&self) -> u64 {
         if self.told.is_some() {
@@ -221,15 +232,14 @@ impl DcqcnModel {
             .max(STEP_UP)
     }
 
-    /// What a CNP would take off this rate.
-    pub(crate) fn cut_of(&self, rate: u64, now: Nanos) -> BitRate {
-        let cut = u128::from(rate) * u128::from(self.share(now)) / u128::from(ONE);
-        BitRate(u64::try_from(cut).unwrap_or(u64::MAX))
+    /// When its sender was told last, by whomever.
+    pub(crate) const fn last_told(&self) -> Option<Nanos> {
+        self.last_told
     }
 
-    /// The sender was signalled, while it sent at `rate`.
-    pub(crate) fn record_cnp_sent(&mut self, rate: u64, now: Nanos) {
-        let cut = self.cut_of(rate, now);
+    /// The sender was signalled, while it sent at `rate`, of which that costs this share in 65,536ths.
+    pub(crate) fn record_cnp_sent(&mut self, rate: u64, share: u32, now: Nanos) {
+        let cut = cut_of(rate, share);
         if self.told.is_none() {
             (self.told, self.before, self.fallen) = (Some(now), rate, false);
             self.measured = self.rate > 0;
@@ -239,6 +249,12 @@ impl DcqcnModel {
         self.alpha = (alpha + STEP_UP).min(ONE);
         (self.alpha_at, self.last_told) = (now, Some(now));
     }
+}
+
+/// What a CNP that costs this share, in 65,536ths, would take off this rate.
+pub(crate) fn cut_of(rate: u64, share: u32) -> BitRate {
+    let cut = u128::from(rate) * u128::from(share) / u128::from(ONE);
+    BitRate(u64::try_from(cut).unwrap_or(u64::MAX))
 }
 
 fn rate(from: (Nanos, u64), to: (Nanos, u64)) -> u64 {
@@ -283,7 +299,8 @@ mod tests {
 
         fn told(&mut self) {
             let rate = self.dcqcn.predicted();
-            self.dcqcn.record_cnp_sent(rate, self.now);
+            let share = self.dcqcn.share(self.now);
+            self.dcqcn.record_cnp_sent(rate, share, self.now);
         }
     }
 

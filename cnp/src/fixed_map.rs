@@ -302,6 +302,13 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         }
     }
 
+    /// Entries in this list.
+    pub(crate) fn len_of(&self, list: u8) -> usize {
+        self.lists
+            .get(usize::from(list))
+            .map_or(0, |list| list.len as usize)
+    }
+
     /// The entry of this list longest untouched.
     pub(crate) fn oldest(&self, list: u8) -> Option<u32> {
         self.lists

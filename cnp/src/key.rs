@@ -179,7 +179,7 @@ impl FlowKey {
     }
 }
 
-fn bits(address: IpAddr) -> Bits {
+pub(crate) fn bits(address: IpAddr) -> Bits {
     match address {
         IpAddr::V4(v4) => v4_bits(v4.octets()),
         IpAddr::V6(v6) => v6_bits(v6.octets()),

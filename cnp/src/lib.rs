@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+pub mod action;
 pub mod build;
 pub mod cm;
 pub mod control;
@@ -18,6 +19,8 @@ mod deadline;
 pub mod detector;
 mod fixed_map;
 pub mod flow_cache;
+pub mod host_response;
+pub mod host_rules;
 pub mod hosts;
 pub mod icrc;
 pub mod key;
@@ -30,11 +33,13 @@ pub mod policy;
 pub mod response;
 pub mod sample;
 mod seqlock;
+pub mod source_check;
 mod source_limit;
 pub mod status;
 pub mod table;
 mod token_bucket;
 mod tracker;
+pub mod uncounted;
 mod window;
 
 #[cfg(test)]
@@ -44,6 +49,10 @@ mod traffic_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod safety_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod limits_tests;
 
 #[cfg(test)]
 #[cfg(not(loom))]

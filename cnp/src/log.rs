@@ -1,4 +1,4 @@
-//! The last CNPs and why each was sent: a ring of fixed size that others read and the data path never touches.
+//! The last decisions about flows and what became of each, CNPs in one ring and refusals in another: rings of fixed size that others read and the data path never touches.
 //!
 //! The control core is its only writer; a reader takes each entry as it was at one moment, and skips one being overwritten.
 
@@ -8,22 +8,64 @@ use npcc_pipeline::units::Nanos;
 use crate::detector::{Trend, Zone};
 use crate::key::{Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
+use crate::plan::Suppressed;
 use crate::policy::Reason;
 use crate::seqlock::SeqCell;
 
 /// Entries kept.
-const KEPT: usize = 4_096;
+pub const KEPT: usize = 4_096;
 const WORDS: usize = 9;
 const LIVE: u64 = 1 << 63;
 
-/// Why a CNP was sent.
+/// What became of a decision to signal a flow's sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// A CNP left.
+    Sent,
+    /// A CNP would have left, where nothing is sent.
+    WouldSend,
+    /// Why none would.
+    Refused(Suppressed),
+}
+
+impl Outcome {
+    /// The stable name operators and JSON see.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Sent => "sent",
+            Outcome::WouldSend => "would-send",
+            Outcome::Refused(_) => "refused",
+        }
+    }
+
+    /// In seven bits.
+    fn index(self) -> u64 {
+        match self {
+            Outcome::Sent => 0,
+            Outcome::WouldSend => 1,
+            Outcome::Refused(reason) => 2 + reason.index() as u64,
+        }
+    }
+
+    fn from_index(index: u8) -> Outcome {
+        match index {
+            0 => Outcome::Sent,
+            1 => Outcome::WouldSend,
+            more => Suppressed::from_index(usize::from(more - 2))
+                .map_or(Outcome::WouldSend, Outcome::Refused),
+        }
+    }
+}
+
+/// Why a CNP was sent, or was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// When.
     pub time: Nanos,
     /// The flow, and the queue it was signalled for.
     pub flow: QueueFlow,
-    /// The queue pair that was signalled.
+    /// The queue pair at the sender; meaningful unless `evidence` is none.
     pub sender_qpn: Qpn,
     /// How it is known.
     pub evidence: Evidence,
@@ -35,19 +77,28 @@ pub struct Entry {
     pub zone: Zone,
     /// Its trend.
     pub trend: Trend,
-    /// CNPs the flow has been signalled, this one included.
+    /// CNPs the flow has been signalled, this one included; where nothing is sent, those it would have been.
     pub cnps: u64,
+    /// What became of it.
+    pub outcome: Outcome,
 }
 
 impl std::fmt::Display for Entry {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} us: ", self.time.0 / 1_000)?;
+        match self.evidence {
+            Evidence::None => write!(out, "QP ?")?,
+            _ => write!(out, "QP {}", self.sender_qpn)?,
+        }
+        write!(out, " of {} ", self.flow.key.src())?;
+        match self.outcome {
+            Outcome::Sent => write!(out, "got CNP {}", self.cnps)?,
+            Outcome::WouldSend => write!(out, "would have got CNP {} (observed)", self.cnps)?,
+            Outcome::Refused(reason) => write!(out, "got no CNP ({})", reason.name())?,
+        }
         write!(
             out,
-            "{} us: QP {} of {} got CNP {} because its flow to {} qp {} filled queue {} of port {}: {} ({} B, {}, {}), known by {}",
-            self.time.0 / 1_000,
-            self.sender_qpn,
-            self.flow.key.src(),
-            self.cnps,
+            " because its flow to {} qp {} filled queue {} of port {}: {} ({} B, {}, {}), known by {}",
             self.flow.key.dst(),
             self.flow.key.dest_qp(),
             self.flow.priority.get(),
@@ -69,13 +120,14 @@ impl Entry {
             | (self.reason.index() as u64) << 32
             | (self.zone as u64) << 40
             | (self.trend as u64) << 48
+            | self.outcome.index() << 56
             | LIVE;
         [a, b, c, d, e, meta, self.time.0, self.depth, self.cnps]
     }
 
     fn from_words(words: [u64; WORDS]) -> Option<Entry> {
         let [a, b, c, d, e, meta, time, depth, cnps] = words;
-        let [_, _, _, evidence, reason, zone, trend, _] = meta.to_le_bytes();
+        let [_, _, _, evidence, reason, zone, trend, outcome] = meta.to_le_bytes();
         (meta & LIVE != 0).then(|| Entry {
             time: Nanos(time),
             flow: QueueFlow::from_words([a, b, c, d, e]),
@@ -86,15 +138,17 @@ impl Entry {
             zone: Zone::from_index(usize::from(zone)).unwrap_or_default(),
             trend: Trend::from_index(usize::from(trend)).unwrap_or_default(),
             cnps,
+            // The highest bit says that the entry was written.
+            outcome: Outcome::from_index(outcome & 0x7f),
         })
     }
 }
 
-/// The ring of the last CNPs.
+/// A ring of the last decisions.
 #[derive(Debug)]
 pub struct DecisionLog {
     cells: Box<[SeqCell<WORDS>]>,
-    /// CNPs noted since the start.
+    /// Decisions noted since the start.
     pub noted: Counter,
 }
 

@@ -25,6 +25,8 @@ named! {
         Unresponsive = "unresponsive",
         /// Came in by a port that is not trusted.
         Untrusted = "untrusted",
+        /// The sender's host is denied, or others are allowed and it is not.
+        HostDenied = "host_denied",
         /// The share of the port that CNPs may take is used up.
         CapPort = "cap_port",
         /// The CNPs of this second are used up.

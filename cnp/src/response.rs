@@ -1,8 +1,10 @@
-//! Whether telling a sender had an effect: its bytes before, and one feedback delay after.
+//! Whether telling a sender had an effect, and whether the effect lasted: its bytes before, and over a window once the effect must show.
 //!
-//! CNPs that can cost little (DCQCN's alpha has faded) prove nothing when no effect is seen: a miss takes CNPs that should
-//! have cost a fifth of the rate together (`crate::dcqcn`). Three times no effect makes a flow unresponsive: it keeps its ECN marks and gets at most one CNP per ms. One effect
-//! makes it responsive again.
+//! What CNPs should have cost together is added up, as DCQCN's alpha fades and a single late one proves nothing: by when they should have
+//! cost a fifth of the rate, a quarter of that must be seen, over a window that begins [`SETTLED`] after the feedback delay. A sender whose
+//! byte counter takes it back within microseconds shows as little there as one that hears nothing. What a sender wins back by its own
+//! clock ([`RECOVERY`]) is allowed for. Three times in vain makes a flow unresponsive; it keeps its ECN marks and gets at most one CNP a
+//! millisecond until as many effects were seen: a flow falls for many reasons, and one fall proves little.
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
@@ -39,8 +41,18 @@ impl Response {
 /// What must be left of the rate, in 65,536ths, for the effect to have to show.
 const PROOF: u32 = ONE / 5 * 4;
 const ONE: u32 = 1 << 16;
-/// Effects missed in a row that make a flow unresponsive.
+/// Which part of what is expected must be seen.
+const PART: u64 = 4;
+/// Misses, less effects, that make a flow unresponsive.
 const MISSES: u8 = 3;
+/// No more than these are remembered.
+const MOST: u8 = 6;
+/// Time after the feedback delay within which an effect that does not last is over.
+const SETTLED: Nanos = Nanos::from_micros(20);
+/// Time in which a sender that is not told wins back half of what it lost, at the soonest.
+const RECOVERY: Nanos = Nanos::from_micros(300);
+/// CNPs that have not added up to a proof in this time are forgotten.
+const PATIENCE: Nanos = Nanos::from_millis(5);
 
 /// How long a signalled flow is watched.
 #[derive(Debug, Clone, Copy)]
@@ -51,18 +63,27 @@ pub struct ResponseConfig {
     pub window: Nanos,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+/// What a measurement found. Shares are of the rate before, in 65,536ths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured {
+    /// Whether the sender slowed down, and was still slow later.
+    pub worked: bool,
+    /// What its CNPs should have cost together.
+    pub expected: u32,
+    /// What the rate fell by.
+    pub seen: u32,
+    /// Time from the CNP before the first of them to the first, and how many they were; `None` when there was none before.
+    pub after: Option<(Nanos, u8)>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Quiet,
-    /// Signalled at this time, with these bytes in the window before.
-    Told { at: Nanos, before: u64 },
+    /// Signalled: an effect is on its way, or too small yet.
+    Told,
     /// The effect should be there: counting from this time and total.
-    Counting {
-        since: Nanos,
-        total: u64,
-        before: u64,
-    },
+    Counting { since: Nanos, total: u64 },
 }
 
 /// The watch over one flow.
@@ -71,6 +92,17 @@ pub struct ResponseWatch {
     state: State,
     last: Response,
     misses: u8,
+    unresponsive: bool,
+    /// The first CNP of this measurement, and the bytes in the window before it.
+    first: (Nanos, u64),
+    /// From when on it is worth counting.
+    ripe: Nanos,
+    /// The latest CNP of all.
+    latest: Option<Nanos>,
+    /// Time from the CNP before the first of this measurement to that.
+    gap: Nanos,
+    /// CNPs of this measurement.
+    cnps: u8,
     /// What the CNPs of this measurement should leave of the rate, in 65,536ths.
     left: u32,
 }
@@ -79,62 +111,94 @@ impl ResponseWatch {
     /// The sender was signalled; `before` is what the flow enqueued over the window, and `share` what this CNP should cost
     /// of the rate, in 65,536ths. A measurement under way goes on.
     pub fn record_cnp_sent(&mut self, now: Nanos, before: u64, share: u32) {
-        if before > 0 && matches!(self.state, State::Quiet) {
-            self.state = State::Told { at: now, before };
-            self.left = ONE;
+        let gap = self
+            .latest
+            .map_or(Nanos(u64::MAX), |latest| now.since(latest));
+        self.latest = Some(now);
+        if self.state == State::Quiet {
+            if before == 0 {
+                return;
+            }
+            self.state = State::Told;
+            self.first = (now, before);
+            (self.gap, self.cnps, self.left, self.ripe) = (gap, 0, ONE, now);
+        } else if gap >= RECOVERY {
+            self.left = u32::midpoint(self.left, ONE);
         }
+        let was_little = self.left > PROOF;
         let left = u64::from(self.left) * u64::from(ONE.saturating_sub(share)) / u64::from(ONE);
         self.left = u32::try_from(left).unwrap_or(0);
+        self.cnps = self.cnps.saturating_add(1);
+        if was_little && self.left <= PROOF && self.state == State::Told {
+            self.ripe = now;
+        }
     }
 
-    /// Takes the flow's running total of bytes. A measurement that was not looked at in time is dropped.
-    pub fn observe(&mut self, now: Nanos, total: u64, config: &ResponseConfig) {
+    /// Takes the flow's running total of bytes; says what was measured, when something was. A measurement that was not looked at
+    /// in time is dropped.
+    pub fn observe(&mut self, now: Nanos, total: u64, config: &ResponseConfig) -> Option<Measured> {
+        let (told, before) = self.first;
         match self.state {
-            State::Quiet => {}
-            State::Told { at, before } => {
-                let passed = now.since(at);
-                if passed > config.feedback + config.window {
+            State::Quiet => None,
+            State::Told => {
+                let due = self.ripe + config.feedback + SETTLED;
+                if now > due + config.window && self.left <= PROOF || now.since(told) > PATIENCE {
                     self.state = State::Quiet;
-                } else if passed >= config.feedback {
-                    self.state = State::Counting {
-                        since: now,
-                        total,
-                        before,
-                    };
+                } else if now >= due {
+                    self.state = State::Counting { since: now, total };
                 }
+                None
             }
             State::Counting {
                 since,
                 total: start,
-                before,
             } => {
                 let passed = now.since(since);
-                if passed.0 >= config.window.0 {
-                    if passed.0 <= config.window.0.saturating_mul(2) {
-                        let counted = u128::from(total.saturating_sub(start));
-                        let after =
-                            counted * u128::from(config.window.0) / u128::from(passed.0.max(1));
-                        self.note(Response::of(
-                            before,
-                            u64::try_from(after).unwrap_or(u64::MAX),
-                        ));
-                    }
-                    self.state = State::Quiet;
+                if passed.0 < config.window.0 {
+                    return None;
                 }
+                self.state = State::Quiet;
+                if passed.0 > config.window.0.saturating_mul(2) {
+                    return None;
+                }
+                let counted = u128::from(total.saturating_sub(start));
+                let after = counted * u128::from(config.window.0) / u128::from(passed.0.max(1));
+                self.conclude(before, u64::try_from(after).unwrap_or(u64::MAX), now)
             }
         }
     }
 
-    fn note(&mut self, response: Response) {
-        if response == Response::None && self.left > PROOF {
-            return;
+    fn conclude(&mut self, before: u64, after: u64, now: Nanos) -> Option<Measured> {
+        let response = Response::of(before, after);
+        let expected = ONE.saturating_sub(self.left);
+        let fell = before.saturating_sub(after);
+        let seen = u128::from(fell) * u128::from(ONE) / u128::from(before.max(1));
+        let seen = u32::try_from(seen).unwrap_or(ONE);
+        let must_show = self.left <= PROOF;
+        if !must_show && response != Response::Halved {
+            // Little was asked for and little is seen: the next CNPs count with these.
+            (self.state, self.ripe) = (State::Told, now);
+            return None;
         }
-        self.last = response;
-        self.misses = if response == Response::None {
-            self.misses.saturating_add(1)
+        let worked = u64::from(seen) * PART >= u64::from(expected);
+        self.last = if worked { response } else { Response::None };
+        self.misses = if worked {
+            self.misses.saturating_sub(1)
         } else {
-            0
+            (self.misses + 1).min(MOST)
         };
+        self.unresponsive = if self.unresponsive {
+            self.misses > 0
+        } else {
+            self.misses >= MISSES
+        };
+        let after = (self.gap.0 < u64::MAX).then_some((self.gap, self.cnps));
+        Some(Measured {
+            worked,
+            expected,
+            seen,
+            after,
+        })
     }
 
     /// The latest measurement.
@@ -146,7 +210,7 @@ impl ResponseWatch {
     /// Signalled in vain, again and again.
     #[must_use]
     pub const fn is_unresponsive(&self) -> bool {
-        self.misses >= MISSES
+        self.unresponsive
     }
 }
 
@@ -159,15 +223,34 @@ mod tests {
         window: Nanos::from_micros(100),
     };
 
-    /// Tells a flow of 1,000 bytes a window, then lets it send `after` a window.
-    fn measure(watch: &mut ResponseWatch, after: u64) -> Response {
-        let mut total = 5_000;
-        watch.record_cnp_sent(Nanos::ZERO, 1_000, ONE / 2);
-        for tick in 1..=10u64 {
-            watch.observe(Nanos::from_micros(tick * 20), total, &CONFIG);
-            total += after / 5;
+    /// A flow of 1,000 bytes a window, looked at every 20 us.
+    #[derive(Default)]
+    struct Bed {
+        watch: ResponseWatch,
+        now: Nanos,
+        total: u64,
+    }
+
+    impl Bed {
+        /// So many looks while it sends so much a window, of 1,000 before, and is told every so many looks that each cost this share.
+        fn run(&mut self, looks: u64, rate: u64, every: u64, share: u32) -> Vec<Measured> {
+            let mut found = Vec::new();
+            for look in 0..looks {
+                if every > 0 && look % every == 0 {
+                    self.watch.record_cnp_sent(self.now, 1_000, share);
+                }
+                self.now += Nanos::from_micros(20);
+                self.total += rate / 5;
+                found.extend(self.watch.observe(self.now, self.total, &CONFIG));
+            }
+            found
         }
-        watch.last()
+
+        /// Tells it once, then lets it send `after` a window.
+        fn measure(&mut self, after: u64) -> Response {
+            self.run(12, after, 100, ONE / 2);
+            self.watch.last()
+        }
     }
 
     #[test]
@@ -179,41 +262,60 @@ mod tests {
             (1_000, Response::None),
             (2_000, Response::None),
         ] {
-            assert_eq!(
-                measure(&mut ResponseWatch::default(), after),
-                grade,
-                "{after}"
-            );
+            assert_eq!(Bed::default().measure(after), grade, "{after}");
         }
     }
 
     #[test]
-    fn three_misses_make_unresponsive_and_one_effect_unmakes_it() {
-        let mut watch = ResponseWatch::default();
+    fn three_misses_make_unresponsive_and_one_fall_does_not_unmake_it() {
+        let mut bed = Bed::default();
         for miss in 1..=3 {
-            assert!(!watch.is_unresponsive(), "before miss {miss}");
-            measure(&mut watch, 1_000);
+            assert!(!bed.watch.is_unresponsive(), "before miss {miss}");
+            bed.measure(1_000);
         }
-        assert!(watch.is_unresponsive());
-        measure(&mut watch, 500);
-        assert!(!watch.is_unresponsive());
+        assert!(bed.watch.is_unresponsive());
+        bed.measure(500);
+        assert!(bed.watch.is_unresponsive(), "its application paused");
+        bed.measure(1_000);
+        for _ in 0..3 {
+            assert!(bed.watch.is_unresponsive());
+            bed.measure(500);
+        }
+        assert!(!bed.watch.is_unresponsive());
+    }
+
+    /// Back at its rate 30 us after the feedback delay.
+    #[test]
+    fn an_effect_that_does_not_last_is_none() {
+        let mut bed = Bed::default();
+        bed.run(1, 500, 1, ONE / 2);
+        bed.run(2, 500, 0, 0);
+        let found = bed.run(9, 1_000, 0, 0);
+        assert_eq!(found.len(), 1);
+        assert!(!found[0].worked && bed.watch.last() == Response::None);
     }
 
     #[test]
-    fn one_small_cut_that_does_not_show_is_no_miss() {
-        let mut watch = ResponseWatch::default();
-        for _ in 0..10 {
-            let mut total = 5_000;
-            watch.record_cnp_sent(Nanos::ZERO, 1_000, ONE / 50);
-            for tick in 1..=10u64 {
-                watch.observe(Nanos::from_micros(tick * 20), total, &CONFIG);
-                total += 200;
-            }
-        }
-        assert_eq!(
-            (watch.last(), watch.is_unresponsive()),
-            (Response::Unknown, false)
-        );
+    fn small_cuts_add_up_until_their_effect_must_show() {
+        // 1 % each, 60 us apart, as of `pi` when alpha has faded: 23 of them.
+        let mut deaf = Bed::default();
+        let found = deaf.run(300, 1_000, 3, ONE / 100);
+        assert!((2..=4).contains(&found.len()) && found.iter().all(|found| !found.worked));
+        // 0.5 % each, 300 us apart: the sender wins back more than they take.
+        let mut well = Bed::default();
+        assert_eq!(well.run(1_000, 1_000, 15, ONE / 200), []);
+        assert!(!well.watch.is_unresponsive());
+    }
+
+    #[test]
+    fn a_cut_deeper_than_expected_is_seen_with_the_time_since_the_one_before() {
+        let mut bed = Bed::default();
+        bed.measure(500);
+        bed.run(50, 1_000, 0, 0);
+        let found = bed.run(12, 500, 100, ONE / 100);
+        let gap = Nanos::from_micros(20 * 62);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].worked, found[0].after), (true, Some((gap, 1))));
     }
 
     #[test]

@@ -2,14 +2,19 @@
 //!
 //! What they can do is take evidence away: a flow that is lied about keeps ordinary ECN marks.
 
+use std::net::IpAddr;
+
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::HeapFrame;
 use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::Nanos;
 
+use crate::control::ControlCore;
+use crate::flow_cache::FlowCache;
 use crate::icrc::icrc;
 use crate::key::Qpn;
 use crate::pair::port_hash::port_of;
+use crate::plan::CnpOrder;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
 
 const TICK: Nanos = Nanos::from_micros(20);
@@ -130,6 +135,83 @@ fn a_forged_connection_over_a_living_flow_is_not_believed() {
     assert_eq!(told(&mut rig), [SENDER]);
 }
 
+/// Six packets over a flow that the connection manager set up: a REQ and a REP of a connection that is made up, of other ids.
+#[test]
+fn a_forged_connection_over_a_connection_reaches_no_bystander() {
+    for pause in [0, 100, 2_900] {
+        let mut rig = Rig::new(&config(TICK));
+        connect(&mut rig, 7, SENDER, RECEIVER, true);
+        assert_eq!(told(&mut rig), [SENDER]);
+        rig.now += Nanos::from_millis(pause);
+        for id in 8..11 {
+            connect(&mut rig, id, BYSTANDER, RECEIVER, true);
+            let told = told(&mut rig);
+            assert!(!told.contains(&BYSTANDER), "{told:x?} after {pause} ms");
+        }
+        assert_eq!(rig.core.status().cm.contradicted.get(), 4);
+        // Nor later, when its maker ends it and begins again.
+        let dreq = message(A, B, 0x15, &[(0, 8), (4, 9), (8, RECEIVER << 8)], true);
+        rig.pass_frame(&dreq, DC, WAN);
+        rig.tick(TICK, 0);
+        connect(&mut rig, 12, BYSTANDER, RECEIVER, true);
+        let told = told(&mut rig);
+        assert!(!told.contains(&BYSTANDER), "{told:x?}");
+    }
+}
+
+/// The same while the flow pauses for long, at a checkpoint.
+#[test]
+fn a_forged_connection_over_one_that_pauses_reaches_no_bystander() {
+    let mut rig = Rig::new(&config(TICK));
+    connect(&mut rig, 7, SENDER, RECEIVER, true);
+    assert_eq!(told(&mut rig), [SENDER]);
+    rig.now += Nanos::from_millis(60_000);
+    connect(&mut rig, 8, BYSTANDER, RECEIVER, true);
+    rig.now += Nanos::from_millis(60_000);
+    let told = told(&mut rig);
+    assert!(!told.contains(&BYSTANDER), "{told:x?}");
+}
+
+/// Of a flow that began before the switch did, or whose answers take another path, nothing is known but that it lives.
+#[test]
+fn a_forged_connection_over_a_cold_flow_reaches_no_bystander() {
+    let mut rig = Rig::new(&config(TICK));
+    for _ in 0..20 {
+        rig.out(&data());
+        rig.tick(Nanos::from_millis(1), 0);
+    }
+    connect(&mut rig, 7, BYSTANDER, RECEIVER, true);
+    assert_eq!(told(&mut rig), [] as [u32; 0]);
+    assert_eq!(rig.core.status().cm.contradicted.get(), 1);
+}
+
+/// Datagrams each way before a flow begins, which name a bystander.
+#[test]
+fn forged_datagrams_before_a_connection_reach_no_bystander() {
+    let mut rig = Rig::new(&config(TICK));
+    let datagram = |src, dst, from: u32, to| {
+        let mut craft = Craft::roce(IpAddr::from(src), IpAddr::from(dst), 0x64, to, 64);
+        craft.payload[4..8].copy_from_slice(&from.to_be_bytes());
+        HeapFrame::new(&craft.frame())
+    };
+    for _ in 0..40 {
+        rig.pass_frame(&datagram(A, B, BYSTANDER, RECEIVER), DC, WAN);
+        rig.pass_frame(&datagram(B, A, 0x40, 0x41), WAN, DC);
+        rig.tick(TICK, 0);
+    }
+    for _ in 0..500 {
+        rig.out(&data());
+        rig.back(&ack(SENDER, 0));
+        rig.tick(Nanos::from_millis(10), 0);
+        rig.sent.clear();
+        rig.out(&data());
+        rig.tick(TICK, 900_000);
+        let told = |order: &CnpOrder| order.sender_qpn.get();
+        assert!(rig.sent.iter().map(told).all(|qpn| qpn == SENDER));
+    }
+    assert_eq!(told(&mut rig), [SENDER]);
+}
+
 #[test]
 fn a_forged_grant_takes_evidence_away_and_gives_none() {
     let mut rig = Rig::new(&config(TICK));
@@ -187,6 +269,39 @@ fn a_flood_of_new_flows_does_not_hold_up_the_living_one() {
     assert_eq!(rig.sent[0].sender_qpn.get(), SENDER);
 }
 
+/// A slot's control word names eleven bits of the generation it is for: 2,048 flows later it seems to be for another.
+#[test]
+fn a_word_of_2048_flows_ago_does_not_silence_a_flow() {
+    let mut rig = Rig::new(&config(TICK));
+    let (cache, reader) = FlowCache::new(1, WAN.bit(), 64, 11);
+    (rig.cache, rig.core) = (cache, ControlCore::new(&config(TICK)));
+    assert!(rig.core.attach(reader));
+    let other = |qpn| Packet {
+        src: [10, 0, 1, 9],
+        qpn,
+        ..data()
+    };
+    let slot = rig.out(&data());
+    rig.back(&ack(SENDER, 0));
+    rig.tick(TICK, 0);
+    let (mut qpn, mut renewed) = (0x1000, 0);
+    while renewed < 2_048 {
+        qpn += 1;
+        rig.now += Nanos::from_millis(11);
+        renewed += u32::from(rig.out(&other(qpn)) == slot);
+        rig.tick(TICK, 0);
+    }
+    rig.tick(Nanos::from_millis(11), 0);
+    rig.out(&other(qpn));
+    rig.tick(TICK, 0);
+    let before = rig.core.status().records.get();
+    for _ in 0..8 {
+        rig.out(&other(qpn));
+    }
+    rig.tick(TICK, 0);
+    assert_eq!(rig.core.status().records.get() - before, 8);
+}
+
 #[test]
 fn farewell_and_reuse_leave_no_stale_pair() {
     let mut rig = Rig::new(&config(TICK));
@@ -204,4 +319,29 @@ fn farewell_and_reuse_leave_no_stale_pair() {
     connect(&mut rig, 8, 0x55, RECEIVER, true);
     rig.now += Nanos::from_millis(1);
     assert_eq!(told(&mut rig), [0x55]);
+}
+
+/// Data and requests with a host's address, both made up, took the same right to begin as the host's own requests.
+#[test]
+fn a_host_can_connect_whatever_else_comes_in_its_name() {
+    let mut rig = Rig::new(&crate::control::config::ControlConfig {
+        new_flows_burst: 16,
+        new_connections_burst: 16,
+        ..config(TICK)
+    });
+    for n in 0..400 {
+        // Made-up data by its own port, and made-up requests by another one.
+        rig.out(&Packet {
+            qpn: 0x4000 + n,
+            ..data()
+        });
+        let req = message(A, B, 0x10, &[(0, 100 + n), (32, n << 8)], true);
+        rig.pass_frame(&req, WAN, DC);
+        rig.tick(Nanos(10), 0);
+    }
+    assert!(rig.core.status().rate_limited.get() > 700);
+    connect(&mut rig, 7, SENDER, RECEIVER, true);
+    rig.out(&data());
+    rig.tick(TICK, 0);
+    assert_eq!(told(&mut rig), [SENDER]);
 }

@@ -1,8 +1,9 @@
-//! New flows per source address are rate-limited, so that one host cannot fill the tables.
+//! What one source address may begin at one port is rate-limited, so that one host cannot fill the tables.
 //!
-//! A fixed table of token buckets; sources that hash to one bucket share its rate.
+//! A fixed table of token buckets; sources that hash to one bucket share its rate. The port is part of what is hashed: who
+//! writes another host's address into packets that come by another port takes nothing of that host's.
 
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::key::{FlowKey, KeyHasher, low32};
 use crate::token_bucket::TokenBucket;
@@ -23,11 +24,35 @@ impl SourceLimit {
         }
     }
 
-    /// Whether the source of this key may have another flow now.
-    pub(crate) fn admit(&mut self, key: &FlowKey, now: Nanos) -> bool {
-        let bucket = low32(self.hasher.hash(&key.src)) as usize % BUCKETS;
+    /// Whether the source of this key may begin another now, at the port its packets come by.
+    pub(crate) fn admit(&mut self, key: &FlowKey, ingress: PortId, now: Nanos) -> bool {
+        let bucket = bucket(&self.hasher, key, ingress, BUCKETS);
         self.buckets
             .get_mut(bucket)
             .is_some_and(|bucket| bucket.take(now, 1))
+    }
+}
+
+/// The bucket, of so many, of a key's source at a port.
+pub(crate) fn bucket(hasher: &KeyHasher, key: &FlowKey, ingress: PortId, of: usize) -> usize {
+    low32(hasher.hash(&(key.src, ingress.0))) as usize % of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Qpn;
+    use std::net::IpAddr;
+
+    /// Packets with its address that came by another port used up a host's right to begin anything.
+    #[test]
+    fn what_comes_by_another_port_takes_nothing_of_a_sources() {
+        let mut limit = SourceLimit::new(1_000, 10, 5);
+        let (a, b) = (IpAddr::from([10, 0, 1, 3]), IpAddr::from([10, 0, 2, 2]));
+        let key = FlowKey::new(a, b, Qpn::new(2));
+        let forged = (0..100).filter(|_| limit.admit(&key, PortId(1), Nanos(1)));
+        assert_eq!(forged.count(), 10);
+        let own = (0..100).filter(|_| limit.admit(&key, PortId(0), Nanos(1)));
+        assert_eq!(own.count(), 10);
     }
 }

@@ -4,12 +4,15 @@ use npcc_pipeline::counters::{Counter, Gauge};
 use npcc_pipeline::named;
 use npcc_pipeline::units::{PortId, Priority};
 
+use crate::action::Action;
 use crate::detector::{Reading, Trend, Zone};
+use crate::host_response::HostResponseView;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
 use crate::plan::Suppressed;
 use crate::policy::{Amount, Decision, PARAMETERS, Parameters, PolicyKind, PolicyName, Reason};
+use crate::uncounted::UncountedStatus;
 
 named! {
     /// A row of the detector's table.
@@ -73,6 +76,10 @@ pub struct QueueStatus {
     reasons: [Counter; Reason::COUNT],
     /// CNPs that left.
     pub cnps: Counter,
+    /// CNPs that would have left, where nothing is sent.
+    pub would_send: Counter,
+    /// What becomes of decisions: the least of the switch's action and its own.
+    action: Gauge,
     suppressed: [Counter; Suppressed::COUNT],
 }
 
@@ -140,6 +147,18 @@ impl QueueStatus {
         given
             .and_then(PolicyName::from_index)
             .unwrap_or(self.policy)
+    }
+
+    pub(crate) fn acts(&self, action: Action) {
+        self.action.set(action as u64);
+    }
+
+    /// What becomes of decisions about the queue: the least of the switch's action and its own.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        index_of(&self.action)
+            .and_then(Action::from_index)
+            .unwrap_or_default()
     }
 
     pub(crate) fn suppress(&self, reason: Suppressed) {
@@ -210,10 +229,14 @@ pub struct NpccStatus {
     pub queues_deferred: Counter,
     /// Records taken in.
     pub records: Counter,
-    /// Records from ports that are not trusted: nothing was learned from them.
+    /// Records and QP1 packets from ports that are not trusted: nothing was learned from them.
     pub untrusted: Counter,
-    /// New flows refused because their source had too many.
+    /// Records and QP1 packets from sources that do not lie behind the port they came by: nothing was learned from them.
+    pub wrong_port: Counter,
+    /// New ends, REQ and REP refused because their source began too many.
     pub rate_limited: Counter,
+    /// Contributors without an entry in the flow table.
+    pub uncounted: UncountedStatus,
     /// Flows in the table.
     pub flows: Gauge,
     /// New flows refused because every other was in use.
@@ -245,10 +268,15 @@ pub struct NpccStatus {
     pub cnps_passed: Counter,
     /// The connection manager's messages.
     pub cm: CmStatus,
-    /// The last CNPs and why.
+    /// The last CNPs, sent and would-be, and why.
     pub log: DecisionLog,
+    /// Flows that were refused a CNP lately, and why: a flow again when the reason changed or 10 ms have passed.
+    pub refusals: DecisionLog,
+    action: Gauge,
     /// Counts per host.
     pub hosts: HostView,
+    /// How hosts answer CNPs.
+    pub responses: HostResponseView,
 }
 
 impl NpccStatus {
@@ -271,6 +299,24 @@ impl NpccStatus {
     #[must_use]
     pub fn paired(&self, evidence: Evidence) -> &Gauge {
         evidence.pick(&self.paired)
+    }
+
+    pub(crate) fn acts(&self, action: Action) {
+        self.action.set(action as u64);
+    }
+
+    /// What becomes of decisions on the whole switch.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        index_of(&self.action)
+            .and_then(Action::from_index)
+            .unwrap_or_default()
+    }
+
+    /// CNPs that would have left, where nothing is sent, over all queues.
+    #[must_use]
+    pub fn would_send(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.would_send.get()).sum()
     }
 
     /// CNPs that left, over all queues.

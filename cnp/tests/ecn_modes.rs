@@ -14,7 +14,9 @@
 use std::net::IpAddr;
 
 use etherparse::{NetHeaders, PacketHeaders};
+use npcc_cnp::action::Action;
 use npcc_cnp::control::ControlCore;
+use npcc_cnp::control::command::Command;
 use npcc_cnp::control::config::{ControlConfig, EcnMode as Mode, QueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
@@ -55,7 +57,7 @@ struct Switch {
     _routes: RouteWriter,
 }
 
-fn port(mode: Mode) -> PortConfig {
+fn port(mode: Mode, hard: u64) -> PortConfig {
     let always = Red {
         kmin: 0,
         kmax: 0,
@@ -63,6 +65,7 @@ fn port(mode: Mode) -> PortConfig {
     };
     let queue = QueueConfig {
         ecn: (mode != Mode::Off).then_some(always),
+        watch: [u64::MAX, hard],
         ..QueueConfig::default()
     };
     PortConfig {
@@ -113,7 +116,7 @@ fn core(mode: Mode) -> ControlCore {
 }
 
 impl Switch {
-    fn new(mode: Mode, ipv6: bool) -> Switch {
+    fn new(mode: Mode, ipv6: bool, hard: u64) -> Switch {
         let capacity = RouteCapacity {
             ipv4_routes: 16,
             ipv6_routes: 16,
@@ -150,7 +153,7 @@ impl Switch {
             alpha_256: 256,
         };
         let path = Datapath::new(
-            vec![port(mode), port(mode)],
+            vec![port(mode, hard), port(mode, hard)],
             pool,
             readers.remove(0),
             cache,
@@ -175,6 +178,13 @@ impl Switch {
 
     fn ack(&self, (a, b): (u32, u32)) -> Vec<u8> {
         let mut craft = Craft::roce(self.hosts.1, self.hosts.0, 0x11, a, 4);
+        craft.src_port = port_of(Qpn::new(a), Qpn::new(b));
+        craft.frame()
+    }
+
+    /// The CNP with which the receiver tells the sender itself.
+    fn cnp(&self, (a, b): (u32, u32)) -> Vec<u8> {
+        let mut craft = Craft::roce(self.hosts.1, self.hosts.0, 0x81, a, 16);
         craft.src_port = port_of(Qpn::new(a), Qpn::new(b));
         craft.frame()
     }
@@ -247,8 +257,8 @@ fn field(frame: &[u8]) -> u8 {
 }
 
 /// What leaves before anybody is told, while one is, and when the time is over.
-fn run(mode: Mode, ipv6: bool) -> [[u8; 4]; 3] {
-    let mut switch = Switch::new(mode, ipv6);
+fn run(mode: Mode, ipv6: bool, hard: u64) -> [[u8; 4]; 3] {
+    let mut switch = Switch::new(mode, ipv6, hard);
     let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));
     switch.enter(DC, &[data]);
     switch.enter(WAN, &[ack]);
@@ -262,9 +272,50 @@ fn run(mode: Mode, ipv6: bool) -> [[u8; 4]; 3] {
     [before, told, switch.fields()]
 }
 
+/// Whoever is only observed is marked as ECN alone marks, in every mode: by a decision of ours and by a CNP of its receiver that
+/// passes. Marks are spared again from the first CNP that leaves.
+#[test]
+fn whoever_is_only_observed_is_marked_as_without_npcc() {
+    for mode in [Mode::Mark, Mode::MarkUnlessNotified, Mode::ClearAfterCnp] {
+        let mut switch = Switch::new(mode, false, u64::MAX);
+        let act = |switch: &mut Switch, action| {
+            let order = Command::Action {
+                queue: None,
+                action,
+            };
+            switch.core.obey(&order, switch.now).unwrap();
+        };
+        act(&mut switch, Action::Observe);
+        let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));
+        switch.enter(DC, &[data]);
+        switch.enter(WAN, &[ack]);
+        switch.leave(WAN);
+        switch.leave(DC);
+        assert_eq!(switch.tick(0), 0);
+        for tick in 0..10 {
+            switch.fields();
+            assert_eq!(switch.tick(900_000 + 50_000 * tick), 0);
+            assert_eq!(switch.fields(), [CE; 4], "{mode:?}");
+        }
+        let status = switch.core.status();
+        assert!(status.would_send() >= 10, "{}", status.would_send());
+        let cnp = switch.cnp(TOLD);
+        switch.enter(WAN, &[cnp]);
+        switch.tick(0);
+        assert_eq!(status.cnps_passed.get(), 1);
+        assert_eq!(switch.fields(), [CE; 4], "{mode:?}");
+        act(&mut switch, Action::Send);
+        switch.now += Nanos::from_millis(1);
+        switch.fields();
+        assert_eq!(switch.tick(900_000), 1);
+        let spared = mode != Mode::Mark;
+        assert_eq!(switch.fields() != [CE; 4], spared, "{mode:?}");
+    }
+}
+
 /// The same in both families.
 fn both(mode: Mode) -> [[u8; 4]; 3] {
-    let [v4, v6] = [run(mode, false), run(mode, true)];
+    let [v4, v6] = [false, true].map(|ipv6| run(mode, ipv6, u64::MAX));
     assert_eq!(v4, v6, "{mode:?}");
     v4
 }
@@ -286,6 +337,14 @@ fn clear_after_cnp_takes_marks_of_upstream_back_while_the_flow_counts_as_told() 
     assert_eq!(both(Mode::ClearAfterCnp), [[CE; 4], told, [CE; 4]]);
 }
 
+/// The second watched depth is one that every frame but the last leaves behind.
+#[test]
+fn a_queue_at_hard_marks_whoever_was_told_and_keeps_all_marks() {
+    for mode in [Mode::MarkUnlessNotified, Mode::ClearAfterCnp] {
+        assert_eq!(run(mode, false, 1), [[CE; 4]; 3], "{mode:?}");
+    }
+}
+
 #[test]
 fn off_leaves_the_field_as_it_came() {
     assert_eq!(both(Mode::Off), [[ECT, CE, ECT, CE]; 3]);
@@ -294,7 +353,7 @@ fn off_leaves_the_field_as_it_came() {
 /// To the 4 us in which the word counts: 60 us after the CNP, `min_cnp_interval`, and not a moment longer.
 #[test]
 fn marks_are_cleared_until_the_end_of_the_interval_and_no_longer() {
-    let mut switch = Switch::new(Mode::ClearAfterCnp, false);
+    let mut switch = Switch::new(Mode::ClearAfterCnp, false, u64::MAX);
     let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));
     switch.enter(DC, &[data]);
     switch.enter(WAN, &[ack]);

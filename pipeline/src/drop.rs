@@ -35,7 +35,7 @@ crate::named! {
         NoNeighbor = "no_neighbor",
         /// Addressed to this switch, with no Linux to punt to.
         LocalUnserved = "local_unserved",
-        /// Larger than the MTU of the port it would leave by.
+        /// Larger than the MTU of the port it would leave by. Nothing is fragmented, with DF or without.
         MtuExceeded = "mtu_exceeded",
         /// The buffer had no room for a VLAN tag.
         NoHeadroom = "no_headroom",

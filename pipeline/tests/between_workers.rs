@@ -199,3 +199,29 @@ fn a_stop_leaves_nothing_in_the_rings() {
         assert_eq!(several.paths[1].depth(PortId(1), prio(3)), 0);
     }
 }
+
+/// H3: at 0b8b087 only the owner's queue told how full its ring was; with RSS the other rings overflowed without a pause.
+#[test]
+fn every_receive_queue_that_fills_pauses_the_peer() {
+    let setup = Setup {
+        ports: 4,
+        ..Setup::default()
+    };
+    for behind in [0, 1] {
+        let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[2, 1, 1, 1], 1024));
+        let mut turn = |over_half: bool, count: usize| {
+            several.now += 1_000;
+            several.receive(behind, (0, 1, 3), LEN, count);
+            several.paths[behind].ring(PortId(0), over_half);
+            for worker in [1, 0] {
+                several.refresh(worker);
+                several.turn(worker);
+            }
+            several.pull(1);
+            std::mem::take(&mut several.sent)
+        };
+        assert_eq!(turn(false, BURST), [], "a full burst of a ring that is not");
+        assert_eq!(turn(true, BURST), [(0, LOSSLESS, 0)], "queue {behind}");
+        assert_eq!(turn(false, 1), [(0, 0, LOSSLESS)], "queue {behind}");
+    }
+}

@@ -11,7 +11,9 @@
 
 pub mod engine;
 pub mod frame;
+pub mod harm;
 pub mod host;
+pub mod matrix;
 mod num;
 pub mod report;
 mod rng;

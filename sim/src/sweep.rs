@@ -24,18 +24,55 @@ pub fn all(
     jobs: usize,
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Vec<Run>, BuildError> {
-    let finished = AtomicUsize::new(0);
+    let cases = scenario.cases().into_iter().map(|case| (scenario, case));
+    let outcomes = run(&cases.collect::<Vec<_>>(), jobs, done)?;
+    let runs = scenario.cases().into_iter().zip(outcomes);
+    Ok(runs.map(|(case, outcome)| Run { case, outcome }).collect())
+}
+
+/// Every case of a scenario with one seed after the other: `runs[n]` are those of the n-th seed, counted from the scenario's.
+///
+/// # Errors
+/// As [`all`].
+pub fn seeded(
+    scenario: &Scenario,
+    seeds: u64,
+    jobs: usize,
+    done: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<Vec<Run>>, BuildError> {
+    let scenarios: Vec<Scenario> = (0..seeds).map(|seed| scenario.with_seed(seed)).collect();
     let cases = scenario.cases();
-    let results = each(&cases, jobs, |case| {
+    let items = scenarios
+        .iter()
+        .flat_map(|scenario| cases.iter().map(move |case| (scenario, *case)));
+    let mut outcomes = run(&items.collect::<Vec<_>>(), jobs, done)?.into_iter();
+    let runs_of = |_: u64| {
+        let runs = cases.iter().zip(outcomes.by_ref());
+        let runs = runs.map(|(case, outcome)| Run {
+            case: *case,
+            outcome,
+        });
+        runs.collect()
+    };
+    Ok((0..seeds).map(runs_of).collect())
+}
+
+/// Runs each case of its scenario, on `jobs` threads; outcomes in the order of the cases.
+///
+/// # Errors
+/// The first, in order, that could not be built.
+pub fn run(
+    cases: &[(&Scenario, Case)],
+    jobs: usize,
+    done: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<Outcome>, BuildError> {
+    let finished = AtomicUsize::new(0);
+    let results = each(cases, jobs, |(scenario, case)| {
         let outcome = engine::run(scenario, case);
         done(finished.fetch_add(1, Ordering::Relaxed) + 1, cases.len());
         outcome
     });
-    let runs = results.into_iter().map(|(case, outcome)| {
-        let case = *case;
-        outcome.map(|outcome| Run { case, outcome })
-    });
-    runs.collect()
+    results.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 /// Does `work` on every item, on `jobs` threads, and gives each result back with its item, in the order of the items.

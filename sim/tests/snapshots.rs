@@ -55,7 +55,9 @@ fn check(name: &str) {
         "one page, self-contained"
     );
     assert_eq!(
-        report::csv(&scenario, &runs).lines().count(),
+        report::csv(&scenario, std::slice::from_ref(&runs))
+            .lines()
+            .count(),
         runs.len() + 1
     );
 }
@@ -75,6 +77,7 @@ scenarios! {
     ecn_modes = "ecn-modes",
     victim = "victim",
     cold_start = "cold-start",
+    cold_joiners = "cold-joiners",
     failover = "failover",
     targets_mlx = "targets-mlx",
 }

@@ -60,7 +60,7 @@ pub(super) struct RollbackArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SetArgs {
-    /// What to change: qos.priorities.N.weight, qos.priorities.N.ecn.kmin (kmax, pmax), qos.priorities.N.wred.min (max, prob), npcc.PORT.N.policy, npcc.PORT.N.PARAMETER
+    /// What to change: qos.priorities.N.weight, qos.priorities.N.ecn.kmin (kmax, pmax), qos.priorities.N.wred.min (max, prob), npcc.action, npcc.PORT.N.action (send, observe, off), npcc.PORT.N.policy, npcc.PORT.N.PARAMETER
     key: String,
     /// Its new value
     value: String,
@@ -94,7 +94,7 @@ pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
     let Some(priority) = priority else {
         let key = &args.key;
         return Err(Failure::Config(format!(
-            "error: `{key}` cannot be set while the switch runs: qos.priorities.N.weight, .ecn.kmin, .ecn.kmax, .ecn.pmax, .wred.min, .wred.max, .wred.prob, npcc.PORT.N.policy and npcc.PORT.N.PARAMETER can"
+            "error: `{key}` cannot be set while the switch runs: qos.priorities.N.weight, .ecn.kmin, .ecn.kmax, .ecn.pmax, .wred.min, .wred.max, .wred.prob, npcc.action, npcc.PORT.N.action, npcc.PORT.N.policy and npcc.PORT.N.PARAMETER can"
         )));
     };
     let weight = args

@@ -7,6 +7,7 @@
 mod bench;
 mod check;
 mod clear;
+mod export;
 mod gen_pcap;
 mod pair;
 mod port;

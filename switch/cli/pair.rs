@@ -47,6 +47,12 @@ enum What {
         #[arg(value_parser = number)]
         dest_qp: u32,
     },
+    /// Print the pairs that are known, as `pair import` reads them: a line of JSON each, with evidence and age beside
+    Export {
+        /// Only those known by this evidence
+        #[arg(long, value_name = "NAME")]
+        evidence: Option<String>,
+    },
     /// Add the pairs of a file: JSON lines {"src","dst","dest_qp","sender_qp"}, or what `rdma -j res show qp` prints
     Import {
         /// The file; - for standard input
@@ -61,7 +67,7 @@ enum What {
 }
 
 /// A number, decimal or hexadecimal with 0x.
-fn number(text: &str) -> Result<u32, String> {
+pub(super) fn number(text: &str) -> Result<u32, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),
@@ -89,6 +95,7 @@ struct Resource {
 
 pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
     let orders = match &args.what {
+        What::Export { evidence } => return super::export::run(&args.socket, evidence.as_deref()),
         What::Add {
             src,
             dst,

@@ -1,5 +1,7 @@
-//! `npcc-switch set npcc.PORT.PRIORITY.WHAT VALUE`: a queue's policy, or a parameter of it.
+//! `npcc-switch set npcc.PORT.PRIORITY.WHAT VALUE`: whether a queue's CNPs leave, its policy, or a parameter of it; and
+//! `set npcc.action VALUE`.
 
+use npcc_config::model::Action;
 use npcc_config::units::Time;
 
 use npcc_appliance::control::orders::NpccOrder;
@@ -9,6 +11,9 @@ use npcc_appliance::manage::thresholds::KEYS;
 /// The order a key and a value mean; `None` when the key is not one of NPCC's.
 pub(super) fn npcc(key: &str, value: &str) -> Option<Result<NpccOrder, String>> {
     let rest = key.strip_prefix("npcc.")?;
+    if rest == "action" {
+        return Some(action(value).map(|action| NpccOrder::Action { action }));
+    }
     let mut parts = rest.rsplitn(3, '.');
     let (Some(what), Some(priority), Some(port)) = (parts.next(), parts.next(), parts.next())
     else {
@@ -22,6 +27,13 @@ pub(super) fn npcc(key: &str, value: &str) -> Option<Result<NpccOrder, String>> 
             port: port.to_owned(),
             priority,
             name: value.to_owned(),
+        }));
+    }
+    if what == "action" {
+        return Some(action(value).map(|action| NpccOrder::QueueAction {
+            port: port.to_owned(),
+            priority,
+            action,
         }));
     }
     let time = || value.parse::<Time>().ok().map(Time::nanos);
@@ -38,6 +50,13 @@ pub(super) fn npcc(key: &str, value: &str) -> Option<Result<NpccOrder, String>> 
     }))
 }
 
+fn action(value: &str) -> Result<Action, String> {
+    Action::named(value).ok_or_else(|| {
+        let names = Action::ALL.map(Action::name).join(", ");
+        format!("error: `{value}` is none of {names}")
+    })
+}
+
 /// A change of marking or early drop; `None` when the key is none of those.
 pub(super) fn threshold(key: &str, value: &str) -> Option<Request> {
     let rest = key.strip_prefix("qos.priorities.")?;
@@ -51,7 +70,9 @@ pub(super) fn threshold(key: &str, value: &str) -> Option<Request> {
 }
 
 fn wrong_key(key: &str) -> String {
-    format!("error: `{key}` names nothing: write npcc.PORT.PRIORITY.policy, or a parameter's name")
+    format!(
+        "error: `{key}` names nothing: write npcc.action, npcc.PORT.PRIORITY.action, npcc.PORT.PRIORITY.policy, or a parameter's name"
+    )
 }
 
 #[cfg(test)]

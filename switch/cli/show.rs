@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables::{self, Entry};
 
 use super::{Failure, say};
+
+/// Rows printed at a time where they come as lines of JSON.
+const LINES: usize = 1_000;
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
@@ -19,15 +24,76 @@ pub(super) struct ShowArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Print a line of JSON for each flow, host or line of the log, as they come: flows in no order, unless --top is given
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    jsonl: bool,
     /// Repeat every second
     #[arg(long)]
     watch: bool,
-    /// Show so many rows at most: the heaviest flows, the hosts with most CNPs, the latest lines of the log
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    rows: RowArgs,
     /// Management socket of the switch
     #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
     socket: PathBuf,
+}
+
+/// Which flows, hosts or lines of the log.
+#[derive(Debug, Args)]
+pub(super) struct RowArgs {
+    /// Show so many rows at most: the heaviest flows, the hosts with most CNPs, the latest lines of the log
+    #[arg(long, visible_alias = "last", value_name = "N")]
+    top: Option<usize>,
+    /// Show the rows that follow the first N of --top: page 2 has N+1 to 2N
+    #[arg(long, value_name = "K", requires = "top", value_parser = clap::value_parser!(u64).range(1..))]
+    page: Option<u64>,
+    /// Only from or to this host, or the hosts of this prefix
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<String>,
+    /// Only with this queue pair at either end, such as 17 or 0x11
+    #[arg(long, value_parser = super::pair::number)]
+    qp: Option<u32>,
+    /// Only flows that leave by this port
+    #[arg(long, value_name = "NAME")]
+    port: Option<String>,
+    /// Only flows in the queue of this priority
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..8))]
+    priority: Option<u8>,
+    /// Only flows whose sender is known by this evidence; none for those that are not
+    #[arg(long, value_name = "NAME")]
+    evidence: Option<String>,
+    /// Only flows that did this after their last CNP: halved, weak or none
+    #[arg(long, value_name = "NAME")]
+    response: Option<String>,
+    /// Only flows that nobody has answered yet
+    #[arg(long)]
+    cold: bool,
+    /// Only flows that were told, or would have been
+    #[arg(long)]
+    told: bool,
+    /// Only lines of the log with this outcome: sent, would-send or refused
+    #[arg(long, value_name = "NAME")]
+    outcome: Option<String>,
+}
+
+impl RowArgs {
+    fn query(&self) -> Query {
+        Query {
+            top: self.top,
+            page: self
+                .page
+                .map(|page| usize::try_from(page).unwrap_or(usize::MAX)),
+            after: None,
+            host: self.host.clone(),
+            qp: self.qp,
+            port: self.port.clone(),
+            priority: self.priority,
+            evidence: self.evidence.clone(),
+            response: self.response.clone(),
+            cold: self.cold,
+            told: self.told,
+            outcome: self.outcome.clone(),
+        }
+    }
 }
 
 fn names() -> PossibleValuesParser {
@@ -37,17 +103,42 @@ fn names() -> PossibleValuesParser {
         .into()
 }
 
+/// Filters that a table of rows takes.
+fn takes(table: &str, filter: &str) -> bool {
+    match table {
+        "flows" => filter != "--outcome",
+        "hosts" => filter == "--host",
+        _ => !matches!(filter, "--cold" | "--told" | "--response"),
+    }
+}
+
+fn checked(table: &Entry, query: &Query, lines: bool) -> Result<(), String> {
+    let name = table.name;
+    if !table.has_rows() && (query.top.is_some() || lines) {
+        return Err(format!(
+            "error: --top: the rows of `show {name}` are in no order; flows, hosts and log are"
+        ));
+    }
+    for filter in query.filters() {
+        if !table.has_rows() || !takes(name, filter) {
+            return Err(format!("error: `show {name}` does not take {filter}"));
+        }
+    }
+    query.hosts().map_err(|why| format!("error: {why}"))?;
+    Ok(())
+}
+
 pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
     let name = &args.what;
     let table = tables::named(name)
         .ok_or_else(|| Failure::Config(format!("error: there is no table `{name}`")))?;
-    if args.top.is_some() && !table.ranked {
-        return Err(Failure::Config(format!(
-            "error: --top: the rows of `show {name}` are in no order; flows, hosts and log are"
-        )));
+    let query = args.rows.query();
+    checked(table, &query, args.jsonl).map_err(Failure::Config)?;
+    if args.jsonl {
+        return lines(args, &query);
     }
     loop {
-        say(&once(args, table)?)?;
+        say(&once(args, table, &query)?)?;
         if !args.watch {
             return Ok(());
         }
@@ -59,16 +150,54 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
     }
 }
 
-fn once(args: &ShowArgs, table: &Entry) -> Result<String, Failure> {
+fn other() -> anyhow::Error {
+    anyhow!("the switch answered something else; are both the same version?")
+}
+
+fn once(args: &ShowArgs, table: &Entry, query: &Query) -> Result<String, Failure> {
+    if table.has_rows() {
+        let mut rows = Vec::new();
+        client::ask_rows(&args.socket, table.name, query, |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        // The switch puts in order what --top asks for, and nothing else.
+        let sort = query.top.is_none();
+        return Ok(table
+            .read_rows(rows, sort, args.json)
+            .map_err(|_| other())?);
+    }
     let request = Request::Show {
         table: table.name.to_owned(),
-        top: args.top,
     };
-    let other =
-        || anyhow::anyhow!("the switch answered something else; are both the same version?");
     match client::ask(&args.socket, &request)? {
         Reply::Table(data) => Ok(table.read(data, args.json).map_err(|_| other())?),
-        Reply::Error(message) => Err(anyhow::anyhow!("the switch refused: {message}").into()),
+        Reply::Error(message) => Err(anyhow!("the switch refused: {message}").into()),
         _ => Err(other().into()),
     }
+}
+
+/// Prints rows as lines of JSON, as they come.
+fn lines(args: &ShowArgs, query: &Query) -> Result<(), Failure> {
+    let mut text = String::new();
+    let mut held = 0;
+    client::ask_rows(&args.socket, &args.what, query, |row| {
+        text += &(row.to_string() + "\n");
+        held += 1;
+        if held == LINES {
+            print(&text)?;
+            text.clear();
+            held = 0;
+        }
+        Ok(())
+    })?;
+    say(&text)
+}
+
+/// Prints to stdout.
+fn print(text: &str) -> anyhow::Result<()> {
+    say(text).map_err(|failure| match failure {
+        Failure::Runtime(error) => error,
+        Failure::Config(message) => anyhow!(message),
+    })
 }

@@ -1,7 +1,7 @@
 //! `sim`: a scenario in simulated time, or (`--live`) in real time around a switch process; table to stdout, pictures to files.
 
 use std::fs;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,8 +27,11 @@ pub(super) struct SimArgs {
     /// Runs at a time (default: one per core)
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Run everything with so many seeds: best, median and worst of each figure; --html draws the first
+    #[arg(long, value_name = "N", default_value_t = NonZeroU64::MIN)]
+    seeds: NonZeroU64,
     /// Run the hosts in real time around a real switch process over veth pairs; needs root
-    #[arg(long, conflicts_with_all = ["csv", "html", "jobs"])]
+    #[arg(long, conflicts_with_all = ["csv", "html", "jobs", "seeds"])]
     live: bool,
     /// With --live: how many times slower than life, for both the hosts and the switch
     #[arg(long, value_name = "N", default_value_t = 1000.0, requires = "live", value_parser = scale)]
@@ -60,23 +63,28 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
         .jobs
         .or_else(|| std::thread::available_parallelism().ok());
     // Drawn on stderr, and only on a terminal.
-    let bar = ProgressBar::new(scenario.cases().len() as u64);
+    let bar = ProgressBar::new(args.seeds.get() * scenario.cases().len() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left") {
         bar.set_style(style);
     }
     bar.tick();
     let done = |finished: usize, _: usize| bar.set_position(finished as u64);
-    let runs = sweep::all(&scenario, jobs.map_or(1, NonZeroUsize::get), &done)
+    let jobs = jobs.map_or(1, NonZeroUsize::get);
+    let seeds = sweep::seeded(&scenario, args.seeds.get(), jobs, &done)
         .map_err(|error| Failure::Config(format!("error: {}: {error}", args.scenario.display())))?;
     bar.finish_and_clear();
     if let Some(path) = &args.csv {
-        write(path, &report::csv(&scenario, &runs))?;
+        write(path, &report::csv(&scenario, &seeds))?;
     }
     if let Some(path) = &args.html {
-        write(path, &report::html(&scenario, &runs))?;
+        let first = seeds.first().map_or(&[][..], Vec::as_slice);
+        write(path, &report::html(&scenario, first))?;
     }
-    say(&report::table(&scenario, &runs))?;
-    say(&report::verdicts(&scenario, &runs))
+    match seeds.as_slice() {
+        [runs] => say(&report::table(&scenario, runs))?,
+        seeds => say(&report::seeds_table(&scenario, seeds))?,
+    }
+    say(&report::verdicts(&scenario, &seeds))
 }
 
 fn live(args: &SimArgs, scenario: &Scenario) -> Result<(), Failure> {

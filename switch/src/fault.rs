@@ -4,6 +4,7 @@
 #[cfg(debug_assertions)]
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Whether a fault was asked for at this place.
 #[cfg(debug_assertions)]
@@ -35,5 +36,20 @@ pub fn strikes_once(place: &str) -> bool {
 pub fn panics(place: &str) {
     if strikes(place) {
         panic!("a fault was asked for at `{place}`");
+    }
+}
+
+/// Waits here until the file named by `NPCC_FAULT_UNTIL` exists, if that was asked for at this place; a minute at most.
+pub fn waits(place: &str) {
+    if !strikes(place) {
+        return;
+    }
+    let until = std::env::var_os("NPCC_FAULT_UNTIL").unwrap_or_default();
+    let pause = Duration::from_millis(10);
+    for _ in 0..6_000 {
+        if std::path::Path::new(&until).exists() {
+            return;
+        }
+        std::thread::sleep(pause);
     }
 }

@@ -6,7 +6,9 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::ControlCore;
 use super::config::{EcnMode, QueueConfig, Settings};
+use crate::action::{Action, HostSet};
 use crate::dcqcn::Measure;
+use crate::host_rules::HostRules;
 use crate::key::{FlowKey, Qpn};
 use crate::plan::Planner;
 use crate::policy::{self, BadParameter, PolicyKind};
@@ -15,12 +17,21 @@ use crate::policy::{self, BadParameter, PolicyKind};
 pub type Name = ArrayString<24>;
 
 /// An order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// These two queue pairs are one connection: packets of `flow` are sent by `sender`. It counts as evidence `cm`, and
     /// is taken back like it: by REJ and DREQ of its queue pairs, when one of them is used anew, and when the UDP source
     /// port of its packets changes.
     AddPair {
+        /// Addresses of the data direction and the receiver's queue pair.
+        flow: FlowKey,
+        /// The sender's.
+        sender: Qpn,
+    },
+    /// These two queue pairs are said to be one connection by a list that may be wrong, as it names no peer or is old. It counts as evidence
+    /// `cm` only where packets say the same: the UDP source port is the hash of both queue pairs, or packets to both have the same.
+    /// What the connection manager or the operator says of either queue pair stands above it.
+    SuggestPair {
         /// Addresses of the data direction and the receiver's queue pair.
         flow: FlowKey,
         /// The sender's.
@@ -64,6 +75,17 @@ pub enum Command {
     Queue(QueueConfig),
     /// Settings of all queues.
     Settings(Settings),
+    /// Says whether CNPs leave.
+    Action {
+        /// Of one queue, or of the whole switch.
+        queue: Option<(PortId, Priority)>,
+        /// What becomes of decisions.
+        action: Action,
+    },
+    /// These hosts are only observed, and no others.
+    Observed(HostSet),
+    /// These hosts may be told, and no others.
+    Told(HostRules),
 }
 
 /// Why an order was not obeyed.
@@ -122,9 +144,13 @@ impl ControlCore {
     /// # Errors
     /// [`Refused`]; nothing has changed then.
     pub fn obey(&mut self, command: &Command, now: Nanos) -> Result<(), Refused> {
-        match *command {
+        match command.clone() {
             Command::AddPair { flow, sender } => {
                 let added = self.tracker.connections.give(&flow, sender, now);
+                added.then_some(()).ok_or(Refused::Full)
+            }
+            Command::SuggestPair { flow, sender } => {
+                let added = self.tracker.connections.suggest(&flow, sender, now);
                 added.then_some(()).ok_or(Refused::Full)
             }
             Command::DeletePair { flow } => {
@@ -169,6 +195,15 @@ impl ControlCore {
                 self.resettle(&settings);
                 Ok(())
             }
+            Command::Action { queue, action } => self.act(queue, action),
+            Command::Observed(hosts) => {
+                self.tracker.actions.observed = hosts;
+                Ok(())
+            }
+            Command::Told(rules) => {
+                self.tracker.told = rules;
+                Ok(())
+            }
         }
     }
 
@@ -206,14 +241,34 @@ impl ControlCore {
         Ok(())
     }
 
+    /// CNPs leave or not from now on. What was told before keeps its time without marks, which is short.
+    fn act(&mut self, queue: Option<(PortId, Priority)>, action: Action) -> Result<(), Refused> {
+        let slot = queue.map(|place| self.slot(place).ok_or(Refused::UnknownQueue));
+        let actions = &mut self.tracker.actions;
+        let place = match slot {
+            None => Some(&mut actions.all),
+            Some(slot) => actions.queues.get_mut(slot?),
+        };
+        *place.ok_or(Refused::UnknownQueue)? = action;
+        self.show_actions();
+        Ok(())
+    }
+
+    /// Shows what becomes of decisions.
+    pub(super) fn show_actions(&self) {
+        let actions = &self.tracker.actions;
+        self.status.acts(actions.all);
+        for (index, queue) in self.status.queues().iter().enumerate() {
+            queue.acts(actions.of_queue(index));
+        }
+    }
+
     fn resettle(&mut self, settings: &Settings) {
         self.tracker.reconfigure(settings, self.period);
-        self.planner = Planner::new(
-            settings.evidence,
-            &self.rates,
-            settings.cap,
-            self.cap_per_second,
-        );
+        let (evidence, cap) = (settings.evidence, settings.cap);
+        for planner in [&mut self.planner, &mut self.would] {
+            *planner = Planner::new(evidence, &self.rates, cap, self.cap_per_second);
+        }
         self.notified = settings.notified;
         self.holds_marks = settings.ecn == EcnMode::MarkUnlessNotified;
         self.unpaired = settings.unpaired;

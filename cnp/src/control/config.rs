@@ -3,10 +3,13 @@
 pub use npcc_pipeline::egress::marking::EcnMode;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
+use crate::action::{Action, HostSet};
 use crate::detector::DetectorConfig;
+use crate::host_rules::HostRules;
 use crate::pair::Evidence;
 use crate::plan::Unpaired;
 use crate::policy::PolicyKind;
+use crate::source_check::{ANYWHERE, Sides};
 
 /// One watched queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +31,14 @@ pub struct ControlConfig {
     pub tick: Nanos,
     /// Watched queues, at most 255.
     pub queues: Vec<QueueConfig>,
+    /// Whether CNPs leave (default yes).
+    pub action: Action,
+    /// The same for each of `queues`, in their order; `send` where the list ends.
+    pub queue_actions: Vec<Action>,
+    /// Hosts whose senders are told nothing, and all else as if they were.
+    pub observed: HostSet,
+    /// Hosts that may be told (default all).
+    pub told: HostRules,
     /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
     /// end of the list gets no CNPs.
     pub port_rates: Vec<BitRate>,
@@ -51,12 +62,19 @@ pub struct ControlConfig {
     pub notified: Nanos,
     /// Ports whose packets are believed, as a port set (default all).
     pub trusted_ports: u32,
+    /// By port: where the sources of packets that came by it must lie to be believed (default anywhere). Asked of the routes that
+    /// [`super::ControlCore::know_routes`] was given.
+    pub source_sides: Sides,
     /// Whether the ICRC of QP1 packets is checked before anything is learned from them (default yes).
     pub verify_cm: bool,
-    /// New ends a second from one source address (default 20,000).
+    /// New ends a second from one source address by one port (default 20,000).
     pub new_flows: u64,
-    /// New ends at once from one source address (default 16,384).
+    /// New ends at once from one source address by one port (default 16,384).
     pub new_flows_burst: u64,
+    /// REQ and REP a second from one source address by one port (default 5,000).
+    pub new_connections: u64,
+    /// REQ and REP at once from one source address by one port (default 8,192).
+    pub new_connections_burst: u64,
     /// Records taken in per tick (default 512).
     pub records_per_tick: usize,
     /// Flows of one queue read per tick while it is above shallow (default 512).
@@ -75,6 +93,10 @@ impl Default for ControlConfig {
         ControlConfig {
             tick: Nanos::from_micros(20),
             queues: Vec::new(),
+            action: Action::Send,
+            queue_actions: Vec::new(),
+            observed: HostSet::default(),
+            told: HostRules::default(),
             port_rates: Vec::new(),
             cap: 50,
             cap_per_second: 1_000_000,
@@ -86,9 +108,12 @@ impl Default for ControlConfig {
             feedback: Nanos::from_micros(20),
             notified: Nanos::from_micros(60),
             trusted_ports: u32::MAX,
+            source_sides: ANYWHERE,
             verify_cm: true,
             new_flows: 20_000,
             new_flows_burst: 16_384,
+            new_connections: 5_000,
+            new_connections_burst: 8_192,
             records_per_tick: 512,
             reads_per_tick: 512,
             orders_per_tick: 128,
@@ -115,6 +140,8 @@ pub struct Settings {
     pub cap: u16,
     /// Ports whose packets are believed, as a port set.
     pub trusted_ports: u32,
+    /// By port: where the sources of packets that came by it must lie to be believed.
+    pub source_sides: Sides,
 }
 
 impl ControlConfig {
@@ -129,6 +156,7 @@ impl ControlConfig {
             notified: self.notified,
             cap: self.cap,
             trusted_ports: self.trusted_ports,
+            source_sides: self.source_sides,
         }
     }
 

@@ -26,6 +26,7 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 use crate::flow_cache::CacheReader;
 use crate::plan::{Planner, Unpaired};
 use crate::policy::PolicyKind;
+use crate::source_check::Routes;
 use crate::status::NpccStatus;
 use crate::table::{FlowView, RECENT};
 use crate::tracker::FlowTracker;
@@ -41,6 +42,8 @@ pub struct ControlCore {
     tracker: FlowTracker,
     queues: Box<[WatchedQueue]>,
     planner: Planner,
+    /// The caps of CNPs that would leave, where nothing does: they take nothing from those that do.
+    would: Planner,
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
     /// How many more contributors this call may refuse after a closer look.
@@ -85,15 +88,15 @@ impl ControlCore {
         for (queue, shown) in queues.iter().zip(status.queues()) {
             shown.show_parameters(&queue.policy.parameters());
         }
-        ControlCore {
+        let planner = || {
+            let (evidence, cap) = (config.evidence, config.cap);
+            Planner::new(evidence, &config.port_rates, cap, config.cap_per_second)
+        };
+        let core = ControlCore {
             tracker: FlowTracker::new(config, period, Arc::clone(&status)),
             queues,
-            planner: Planner::new(
-                config.evidence,
-                &config.port_rates,
-                config.cap,
-                config.cap_per_second,
-            ),
+            planner: planner(),
+            would: planner(),
             status,
             contributors: Vec::with_capacity(config.flows.min(RECENT)),
             refusals: 0,
@@ -113,7 +116,9 @@ impl ControlCore {
             offers: Vec::new(),
             rates: config.port_rates.iter().copied().collect(),
             cap_per_second: config.cap_per_second,
-        }
+        };
+        core.show_actions();
+        core
     }
 
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page. Before the first tick.
@@ -124,6 +129,11 @@ impl ControlCore {
     /// Takes the control side of a worker's flow cache; `false` when there are 32 already.
     pub fn attach(&mut self, reader: CacheReader) -> bool {
         self.tracker.attach(reader)
+    }
+
+    /// Asks these routes where sources lie, from the next tick on.
+    pub fn know_routes(&mut self, routes: Box<dyn Routes>) {
+        self.tracker.know_routes(routes);
     }
 
     /// Counters and gauges for readers on other threads.
@@ -178,6 +188,10 @@ mod tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod near_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod action_tests;
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -5,16 +5,18 @@ use npcc_pipeline::units::Nanos;
 use super::ControlCore;
 use super::round::Asked;
 use crate::key::{Qpn, QueueFlow};
-use crate::log::Entry;
+use crate::log::{Entry, Outcome};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
-use crate::plan::{Candidate, CnpOrder, Outlet, Suppressed, Unpaired};
+use crate::plan::{Candidate, CnpOrder, Outlet, Planner, Suppressed, Unpaired};
 
 impl ControlCore {
-    /// Tells the sender of a flow, with `most` CNPs at most: one, unless all of its queue pairs are told. Says how many left.
+    /// Tells the sender of a flow, with `most` CNPs at most: one, unless all of its queue pairs are told. Says how many left, or
+    /// would have: in a `dry` run all is asked and none is sent.
     pub(super) fn order(
         &mut self,
         (bytes, index): (u64, u32),
+        dry: bool,
         asked: &Asked<'_>,
         most: usize,
         out: &mut impl Outlet,
@@ -27,17 +29,24 @@ impl ControlCore {
         else {
             return Err(Suppressed::Cold);
         };
+        if !self.tracker.told.admit(&key.key) {
+            return Err(Suppressed::HostDenied);
+        }
         let end = flow
             .end
             .filter(|end| self.tracker.connections.key(*end) == Some(key.key));
+        let would = flow.would;
+        let would = (dry && would.cnps > 0).then_some(would.last);
         let partner = end.and_then(|end| self.tracker.connections.partner(end, now));
         let candidate = Candidate {
             ipv6: key.key.is_ipv6(),
             pairing,
-            signalled: end.and_then(|end| self.tracker.connections.end(end)?.signalled),
+            signalled: end
+                .and_then(|end| self.tracker.connections.end(end)?.signalled)
+                .max(would),
             passed: partner
                 .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
-            unresponsive: flow.response.is_unresponsive(),
+            unresponsive: self.is_vain((key.egress, key.priority), index),
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
@@ -49,16 +58,21 @@ impl ControlCore {
                 return Err(Suppressed::Unpaired);
             }
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
-                self.order_all((&key, index), end, &candidate, asked, most, out)?
+                self.order_all((&key, index, dry), end, &candidate, asked, most, out)?
             }
             (permitted, _) => {
-                self.send((&key, index), permitted?, &candidate, asked, out)?;
+                self.send((&key, index, dry), permitted?, &candidate, asked, out)?;
+                let end = end.filter(|_| !dry);
                 if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
                     state.signalled = Some(now);
                 }
                 1
             }
         };
+        if dry {
+            self.tracker.record_would_send(index, told, now);
+            return Ok(told);
+        }
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += told as u64 - 1;
         }
@@ -66,17 +80,26 @@ impl ControlCore {
         Ok(told)
     }
 
-    /// Sends a CNP that the planner permits, if the caps of the port it leaves by allow it, and logs it.
+    /// The caps of CNPs that leave, or of those that would.
+    const fn caps(&mut self, dry: bool) -> &mut Planner {
+        if dry {
+            &mut self.would
+        } else {
+            &mut self.planner
+        }
+    }
+
+    /// Sends a CNP that the planner permits, if the caps of the port it leaves by allow it, and logs it. A dry run ends before it is sent.
     fn send(
         &mut self,
-        (key, index): (&QueueFlow, u32),
+        (key, index, dry): (&QueueFlow, u32, bool),
         (sender_qpn, evidence): (Qpn, Evidence),
         candidate: &Candidate,
         asked: &Asked<'_>,
         out: &mut impl Outlet,
     ) -> Result<(), Suppressed> {
         let port = out.leaves_by(key.key.src(), candidate.ingress)?;
-        self.planner.spend(port, candidate.ipv6, asked.now)?;
+        self.caps(dry).spend(port, candidate.ipv6, asked.now)?;
         let order = CnpOrder {
             flow: key.key,
             sender_qpn,
@@ -85,11 +108,15 @@ impl ControlCore {
             egress: key.egress,
             priority: key.priority,
         };
+        if dry {
+            self.log(index, (sender_qpn, evidence), asked, Outcome::WouldSend);
+            return Ok(());
+        }
         out.send(order)
             .inspect_err(|_| self.planner.give_back(port, candidate.ipv6))?;
         let hosts = &mut self.tracker.hosts;
         hosts.record_cnp_sent(&key.key, &self.status.hosts);
-        self.log(index, &order, asked);
+        self.log(index, (sender_qpn, evidence), asked, Outcome::Sent);
         Ok(())
     }
 
@@ -97,7 +124,7 @@ impl ControlCore {
     /// [`ControlCore::among`] allow. Says how many; those that left before one was refused count.
     fn order_all(
         &mut self,
-        flow: (&QueueFlow, u32),
+        flow: (&QueueFlow, u32, bool),
         end: Option<EndpointId>,
         candidate: &Candidate,
         asked: &Asked<'_>,
@@ -147,24 +174,36 @@ impl ControlCore {
         if told == 0 { Err(refused) } else { Ok(told) }
     }
 
-    /// Notes which queue pair was just signalled, and why.
-    fn log(&self, index: u32, order: &CnpOrder, asked: &Asked<'_>) {
+    /// Notes which queue pair was just signalled and why, or why not.
+    pub(super) fn log(
+        &self,
+        index: u32,
+        (sender_qpn, evidence): (Qpn, Evidence),
+        asked: &Asked<'_>,
+        outcome: Outcome,
+    ) {
         let (Some(key), Some(flow)) =
             (self.tracker.flows.key(index), self.tracker.flows.get(index))
         else {
             return;
         };
         let context = asked.context;
-        self.status.log.record(&Entry {
+        let (log, cnps) = match outcome {
+            Outcome::Sent => (&self.status.log, flow.cnps + 1),
+            Outcome::WouldSend => (&self.status.log, flow.would.cnps + 1),
+            Outcome::Refused(_) => (&self.status.refusals, flow.cnps),
+        };
+        log.record(&Entry {
             time: asked.now,
             flow: key,
-            sender_qpn: order.sender_qpn,
-            evidence: order.evidence,
+            sender_qpn,
+            evidence,
             reason: asked.decision.reason,
             depth: context.depth,
             zone: context.reading.zone,
             trend: context.reading.trend,
-            cnps: flow.cnps + 1,
+            cnps,
+            outcome,
         });
     }
 }

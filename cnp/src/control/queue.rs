@@ -27,6 +27,8 @@ pub(super) struct WatchedQueue {
     pub(super) reading: Reading,
     pub(super) next_tick: Nanos,
     pub(super) next_look: Nanos,
+    /// Telling does not help so many of those that fill it that nobody is spared a mark.
+    pub(super) given_up: bool,
     /// The look before: when, and the depth.
     looked: (Nanos, u64),
     /// The call it was made in.
@@ -45,6 +47,7 @@ impl WatchedQueue {
             reading: Reading::default(),
             next_tick: Nanos::ZERO,
             next_look: Nanos::ZERO,
+            given_up: false,
             looked: (Nanos::ZERO, 0),
             looked_in: 0,
             context: None,

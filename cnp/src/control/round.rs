@@ -2,7 +2,6 @@
 //!
 //! Law: no flow is signalled more often than the decision's spacing says, and no round sends more than `orders_per_tick` CNPs. A
 //! flow that cannot be signalled takes no other's place: only CNPs that leave are counted against that.
-//! A flow proves itself unresponsive only by CNPs that should each have cost it an eighth of its rate.
 
 use std::sync::Arc;
 
@@ -12,27 +11,39 @@ use super::ControlCore;
 use super::heaviest::Heaviest;
 use super::queue::WatchedQueue;
 use super::tellable::Apart;
+use crate::action::Action;
+use crate::dcqcn::cut_of;
 use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
+use crate::host_response::Standing;
+use crate::log::Outcome;
 use crate::plan::{Outlet, Planner, Suppressed, Unpaired};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 use crate::status::QueueStatus;
 use crate::table::{Flow, RECENT};
 
-/// Share of its rate that a CNP must be able to cost a flow, in 65,536ths, to prove anything when nothing is seen: what
-/// less does, a sender's own recovery undoes before it can be measured.
-const PROOF: u32 = 1 << 13;
 /// A CNP that should cost less than this share of the rate costs little. When it is decided how many are signalled, it is counted with
 /// so much all the same: alpha may have faded less than is believed, as that of DCQCN as published does.
 const LITTLE: u64 = 8;
 /// Contributors that a call refuses after a closer look, at most, over all queues. Those that need no closer look are not counted.
 pub(super) const REFUSALS: usize = 1_024;
+/// Refusals logged in a round, at most.
+const LOGGED: usize = 16;
+/// Contributors that cannot be told of which a round looks whether that is news, at most.
+const LOOKED_AT: usize = 64;
 /// Longest time between two CNPs to a queue pair that is told because its sender's flows are not known.
 const AMONG: Nanos = Nanos::from_millis(10);
 /// A flow not signalled for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
-/// A signalled flow stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
+/// What a CNP should cost at least to be felt, in 65,536ths of the rate.
+const FELT: u32 = 1 << 13;
+/// A signalled flow of a host that is not known yet stays unmarked for so long.
+const TRIAL: Nanos = Nanos::from_micros(300);
+/// A signalled flow of a host that answers stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
 const HOLD: Nanos = Nanos::from_millis(20);
+
+/// So many of the heaviest contributors say whether telling helps.
+const JUDGES: usize = 64;
 
 /// A queue of a port.
 type PortQueue = (PortId, Priority);
@@ -43,6 +54,8 @@ pub(super) struct Asked<'a> {
     pub(super) context: &'a QueueContext,
     pub(super) now: Nanos,
     deadline: &'a Deadline<'a>,
+    /// Nothing is sent.
+    dry: bool,
     /// Bytes of all contributors.
     total: u64,
     /// Bytes of one, on average.
@@ -61,6 +74,12 @@ struct Done {
     orders: usize,
     /// Contributors looked at.
     looked: usize,
+    /// CNPs that left.
+    sent: usize,
+    /// CNPs that would have, where nothing is sent.
+    would: usize,
+    /// How many more refusals are logged.
+    logged: usize,
 }
 
 impl ControlCore {
@@ -81,6 +100,10 @@ impl ControlCore {
         self.tracker.contributors(index, now, &mut contributors);
         let all = contributors.len();
         status.contributors.set(all as u64);
+        let given_up = self.is_given_up(&mut contributors, now);
+        if let Some(queue) = self.queues.get_mut(index) {
+            queue.given_up = given_up;
+        }
         let Apart { known, all: able } = self.set_apart(&mut contributors, status, now);
         let reach = Planner::reach(decision, all).min(able);
         let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
@@ -89,6 +112,7 @@ impl ControlCore {
             context,
             deadline,
             now,
+            dry: self.tracker.actions.of_queue(index) < Action::Send,
             total,
             mean: total / u64::try_from(all.max(1)).unwrap_or(u64::MAX),
         };
@@ -96,21 +120,30 @@ impl ControlCore {
             left: reach,
             orders: self.orders_per_tick,
             looked: 0,
+            sent: 0,
+            would: 0,
+            logged: LOGGED,
             round: Round::default(),
             counted: BitRate(0),
         };
+        self.log_untellable(
+            contributors.get(able..).unwrap_or_default(),
+            &asked,
+            &mut done,
+        );
         self.all_told.clear();
         let (known, others) = contributors.split_at_mut(known);
         self.tell(&mut Heaviest::of(known), &asked, &mut done, status, out);
         let others = others.get_mut(..able - known.len()).unwrap_or_default();
         let mut others = Heaviest::of(others);
         if self.unpaired == Unpaired::None {
-            self.hold_marks_of(&mut others, &mut done, status, now);
+            self.hold_marks_of(&mut others, &mut done, status, &asked);
         } else {
             self.tell(&mut others, &asked, &mut done, status, out);
             self.pace_among(done.orders == 0);
         }
-        status.cnps.add(u64::from(done.round.sent));
+        status.cnps.add(done.sent as u64);
+        status.would_send.add(done.would as u64);
         self.contributors = contributors;
         done.round
     }
@@ -145,12 +178,19 @@ impl ControlCore {
                 done.left -= 1;
                 continue;
             }
-            if self.too_soon(flow, asked) {
+            let dry = self.tracker.action(flow) < Action::Send;
+            if self.too_soon(flow, dry, asked) {
                 done.left -= 1;
                 status.suppress(Suppressed::Spacing);
                 continue;
             }
-            match self.order((bytes, flow), asked, done.orders, out) {
+            let before = self.before(flow, bytes);
+            match self.order((before, flow), dry, asked, done.orders, out) {
+                // What one host would be told takes nothing off a queue whose other senders are told.
+                Ok(told) if dry && !asked.dry => {
+                    done.would += told;
+                    self.refusals = self.refusals.saturating_sub(1);
+                }
                 Ok(told) => {
                     done.left -= 1;
                     done.orders -= told.min(done.orders);
@@ -158,7 +198,13 @@ impl ControlCore {
                     let counted = cut.0.max(rate / LITTLE);
                     done.counted.0 = done.counted.0.saturating_add(counted);
                     done.round.cut.0 = done.round.cut.0.saturating_add(cut.0);
-                    let shows = self.record_cnp_sent(flow, rate, asked.now);
+                    let shows = if dry {
+                        done.would += told;
+                        self.tracker.feedback(flow)
+                    } else {
+                        done.sent += told;
+                        self.record_cnp_sent(flow, rate, asked.now)
+                    };
                     done.round.feedback = done.round.feedback.max(shows);
                 }
                 Err(Suppressed::CapSecond) => {
@@ -171,6 +217,7 @@ impl ControlCore {
                     status.suppress(reason);
                     done.left -= usize::from(is_told(reason));
                     self.refuse(flow, reason, asked.now);
+                    self.log_refusal(flow, reason, asked, done);
                 }
             }
         }
@@ -205,20 +252,47 @@ impl ControlCore {
         }
     }
 
+    /// Logs why contributors cannot be told, a few in each round, every one in its turn.
+    fn log_untellable(&mut self, others: &[(u64, u32)], asked: &Asked<'_>, done: &mut Done) {
+        let turn = usize::try_from(self.status.ticks.get()).unwrap_or(0);
+        let first = turn.wrapping_mul(LOOKED_AT) % others.len().max(1);
+        let (before, after) = others.split_at(first);
+        for (_, index) in after.iter().chain(before).take(LOOKED_AT) {
+            let flow = self.tracker.flows.get(*index);
+            if let Some(reason) = flow.and_then(|flow| self.refused(flow, asked.now)) {
+                self.log_refusal(*index, reason, asked, done);
+            }
+        }
+    }
+
+    /// Logs a refusal, if it is news and there is room for it in this round.
+    fn log_refusal(&mut self, index: u32, reason: Suppressed, asked: &Asked<'_>, done: &mut Done) {
+        if done.logged == 0 || !self.tracker.is_news(index, reason, asked.now) {
+            return;
+        }
+        done.logged -= 1;
+        if let Some(flow) = self.tracker.flows.get(index) {
+            let known = (flow.sender, flow.evidence);
+            self.log(index, known, asked, Outcome::Refused(reason));
+        }
+    }
+
     /// Treats flows whose queue pair is not known as if they had been told.
     fn hold_marks_of(
         &mut self,
         contributors: &mut Heaviest<'_>,
         done: &mut Done,
         status: &QueueStatus,
-        now: Nanos,
+        asked: &Asked<'_>,
     ) {
         for place in 0..done.left {
             let Some((_, flow)) = contributors.at(place) else {
                 break;
             };
             status.suppress(Suppressed::Unpaired);
-            self.tracker.extend_notified(flow, now + self.notified, now);
+            let until = asked.now + self.notified;
+            self.tracker.extend_notified(flow, until, asked.now);
+            self.log_refusal(flow, Suppressed::Unpaired, asked, done);
         }
         done.left = 0;
     }
@@ -238,15 +312,45 @@ impl ControlCore {
         u64::try_from(share).unwrap_or(u64::MAX).max(known)
     }
 
-    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
+    /// Whether so much of what comes in is of senders that telling does not help that the others would be told for them. As without
+    /// NPCC everybody is marked then.
+    fn is_given_up(&mut self, contributors: &mut [(u64, u32)], now: Nanos) -> bool {
+        let (mut vain, mut all) = (0u64, 0u64);
+        let mut heaviest = Heaviest::of(contributors);
+        for (bytes, flow) in (0..JUDGES).map_while(|place| heaviest.at(place)) {
+            all += bytes;
+            if self.tracker.is_vain(flow) {
+                vain += bytes;
+            }
+        }
+        let given_up = vain > all / 4;
+        if given_up {
+            for (_, flow) in contributors.iter().take(JUDGES) {
+                self.tracker.mark_again(*flow, now);
+            }
+        }
+        given_up
+    }
+
+    /// What a flow puts into its queue in a window, as it sends now: one that has just begun was silent for part of it. 0 while that is not
+    /// measured; its share of what comes in would be more than it sends where others fill the queue too.
+    fn before(&self, index: u32, bytes: u64) -> u64 {
         let flow = self.tracker.flows.get(index);
-        flow.map_or(BitRate(0), |flow| flow.dcqcn.cut_of(rate, now))
+        match flow.map_or(0, |flow| flow.dcqcn.measured()) {
+            0 => 0,
+            rate => bytes.max(BitRate(rate).bytes_in(self.tracker.window())),
+        }
+    }
+
+    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
+        cut_of(rate, self.tracker.cut_share(index, now))
     }
 
     /// Notes that a sender was signalled; says when that will show.
     fn record_cnp_sent(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
+        let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
-            flow.dcqcn.record_cnp_sent(rate, now);
+            flow.dcqcn.record_cnp_sent(rate, share, now);
         }
         self.tracker.feedback(index)
     }
@@ -265,38 +369,60 @@ impl ControlCore {
         }
     }
 
-    fn too_soon(&self, index: u32, asked: &Asked<'_>) -> bool {
+    /// Where nothing is sent, the pace is what it would be.
+    fn too_soon(&self, index: u32, dry: bool, asked: &Asked<'_>) -> bool {
+        let spacing = asked.decision.spacing;
+        let lately = |cnps: u64, last: Nanos| cnps > 0 && asked.now.since(last) < spacing;
         let flow = self.tracker.flows.get(index);
-        let since = |flow: &Flow| asked.now.since(flow.last_cnp);
-        flow.is_some_and(|flow| flow.cnps > 0 && since(flow) < asked.decision.spacing)
+        flow.is_some_and(|flow: &Flow| {
+            let would = flow.would;
+            lately(flow.cnps, flow.last_cnp) || dry && lately(would.cnps, would.last)
+        })
     }
 
-    /// A flow was signalled.
-    ///
-    /// It is not marked for `notified`, or longer where [`ControlCore::unmarked_until`] says so.
+    /// A flow was signalled: it is not marked for as long as that is earned.
     pub(super) fn open_episode(&mut self, queue: PortQueue, index: u32, bytes: u64, now: Nanos) {
-        let mut until = now + self.notified;
+        self.tracker.remember_host(index);
+        let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
-            let share = flow.dcqcn.alpha(now) / 2;
-            let proof = if share < PROOF { 0 } else { share };
-            flow.response.record_cnp_sent(now, bytes, proof);
-            if self.holds_marks && !flow.response.is_unresponsive() {
-                until = until.max(self.unmarked_until(queue, now));
-            }
+            flow.refused = None;
+            flow.response.record_cnp_sent(now, bytes, share);
         }
-        self.tracker.set_notified(index, until, now);
+        let hold = self.earned(queue, index, share);
+        self.tracker.set_notified(index, now + hold, now);
         self.tracker.flows.publish(index);
     }
 
-    /// Until when a flow of this queue that is signalled now need not be marked. Below `hard` the CNPs of here are enough, and its
-    /// mark would come back from a far end as a CNP for a queue that has drained; above, marks are the second line.
-    fn unmarked_until(&self, (port, priority): PortQueue, now: Nanos) -> Nanos {
+    /// Whether telling a flow does not help, or those with whom it fills its queue.
+    pub(super) fn is_vain(&self, queue: PortQueue, index: u32) -> bool {
+        let same = |watched: &&WatchedQueue| (watched.port, watched.priority) == queue;
+        let queue = self.queues.iter().find(same);
+        queue.is_some_and(|queue| queue.given_up) || self.tracker.is_vain(index)
+    }
+
+    /// How long a flow of this queue that is signalled now, by a CNP that should cost this share, need not be marked. Where its host is
+    /// known to answer the CNPs of here are enough, and its mark would come back from a far end as a CNP for a queue that has drained.
+    /// A host of which nothing is known gets a trial, where the CNP should be felt; the others keep their marks. From `hard` on the worker
+    /// marks whoever was told.
+    fn earned(&self, port_queue: PortQueue, index: u32, share: u32) -> Nanos {
+        let (port, priority) = port_queue;
         let same = |queue: &&WatchedQueue| queue.port == port && queue.priority == priority;
         let queue = self.queues.iter().find(same);
-        let held = queue.filter(|queue| queue.reading.depth < queue.detector.config().hard);
-        held.map_or(Nanos::ZERO, |_| now + HOLD)
+        let is_hard =
+            queue.is_some_and(|queue| queue.reading.depth >= queue.detector.config().hard);
+        let longest = match self.tracker.standing(index) {
+            _ if self.is_vain(port_queue, index) => return Nanos::ZERO,
+            Standing::Answers => HOLD,
+            Standing::Unknown if share >= FELT => TRIAL,
+            Standing::Unknown | Standing::Doubted | Standing::FallenBack => return Nanos::ZERO,
+        };
+        if self.holds_marks && !is_hard {
+            longest.max(self.notified)
+        } else {
+            self.notified
+        }
     }
 }
 

@@ -53,7 +53,7 @@ impl ControlCore {
     }
 
     /// Why a flow cannot be told, as far as what is known of it tells.
-    fn refused(&self, flow: &Flow, now: Nanos) -> Option<Suppressed> {
+    pub(super) fn refused(&self, flow: &Flow, now: Nanos) -> Option<Suppressed> {
         if flow.parked > now {
             return Some(flow.parked_for);
         }

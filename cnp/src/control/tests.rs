@@ -8,6 +8,7 @@ use crate::policy::{Amount, Reason};
 use crate::response::Response;
 use crate::status::Row;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config};
+use crate::uncounted::Uncounted;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::tap::FlowTap;
 
@@ -80,9 +81,8 @@ fn every_cell_sends_what_the_table_says() {
     assert_eq!(step(550_000), many, "deep, rising");
     assert_eq!(step(650_000), many, "deep, rising: once a tick");
     assert_eq!(step(600_000), 0, "deep, falling: within recovery");
-    for _ in 0..20 {
-        step(600_000 - 10_000);
-    }
+    let drained = (0..20).filter(|_| step(600_000 - 10_000) > 0).count();
+    assert!(drained <= 1, "within recovery");
     assert_eq!(step(300_000), 0, "shallow, falling");
     assert_eq!(step(50_000), 0, "idle, falling");
     let status = rig.core.status();
@@ -92,11 +92,8 @@ fn every_cell_sends_what_the_table_says() {
     assert_eq!(queue.cell(Zone::Deep, Row::Jitter).get(), 1);
     assert!(queue.cell(Zone::Deep, Row::Falling).get() >= 20);
     assert_eq!(queue.decided(Amount::Many).get(), 2);
-    assert_eq!(
-        queue.decided(Amount::Few).get(),
-        2,
-        "one shallow, one while draining"
-    );
+    // One shallow, and while draining again and again: these flows do not obey, so that nobody is told.
+    assert!(queue.decided(Amount::Few).get() >= 2);
     assert_eq!(
         (queue.depth.get(), queue.peak.get(), queue.zone()),
         (50_000, 650_000, Zone::Idle)
@@ -279,7 +276,16 @@ fn a_port_that_is_not_trusted_teaches_nothing() {
     send(&mut rig, 1);
     rig.tick(TICK, 900_000);
     assert!(rig.sent.is_empty());
-    assert!(rig.core.status().cnps_suppressed(Suppressed::Untrusted) > 0);
+    let status = rig.core.status();
+    assert_eq!(
+        status.flows.get(),
+        0,
+        "nobody that teaches nothing has an entry"
+    );
+    let records = status.uncounted.records(Uncounted::UntrustedPort).get();
+    let bytes = status.uncounted.bytes(Uncounted::UntrustedPort).get();
+    assert!(records > 0 && bytes >= 1_000 * records, "{records} {bytes}");
+    assert_eq!(status.uncounted.bytes_by(DC), bytes);
 }
 
 #[test]
@@ -295,6 +301,9 @@ fn a_source_that_opens_flows_too_fast_is_held_back() {
     rig.tick(TICK, 0);
     let status = rig.core.status();
     assert_eq!((status.ends.get(), status.rate_limited.get()), (10, 190));
+    assert_eq!(status.flows.get(), 10, "those held back have no entry");
+    let uncounted = status.uncounted.records(Uncounted::RateLimited).get();
+    assert_eq!(uncounted, 190);
 }
 
 #[test]
@@ -371,9 +380,9 @@ fn a_flood_of_made_up_flows_does_not_displace_live_ones() {
             ..config(TICK)
         },
     );
-    for b in 0..100 {
+    for b in 0..100u32 {
         rig.out(&Packet {
-            src: [10, 0, 9, 9],
+            src: [10, 0, 9, b.to_le_bytes()[0] % 16],
             ..data(0x18, 0x4000 + b)
         });
     }

@@ -5,11 +5,12 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 use super::ControlCore;
 use super::queue::{Intervals, READS_PER_LOOK};
 use super::round::REFUSALS;
+use crate::action::Action;
 use crate::deadline::Deadline;
 use crate::detector::Zone;
 use crate::plan::{CnpOrder, Outlet, Suppressed};
 use crate::policy::npcc::CLOSEST;
-use crate::policy::{Amount, Decision, QueueContext, Round};
+use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
 
 impl ControlCore {
     /// The next call is a tick of every queue, whenever it comes: somebody saw one rise to `hard`.
@@ -127,7 +128,10 @@ impl ControlCore {
         } else {
             return;
         };
-        let decision = queue.policy.decide(&context, now);
+        let decision = match self.tracker.actions.of_queue(index) {
+            Action::Off => Decision::none(Amount::None, Reason::Off),
+            Action::Observe | Action::Send => queue.policy.decide(&context, now),
+        };
         let busy = match looks {
             Some(_) if depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
             _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),

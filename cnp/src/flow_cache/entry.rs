@@ -106,9 +106,18 @@ impl Entry {
         (!shared.is_paired()).then_some(turn)
     }
 
-    /// A packet was shown; `more`: see [`Pace`](super::pace::Pace).
-    pub(super) fn shown(&mut self, turn: Turn, now: u32, more: u8, shared: &Slot) {
+    /// A packet was shown, of this UDP source port if it is no CNP; `more`: see [`Pace`](super::pace::Pace).
+    pub(super) fn shown(
+        &mut self,
+        turn: Turn,
+        (now, more): (u32, u8),
+        port: Option<u16>,
+        shared: &Slot,
+    ) {
         shared.refresh(now);
+        if let Some(port) = port {
+            shared.set_port(port);
+        }
         let allowance = shared.allowance();
         match turn {
             Turn::Notable => shared.set_allowance(allowance.first_shown()),

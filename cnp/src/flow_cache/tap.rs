@@ -141,8 +141,9 @@ impl FlowCache {
             return;
         };
         let counters = &self.shared.counters;
+        let port = (record.class != RoceClass::Cnp).then_some(record.udp_port);
         if self.ring.push(record).is_ok() {
-            entry.shown(turn, moment, self.pace.more, shared);
+            entry.shown(turn, (moment, self.pace.more), port, shared);
             counters.samples.add(1);
             if matches!(turn, Turn::Refresh) {
                 self.pace.note(moment);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
-use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta, wire_len};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::PortId;
@@ -25,7 +25,16 @@ fn show(
     egress: PortId,
     now: Nanos,
 ) -> FlowSlot {
-    let frame = packet.frame();
+    show_frame(cache, &packet.frame(), ingress, egress, now)
+}
+
+fn show_frame(
+    cache: &mut FlowCache,
+    frame: &HeapFrame,
+    ingress: PortId,
+    egress: PortId,
+    now: Nanos,
+) -> FlowSlot {
     let parsed = parse(frame.data()).unwrap();
     let roce = parsed.roce.unwrap();
     let meta = Meta::of(frame.data().len(), ingress, egress, QUEUE);
@@ -244,6 +253,60 @@ fn another_port_is_shown_at_once_though_paired() {
         [1, 2, 3, 4].map(|n| DATA.port + n),
         "and not without end"
     );
+}
+
+/// Another connection takes a queue pair's number while a flood fills the ring.
+#[test]
+fn another_port_is_shown_when_the_ring_has_room_again() {
+    let (mut cache, mut reader) = small(64, 1);
+    show(&mut cache, &DATA, DC, WAN, Nanos(0));
+    let slot = reader.pop().unwrap().slot;
+    reader.tell(slot, Nanos::ZERO, true);
+    let other = Packet { qpn: 0x99, ..DATA };
+    show(&mut cache, &other, DC, WAN, Nanos(1));
+    let moved = Packet {
+        port: DATA.port + 1,
+        ..DATA
+    };
+    let us = Nanos::from_micros;
+    for n in 1..100 {
+        show(&mut cache, &moved, DC, WAN, us(n));
+    }
+    assert_eq!(reader.pop().unwrap().key.dest_qp().get(), 0x99);
+    show(&mut cache, &moved, DC, WAN, us(200));
+    let shown = reader.pop().unwrap();
+    assert_eq!(
+        (shown.key.dest_qp().get(), shown.udp_port),
+        (DATA.qpn, moved.port)
+    );
+    show(&mut cache, &moved, DC, WAN, us(300));
+    assert!(reader.pop().is_none(), "once");
+}
+
+#[test]
+fn a_negative_answer_too_soon_to_be_shown_loses_no_port() {
+    let (mut cache, mut reader) = small(64, 64);
+    let nak = Packet {
+        opcode: 0x11,
+        ..DATA
+    };
+    let negative = |cache: &mut FlowCache, port, now| {
+        let mut frame = Packet { port, ..nak }.frame();
+        let bth = 14 + 20 + 8;
+        frame.data_mut()[bth + 12] = 0x60;
+        show_frame(cache, &frame, DC, WAN, now)
+    };
+    negative(&mut cache, DATA.port, Nanos(0));
+    let slot = drain(&mut reader)[0].slot;
+    reader.tell(slot, Nanos::ZERO, true);
+    negative(&mut cache, DATA.port + 1, Nanos(1_000));
+    assert!(reader.pop().is_none(), "within 4 us");
+    let moved = Packet {
+        port: DATA.port + 1,
+        ..nak
+    };
+    show(&mut cache, &moved, DC, WAN, Nanos(2_000));
+    assert_eq!(reader.pop().unwrap().udp_port, DATA.port + 1);
 }
 
 #[test]

@@ -47,8 +47,8 @@ impl Endpoints {
             return;
         };
         let old = std::mem::replace(&mut state.verdict, verdict);
-        let (pair, uc) = (state.pair, state.uc);
-        if uc {
+        let (pair, transport) = (state.pair, state.transport);
+        if transport.is_uc() {
             return;
         }
         if let Some(pair) = self.pair_mut(pair) {

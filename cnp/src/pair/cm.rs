@@ -6,14 +6,18 @@
 //! ```
 //! A LAP that an APR accepts names the same queue pairs between the other path's addresses. RTU is not waited for: it may be lost, and data imply it. Law: a name is taken back as soon as anything speaks against
 //! it. A REP that grants something else than the one before, a REQ that uses an id or a queue pair anew, REJ, DREQ and DREP
-//! end the pair; what was contradicted stays unpaired until the next REQ. So forged messages can take evidence away, and
-//! pair what both sides of a made-up connection claim, but not turn an existing pair into another: neither one the connection
-//! manager named, nor one that the packets of a living flow show.
+//! end the pair; what was contradicted stays unpaired until the next REQ. A connection over a queue pair that is in use, of
+//! another connection or of packets seen before the REP, is a dispute: neither is believed, and no other until the queue pair
+//! has been silent for [`LIVE`](super::ends::LIVE) or its connection was ended by name. So forged messages can take evidence away, and pair what both sides of a
+//! made-up connection claim, but not turn an existing pair into another.
 
 use npcc_pipeline::units::Nanos;
 
+use super::ends::numbers::Like;
+use super::ends::{Life, Transport};
+use super::names::{Id, Named, Names, Owner, Said};
 use crate::cm::message::{Message, Service};
-use crate::fixed_map::{FixedMap, MapKey};
+use crate::fixed_map::FixedMap;
 use crate::key::{FlowKey, Qpn};
 
 /// A REQ not granted within this time may make room for others.
@@ -22,36 +26,36 @@ const UNANSWERED: Nanos = Nanos::from_millis(10_000);
 const ASKED: u8 = 0;
 /// List of connections granted.
 const GRANTED: u8 = 1;
-
-/// The asking side's name of a connection between two addresses. `way` has no queue pair (0) but for pairs given by hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Id {
-    way: FlowKey,
-    id: u32,
-}
-
-/// A queue pair of one address, as packets to it name it. An RC or UC queue pair has one peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Owner {
-    address: [u64; 2],
-    v6: bool,
-    qpn: Qpn,
-}
-
-impl MapKey for Id {}
-impl MapKey for Owner {}
+/// One in so many connections may be asked for and not granted: requests without end push out requests only.
+const ASKED_SHARE: usize = 8;
+/// Granted connections looked at for one that is not in use, when there is no room.
+const LOOKED_AT: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct Connection {
     asker: Qpn,
     granter: Option<(Qpn, u32)>,
-    service: Service,
+    said: Said,
     flow_label: u32,
     at: Nanos,
-    /// Granted twice, differently.
+    /// Granted twice, differently, or over a queue pair in use: nobody is paired by it.
     disputed: bool,
     /// The other path: from the asker's other address to the granter's, who proposed it, and whether it was accepted.
     other: Option<OtherPath>,
+}
+
+impl Connection {
+    const fn asked(asker: Qpn, said: Said, flow_label: u32, now: Nanos) -> Connection {
+        Connection {
+            asker,
+            granter: None,
+            said,
+            flow_label,
+            at: now,
+            disputed: false,
+            other: None,
+        }
+    }
 }
 
 /// A path a connection may change over to (LAP), in the direction of [`Id`].
@@ -64,34 +68,23 @@ struct OtherPath {
     accepted: bool,
 }
 
-/// What the connection manager says of an end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Named {
-    /// The queue pair that sends to this end.
-    pub(crate) sender: Qpn,
-    /// Unreliable.
-    pub(crate) uc: bool,
-    /// The UDP source port follows from this flow label, not from the queue pairs; 0 for none.
-    pub(crate) flow_label: u32,
-    id: Id,
-    /// UDP source port of its packets, once seen.
-    port: Option<u16>,
-}
-
 /// What a message changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Nothing,
-    /// These two ends belong together.
-    Paired(FlowKey, FlowKey, bool),
+    /// These two ends of this transport belong together.
+    Paired(FlowKey, FlowKey, Transport),
+    /// The connection of these two ends has ended.
+    Over(FlowKey, FlowKey),
 }
 
 #[derive(Debug)]
 pub(crate) struct CmTable {
     connections: FixedMap<Id, Connection>,
-    named: FixedMap<FlowKey, Named>,
-    owners: FixedMap<Owner, FlowKey>,
-    /// Pairs taken back because something spoke against them.
+    names: Names,
+    /// Most that are asked for and not granted.
+    most_asked: usize,
+    /// Pairs doubted or taken back because something spoke against them.
     pub(crate) contradicted: u64,
     /// Messages refused because every entry was in use.
     pub(crate) refused: u64,
@@ -99,17 +92,24 @@ pub(crate) struct CmTable {
 
 impl CmTable {
     pub(crate) fn new(ends: usize, seed: u64) -> CmTable {
+        let connections = ends.div_ceil(2);
         CmTable {
-            connections: FixedMap::new(ends.div_ceil(2), seed),
-            named: FixedMap::new(ends, seed),
-            owners: FixedMap::new(ends, seed),
+            connections: FixedMap::new(connections, seed),
+            names: Names::new(ends, seed),
+            most_asked: (connections / ASKED_SHARE).max(1),
             contradicted: 0,
             refused: 0,
         }
     }
 
-    /// Takes in a message; `way` holds its addresses.
-    pub(crate) fn observe(&mut self, way: &FlowKey, message: &Message, now: Nanos) -> Change {
+    /// Takes in a message; `way` holds its addresses, `life` says whether packets of an end are seen.
+    pub(crate) fn observe(
+        &mut self,
+        way: &FlowKey,
+        message: &Message,
+        now: Nanos,
+        life: &impl Fn(&FlowKey) -> Life,
+    ) -> Change {
         let there = |id| Id {
             way: way.with_qp(Qpn::default()),
             id,
@@ -125,17 +125,26 @@ impl CmTable {
                 service,
                 flow_label,
                 ..
-            } => self.ask(there(local), qpn, service, flow_label, now),
+            } => {
+                let transport = match service {
+                    Service::Rc => Transport::Rc,
+                    Service::Uc => Transport::Uc,
+                    Service::Other => return Change::Nothing,
+                };
+                let asked = Connection::asked(qpn, Said::Manager(transport), flow_label, now);
+                self.ask(there(local), asked, now, life);
+            }
             Message::Rep {
                 local, remote, qpn, ..
-            } => return self.grant(back(remote), qpn, local),
-            Message::Rej { local, remote } | Message::Drep { local, remote } => {
-                self.end(there(local), Some(remote));
-                self.end(back(remote), Some(local));
-            }
-            Message::Dreq { local, remote, .. } => {
-                self.end(there(local), Some(remote));
-                self.end(back(remote), Some(local));
+            } => return self.grant(back(remote), qpn, local, life),
+            Message::Rej { local, remote }
+            | Message::Drep { local, remote }
+            | Message::Dreq { local, remote, .. } => {
+                let one = self.end(there(local), Some(remote));
+                let other = self.end(back(remote), Some(local));
+                if let Some((one, other)) = one.or(other) {
+                    return Change::Over(one, other);
+                }
             }
             Message::Lap {
                 local,
@@ -162,9 +171,9 @@ impl CmTable {
                 remote,
                 accepted,
             } => {
-                return match self.accept(back(remote), local, true, accepted) {
-                    Change::Nothing => self.accept(there(local), remote, false, accepted),
-                    change @ Change::Paired(..) => change,
+                return match self.accept(back(remote), local, (true, accepted), life) {
+                    Change::Nothing => self.accept(there(local), remote, (false, accepted), life),
+                    change => change,
                 };
             }
             Message::Other => {}
@@ -172,12 +181,28 @@ impl CmTable {
         Change::Nothing
     }
 
-    /// Pairs two queue pairs known by other means; `false` when there is no room.
-    pub(crate) fn give(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
-        if self
-            .named(to_receiver)
-            .is_some_and(|named| named.sender == sender)
-        {
+    /// Pairs two queue pairs known by other means, the operator's word or a list; `false` when there is no room. The operator's
+    /// word stands above what was known before, a list's does not.
+    pub(crate) fn give(
+        &mut self,
+        to_receiver: &FlowKey,
+        sender: Qpn,
+        said: Said,
+        now: Nanos,
+        life: &impl Fn(&FlowKey) -> Life,
+    ) -> bool {
+        let both = [*to_receiver, to_receiver.reversed(sender)];
+        let known = |key: &FlowKey| self.names.owner(&Owner::destination(key));
+        let is_same = |(key, named): (FlowKey, Named)| {
+            key == *to_receiver
+                && named.sender == sender
+                && (named.said != Said::List || said == Said::List)
+        };
+        let others = both
+            .iter()
+            .filter_map(known)
+            .any(|(_, named)| named.said != Said::List);
+        if known(to_receiver).is_some_and(is_same) || said == Said::List && others {
             return true;
         }
         // No id of the connection manager's has a queue pair.
@@ -185,32 +210,36 @@ impl CmTable {
             way: to_receiver.with_qp(sender),
             id: to_receiver.dest_qp().get(),
         };
-        self.ask(id, sender, Service::Rc, 0, now);
-        matches!(self.grant(id, to_receiver.dest_qp(), 0), Change::Paired(..))
+        self.end(id, None);
+        self.ask(id, Connection::asked(sender, said, 0, now), now, life);
+        let silent = |_: &FlowKey| Life::Silent;
+        matches!(
+            self.grant(id, to_receiver.dest_qp(), 0, &silent),
+            Change::Paired(..)
+        )
     }
 
-    /// Takes a pair back because what passes speaks against it.
+    /// What passes speaks against the connection of this end.
     pub(crate) fn refute(&mut self, key: &FlowKey) {
-        self.contradicted += 1;
-        self.take_back(key);
+        if let Some(named) = self.names.of(key) {
+            self.dispute(named.id);
+        }
     }
 
     /// Forgets what is known of packets to this end; `false` when nothing is.
     pub(crate) fn take_back(&mut self, key: &FlowKey) -> bool {
-        let Some(named) = self.named(key) else {
+        let Some(named) = self.names.of(key) else {
             return false;
         };
         self.end(named.id, None);
         true
     }
 
-    fn ask(&mut self, id: Id, qpn: Qpn, service: Service, flow_label: u32, now: Nanos) {
-        if service == Service::Other {
-            return;
-        }
+    fn ask(&mut self, id: Id, asked: Connection, now: Nanos, life: &impl Fn(&FlowKey) -> Life) {
         if let Some(index) = self.connections.find(&id) {
             let same = self.connections.get(index).is_some_and(|known| {
-                (known.asker, known.service, known.flow_label) == (qpn, service, flow_label)
+                (known.asker, known.said, known.flow_label)
+                    == (asked.asker, asked.said, asked.flow_label)
             });
             if same {
                 self.connections.touch(index);
@@ -219,39 +248,59 @@ impl CmTable {
             self.end(id, None);
         }
         // The asker's queue pair begins anew: what it was before is over.
-        self.disown(Owner::source(&id.way, qpn));
-        if self.connections.is_full() && !self.make_room(now) {
+        self.disown(&Owner::source(&id.way, asked.asker));
+        if !self.make_room(now, life) {
             self.refused += 1;
             return;
         }
-        let asked = Connection {
-            asker: qpn,
-            granter: None,
-            service,
-            flow_label,
-            at: now,
-            disputed: false,
-            other: None,
-        };
         let _ = self.connections.insert(id, asked);
     }
 
-    fn make_room(&mut self, now: Nanos) -> bool {
-        let stale = self.connections.oldest(ASKED).filter(|index| {
+    /// Makes room for one that is asked for. Those not granted give way to each other, and a granted one only when neither of
+    /// its queue pairs is in use.
+    fn make_room(&mut self, now: Nanos, life: &impl Fn(&FlowKey) -> Life) -> bool {
+        let oldest = self.connections.oldest(ASKED);
+        let crowded = self.connections.len_of(ASKED) >= self.most_asked;
+        if !crowded && !self.connections.is_full() {
+            return true;
+        }
+        let stale = oldest.filter(|index| {
             let asked = self.connections.get(*index);
-            asked.is_some_and(|asked| now.since(asked.at) >= UNANSWERED)
+            crowded || asked.is_some_and(|asked| now.since(asked.at) >= UNANSWERED)
         });
-        let Some(id) = stale
-            .or_else(|| self.connections.oldest(GRANTED))
-            .and_then(|index| self.connections.key(index))
-        else {
+        let room = stale.or_else(|| self.idle(life)).or(oldest);
+        let Some(id) = room.and_then(|index| self.connections.key(index)) else {
             return false;
         };
         self.end(id, None);
         true
     }
 
-    fn grant(&mut self, id: Id, qpn: Qpn, granter: u32) -> Change {
+    /// A granted connection none of whose queue pairs is in use, of those longest not looked at.
+    fn idle(&mut self, life: &impl Fn(&FlowKey) -> Life) -> Option<u32> {
+        for _ in 0..LOOKED_AT {
+            let index = self.connections.oldest(GRANTED)?;
+            let id = self.connections.key(index)?;
+            let known = self.connections.get(index)?;
+            let granter = known.granter.map_or_else(Qpn::default, |(qpn, _)| qpn);
+            let ways = [Some(id.way), known.other.map(|other| other.way)];
+            let ends = ways.into_iter().flatten();
+            let mut ends = ends.flat_map(|way| [way.with_qp(granter), way.reversed(known.asker)]);
+            if ends.all(|key| life(&key) == Life::Silent) {
+                return Some(index);
+            }
+            self.connections.touch(index);
+        }
+        None
+    }
+
+    fn grant(
+        &mut self,
+        id: Id,
+        qpn: Qpn,
+        granter: u32,
+        life: &impl Fn(&FlowKey) -> Life,
+    ) -> Change {
         let Some(index) = self.connections.find(&id) else {
             return Change::Nothing;
         };
@@ -261,41 +310,82 @@ impl CmTable {
         match known.granter {
             _ if known.disputed => return Change::Nothing,
             Some(before) if before == (qpn, granter) => return Change::Nothing,
-            Some((before, _)) => {
-                known.disputed = true;
-                let (asker, other) = (known.asker, known.other.take());
-                self.contradicted += 1;
-                let ways = [Some(id.way), other.map(|other| other.way)];
-                for way in ways.into_iter().flatten() {
-                    self.forget_of(&way.with_qp(before), &id);
-                    self.forget_of(&way.reversed(asker), &id);
-                }
+            Some(_) => {
+                self.dispute(id);
                 return Change::Nothing;
             }
             None => known.granter = Some((qpn, granter)),
         }
         let connection = *known;
         self.connections.set_list(index, GRANTED);
-        let (to_granter, to_asker) = (id.way.with_qp(qpn), id.way.reversed(connection.asker));
-        // Both queue pairs may have had another peer.
-        self.disown(Owner::destination(&to_granter));
-        self.disown(Owner::destination(&to_asker));
-        let uc = connection.service == Service::Uc;
-        let named = |sender| Named {
-            sender,
-            uc,
-            flow_label: connection.flow_label,
-            id,
-            port: None,
-        };
-        let both =
-            self.name(to_granter, named(connection.asker)) && self.name(to_asker, named(qpn));
-        if !both {
-            self.refused += 1;
-            self.end(id, None);
+        let both = [id.way.with_qp(qpn), id.way.reversed(connection.asker)];
+        if both.iter().any(|key| self.is_in_use(key, life)) {
+            for key in &both {
+                if let Some((_, named)) = self.names.owner(&Owner::destination(key)) {
+                    self.dispute(named.id);
+                }
+            }
+            self.dispute(id);
             return Change::Nothing;
         }
-        Change::Paired(to_granter, to_asker, uc)
+        // Both queue pairs may have had another peer.
+        for key in &both {
+            self.disown(&Owner::destination(key));
+        }
+        self.pair(id, id.way.with_qp(qpn), connection.flow_label)
+    }
+
+    /// Whether a queue pair is another connection's that is in use, or had packets before it was granted.
+    fn is_in_use(&self, key: &FlowKey, life: &impl Fn(&FlowKey) -> Life) -> bool {
+        let owner = self.names.owner(&Owner::destination(key));
+        let owned = owner
+            .filter(|(_, named)| named.said != Said::List)
+            .is_some_and(|(key, named)| {
+                [key, key.reversed(named.sender)]
+                    .iter()
+                    .any(|key| life(key) != Life::Silent)
+            });
+        owned || life(key) == Life::Living
+    }
+
+    /// Names both ends of a granted connection on one of its paths.
+    fn pair(&mut self, id: Id, to_granter: FlowKey, flow_label: u32) -> Change {
+        let known = self.connections.find(&id);
+        let Some(known) = known.and_then(|index| self.connections.get(index).copied()) else {
+            return Change::Nothing;
+        };
+        let to_asker = to_granter.reversed(known.asker);
+        let named = |sender| Named::new(sender, known.said, flow_label, id);
+        if self.names.insert(to_granter, named(known.asker))
+            && self.names.insert(to_asker, named(to_granter.dest_qp()))
+        {
+            let transport = match known.said {
+                Said::Manager(transport) => transport,
+                Said::Operator | Said::List => Transport::Rc,
+            };
+            return Change::Paired(to_granter, to_asker, transport);
+        }
+        self.refused += 1;
+        self.end(id, None);
+        Change::Nothing
+    }
+
+    /// Something speaks against a connection: nobody is paired by it any more. It stays known, so that what is said again of it
+    /// does not begin it anew.
+    fn dispute(&mut self, id: Id) {
+        let index = self.connections.find(&id);
+        let Some(known) = index.and_then(|index| self.connections.get_mut(index)) else {
+            return;
+        };
+        if std::mem::replace(&mut known.disputed, true) {
+            return;
+        }
+        let known = Connection {
+            other: known.other.take(),
+            ..*known
+        };
+        self.contradicted += 1;
+        self.forget_names(&id, &known);
     }
 
     /// The connection between these ids, if it was granted and nothing speaks against it.
@@ -316,7 +406,13 @@ impl CmTable {
     }
 
     /// The side that did not propose the other path answers.
-    fn accept(&mut self, id: Id, granter: u32, by_asker: bool, accepted: bool) -> Change {
+    fn accept(
+        &mut self,
+        id: Id,
+        granter: u32,
+        (by_asker, accepted): (bool, bool),
+        life: &impl Fn(&FlowKey) -> Life,
+    ) -> Change {
         let Some(known) = self.granted(id, granter) else {
             return Change::Nothing;
         };
@@ -335,133 +431,73 @@ impl CmTable {
         let Some((qpn, _)) = connection.granter else {
             return Change::Nothing;
         };
-        let (to_granter, to_asker) = (other.way.with_qp(qpn), other.way.reversed(connection.asker));
+        let to_granter = other.way.with_qp(qpn);
         // Whoever else has these queue pairs at these addresses keeps them: a made-up path takes nothing from anybody.
-        let taken = |key: &FlowKey| self.owners.find(&Owner::destination(key)).is_some();
-        if taken(&to_granter) || taken(&to_asker) {
+        let taken = |key: &FlowKey| {
+            self.names.owner(&Owner::destination(key)).is_some() || life(key) == Life::Living
+        };
+        if taken(&to_granter) || taken(&to_granter.reversed(connection.asker)) {
             self.contradicted += 1;
             return Change::Nothing;
         }
-        let uc = connection.service == Service::Uc;
-        let named = |sender| Named {
-            sender,
-            uc,
-            flow_label: other.flow_label,
-            id,
-            port: None,
-        };
-        if self.name(to_granter, named(connection.asker)) && self.name(to_asker, named(qpn)) {
-            return Change::Paired(to_granter, to_asker, uc);
-        }
-        self.refused += 1;
-        self.end(id, None);
-        Change::Nothing
+        self.pair(id, to_granter, other.flow_label)
     }
 
-    fn name(&mut self, key: FlowKey, named: Named) -> bool {
-        if self.owners.insert(Owner::destination(&key), key).is_none() {
-            return false;
-        }
-        self.named.insert(key, named).is_some()
-    }
-
-    /// Ends a connection, if its granting side's name is this one (or none was given).
-    fn end(&mut self, id: Id, granter: Option<u32>) {
-        let Some(index) = self.connections.find(&id) else {
-            return;
-        };
-        let Some(known) = self.connections.get(index).copied() else {
-            return;
-        };
+    /// Ends a connection, if its granting side's name is this one (or none was given). The ends it had, where they were named
+    /// until now.
+    fn end(&mut self, id: Id, granter: Option<u32>) -> Option<(FlowKey, FlowKey)> {
+        let index = self.connections.find(&id)?;
+        let known = self.connections.get(index).copied()?;
         let fits = match (granter, known.granter) {
             (Some(said), Some((_, granted))) => said == granted,
             // A refusal before any grant names only the asker.
             _ => true,
         };
         if !fits {
-            return;
+            return None;
         }
         self.connections.remove(index);
-        if let Some((qpn, _)) = known.granter {
-            self.forget_of(&id.way.with_qp(qpn), &id);
-            if let Some(other) = known.other {
-                self.forget_of(&other.way.with_qp(qpn), &id);
-                self.forget_of(&other.way.reversed(known.asker), &id);
+        self.forget_names(&id, &known);
+        let (qpn, _) = known.granter.filter(|_| !known.disputed)?;
+        Some((id.way.with_qp(qpn), id.way.reversed(known.asker)))
+    }
+
+    fn forget_names(&mut self, id: &Id, known: &Connection) {
+        let ways = [Some(id.way), known.other.map(|other| other.way)];
+        for way in ways.into_iter().flatten() {
+            if let Some((qpn, _)) = known.granter {
+                self.names.forget_of(&way.with_qp(qpn), id);
             }
-        }
-        self.forget_of(&id.way.reversed(known.asker), &id);
-    }
-
-    fn forget_of(&mut self, key: &FlowKey, id: &Id) {
-        if self.named(key).is_some_and(|named| named.id == *id) {
-            self.forget(key);
-        }
-    }
-
-    fn forget(&mut self, key: &FlowKey) {
-        if let Some(index) = self.named.find(key) {
-            self.named.remove(index);
-        }
-        if let Some(index) = self.owners.find(&Owner::destination(key)) {
-            self.owners.remove(index);
+            self.names.forget_of(&way.reversed(known.asker), id);
         }
     }
 
     /// A queue pair is used anew: the connection it was part of is over.
-    fn disown(&mut self, owner: Owner) {
-        let key = self
-            .owners
-            .find(&owner)
-            .and_then(|index| self.owners.get(index).copied());
-        let Some(named) = key.and_then(|key| self.named(&key)) else {
-            return;
-        };
-        self.end(named.id, None);
-    }
-
-    /// What is known of packets to this end.
-    pub(crate) fn named(&self, key: &FlowKey) -> Option<Named> {
-        self.named
-            .find(key)
-            .and_then(|index| self.named.get(index).copied())
-    }
-
-    /// Notes the UDP source port of packets of this end. Another one than before is another connection's. `true` when
-    /// the end is still named.
-    pub(crate) fn see_port(&mut self, key: &FlowKey, port: u16) -> bool {
-        let index = self.named.find(key);
-        let Some(named) = index.and_then(|index| self.named.get_mut(index)) else {
-            return false;
-        };
-        match named.port {
-            None => named.port = Some(port),
-            Some(before) if before == port => {}
-            Some(_) => {
-                let id = named.id;
-                self.contradicted += 1;
-                self.end(id, None);
-                return self.named(key).is_some();
-            }
-        }
-        true
-    }
-}
-
-impl Owner {
-    fn destination(key: &FlowKey) -> Owner {
-        Owner {
-            address: key.dst,
-            v6: key.is_ipv6(),
-            qpn: key.dest_qp(),
+    fn disown(&mut self, owner: &Owner) {
+        if let Some((_, named)) = self.names.owner(owner) {
+            self.end(named.id, None);
         }
     }
 
-    fn source(way: &FlowKey, qpn: Qpn) -> Owner {
-        Owner {
-            address: way.src,
-            v6: way.is_ipv6(),
-            qpn,
-        }
+    /// What is known of packets to this end, while it is believed.
+    pub(crate) fn named(&self, key: &FlowKey, now: Nanos) -> Option<Named> {
+        self.names.of(key).filter(|named| named.is_believed(now))
+    }
+
+    /// Notes what the packets of an end were like until it was named: they may be of a connection that only paused.
+    pub(crate) fn remember(&mut self, key: &FlowKey, before: Option<Like>) {
+        self.names.remember(key, before);
+    }
+
+    /// Takes in a packet of an end; `request`: its number, when it is one, and how many packets the end has had.
+    pub(crate) fn see(
+        &mut self,
+        key: &FlowKey,
+        port: u16,
+        request: Option<(u32, u32)>,
+        now: Nanos,
+    ) {
+        self.contradicted += u64::from(self.names.see(key, port, request, now));
     }
 }
 

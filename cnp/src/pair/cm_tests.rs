@@ -2,6 +2,13 @@ use super::*;
 
 const NOW: Nanos = Nanos::from_millis(1);
 
+impl CmTable {
+    /// A message while no packets are seen.
+    fn hear(&mut self, way: &FlowKey, message: &Message, now: Nanos) -> Change {
+        self.observe(way, message, now, &|_| Life::Silent)
+    }
+}
+
 fn way(from: &str, to: &str) -> FlowKey {
     FlowKey::new(from.parse().unwrap(), to.parse().unwrap(), Qpn::new(1))
 }
@@ -34,17 +41,17 @@ fn rep(local: u32, remote: u32, qpn: u32) -> Message {
 }
 
 fn sender(table: &CmTable, way: &FlowKey, qpn: u32) -> Option<u32> {
-    let named = table.named(&way.with_qp(Qpn::new(qpn)));
+    let named = table.named(&way.with_qp(Qpn::new(qpn)), Nanos::from_millis(60_000));
     named.map(|named| named.sender.get())
 }
 
 /// A connects from 0x18 as 7; B grants 0x11 as 9.
 fn connected() -> CmTable {
     let mut table = CmTable::new(64, 3);
-    assert_eq!(table.observe(&there(), &req(7, 0x18), NOW), Change::Nothing);
+    assert_eq!(table.hear(&there(), &req(7, 0x18), NOW), Change::Nothing);
     assert_eq!(sender(&table, &there(), 0x11), None, "asked is not granted");
     assert!(matches!(
-        table.observe(&back(), &rep(9, 7, 0x11), NOW),
+        table.hear(&back(), &rep(9, 7, 0x11), NOW),
         Change::Paired(..)
     ));
     assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
@@ -64,8 +71,8 @@ fn a_request_and_its_grant_pair_both_ways_without_rtu_and_on_ipv6() {
         way("2001:db8::2", "2001:db8::1"),
     );
     let mut table = CmTable::new(64, 3);
-    table.observe(&there, &req(7, 0x18), NOW);
-    table.observe(&back, &rep(9, 7, 0x11), NOW);
+    table.hear(&there, &req(7, 0x18), NOW);
+    table.hear(&back, &rep(9, 7, 0x11), NOW);
     assert_eq!(sender(&table, &there, 0x11), Some(0x18));
     assert_eq!(sender(&table, &back, 0x18), Some(0x11));
 }
@@ -120,14 +127,14 @@ fn lap_and_apr_name_the_other_path_until_the_connection_ends() {
     for by_asker in [true, false] {
         let mut table = connected();
         let (from, message) = lap(by_asker);
-        assert_eq!(table.observe(&from, &message, NOW), Change::Nothing);
+        assert_eq!(table.hear(&from, &message, NOW), Change::Nothing);
         assert_eq!(other_named(&table), [None; 2], "proposed is not accepted");
         // Its own side cannot accept it.
         let (from, message) = apr(by_asker, true);
-        assert_eq!(table.observe(&from, &message, NOW), Change::Nothing);
+        assert_eq!(table.hear(&from, &message, NOW), Change::Nothing);
         let (from, message) = apr(!by_asker, true);
         assert!(matches!(
-            table.observe(&from, &message, NOW),
+            table.hear(&from, &message, NOW),
             Change::Paired(..)
         ));
         assert_eq!(other_named(&table), [Some(0x18), Some(0x11)]);
@@ -137,11 +144,11 @@ fn lap_and_apr_name_the_other_path_until_the_connection_ends() {
             "the first path stays"
         );
         assert_eq!(
-            table.observe(&from, &message, NOW),
+            table.hear(&from, &message, NOW),
             Change::Nothing,
             "sent again"
         );
-        table.observe(
+        table.hear(
             &there(),
             &Message::Drep {
                 local: 7,
@@ -158,18 +165,18 @@ fn lap_and_apr_name_the_other_path_until_the_connection_ends() {
 fn a_lap_refused_or_of_nobody_names_nothing() {
     let mut table = connected();
     let (from, message) = lap(true);
-    table.observe(&from, &message, NOW);
+    table.hear(&from, &message, NOW);
     let (from, message) = apr(false, false);
-    table.observe(&from, &message, NOW);
+    table.hear(&from, &message, NOW);
     let (from, message) = apr(false, true);
     assert_eq!(
-        table.observe(&from, &message, NOW),
+        table.hear(&from, &message, NOW),
         Change::Nothing,
         "refused is refused"
     );
     let stranger = way("10.0.9.9", "10.0.2.2");
     let (_, message) = lap(true);
-    table.observe(&stranger, &message, NOW);
+    table.hear(&stranger, &message, NOW);
     assert_eq!(other_named(&table), [None; 2]);
 }
 
@@ -178,16 +185,16 @@ fn a_lap_takes_no_queue_pair_from_another() {
     let mut table = connected();
     // Somebody else between those addresses has the granter's number.
     let theirs = other().with_qp(Qpn::new(1));
-    table.observe(&theirs, &req(3, 0x55), NOW);
-    table.observe(&theirs.reversed(Qpn::new(1)), &rep(4, 3, 0x11), NOW);
+    table.hear(&theirs, &req(3, 0x55), NOW);
+    table.hear(&theirs.reversed(Qpn::new(1)), &rep(4, 3, 0x11), NOW);
     let (from, message) = lap(true);
-    table.observe(&from, &message, NOW);
+    table.hear(&from, &message, NOW);
     let (from, message) = apr(false, true);
-    table.observe(&from, &message, NOW);
+    table.hear(&from, &message, NOW);
     assert_eq!(other_named(&table), [Some(0x55), None]);
     assert_eq!(table.contradicted, 1);
     // Nor does its end take theirs along.
-    table.observe(
+    table.hear(
         &there(),
         &Message::Drep {
             local: 7,
@@ -202,9 +209,9 @@ fn a_lap_takes_no_queue_pair_from_another() {
 fn a_disputed_grant_takes_the_other_path_along() {
     let mut table = connected();
     for (from, message) in [lap(true), apr(false, true)] {
-        table.observe(&from, &message, NOW);
+        table.hear(&from, &message, NOW);
     }
-    table.observe(&back(), &rep(9, 7, 0x666), NOW);
+    table.hear(&back(), &rep(9, 7, 0x666), NOW);
     assert!(is_forgotten(&table));
     assert_eq!(other_named(&table), [None; 2]);
 }
@@ -213,10 +220,10 @@ fn a_disputed_grant_takes_the_other_path_along() {
 #[test]
 fn an_mra_and_a_lost_rtu_change_nothing() {
     let mut table = CmTable::new(64, 3);
-    table.observe(&there(), &req(7, 0x18), NOW);
-    table.observe(&back(), &Message::Other, NOW);
-    table.observe(&there(), &req(7, 0x18), NOW);
-    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    table.hear(&there(), &req(7, 0x18), NOW);
+    table.hear(&back(), &Message::Other, NOW);
+    table.hear(&there(), &req(7, 0x18), NOW);
+    table.hear(&back(), &rep(9, 7, 0x11), NOW);
     assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
     assert_eq!((table.contradicted, table.refused), (0, 0));
 }
@@ -224,9 +231,9 @@ fn an_mra_and_a_lost_rtu_change_nothing() {
 #[test]
 fn messages_sent_again_change_nothing() {
     let mut table = connected();
-    table.observe(&there(), &req(7, 0x18), NOW);
-    table.observe(&back(), &rep(9, 7, 0x11), NOW);
-    table.observe(&there(), &Message::Other, NOW);
+    table.hear(&there(), &req(7, 0x18), NOW);
+    table.hear(&back(), &rep(9, 7, 0x11), NOW);
+    table.hear(&there(), &Message::Other, NOW);
     assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
     assert_eq!(table.contradicted, 0);
 }
@@ -273,12 +280,12 @@ fn refusal_and_farewell_end_the_pair_from_either_side() {
         ),
     ] {
         let mut table = connected();
-        table.observe(&from, &message, NOW);
+        table.hear(&from, &message, NOW);
         assert!(is_forgotten(&table), "{message:?}");
     }
     // Of other connections.
     let mut table = connected();
-    table.observe(
+    table.hear(
         &there(),
         &Message::Rej {
             local: 8,
@@ -286,7 +293,7 @@ fn refusal_and_farewell_end_the_pair_from_either_side() {
         },
         NOW,
     );
-    table.observe(
+    table.hear(
         &back(),
         &Message::Drep {
             local: 8,
@@ -300,10 +307,10 @@ fn refusal_and_farewell_end_the_pair_from_either_side() {
 #[test]
 fn a_second_and_different_grant_is_a_dispute_and_pairs_nobody() {
     let mut table = connected();
-    table.observe(&back(), &rep(9, 7, 0x666), NOW);
+    table.hear(&back(), &rep(9, 7, 0x666), NOW);
     assert!(is_forgotten(&table));
     assert_eq!(sender(&table, &there(), 0x666), None);
-    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    table.hear(&back(), &rep(9, 7, 0x11), NOW);
     assert!(is_forgotten(&table), "until the next REQ");
     assert_eq!(table.contradicted, 1);
 }
@@ -311,9 +318,9 @@ fn a_second_and_different_grant_is_a_dispute_and_pairs_nobody() {
 #[test]
 fn an_id_used_again_is_another_connection() {
     let mut table = connected();
-    table.observe(&there(), &req(7, 0x30), NOW);
+    table.hear(&there(), &req(7, 0x30), NOW);
     assert!(is_forgotten(&table));
-    table.observe(&back(), &rep(10, 7, 0x21), NOW);
+    table.hear(&back(), &rep(10, 7, 0x21), NOW);
     assert_eq!(sender(&table, &there(), 0x21), Some(0x30));
 }
 
@@ -321,12 +328,12 @@ fn an_id_used_again_is_another_connection() {
 fn a_queue_pair_used_again_ends_what_it_was_part_of() {
     // By its own host, with another peer.
     let mut table = connected();
-    table.observe(&way("10.0.1.3", "10.0.9.9"), &req(8, 0x18), NOW);
+    table.hear(&way("10.0.1.3", "10.0.9.9"), &req(8, 0x18), NOW);
     assert!(is_forgotten(&table));
     // Granted to another peer.
     let mut table = connected();
-    table.observe(&way("10.0.9.9", "10.0.2.2"), &req(5, 0x40), NOW);
-    table.observe(&way("10.0.2.2", "10.0.9.9"), &rep(11, 5, 0x11), NOW);
+    table.hear(&way("10.0.9.9", "10.0.2.2"), &req(5, 0x40), NOW);
+    table.hear(&way("10.0.2.2", "10.0.9.9"), &rep(11, 5, 0x11), NOW);
     assert!(is_forgotten(&table));
     assert_eq!(
         sender(&table, &way("10.0.9.9", "10.0.2.2"), 0x11),
@@ -334,15 +341,114 @@ fn a_queue_pair_used_again_ends_what_it_was_part_of() {
     );
 }
 
-#[test]
-fn a_port_that_changes_takes_the_name_back() {
-    let mut table = connected();
+/// Packets of the connection to B's 0x11, on a port with this number of a request.
+fn sees(table: &mut CmTable, port: u16, number: u32, now: Nanos) -> bool {
     let key = there().with_qp(Qpn::new(0x11));
-    table.see_port(&key, 50_000);
-    table.see_port(&key, 50_000);
+    table.see(&key, port, Some((number, 0)), now);
+    table.named(&key, now).is_some()
+}
+
+#[test]
+fn a_name_is_doubted_at_another_port_and_recovers() {
+    let ms = Nanos::from_millis;
+    let mut table = connected();
+    assert!(sees(&mut table, 50_000, 7, ms(2)) && sees(&mut table, 50_000, 8, ms(3)));
+    assert!(!sees(&mut table, 50_001, 9, ms(4)), "at once");
+    assert!(!sees(&mut table, 50_000, 9, ms(3_003)), "for 3 s");
+    assert!(sees(&mut table, 50_000, 9, ms(3_005)));
+    assert_eq!(table.contradicted, 1);
+    // Another connection has taken the number: the old port does not come back, or not alone.
+    for now in (4_000..20_000).step_by(1_000) {
+        assert!(!sees(&mut table, 50_001, 9, ms(now)), "{now}");
+        assert!(!sees(&mut table, 50_000, 9, ms(now + 500)), "{now}");
+    }
+}
+
+#[test]
+fn a_name_is_doubted_where_numbers_jump_until_they_are_back() {
+    let ms = Nanos::from_millis;
+    let mut table = connected();
+    assert!(sees(&mut table, 50_000, 7, ms(2)));
+    assert!(!sees(&mut table, 50_000, 0x80_0000, ms(3)));
+    for now in 4..10_000 {
+        let number = 0x80_0000 + u32::try_from(now).unwrap();
+        assert!(!sees(&mut table, 50_000, number, ms(now)), "{now}");
+    }
+    assert!(!sees(&mut table, 50_000, 8, ms(10_001)));
+    assert!(sees(&mut table, 50_000, 9, ms(13_001)));
+}
+
+/// `life` of the ends of the connection from 0x18 to 0x11.
+fn granted_over(life: Life, table: &mut CmTable, message: &Message, back_too: bool) -> Change {
+    let (there, back) = (there(), back());
+    let living = [there.with_qp(Qpn::new(0x11)), back.with_qp(Qpn::new(0x18))];
+    let life = |key: &FlowKey| {
+        if living.contains(key) {
+            life
+        } else {
+            Life::Silent
+        }
+    };
+    table.observe(if back_too { &back } else { &there }, message, NOW, &life)
+}
+
+/// A connection that somebody makes up over one in use, with a queue pair of his choice.
+#[test]
+fn a_grant_over_a_queue_pair_in_use_pairs_nobody() {
+    for (life, paired) in [
+        (Life::Living, false),
+        (Life::New, false),
+        (Life::Silent, true),
+    ] {
+        let mut table = connected();
+        table.hear(&there(), &req(8, 0x999), NOW);
+        let change = granted_over(life, &mut table, &rep(5, 8, 0x11), true);
+        assert_eq!(matches!(change, Change::Paired(..)), paired, "{life:?}");
+        assert_eq!(sender(&table, &there(), 0x11), paired.then_some(0x999));
+        assert_eq!(sender(&table, &back(), 0x18), None);
+        assert_eq!(table.contradicted, 2 * u64::from(!paired), "both");
+        // Its maker ends it, and makes it up again.
+        let dreq = Message::Dreq {
+            local: 8,
+            remote: 5,
+            remote_qpn: Qpn::new(0x11),
+        };
+        let over = granted_over(life, &mut table, &dreq, false);
+        assert_eq!(matches!(over, Change::Over(..)), paired, "{life:?}");
+    }
+}
+
+/// Packets of a connection that was set up before the switch began, or past it.
+#[test]
+fn a_grant_over_packets_seen_before_it_pairs_nobody() {
+    for (life, paired) in [(Life::Living, false), (Life::New, true)] {
+        let mut table = CmTable::new(64, 3);
+        table.hear(&there(), &req(8, 0x999), NOW);
+        let change = granted_over(life, &mut table, &rep(5, 8, 0x11), true);
+        assert_eq!(matches!(change, Change::Paired(..)), paired, "{life:?}");
+    }
+}
+
+#[test]
+fn requests_without_end_push_out_no_connection_in_use() {
+    let mut table = CmTable::new(256, 3);
+    table.hear(&there(), &req(7, 0x18), NOW);
+    table.hear(&back(), &rep(9, 7, 0x11), NOW);
+    // 100 others granted that are not in use, so that there is no room.
+    for id in 100..300 {
+        let message = req(id, 0x1000 + id);
+        granted_over(Life::Living, &mut table, &message, false);
+        let message = rep(id, id, 0x2000 + id);
+        granted_over(Life::Living, &mut table, &message, true);
+    }
+    for id in 1_000..2_000 {
+        let message = req(id, 0x1000 + id);
+        granted_over(Life::Living, &mut table, &message, false);
+    }
     assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
-    table.see_port(&key, 50_001);
-    assert!(is_forgotten(&table));
+    assert_eq!(table.refused, 0);
+    let left = (100..300).filter(|id| sender(&table, &there(), 0x2000 + id).is_some());
+    assert!(left.count() >= 100, "requests push out requests");
 }
 
 #[test]
@@ -350,10 +456,10 @@ fn ids_that_collide_between_hosts_stay_apart() {
     let mut table = CmTable::new(64, 3);
     let other = way("10.0.1.4", "10.0.2.2");
     let other_back = way("10.0.2.2", "10.0.1.4");
-    table.observe(&there(), &req(7, 0x18), NOW);
-    table.observe(&other, &req(7, 0x28), NOW);
-    table.observe(&other_back, &rep(9, 7, 0x12), NOW);
-    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    table.hear(&there(), &req(7, 0x18), NOW);
+    table.hear(&other, &req(7, 0x28), NOW);
+    table.hear(&other_back, &rep(9, 7, 0x12), NOW);
+    table.hear(&back(), &rep(9, 7, 0x11), NOW);
     assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
     assert_eq!(sender(&table, &other, 0x12), Some(0x28));
 }
@@ -361,19 +467,19 @@ fn ids_that_collide_between_hosts_stay_apart() {
 #[test]
 fn a_grant_nobody_asked_for_is_nothing() {
     let mut table = CmTable::new(64, 3);
-    table.observe(&back(), &rep(9, 7, 0x11), NOW);
-    table.observe(&there(), &req(7, 0x18), NOW);
+    table.hear(&back(), &rep(9, 7, 0x11), NOW);
+    table.hear(&there(), &req(7, 0x18), NOW);
     assert!(is_forgotten(&table));
 }
 
 #[test]
 fn requests_without_end_push_out_the_unanswered_first() {
     let mut table = CmTable::new(8, 3);
-    table.observe(&there(), &req(7, 0x18), NOW);
-    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    table.hear(&there(), &req(7, 0x18), NOW);
+    table.hear(&back(), &rep(9, 7, 0x11), NOW);
     for id in 100..200 {
         let late = Nanos(NOW.0 + u64::from(id) * UNANSWERED.0);
-        table.observe(&there(), &req(id, 0x1000 + id), late);
+        table.hear(&there(), &req(id, 0x1000 + id), late);
     }
     assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
     assert_eq!(table.refused, 0);
@@ -389,7 +495,7 @@ fn xrc_is_not_paired() {
         service: Service::Other,
         flow_label: 0,
     };
-    table.observe(&there(), &xrc, NOW);
-    table.observe(&back(), &rep(9, 7, 0x11), NOW);
+    table.hear(&there(), &xrc, NOW);
+    table.hear(&back(), &rep(9, 7, 0x11), NOW);
     assert!(is_forgotten(&table));
 }

@@ -2,11 +2,11 @@
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
-use npcc_pipeline::wire::bth::{RoceClass, is_uc};
+use npcc_pipeline::wire::bth::RoceClass;
 
 use super::cm::{Change, CmTable};
-use super::datagram::Source;
-use super::ends::{End, Endpoints, LIVE};
+use super::ends::{End, Endpoints, Transport};
+use super::names::Said;
 use super::{port_hash, psn};
 use crate::cm::message::Message;
 use crate::fixed_map::{Hints, NONE, TOGETHER};
@@ -138,72 +138,90 @@ impl ConnectionTable {
         known: Option<EndpointId>,
         live: impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<EndpointId> {
-        let uc = is_uc(record.opcode);
-        let sender = record
-            .source_qp
-            .filter(|_| record.class == RoceClass::Datagram);
-        let source = sender.map(Source::new);
-        let end = match known {
-            Some(EndpointId(end)) => self.ends.see(end, record.time),
-            None => self.ends.make(&record.key, uc, source, record.time),
+        let (transport, time) = (Transport::of(record), record.time);
+        let end = match (known, transport) {
+            (Some(EndpointId(end)), Some(transport)) => self.ends.see_as(end, transport, time),
+            (Some(EndpointId(end)), None) => self.ends.see(end, time),
+            (None, _) => {
+                let transport = transport.unwrap_or(Transport::Rc);
+                self.ends.make(&record.key, transport, time)
+            }
         }?;
         let state = self.ends.end_mut(end)?;
+        let first = state.packets == 0;
         state.count(reader, record.slot, record.packets);
-        if state.source.is_some() || sender.is_some() {
-            if let (Some(source), Some(sender)) = (&mut state.source, sender) {
-                source.see(sender, record.time);
-            }
-            // What is no datagram and names this queue pair, or the other way round, says nothing of it.
-            return Some(EndpointId(end));
-        }
         if record.class == RoceClass::Cnp {
             // Its UDP source port is not the connection's.
             state.cnp_passed = Some(record.time);
+        } else if state.transport.is_ud() {
+            if let Some(sender) = record.source_qp {
+                state.see_sender(sender, first, time);
+            }
         } else {
-            let named = self.cm.see_port(&record.key, record.udp_port);
             self.ends.see_port(end, record.udp_port, record.time);
-            self.ends.see_psn(end, record, reader, named, &live);
+            let request = self.ends.see_psn(end, record, reader, &live);
+            self.cm.see(&record.key, record.udp_port, request, time);
         }
         Some(EndpointId(end))
     }
 
     /// Learns from a message of the connection manager between these addresses.
     pub fn observe_message(&mut self, way: &FlowKey, message: &Message, now: Nanos) {
-        let Change::Paired(one, other, uc) = self.cm.observe(way, message, now) else {
-            return;
-        };
-        if self.is_refuted(&one, now) || self.is_refuted(&other, now) {
-            self.cm.refute(&one);
-            return;
-        }
-        self.begin((one, other), uc, now);
-    }
-
-    /// Whether packets of the last seconds show another sender than the connection manager names: a made-up connection over
-    /// a living one.
-    fn is_refuted(&self, key: &FlowKey, now: Nanos) -> bool {
-        let Some(end) = self.ends.find(key) else {
-            return false;
-        };
-        let live = self
-            .ends
-            .end(end)
-            .is_some_and(|state| now.since(state.last_seen) < LIVE);
-        let seen = port_hash::partner(&self.ends, end).or_else(|| psn::partner(&self.ends, end));
-        let seen = seen.and_then(|partner| self.ends.key(partner));
-        let named = self.cm.named(key);
-        live && seen.is_some_and(|seen| named.is_some_and(|named| named.sender != seen.dest_qp()))
-    }
-
-    /// Pairs two queue pairs known by other means; `false` when there is no room.
-    pub(crate) fn give(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
-        let given = self.cm.give(to_receiver, sender, now);
-        if given {
-            let both = (*to_receiver, to_receiver.reversed(sender));
-            for key in [both.0, both.1] {
-                if let Some(end) = self.ends.enter(&key, false, now) {
-                    self.settle(EndpointId(end), now);
+        let ends = &self.ends;
+        let life = |key: &FlowKey| ends.life(key, now);
+        match self.cm.observe(way, message, now, &life) {
+            Change::Paired(one, other, _) if self.is_refuted(&one, &other, now) => {
+                self.cm.refute(&one);
+            }
+            Change::Paired(one, other, transport) => self.begin((one, other), transport, now),
+            Change::Over(one, other) => {
+                for key in [one, other] {
+                    if let Some(end) = self.ends.find(&key) {
+                        self.ends.bury(end, now);
+                    }
                 }
+            }
+            Change::Nothing => {}
+        }
+    }
+
+    /// Whether packets show that these ends belong to others than to each other, or to several.
+    fn is_refuted(&self, one: &FlowKey, other: &FlowKey, now: Nanos) -> bool {
+        let seen = |key: &FlowKey| {
+            let end = self.ends.find(key)?;
+            port_hash::partner(&self.ends, end).or_else(|| psn::partner(&self.ends, end))
+        };
+        let is_mixed = |key: &FlowKey| {
+            let end = self.ends.find(key);
+            end.is_some_and(|end| self.ends.like(end, now).is_err())
+        };
+        [(one, other), (other, one)]
+            .into_iter()
+            .any(|(key, named)| {
+                let another = seen(key).is_some_and(|end| self.ends.find(named) != Some(end));
+                another || is_mixed(key)
+            })
+    }
+
+    /// Pairs two queue pairs because the operator says so; `false` when there is no room.
+    pub(crate) fn give(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+        self.add(to_receiver, sender, Said::Operator, now)
+    }
+
+    /// Pairs two queue pairs because a list says so, which counts only where packets say the same: the UDP source port is the hash of
+    /// both, or packets to both have the same. What the connection manager or the operator says stands above it. `false` when there is no
+    /// room.
+    pub(crate) fn suggest(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+        self.add(to_receiver, sender, Said::List, now)
+    }
+
+    fn add(&mut self, to_receiver: &FlowKey, sender: Qpn, said: Said, now: Nanos) -> bool {
+        let ends = &self.ends;
+        let life = |key: &FlowKey| ends.life(key, now);
+        let given = self.cm.give(to_receiver, sender, said, now, &life);
+        for key in [*to_receiver, to_receiver.reversed(sender)] {
+            if let Some(end) = self.find(&key).filter(|_| given) {
+                self.settle(end, now);
             }
         }
         given
@@ -215,14 +233,17 @@ impl ConnectionTable {
     }
 
     /// A connection between two ends begins.
-    fn begin(&mut self, (one, other): (FlowKey, FlowKey), uc: bool, now: Nanos) {
+    fn begin(&mut self, (one, other): (FlowKey, FlowKey), transport: Transport, now: Nanos) {
         // Both are known now, though neither may have sent yet.
         let labelled = self
             .cm
-            .named(&one)
+            .named(&one, now)
             .is_some_and(|named| named.flow_label != 0);
         for key in [one, other] {
-            if let Some(end) = self.ends.enter(&key, uc, now) {
+            let was = self.ends.find(&key);
+            let was = was.and_then(|end| self.ends.like(end, now).ok()?);
+            self.cm.remember(&key, was);
+            if let Some(end) = self.ends.enter(&key, transport, now) {
                 self.ends.renew(end, labelled, now);
                 self.settle(EndpointId(end), now);
             }

@@ -6,7 +6,9 @@
 use npcc_pipeline::units::Nanos;
 
 use super::connections::{ConnectionTable, EndpointId};
+use super::names::Said;
 use super::{Evidence, Pairing, only, port, port_hash, psn};
+use crate::key::Qpn;
 
 /// What is known of an end at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,21 +29,31 @@ impl ConnectionTable {
         let (Some(state), Some(key)) = (self.end(end), self.key(end)) else {
             return alone(Pairing::Cold);
         };
-        if let Some(source) = state.source {
-            return alone(match source.sole(now) {
-                _ if self.ends.is_cold(end.0) => Pairing::Cold,
-                Some(sender) => Pairing::Paired(sender, Evidence::Deth),
-                None => Pairing::Unpaired,
-            });
+        if state.transport.is_ud() {
+            return alone(state.datagrams_sender(self.ends.is_cold(end.0), now));
         }
-        if let Some(named) = self.cm.named(&key) {
-            let partner = self.find(&key.reversed(named.sender));
-            return Judgement {
-                pairing: Pairing::Paired(named.sender, Evidence::Cm),
-                partner: partner.map(|partner| (partner, Evidence::Cm)),
-            };
+        if state.doubted_until > now {
+            return alone(Pairing::Unpaired);
         }
         let partner = self.seen_partner(end, now);
+        let named = self.cm.named(&key, now);
+        if let Some(named) = named.filter(|named| named.is_of(state.transport)) {
+            let named_end = self.find(&key.reversed(named.sender));
+            let shows_another = partner.is_some_and(|(partner, evidence)| {
+                evidence > Evidence::Only && Some(partner) != named_end
+            });
+            if named.said != Said::List || self.confirms(end, named_end, named.sender) {
+                // Of two that contradict each other neither is believed.
+                return if shows_another {
+                    alone(Pairing::Unpaired)
+                } else {
+                    Judgement {
+                        pairing: Pairing::Paired(named.sender, Evidence::Cm),
+                        partner: named_end.map(|partner| (partner, Evidence::Cm)),
+                    }
+                };
+            }
+        }
         let pairing = match partner {
             Some((partner, evidence)) => match self.key(partner) {
                 Some(key) => Pairing::Paired(key.dest_qp(), evidence),
@@ -51,6 +63,17 @@ impl ConnectionTable {
             None => Pairing::Unpaired,
         };
         Judgement { pairing, partner }
+    }
+
+    /// Whether packets say what a list does: the UDP source port is the hash of both queue pairs, or packets to both have one that no others
+    /// have.
+    fn confirms(&self, end: EndpointId, other: Option<EndpointId>, sender: Qpn) -> bool {
+        let (Some(port), Some(key)) = (self.ends.port(end.0), self.key(end)) else {
+            return false;
+        };
+        let alone = |end: EndpointId| self.ends.is_alone(end.0);
+        let other = other.filter(|other| self.ends.port(other.0) == Some(port));
+        other.is_some_and(alone) || port == port_hash::port_of(key.dest_qp(), sender)
     }
 
     /// The partner that packets show.

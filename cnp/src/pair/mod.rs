@@ -13,6 +13,7 @@ pub mod connections;
 mod datagram;
 pub(crate) mod ends;
 mod judge;
+mod names;
 mod only;
 mod pair_state;
 mod port;

@@ -12,6 +12,6 @@ pub(crate) const ALONE: Nanos = Nanos(1_000_000_000);
 pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
     let state = ends.end(end)?;
     let (other, since) = ends.pair(state.pair)?.sole_partner(end)?;
-    let alike = ends.end(other)?.uc == state.uc;
+    let alike = ends.end(other)?.transport == state.transport;
     (alike && now.since(since) >= ALONE).then_some(other)
 }

@@ -107,8 +107,6 @@ pub(crate) struct PairState {
     pub(crate) lonely: u32,
     /// Queue pair numbers seen in both directions.
     pub(crate) common: u32,
-    /// Ends whose replies fit no request seen.
-    pub(crate) orphans: u32,
 }
 
 impl PairState {
@@ -159,17 +157,12 @@ impl PairState {
         }
     }
 
-    /// How likely a reply fits a request by chance: those that fit nobody, times those it is compared with.
-    pub(crate) fn chance(&self) -> u64 {
-        u64::from(self.orphans) * u64::from(self.up.ends.len.max(self.down.ends.len))
-    }
-
     /// More than 99 % of the ends that can be judged agree.
     pub(crate) fn hash_holds(&self) -> bool {
         self.agree > self.disagree.saturating_mul(99)
     }
 
-    /// More ends follow the hash than not.
+    /// More ends follow the hash than not: enough for one that is alone with its partner on their port.
     pub(crate) fn hash_usual(&self) -> bool {
         self.agree > self.disagree
     }

@@ -20,7 +20,7 @@ pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
     let state = ends.end(end)?;
     let pair = ends.pair(state.pair)?;
     let refuted = pair.hash_usual() && state.verdict == Verdict::Disagree;
-    if state.uc || refuted || state.psn.refutes_port || !pair.ports_match() {
+    if state.transport.is_uc() || refuted || state.psn.refutes_port || !pair.ports_match() {
         return None;
     }
     let own = ends.group(state.group)?;

@@ -4,7 +4,8 @@
 //! include/rdma/ib_verbs.h). Symmetric, so both ends compute the same port.
 //!
 //! A network card may follow another rule, so the formula is believed per address pair only where it holds: of the ends
-//! that share their port with somebody in the other direction, more than 99 % must have a partner that fits. A partner
+//! that share their port with somebody in the other direction, more than 99 % must have a partner that fits, or most, where the two
+//! are alone on their port (others there, with ports of their own, may be another application's). A partner
 //! must be the only one that fits, seen from both sides.
 
 use super::ends::Endpoints;
@@ -26,8 +27,11 @@ pub const fn port_of(a: Qpn, b: Qpn) -> u16 {
 /// The only end whose queue pair fits `end`, where the formula is believed.
 pub(super) fn partner(ends: &Endpoints, end: u32) -> Option<u32> {
     let state = ends.end(end)?;
-    let believed = ends.pair(state.pair)?.hash_holds();
-    if !believed || state.verdict != Verdict::Agree {
+    if state.verdict != Verdict::Agree {
+        return None;
+    }
+    let pair = ends.pair(state.pair)?;
+    if !(pair.hash_holds() || pair.hash_usual() && ends.is_alone(end)) {
         return None;
     }
     (ends.end(state.fits)?.verdict == Verdict::Agree).then_some(state.fits)

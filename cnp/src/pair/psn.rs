@@ -16,20 +16,21 @@
 //! data take another path, and by chance its number is one that another was seen to ask for, once in 2^22 for each of the
 //! others. Where the two together come to more than 1 in 2^14, no match between these addresses is believed.
 
-use super::ends::numbers::{NEAR, distance};
-use super::ends::psn_state::{MARKS, PsnState};
+use super::ends::numbers::{NEAR, SMALL, distance, follows};
+use super::ends::psn_state::PsnState;
 use super::ends::{End, Endpoints};
 use super::port_hash;
 use super::senders::Senders;
+use crate::key::low32;
 use crate::links::NONE;
 use crate::sample::{Record, SlotRef};
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_request};
 
+/// Opcode of an RC READ REQUEST.
+const READ_REQUEST: u8 = 0x0c;
 /// Replies that must fit.
 const SUPPORTS: u8 = 3;
-/// A first number below this may be a count from 0.
-const SMALL: u32 = 1 << 16;
 /// Ends without a sender times ends of a direction, above which chance is too likely: four marks each, of 2^24 numbers.
 const CHANCE: u64 = 1 << 8;
 
@@ -60,31 +61,57 @@ pub(crate) fn is_answer(record: &Record) -> bool {
 }
 
 impl Endpoints {
-    /// Takes in the number of a packet to `end`; `live` says the present number of requests in a slot. `named` ends are
-    /// known by better evidence.
+    /// Takes in the number of a packet to `end`; `live` says the present number of requests in a slot. Returns the number of a
+    /// request, and how many packets the end has had, where numbers count packets.
     pub(super) fn see_psn(
         &mut self,
         end: u32,
         record: &Record,
         reader: usize,
-        named: bool,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
-    ) {
+    ) -> Option<(u32, u32)> {
         if is_request(record.opcode) {
-            self.see_number(end, record, reader);
+            self.see_request(end, record, reader);
             if asks(record)
                 && let Some(state) = self.end_mut(end)
             {
-                if let Some(mark) = state.psn.marks.get_mut(usize::from(state.psn.at)) {
+                state.psn.marks.rotate_right(1);
+                if let Some(mark) = state.psn.marks.first_mut() {
                     *mark = record.psn;
                 }
-                state.psn.at = (state.psn.at + 1) % MARKS;
             }
-        } else if is_answer(record) {
-            self.weigh_port(end, record.psn, live);
-            if !named && port_hash::partner(self, end).is_none() {
+            let counts = |state: &&End| !state.psn.reads;
+            return self
+                .end(end)
+                .filter(counts)
+                .map(|state| (record.psn, state.sent.packets));
+        }
+        if is_answer(record) {
+            self.weigh_port(end, record, live);
+            if port_hash::partner(self, end).is_none() {
                 self.reply(end, record.psn, record.time, live);
             }
+        }
+        None
+    }
+
+    /// Takes in a request. One whose number does not go on from the last is another connection's, of the same queue pair number and
+    /// UDP source port.
+    fn see_request(&mut self, end: u32, record: &Record, reader: usize) {
+        let Some(state) = self.end_mut(end) else {
+            return;
+        };
+        state.psn.reads |= record.opcode == READ_REQUEST;
+        let (packets, last) = (low32(state.packets), state.sent.last);
+        let since = packets.wrapping_sub(state.sent.packets);
+        if !state.psn.reads && last != NONE && !follows(last, record.psn, since) {
+            self.forget_psn(end);
+            self.unsettle(end, record.time);
+            self.note_change(end, record.time);
+        }
+        self.see_number(end, record, reader);
+        if let Some(state) = self.end_mut(end) {
+            state.sent.packets = packets;
         }
     }
 
@@ -95,9 +122,20 @@ impl Endpoints {
         now: Nanos,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) {
-        let candidate = self.end(end).map_or(NONE, |state| state.psn.candidate);
+        let known = self
+            .end(end)
+            .map(|state| (state.psn.candidate, state.psn.candidate_serial));
+        let (candidate, serial) = known.unwrap_or((NONE, 0));
+        let same = self
+            .end(candidate)
+            .is_some_and(|state| state.serial == serial);
+        if candidate != NONE && !same {
+            // It is gone, and another end is in its place.
+            self.part(end);
+        }
+        let candidate = if same { candidate } else { NONE };
         if let Some(present) = self.number(candidate, live) {
-            if distance(present, number) > NEAR {
+            if self.is_far(candidate, present, number, now) {
                 // Where its partner is not, or no longer is.
                 self.part(end);
             } else if partner(self, end) == Some(candidate) {
@@ -109,23 +147,14 @@ impl Endpoints {
                 self.set_orphan(end, false);
                 let marked =
                     |state: &End| state.sent.first >= SMALL && state.psn.marks.contains(&number);
-                if self.end(fits).is_some_and(marked) {
+                // Whatever hashes addresses and ports sends all of a port one way: of one whose answers are seen the data are.
+                let port = self.port(end);
+                if port.is_some() && port == self.port(fits) && self.end(fits).is_some_and(marked) {
                     self.support(end, fits, number);
                 }
             }
             Senders::Nobody => self.set_orphan(end, true),
             Senders::Unknown => {}
-        }
-    }
-
-    fn set_orphan(&mut self, end: u32, orphan: bool) {
-        let Some(state) = self.end_mut(end) else {
-            return;
-        };
-        let (before, pair) = (std::mem::replace(&mut state.psn.orphan, orphan), state.pair);
-        if let Some(pair) = self.pair_mut(pair) {
-            let step = i32::from(orphan) - i32::from(before);
-            pair.orphans = pair.orphans.saturating_add_signed(step);
         }
     }
 
@@ -141,10 +170,11 @@ impl Endpoints {
         if again {
             return;
         }
+        let serial = self.end(fits).map_or(0, |state| state.serial);
         let Some(state) = self.end_mut(end) else {
             return;
         };
-        state.psn.candidate = fits;
+        (state.psn.candidate, state.psn.candidate_serial) = (fits, serial);
         state.psn.supports = state.psn.supports.saturating_add(1);
         state.psn.supported = number;
         if state.psn.supports < SUPPORTS {
@@ -187,8 +217,21 @@ impl Endpoints {
         }
     }
 
+    /// Whether a reply's number is none that requests to this end can have in flight.
+    fn is_far(&self, requests: u32, present: u32, number: u32, now: Nanos) -> bool {
+        distance(present, number) > NEAR
+            && self
+                .end(requests)
+                .is_some_and(|state| !state.sent.holds(present, number, now))
+    }
+
     /// Whether a reply fits the only end opposite with the same UDP source port.
-    fn weigh_port(&mut self, end: u32, number: u32, live: &impl Fn(usize, SlotRef) -> Option<u32>) {
+    fn weigh_port(
+        &mut self,
+        end: u32,
+        reply: &Record,
+        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+    ) {
         let sole = self.opposite(end).filter(|group| group.ends.len == 1);
         let Some(other) = sole.map(|group| group.ends.head) else {
             return;
@@ -196,7 +239,7 @@ impl Endpoints {
         let Some(present) = self.number(other, live) else {
             return;
         };
-        if distance(present, number) > NEAR {
+        if self.is_far(other, present, reply.psn, reply.time) {
             for end in [end, other] {
                 if let Some(state) = self.end_mut(end) {
                     state.psn.refutes_port = true;
@@ -209,7 +252,7 @@ impl Endpoints {
 /// The end that replies fit, from either side, if both sides do not differ.
 pub(super) fn partner(ends: &Endpoints, end: u32) -> Option<u32> {
     let state = ends.end(end)?;
-    if ends.pair(state.pair)?.chance() > CHANCE {
+    if ends.chance(end) > CHANCE {
         return None;
     }
     let psn = &state.psn;

@@ -11,7 +11,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ends::Endpoints;
-use super::ends::numbers::{NEAR, Place, Sent, distance};
+use super::ends::numbers::{NEAR, Place, SMALL, Sent, distance};
 use super::pair_state::PairKey;
 use crate::links::{Links, NONE, link, unlink};
 use crate::sample::{Record, SlotRef};
@@ -59,7 +59,10 @@ impl Endpoints {
     pub(super) fn forget_numbers(&mut self, end: u32) {
         self.leave_place(end);
         if let Some(state) = self.end_mut(end) {
+            // That numbers were small is not forgotten: more that count from 0 may follow.
+            let first = Some(state.sent.first).filter(|first| *first < SMALL);
             state.sent = Sent::new();
+            state.sent.first = first.unwrap_or(NONE);
         }
     }
 

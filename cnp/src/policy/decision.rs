@@ -46,6 +46,8 @@ named! {
         Balanced = "balanced",
         /// The depth is at the set-point, or on its way there.
         SetPoint = "set-point",
+        /// NPCC is off for the queue: nothing is decided.
+        Off = "off",
     }
 }
 

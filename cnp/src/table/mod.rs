@@ -1,8 +1,9 @@
 //! The flow table: data flows in watched queues. The control core is its only writer; readers on other threads take
 //! consistent snapshots and never make it wait.
 //!
-//! Fixed capacity. When full, the flow longest idle that is not paired goes first, then the one longest idle; a flow seen
-//! within [`IDLE`] is never displaced, and the newcomer is refused.
+//! Fixed capacity, of which flows without evidence have three quarters. When there is no room, the flow longest idle that has
+//! none goes first, if unseen for [`UNPROVEN_IDLE`], then the one longest idle; a flow with evidence seen within [`IDLE`] is
+//! never displaced, and the newcomer is refused.
 
 mod lists;
 
@@ -26,7 +27,9 @@ pub(crate) use lists::{QueueList, RECENT};
 
 /// A flow unseen for this long contributes to nothing and may be displaced.
 pub const IDLE: Nanos = Nanos::from_millis(3_000);
-const WORDS: usize = 12;
+/// A flow that nobody has answered may be displaced after so long already: anybody can make them up.
+pub const UNPROVEN_IDLE: Nanos = Nanos::from_millis(100);
+const WORDS: usize = 13;
 const LIVE: u64 = 1 << 63;
 
 /// Private state of one flow.
@@ -52,6 +55,8 @@ pub(crate) struct Flow {
     pub(crate) cnps: u64,
     pub(crate) last_cnp: Nanos,
     pub(crate) ingress: PortId,
+    /// Its source's place among those with flows that have no evidence.
+    pub(crate) source: u16,
     pub(crate) trusted: bool,
     pub(crate) cold: bool,
     pub(crate) evidence: Evidence,
@@ -64,8 +69,20 @@ pub(crate) struct Flow {
     pub(crate) parked_for: Suppressed,
     /// When last read it had paused, and nothing was left to be read.
     pub(crate) asleep: bool,
+    /// Where what is known of its host is kept.
+    pub(crate) host: u32,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
+    pub(crate) would: WouldBe,
+    /// Why it was not signalled when it was last considered, and when that was last logged.
+    pub(crate) refused: Option<(Suppressed, Nanos)>,
+}
+
+/// CNPs that would have been sent, where nothing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct WouldBe {
+    pub(crate) cnps: u64,
+    pub(crate) last: Nanos,
 }
 
 impl Flow {
@@ -77,6 +94,7 @@ impl Flow {
             slot_bytes: 0,
             bytes: 0,
             ingress,
+            source: 0,
             trusted: true,
             cold: true,
             sender: Qpn::default(),
@@ -92,7 +110,10 @@ impl Flow {
             parked: Nanos::ZERO,
             parked_for: Suppressed::Cold,
             asleep: false,
+            host: u32::MAX,
             dcqcn: DcqcnModel::new(now),
+            would: WouldBe::default(),
+            refused: None,
             places: Places::NOWHERE,
         }
     }
@@ -115,6 +136,12 @@ pub struct FlowSnapshot {
     pub bytes: u64,
     /// CNPs it was signalled by us.
     pub cnps: u64,
+    /// CNPs it would have been signalled, while nothing was sent.
+    pub would_send: u64,
+    /// Whether nobody has answered it yet.
+    pub cold: bool,
+    /// Why it was not signalled when it was last considered.
+    pub refused: Option<Suppressed>,
     /// The latest; zero when none.
     pub last_cnp: Nanos,
     /// First packet.
@@ -132,6 +159,8 @@ impl FlowSnapshot {
             | (self.evidence as u64) << 24
             | (self.response as u64) << 32
             | u64::from(self.ingress.0) << 40
+            | self.refused.map_or(0, |reason| reason.index() as u64 + 1) << 48
+            | u64::from(self.cold) << 56
             | LIVE;
         [
             a,
@@ -146,6 +175,7 @@ impl FlowSnapshot {
             self.first_seen.0,
             self.last_seen.0,
             self.notified_until.0,
+            self.would_send,
         ]
     }
 
@@ -163,8 +193,10 @@ impl FlowSnapshot {
             first_seen,
             last_seen,
             until,
+            would_send,
         ] = words;
-        let [_, _, _, evidence, response, ingress, ..] = meta.to_le_bytes();
+        let [_, _, _, evidence, response, ingress, refused, flags] = meta.to_le_bytes();
+        let refused = usize::from(refused).checked_sub(1);
         (meta & LIVE != 0).then(|| FlowSnapshot {
             flow: QueueFlow::from_words([a, b, c, d, e]),
             sender_qpn: Qpn::new(low32(meta)),
@@ -173,6 +205,9 @@ impl FlowSnapshot {
             ingress: PortId(ingress),
             bytes,
             cnps,
+            would_send,
+            cold: flags & 1 != 0,
+            refused: refused.and_then(Suppressed::from_index),
             last_cnp: Nanos(last_cnp),
             first_seen: Nanos(first_seen),
             last_seen: Nanos(last_seen),
@@ -188,6 +223,19 @@ pub struct FlowView {
 }
 
 impl FlowView {
+    /// Places that flows may have.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The flow at a place, if one is there.
+    #[must_use]
+    pub fn at(&self, place: usize) -> Option<FlowSnapshot> {
+        let words = self.cells.get(place)?.read();
+        words.and_then(FlowSnapshot::from_words)
+    }
+
     /// All flows, each as it was at one moment. A flow being written all the while is left out.
     pub fn flows(&self) -> impl Iterator<Item = FlowSnapshot> + '_ {
         self.cells
@@ -282,16 +330,9 @@ impl FlowTable {
         self.flows.set_list(index, u8::from(paired));
     }
 
-    /// The flow that may go: idle, not paired before paired, oldest first.
-    pub(crate) fn displaceable(&self, now: Nanos) -> Option<u32> {
-        let idle = |index: &u32| {
-            self.get(*index)
-                .is_some_and(|flow| now.since(flow.last_seen) >= IDLE)
-        };
-        self.flows
-            .oldest(0)
-            .filter(idle)
-            .or_else(|| self.flows.oldest(1).filter(idle))
+    /// The flow longest untouched of those with evidence, or of those without.
+    pub(crate) fn oldest(&self, paired: bool) -> Option<u32> {
+        self.flows.oldest(u8::from(paired))
     }
 
     /// Removes a flow that is in no list of a queue.
@@ -319,6 +360,9 @@ impl FlowTable {
             ingress: flow.ingress,
             bytes: flow.bytes,
             cnps: flow.cnps,
+            would_send: flow.would.cnps,
+            cold: flow.cold,
+            refused: flow.refused.map(|(reason, _)| reason),
             last_cnp: flow.last_cnp,
             first_seen: flow.first_seen,
             last_seen: flow.last_seen,

@@ -36,6 +36,8 @@ fn readers_see_what_was_published_and_not_what_was_removed() {
     (entry.sender, entry.evidence, entry.bytes, entry.cnps) =
         (Qpn::new(0x18), Evidence::PortHash, 1_000, 2);
     (entry.last_cnp, entry.last_seen, entry.notified_until) = (Nanos(7), Nanos(8), Nanos(9));
+    entry.would.cnps = 6;
+    entry.refused = Some((Suppressed::NoNeighbor, Nanos(4)));
     table.publish(index);
     let expected = FlowSnapshot {
         flow: key(0x11),
@@ -45,6 +47,9 @@ fn readers_see_what_was_published_and_not_what_was_removed() {
         ingress: PortId(0),
         bytes: 1_000,
         cnps: 2,
+        would_send: 6,
+        cold: true,
+        refused: Some(Suppressed::NoNeighbor),
         last_cnp: Nanos(7),
         first_seen: Nanos(5),
         last_seen: Nanos(8),
@@ -53,22 +58,4 @@ fn readers_see_what_was_published_and_not_what_was_removed() {
     assert_eq!(view.flows().collect::<Vec<_>>(), [expected]);
     table.remove(index);
     assert_eq!(view.flows().count(), 0);
-}
-
-#[test]
-fn the_idle_and_unpaired_go_first_and_the_live_never() {
-    let mut table = FlowTable::new(3, 1);
-    let [paired, loose, live] =
-        [1, 2, 3].map(|qpn| table.insert(key(qpn), flow(Nanos::ZERO)).unwrap());
-    table.touch(paired, true);
-    table.touch(loose, false);
-    table.touch(live, false);
-    let now = IDLE;
-    table.get_mut(live).unwrap().last_seen = now;
-    assert!(table.is_full() && table.insert(key(4), flow(now)).is_none());
-    assert_eq!(table.displaceable(now), Some(loose));
-    table.remove(loose);
-    assert_eq!(table.displaceable(now), Some(paired));
-    table.remove(paired);
-    assert_eq!(table.displaceable(now), None);
 }

@@ -211,17 +211,22 @@ impl FlowTracker {
             }
         }
         let response = ResponseConfig {
-            feedback: flow.dcqcn.replies(self.response.feedback),
+            feedback: flow.dcqcn.feedback(self.response.feedback),
             ..self.response
         };
-        flow.response.observe(now, flow.bytes, &response);
+        let measured = flow.response.observe(now, flow.bytes, &response);
         flow.dcqcn.observe(now, flow.bytes, &self.measure);
         flow.asleep = counted == 0 && falls_asleep(flow, reading.as_ref(), now);
         let (silent, asleep) = (now.since(flow.last_seen) >= IDLE, flow.asleep);
-        if now.since(flow.settled) >= SLOW {
-            if silent {
-                flow.settled = now;
-            } else {
+        let unsettled = now.since(flow.settled) >= SLOW;
+        if unsettled && silent {
+            flow.settled = now;
+        }
+        if let Some(measured) = measured {
+            self.learn_response(index, &measured, now);
+        }
+        if unsettled {
+            if !silent {
                 self.refresh_pairing(index, now);
             }
             self.flows.publish(index);

@@ -3,7 +3,17 @@
 use npcc_pipeline::units::Nanos;
 
 use super::FlowTracker;
+use crate::action::Action;
+use crate::host_response::Standing;
 use crate::pair::Evidence;
+use crate::plan::Suppressed;
+use crate::response::Measured;
+
+/// A refusal for the same reason is logged again after this time.
+const AGAIN: Nanos = Nanos::from_millis(10);
+/// From so long after a CNP on it counts what a host showed; sooner, several are on their way at once, and what each does is not to be
+/// told apart.
+const FADED: Nanos = Nanos::from_millis(1);
 
 impl FlowTracker {
     /// Time from a CNP to a flow's sender to its effect.
@@ -13,10 +23,130 @@ impl FlowTracker {
         flow.map_or(default, |flow| flow.dcqcn.feedback(default))
     }
 
+    /// What becomes of a decision to tell a flow's sender.
+    pub(crate) fn action(&self, index: u32) -> Action {
+        let flow = self.flows.key(index);
+        let found = flow.and_then(|flow| Some((self.queue_index(&flow)?, flow.key)));
+        found.map_or(Action::Off, |(queue, key)| {
+            self.actions.of_flow(queue, &key)
+        })
+    }
+
+    /// A flow's sender would have been sent so many CNPs just now. Nothing else believes that they were.
+    pub(crate) fn record_would_send(&mut self, index: u32, cnps: usize, now: Nanos) {
+        if let Some(flow) = self.flows.get_mut(index) {
+            flow.would.cnps += cnps as u64;
+            flow.would.last = now;
+            flow.refused = None;
+        }
+        self.flows.publish(index);
+    }
+
+    /// Whether the refusal of a flow is worth an entry in the log: another reason than the last time, or the same after [`AGAIN`].
+    /// Notes it if so. That a flow was signalled a moment ago is no news.
+    pub(crate) fn is_news(&mut self, index: u32, reason: Suppressed, now: Nanos) -> bool {
+        let Some(flow) = self.flows.get_mut(index) else {
+            return false;
+        };
+        let known = |(last, at): (Suppressed, Nanos)| last == reason && now.since(at) < AGAIN;
+        if reason == Suppressed::Spacing || flow.refused.is_some_and(known) {
+            return false;
+        }
+        flow.refused = Some((reason, now));
+        self.flows.publish(index);
+        true
+    }
+
+    /// What is believed of a flow's host.
+    pub(crate) fn standing(&self, index: u32) -> Standing {
+        let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
+            return Standing::Unknown;
+        };
+        self.responses.standing(&key, flow.host)
+    }
+
+    /// Whether telling a flow does not help: it showed so itself, or others of its host did.
+    pub(crate) fn is_vain(&self, index: u32) -> bool {
+        let flow = self.flows.get(index);
+        flow.is_some_and(|flow| flow.response.is_unresponsive())
+            || self.standing(index) == Standing::FallenBack
+    }
+
+    /// Share of its rate that a CNP of this moment costs a flow, in 65,536ths: as its host showed, or as DCQCN has it.
+    pub(crate) fn cut_share(&self, index: u32, now: Nanos) -> u32 {
+        let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
+            return 0;
+        };
+        let gap = flow.dcqcn.last_told().map(|at| now.since(at));
+        let learned = gap
+            .filter(|gap| *gap >= FADED)
+            .and_then(|gap| self.responses.cut(&key, flow.host, gap));
+        learned.unwrap_or_else(|| flow.dcqcn.share(now))
+    }
+
+    /// A flow's sender is told: its host is remembered.
+    pub(crate) fn remember_host(&mut self, index: u32) {
+        let Some(key) = self.flows.flow_key(index) else {
+            return;
+        };
+        if let Some(flow) = self.flows.get_mut(index) {
+            flow.host = self.responses.told(&key, flow.host, &self.status.responses);
+        }
+    }
+
+    /// What a flow did after its CNPs was measured. Whom telling does not help is marked again at once.
+    pub(super) fn learn_response(&mut self, index: u32, measured: &Measured, now: Nanos) {
+        let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
+            return;
+        };
+        self.responses
+            .learn(&key, flow.host, measured, &self.status.responses);
+        if !measured.worked || self.is_vain(index) {
+            self.mark_again(index, now);
+        }
+    }
+
+    /// So much was measured of the flow's host that it is believed to answer, or not to.
+    #[cfg(test)]
+    pub(crate) fn teach(&mut self, index: u32, worked: Option<bool>, now: Nanos) {
+        self.remember_host(index);
+        for _ in 0..3 {
+            let measured = worked.map(|worked| Measured {
+                worked,
+                expected: 1 << 15,
+                seen: 1 << 15,
+                after: None,
+            });
+            if let Some(measured) = measured {
+                self.learn_response(index, &measured, now);
+            }
+        }
+    }
+
+    /// A flow that was told is marked again.
+    pub(crate) fn mark_again(&mut self, index: u32, now: Nanos) {
+        let Some(flow) = self
+            .flows
+            .get_mut(index)
+            .filter(|flow| flow.notified_until > now)
+        else {
+            return;
+        };
+        flow.notified_until = now;
+        let evidence = flow.evidence;
+        self.write_control(index, now, evidence);
+    }
+
+    /// Time over which contributions are counted.
+    pub(crate) const fn window(&self) -> Nanos {
+        self.window
+    }
+
     pub(super) fn record_cnp_seen(&mut self, index: u32, now: Nanos) {
+        let share = self.cut_share(index, now);
         if let Some(flow) = self.flows.get_mut(index) {
             let rate = flow.dcqcn.predicted();
-            flow.dcqcn.record_cnp_sent(rate, now);
+            flow.dcqcn.record_cnp_sent(rate, share, now);
         }
     }
 
@@ -26,9 +156,9 @@ impl FlowTracker {
         self.set_notified(index, until.max(known.unwrap_or(until)), now);
     }
 
-    /// Marks a flow as signalled until then, and no longer.
+    /// Marks a flow as signalled until then, and no longer; where nothing is sent, ECN alone marks it.
     pub(crate) fn set_notified(&mut self, index: u32, until: Nanos, now: Nanos) {
-        if !self.ecn.minds_notified() || until <= now {
+        if !self.ecn.minds_notified() || until <= now || self.action(index) < Action::Send {
             return;
         }
         let Some(flow) = self.flows.get_mut(index) else {
@@ -37,6 +167,13 @@ impl FlowTracker {
         flow.notified_until = until;
         let (until, evidence) = (flow.notified_until, flow.evidence);
         self.write_control(index, until, evidence);
+    }
+
+    /// Writes a flow's control word anew.
+    pub(super) fn write_word(&self, index: u32) {
+        if let Some(flow) = self.flows.get(index) {
+            self.write_control(index, flow.notified_until, flow.evidence);
+        }
     }
 
     pub(super) fn write_control(&self, index: u32, until: Nanos, evidence: Evidence) {

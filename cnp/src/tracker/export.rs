@@ -9,6 +9,7 @@ impl FlowTracker {
     /// Forgets what is old; publishes gauges. Bounded work.
     pub(crate) fn tidy(&mut self, now: Nanos) {
         self.connections.age(now);
+        self.forget_unproven(now);
         let status = &self.status;
         status.flows.set(self.flows.len() as u64);
         status.ends.set(self.connections.len() as u64);

@@ -7,10 +7,16 @@ use crate::key::QueueFlow;
 use crate::pair::connections::EndpointId;
 use crate::pair::{Evidence, Judgement, Pairing};
 use crate::sample::Record;
-use crate::table::{Flow, QueueList};
+use crate::table::{Flow, IDLE, QueueList, UNPROVEN_IDLE};
+use crate::uncounted::Uncounted;
+
+/// A flow that nobody has answered is forgotten after so long.
+const FORGET: Nanos = Nanos::from_millis(6_000);
+/// At most so many a tick.
+const FORGOTTEN_PER_TICK: usize = 8;
 
 /// The flow of a record in its queue.
-const fn queue_flow(record: &Record) -> QueueFlow {
+pub(super) const fn queue_flow(record: &Record) -> QueueFlow {
     QueueFlow {
         key: record.key,
         egress: record.egress,
@@ -41,24 +47,26 @@ impl FlowTracker {
         &mut self,
         record: &Record,
         reader: usize,
-        judged: Option<(EndpointId, Judgement)>,
+        (end, judged): (EndpointId, Judgement),
         hint: u32,
         now: Nanos,
     ) {
-        let end = judged.map(|(end, _)| end);
         let key = queue_flow(record);
         let Some(queue) = self.queue_index(&key) else {
             return;
         };
-        let index = match self.flows.find_at(hint, &key) {
+        let known = self.flows.find_at(hint, &key);
+        let at = known
+            .and_then(|index| self.flows.get(index))
+            .map(|flow| (flow.reader, flow.slot));
+        let index = match known {
             Some(index) => index,
-            None => match self.insert(
-                key,
-                Flow::new(reader, record.slot, record.ingress, record.time),
-                now,
-            ) {
-                Some(index) => index,
-                None => return,
+            None => match self.enter(key, (record, reader), &judged, now) {
+                Ok(index) => index,
+                Err(why) => {
+                    self.count_aside(record, reader, why);
+                    return;
+                }
             },
         };
         // A flow that never paused was read within this time.
@@ -75,40 +83,95 @@ impl FlowTracker {
             }
             flow.ingress = record.ingress;
             flow.last_seen = record.time;
-            flow.trusted = self.trusted & record.ingress.bit() != 0;
-            flow.end = end;
+            flow.end = Some(end);
         }
         self.note_slot(reader, record.slot.slot.0 as usize, index);
-        if let Some(state) = end.and_then(|end| self.connections.end_mut(end)) {
+        if let Some(state) = self.connections.end_mut(end) {
             state.flow = index;
         }
         if let Some(list) = self.lists.get_mut(queue) {
             self.flows.list(list, index);
             self.flows.activate(list, index);
         }
-        self.apply_judgement(index, judged, now);
+        self.apply_judgement(index, Some((end, judged)), now);
+        if at != Some((reader, record.slot)) {
+            // What was written there for another flow may be taken for this one's: generations come round.
+            self.write_word(index);
+        }
         self.flows.publish(index);
     }
 
-    pub(super) fn insert(&mut self, key: QueueFlow, flow: Flow, now: Nanos) -> Option<u32> {
-        if self.flows.is_full() {
-            match self.flows.displaceable(now) {
-                Some(old) => {
-                    self.unlist(old);
-                    if let Some((_, old)) = self.flows.remove(old) {
-                        self.count(old.evidence, -1);
-                    }
-                    self.status.flows_displaced.add(1);
-                }
-                None => {
-                    self.status.flows_refused.add(1);
-                    return None;
-                }
+    /// Enters a flow, if there is room: for one without evidence not in all of the table, and of its source's share.
+    fn enter(
+        &mut self,
+        key: QueueFlow,
+        (record, reader): (&Record, usize),
+        judged: &Judgement,
+        now: Nanos,
+    ) -> Result<u32, Uncounted> {
+        let proven = judged.pairing.evidence() != Evidence::None;
+        let source = self.unproven.source(&key.key, record.ingress);
+        if !proven && self.unproven.has_share(source) {
+            return Err(Uncounted::SourceShare);
+        }
+        if self.flows.is_full() || !proven && self.unproven.is_full() {
+            let Some(old) = self.displaceable(proven, now) else {
+                self.status.flows_refused.add(1);
+                return Err(Uncounted::NoRoom);
+            };
+            self.remove(old);
+            self.status.flows_displaced.add(1);
+        }
+        let mut flow = Flow::new(reader, record.slot, record.ingress, record.time);
+        flow.source = source;
+        flow.slot_bytes = self.aside.counted(reader, record.slot);
+        let index = self.flows.insert(key, flow).ok_or(Uncounted::NoRoom)?;
+        self.count(Evidence::None, 1);
+        self.unproven.count(source, true);
+        Ok(index)
+    }
+
+    /// The flow that may go: idle, without evidence before those with it, oldest first. One without makes room by others
+    /// like it only, unless the table itself is full.
+    fn displaceable(&self, proven: bool, now: Nanos) -> Option<u32> {
+        let unproven = self.flows.oldest(false);
+        let unproven = unproven.filter(|index| self.is_idle(*index, UNPROVEN_IDLE, now));
+        let paired = || {
+            let may = proven || !self.unproven.is_full();
+            let oldest = self.flows.oldest(true).filter(|_| may);
+            oldest.filter(|index| self.is_idle(*index, IDLE, now))
+        };
+        unproven.or_else(paired)
+    }
+
+    /// Whether nothing of a flow was seen for so long, by its worker either.
+    fn is_idle(&self, index: u32, time: Nanos, now: Nanos) -> bool {
+        self.flows.get(index).is_some_and(|flow| {
+            let reader = self.readers.get(flow.reader);
+            let reading = reader.and_then(|reader| reader.read(flow.slot));
+            let seen = reading.map_or(flow.last_seen, |slot| slot.last_seen.max(flow.last_seen));
+            now.since(seen) >= time
+        })
+    }
+
+    fn remove(&mut self, index: u32) {
+        self.unlist(index);
+        if let Some((_, old)) = self.flows.remove(index) {
+            self.count(old.evidence, -1);
+            if old.evidence == Evidence::None {
+                self.unproven.count(old.source, false);
             }
         }
-        let index = self.flows.insert(key, flow)?;
-        self.count(flow.evidence, 1);
-        Some(index)
+    }
+
+    /// Forgets a few flows that nobody has answered and that are long unseen, as their ends are.
+    pub(super) fn forget_unproven(&mut self, now: Nanos) {
+        for _ in 0..FORGOTTEN_PER_TICK {
+            match self.flows.oldest(false) {
+                Some(old) if self.is_idle(old, FORGET, now) => self.remove(old),
+                _ => break,
+            }
+        }
     }
 
     pub(super) fn count(&mut self, evidence: Evidence, step: i64) {
@@ -142,9 +205,10 @@ impl FlowTracker {
         let Some(flow) = self.flows.get(index) else {
             return Pairing::Cold;
         };
-        let (old, until, key) = (
+        let (old, until, source, key) = (
             flow.evidence,
             flow.notified_until,
+            flow.source,
             self.flows.flow_key(index),
         );
         let pairing = judged.map_or(Pairing::Cold, |(_, judged)| judged.pairing);
@@ -160,11 +224,15 @@ impl FlowTracker {
             }
             flow.evidence = evidence;
             flow.cold = pairing == Pairing::Cold;
+            flow.trusted = self.trusted & flow.ingress.bit() != 0;
             flow.settled = now;
         }
         if evidence != old {
             self.count(old, -1);
             self.count(evidence, 1);
+            if old == Evidence::None || evidence == Evidence::None {
+                self.unproven.count(source, evidence == Evidence::None);
+            }
             self.write_control(index, until, evidence);
         }
         self.flows.touch(index, evidence != Evidence::None);

@@ -5,14 +5,16 @@ use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::RoceClass;
 
 use super::FlowTracker;
+use super::flows::queue_flow;
 use crate::cm::copy::CmCopy;
 use crate::cm::message::Message;
 use crate::deadline::Deadline;
-use crate::fixed_map::TOGETHER;
+use crate::fixed_map::{NONE, TOGETHER};
 use crate::flow_cache::CacheReader;
 use crate::pair::connections::{ConnectionTable, EndpointId};
 use crate::pair::psn::{asks, is_answer};
 use crate::sample::Record;
+use crate::uncounted::Uncounted;
 
 /// QP1 packets taken in per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
@@ -24,6 +26,7 @@ const COMPARED_PER_TICK: usize = 1_024;
 impl FlowTracker {
     /// Takes in records of all workers, so many from each, until the deadline; another worker's first each time.
     pub(crate) fn drain(&mut self, now: Nanos, deadline: &Deadline<'_>) {
+        self.check.refresh();
         self.connections.refill(COMPARED_PER_TICK);
         self.drained = 0;
         let readers = self.readers.len();
@@ -85,6 +88,10 @@ impl FlowTracker {
             status.untrusted.add(1);
             return;
         }
+        if !self.check.admits(&copy.key, copy.ingress) {
+            status.wrong_port.add(1);
+            return;
+        }
         if self.verify_cm && !copy.is_intact() {
             status.cm.damaged.add(1);
             return;
@@ -94,12 +101,13 @@ impl FlowTracker {
             return;
         };
         if matches!(message, Message::Req { .. } | Message::Rep { .. })
-            && !self.sources.admit(&copy.key, now)
+            && !self.new_connections.admit(&copy.key, copy.ingress, now)
         {
             status.rate_limited.add(1);
             return;
         }
-        self.connections.observe_message(&copy.key, &message, now);
+        self.connections
+            .observe_message(&copy.key, &message, copy.time);
     }
 
     /// Takes in a record of an end that is known or not, and whose flow may be at `hint`.
@@ -111,29 +119,29 @@ impl FlowTracker {
         hint: u32,
         now: Nanos,
     ) {
-        let trusted = self.trusted & record.ingress.bit() != 0;
-        let end = if trusted {
-            self.observe_endpoint(record, reader, known, now)
-        } else {
-            None
-        };
-        // Nothing below changes what is known of the record's own end.
-        let judged = end.map(|end| (end, self.connections.judge(end, now)));
-        if trusted {
-            self.hosts.see(record, &self.status.hosts);
-        } else {
-            self.status.untrusted.add(1);
+        if !ConnectionTable::teaches(record) {
+            return;
         }
+        let end = match self.observe_endpoint(record, reader, known, now) {
+            Ok(end) => end,
+            Err(why) => {
+                self.refuse(record, reader, why);
+                return;
+            }
+        };
+        self.hosts.see(record, &self.status.hosts);
+        // Nothing below changes what is known of the record's own end.
+        let judged = self.connections.judge(end, now);
         if matches!(record.class, RoceClass::Data | RoceClass::Datagram) {
-            self.see_flow(record, reader, judged, hint, now);
+            self.see_flow(record, reader, (end, judged), hint, now);
         } else if record.class == RoceClass::Cnp {
             self.status.cnps_passed.add(1);
         }
-        if end.is_some() && record.class != RoceClass::Datagram && asks(record) {
+        if record.class != RoceClass::Datagram && asks(record) {
             self.near.record_request(record);
         }
         // A packet that comes back may settle, or unsettle, the flow it answers.
-        let Some((partner, evidence)) = judged.and_then(|(_, judged)| judged.partner) else {
+        let Some((partner, evidence)) = judged.partner else {
             return;
         };
         if let Some(request) = self
@@ -154,22 +162,57 @@ impl FlowTracker {
         }
     }
 
-    pub(super) fn observe_endpoint(
+    /// Learns from a record of an end that is known or not, unless its port, its source or the room there is forbid it.
+    fn observe_endpoint(
         &mut self,
         record: &Record,
         reader: usize,
         known: Option<EndpointId>,
         now: Nanos,
-    ) -> Option<EndpointId> {
-        if !ConnectionTable::teaches(record) {
-            return None;
+    ) -> Result<EndpointId, Uncounted> {
+        if self.trusted & record.ingress.bit() == 0 {
+            return Err(Uncounted::UntrustedPort);
         }
-        if known.is_none() && !self.sources.admit(&record.key, now) {
-            self.status.rate_limited.add(1);
-            return None;
+        // Before the source's right to begin: nobody uses up another's.
+        if !self.check.admits(&record.key, record.ingress) {
+            return Err(Uncounted::WrongPort);
+        }
+        if known.is_none() && !self.new_ends.admit(&record.key, record.ingress, now) {
+            return Err(Uncounted::RateLimited);
         }
         let readers = &self.readers;
         let live = |reader: usize, slot| readers.get(reader)?.read(slot)?.request;
-        self.connections.observe_known(record, reader, known, live)
+        self.connections
+            .observe_known(record, reader, known, live)
+            .ok_or(Uncounted::NoEnd)
+    }
+
+    /// A record teaches nothing: what is known stays as it is, and a contributor without an entry gets none.
+    fn refuse(&mut self, record: &Record, reader: usize, why: Uncounted) {
+        match why {
+            Uncounted::UntrustedPort => self.status.untrusted.add(1),
+            Uncounted::WrongPort => self.status.wrong_port.add(1),
+            Uncounted::RateLimited => self.status.rate_limited.add(1),
+            _ => {}
+        }
+        let key = queue_flow(record);
+        if !matches!(record.class, RoceClass::Data | RoceClass::Datagram)
+            || self.queue_index(&key).is_none()
+        {
+            return;
+        }
+        let known = self.flows.find_at(NONE, &key);
+        let flow = known.and_then(|index| self.flows.get(index));
+        if flow.is_none_or(|flow| (flow.reader, flow.slot) != (reader, record.slot)) {
+            self.count_aside(record, reader, why);
+        }
+    }
+
+    /// Counts a packet of a contributor that has no entry in the flow table.
+    pub(super) fn count_aside(&mut self, record: &Record, reader: usize, why: Uncounted) {
+        let slot = self.readers.get(reader).and_then(|of| of.read(record.slot));
+        let bytes = slot.map(|slot| slot.bytes);
+        self.aside
+            .count((record, reader), bytes, why, &self.status.uncounted);
     }
 }

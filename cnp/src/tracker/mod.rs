@@ -7,6 +7,7 @@ mod export;
 mod flows;
 mod intake;
 mod prefetch;
+mod unproven;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -14,19 +15,25 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 
+use crate::action::{Action, Actions};
 use crate::control::config::{ControlConfig, EcnMode, Settings};
 use crate::dcqcn::Measure;
 use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
+use crate::host_response::HostResponses;
+use crate::host_rules::HostRules;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::near_rtt::NearRtt;
 use crate::pair::Evidence;
 use crate::pair::connections::ConnectionTable;
 use crate::response::ResponseConfig;
+use crate::source_check::{Routes, SourceCheck};
 use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
+use crate::uncounted::Aside;
+use unproven::Unproven;
 
 /// Most workers.
 pub(crate) const MAX_READERS: usize = 32;
@@ -48,14 +55,22 @@ pub(crate) struct FlowTracker {
     readers: ArrayVec<CacheReader, MAX_READERS>,
     /// Of each of them, the flow of each slot.
     slot_flows: ArrayVec<Box<[u32]>, MAX_READERS>,
-    sources: SourceLimit,
+    /// What limits new ends, and what limits messages that begin connections.
+    new_ends: SourceLimit,
+    new_connections: SourceLimit,
+    check: SourceCheck,
+    unproven: Unproven,
+    aside: Aside,
     pub(crate) hosts: Hosts,
+    pub(crate) told: HostRules,
+    responses: HostResponses,
     near: NearRtt,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
     /// By port and priority.
     queue_of: [[u8; PRIORITIES]; MAX_PORTS],
     paired: [u64; Evidence::COUNT],
+    pub(crate) actions: Actions,
     window: Nanos,
     response: ResponseConfig,
     pub(crate) measure: Measure,
@@ -90,18 +105,36 @@ impl FlowTracker {
             }
         }
         let window = config.window();
+        let own = |queue| config.queue_actions.get(queue).copied();
+        let actions = (0..config.queues.len()).map(|queue| own(queue).unwrap_or(Action::Send));
+        let actions = Actions {
+            all: config.action,
+            queues: actions.collect(),
+            observed: config.observed.clone(),
+        };
         FlowTracker {
             flows: FlowTable::new(config.flows, config.hash_seed),
             connections: ConnectionTable::new(config.ends, config.hash_seed),
             readers: ArrayVec::new(),
             slot_flows: ArrayVec::new(),
-            sources: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
+            new_ends: SourceLimit::new(config.new_flows, config.new_flows_burst, config.hash_seed),
+            new_connections: SourceLimit::new(
+                config.new_connections,
+                config.new_connections_burst,
+                config.hash_seed,
+            ),
+            check: SourceCheck::new(config.source_sides, config.hash_seed),
+            unproven: Unproven::new(config.flows, config.hash_seed),
+            aside: Aside::new(),
             hosts: Hosts::new(config.hash_seed),
+            told: config.told.clone(),
+            responses: HostResponses::new(config.hash_seed),
             near: NearRtt::new(config.hash_seed),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
             queue_of,
             paired: [0; Evidence::COUNT],
+            actions,
             window,
             response: ResponseConfig {
                 feedback: config.feedback,
@@ -123,12 +156,18 @@ impl FlowTracker {
     }
 
     /// Goes by other settings from now on; what is known stays.
-    pub(crate) const fn reconfigure(&mut self, settings: &Settings, period: Nanos) {
+    pub(crate) fn reconfigure(&mut self, settings: &Settings, period: Nanos) {
         self.floor = settings.evidence;
         self.trusted = settings.trusted_ports;
+        self.check.reconfigure(settings.source_sides);
         self.ecn = settings.ecn;
         self.response.feedback = settings.feedback;
         self.measure = Measure::new(settings.feedback, period);
+    }
+
+    /// Asks these routes where sources lie from now on.
+    pub(crate) fn know_routes(&mut self, routes: Box<dyn Routes>) {
+        self.check.know_routes(routes);
     }
 
     /// Takes a worker's cache; `false` when there are too many.

@@ -1,7 +1,7 @@
 //! Proactive congestion notification: intervals, queues, the CNPs themselves.
 
 use super::{Check, port_path};
-use crate::model::{PortNpcc, Scheduler};
+use crate::model::{Hosts, PortNpcc, Scheduler};
 use crate::plan::{Device, EffectiveQos};
 use crate::tree::Path;
 use crate::units::Time;
@@ -17,6 +17,7 @@ pub(super) fn check(check: &mut Check<'_>) {
     intervals(check);
     sizes(check);
     trusted(check);
+    hosts(check);
     cnp(check);
     let file = check.file;
     for (i, port) in file.ports.iter().enumerate() {
@@ -86,12 +87,43 @@ fn trusted(check: &mut Check<'_>) {
     }
 }
 
+fn hosts(check: &mut Check<'_>) {
+    let Hosts {
+        allow,
+        deny,
+        observe,
+    } = &check.file.npcc.hosts;
+    for (key, prefixes) in [("allow", allow), ("deny", deny), ("observe", observe)] {
+        for (i, prefix) in prefixes.iter().enumerate() {
+            let at = path("hosts").key(key).index(i);
+            if prefix.0.trunc() != prefix.0 {
+                let message = format!("`{prefix}` has bits set beyond its length");
+                check.error(&at, message, format!("write {}", prefix.0.trunc()));
+            } else if prefixes[..i].contains(prefix) {
+                check.error(&at, format!("`{prefix}` is listed twice"), "keep one");
+            }
+        }
+    }
+    for (i, prefix) in allow.iter().enumerate() {
+        if deny.iter().any(|denied| denied.0.contains(&prefix.0)) {
+            let message = format!("`{prefix}` is allowed and denied");
+            let at = path("hosts").key("allow").index(i);
+            check.error(&at, message, "who is denied is never told: keep one");
+        }
+    }
+}
+
 fn cnp(check: &mut Check<'_>) {
     let cnp = &check.file.npcc.cnp;
     let at = |key: &str| path("cnp").key(key);
-    if cnp.cap.basis_points() == 0 {
+    let cap = cnp.cap.basis_points();
+    if cap == 0 {
         let hint = "write a share such as 5%; to send none, set enable: false on the port";
         check.error(&at("cap"), "with a cap of 0% no CNP is ever sent", hint);
+    } else if cap % 10 != 0 {
+        let message = format!("a cap of {} is finer than it is kept", cnp.cap);
+        let hint = "write tenths of a percent, such as 0.1% or 5%";
+        check.error(&at("cap"), message, hint);
     }
     let plan = EffectiveQos::new(&check.file.qos).priorities[cnp.priority.index()];
     let enabled = check
@@ -129,6 +161,17 @@ fn on_port(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
             let message = format!("queue {queue} carries the CNPs themselves");
             let hint = "watch the queues of the data; see npcc.cnp.priority";
             check.error(&queues.index(n), message, hint);
+        }
+    }
+    for queue in npcc.queue_actions.keys() {
+        if !npcc.queues.contains(queue) {
+            let path = port_path(i).key("npcc").key("queue_actions");
+            let message = format!("queue {queue} is not watched");
+            check.error(
+                &path,
+                message,
+                "name one of the port's `queues`, or add it there",
+            );
         }
     }
     let speed = port_path(i).key("speed");

@@ -24,7 +24,9 @@ pub use cores::{Core, Cores, Idle};
 pub use dpdk::{Dpdk, Hugepages};
 pub use linux::Linux;
 pub use neighbors::Neighbor;
-pub use npcc::{Cnp, CnpVia, EcnMode, Evidence, Mode, Npcc, Policy, Unpaired};
+pub use npcc::{
+    Action, Cnp, CnpVia, EcnMode, Evidence, Hosts, Mode, Npcc, Policy, SourceCheck, Unpaired,
+};
 pub use pfc::{Pfc, PfcBackend, Watchdog, WatchdogAction};
 pub use ports::{PeerResponse, Port, PortNpcc, PortPfc, Vlan};
 pub use qos::{Ecn, EcnChoice, Priority, Profile, Qos, Scheduler, Trust, Wred};

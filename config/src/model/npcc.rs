@@ -1,5 +1,6 @@
 //! `npcc:` proactive congestion notification, for all ports.
 
+pub use npcc_cnp::action::Action;
 pub use npcc_cnp::plan::Unpaired;
 pub use npcc_cnp::policy::Mode;
 pub use npcc_pipeline::egress::marking::EcnMode;
@@ -7,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Dscp, PriorityId};
-use crate::units::{Count, Percent, Ranged, Threshold, Time};
+use crate::units::{Count, Percent, Prefix, Ranged, Threshold, Time};
 
 /// Proactive congestion notification, for all ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +16,8 @@ use crate::units::{Count, Percent, Ranged, Threshold, Time};
 pub struct Npcc {
     /// How often queues are looked at; 5us to 10ms.
     pub tick: Time,
+    /// Whether CNPs leave; `ports[].npcc.action` and `hosts` can only hold back more.
+    pub action: Action,
     /// Entries of the flow table.
     pub flows: Count,
     /// Least evidence for the sender's queue pair with which a CNP is sent.
@@ -41,6 +44,10 @@ pub struct Npcc {
     pub feedback: Time,
     /// Ports whose packets may teach queue pairs; none means all.
     pub trusted_ports: Vec<String>,
+    /// Where a packet's source must lie for the packet to teach anything.
+    pub source_check: SourceCheck,
+    /// Hosts that are treated in another way than all.
+    pub hosts: Hosts,
     /// The CNPs themselves.
     pub cnp: Cnp,
 }
@@ -49,6 +56,7 @@ impl Default for Npcc {
     fn default() -> Self {
         Self {
             tick: Time::from_micros(20),
+            action: Action::Send,
             flows: Count(65_536),
             evidence: Evidence::Port,
             unpaired: Unpaired::Mark,
@@ -62,9 +70,35 @@ impl Default for Npcc {
             min_cnp_interval: Time::from_micros(60),
             feedback: Time::from_micros(20),
             trusted_ports: Vec::new(),
+            source_check: SourceCheck::Side,
+            hosts: Hosts::default(),
             cnp: Cnp::default(),
         }
     }
+}
+
+/// Where a packet's source must lie, by the routes to it, for the packet to teach anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceCheck {
+    /// Behind a port of the side the packet came by: ports that NPCC watches are one side, the others are the other.
+    Side,
+    /// Behind the very port the packet came by; any of several equal paths counts.
+    Port,
+    /// Anywhere.
+    Off,
+}
+
+/// Hosts that are treated in another way than all, by the prefixes of their addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hosts {
+    /// Senders that may be told, and no others; none means all.
+    pub allow: Vec<Prefix>,
+    /// Senders that are never told, though allowed.
+    pub deny: Vec<Prefix>,
+    /// Senders whose CNPs are decided, counted and logged, and not sent.
+    pub observe: Vec<Prefix>,
 }
 
 /// Evidence for the sender's queue pair, best first.

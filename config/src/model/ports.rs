@@ -1,5 +1,6 @@
 //! `ports:` the ports.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -7,7 +8,7 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::cores::Core;
-use super::npcc::{Mode, Policy};
+use super::npcc::{Action, Mode, Policy};
 use super::{Descriptors, Mtu, PriorityId, VlanId};
 use crate::units::{Auto, Interface, Length, MacAddr, Rate, Threshold, Time};
 
@@ -106,6 +107,10 @@ pub struct PortNpcc {
     pub enable: bool,
     /// The priorities whose egress queues are watched.
     pub queues: Vec<PriorityId>,
+    /// Whether CNPs leave for the queues of this port; `npcc.action` can hold back more.
+    pub action: Action,
+    /// The same for single queues: one of `queues`, and what becomes of decisions about it.
+    pub queue_actions: BTreeMap<PriorityId, Action>,
     /// Who decides which flows are told.
     pub policy: Policy,
     /// How eagerly.
@@ -123,6 +128,8 @@ impl Default for PortNpcc {
         Self {
             enable: true,
             queues: vec![PriorityId::fixed(3)],
+            action: Action::default(),
+            queue_actions: BTreeMap::new(),
             policy: Policy::default(),
             mode: Mode::default(),
             shallow: None,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ipnet::IpNet;
 
-use crate::model::{Mode, PeerResponse, Policy, PortPfc};
+use crate::model::{Action, Mode, PeerResponse, Policy, PortPfc};
 use crate::plan::Thresholds;
 use crate::units::{Length, MacAddr, Rate, Threshold};
 
@@ -82,6 +82,8 @@ impl Port {
 pub struct PortNpcc {
     /// Bit n: the egress queue of priority n is watched.
     pub queues: u8,
+    /// Whether CNPs leave, by priority: the least of what the port and its queue say.
+    pub actions: [Action; 8],
     /// Who decides which flows are told.
     pub policy: Policy,
     /// How eagerly.

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use super::{
     Config, Cores, Device, EffectiveQos, Neighbor, NextHop, Port, PortNpcc, Route, Thresholds, Vlan,
 };
-use crate::model::{self, File};
+use crate::model::{self, Action, File};
 use crate::subnets::Subnets;
 use crate::units::Interface;
 
@@ -69,6 +69,13 @@ fn nets(addresses: &[Interface]) -> Vec<IpNet> {
 fn port(port: &model::Port, worker: usize, general: &model::Npcc) -> Option<Port> {
     let npcc = port.npcc.as_ref().filter(|n| n.enable).map(|own| PortNpcc {
         queues: own.queues.iter().fold(0, |mask, p| mask | 1 << p.get()),
+        actions: std::array::from_fn(|priority| {
+            let queues = own.queue_actions.iter();
+            let own_of = queues.filter(|(queue, _)| queue.index() == priority);
+            own_of
+                .map(|(_, action)| *action)
+                .fold(own.action, Action::min)
+        }),
         policy: own.policy,
         mode: own.mode,
         thresholds: Thresholds::merge(general, Some(own)),

@@ -6,11 +6,16 @@
 //! `/sys/kernel/mm/transparent_hugepage/enabled` at `madvise` or `always`; where it is `never`, the pages are
 //! ordinary ones). Smaller pieces are the system allocator's.
 //!
-//! Laws: memory costs nothing until it is touched, zeroed pieces included; a piece goes back the way its size says it came.
+//! A few freed mappings are kept for the next piece of their size: a mapping that goes is told to every core, those that poll for
+//! packets included, and a client that asks for a long list frees dozens.
+//!
+//! Laws: memory costs nothing until it is touched, zeroed pieces included where they are mapped anew; a piece goes back the way its
+//! size says it came; at most [`KEPT`] x [`KEPT_BYTES`] stay mapped that nobody uses.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroUsize;
 use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
@@ -18,6 +23,13 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, m
 pub const LARGE: usize = 2 << 20;
 /// What a mapping is a multiple of.
 const PAGE: usize = 4096;
+/// Freed mappings that are kept for the next piece of their size.
+pub const KEPT: usize = 4;
+/// Bytes of the largest mapping that is kept.
+pub const KEPT_BYTES: usize = 16 << 20;
+
+/// Mappings that nobody uses; the first word of each says how many bytes it has.
+static FREED: [AtomicPtr<u8>; KEPT] = [const { AtomicPtr::new(null_mut()) }; KEPT];
 
 /// See the module's text. For `#[global_allocator]`.
 #[derive(Debug, Default, Clone, Copy)]
@@ -33,7 +45,7 @@ const fn is_large(layout: Layout) -> bool {
 unsafe impl GlobalAlloc for HugeHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
-            return map(layout.size());
+            return take(mapped(layout.size())).unwrap_or_else(|| map(layout.size()));
         }
         // SAFETY: the caller keeps `alloc`'s contract.
         unsafe { System.alloc(layout) }
@@ -41,8 +53,15 @@ unsafe impl GlobalAlloc for HugeHeap {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
-            // An anonymous mapping is zero.
-            return map(layout.size());
+            // An anonymous mapping is zero; one that was used is not.
+            return take(mapped(layout.size())).map_or_else(
+                || map(layout.size()),
+                |piece| {
+                    // SAFETY: the mapping has at least this many bytes, and nobody else knows it.
+                    unsafe { piece.write_bytes(0, layout.size()) };
+                    piece
+                },
+            );
         }
         // SAFETY: the caller keeps `alloc_zeroed`'s contract.
         unsafe { System.alloc_zeroed(layout) }
@@ -52,7 +71,7 @@ unsafe impl GlobalAlloc for HugeHeap {
         if is_large(layout) {
             if let Some(piece) = NonNull::new(piece) {
                 // SAFETY: the piece is a mapping of this many bytes that `map` made, and the caller is done with it.
-                unsafe { unmap(piece, mapped(layout.size())) };
+                unsafe { keep(piece, mapped(layout.size())) };
             }
             return;
         }
@@ -111,6 +130,59 @@ fn map(size: usize) -> *mut u8 {
         unmap(piece.add(size), after);
         let _ = madvise(piece.cast(), size, MmapAdvise::MADV_HUGEPAGE);
         piece.as_ptr()
+    }
+}
+
+/// A kept mapping of so many bytes, if there is one.
+fn take(bytes: usize) -> Option<*mut u8> {
+    if bytes > KEPT_BYTES {
+        return None;
+    }
+    for place in &FREED {
+        let Some(piece) = NonNull::new(place.swap(null_mut(), Ordering::Acquire)) else {
+            continue;
+        };
+        // SAFETY: taken out, the mapping is this thread's alone; `keep` wrote its size into its first word, before it released it.
+        let size = unsafe { piece.cast::<usize>().read() };
+        if size == bytes {
+            return Some(piece.as_ptr());
+        }
+        // SAFETY: a mapping of so many bytes that nobody uses.
+        unsafe { put(place, piece) };
+    }
+    None
+}
+
+/// Keeps a mapping for the next piece of its size, in the place of one that has waited longer where there is no other, or gives it
+/// back where it is too large.
+///
+/// # Safety
+/// It is a mapping of so many bytes, and nobody uses it any more.
+unsafe fn keep(piece: NonNull<u8>, bytes: usize) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    if bytes > KEPT_BYTES {
+        // SAFETY: as the caller says.
+        unsafe { unmap(piece, bytes) };
+        return;
+    }
+    // SAFETY: the caller's mapping is at least a page, aligned to one.
+    unsafe { piece.cast::<usize>().write(bytes) };
+    let is_free = |place: &&AtomicPtr<u8>| place.load(Ordering::Relaxed).is_null();
+    let oldest = || FREED.get(NEXT.fetch_add(1, Ordering::Relaxed) % KEPT);
+    if let Some(place) = FREED.iter().find(is_free).or_else(oldest) {
+        // SAFETY: a mapping that nobody uses, with its size in its first word.
+        unsafe { put(place, piece) };
+    }
+}
+
+/// Puts a mapping into a place; what another thread put there meanwhile goes.
+///
+/// # Safety
+/// Nobody uses it, and its first word has its size.
+unsafe fn put(place: &AtomicPtr<u8>, piece: NonNull<u8>) {
+    if let Some(before) = NonNull::new(place.swap(piece.as_ptr(), Ordering::AcqRel)) {
+        // SAFETY: taken out, it is this thread's alone, with its size in its first word.
+        unsafe { unmap(before, before.cast::<usize>().read()) };
     }
 }
 

@@ -84,9 +84,11 @@ impl<const N: usize> Burst<N> {
     /// Takes the last buffer.
     #[inline]
     pub fn pop(&mut self) -> Option<Mbuf> {
-        self.len = self.len.checked_sub(1)?;
+        let last = self.len.checked_sub(1)?;
+        let raw = *self.slots.get(last)?;
+        self.len = last;
         // SAFETY: the slot was the last owned one, and is beyond `len` now.
-        Some(unsafe { own(self.slots[self.len]) })
+        Some(unsafe { own(raw) })
     }
 
     /// Takes the buffer at `i`; the later ones move down, keeping their order (O(n): to take all,

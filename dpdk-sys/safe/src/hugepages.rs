@@ -37,14 +37,24 @@ pub fn hugepages_available() -> u64 {
 #[must_use]
 pub fn hugepages_stale() -> u64 {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    mounts
-        .lines()
-        .filter_map(|line| {
-            let mut fields = line.split(' ').skip(1);
-            let (folder, kind) = (fields.next()?, fields.next()?);
-            (kind == "hugetlbfs").then(|| stale(Path::new(folder)))
-        })
-        .sum()
+    hugetlbfs(&mounts).map(|folder| stale(folder)).sum()
+}
+
+/// Whether a hugetlbfs is mounted. Without one EAL has no hugepages, however many the kernel has reserved, unless it is started with
+/// `--in-memory`.
+#[must_use]
+pub fn hugepages_mounted() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    hugetlbfs(&mounts).next().is_some()
+}
+
+/// Where `/proc/self/mounts` says that a hugetlbfs is.
+fn hugetlbfs(mounts: &str) -> impl Iterator<Item = &Path> {
+    mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (folder, kind) = (fields.next()?, fields.next()?);
+        (kind == "hugetlbfs").then(|| Path::new(folder))
+    })
 }
 
 /// Bytes of the files in a folder that bear EAL's name for pages, `*map_*`, and that nobody has locked, as EAL tells them apart.
@@ -108,6 +118,14 @@ fn pool(folder: &Path) -> Option<HugepagePool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hugetlbfs_is_found_among_the_mounts() {
+        let mounts =
+            "proc /proc proc rw 0 0\nhugetlbfs /dev/hugepages hugetlbfs rw,pagesize=2M 0 0\n";
+        assert!(hugetlbfs(mounts).eq([Path::new("/dev/hugepages")]));
+        assert_eq!(hugetlbfs("proc /hugetlbfs proc rw 0 0\n").next(), None);
+    }
 
     #[test]
     fn reads_what_the_kernel_writes_and_skips_the_rest() {

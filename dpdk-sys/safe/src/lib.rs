@@ -33,12 +33,14 @@ pub use burst::{Burst, Drain};
 pub use eal::{Eal, EalError, LaunchError, Lcore, LcoreHandle, LcorePanic};
 pub use errno::Errno;
 pub use frames::{Frames, free_all};
-pub use hugepages::{HugepagePool, hugepages, hugepages_available, hugepages_stale};
+pub use hugepages::{
+    HugepagePool, hugepages, hugepages_available, hugepages_mounted, hugepages_stale,
+};
 pub use mbuf::{FillError, HEADROOM, Mbuf, Segments};
 pub use mempool::{AllocError, Mempool, MempoolConfig, PoolError};
 pub use port::{
-    Descriptors, Device, DeviceError, Direction, Link, MacAddr, Operation, PfcQueues, Phase, Port,
-    PortConfig, PortError, PortStats, RxQueue, Spread, TxQueue,
+    Descriptors, Device, DeviceError, Direction, Link, LinkPause, MacAddr, Operation, PfcQueues,
+    Phase, Port, PortConfig, PortError, PortStats, RxQueue, Spread, TxQueue,
 };
 pub use ring::{RingError, RingPort, RingRx, RingTx};
 pub use rx_interrupt::{PacketSockets, RxInterrupt};

@@ -125,10 +125,7 @@ pub fn reaction(
     while start.elapsed() < time {
         if asked {
             switch.ask(&Request::Snapshot)?;
-            switch.ask(&Request::Show {
-                table: "flows".to_owned(),
-                top: None,
-            })?;
+            switch.rows("flows")?;
             questions += 2;
         } else {
             std::thread::sleep(time.saturating_sub(start.elapsed()));

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_appliance::manage::query::Query;
 use npcc_appliance::report::model::Snapshot;
 
 /// How long a switch may take to come up; a full table takes its time.
@@ -73,6 +74,11 @@ impl Running {
 
     pub(super) fn ask(&self, request: &Request) -> anyhow::Result<Reply> {
         client::ask(&self.socket, request)
+    }
+
+    /// Asks for all rows of a table.
+    pub(super) fn rows(&self, table: &str) -> anyhow::Result<()> {
+        client::ask_rows(&self.socket, table, &Query::default(), |_| Ok(())).map(drop)
     }
 
     /// CPU time of the worker so far, in ns.

@@ -370,8 +370,16 @@ fn a_large_frame_does_not_fit_a_small_port() {
         1,
     );
     path.refresh();
-    push(&mut path, DC, &data("10.0.2.2").frame(), 0);
+    let mut frame = data("10.0.2.2").frame();
+    push(&mut path, DC, &frame, 0);
     assert_eq!(drops(&path, DC), [("mtu_exceeded", 1)]);
+    // Without DF a router may fragment; this one does not (L9). The checksum is one's complement: what leaves the flags enters it.
+    frame[20] &= !0x40;
+    let sum = u16::from_be_bytes([frame[24], frame[25]]);
+    let (sum, carry) = sum.overflowing_add(0x4000);
+    frame[24..26].copy_from_slice(&(sum + u16::from(carry)).to_be_bytes());
+    push(&mut path, DC, &frame, 0);
+    assert_eq!(drops(&path, DC), [("mtu_exceeded", 2)]);
 }
 
 #[test]

@@ -177,7 +177,10 @@ impl EgressPort {
         for priority in Priority::all_of(ready) {
             let queue = &mut self.queues[priority];
             let bytes = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
-            if marking.scope(queue.config.ecn.as_ref()).concerns_any(bytes) {
+            if marking
+                .scope(queue.config.ecn.as_ref(), u64::MAX)
+                .concerns_any(bytes)
+            {
                 return None;
             }
             if limited {

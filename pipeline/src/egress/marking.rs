@@ -49,14 +49,18 @@ pub struct Marking<'a, T> {
 
 /// The frames of one queue that have to be looked at, the quick way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scope {
+pub(super) struct Scope<'a> {
+    /// The curve.
+    red: Option<&'a Red>,
+    /// Depth from which it does not count who was told.
+    hard: u64,
     /// Depth up to which no frame is marked.
     kmin: i64,
     /// Flags of frames that may lose a mark.
     marked: u8,
 }
 
-impl Scope {
+impl Scope<'_> {
     /// Whether any frame that leaves less than `depth` behind may be changed.
     #[inline]
     pub(super) const fn concerns_any(self, depth: i64) -> bool {
@@ -76,11 +80,13 @@ impl Scope {
 }
 
 impl<T: FlowTap> Marking<'_, T> {
-    /// For a queue with this curve.
+    /// For a queue with this curve, and with the depth from which it does not count who was told.
     #[inline]
-    pub(super) fn scope(&self, red: Option<&Red>) -> Scope {
+    pub(super) fn scope<'a>(&self, red: Option<&'a Red>, hard: u64) -> Scope<'a> {
         let marks = self.mode != EcnMode::Off;
         Scope {
+            red,
+            hard,
             kmin: red
                 .filter(|_| marks)
                 .and_then(|red| i64::try_from(red.kmin).ok())
@@ -94,10 +100,13 @@ impl<T: FlowTap> Marking<'_, T> {
     }
 
     /// Marks a frame just taken off the queue by the depth it leaves behind, or takes its mark back.
+    ///
+    /// Law: from `hard` on nobody is spared and no mark is taken back, whatever the sender was told: a
+    /// queue that telling does not hold is a queue as it is without NPCC.
     #[inline(never)]
     pub(super) fn apply<B: FrameBuf>(
         &self,
-        red: Option<&Red>,
+        scope: Scope<'_>,
         buf: &mut B,
         meta: &Meta,
         depth: i64,
@@ -105,16 +114,21 @@ impl<T: FlowTap> Marking<'_, T> {
         counters: &QueueCounters,
     ) {
         let (flags, slot) = (meta.flags, meta.slot);
+        let told = || depth.unsigned_abs() < scope.hard && self.tap.notified(slot, self.now);
         let change = if flags.has(MetaFlags::MARKABLE) {
-            let spared = || self.mode != EcnMode::Mark && self.tap.notified(slot, self.now);
-            if !red.is_some_and(|red| red.strikes(depth.unsigned_abs(), rng)) || spared() {
+            let spared = || self.mode != EcnMode::Mark && told();
+            if !scope
+                .red
+                .is_some_and(|red| red.strikes(depth.unsigned_abs(), rng))
+                || spared()
+            {
                 return;
             }
             counters.ecn_marked.add(1);
             ecn::set_ce
         } else {
             // It was told, and would be told again by the mark it came with.
-            if !self.tap.notified(slot, self.now) {
+            if !told() {
                 return;
             }
             ecn::clear_ce

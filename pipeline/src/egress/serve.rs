@@ -221,7 +221,8 @@ impl EgressPort {
             .min(out.credit());
         let red = queue.config.ecn.as_ref();
         let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
-        let scope = marking.scope(red);
+        let [_, hard] = queue.config.watch;
+        let scope = marking.scope(red, hard);
         let concerned = scope.concerns_any(depth);
         let lane = out.lane(priority);
         let most = turn.frames.min(out.room());
@@ -258,7 +259,7 @@ impl EgressPort {
                 if concerned {
                     depth -= i64::from(meta.wire_len());
                     if scope.concerns(depth, meta.flags) {
-                        marking.apply(red, &mut buf, meta, depth, &mut self.rng, counters);
+                        marking.apply(scope, &mut buf, meta, depth, &mut self.rng, counters);
                     }
                 }
                 out.put(Queued { buf, meta: *meta });

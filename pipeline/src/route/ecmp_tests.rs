@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::super::buckets::BUCKETS;
 use super::tests::{path, prefix, settle, table};
 use super::*;
+use crate::route::nexthop::Kind;
 use crate::units::PortId;
 
 /// Four flows in each bucket, with other high bits each.
@@ -156,4 +157,37 @@ proptest! {
             }
         }
     }
+}
+
+/// What tells whether a packet's source may lie behind the port it came by.
+#[test]
+fn all_of_the_equal_paths_lead_toward_an_address_and_those_that_lead_nowhere_do_not() {
+    let (mut writer, mut reader) = table();
+    let toward = |reader: &FibReader, text: &str| reader.ports_toward(text.parse().unwrap());
+    let changes = reader.changes();
+    let unresolved = Adjacency {
+        kind: Kind::Unresolved,
+        ..path(9)
+    };
+    let nowhere = Adjacency {
+        kind: Kind::Blackhole,
+        ..path(8)
+    };
+    for (text, paths) in [
+        ("10.0.0.0/24", &[path(1), path(3)][..]),
+        ("11.0.0.0/24", &[unresolved]),
+        ("12.0.0.0/24", &[nowhere]),
+        ("2001:db8::/32", &[path(4)]),
+    ] {
+        writer.insert(prefix(text), paths).unwrap();
+    }
+    settle(&mut writer, &mut reader);
+    assert!(reader.changes() > changes);
+    writer.down_ports().set(PortId(3), true);
+    reader.refresh();
+    assert_eq!(toward(&reader, "10.0.0.1"), 0b1010, "down or not");
+    assert_eq!(toward(&reader, "11.0.0.1"), 1 << 9);
+    assert_eq!(toward(&reader, "12.0.0.1"), 0);
+    assert_eq!(toward(&reader, "13.0.0.1"), 0, "no route");
+    assert_eq!(toward(&reader, "2001:db8::1"), 1 << 4);
 }

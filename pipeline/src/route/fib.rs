@@ -90,6 +90,12 @@ impl GracePeriod {
         self.epoch.store(epoch + 1, Ordering::Release);
     }
 
+    /// Swaps so far.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
     /// Whether every reader has passed since the last swap.
     #[must_use]
     pub fn quiet(&self) -> bool {
@@ -185,6 +191,23 @@ impl FibReader {
                 group => group,
             },
         }
+    }
+
+    /// A number that grows with each change readers can see. Asked before [`FibReader::refresh`] it is never ahead of what that takes.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.fib.grace.changes()
+    }
+
+    /// The ports, a bit each, behind which the next hops toward an address are: all of the equal ones, those of ports that are
+    /// down and of neighbours that are not resolved too.
+    #[must_use]
+    pub fn ports_toward(&self, address: IpAddr) -> u32 {
+        let paths = self.hops().paths(self.group(address));
+        paths.fold(0, |ports, path| {
+            let port = path.port().bit();
+            ports | if path.is_behind(port) { port } else { 0 }
+        })
     }
 
     /// All paths to an address, repeated as often as they have buckets; without those behind ports that are down, if any is left.

@@ -30,6 +30,8 @@ pub(crate) enum Event {
     Fail(u32),
     /// See [`Event::Fail`].
     Reroute(u32),
+    /// The far end of the n-th link that is paused now and then says its next pause frame.
+    FarPause(u32),
 }
 
 /// What is written down.

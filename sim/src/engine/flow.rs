@@ -43,6 +43,9 @@ pub(crate) struct Flow {
     pub(crate) rx: RcReceiver,
     pub(crate) rate: Box<dyn RateControl>,
     pub(crate) np: NotificationPoint,
+    /// Shortest time between two CNPs of its receiver, and whether they tell a period (DCQCN+).
+    pub(crate) cnp_interval: Nanos,
+    pub(crate) adaptive: bool,
     /// From data's sender to its receiver.
     pub(crate) forward: Direction,
     /// Back.

@@ -25,6 +25,8 @@ pub(crate) struct Host {
     /// Its way out.
     pub(crate) link: usize,
     pub(crate) line: Gbps,
+    /// Its card, where it is not the run's.
+    pub(crate) sender: Option<Sender>,
     pub(crate) ready: BinaryHeap<Reverse<(Nanos, u32)>>,
     pub(crate) control: VecDeque<SimFrame>,
     pub(crate) pause: PauseState,
@@ -154,6 +156,9 @@ impl Engine {
         let flow = &mut self.flows[index];
         match packet.class {
             RoceClass::Cnp => {
+                if self.chance.loses_cnp(&self.scenario.imperfections) {
+                    return;
+                }
                 self.hosts[host as usize].cnps_received += 1;
                 let period = (packet.extra > 0).then_some(Nanos(packet.extra));
                 flow.rate.cnp(period, now);
@@ -237,9 +242,8 @@ impl Engine {
     /// The notification point of a flow saw a mark.
     fn notify(&mut self, host: u32, index: usize) {
         let now = self.now;
-        let interval = self.cnp_interval;
-        let adaptive = self.sender == Sender::DcqcnPlus;
         let flow = &mut self.flows[index];
+        let (interval, adaptive) = (flow.cnp_interval, flow.adaptive);
         if flow.np.marked(interval, now) {
             let back = flow.back;
             let period = adaptive.then(|| {

@@ -7,6 +7,7 @@ mod build;
 mod event;
 mod flow;
 mod host;
+mod imperfect;
 mod link;
 mod live;
 mod outcome;
@@ -56,7 +57,6 @@ pub struct Engine {
     scenario: Scenario,
     sender: Sender,
     recovery: Recovery,
-    cnp_interval: Nanos,
     patience: Nanos,
     /// The reported queue, and its rate in Gb/s.
     watch: (u32, u8),
@@ -69,6 +69,8 @@ pub struct Engine {
     step: Nanos,
     /// Links between switches by scenario index: both directions and where they attach.
     trunks: Vec<build::Trunk>,
+    /// What reality does besides.
+    chance: imperfect::Chance,
     /// The switch that is somebody else's process, and frames on their way to it with the port they go into.
     outside: Option<u32>,
     leaving: VecDeque<(u8, SimFrame)>,
@@ -124,6 +126,7 @@ impl Engine {
             Event::Mark(mark) => self.mark(mark),
             Event::Fail(index) => self.fail(index as usize),
             Event::Reroute(index) => self.reroute(index as usize),
+            Event::FarPause(index) => self.far_pause(index as usize),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::scenario::Verb;
 use crate::wire::OVERHEAD;
 
 /// What came of a run. Depths in wire bytes; rates as shares of the reported link's.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// Deepest the reported queue was.
     pub peak: u64,
@@ -181,7 +181,10 @@ impl Engine {
     }
 
     fn audit(&self) -> Audit {
-        let mut audit = Audit::default();
+        let mut audit = Audit {
+            made: self.chance.pause_frames,
+            ..Audit::default()
+        };
         for host in &self.hosts {
             audit.made += self.links[host.link].sent.frames;
             audit.received += host.received.frames;

@@ -56,6 +56,9 @@ pub(crate) struct Port {
     pub(crate) wake: Nanos,
     /// CE and the rest seen leaving, for the report.
     pub(crate) marked: u64,
+    /// Depth of its data queue when it was last published, and frames that came and went since.
+    pub(crate) published: u64,
+    pub(crate) unpublished: u32,
 }
 
 impl Engine {
@@ -70,6 +73,9 @@ impl Engine {
         if self.watch.0 == index && to == Some(self.watch.1) {
             let depth = switch.path.depth(PortId(self.watch.1), Priority::new(DATA));
             self.record.depth(depth);
+        }
+        if let Some(to) = to {
+            self.publish(index, to);
         }
         match to {
             Some(to) => self.port_turn(index, to),
@@ -108,6 +114,8 @@ impl Engine {
             let depth = switch.path.depth(PortId(port), Priority::new(DATA));
             self.record.drained(depth, now);
         }
+        self.publish(index, port);
+        let switch = &mut self.switches[index as usize];
         if frame.data()[15] & 3 == 3 {
             switch.ports[usize::from(port)].marked += 1;
             if switch.themis & PortId(port).bit() != 0 {
@@ -122,6 +130,22 @@ impl Engine {
         }
         if let Some(PortId(ingress)) = ingress.filter(|ingress| ingress.0 != port) {
             self.pauses(index, ingress);
+        }
+    }
+
+    /// A frame came to or left by a port: its depth is published once a burst, and when nothing waits.
+    fn publish(&mut self, index: u32, port: u8) {
+        let every = self.scenario.imperfections.depth_every;
+        if every <= 1 {
+            return;
+        }
+        let switch = &mut self.switches[index as usize];
+        let idle = switch.path.waiting(PortId(port)) == 0;
+        let depth = switch.path.depth(PortId(port), Priority::new(DATA));
+        let state = &mut switch.ports[usize::from(port)];
+        state.unpublished += 1;
+        if idle || state.unpublished >= every {
+            (state.published, state.unpublished) = (depth, 0);
         }
     }
 
@@ -173,6 +197,7 @@ impl Engine {
             path,
             core,
             fib,
+            ports,
             cnps,
             ..
         } = switch;
@@ -181,7 +206,11 @@ impl Engine {
         };
         let mut woken = 0u32;
         let mut ready: ArrayVec<(PortId, SimFrame), 512> = ArrayVec::new();
-        let depth = |port: PortId, priority: Priority| path.depth(port, priority);
+        let stale = self.scenario.imperfections.depth_every > 1;
+        let depth = |port: PortId, priority: Priority| {
+            let seen = ports.get(port.index()).filter(|_| stale);
+            seen.map_or_else(|| path.depth(port, priority), |seen| seen.published)
+        };
         core.tick(now, depth, &mut |order: CnpOrder| {
             let (port, frame) = build(fib, &order).ok_or(Suppressed::NoNeighbor)?;
             ready
@@ -203,7 +232,8 @@ impl Engine {
                 self.port_turn(index, port);
             }
         }
-        self.queue.at(now + period, Event::Control(index));
+        let late = self.chance.lateness(&self.scenario.imperfections);
+        self.queue.at(now + period + late, Event::Control(index));
     }
 
     /// THEMIS: a marked packet leaves; its sender is told, and the mark taken off again.

@@ -15,18 +15,23 @@ use super::{Gbps, RateControl};
 pub enum Sender {
     /// The vendor variant of the HPCC simulator: alpha 1 us, decrease 4 us, increase 300 us, no byte counter.
     HpccVendor,
+    /// The same, and alpha starts anew at the first CNP after the rate was back at the line.
+    HpccReset,
     /// DCQCN as published (SIGCOMM'15).
     Paper,
     /// ConnectX defaults with the byte counter.
     Mlx,
+    /// The same, and alpha starts anew at the first CNP after the rate was back at the line.
+    MlxReset,
     /// DCQCN+: the CNP tells its period, timers and steps follow.
     #[serde(rename = "dcqcn+")]
     DcqcnPlus,
     /// RTT gradient (SIGCOMM'15), for comparison.
     Timely,
-    /// Delay target (SIGCOMM'20), for comparison.
+    /// Delay target (SIGCOMM'20), for comparison: a card that follows round-trip times and ignores CNPs.
     Swift,
-    /// No rate control: line rate whatever happens.
+    /// No rate control: line rate whatever happens, deaf to CNPs.
+    #[serde(alias = "deaf")]
     Uncontrolled,
 }
 
@@ -36,8 +41,10 @@ impl Sender {
     pub const fn name(self) -> &'static str {
         match self {
             Sender::HpccVendor => "hpcc-vendor",
+            Sender::HpccReset => "hpcc-reset",
             Sender::Paper => "paper",
             Sender::Mlx => "mlx",
+            Sender::MlxReset => "mlx-reset",
             Sender::DcqcnPlus => "dcqcn+",
             Sender::Timely => "timely",
             Sender::Swift => "swift",
@@ -60,7 +67,7 @@ impl Sender {
         // The HPCC set is given for 100G and scales with the link there (its `run.py`); the others are absolute.
         let scaled = line / 100.0;
         match self {
-            Sender::HpccVendor => Box::new(Vendor::new(VendorParams {
+            Sender::HpccVendor | Sender::HpccReset => Box::new(Vendor::new(VendorParams {
                 alpha_keep: 1.0 - 1.0 / 256.0,
                 alpha_add: 1.0 / 256.0,
                 alpha_first: 1.0,
@@ -71,10 +78,11 @@ impl Sender {
                 fast_recovery: 1,
                 additive: 0.020 * scaled,
                 hyper: 0.200 * scaled,
+                reset: self == Sender::HpccReset,
                 min: 0.1,
                 line,
             })),
-            Sender::Mlx => Box::new(Vendor::new(VendorParams {
+            Sender::Mlx | Sender::MlxReset => Box::new(Vendor::new(VendorParams {
                 alpha_keep: 1_019.0 / 1_024.0,
                 alpha_add: 5.0 / 1_024.0,
                 alpha_first: 1_023.0 / 1_024.0,
@@ -85,6 +93,7 @@ impl Sender {
                 fast_recovery: 1,
                 additive: 0.005,
                 hyper: 0.050,
+                reset: self == Sender::MlxReset,
                 min: 0.001,
                 line,
             })),

@@ -4,7 +4,9 @@
 //! - every `alpha_interval`: alpha keeps a share of itself, and gains when a CNP came since the last time;
 //! - every `decrease_interval`, if a CNP came: target = rate (unless no time increase lay between), rate *= 1 - alpha / 2;
 //! - every `increase_interval` after the last cut, and every `byte_counter` bytes: halve the way to the target, then raise
-//!   the target by `additive`, then by `hyper`.
+//!   the target by `additive`, then by `hyper`;
+//! - with `reset`, a rate that is back at the line frees the rate limiter, and the next CNP is a first one again (NVIDIA's
+//!   DCQCN page: `initial_alpha` counts "when receiving the first CNP for a flow").
 //!
 //! Nothing runs between calls: state is brought forward to `now` first, in closed form where nothing can happen.
 
@@ -36,11 +38,16 @@ pub struct VendorParams {
     pub additive: Gbps,
     /// Step of the target later.
     pub hyper: Gbps,
+    /// Whether a rate back at the line (but for [`FREE`]) frees the rate limiter: alpha starts anew at the next CNP.
+    pub reset: bool,
     /// Never below.
     pub min: Gbps,
     /// Never above.
     pub line: Gbps,
 }
+
+/// A rate this near to the line, as a share of it, counts as the line's. How near is not documented.
+const FREE: f64 = 1.0 / 128.0;
 
 /// The state of one queue pair.
 #[derive(Debug, Clone)]
@@ -92,8 +99,7 @@ impl Vendor {
             if cut == Some(at) {
                 self.cut(at);
             } else {
-                self.increase();
-                self.time_stage += 1;
+                self.time_increase();
                 if let Some(clocks) = &mut self.clocks {
                     clocks.increase_at = Some(at + self.params.increase_interval);
                 }
@@ -138,6 +144,13 @@ impl Vendor {
         }
     }
 
+    fn time_increase(&mut self) {
+        self.increase();
+        if self.clocks.is_some() {
+            self.time_stage += 1;
+        }
+    }
+
     fn increase(&mut self) {
         let params = &self.params;
         let other = if params.byte_counter.is_some() {
@@ -153,6 +166,11 @@ impl Vendor {
         }
         self.target = self.target.min(params.line);
         self.rate = (f64::midpoint(self.rate, self.target)).min(params.line);
+        if params.reset && self.rate >= params.line * (1.0 - FREE) {
+            (self.rate, self.target) = (params.line, params.line);
+            (self.time_stage, self.byte_stage, self.bytes) = (0, 0, 0);
+            self.clocks = None;
+        }
     }
 }
 
@@ -178,6 +196,9 @@ impl RateControl for Vendor {
         self.bytes %= limit;
         for _ in 0..events {
             self.increase();
+            if self.clocks.is_none() {
+                break;
+            }
             self.byte_stage = self.byte_stage.saturating_add(1);
         }
     }
@@ -259,6 +280,35 @@ mod tests {
         }
         let rate = rp.rate(us(25));
         assert!(rate > 95.0, "{rate}");
+    }
+
+    #[test]
+    fn a_card_that_frees_its_limiter_halves_at_every_first_cnp() {
+        let after = |sender: Sender| {
+            let mut rp = sender.start(100.0);
+            rp.cnp(None, us(0));
+            // Seven increases of 300 us and what additive steps bring: 99.6 of 100.
+            assert!((rp.rate(us(2_200)) - 100.0).abs() < 0.8);
+            rp.cnp(None, us(2_200));
+            rp.rate(us(2_200))
+        };
+        assert!(after(Sender::HpccVendor) > 99.4, "alpha has faded");
+        assert!(
+            (after(Sender::HpccReset) - 50.0).abs() < 1e-9,
+            "alpha is 1 again"
+        );
+    }
+
+    #[test]
+    fn with_the_byte_counter_the_limiter_is_free_within_tens_of_microseconds() {
+        let mut rp = Sender::MlxReset.start(100.0);
+        rp.cnp(None, us(0));
+        for step in 0..100 {
+            rp.sent(4_178, Nanos(1_000 + step * 400));
+        }
+        assert!((rp.rate(us(41)) - 100.0).abs() < 1e-9);
+        rp.cnp(None, us(41));
+        assert!(rp.rate(us(41)) < 50.1);
     }
 
     #[test]

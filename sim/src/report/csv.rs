@@ -3,14 +3,15 @@
 use crate::scenario::Scenario;
 use crate::sweep::Run;
 
-const HEAD: &str = "scenario,sender,start,qps,length_m,scheme,peak_bytes,mean_bytes,drained_ns,utilisation,goodput,jain,\
+const HEAD: &str = "scenario,seed,sender,start,qps,length_m,scheme,peak_bytes,mean_bytes,drained_ns,utilisation,goodput,jain,\
 pauses,paused_ns,cnps_switch,cnps_host,cnps_received,marked,dropped,repeated,groups\n";
 
-/// The file's text (RFC 4180).
+/// The file's text (RFC 4180); `seeds[n]` are the runs of the n-th seed.
 #[must_use]
-pub fn csv(scenario: &Scenario, runs: &[Run]) -> String {
+pub fn csv(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
     let mut text = HEAD.to_owned();
-    for run in runs {
+    let runs = (scenario.seed..).zip(seeds);
+    for (seed, run) in runs.flat_map(|(seed, runs)| runs.iter().map(move |run| (seed, run))) {
         let (case, outcome) = (&run.case, &run.outcome);
         let groups = outcome.groups.iter().map(|group| {
             let bursts =
@@ -23,6 +24,7 @@ pub fn csv(scenario: &Scenario, runs: &[Run]) -> String {
         });
         let fields = [
             quoted(&scenario.name),
+            seed.to_string(),
             case.sender.name().to_owned(),
             if case.warm { "warm" } else { "cold" }.to_owned(),
             case.qps.map(|qps| qps.to_string()).unwrap_or_default(),

@@ -3,6 +3,7 @@
 mod csv;
 mod html;
 mod picture;
+mod seeds;
 mod svg;
 mod table;
 mod verdict;
@@ -10,10 +11,11 @@ mod verdict;
 pub use csv::csv;
 pub use html::html;
 pub use picture::{Column, picture};
+pub use seeds::seeds_table;
 pub use table::table;
 pub use verdict::verdicts;
 
-use crate::scenario::Scenario;
+use crate::scenario::{Case, Scenario};
 use crate::sweep::Run;
 
 /// Which of the varied things differ between runs, and so need a column.
@@ -30,6 +32,36 @@ struct Columns {
 }
 
 impl Columns {
+    /// The headings that say which case a line is of.
+    fn names_of_case(self) -> Vec<String> {
+        let names = [
+            (self.sender, "sender"),
+            (self.warm, "start"),
+            (self.qps, "QPs"),
+            (self.length, "length"),
+            (true, "scheme"),
+        ];
+        wanted(names)
+    }
+
+    /// What stands under them.
+    fn values_of_case(self, case: &Case) -> Vec<String> {
+        let text = |value: Option<String>| value.unwrap_or_default();
+        wanted([
+            (self.sender, case.sender.name().to_owned()),
+            (
+                self.warm,
+                if case.warm { "warm" } else { "cold" }.to_owned(),
+            ),
+            (self.qps, text(case.qps.map(|qps| qps.to_string()))),
+            (
+                self.length,
+                text(case.length.map(|length| length.to_string())),
+            ),
+            (true, case.scheme.to_string()),
+        ])
+    }
+
     fn of(scenario: &Scenario, runs: &[Run]) -> Columns {
         let vary = &scenario.vary;
         let any = |of: &dyn Fn(&Run) -> bool| runs.iter().any(of);
@@ -51,6 +83,11 @@ impl Columns {
     }
 }
 
+fn wanted<T: Into<String>, const N: usize>(cells: [(bool, T); N]) -> Vec<String> {
+    let cells = cells.into_iter().filter(|(wanted, _)| *wanted);
+    cells.map(|(_, cell)| cell.into()).collect()
+}
+
 /// Bytes as MB with three digits.
 fn megabytes(bytes: u64) -> String {
     format!("{:.3}", bytes as f64 / 1e6)
@@ -63,7 +100,7 @@ fn millis(time: npcc_pipeline::units::Nanos) -> String {
 
 /// The `ecn` run that differs from this one in nothing else, to compare with.
 fn baseline<'a>(runs: &'a [Run], run: &Run) -> Option<&'a Run> {
-    let same = crate::scenario::Case {
+    let same = Case {
         scheme: crate::scenario::Scheme::ECN,
         ..run.case
     };

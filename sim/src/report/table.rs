@@ -21,18 +21,13 @@ pub(super) fn rows(scenario: &Scenario, runs: &[Run]) -> Vec<Vec<String>> {
 }
 
 fn head(columns: Columns) -> Vec<String> {
-    let mut head = Vec::new();
+    let mut head = columns.names_of_case();
     let mut add = |wanted: bool, name: &str| {
         if wanted {
             head.push(name.to_owned());
         }
     };
-    add(columns.sender, "sender");
-    add(columns.warm, "start");
-    add(columns.qps, "QPs");
-    add(columns.length, "length");
     for name in [
-        "scheme",
         "peak MB",
         "ecn/x",
         "mean MB",
@@ -57,28 +52,12 @@ fn head(columns: Columns) -> Vec<String> {
 
 fn row(columns: Columns, runs: &[Run], run: &Run) -> Vec<String> {
     let (case, outcome) = (&run.case, &run.outcome);
-    let mut row = Vec::new();
+    let mut row = columns.values_of_case(case);
     let mut add = |wanted: bool, value: String| {
         if wanted {
             row.push(value);
         }
     };
-    add(columns.sender, case.sender.name().to_owned());
-    add(
-        columns.warm,
-        if case.warm { "warm" } else { "cold" }.to_owned(),
-    );
-    add(
-        columns.qps,
-        case.qps.map(|qps| qps.to_string()).unwrap_or_default(),
-    );
-    add(
-        columns.length,
-        case.length
-            .map(|length| length.to_string())
-            .unwrap_or_default(),
-    );
-    add(true, case.scheme.to_string());
     add(true, megabytes(outcome.peak));
     let ratio = baseline(runs, run).map(|ecn| ecn.outcome.peak as f64 / outcome.peak.max(1) as f64);
     add(
@@ -111,7 +90,7 @@ fn row(columns: Columns, runs: &[Run], run: &Run) -> Vec<String> {
 }
 
 /// Columns as wide as their widest cell; text to the left, numbers to the right.
-fn align(rows: &[Vec<String>]) -> String {
+pub(super) fn align(rows: &[Vec<String>]) -> String {
     let count = rows.first().map_or(0, Vec::len);
     let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
     let widths: Vec<usize> = (0..count)

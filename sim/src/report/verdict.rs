@@ -3,22 +3,31 @@
 use std::fmt::Write;
 
 use super::baseline;
-use crate::scenario::{Case, Scenario, Target};
+use crate::harm::{self, Pair};
+use crate::scenario::{Case, Scenario, Scheme, Target};
 use crate::sweep::Run;
 
-/// One line for each target and scheme: met in how many of the runs it is meant for, and the worst of them.
+/// One line for each target and scheme: met in how many of the runs it is meant for, and the worst of them; `seeds[n]` are the
+/// runs of the n-th seed.
 #[must_use]
-pub fn verdicts(scenario: &Scenario, runs: &[Run]) -> String {
+pub fn verdicts(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
     let mut text = String::new();
     for target in &scenario.targets {
         for scheme in &target.scheme {
-            let of_scheme = |run: &&Run| run.case.scheme == *scheme && target.is_for(&run.case);
-            let chosen: Vec<&Run> = runs.iter().filter(of_scheme).collect();
+            let is_meant = |case: &Case| case.scheme == *scheme && target.is_for(case);
+            if target.never_worse {
+                text.push_str(&never_worse(scenario, seeds, *scheme, &is_meant));
+            }
             for bound in bounds(target) {
-                let results = chosen.iter().filter_map(|run| {
-                    let value = (bound.value)(runs, run)?;
-                    Some((bound.margin(value), value, run.case))
-                });
+                let runs = seeds
+                    .iter()
+                    .flat_map(|runs| runs.iter().map(move |run| (runs, run)));
+                let results =
+                    runs.filter(|(_, run)| is_meant(&run.case))
+                        .filter_map(|(runs, run)| {
+                            let value = (bound.value)(runs, run)?;
+                            Some((bound.margin(value), value, run.case))
+                        });
                 let results: Vec<(f64, f64, Case)> = results.collect();
                 let met = results.iter().filter(|(margin, ..)| *margin >= 0.0).count();
                 let worst = results.iter().min_by(|a, b| a.0.total_cmp(&b.0));
@@ -43,6 +52,45 @@ pub fn verdicts(scenario: &Scenario, runs: &[Run]) -> String {
         }
     }
     text
+}
+
+/// One line for all cases of a scheme, and one for each figure that was worse.
+fn never_worse(
+    scenario: &Scenario,
+    seeds: &[Vec<Run>],
+    scheme: Scheme,
+    is_meant: &dyn Fn(&Case) -> bool,
+) -> String {
+    let allowance = harm::allowance(scenario);
+    let (mut cases, mut lines) = (0, String::new());
+    let mut held = 0;
+    let chosen = seeds.first().into_iter().flatten().enumerate();
+    for (at, run) in chosen.filter(|(_, run)| is_meant(&run.case)) {
+        let pairs = seeds.iter().filter_map(|runs| {
+            let with = runs.get(at)?;
+            let ecn = &baseline(runs, with)?.outcome;
+            let with = &with.outcome;
+            Some(Pair { ecn, with })
+        });
+        let harms = harm::of(&pairs.collect::<Vec<_>>(), allowance);
+        cases += 1;
+        held += u32::from(harms.is_empty());
+        for harm in harms {
+            let _ = writeln!(
+                lines,
+                "       {}: {} {} against {} of ecn",
+                run.case,
+                harm.figure,
+                digits(harm.with),
+                digits(harm.ecn)
+            );
+        }
+    }
+    let word = if held == cases { "met   " } else { "MISSED" };
+    format!(
+        "{word} {:<18} never worse than ecn  {held}/{cases} cases\n{lines}",
+        scheme.to_string()
+    )
 }
 
 fn digits(value: f64) -> String {

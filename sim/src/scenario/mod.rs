@@ -4,18 +4,20 @@
 //! default. [`Scenario::cases`] lists the runs: every combination of what `vary` names.
 
 mod case;
+mod imperfect;
 mod model;
 mod scheme;
 mod target;
 
 use std::path::Path;
 
-use npcc_config::units::{Bytes, Length, Time};
+use npcc_config::units::{Bytes, Length, Rate, Time};
 use serde::Deserialize;
 
 use crate::host::params::Sender;
 use crate::host::rc::Recovery;
 pub use case::Case;
+pub use imperfect::{FarPause, Imperfections};
 pub use model::{Failure, FlowGroup, HostGroup, LinkSpec, Thresholds, Verb};
 pub use scheme::Scheme;
 pub use target::Target;
@@ -51,6 +53,13 @@ pub struct Scenario {
     /// Links that fail.
     #[serde(default)]
     pub failures: Vec<Failure>,
+    /// What reality does besides: late ticks, lost CNPs, pauses from afar.
+    #[serde(default)]
+    pub imperfections: Imperfections,
+    /// Flows begin up to so much after their time, evenly spread: what a seed changes besides the phases of ticks and hashes.
+    /// 200 ns when absent: nobody starts in the same nanosecond, or the order of events would decide who is first.
+    #[serde(default)]
+    pub start_jitter: Option<Time>,
     /// The egress queue that is reported: a link, or a host group (toward its first host).
     pub watch: String,
     /// Egress queues with NPCC or THEMIS: links or host groups. Default: `watch`.
@@ -192,6 +201,30 @@ impl Scenario {
         self.npcc.iter().chain(default).map(String::as_str)
     }
 
+    /// The same with the seed that comes `later` after its own.
+    #[must_use]
+    pub fn with_seed(&self, later: u64) -> Scenario {
+        Scenario {
+            seed: self.seed.wrapping_add(later),
+            ..self.clone()
+        }
+    }
+
+    /// The rate of the reported queue.
+    #[must_use]
+    pub fn watched_rate(&self) -> Rate {
+        let link = self.links.iter().find(|link| link.name == self.watch);
+        let group = self.hosts.iter().find(|group| group.name == self.watch);
+        let rate = link.map(|link| link.rate).or_else(|| Some(group?.rate));
+        rate.unwrap_or(Rate(0))
+    }
+
+    /// Whether anybody pauses anybody.
+    #[must_use]
+    pub const fn pauses(&self) -> bool {
+        self.pfc || !self.imperfections.pauses.is_empty()
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.version != 1 {
             return Err(format!(
@@ -225,6 +258,13 @@ impl Scenario {
             return Err(format!(
                 "failures name `{}`, which is not in links",
                 failure.link
+            ));
+        }
+        let mut pauses = self.imperfections.pauses.iter();
+        if let Some(pause) = pauses.find(|pause| !link(&pause.link) || pause.every <= pause.time) {
+            return Err(format!(
+                "imperfections.pauses: `{}` must be in links, and every longer than time",
+                pause.link
             ));
         }
         if let Some(flow) = self

@@ -3,6 +3,8 @@
 use npcc_config::units::{Bytes, Length, Percent, Rate, Threshold, Time};
 use serde::Deserialize;
 
+use crate::host::params::Sender;
+
 /// Hosts of one kind.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +21,9 @@ pub struct HostGroup {
     /// Their link's length.
     #[serde(default = "twenty_metres")]
     pub cable: Length,
+    /// What their cards do, where it is not the sender set of the run: a fleet of several kinds.
+    #[serde(default)]
+    pub sender: Option<Sender>,
 }
 
 /// A link between two switches, both ways.

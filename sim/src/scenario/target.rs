@@ -39,6 +39,9 @@ pub struct Target {
     /// At most so many pauses.
     #[serde(default)]
     pub pauses: Option<u64>,
+    /// No worse than `ecn` alone, seed by seed; see [`crate::harm`].
+    #[serde(default)]
+    pub never_worse: bool,
     /// The peak queue over all lengths differs by at most this factor.
     #[serde(default)]
     pub flat: Option<f64>,

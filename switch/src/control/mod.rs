@@ -3,6 +3,7 @@
 pub mod inject;
 pub mod orders;
 pub mod reaction;
+pub mod sources;
 
 use std::net::IpAddr;
 use std::sync::Arc;

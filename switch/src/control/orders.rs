@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
+use npcc_cnp::action::Action;
 use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::{Command, Name, Refused};
@@ -64,6 +65,20 @@ pub enum NpccOrder {
         /// Its value, in its unit.
         value: u64,
     },
+    /// Whether CNPs leave, for the whole switch.
+    Action {
+        /// What becomes of decisions.
+        action: Action,
+    },
+    /// Whether CNPs leave, for a queue.
+    QueueAction {
+        /// The port's name.
+        port: String,
+        /// The queue.
+        priority: u8,
+        /// What becomes of decisions.
+        action: Action,
+    },
 }
 
 /// Why an order did not reach the control core.
@@ -101,14 +116,21 @@ impl NpccOrder {
                 name,
                 ..
             } => Some(format!("npcc.{port}.{priority}.{name}")),
+            NpccOrder::Action { .. } => Some("npcc.action".to_owned()),
+            NpccOrder::QueueAction { port, priority, .. } => {
+                Some(format!("npcc.{port}.{priority}.action"))
+            }
         }
     }
 
-    /// The watched queue it is about, if it is a setting of one.
+    /// The watched queue whose policy it is about, if it is a setting of one.
     #[must_use]
     pub fn slot(&self) -> Option<(&str, u8)> {
         match self {
-            NpccOrder::AddPair { .. } | NpccOrder::DeletePair { .. } => None,
+            NpccOrder::AddPair { .. }
+            | NpccOrder::DeletePair { .. }
+            | NpccOrder::Action { .. }
+            | NpccOrder::QueueAction { .. } => None,
             NpccOrder::Policy { port, priority, .. }
             | NpccOrder::Parameter { port, priority, .. } => Some((port, *priority)),
         }
@@ -168,12 +190,24 @@ impl NpccOrder {
                     value: *value,
                 }
             }
+            NpccOrder::Action { action } => Command::Action {
+                queue: None,
+                action: *action,
+            },
+            NpccOrder::QueueAction {
+                port,
+                priority,
+                action,
+            } => Command::Action {
+                queue: Some(place(port, *priority)?),
+                action: *action,
+            },
         })
     }
 }
 
 /// What may be told between two ticks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Instruction {
     Core(Command),
     Style(CnpStyle, Priority),

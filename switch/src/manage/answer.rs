@@ -15,7 +15,9 @@ use super::access::Access;
 use super::orders::Management;
 use super::patience::{Limits, Patience};
 use super::protocol::{Reply, Request};
+use super::query::Query;
 use super::reload::{Outcome, ReloadError};
+use super::rows::RowLine;
 use super::tables;
 use super::view::View;
 use crate::fault;
@@ -25,6 +27,9 @@ use crate::report::audit::{Author, Cause};
 const LONGEST_REQUEST: u64 = 64 << 10;
 /// An answer is written in pieces of this size.
 const PIECE: usize = 64 << 10;
+
+/// What a panic is answered with.
+const DEFECT: &str = "a defect: the request panicked; its message is in the switch's standard error, please report it";
 
 /// Lines of a change that are written to standard error.
 const LINES: usize = 100;
@@ -43,7 +48,14 @@ pub(super) fn serve(
         // Somebody looked whether anybody listens.
         return Ok(());
     }
-    let reply = match serde_json::from_str(&line) {
+    let request = serde_json::from_str(&line);
+    if let Ok(Request::Rows { table, query }) = &request {
+        patience.answer();
+        let mut out = BufWriter::with_capacity(PIECE, patience);
+        write_rows(&management.view, table, query, &mut out)?;
+        return out.flush();
+    }
+    let reply = match request {
         Ok(request) => reply(&request, management, access, || author(stream)),
         Err(error) => Reply::Error(format!("not a request: {error}")),
     };
@@ -52,6 +64,20 @@ pub(super) fn serve(
     serde_json::to_writer(&mut out, &reply)?;
     out.write_all(b"\n")?;
     out.flush()
+}
+
+/// Writes the rows of a table, or why not.
+fn write_rows(view: &View, name: &str, query: &Query, out: &mut dyn Write) -> io::Result<()> {
+    let written = catch_unwind(AssertUnwindSafe(|| {
+        tables::named(name).and_then(|table| table.answer(view, query, &mut *out))
+    }));
+    let why = match written {
+        Ok(Some(written)) => return written,
+        Ok(None) => format!("there is no table `{name}` that comes row by row"),
+        Err(_) => DEFECT.to_owned(),
+    };
+    serde_json::to_writer(&mut *out, &RowLine::Error(why))?;
+    out.write_all(b"\n")
 }
 
 /// Tells a client why it is not served, if it can be told without waiting.
@@ -98,18 +124,13 @@ fn reply(
 /// What was asked for, or that it panicked.
 fn guarded(carry_out: impl FnOnce() -> Reply) -> Reply {
     // What a panic left half-done is behind locks, which tell.
-    catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or_else(|_| {
-        Reply::Error(
-            "a defect: the request panicked; its message is in the switch's standard error, please report it"
-                .to_owned(),
-        )
-    })
+    catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or_else(|_| Reply::Error(DEFECT.to_owned()))
 }
 
 fn carried_out(request: &Request, management: &Management) -> Reply {
     match request {
         Request::Snapshot => Reply::Snapshot(Box::new(management.view.shown())),
-        Request::Show { table, top } => show(&management.view, table, *top),
+        Request::Show { table } | Request::Rows { table, .. } => show(&management.view, table),
         Request::ClearCounters => {
             fault::panics("request");
             management.view.clear_counters();
@@ -149,11 +170,12 @@ fn reloaded(outcome: Result<Outcome, ReloadError>) -> Reply {
     }
 }
 
-fn show(view: &View, name: &str, top: Option<usize>) -> Reply {
-    let Some(table) = tables::named(name) else {
-        return Reply::Error(format!("there is no table `{name}`"));
+fn show(view: &View, name: &str) -> Reply {
+    let found = tables::named(name).and_then(|table| table.look(view));
+    let Some(looked) = found else {
+        return Reply::Error(format!("there is no table `{name}` that comes as a whole"));
     };
-    match table.look(view, top) {
+    match looked {
         Ok(data) => Reply::Table(data),
         Err(error) => Reply::Error(error.to_string()),
     }

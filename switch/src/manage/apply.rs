@@ -3,7 +3,11 @@
 //!
 //! Law: all or nothing. When somebody does not obey, those before are given back what they had, the last first.
 
+use std::collections::BTreeMap;
+
+use npcc_cnp::action::Action;
 use npcc_cnp::control::command::Command as NpccCommand;
+use npcc_cnp::control::config::ControlConfig;
 use npcc_config::Config;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
@@ -130,6 +134,34 @@ impl Management {
         Ok(())
     }
 
+    /// Whether CNPs leave. Less comes first and more last, so that nothing is sent in between that neither would send.
+    fn act(&self, before: &ControlConfig, after: &ControlConfig) -> Result<(), OrderError> {
+        let own = |config: &ControlConfig| -> BTreeMap<(PortId, Priority), Action> {
+            let places = config
+                .queues
+                .iter()
+                .map(|queue| (queue.port, queue.priority));
+            places.zip(config.queue_actions.iter().copied()).collect()
+        };
+        let (old, new) = (own(before), own(after));
+        // A queue that is not to be watched any more stays where it is, and is off.
+        let queues = old
+            .keys()
+            .chain(new.keys().filter(|place| !old.contains_key(*place)));
+        let mut actions: Vec<(Option<(PortId, Priority)>, Action)> = queues
+            .map(|place| (Some(*place), new.get(place).copied().unwrap_or(Action::Off)))
+            .filter(|(place, action)| place.and_then(|place| old.get(&place)) != Some(action))
+            .collect();
+        if before.action != after.action {
+            actions.push((None, after.action));
+        }
+        actions.sort_by_key(|(_, action)| *action);
+        for (queue, action) in actions {
+            self.npcc.give(NpccCommand::Action { queue, action })?;
+        }
+        Ok(())
+    }
+
     /// Watched queues, what holds for all of them, and what `set` gave them.
     fn rewatch(&self, from: &Settings, to: &Settings) -> Result<(), OrderError> {
         let (old, new) = (&from.config, &to.config);
@@ -152,14 +184,27 @@ impl Management {
                 })?;
             }
         }
-        for (before, after) in before.queues.iter().zip(&after.queues) {
+        if before.observed != after.observed {
+            self.npcc
+                .give(NpccCommand::Observed(after.observed.clone()))?;
+            self.view.observed().clone_from(&after.observed);
+        }
+        if before.told != after.told {
+            self.npcc.give(NpccCommand::Told(after.told.clone()))?;
+            self.view.told().clone_from(&after.told);
+        }
+        self.act(&before, &after)?;
+        for after in &after.queues {
+            let place = (after.port, after.priority);
+            let mut known = before.queues.iter();
+            let known = known.find(|before| (before.port, before.priority) == place);
             let port = self.view.ports.get(after.port.index());
             let slot = port.map(|port| (port.name.as_str(), after.priority.get()));
             let of_this = |settings: &Settings| {
                 let orders = settings.orders.iter();
                 orders.filter(|order| order.slot() == slot).count() > 0
             };
-            if before == after && !of_this(from) && !of_this(to) {
+            if known == Some(after) && !of_this(from) && !of_this(to) {
                 continue;
             }
             self.npcc.give(NpccCommand::Queue(*after))?;

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use npcc_config::model::read_only_beside;
+use serde_json::Value;
 
 use super::protocol::{Reply, Request};
+use super::query::{End, Query};
+use super::rows::RowLine;
 
 /// How long a switch may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,6 +44,62 @@ pub fn ask(socket: &Path, request: &Request) -> anyhow::Result<Reply> {
     }
     serde_json::from_str(&answer)
         .context("the switch answered something else; are both the same version?")
+}
+
+/// Asks for rows, and gives each; asks again where an answer ended before the last. A switch that refuses says why.
+///
+/// # Errors
+/// As [`ask`], and what `give` says.
+pub fn ask_rows(
+    socket: &Path,
+    table: &str,
+    query: &Query,
+    mut give: impl FnMut(Value) -> anyhow::Result<()>,
+) -> anyhow::Result<End> {
+    let mut query = query.clone();
+    let mut whole = End::default();
+    loop {
+        let request = Request::Rows {
+            table: table.to_owned(),
+            query: Box::new(query.clone()),
+        };
+        let end = ask_some(socket, &request, &mut give)?;
+        whole.matched += end.matched;
+        query.after = end.next;
+        if end.next.is_none() {
+            return Ok(whole);
+        }
+    }
+}
+
+/// One answer of rows.
+fn ask_some(
+    socket: &Path,
+    request: &Request,
+    give: &mut impl FnMut(Value) -> anyhow::Result<()>,
+) -> anyhow::Result<End> {
+    let mut stream = connect(socket, request)?;
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .context("cannot set a timeout")?;
+    let line = serde_json::to_string(request)? + "\n";
+    let asked = stream.write_all(line.as_bytes());
+    for line in BufReader::new(stream).lines() {
+        let line = line.context("the switch did not go on with its answer")?;
+        match serde_json::from_str(&line) {
+            Ok(RowLine::Row(row)) => give(row)?,
+            Ok(RowLine::End(end)) => return Ok(end),
+            Ok(RowLine::Error(why)) => return Err(anyhow!("the switch refused: {why}")),
+            Err(error) => {
+                return Err(error)
+                    .context("the switch answered something else; are both the same version?");
+            }
+        }
+    }
+    asked.context("cannot ask the switch")?;
+    Err(anyhow!(
+        "the switch closed the connection before its answer ended: it stops, or was too busy"
+    ))
 }
 
 fn connect(socket: &Path, request: &Request) -> anyhow::Result<UnixStream> {

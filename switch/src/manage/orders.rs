@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use npcc_config::Config;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::{PortId, Priority};
@@ -71,9 +72,41 @@ impl Management {
             return give();
         }
         let mut live = self.live().map_err(|torn| torn.to_string())?;
+        let now = &mut live.running.now;
+        if let Some(config) = self.acting(&now.config, order) {
+            // Where `ecn` is off, queues of which nothing is told any more are marked again.
+            let requeue = |from, to| self.requeue(from, to).map_err(|deaf| deaf.to_string());
+            requeue(&now.config, &config)?;
+            if let Err(why) = give() {
+                requeue(&config, &now.config)?;
+                return Err(why);
+            }
+            now.config = config;
+            now.overrides.extend(order.key());
+            return Ok(());
+        }
         give()?;
-        live.running.now.ordered(order);
+        now.ordered(order);
         Ok(())
+    }
+
+    /// The configuration with another action, if that is what is ordered.
+    fn acting(&self, config: &Config, order: &NpccOrder) -> Option<Config> {
+        let mut config = config.clone();
+        match order {
+            NpccOrder::Action { action } => config.npcc.action = *action,
+            NpccOrder::QueueAction {
+                port,
+                priority,
+                action,
+            } => {
+                let index = self.port(port)?.index();
+                let watch = config.ports.get_mut(index)?.npcc.as_mut()?;
+                *watch.actions.get_mut(usize::from(*priority))? = *action;
+            }
+            _ => return None,
+        }
+        Some(config)
     }
 
     /// Starts the user watermarks, and what took how long, anew.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::query::Query;
 use super::reload::Outcome;
 use crate::control::orders::NpccOrder;
 use crate::report::model::Snapshot;
@@ -18,8 +19,13 @@ pub enum Request {
     Show {
         /// Its name.
         table: String,
-        /// Rows at most; all where none is given.
-        top: Option<usize>,
+    },
+    /// The rows of a table of `show`. The answer is a [`RowLine`](super::rows::RowLine) for each, and one more.
+    Rows {
+        /// Its name.
+        table: String,
+        /// Which rows.
+        query: Box<Query>,
     },
     /// Show counters from here on.
     ClearCounters,
@@ -65,7 +71,10 @@ impl Request {
     /// Whether it only looks.
     #[must_use]
     pub const fn reads(&self) -> bool {
-        matches!(self, Request::Snapshot | Request::Show { .. })
+        matches!(
+            self,
+            Request::Snapshot | Request::Show { .. } | Request::Rows { .. }
+        )
     }
 
     /// What it is called where changes are logged. Pairs are not told apart: they come by the thousand.
@@ -73,7 +82,7 @@ impl Request {
     pub fn name(&self) -> String {
         match self {
             Request::Snapshot => "snapshot".to_owned(),
-            Request::Show { table, .. } => format!("show {table}"),
+            Request::Show { table } | Request::Rows { table, .. } => format!("show {table}"),
             Request::ClearCounters => "clear counters".to_owned(),
             Request::ClearWatermarks => "clear watermarks".to_owned(),
             Request::Weight { priority, weight } => {
@@ -110,6 +119,12 @@ impl Request {
                     name,
                     value,
                 } => format!("set npcc.{port}.{priority}.{name} {value}"),
+                NpccOrder::Action { action } => format!("set npcc.action {}", action.name()),
+                NpccOrder::QueueAction {
+                    port,
+                    priority,
+                    action,
+                } => format!("set npcc.{port}.{priority}.action {}", action.name()),
             },
         }
     }

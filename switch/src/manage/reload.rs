@@ -2,7 +2,7 @@
 //!
 //! | part | taken |
 //! |---|---|
-//! | `npcc`, a port's policy, mode and thresholds | yes, but for the keys that [`blend`] leaves as they are |
+//! | `npcc`, a port's policy, mode, actions and thresholds | yes, but for the keys that [`blend`] leaves as they are |
 //! | `routes`, `neighbors`, ports' `addresses` | yes |
 //! | `qos` | yes, unless `profile` or `lossless` changes: the buffer is laid out for them |
 //! | all else | at a restart |
@@ -258,6 +258,7 @@ fn blend(started: &File, new: &File) -> File {
     let npcc = &mut file.npcc;
     Npcc {
         tick: _,
+        action: npcc.action,
         flows: _,
         evidence: npcc.evidence,
         unpaired: npcc.unpaired,
@@ -271,6 +272,8 @@ fn blend(started: &File, new: &File) -> File {
         min_cnp_interval: npcc.min_cnp_interval,
         feedback: npcc.feedback,
         trusted_ports: npcc.trusted_ports,
+        source_check: npcc.source_check,
+        hosts: npcc.hosts,
         cnp: npcc.cnp,
     } = new.npcc.clone();
     let lossless = |file: &File| {
@@ -286,15 +289,20 @@ fn blend(started: &File, new: &File) -> File {
         };
         port.addresses.clone_from(&fresh.addresses);
         if let (Some(old), Some(fresh)) = (&mut port.npcc, &fresh.npcc) {
+            let enable;
             PortNpcc {
-                enable: _,
+                enable,
                 queues: _,
+                action: old.action,
+                queue_actions: old.queue_actions,
                 policy: old.policy,
                 mode: old.mode,
                 shallow: old.shallow,
                 deep: old.deep,
                 hard: old.hard,
             } = fresh.clone();
+            // What a port was started without cannot be taken up; what it has can be left and taken up again.
+            old.enable &= enable;
         }
     }
     file

@@ -3,15 +3,19 @@
 //! To add a table: an implementation of [`Table`] here, or a line of those read off the snapshot, and a line in [`ALL`]. The protocol, the command line and its help follow; one
 //! that is not in [`ALL`] is an unused type, which the lints refuse.
 
+use std::io::{self, Write};
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::pending::{Pending, PendingShown};
+use super::query::Query;
+use super::rows::{self, Rows};
 use super::view::View;
 use crate::report::audit;
 use crate::report::lossless::{self, Group};
-use crate::report::model::{Flow, Host, Snapshot};
+use crate::report::model::Snapshot;
 use crate::report::{lossless_table, table, workers};
 
 /// A table of `show`.
@@ -20,13 +24,11 @@ trait Table {
     const NAME: &'static str;
     /// What it shows, for the help.
     const ABOUT: &'static str;
-    /// Whether its rows are in an order of which `--top` may take the first.
-    const RANKED: bool = false;
     /// What the switch answers.
     type Data: Serialize + DeserializeOwned;
 
-    /// Looks it up; `top` rows of a ranked table at most.
-    fn look(view: &View, top: usize) -> Self::Data;
+    /// Looks it up.
+    fn look(view: &View) -> Self::Data;
 
     /// For people.
     fn text(data: &Self::Data) -> String;
@@ -44,10 +46,22 @@ pub struct Entry {
     pub name: &'static str,
     /// What it shows, for the help.
     pub about: &'static str,
-    /// Whether its rows are in an order of which `--top` may take the first.
-    pub ranked: bool,
-    look: fn(&View, usize) -> serde_json::Result<Value>,
-    read: fn(Value, bool) -> serde_json::Result<String>,
+    how: How,
+}
+
+/// How it is asked for and read.
+#[derive(Debug)]
+enum How {
+    /// As a whole.
+    Whole {
+        look: fn(&View) -> serde_json::Result<Value>,
+        read: fn(Value, bool) -> serde_json::Result<String>,
+    },
+    /// Row by row.
+    Rows {
+        answer: fn(&View, &Query, &mut dyn Write) -> io::Result<()>,
+        read: fn(Vec<Value>, bool, bool) -> serde_json::Result<String>,
+    },
 }
 
 impl Entry {
@@ -55,32 +69,88 @@ impl Entry {
         Entry {
             name: T::NAME,
             about: T::ABOUT,
-            ranked: T::RANKED,
-            look: |view, top| serde_json::to_value(T::look(view, top)),
-            read: |data, as_json| {
-                let data = serde_json::from_value(data)?;
-                if as_json {
-                    return Ok(T::json(&data)? + "\n");
-                }
-                Ok(T::text(&data))
+            how: How::Whole {
+                look: |view| serde_json::to_value(T::look(view)),
+                read: |data, as_json| {
+                    let data = serde_json::from_value(data)?;
+                    if as_json {
+                        return Ok(T::json(&data)? + "\n");
+                    }
+                    Ok(T::text(&data))
+                },
             },
         }
     }
 
-    /// The switch's answer; `top` rows of a ranked table at most.
+    const fn rows<R: Rows>() -> Entry {
+        Entry {
+            name: R::NAME,
+            about: R::ABOUT,
+            how: How::Rows {
+                answer: rows::answer::<R>,
+                read: rows::read::<R>,
+            },
+        }
+    }
+
+    /// Whether it comes row by row.
+    #[must_use]
+    pub const fn has_rows(&self) -> bool {
+        matches!(self.how, How::Rows { .. })
+    }
+
+    /// The switch's answer, if it comes as a whole.
     ///
     /// # Errors
     /// When it cannot be encoded.
-    pub fn look(&self, view: &View, top: Option<usize>) -> serde_json::Result<Value> {
-        (self.look)(view, top.unwrap_or(usize::MAX))
+    pub fn look(&self, view: &View) -> Option<serde_json::Result<Value>> {
+        match self.how {
+            How::Whole { look, .. } => Some(look(view)),
+            How::Rows { .. } => None,
+        }
     }
 
-    /// What is printed of the switch's answer.
+    /// Writes the switch's answer, if it comes row by row.
+    ///
+    /// # Errors
+    /// When the client goes away or is too slow.
+    pub fn answer(
+        &self,
+        view: &View,
+        query: &Query,
+        out: &mut dyn Write,
+    ) -> Option<io::Result<()>> {
+        match self.how {
+            How::Rows { answer, .. } => Some(answer(view, query, out)),
+            How::Whole { .. } => None,
+        }
+    }
+
+    /// What is printed of the switch's answer, if it comes as a whole.
     ///
     /// # Errors
     /// When the answer is of another kind.
     pub fn read(&self, data: Value, as_json: bool) -> serde_json::Result<String> {
-        (self.read)(data, as_json)
+        match self.how {
+            How::Whole { read, .. } => read(data, as_json),
+            How::Rows { read, .. } => read(vec![data], false, as_json),
+        }
+    }
+
+    /// What is printed of rows; `sort` puts them in order first.
+    ///
+    /// # Errors
+    /// When the rows are of another kind.
+    pub fn read_rows(
+        &self,
+        rows: Vec<Value>,
+        sort: bool,
+        as_json: bool,
+    ) -> serde_json::Result<String> {
+        match self.how {
+            How::Rows { read, .. } => read(rows, sort, as_json),
+            How::Whole { read, .. } => read(Value::Array(rows), as_json),
+        }
     }
 }
 
@@ -89,9 +159,9 @@ pub static ALL: &[Entry] = &[
     Entry::of::<Ports>(),
     Entry::of::<Workers>(),
     Entry::of::<Queues>(),
-    Entry::of::<Flows>(),
-    Entry::of::<Hosts>(),
-    Entry::of::<Log>(),
+    Entry::rows::<rows::Flows>(),
+    Entry::rows::<rows::Hosts>(),
+    Entry::rows::<rows::Log>(),
     Entry::of::<Audit>(),
     Entry::of::<Pfc>(),
     Entry::of::<Buffer>(),
@@ -115,7 +185,7 @@ macro_rules! of_the_snapshot {
             const ABOUT: &'static str = $about;
             type Data = Snapshot;
 
-            fn look(view: &View, _: usize) -> Snapshot {
+            fn look(view: &View) -> Snapshot {
                 view.shown()
             }
 
@@ -140,61 +210,6 @@ of_the_snapshot! {
     Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", table::npcc, |all| &all.npcc;
 }
 
-enum Flows {}
-
-impl Table for Flows {
-    const NAME: &'static str = "flows";
-    const ABOUT: &'static str = "RoCEv2 flows: QPNs, evidence, bytes, CNPs";
-    const RANKED: bool = true;
-    type Data = Vec<Flow>;
-
-    fn look(view: &View, top: usize) -> Vec<Flow> {
-        let mut flows = view.flows();
-        flows.truncate(top);
-        flows
-    }
-
-    fn text(data: &Vec<Flow>) -> String {
-        table::flows(data)
-    }
-}
-
-enum Hosts {}
-
-impl Table for Hosts {
-    const NAME: &'static str = "hosts";
-    const ABOUT: &'static str = "CNPs, NAKs and CE by host";
-    const RANKED: bool = true;
-    type Data = Vec<Host>;
-
-    fn look(view: &View, top: usize) -> Vec<Host> {
-        let mut hosts = view.hosts();
-        hosts.truncate(top);
-        hosts
-    }
-
-    fn text(data: &Vec<Host>) -> String {
-        table::hosts(data)
-    }
-}
-
-enum Log {}
-
-impl Table for Log {
-    const NAME: &'static str = "log";
-    const ABOUT: &'static str = "The latest CNPs and why each was sent";
-    const RANKED: bool = true;
-    type Data = Vec<String>;
-
-    fn look(view: &View, top: usize) -> Vec<String> {
-        view.log(top)
-    }
-
-    fn text(data: &Vec<String>) -> String {
-        data.iter().map(|line| format!("{line}\n")).collect()
-    }
-}
-
 enum Audit {}
 
 impl Table for Audit {
@@ -202,7 +217,7 @@ impl Table for Audit {
     const ABOUT: &'static str = "Who changed what, and a reload that waits for its commit";
     type Data = Changes;
 
-    fn look(view: &View, _: usize) -> Changes {
+    fn look(view: &View) -> Changes {
         Changes {
             pending: view.pending().map(Pending::shown),
             changes: view.audit().all(),
@@ -277,14 +292,27 @@ mod tests {
 
     #[test]
     fn an_answer_of_another_kind_is_refused_and_the_right_one_is_read_both_ways() {
-        let log = named("log").unwrap();
-        let lines = serde_json::json!(["one", "two"]);
-        assert_eq!(log.read(lines.clone(), false).unwrap(), "one\ntwo\n");
-        assert_eq!(
-            log.read(lines.clone(), true).unwrap(),
-            "[\n  \"one\",\n  \"two\"\n]\n"
+        let audit = named("audit").unwrap();
+        let changes = serde_json::json!({ "pending": null, "changes": [] });
+        assert_eq!(audit.read(changes.clone(), false).unwrap(), "");
+        assert!(
+            audit
+                .read(changes, true)
+                .unwrap()
+                .contains("\"changes\": []")
         );
-        assert!(named("flows").unwrap().read(lines, false).is_err());
+        let log = named("log").unwrap();
+        let line = |text: &str| serde_json::json!({ "time_us": 1, "kind": "event", "text": text });
+        let lines = || vec![line("one"), line("two")];
+        assert_eq!(log.read_rows(lines(), true, false).unwrap(), "one\ntwo\n");
+        let json = log.read_rows(lines(), true, true).unwrap();
+        assert!(json.starts_with("[\n  {\n    \"time_us\": 1,"), "{json}");
+        assert!(
+            named("flows")
+                .unwrap()
+                .read_rows(lines(), true, false)
+                .is_err()
+        );
         assert!(named("marks").is_none());
     }
 }

@@ -17,6 +17,9 @@ pub struct FlowControl {
     pub why: String,
     /// What became of a pause frame sent at start: `sent`, `not counted`, `refused`, `link down`, `not run`.
     pub self_test: String,
+    /// 802.3x pause of the whole link, which would stop every priority: `off`, `obeyed`, `sent`, `both`, or `unknown` where the driver
+    /// does not tell.
+    pub link_pause: String,
     /// Wire bytes the transmit ring may hold; absent where the driver does not tell what it holds.
     pub tx_outstanding: Option<u64>,
     /// How the fill of the receive ring is known: `driver`, or `bursts` where it does not tell.

@@ -93,6 +93,12 @@ fn about(name: &str, flow: &FlowControl) -> String {
             "; \x1b[31mthe pause frame of the start was {other}\x1b[0m"
         )),
     }
+    match flow.link_pause.as_str() {
+        "" | "off" | "unknown" => {}
+        on => line.push_str(&format!(
+            "; \x1b[31mpause of the whole link (802.3x) is {on}, which stops every priority: switch it off at the device\x1b[0m"
+        )),
+    }
     if !flow.honour.is_empty() {
         let us = flow.response_us.ceil();
         line.push_str(&format!("; the peer may count on peer_response: {us:.0}us"));
@@ -162,10 +168,10 @@ pub fn pfc(snapshot: &Snapshot) -> String {
             "PRIO",
             "RX PFC",
             "TX PFC",
-            "STORMS",
-            "ENDED",
-            "STORM DROPS TX",
-            "RX",
+            "STORM DETECTED",
+            "RESTORED",
+            "TX DROP",
+            "RX DROP",
         ],
         1,
     );
@@ -391,6 +397,10 @@ mod tests {
         };
         let line = about("dc0", &flow);
         assert!(line.starts_with("dc0: software, because a reason;") && !line.contains('\x1b'));
+        flow.link_pause = "both".to_owned();
+        assert!(about("dc0", &flow).contains("802.3x) is both"), "M13");
+        flow.link_pause = "off".to_owned();
+        assert_eq!(about("dc0", &flow), line);
         flow.self_test = "not counted".to_owned();
         flow.honour = vec![3];
         flow.response_us = 84.2;

@@ -172,8 +172,14 @@ pub struct Npcc {
     pub cold_bytes: u64,
     /// Flows by the evidence for their sender QPN.
     pub paired: BTreeMap<String, u64>,
+    /// What becomes of decisions on the whole switch: `send`, `observe` or `off`.
+    #[serde(default)]
+    pub action: String,
     /// CNPs handed to a port.
     pub cnps_sent: u64,
+    /// CNPs that would have been, where nothing is sent.
+    #[serde(default)]
+    pub would_send: u64,
     /// CNPs not sent, by reason.
     pub cnps_suppressed: BTreeMap<String, u64>,
     /// From the enqueue that crosses `shallow` to the CNP handed to the device (the filter's ticks included), in us.
@@ -239,8 +245,14 @@ pub struct NpccQueue {
     pub trend: String,
     /// Ticks with each decision.
     pub decisions: BTreeMap<String, u64>,
+    /// What becomes of decisions about it: the least of the switch's action, the port's and its own.
+    #[serde(default)]
+    pub action: String,
     /// CNPs for flows of this queue.
     pub cnps: u64,
+    /// CNPs that would have been sent for them, where nothing is.
+    #[serde(default)]
+    pub would_send: u64,
     /// The policy in its slot.
     #[serde(default)]
     pub policy: String,
@@ -342,6 +354,21 @@ pub struct Flow {
     pub cnps: u64,
     /// What the last CNP did: halved, weak, none; absent when not yet known.
     pub response: Option<String>,
+    /// CNPs that would have been sent to its sender, where nothing is.
+    #[serde(default)]
+    pub would_send: u64,
+    /// Why it got no CNP when it was last considered; absent when it did, or would have.
+    #[serde(default)]
+    pub refused: Option<String>,
+    /// Whether nobody has answered it yet.
+    #[serde(default)]
+    pub cold: bool,
+    /// How long ago it was first seen, in ms.
+    #[serde(default)]
+    pub age_ms: u64,
+    /// How long ago it was last seen, in ms.
+    #[serde(default)]
+    pub idle_ms: u64,
 }
 
 /// One host, by address.
@@ -359,6 +386,74 @@ pub struct Host {
     pub rnr_naks: u64,
     /// Sampled packets to it that came marked CE.
     pub ce: u64,
+    /// What becomes of decisions to tell it: `send`, `observe`, `off`, or `deny` where it may not be told.
+    #[serde(default)]
+    pub action: String,
+    /// CNPs its living flows would have been sent, where nothing is.
+    #[serde(default)]
+    pub would_send: u64,
+    /// Its flows.
+    #[serde(default)]
+    pub flows: u64,
+    /// Of these, those whose sending queue pair is known.
+    #[serde(default)]
+    pub paired: u64,
+    /// Flows whose last CNP halved their rate.
+    #[serde(default)]
+    pub halved: u64,
+    /// Flows whose last CNP had a weak effect.
+    #[serde(default)]
+    pub weak: u64,
+    /// Flows whose last CNPs had none.
+    #[serde(default)]
+    pub unresponsive: u64,
+}
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LogLine {
+    /// When, in us of the switch's clock.
+    pub time_us: u64,
+    /// What it tells of: a `decision` about a flow, an `event` of ports and lossless queues, or a `change` by an operator.
+    pub kind: String,
+    /// The whole of it, for people.
+    pub text: String,
+    /// The decision, where it is one.
+    #[serde(flatten)]
+    pub decision: Option<LogDecision>,
+}
+
+/// A decision about a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LogDecision {
+    /// Data sender's address.
+    pub src: String,
+    /// Data receiver's address.
+    pub dst: String,
+    /// Receiver's QPN.
+    pub dest_qp: u32,
+    /// Sender's QPN; absent while unknown.
+    pub sender_qp: Option<u32>,
+    /// How it is known.
+    pub evidence: String,
+    /// Egress port.
+    pub port: String,
+    /// Egress queue.
+    pub priority: u8,
+    /// What became of it: `sent`, `would-send` or `refused`.
+    pub outcome: String,
+    /// Why it was refused.
+    pub refused: Option<String>,
+    /// Why the policy wanted somebody told.
+    pub reason: String,
+    /// Wire bytes in the queue.
+    pub depth: u64,
+    /// Its zone.
+    pub zone: String,
+    /// Its trend.
+    pub trend: String,
+    /// CNPs of the flow, this one included; would-be ones where nothing is sent.
+    pub cnps: u64,
 }
 
 /// A worker.

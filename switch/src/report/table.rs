@@ -197,7 +197,9 @@ pub fn flows(flows: &[Flow]) -> String {
             "PRIO",
             "BYTES",
             "CNPS",
+            "WOULD",
             "RESPONSE",
+            "REFUSED",
         ],
         2,
     );
@@ -213,7 +215,9 @@ pub fn flows(flows: &[Flow]) -> String {
             flow.priority.to_string(),
             thousands(flow.bytes),
             thousands(flow.cnps),
+            thousands(flow.would_send),
             flow.response.clone().unwrap_or_else(|| "-".to_owned()),
+            flow.refused.clone().unwrap_or_else(|| "-".to_owned()),
         ]);
     }
     finish(&table)
@@ -225,24 +229,38 @@ pub fn hosts(hosts: &[Host]) -> String {
     let mut table = table(
         &[
             "HOST",
+            "ACTION",
+            "FLOWS",
+            "PAIRED",
             "CNP SENT",
+            "WOULD",
+            "HALVED",
+            "WEAK",
+            "NONE",
             "CNP PASSED",
             "NAK",
             "RNR NAK",
             "CE (sampled)",
         ],
-        1,
+        2,
     );
     for host in hosts {
         let counts = [
+            host.flows,
+            host.paired,
             host.cnps_sent,
+            host.would_send,
+            host.halved,
+            host.weak,
+            host.unresponsive,
             host.cnps_passed,
             host.naks,
             host.rnr_naks,
             host.ce,
         ]
         .map(thousands);
-        table.add_row(std::iter::once(host.address.clone()).chain(counts));
+        let name = [host.address.clone(), host.action.clone()];
+        table.add_row(name.into_iter().chain(counts));
     }
     finish(&table)
 }
@@ -259,6 +277,8 @@ pub fn npcc(snapshot: &Snapshot) -> String {
             "DEPTH",
             "PEAK",
             "CNPS",
+            "WOULD",
+            "ACTION",
             "POLICY",
             "DECISIONS (ticks)",
         ],
@@ -272,6 +292,8 @@ pub fn npcc(snapshot: &Snapshot) -> String {
             thousands(queue.depth),
             thousands(queue.peak),
             thousands(queue.cnps),
+            thousands(queue.would_send),
+            queue.action.clone(),
             queue.policy_now.clone(),
             list(&queue.decisions),
         ]);
@@ -289,8 +311,9 @@ pub fn npcc(snapshot: &Snapshot) -> String {
 }
 
 /// What NPCC counts over all queues, a line each.
-fn totals_of(npcc: &Npcc) -> [(&'static str, String); 12] {
+fn totals_of(npcc: &Npcc) -> [(&'static str, String); 13] {
     [
+        ("action", npcc.action.clone()),
         ("flows", thousands(npcc.flows)),
         ("paired", list(&npcc.paired)),
         ("cold bytes", thousands(npcc.cold_bytes)),
@@ -334,8 +357,9 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 12] {
         (
             "CNPs sent",
             format!(
-                "{} (and {} of receivers passed)",
+                "{} (and {} would have been; {} of receivers passed)",
                 thousands(npcc.cnps_sent),
+                thousands(npcc.would_send),
                 thousands(npcc.cnps_passed)
             ),
         ),

@@ -22,6 +22,7 @@ use super::source::{Options, Source};
 use crate::clock::Clock;
 use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;
+use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, Control, ControlStats, orders};
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
@@ -64,6 +65,7 @@ pub(super) fn assemble<P: Probe>(
     let seed = clock.now().0;
     let routes = routes(config, &ports, &options.prefixes)?;
     let mut core = control_core(config, &ports, seed);
+    core.know_routes(Box::new(SourceRoutes(routes.sources)));
 
     let settings = settings(config, &ports);
     let qos = qos::effective(config, &settings);
@@ -114,7 +116,10 @@ pub(super) fn assemble<P: Probe>(
         clock,
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(ends.times)?),
-        operators: Operators::default(),
+        operators: Operators::new(
+            wiring::control::observed(config),
+            wiring::control::told(config),
+        ),
     };
     let management = Management {
         view,
@@ -142,16 +147,17 @@ pub(super) fn assemble<P: Probe>(
     })
 }
 
-/// The table of routes, and its readers: the workers, and the control core for its CNPs.
+/// The table of routes, and its readers: the workers, and the control core for its CNPs and for where sources are.
 struct Routes {
     live: LiveRoutes,
     workers: Vec<FibReader>,
     control: FibReader,
+    sources: FibReader,
 }
 
 fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result<Routes> {
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
-    let readers = config.cores.workers.len() + 1;
+    let readers = config.cores.workers.len() + 2;
     let (capacity, seed) = (
         wiring::routes::capacity(config),
         wiring::routes::seed(config, &macs),
@@ -161,10 +167,15 @@ fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result
     let mut table = wiring::routes::table(config, &macs);
     wiring::routes::deal(config, &macs, more, &mut table);
     live.become_of(table)?;
-    let control = readers.pop();
+    let mut reader = || {
+        let last = readers.pop();
+        last.ok_or_else(|| anyhow!("the route table has no readers"))
+    };
+    let (control, sources) = (reader()?, reader()?);
     Ok(Routes {
         live,
-        control: control.ok_or_else(|| anyhow!("the route table has no readers"))?,
+        control,
+        sources,
         workers: readers,
     })
 }

@@ -112,6 +112,7 @@ pub fn run<P: Probe>(
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
         if !ready.load(Ordering::Relaxed) {
+            fault::waits("ready");
             ready.store(true, Ordering::Release);
         }
         fault::panics("control");

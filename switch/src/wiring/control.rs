@@ -1,13 +1,16 @@
 //! The configuration as NPCC's settings.
 
+use npcc_cnp::action::{Action, HostSet};
 use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig};
 use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::{PolicyKind, PolicyName, QueueSettings};
+use npcc_cnp::source_check::Sides;
 use npcc_config::plan::PortNpcc;
-use npcc_config::units::{Percent, Rate, Time};
+use npcc_config::units::{Percent, Prefix, Rate, Time};
 use npcc_config::{Config, model};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
@@ -42,6 +45,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
     // All keys and all settings are named, so that one that is forgotten does not compile.
     let model::Npcc {
         tick,
+        action,
         flows,
         evidence,
         unpaired,
@@ -49,11 +53,14 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         min_cnp_interval,
         feedback,
         cnp,
+        source_check,
         // Resolved by the configuration: thresholds of each port, and the ports' numbers.
         shallow: _,
         deep: _,
         hard: _,
         trusted_ports: _,
+        // A set of its own, below.
+        hosts: _,
         // The detectors' and the policies'.
         hysteresis: _,
         filter: _,
@@ -64,6 +71,8 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         verify_cm,
         new_flows,
         new_flows_burst,
+        new_connections,
+        new_connections_burst,
         records_per_tick,
         reads_per_tick,
         orders_per_tick,
@@ -81,9 +90,19 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
             policy: policy(config, watch, named(watch.policy), port.mtu, drain),
         })
     });
+    let queue_actions = watched(config).flat_map(|(_, _, watch)| {
+        let own = |priority| watch.actions.get(usize::from(priority)).copied();
+        watch
+            .priorities()
+            .map(move |priority| own(priority).unwrap_or_default())
+    });
     ControlConfig {
         tick: nanos(*tick),
         queues: queues.collect(),
+        action: *action,
+        queue_actions: queue_actions.collect(),
+        observed: observed(config),
+        told: told(config),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
         cap: thousandths(cnp.cap),
         cap_per_second,
@@ -95,15 +114,40 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         feedback: nanos(*feedback),
         notified: nanos(*min_cnp_interval),
         trusted_ports: trusted(config),
+        source_sides: sides(*source_check, ports(config)),
         verify_cm,
         new_flows,
         new_flows_burst,
+        new_connections,
+        new_connections_burst,
         records_per_tick,
         reads_per_tick,
         orders_per_tick,
         deadline,
         hash_seed,
     }
+}
+
+/// Hosts that are only observed.
+#[must_use]
+pub fn observed(config: &Config) -> HostSet {
+    set(&config.npcc.hosts.observe)
+}
+
+/// Hosts that may be told.
+#[must_use]
+pub fn told(config: &Config) -> HostRules {
+    HostRules {
+        allow: set(&config.npcc.hosts.allow),
+        deny: set(&config.npcc.hosts.deny),
+    }
+}
+
+/// What becomes of decisions about a port's queue: the least of what is written for the switch, the port and the queue.
+#[must_use]
+pub fn action(config: &Config, watch: &PortNpcc, priority: Priority) -> Action {
+    let own = watch.actions.get(priority.index()).copied();
+    own.unwrap_or_default().min(config.npcc.action)
 }
 
 /// Makes every policy available to every watched queue, for `set` while running.
@@ -143,6 +187,25 @@ fn trusted(config: &Config) -> u32 {
         0 => u32::MAX,
         set => set,
     }
+}
+
+/// The hosts of prefixes.
+fn set(prefixes: &[Prefix]) -> HostSet {
+    let nets = prefixes.iter().map(|prefix| prefix.0);
+    HostSet::new(nets.map(|net| (net.addr(), net.prefix_len())))
+}
+
+/// By port, where the sources of its packets must lie; `watched` are the ports NPCC watches.
+fn sides(check: model::SourceCheck, watched: u32) -> Sides {
+    std::array::from_fn(|port| {
+        let own = 1 << port;
+        match check {
+            model::SourceCheck::Off => u32::MAX,
+            model::SourceCheck::Port => own,
+            model::SourceCheck::Side if watched & own != 0 => watched,
+            model::SourceCheck::Side => !watched,
+        }
+    })
 }
 
 /// Ports with NPCC, with their ids.
@@ -223,6 +286,18 @@ const fn nanos(time: Time) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use npcc_cnp::source_check::ANYWHERE;
+
+    #[test]
+    fn the_far_sides_addresses_are_not_believed_by_a_near_port_nor_the_other_way_round() {
+        let watched = 0b1100;
+        let side = sides(model::SourceCheck::Side, watched);
+        assert_eq!(side[..4], [!watched, !watched, watched, watched]);
+        assert_eq!(sides(model::SourceCheck::Port, watched)[..3], [1, 2, 4]);
+        assert_eq!(sides(model::SourceCheck::Off, watched), ANYWHERE);
+        // Where all are watched there is one side, and behind it are all.
+        assert_eq!(sides(model::SourceCheck::Side, u32::MAX), ANYWHERE);
+    }
 
     /// 0.05 % were none at all: 32 CNPs a port, and then no more for ever.
     #[test]

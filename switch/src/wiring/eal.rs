@@ -25,6 +25,12 @@ pub enum EalPlanError {
         /// 2 MiB pages needed.
         pages: u64,
     },
+    /// Hugepages are required, and EAL could not reach them.
+    #[error(
+        "dpdk.hugepages is `on`, but no hugetlbfs is mounted: mount -t hugetlbfs none /dev/hugepages, or add --in-memory to \
+         dpdk.eal_args, or set dpdk.hugepages to `auto`"
+    )]
+    NotMounted,
     /// There is not enough memory of either kind.
     #[error(
         "the packet buffers need {needed} MiB, and {free} MiB of memory are free: lower buffer.pool, or raise \
@@ -45,6 +51,8 @@ pub struct Free {
     pub hugepages: u64,
     /// In hugepages that processes which are gone left behind: EAL frees them as it starts, unless it is to use no files.
     pub stale: u64,
+    /// Whether a hugetlbfs is mounted, without which EAL reaches hugepages only with `--in-memory`.
+    pub mounted: bool,
     /// In ordinary pages, without swapping.
     pub ordinary: u64,
 }
@@ -67,6 +75,7 @@ impl Free {
         Free {
             hugepages: npcc_dpdk::hugepages_available(),
             stale: npcc_dpdk::hugepages_stale(),
+            mounted: npcc_dpdk::hugepages_mounted(),
             ordinary: kib.map_or(u64::MAX, |kib| kib << 10),
         }
     }
@@ -160,7 +169,11 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
     // Without files of its own EAL looks at nobody else's.
     let stale = if asks("--in-memory") { 0 } else { free.stale };
     let hugepages = free.hugepages.saturating_add(stale);
-    let enough = hugepages >= needed;
+    let reached = free.mounted || asks("--in-memory");
+    if config.dpdk.hugepages == Hugepages::On && !reached {
+        return Err(EalPlanError::NotMounted);
+    }
+    let enough = hugepages >= needed && reached;
     if config.dpdk.hugepages == Hugepages::On && !enough {
         return Err(EalPlanError::Hugepages {
             free: hugepages >> 20,
@@ -235,6 +248,7 @@ mod tests {
         let free = Free {
             hugepages,
             stale,
+            mounted: true,
             ordinary: 1 << 30,
         };
         plan(config, &Sizing::of(config), free)
@@ -333,6 +347,7 @@ mod tests {
         let free = Free {
             hugepages: 0,
             stale: 0,
+            mounted: true,
             ordinary: 1 << 30,
         };
         let args = plan(&shared, &Sizing::of(&shared), free)
@@ -368,12 +383,35 @@ mod tests {
         let free = Free {
             hugepages: 0,
             stale: 0,
+            mounted: true,
             ordinary: 1 << 20,
         };
         let error = plan(&config, &Sizing::of(&config), free)
             .unwrap_err()
             .to_string();
         assert!(error.contains("buffer.pool"), "{error}");
+    }
+
+    #[test]
+    fn hugepages_that_eal_cannot_reach_are_not_counted_on() {
+        let of = |dpdk: &str| {
+            let config = config(dpdk);
+            let free = Free {
+                hugepages: 1 << 30,
+                stale: 0,
+                mounted: false,
+                ordinary: 1 << 30,
+            };
+            plan(&config, &Sizing::of(&config), free)
+        };
+        assert_eq!(of("").map(|plan| plan.no_huge), Ok(true));
+        let in_memory = "dpdk: { eal_args: [--in-memory] }\n";
+        assert_eq!(of(in_memory).map(|plan| plan.no_huge), Ok(false));
+        let required = of("dpdk: { hugepages: on }\n").unwrap_err();
+        assert!(
+            required.to_string().contains("mount -t hugetlbfs"),
+            "{required}"
+        );
     }
 
     #[test]

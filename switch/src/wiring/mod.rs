@@ -12,3 +12,6 @@ pub mod routes;
 mod self_test;
 pub mod speeds;
 pub mod workers;
+
+#[cfg(test)]
+mod live_tests;

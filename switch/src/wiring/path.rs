@@ -1,6 +1,6 @@
 //! The configuration as the pipeline's settings.
 
-use npcc_config::model::Scheduler;
+use npcc_config::model::{Action, Scheduler};
 use npcc_config::plan::{EffectiveQos, PriorityPlan};
 use npcc_config::sizing::Control;
 use npcc_config::units::{Rate, Threshold};
@@ -37,11 +37,16 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         queue.reserve = control.bytes(config.ports.len());
     }
     let watched = port.npcc.as_ref().map_or(0, |npcc| npcc.queues);
-    for (_, queue) in Priority::all()
+    for (priority, queue) in Priority::all()
         .zip(&mut queues)
         .filter(|(priority, _)| watched & priority.bit() != 0)
     {
-        if config.npcc.ecn == EcnMode::Off {
+        let action = port
+            .npcc
+            .as_ref()
+            .map(|npcc| super::control::action(config, npcc, priority));
+        // Where no CNP leaves, marks are all that senders hear.
+        if config.npcc.ecn == EcnMode::Off && action == Some(Action::Send) {
             queue.ecn = None;
         }
         if let (Some(npcc), Some(rate)) = (&port.npcc, rate) {

@@ -4,6 +4,7 @@
 use npcc_config::sizing::{Control, Link, Lossless, RX_BURST, sends_pause};
 use npcc_config::units::Rate;
 use npcc_config::{Config, plan};
+use npcc_dpdk::LinkPause;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig};
 use npcc_pipeline::datapath::LosslessConfig;
 use npcc_pipeline::pause::{PauseConfig, WatchdogConfig};
@@ -42,6 +43,8 @@ pub struct PortFlow {
     pub outstanding: Option<u64>,
     /// Whether the driver tells how full the receive ring is.
     pub tells_fill: bool,
+    /// 802.3x pause of the whole link, as the device has it; none where its driver does not tell.
+    pub link_pause: Option<LinkPause>,
 }
 
 /// The path's lossless part, and what to tell of each port.
@@ -65,6 +68,7 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
             receivers: open.receivers,
             outstanding: open.outstanding,
             tells_fill: open.tells_fill,
+            link_pause: open.link_pause,
         }
     };
     let mut flows: Vec<PortFlow> = plans.map(flow).collect();

@@ -9,8 +9,8 @@ use npcc_config::model::Idle;
 use npcc_config::sizing::{Link, RING, ring};
 use npcc_config::{Config, plan};
 use npcc_dpdk::{
-    Descriptors, Eal, Mempool, PacketSockets, Port, PortConfig, PortError, RxInterrupt, RxQueue,
-    Spread,
+    Descriptors, Eal, LinkPause, Mempool, PacketSockets, Port, PortConfig, PortError, RxInterrupt,
+    RxQueue, Spread,
 };
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
@@ -83,6 +83,8 @@ pub struct OpenPort {
     pub outstanding: Option<u64>,
     /// Whether its driver tells how full the receive ring is.
     pub tells_fill: bool,
+    /// 802.3x pause of the whole link, as the device has it; none where its driver does not tell.
+    pub link_pause: Option<LinkPause>,
     /// Receive interrupts of its queues; empty where its device has none, or nobody asked.
     pub interrupts: Vec<Arc<RxInterrupt>>,
 }
@@ -164,7 +166,7 @@ fn start_one(
     let asked = backend::asks(wish(config, plan), port.driver_name()) && classes != 0;
     let started = start(&mut port, plan, &plain, pool, asked.then_some(classes)).map_err(device)?;
     if started.by_priority.is_none() {
-        // Link pause (802.3x) would stop every class. A device that cannot be asked is shown by the pauses it counts.
+        // Link pause (802.3x) would stop every class. What the device makes of it is shown.
         let _ = port.no_link_pause();
     }
     Ok(StartedPort {
@@ -245,6 +247,7 @@ fn finish_one(
     Ok(OpenPort {
         interrupts: interrupts.into_iter().map(Arc::new).collect(),
         tells_fill: rx.holds_more_than(0).is_some(),
+        link_pause: port.link_pause().ok(),
         receivers: 1 + u64::try_from(more_rx.len()).unwrap_or(0),
         rx,
         more_rx,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use npcc_config::model::Idle;
 use npcc_config::{Config, plan};
-use npcc_dpdk::RxInterrupt;
+use npcc_dpdk::{Port, RxInterrupt};
 use npcc_pipeline::handoff::{HANDOFF_RING, WorkerPlan};
 use npcc_pipeline::units::{PortId, WorkerId};
 
@@ -69,8 +69,7 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
         .map(|_| Queues::default())
         .collect();
     for ((plan, port), id) in config.ports.iter().zip(ports).zip((0u8..).map(PortId)) {
-        // A virtual device has no wire, and a capture starts where it starts.
-        let stale = !port.port.is_vdev();
+        let stale = has_wire(&port.port);
         for (rx, after) in port.more_rx.into_iter().zip(1..) {
             let worker = (plan.worker + after) % config.cores.workers.len().max(1);
             if let Some(queues) = all.get_mut(worker) {
@@ -89,6 +88,11 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
         }
     }
     all
+}
+
+/// Whether a port receives from outside at any time. A capture starts where it starts, and a ring's other end is in this process.
+fn has_wire(port: &Port) -> bool {
+    !["net_pcap", "net_ring", "net_null"].contains(&port.driver_name())
 }
 
 /// Ports that cannot wake a worker, where workers may sleep.

@@ -16,8 +16,7 @@ pub struct PortQueues {
     pub(super) id: PortId,
     pub(super) rx: Source,
     pub(super) tx: Transmit,
-    /// The buffer of the next pause frame, filled when it is due: the pool may be empty when it is needed.
-    spare: Burst<1>,
+    spare: Spare,
 }
 
 /// Bursts a port may send in one turn: at 100 Gb/s, frames of 1 KB of a turn of 80 us.
@@ -31,7 +30,7 @@ impl PortQueues {
             id,
             rx,
             tx,
-            spare: Burst::new(),
+            spare: Spare::default(),
         }
     }
 
@@ -75,27 +74,46 @@ impl PortQueues {
 
     #[cold]
     fn pause(&mut self, path: &mut Datapath, pool: &Mempool, frame: &PfcFrame, now: Nanos) {
-        self.keep_spare(pool);
-        let filled = self
-            .spare
-            .iter_mut()
-            .all(|mbuf| mbuf.fill(&frame.bytes).is_ok());
         // A frame that cannot be sent now is due again next turn.
-        if filled && !self.spare.is_empty() && self.tx.control(&mut self.spare, now) {
+        let sent = self
+            .spare
+            .filled(pool, &frame.bytes)
+            .is_some_and(|spare| self.tx.control(spare, now));
+        if sent {
             path.control_sent(self.id, frame, now);
-            self.keep_spare(pool);
+            self.spare.keep(pool);
         } else {
             path.control_failed(self.id);
         }
     }
 
-    /// Takes a buffer for the next pause frame, if there is none yet.
+    /// Takes the buffer of the first pause frame.
     #[cold]
     pub(super) fn keep_spare(&mut self, pool: &Mempool) {
-        if self.spare.is_empty() {
-            // Tried again with the next frame.
-            let _ = pool.alloc_bulk(&mut self.spare, 1);
+        self.spare.keep(pool);
+    }
+}
+
+/// The buffer of the next pause frame, taken beforehand: the pool may be empty when it is needed, for that is when peers are
+/// paused.
+#[derive(Debug, Default)]
+pub struct Spare(Burst<1>);
+
+impl Spare {
+    /// Takes a buffer, if there is none yet. A pool that has none is asked again with the next frame.
+    #[cold]
+    pub fn keep(&mut self, pool: &Mempool) {
+        if self.0.is_empty() {
+            let _ = pool.alloc_bulk(&mut self.0, 1);
         }
+    }
+
+    /// The buffer with these bytes in it; none when there is none to be had.
+    #[cold]
+    pub fn filled(&mut self, pool: &Mempool, bytes: &[u8]) -> Option<&mut Burst<1>> {
+        self.keep(pool);
+        let filled = self.0.iter_mut().all(|mbuf| mbuf.fill(bytes).is_ok());
+        (filled && !self.0.is_empty()).then_some(&mut self.0)
     }
 }
 
@@ -137,7 +155,7 @@ impl Source {
     #[must_use]
     pub fn new(queue: RxQueue, stale: bool) -> Source {
         Source {
-            high: queue.holds_more_than(0).map(|_| queue.descriptors() / 2),
+            high: high(queue.descriptors(), |frames| queue.holds_more_than(frames)),
             queue,
             stale,
             row: FrameVec::default(),
@@ -189,5 +207,27 @@ impl Source {
             path.ring(port, self.queue.holds_more_than(high) == Some(true));
         }
         received
+    }
+}
+
+/// Frames in a ring from which its peer is paused: half of the ring that the driver gave. None where the driver does not tell.
+fn high(descriptors: u16, holds_more_than: impl Fn(u16) -> Option<bool>) -> Option<u16> {
+    let half = descriptors / 2;
+    holds_more_than(half).map(|_| half)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::high;
+
+    /// M7: at 0b8b087 the question was always about 512 frames; a driver that gave a ring of 256 refuses it, and neither it nor
+    /// the bursts told of a full ring.
+    #[test]
+    fn half_of_the_ring_that_the_driver_gave_is_asked_for() {
+        for descriptors in [64u16, 256, 1024, 4096] {
+            let driver = |frames: u16| (frames < descriptors).then_some(false);
+            assert_eq!(high(descriptors, driver), Some(descriptors / 2));
+        }
+        assert_eq!(high(1024, |_| None), None, "a driver that cannot tell");
     }
 }

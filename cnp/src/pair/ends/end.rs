@@ -1,13 +1,62 @@
 //! What is known of one end.
 
 use npcc_pipeline::units::Nanos;
+use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
 use super::numbers::Sent;
 use super::psn_state::PsnState;
+use crate::key::Qpn;
 use crate::links::{Links, NONE};
-use crate::pair::datagram::Source;
 use crate::pair::pair_state::Verdict;
-use crate::sample::SlotRef;
+use crate::sample::{Record, SlotRef};
+
+/// The transport of the queue pair that packets name. Worlds apart: what is known of a number in one says nothing of it in another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Reliable connection.
+    Rc,
+    /// Unreliable connection.
+    Uc,
+    /// Unreliable datagrams.
+    Ud,
+}
+
+impl Transport {
+    /// Of a packet's queue pair; `None` for a CNP, which may go to any.
+    pub(crate) const fn of(record: &Record) -> Option<Transport> {
+        match record.class {
+            RoceClass::Cnp => None,
+            RoceClass::Datagram => Some(Transport::Ud),
+            _ => Some(Transport::of_connection(is_uc(record.opcode))),
+        }
+    }
+
+    /// Of a connection's queue pair.
+    pub(crate) const fn of_connection(uc: bool) -> Transport {
+        if uc { Transport::Uc } else { Transport::Rc }
+    }
+
+    /// Whether it is unreliable connection.
+    pub(crate) const fn is_uc(self) -> bool {
+        matches!(self, Transport::Uc)
+    }
+
+    /// Whether it is datagrams.
+    pub(crate) const fn is_ud(self) -> bool {
+        matches!(self, Transport::Ud)
+    }
+}
+
+/// Whether packets of an end are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Not lately, or none but of a connection that has ended.
+    Silent,
+    /// Only since a moment ago.
+    New,
+    /// For a while, until now.
+    Living,
+}
 
 /// One end: a queue pair as packets from one address to another name it.
 ///
@@ -31,16 +80,22 @@ pub(crate) struct End {
     /// The only end whose queue pair fits by the hash, while the verdict is that there is one.
     pub(in crate::pair) fits: u32,
     pub(crate) verdict: Verdict,
-    pub(crate) uc: bool,
+    pub(crate) transport: Transport,
     /// The connection manager gave it a flow label: its port is no hash of queue pairs.
     pub(crate) labelled: bool,
     pub(super) port_changes: u8,
 
     /// Whose its sequence numbers fit.
     pub(in crate::pair) psn: PsnState,
-    /// Who sends datagrams to it; `None` for a queue pair of a connection.
-    pub(in crate::pair) source: Option<Source>,
+    /// Who sent the last datagram to it; of no meaning for a queue pair of a connection.
+    pub(in crate::pair) sender: Qpn,
     pub(super) port: Option<u16>,
+    /// The number of ends made before it: another end at this place has another.
+    pub(in crate::pair) serial: u32,
+    /// When its present use began, as far as is known.
+    pub(in crate::pair) began: Nanos,
+    /// Until then nobody is believed to send to it: another transport or another datagrams' sender was just seen.
+    pub(in crate::pair) doubted_until: Nanos,
 
     /// Sequence numbers of requests to it.
     pub(in crate::pair) sent: Sent,
@@ -100,10 +155,13 @@ impl End {
         };
     }
 
-    pub(super) fn new(uc: bool, source: Option<Source>, pair: u32, now: Nanos) -> End {
+    pub(super) fn new(transport: Transport, pair: u32, serial: u32, now: Nanos) -> End {
         End {
-            uc,
-            source,
+            transport,
+            sender: Qpn::default(),
+            serial,
+            began: now,
+            doubted_until: Nanos::ZERO,
             verdict: Verdict::Silent,
             fits: NONE,
             port: None,

@@ -43,6 +43,8 @@ impl PortKey {
 pub(crate) struct Group {
     pub(crate) ends: List,
     pub(crate) changed: Nanos,
+    /// Ends of it whose replies fit no request seen.
+    pub(in crate::pair) orphans: u32,
     /// The group with this port in the other direction; [`NONE`] for none. It has this one here.
     pub(super) opposite: u32,
 }
@@ -51,6 +53,7 @@ impl Group {
     pub(super) const EMPTY: Group = Group {
         ends: List::EMPTY,
         changed: Nanos::ZERO,
+        orphans: 0,
         opposite: NONE,
     };
 }

@@ -5,8 +5,8 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::Endpoints;
 use super::group::{Group, PortKey};
+use super::{Endpoints, LIVE};
 use crate::key::FlowKey;
 use crate::links::NONE;
 use crate::pair::pair_state::Verdict;
@@ -46,8 +46,60 @@ impl Endpoints {
         self.ends.get(end).map(|state| state.grouped.next)
     }
 
+    /// Notes whether replies to an end fit nobody.
+    pub(in crate::pair) fn set_orphan(&mut self, end: u32, orphan: bool) {
+        let Some(state) = self.ends.get_mut(end) else {
+            return;
+        };
+        let Some(group) = self.groups.get_mut(state.group) else {
+            return;
+        };
+        let before = std::mem::replace(&mut state.psn.orphan, orphan);
+        let step = i32::from(orphan) - i32::from(before);
+        group.orphans = group.orphans.saturating_add_signed(step);
+    }
+
+    /// How likely a reply to an end of this port fits a request by chance: those that fit nobody, times those it is compared with.
+    pub(in crate::pair) fn chance(&self, end: u32) -> u64 {
+        let own = self.ends.get(end).and_then(|end| self.group(end.group));
+        let of =
+            |group: Option<&Group>| group.map_or((0, 0), |group| (group.orphans, group.ends.len));
+        let ((one, ends), (other, opposite)) = (of(own), of(self.opposite(end)));
+        u64::from(one.saturating_add(other)) * u64::from(ends.max(opposite))
+    }
+
+    /// Whether one end has its port in its direction, and one in the other.
+    pub(in crate::pair) fn is_alone(&self, end: u32) -> bool {
+        let own = self.ends.get(end).and_then(|end| self.group(end.group));
+        let sizes = [own, self.opposite(end)];
+        sizes.iter().flatten().all(|group| group.ends.len == 1)
+    }
+
+    /// Something else begins on an end's port than was seen there until now.
+    pub(in crate::pair) fn unsettle(&mut self, end: u32, now: Nanos) {
+        let Some(state) = self.ends.get_mut(end) else {
+            return;
+        };
+        state.packets_at_change = state.packets;
+        if let Some(group) = self.groups.get_mut(state.group) {
+            group.changed = now;
+        }
+    }
+
     pub(in crate::pair) fn port(&self, end: u32) -> Option<u16> {
         self.ends.get(end)?.port
+    }
+
+    /// Packets of an end became like another connection's. `false` when they do so all the time: its port says nothing.
+    pub(in crate::pair) fn note_change(&mut self, end: u32, now: Nanos) -> bool {
+        let Some(state) = self.ends.get_mut(end) else {
+            return false;
+        };
+        // A number used anew now and then is not one whose port is another with every packet.
+        let before = self.groups.get(state.group).map(|group| group.changed);
+        let seldom = before.is_some_and(|before| now.since(before) >= LIVE);
+        state.port_changes = if seldom { 1 } else { state.port_changes + 1 };
+        state.port_changes < MOST_PORT_CHANGES
     }
 
     /// Notes the UDP source port of an end's packets.
@@ -58,16 +110,14 @@ impl Endpoints {
         if state.port == Some(port) || state.port_changes >= MOST_PORT_CHANGES {
             return;
         }
-        let fickle = state.port.is_some();
-        if fickle {
+        let mut told = true;
+        if state.port.is_some() {
+            // The label was that of the connection that had the other port.
+            state.labelled = false;
             self.forget_psn(end);
+            told = self.note_change(end, now);
         }
-        let Some(state) = self.ends.get_mut(end) else {
-            return;
-        };
-        state.port_changes += u8::from(fickle);
-        let given_up = state.port_changes >= MOST_PORT_CHANGES;
-        self.set_port(end, (!given_up).then_some(port), now);
+        self.set_port(end, told.then_some(port), now);
     }
 
     pub(super) fn set_port(&mut self, end: u32, port: Option<u16>, now: Nanos) {
@@ -75,7 +125,7 @@ impl Endpoints {
         let (Some(port), Some(key)) = (port, self.ends.key(end)) else {
             return;
         };
-        let Some(uc) = self.ends.get(end).map(|state| state.uc) else {
+        let Some(uc) = self.ends.get(end).map(|state| state.transport.is_uc()) else {
             return;
         };
         let port_key = PortKey::of(&key, port, uc);
@@ -126,6 +176,7 @@ impl Endpoints {
         };
         let group = std::mem::replace(&mut state.group, NONE);
         state.port = None;
+        let orphan = std::mem::replace(&mut state.psn.orphan, false);
         let Some(port_key) = self.groups.key(group) else {
             return;
         };
@@ -135,6 +186,7 @@ impl Endpoints {
         let list = &mut members.ends;
         list.remove(&mut self.ends, |end| &mut end.grouped, end);
         members.changed = now;
+        members.orphans = members.orphans.saturating_sub(u32::from(orphan));
         if members.ends.len == 0 {
             self.count_port(end, port_key.uc, group, -1);
         }

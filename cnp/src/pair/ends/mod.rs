@@ -1,7 +1,7 @@
 //! The ends seen between all addresses, by key, by UDP source port, and by address pair.
 //!
 //! Fixed capacity. When full, the end longest unseen goes first, those not paired before those that are, and never one
-//! seen within [`LIVE`]: packets made up by somebody cannot push out connections in use.
+//! seen within [`LIVE`]: packets made up by somebody cannot push out connections in use. Nor, where a quarter is not paired, those that pause.
 
 mod end;
 mod group;
@@ -11,19 +11,31 @@ pub(super) mod psn_state;
 
 use npcc_pipeline::units::Nanos;
 
-use super::datagram::Source;
 use super::pair_state::{PairKey, PairState, Side};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
-use crate::key::FlowKey;
-pub(crate) use end::End;
+use crate::key::{FlowKey, low32};
+pub(crate) use end::{End, Life, Transport};
 pub(crate) use group::Group;
 use group::PortKey;
-use numbers::NumberIndex;
+use numbers::{Like, NumberIndex};
 
 /// An end seen this recently is in use.
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
 /// An end that is not paired is forgotten after this time unseen.
 pub(crate) const FORGET: Nanos = Nanos::from_millis(6_000);
+/// One in so many ends may be loose before no paired one gives way to a newcomer.
+const LOOSE_SHARE: usize = 4;
+/// A packet of a new connection may be taken in so long before the REP that granted it: they come by different workers.
+const JUST: Nanos = Nanos::from_micros(100);
+/// Packets of a connection come for so long after its farewell.
+const FAREWELL: Nanos = Nanos::from_millis(100);
+/// An end whose packets were of several kinds is named by nobody for so long after the last.
+const MIXED: Nanos = Nanos::from_millis(60_000);
+
+/// Packets of an end are not of one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mixed;
+
 /// List of ends that may go first.
 const LOOSE: u8 = 0;
 /// List of ends that are paired.
@@ -86,7 +98,7 @@ impl Endpoints {
     pub(crate) fn touch_memory(&mut self, any: FlowKey) {
         let (pair, blank) = (
             PairKey::of(&any).0,
-            End::new(false, None, NONE, Nanos::ZERO),
+            End::new(Transport::Rc, NONE, 0, Nanos::ZERO),
         );
         self.ends.touch_memory(any, blank);
         self.groups
@@ -128,48 +140,74 @@ impl Endpoints {
     }
 
     /// The end of this key, made for it if need be.
-    pub(crate) fn enter(&mut self, key: &FlowKey, uc: bool, now: Nanos) -> Option<u32> {
+    pub(crate) fn enter(&mut self, key: &FlowKey, transport: Transport, now: Nanos) -> Option<u32> {
         match self.ends.find(key) {
-            Some(end) => self.see(end, now),
-            None => self.make(key, uc, None, now),
+            Some(end) => self.see_as(end, transport, now),
+            None => self.make(key, transport, now),
         }
+    }
+
+    /// Notes that an end was seen as one of this transport: of another than before it is made anew. Where it was in use as the other
+    /// until now, one of both is made up, or its number has just changed hands: nobody is believed to send to it for a while.
+    pub(super) fn see_as(&mut self, end: u32, transport: Transport, now: Nanos) -> Option<u32> {
+        let state = self.ends.get(end)?;
+        if state.transport == transport {
+            return self.see(end, now);
+        }
+        let in_use = now.since(state.last_seen) < LIVE;
+        let (began, key) = (state.began, self.key(end)?);
+        self.remove(end, now);
+        let end = self.make(&key, transport, now)?;
+        let state = self.ends.get_mut(end)?;
+        state.port_changes = 1;
+        if in_use {
+            (state.doubted_until, state.began) = (now + LIVE, began);
+        }
+        Some(end)
     }
 
     /// Notes that an end was seen.
     pub(super) fn see(&mut self, end: u32, now: Nanos) -> Option<u32> {
         self.ends.touch(end);
-        self.ends.get_mut(end)?.last_seen = now;
+        let state = self.ends.get_mut(end)?;
+        if state.port.is_none() && now.since(state.last_seen) >= LIVE {
+            // Its port may say something again.
+            state.port_changes = state.port_changes.min(1);
+        }
+        state.last_seen = now;
         Some(end)
     }
 
-    /// A new end, of a key that has none; `source` when datagrams name it.
-    pub(super) fn make(
-        &mut self,
-        key: &FlowKey,
-        uc: bool,
-        source: Option<Source>,
-        now: Nanos,
-    ) -> Option<u32> {
+    /// A new end, of a key that has none.
+    pub(super) fn make(&mut self, key: &FlowKey, transport: Transport, now: Nanos) -> Option<u32> {
         if self.ends.is_full() && !self.make_room(now) {
             self.refused += 1;
             return None;
         }
         let (mut pair_key, direction) = PairKey::of(key);
-        if source.is_some() {
+        if transport.is_ud() {
             pair_key = pair_key.of_datagrams();
         }
         let pair = match self.pairs.find(&pair_key) {
             Some(pair) => pair,
             None => self.pairs.insert(pair_key, PairState::default())?,
         };
-        let end = self.ends.insert(*key, End::new(uc, source, pair, now))?;
-        let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
+        let state = End::new(transport, pair, low32(self.entered), now);
+        let end = self.ends.insert(*key, state)?;
+        let common = self.is_common(key, pair);
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
         state.common += u32::from(common);
         let side = state.changed(direction, end, now);
         side.push_front(&mut self.ends, |end| &mut end.side, end);
         Some(end)
+    }
+
+    /// Whether the number of a queue pair occurs in the other direction too, in the same world.
+    fn is_common(&self, key: &FlowKey, pair: u32) -> bool {
+        let other = self.ends.find(&key.reversed(key.dest_qp()));
+        let other = other.and_then(|other| self.ends.get(other));
+        other.is_some_and(|other| other.pair == pair)
     }
 
     /// Forgets an end. Its group's verdicts are the caller's to renew ([`Endpoints::set_port`] first).
@@ -185,7 +223,7 @@ impl Endpoints {
             side.remove(&mut self.ends, |end| &mut end.side, end);
         }
         self.ends.remove(end);
-        let common = self.ends.find(&key.reversed(key.dest_qp())).is_some();
+        let common = self.is_common(&key, of);
         if let Some(pair) = self.pairs.get_mut(of) {
             pair.common = pair.common.saturating_sub(u32::from(common));
             if pair.is_empty() {
@@ -199,8 +237,10 @@ impl Endpoints {
         self.set_port(end, None, now);
         self.forget_psn(end);
         if let Some(state) = self.ends.get_mut(end) {
+            state.sent.first = NONE;
             state.port_changes = 0;
             state.labelled = labelled;
+            state.began = now;
         }
     }
 
@@ -212,13 +252,59 @@ impl Endpoints {
                     .is_some_and(|state| now.since(state.last_seen) >= LIVE)
             })
         };
-        match idle(LOOSE).or_else(|| idle(PAIRED)) {
+        // What is paired outlives its traffic, however many newcomers there are: past a share of the table they push out each other.
+        let few_loose = self.ends.len_of(LOOSE) < self.ends.len() / LOOSE_SHARE;
+        match idle(LOOSE).or_else(|| idle(PAIRED).filter(|_| few_loose)) {
             Some(end) => {
                 self.displaced += 1;
                 self.remove(end, now);
                 true
             }
             None => false,
+        }
+    }
+
+    /// Whether packets of an end are seen.
+    pub(super) fn life(&self, key: &FlowKey, now: Nanos) -> Life {
+        let state = self.find(key).and_then(|end| self.ends.get(end));
+        match state {
+            Some(state) if now.since(state.last_seen) < LIVE => {
+                let ended = state.last_seen < state.began;
+                if ended || now.since(state.began) < JUST {
+                    Life::New
+                } else {
+                    Life::Living
+                }
+            }
+            _ => Life::Silent,
+        }
+    }
+
+    /// What the packets of an end were like that was seen before just now; `Err` when they were of several kinds, not long ago.
+    pub(super) fn like(&self, end: u32, now: Nanos) -> Result<Option<Like>, Mixed> {
+        let Some(state) = self.ends.get(end) else {
+            return Ok(None);
+        };
+        if now.since(state.began) < JUST {
+            return Ok(None);
+        }
+        if state.port_changes > 0 {
+            let forgotten = now.since(state.last_seen) >= MIXED;
+            return if forgotten { Ok(None) } else { Err(Mixed) };
+        }
+        Ok(state.port.map(|port| Like {
+            port,
+            last: state.sent.last,
+            packets: state.sent.packets,
+        }))
+    }
+
+    /// The connection of an end has ended: what was seen of it until now is no sign of life.
+    pub(super) fn bury(&mut self, end: u32, now: Nanos) {
+        self.renew(end, false, now);
+        if let Some(state) = self.ends.get_mut(end) {
+            // Nor are its last packets, still on their way.
+            (state.last_seen, state.began) = (Nanos::ZERO, now + FAREWELL);
         }
     }
 

@@ -10,6 +10,8 @@ use crate::sample::{Record, SlotRef};
 /// How far two numbers are apart for one not to be taken for the other, where no more is known: more than any queue pair has
 /// in flight.
 pub(in crate::pair) const NEAR: u32 = 1 << 16;
+/// A first number below this may be a count from 0.
+pub(in crate::pair) const SMALL: u32 = 1 << 16;
 /// A reply comes within this time of its request.
 const FLIGHT: Nanos = Nanos::from_millis(20);
 /// Packets by which what is shown of both directions may be apart.
@@ -24,6 +26,37 @@ pub(in crate::pair) const fn distance(a: u32, b: u32) -> u32 {
     let forth = a.wrapping_sub(b) & MASK;
     let back = b.wrapping_sub(a) & MASK;
     if forth < back { forth } else { back }
+}
+
+/// How far back requests sent again go.
+const BACK: u32 = 1 << 18;
+
+/// Whether requests of one connection can go from one number to another with so many packets of it between, none of them a
+/// READ.
+pub(in crate::pair) const fn follows(last: u32, number: u32, packets: u32) -> bool {
+    let forth = number.wrapping_sub(last) & MASK;
+    let back = last.wrapping_sub(number) & MASK;
+    forth <= NEAR.saturating_add(packets) || back <= BACK
+}
+
+/// What the packets of one connection's end are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Like {
+    /// Their UDP source port.
+    pub(in crate::pair) port: u16,
+    /// Number of the latest request ([`NONE`] for none), and how many packets the end had then.
+    pub(in crate::pair) last: u32,
+    pub(in crate::pair) packets: u32,
+}
+
+impl Like {
+    /// Whether a packet goes on so; `request`: its number, when it is one, and how many packets the end has had.
+    pub(in crate::pair) fn goes_on(&self, port: u16, request: Option<(u32, u32)>) -> bool {
+        let counts_on = |(number, packets): (u32, u32)| {
+            self.last == NONE || follows(self.last, number, packets.wrapping_sub(self.packets))
+        };
+        self.port == port && request.is_none_or(counts_on)
+    }
 }
 
 /// What is known of the numbers of requests to one end.
@@ -41,6 +74,8 @@ pub(in crate::pair) struct Sent {
     /// Where the worker has the present one; reader [`NONE`] for nowhere.
     pub(in crate::pair) slot: SlotRef,
     pub(in crate::pair) reader: u32,
+    /// How many packets its end had had at the last shown.
+    pub(in crate::pair) packets: u32,
     /// Its bucket, and its neighbours there.
     pub(in crate::pair) place: Option<Place>,
     pub(in crate::pair) links: Links,
@@ -87,6 +122,7 @@ impl Sent {
             older: 0,
             slot: SlotRef::NONE,
             reader: NONE,
+            packets: 0,
             place: None,
             links: Links::NONE,
         }
@@ -95,7 +131,10 @@ impl Sent {
     pub(in crate::pair) fn see(&mut self, record: &Record, reader: usize) {
         let (now, number) = (record.time, record.psn);
         if self.first == NONE {
-            (self.first, self.since) = (number, now);
+            self.first = number;
+        }
+        if self.last == NONE {
+            self.since = now;
             (self.newer_at, self.newer, self.older) = (now, number, number);
         } else if now.since(self.newer_at) >= FLIGHT {
             (self.older, self.newer) = (self.newer, number);

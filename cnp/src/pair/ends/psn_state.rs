@@ -8,17 +8,20 @@ pub(in crate::pair) const MARKS: u8 = 4;
 /// What is known of whose numbers an end's fit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PsnState {
-    /// Numbers of requests to this end that ask for a reply; [`NONE`] for none.
+    /// Numbers of requests to this end that ask for a reply, the latest first; [`NONE`] for none.
     pub(in crate::pair) marks: [u32; MARKS as usize],
-    pub(in crate::pair) at: u8,
     /// The end that replies to this end fit, how often, and the last of them.
     pub(in crate::pair) candidate: u32,
+    /// That end's [serial number](super::End::serial).
+    pub(in crate::pair) candidate_serial: u32,
     pub(in crate::pair) supports: u8,
     pub(in crate::pair) supported: u32,
     /// The end whose replies fit this one.
     pub(in crate::pair) claimed: u32,
     /// Replies do not fit the only end with the same UDP source port.
     pub(in crate::pair) refutes_port: bool,
+    /// READs were among the requests: one has as many numbers as its answer has packets.
+    pub(in crate::pair) reads: bool,
     /// The last reply to this end fits nobody seen.
     pub(in crate::pair) orphan: bool,
 }
@@ -27,12 +30,13 @@ impl PsnState {
     pub(crate) const fn new() -> PsnState {
         PsnState {
             marks: [NONE; MARKS as usize],
-            at: 0,
             candidate: NONE,
+            candidate_serial: 0,
             supports: 0,
             supported: NONE,
             claimed: NONE,
             refutes_port: false,
+            reads: false,
             orphan: false,
         }
     }

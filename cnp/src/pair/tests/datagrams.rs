@@ -50,22 +50,104 @@ fn datagrams_and_connections_tell_nothing_of_each_other() {
     let end = book.0.observe(&back, 0).unwrap();
     assert_eq!(book.0.resolve(there, ms(2)), Pairing::Cold);
     assert_eq!(book.0.resolve(end, ms(2)), Pairing::Cold);
-    // Nor does a datagram, made up or not, that names a connection's queue pair.
-    book.ack(0x19, hash(0x19, 0x12), ms(3));
-    book.data(0x12, hash(0x19, 0x12), ms(3));
-    let known = book
+}
+
+/// A made-up datagram that names a living connection's queue pair: nobody is told until only the connection was seen for a while.
+#[test]
+fn a_datagram_to_a_living_connection_names_nobody_and_is_got_over() {
+    let mut book = Book::new();
+    let (port, other) = (hash(0x18, 0x11), hash(0x19, 0x12));
+    book.data(0x11, port, ms(1));
+    book.ack(0x18, port, ms(1));
+    let there = book.data(0x11, port, ms(2));
+    assert_eq!(book.0.resolve(there, ms(2)).evidence(), Evidence::PortHash);
+    book.data(0x12, other, ms(2));
+    book.0.observe(&datagram(B, A, 0x40, 0x41, ms(3)), 0);
+    let forged = book
         .0
-        .find(&record(A, B, 0x12, 0x0a, 0, ms(3)).key)
+        .observe(&datagram(A, B, 0x66, 0x11, ms(3)), 0)
         .unwrap();
+    for now in 3..3_000 {
+        assert_eq!(book.0.resolve(forged, ms(now)), Pairing::Unpaired, "{now}");
+        let end = book.data(0x11, port, ms(now));
+        assert_eq!(book.0.resolve(end, ms(now)), Pairing::Unpaired, "{now}");
+    }
+    let end = book.data(0x11, port, ms(6_100));
     assert_eq!(
-        book.0.resolve(known, ms(3)),
-        paired(0x19, Evidence::PortHash)
+        book.0.resolve(end, ms(6_100)),
+        paired(0x18, Evidence::PortHash)
     );
-    book.0
-        .observe(&datagram(A, B, 0x66, 0x12, ms(4)), 0)
-        .unwrap();
+}
+
+/// A datagram before the first packet of a connection, and a queue pair of datagrams whose number a connection takes.
+#[test]
+fn a_connection_on_a_number_datagrams_had_is_a_connection() {
+    let mut book = Book::new();
+    book.0.observe(&datagram(B, A, 0x40, 0x41, ms(1)), 0);
+    for now in 1..200 {
+        let end = book.0.observe(&datagram(A, B, 0x66, 0x11, ms(now)), 0);
+        assert_eq!(
+            book.0.resolve(end.unwrap(), ms(now)),
+            paired(0x66, Evidence::Deth)
+        );
+    }
+    let port = hash(0x18, 0x11);
+    for now in 200..3_190 {
+        let end = book.data(0x11, port, ms(now));
+        book.ack(0x18, port, ms(now));
+        let told = book.0.resolve(end, ms(now));
+        assert!(told.evidence() == Evidence::None, "{told:?} at {now}");
+    }
+    let end = book.data(0x11, port, ms(4_000));
     assert_eq!(
-        book.0.resolve(known, ms(4)),
-        paired(0x19, Evidence::PortHash)
+        book.0.resolve(end, ms(4_000)),
+        paired(0x18, Evidence::PortHash)
     );
+}
+
+#[test]
+fn datagrams_on_a_number_a_connection_had_are_datagrams() {
+    let mut book = Book::new();
+    let port = hash(0x18, 0x11);
+    let there = book.data(0x11, port, ms(1));
+    book.ack(0x18, port, ms(1));
+    book.0.settle(there, ms(1));
+    let later = ms(3_600_000);
+    book.0.observe(&datagram(B, A, 0x40, 0x41, later), 0);
+    let there = book.0.observe(&datagram(A, B, 0x77, 0x11, later), 0);
+    let there = there.unwrap();
+    assert_eq!(book.0.resolve(there, later), paired(0x77, Evidence::Deth));
+}
+
+#[test]
+fn what_a_number_was_as_uc_does_not_stick() {
+    let uc = |now| record(A, B, 0x11, 0x2a, 50_000, now);
+    let mut book = Book::new();
+    book.0.observe(&uc(ms(1)), 0);
+    let end = book.data(0x11, 50_000, ms(4_000));
+    book.ack(0x18, 50_000, ms(4_000));
+    book.data(0x11, 50_000, ms(4_100));
+    assert_eq!(book.0.resolve(end, ms(4_100)), paired(0x18, Evidence::Port));
+    // And the other way round.
+    let end = book.0.observe(&uc(ms(8_000)), 0).unwrap();
+    for now in 8_000..12_000 {
+        book.0.observe(&uc(ms(now)), 0).unwrap();
+        book.ack(0x18, 50_000, ms(now));
+        assert_eq!(book.0.resolve(end, ms(now)).evidence(), Evidence::None);
+    }
+}
+
+/// A datagrams' queue pair does not put the evidence `port` of the same addresses out for ever.
+#[test]
+fn numbers_of_datagrams_are_not_common_with_connections() {
+    let mut book = Book::new();
+    for now in [ms(1), ms(60)] {
+        for (a, b, port) in [(0x20, 0x30, 50_001), (0x21, 0x31, 50_002)] {
+            book.data(b, port, now);
+            book.ack(a, port, now);
+        }
+        book.0.observe(&datagram(A, B, 0x20, 0x21, now), 0);
+    }
+    let end = book.data(0x30, 50_001, ms(120));
+    assert_eq!(book.0.resolve(end, ms(120)), paired(0x20, Evidence::Port));
 }

@@ -304,6 +304,86 @@ fn a_flood_does_not_displace_ends_in_use() {
     assert_eq!(book.0.resolve(data, late), paired(0x18, Evidence::PortHash));
 }
 
+/// Newcomers from many made-up sources, as long as all they have pushed out are live: what is paired and pauses stays.
+#[test]
+fn a_flood_does_not_displace_pairs_that_pause() {
+    let mut book = Book(ConnectionTable::new(256, 5));
+    let pairs: Vec<_> = (0..20u32).map(|n| (0x200 + 2 * n, 0x401 + 3 * n)).collect();
+    for (a, b) in &pairs {
+        let data = book.data(*b, hash(*a, *b), ms(1));
+        book.ack(*a, hash(*a, *b), ms(1));
+        book.0.settle(data, ms(1));
+    }
+    for now in 4_000..24_000u64 {
+        let source = format!("10.9.{}.{}", now / 200 % 200, now % 200);
+        let qpn = u32::try_from(now).unwrap();
+        book.0
+            .observe(&record(&source, B, qpn, 0x0a, 50_000, ms(now)), 0);
+    }
+    assert!(book.0.refused() > 0);
+    for (a, b) in &pairs {
+        let key = record(A, B, *b, 0x0a, 0, ms(1)).key;
+        let end = book.0.find(&key).unwrap();
+        assert_eq!(
+            book.0.resolve(end, ms(24_000)),
+            paired(*a, Evidence::PortHash)
+        );
+    }
+}
+
+/// Connections by the hash, and between the same hosts some of an application that sets ports of its own (NVSHMEM), or made up.
+#[test]
+fn connections_by_the_hash_are_known_beside_others() {
+    let mut book = Book::new();
+    for n in 0..8 {
+        let (a, b) = (0x200 + 2 * n, 0x401 + 3 * n);
+        book.data(b, hash(a, b), ms(1));
+        book.ack(a, hash(a, b), ms(1));
+    }
+    for (a, b, port) in [(0x22, 0x32, 50_003), (0x23, 0x33, 50_004)] {
+        book.data(b, port, ms(1));
+        book.ack(a, port, ms(1));
+    }
+    let end = book.data(0x401, hash(0x200, 0x401), ms(2));
+    assert_eq!(
+        book.0.resolve(end, ms(2)),
+        paired(0x200, Evidence::PortHash)
+    );
+    // One that is not alone on its port is not known by so little.
+    book.ack(0x300, hash(0x200, 0x401), ms(3));
+    assert_eq!(book.0.resolve(end, ms(3)).evidence(), Evidence::None);
+}
+
+/// Answers made up on ports that others have.
+#[test]
+fn made_up_answers_elsewhere_do_not_take_numbers_away() {
+    let mut book = Book::new();
+    let packet = |src, dst, qpn, opcode, port, psn, now| Record {
+        psn,
+        syndrome: (opcode == 0x11).then_some(0x1f),
+        ..record(src, dst, qpn, opcode, port, now)
+    };
+    for psn in 0..4 {
+        for n in 0..8 {
+            let number = ((n + 1) << 20) + psn;
+            let now = ms(u64::from(psn) + 1);
+            for (src, dst, qpn, opcode) in [(A, B, 0x200 + n, 0x0a), (B, A, 0x300 + n, 0x11)] {
+                book.0
+                    .observe(&packet(src, dst, qpn, opcode, 50_000, number, now), 0);
+            }
+        }
+    }
+    for n in 0..40 {
+        book.0
+            .observe(&packet(B, A, 0x900 + n, 0x11, 51_000, 77, ms(6)), 0);
+    }
+    let end = book.0.find(&record(A, B, 0x201, 0x0a, 0, ms(1)).key);
+    assert_eq!(
+        book.0.resolve(end.unwrap(), ms(6)),
+        paired(0x301, Evidence::Psn)
+    );
+}
+
 #[test]
 fn emptying_the_book_leaves_no_score_behind() {
     let mut book = Book::new();

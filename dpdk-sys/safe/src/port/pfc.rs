@@ -114,6 +114,25 @@ impl Port {
         Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
     }
 
+    /// Which ways 802.3x pause of the whole link goes now (`rte_eth_dev_flow_ctrl_get`).
+    ///
+    /// # Errors
+    /// When the port is not configured, or the driver cannot tell.
+    pub fn link_pause(&self) -> Result<LinkPause, PortError> {
+        let state = self.core.lock();
+        configured(&self.core, state.phase)?;
+        let mut conf = dpdk_sys::rte_eth_fc_conf::default();
+        // SAFETY: an existing, configured port; the structure is ours to write.
+        let rc = unsafe { dpdk_sys::rte_eth_dev_flow_ctrl_get(self.core.id, &raw mut conf) };
+        Errno::check(rc).map_err(self.core.failed(Operation::ReadPfc))?;
+        Ok(match conf.mode {
+            dpdk_sys::RTE_ETH_FC_NONE => LinkPause::Off,
+            dpdk_sys::RTE_ETH_FC_RX_PAUSE => LinkPause::Obeyed,
+            dpdk_sys::RTE_ETH_FC_TX_PAUSE => LinkPause::Sent,
+            _ => LinkPause::Both,
+        })
+    }
+
     /// The first transmit queue of each priority's traffic class (`rte_eth_dev_get_dcb_info`), lowest priority first.
     ///
     /// # Errors
@@ -131,6 +150,19 @@ impl Port {
             queues.map_or(0, |queues| queues.base)
         }))
     }
+}
+
+/// 802.3x pause of a whole link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkPause {
+    /// Neither sent nor obeyed.
+    Off,
+    /// The peer's pauses stop the device.
+    Obeyed,
+    /// The device pauses the peer.
+    Sent,
+    /// Both.
+    Both,
 }
 
 /// Drivers look at what `configure` left behind.

@@ -10,10 +10,10 @@
 
 use std::ffi::c_void;
 use std::fmt;
-use std::ptr;
 use std::sync::Arc;
 
 use super::PortCore;
+use super::fast_path::{fast_path, load};
 use super::state::Direction;
 use crate::frames::Frames;
 use crate::rx_interrupt::RxInterrupt;
@@ -69,13 +69,13 @@ impl RxQueue {
         // the queue has an entry in `rxq.data`; `room` slots from the pointer on are ours for the
         // driver to write; nobody else polls the queue.
         let received = unsafe {
-            let Some(receive) = (*self.ops).rx_pkt_burst else {
+            let Some(receive) = load(&raw const (*self.ops).rx_pkt_burst) else {
                 return 0;
             };
             let queue = usize::from(self.queue);
             // Asked for beforehand: a driver that copies frames may push it out of the cache.
-            let callback = ptr::read_volatile((*self.ops).rxq.clbk.add(queue));
-            let received = receive((*self.ops).rxq.data.add(queue).read(), slots, room);
+            let callback = load((*self.ops).rxq.clbk.add(queue));
+            let received = receive(load((*self.ops).rxq.data.add(queue)), slots, room);
             if callback.is_null() {
                 received
             } else {
@@ -120,15 +120,15 @@ impl RxQueue {
     pub fn holds_more_than(&self, frames: u16) -> Option<bool> {
         // SAFETY: the port is started, so its table entry is set and the queue has an entry; the driver checks the offset.
         unsafe {
-            let queue = (*self.ops).rxq.data.add(usize::from(self.queue)).read();
-            if let Some(ask) = (*self.ops).rx_descriptor_status {
+            let queue = load((*self.ops).rxq.data.add(usize::from(self.queue)));
+            if let Some(ask) = load(&raw const (*self.ops).rx_descriptor_status) {
                 return match u32::try_from(ask(queue, frames)) {
                     Ok(dpdk_sys::RTE_ETH_RX_DESC_DONE) => Some(true),
                     Ok(_) => Some(false),
                     Err(_) => None,
                 };
             }
-            let ask = (*self.ops).rx_queue_count?;
+            let ask = load(&raw const (*self.ops).rx_queue_count)?;
             // A driver that refuses does so as a negative number.
             let count = i32::try_from(ask(queue)).ok()?;
             Some(count > i32::from(frames))
@@ -170,14 +170,6 @@ impl RxQueue {
     pub fn index(&self) -> u16 {
         self.queue
     }
-}
-
-/// The table entry through which a port's driver is called.
-pub(super) fn fast_path(port: u16) -> *const dpdk_sys::rte_eth_fp_ops {
-    // The number of an open port is below RTE_MAX_ETHPORTS, so this stays inside the array.
-    (&raw const dpdk_sys::rte_eth_fp_ops)
-        .cast::<dpdk_sys::rte_eth_fp_ops>()
-        .wrapping_add(usize::from(port))
 }
 
 impl Drop for RxQueue {

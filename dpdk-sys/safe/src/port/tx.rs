@@ -7,12 +7,11 @@
 
 use std::ffi::c_void;
 use std::fmt;
-use std::ptr;
 use std::sync::Arc;
 
 use super::PortCore;
 use super::fast_free::FastFree;
-use super::rx::fast_path;
+use super::fast_path::{fast_path, load};
 use super::state::{Direction, Sending};
 use crate::frames::Frames;
 
@@ -87,15 +86,15 @@ impl TxQueue {
         // the queue has an entry in `txq.data`; the slots are owned buffers, of which the driver
         // takes over those it counts in its answer; nobody else sends on the queue.
         unsafe {
-            let Some(send) = (*self.ops).tx_pkt_burst else {
+            let Some(send) = load(&raw const (*self.ops).tx_pkt_burst) else {
                 return 0;
             };
             let queue = usize::from(self.queue);
-            let callback = ptr::read_volatile((*self.ops).txq.clbk.add(queue));
+            let callback = load((*self.ops).txq.clbk.add(queue));
             if !callback.is_null() {
                 count = self.callbacks(slots, count, callback);
             }
-            send((*self.ops).txq.data.add(queue).read(), slots, count)
+            send(load((*self.ops).txq.data.add(queue)), slots, count)
         }
     }
 
@@ -168,9 +167,9 @@ impl TxQueue {
         // SAFETY: the port is started, so its table entry is set and the queue has an entry; the
         // driver checks the offset.
         let status = unsafe {
-            let ask = (*self.ops).tx_descriptor_status?;
+            let ask = load(&raw const (*self.ops).tx_descriptor_status)?;
             ask(
-                (*self.ops).txq.data.add(usize::from(self.queue)).read(),
+                load((*self.ops).txq.data.add(usize::from(self.queue))),
                 offset,
             )
         };

@@ -11,15 +11,17 @@ use npcc_pipeline::units::{MAX_PORTS, Mac, Nanos};
 use super::event::{Event, EventQueue, Mark};
 use super::flow::{Flow, receiver_qpn, sender_qpn};
 use super::host::Host;
+use super::imperfect::Chance;
 use super::link::{End, Link, Tally};
 use super::record::{POINTS, Record, address};
 use super::{CONTROL, Engine, nanos};
 use crate::host::np::NotificationPoint;
+use crate::host::params::Sender;
 use crate::host::pause::PauseState;
 use crate::host::rc::{RcReceiver, RcSender};
 use crate::num::small;
 use crate::rng::Rng;
-use crate::scenario::{Case, FlowGroup, Scenario};
+use crate::scenario::{Case, FlowGroup, HostGroup, Scenario};
 use crate::wire::{Direction, OVERHEAD};
 
 mod routes;
@@ -106,8 +108,7 @@ impl Plan {
         };
         for group in &scenario.hosts {
             let switch = index_of(&scenario.switches, &group.switch);
-            let members =
-                (0..group.count).map(|_| plan.add_host(switch, group.rate, light(group.cable)));
+            let members = (0..group.count).map(|_| plan.add_host(switch, group));
             let members = members.collect();
             plan.members.push(members);
         }
@@ -132,13 +133,15 @@ impl Plan {
         (port, link)
     }
 
-    fn add_host(&mut self, switch: u32, rate: Rate, delay: Nanos) -> u32 {
+    fn add_host(&mut self, switch: u32, group: &HostGroup) -> u32 {
+        let (rate, delay) = (group.rate, light(group.cable));
         let host = small(self.hosts.len() as u64);
         let (port, _) = self.add_port(switch, rate, delay, host_mac(host));
         self.links.push(Link::new(rate.0, delay, End::Host(host)));
         self.hosts.push(Host {
             link: self.links.len(),
             line: rate.0 as f64 / 1e9,
+            sender: group.sender,
             ready: BinaryHeap::new(),
             control: VecDeque::new(),
             pause: PauseState::default(),
@@ -228,9 +231,6 @@ impl Engine {
             },
             sender: case.sender,
             recovery: scenario.recovery,
-            cnp_interval: scenario
-                .cnp_interval
-                .map_or_else(|| case.sender.cnp_interval(), nanos),
             // As a card's 4 ms and more, and never within a round trip and a deep queue.
             patience: Nanos(4_000_000 + 4 * round_trip.0),
             watch,
@@ -245,6 +245,7 @@ impl Engine {
             hosts: plan.hosts,
             switches,
             trunks: plan.trunks,
+            chance: Chance::new(scenario.seed, &scenario.imperfections),
             outside: None,
             leaving: VecDeque::new(),
         };
@@ -283,6 +284,7 @@ impl Engine {
         let index = small(self.flows.len() as u64);
         let (at_src, at_dst) = (sender_qpn(index), receiver_qpn(index));
         let port = port_of(at_src, at_dst);
+        let sender = self.hosts[src as usize].sender.unwrap_or(self.sender);
         let direction = |src: u32, dst: u32, dest_qp| Direction {
             src_mac: host_mac(src),
             dst_mac: port_mac(homes[src as usize].0, usize::from(homes[src as usize].1)),
@@ -299,8 +301,13 @@ impl Engine {
             verb: group.verb,
             tx: RcSender::default(),
             rx: RcReceiver::default(),
-            rate: self.sender.start(self.hosts[src as usize].line),
+            rate: sender.start(self.hosts[src as usize].line),
             np: NotificationPoint::default(),
+            cnp_interval: self
+                .scenario
+                .cnp_interval
+                .map_or_else(|| sender.cnp_interval(), nanos),
+            adaptive: sender == Sender::DcqcnPlus,
             forward: direction(src, dst, at_dst),
             back: direction(dst, src, at_src),
             message: group
@@ -344,8 +351,8 @@ impl Engine {
             }
             let place = counts[number] * group.spread.nanos() / sizes[number].max(1);
             counts[number] += 1;
-            // Nobody starts in the same nanosecond, or the order of events would decide who is first.
-            let begins = at(group.start) + Nanos(place + rng.below(200));
+            let late = rng.below(self.scenario.start_jitter.map_or(200, |time| time.nanos()));
+            let begins = at(group.start) + Nanos(place + late);
             self.queue.at(begins, Event::Offer(flow));
         }
         self.queue.at(start, Event::Mark(Mark::Start));
@@ -364,10 +371,11 @@ impl Engine {
                 self.queue
                     .at(Nanos(rng.below(20_000)), Event::Control(switch));
             }
-            if self.scenario.pfc {
+            if self.scenario.pauses() {
                 self.queue.at(Nanos(rng.below(2_000)), Event::Turn(switch));
             }
         }
+        self.first_pauses();
         for (failure, index) in self.scenario.failures.iter().zip(0u32..) {
             let when = at(failure.at);
             self.queue.at(when, Event::Fail(index));

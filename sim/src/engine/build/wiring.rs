@@ -66,7 +66,7 @@ pub(super) fn switch(
         port_config(scenario, case, index, port, plan, here)
     });
     let mut path = Datapath::new(configs.collect(), pool, forwarding, cache, seed);
-    if scenario.pfc {
+    if scenario.pauses() {
         path = path.with_lossless(lossless(scenario, ports, pool));
     }
     Switch {
@@ -80,6 +80,8 @@ pub(super) fn switch(
                 link: plan.link,
                 wake: Nanos(u64::MAX),
                 marked: 0,
+                published: 0,
+                unpublished: 0,
             })
             .collect(),
         themis: if case.scheme.themis { watched } else { 0 },
@@ -118,6 +120,9 @@ fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> Lossle
     let frame = wire_len(OVERHEAD + 16 + usize::from(scenario.mtu));
     let groups = ports.iter().map(|plan| {
         let mut groups = [GroupConfig::default(); 8];
+        if !scenario.pfc {
+            return groups;
+        }
         let flying = BitRate(plan.rate.0).bytes_in(Nanos(2 * plan.delay.0));
         groups[usize::from(DATA)] = GroupConfig {
             lossless: true,
@@ -134,8 +139,14 @@ fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> Lossle
         let fits = groups[usize::from(DATA)].headroom < pool.bytes / 4;
         let set = if fits { Priority::new(DATA).bit() } else { 0 };
         PauseConfig {
-            send: set,
-            honour: set,
+            // Who pauses nobody is paused all the same where the scenario says so.
+            send: if scenario.pfc { set } else { 0 },
+            // Obeying takes no memory here, whatever the length.
+            honour: if scenario.imperfections.pauses.is_empty() {
+                set
+            } else {
+                Priority::new(DATA).bit()
+            },
             rate: BitRate(plan.rate.0),
             ..PauseConfig::off()
         }
@@ -176,6 +187,9 @@ fn port_config(
         lossless: true,
         ..QueueConfig::default()
     };
+    if watched {
+        queues[usize::from(DATA)].watch = [thresholds.shallow, thresholds.hard].map(bytes);
+    }
     queues[usize::from(CONTROL)].discipline = Discipline::Strict;
     let mut dscp = [Priority::new(0); 64];
     dscp[26] = Priority::new(DATA);

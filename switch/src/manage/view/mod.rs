@@ -1,5 +1,6 @@
 //! What there is to see: a snapshot put together from what workers, control core and devices publish. Never makes any of them wait.
 
+mod flows;
 mod npcc;
 mod ports;
 mod workers;
@@ -7,11 +8,11 @@ mod workers;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use npcc_cnp::action::HostSet;
 use npcc_cnp::flow_cache::CacheShared;
-use npcc_cnp::pair::Evidence;
-use npcc_cnp::response::Response;
+use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::status::NpccStatus;
-use npcc_cnp::table::{FlowSnapshot, FlowView};
+use npcc_cnp::table::FlowView;
 use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
 use npcc_pipeline::units::{Mac, Nanos, PortId};
 
@@ -22,7 +23,7 @@ use crate::control::ControlStats;
 use crate::report::audit::AuditLog;
 use crate::report::events::{Event, Events, Kind};
 use crate::report::lossless::Buffer;
-use crate::report::model::{Conservation, DeviceDrops, Flow, Host, Snapshot, Traffic};
+use crate::report::model::{Conservation, DeviceDrops, Snapshot, Traffic};
 use crate::report::qos::Qos;
 use crate::worker::stats::WorkerStats;
 use crate::worker::timings::{Timings, What};
@@ -119,6 +120,22 @@ pub struct Operators {
     audit: Mutex<AuditLog>,
     /// A reload that waits for its commit.
     pending: Mutex<Option<Pending>>,
+    /// Hosts that are only observed.
+    observed: Mutex<HostSet>,
+    /// Hosts that may be told.
+    told: Mutex<HostRules>,
+}
+
+impl Operators {
+    /// Nobody did anything yet; these hosts are only observed, and these may be told.
+    #[must_use]
+    pub fn new(observed: HostSet, told: HostRules) -> Operators {
+        Operators {
+            observed: Mutex::new(observed),
+            told: Mutex::new(told),
+            ..Operators::default()
+        }
+    }
 }
 
 /// A look at what one thread at a time may look at. A panic of another one left it as usable as it was.
@@ -161,6 +178,16 @@ impl View {
     /// A reload that waits for its commit.
     pub(super) fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
         look(&self.operators.pending)
+    }
+
+    /// Hosts that are only observed.
+    pub(super) fn observed(&self) -> MutexGuard<'_, HostSet> {
+        look(&self.operators.observed)
+    }
+
+    /// Hosts that may be told.
+    pub(super) fn told(&self) -> MutexGuard<'_, HostRules> {
+        look(&self.operators.told)
     }
 
     /// Who changed what.
@@ -218,79 +245,10 @@ impl View {
         look(&self.events).all()
     }
 
-    /// All flows, heaviest first.
-    #[must_use]
-    pub fn flows(&self) -> Vec<Flow> {
-        let mut flows: Vec<Flow> = self.flows.flows().map(|flow| self.flow(&flow)).collect();
-        flows.sort_by(|a, b| {
-            b.bytes
-                .cmp(&a.bytes)
-                .then_with(|| (&a.src, a.dest_qp).cmp(&(&b.src, b.dest_qp)))
-        });
-        flows
-    }
-
-    /// Hosts with CNPs, NAKs or CE, most CNPs first.
-    #[must_use]
-    pub fn hosts(&self) -> Vec<Host> {
-        let mut hosts: Vec<Host> = self
-            .npcc
-            .hosts
-            .hosts()
-            .map(|(address, counts)| Host {
-                address: address.to_string(),
-                cnps_sent: counts.cnps_sent,
-                cnps_passed: counts.cnps_passed,
-                naks: counts.naks,
-                rnr_naks: counts.rnr_naks,
-                ce: counts.ce,
-            })
-            .collect();
-        hosts.sort_by(|a, b| {
-            b.cnps_sent
-                .cmp(&a.cnps_sent)
-                .then_with(|| a.address.cmp(&b.address))
-        });
-        hosts
-    }
-
-    /// The latest CNPs, each with its reason, what happened to lossless queues, and who changed what, oldest first; `last`
-    /// lines at most.
-    #[must_use]
-    pub fn log(&self, last: usize) -> Vec<String> {
-        let cnps = self.npcc.log.last(last);
-        let cnps = cnps.map(|entry| (entry.time.0 / 1_000, entry.to_string()));
-        let events = self.events().into_iter();
-        let events = events.map(|event| (event.time_us, event.to_string()));
-        let changes = self.audit().all().into_iter();
-        let changes = changes.map(|change| (change.time_us, change.to_string()));
-        let mut lines: Vec<(u64, String)> = cnps.chain(events).chain(changes).collect();
-        lines.sort_by_key(|(time, _)| *time);
-        let before = lines.len().saturating_sub(last);
-        let lines = lines.into_iter().skip(before);
-        lines.map(|(_, line)| line).collect()
-    }
-
     fn port_name(&self, port: PortId) -> String {
         self.ports
             .get(port.index())
             .map_or_else(|| format!("port {}", port.0), |facts| facts.name.clone())
-    }
-
-    fn flow(&self, flow: &FlowSnapshot) -> Flow {
-        let key = &flow.flow.key;
-        Flow {
-            src: key.src().to_string(),
-            dst: key.dst().to_string(),
-            dest_qp: key.dest_qp().get(),
-            sender_qp: (flow.evidence != Evidence::None).then(|| flow.sender_qpn.get()),
-            evidence: flow.evidence.name().to_owned(),
-            port: self.port_name(flow.flow.egress),
-            priority: flow.flow.priority.get(),
-            bytes: flow.bytes,
-            cnps: flow.cnps,
-            response: (flow.response != Response::Unknown).then(|| flow.response.name().to_owned()),
-        }
     }
 
     /// What a port's counters say, over all workers.

@@ -27,7 +27,9 @@ impl View {
                 .iter()
                 .filter_map(|evidence| named(self.npcc.paired(*evidence).get(), evidence.name()))
                 .collect(),
+            action: self.npcc.action().name().to_owned(),
             cnps_sent: self.npcc.cnps_sent(),
+            would_send: self.npcc.would_send(),
             cnps_suppressed: Suppressed::ALL
                 .iter()
                 .filter_map(|reason| named(self.npcc.cnps_suppressed(*reason), reason.name()))
@@ -94,7 +96,9 @@ impl View {
                 })
                 .filter(|(_, ticks)| *ticks > 0)
                 .collect(),
+            action: queue.action().name().to_owned(),
             cnps: queue.cnps.get(),
+            would_send: queue.would_send.get(),
             policy: queue.policy_now().name().to_owned(),
             policy_now: if queue.fell_back() {
                 PolicyName::Npcc

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use npcc_dpdk::LinkPause;
 use npcc_pipeline::counters::{FlowCount, GroupCount, PauseCount, PortCount, QueueCount};
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::Nanos;
@@ -90,6 +91,7 @@ impl View {
             backend: facts.choice.backend.name().to_owned(),
             why: facts.choice.why.clone(),
             self_test: facts.self_test.name().to_owned(),
+            link_pause: link_pause(facts.link_pause).to_owned(),
             tx_outstanding: facts.outstanding,
             rx_fill: if facts.tells_fill { "driver" } else { "bursts" }.to_owned(),
             rate: facts.rate.0,
@@ -196,4 +198,14 @@ fn micros(ns: u64) -> f64 {
 
 fn bits(mask: u64) -> Vec<u8> {
     (0..8).filter(|n| mask & 1 << n != 0).collect()
+}
+
+const fn link_pause(pause: Option<LinkPause>) -> &'static str {
+    match pause {
+        Some(LinkPause::Off) => "off",
+        Some(LinkPause::Obeyed) => "obeyed",
+        Some(LinkPause::Sent) => "sent",
+        Some(LinkPause::Both) => "both",
+        None => "unknown",
+    }
 }

@@ -1,0 +1,194 @@
+//! Whether CNPs leave: for the whole switch, for a queue, for a host.
+//!
+//! Law: what does least holds. A CNP leaves only where the switch, its queue and the sender's host all say `send`; nothing that one of
+//! them says can make another one send.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use npcc_pipeline::named;
+
+use crate::key::{Bits, FlowKey, bits};
+
+named! {
+    /// What becomes of decisions; those that do less come first.
+    #[derive(PartialOrd, Ord, Default)]
+    #[cfg_attr(
+        feature = "config",
+        derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+    )]
+    #[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
+    pub enum Action {
+        /// Nothing is decided: the queue is only looked at, and its frames are marked as ECN alone marks them.
+        Off = "off",
+        /// All is decided, counted and logged, and no CNP leaves; frames are marked as ECN alone marks them.
+        Observe = "observe",
+        /// CNPs leave.
+        #[default]
+        Send = "send",
+    }
+}
+
+/// The hosts of some prefixes. A search takes as many steps as their number has binary digits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HostSet {
+    /// First and last addresses, ascending; no two touch.
+    ranges: Arc<[(u128, u128)]>,
+}
+
+impl HostSet {
+    /// The hosts of these prefixes, which may hold one another.
+    #[must_use]
+    pub fn new(prefixes: impl IntoIterator<Item = (IpAddr, u8)>) -> HostSet {
+        let range = |(address, length): (IpAddr, u8)| {
+            // IPv4 is mapped: its prefixes begin behind 96 bits.
+            let fixed = u32::from(length) + if address.is_ipv4() { 96 } else { 0 };
+            let free = u128::MAX.checked_shr(fixed).unwrap_or(0);
+            let first = number(bits(address)) & !free;
+            (fixed <= 128).then_some((first, first | free))
+        };
+        let mut all: Vec<(u128, u128)> = prefixes.into_iter().filter_map(range).collect();
+        all.sort_unstable();
+        let mut ranges: Vec<(u128, u128)> = Vec::with_capacity(all.len());
+        for (first, last) in all {
+            match ranges.last_mut() {
+                Some((_, end)) if first <= end.saturating_add(1) => *end = (*end).max(last),
+                _ => ranges.push((first, last)),
+            }
+        }
+        HostSet {
+            ranges: ranges.into(),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Whether a host is one of them.
+    #[must_use]
+    pub fn holds(&self, host: IpAddr) -> bool {
+        self.holds_bits(bits(host))
+    }
+
+    /// Whether the sender of a flow is one of them.
+    pub(crate) fn holds_sender(&self, flow: &FlowKey) -> bool {
+        !self.ranges.is_empty() && self.holds_bits(flow.src)
+    }
+
+    fn holds_bits(&self, host: Bits) -> bool {
+        let host = number(host);
+        let after = self.ranges.partition_point(|(first, _)| *first <= host);
+        let range = after.checked_sub(1).and_then(|at| self.ranges.get(at));
+        range.is_some_and(|(_, last)| host <= *last)
+    }
+}
+
+const fn number([high, low]: Bits) -> u128 {
+    (high as u128) << 64 | low as u128
+}
+
+/// What the switch, each of its queues and the hosts say.
+#[derive(Debug)]
+pub(crate) struct Actions {
+    /// The switch's.
+    pub(crate) all: Action,
+    /// The queues' own, in the order of the configuration.
+    pub(crate) queues: Box<[Action]>,
+    /// Hosts that are only observed.
+    pub(crate) observed: HostSet,
+}
+
+impl Actions {
+    /// What becomes of decisions about a queue; nothing about one that is not watched.
+    pub(crate) fn of_queue(&self, queue: usize) -> Action {
+        let own = self.queues.get(queue).copied().unwrap_or(Action::Off);
+        own.min(self.all)
+    }
+
+    /// What becomes of a decision to tell the sender of a flow of a queue.
+    pub(crate) fn of_flow(&self, queue: usize, flow: &FlowKey) -> Action {
+        let host = if self.observed.holds_sender(flow) {
+            Action::Observe
+        } else {
+            Action::Send
+        };
+        self.of_queue(queue).min(host)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use crate::key::Qpn;
+
+    fn set(prefixes: &[(&str, u8)]) -> HostSet {
+        HostSet::new(
+            prefixes
+                .iter()
+                .map(|(address, length)| (address.parse().unwrap(), *length)),
+        )
+    }
+
+    #[test]
+    fn a_host_is_found_in_its_prefix_and_in_no_other() {
+        let hosts = set(&[
+            ("10.0.1.0", 24),
+            ("10.0.0.0", 24),
+            ("10.0.1.7", 32),
+            ("2001:db8:1::", 48),
+            ("192.168.0.1", 32),
+        ]);
+        assert_eq!(hosts.ranges.len(), 3, "those that touch are one");
+        for (host, held) in [
+            ("9.255.255.255", false),
+            ("10.0.0.0", true),
+            ("10.0.1.255", true),
+            ("10.0.2.0", false),
+            ("192.168.0.0", false),
+            ("192.168.0.1", true),
+            ("192.168.0.2", false),
+            ("2001:db8:1:ffff::1", true),
+            ("2001:db8:2::", false),
+            ("::", false),
+        ] {
+            assert_eq!(hosts.holds(host.parse().unwrap()), held, "{host}");
+        }
+        assert!(!set(&[]).holds("10.0.0.1".parse().unwrap()));
+        let all = set(&[("0.0.0.0", 0)]);
+        assert!(all.holds("255.255.255.255".parse().unwrap()));
+        assert!(!all.holds("2001:db8::1".parse().unwrap()));
+        assert!(set(&[("::", 0)]).holds("10.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_does_least_holds() {
+        let flow = FlowKey::new(
+            "10.0.1.3".parse().unwrap(),
+            "10.0.2.2".parse().unwrap(),
+            Qpn::new(7),
+        );
+        let observed = set(&[("10.0.1.0", 24)]);
+        for all in Action::ALL {
+            for queue in Action::ALL {
+                for (hosts, host) in [
+                    (HostSet::default(), Action::Send),
+                    (observed.clone(), Action::Observe),
+                ] {
+                    let actions = Actions {
+                        all,
+                        queues: Box::new([queue]),
+                        observed: hosts,
+                    };
+                    let least = [all, queue, host].into_iter().min().unwrap();
+                    assert_eq!(actions.of_flow(0, &flow), least, "{all:?} {queue:?}");
+                    assert_eq!(actions.of_queue(0), all.min(queue));
+                    assert_eq!(actions.of_queue(1), Action::Off, "not watched");
+                }
+            }
+        }
+    }
+}

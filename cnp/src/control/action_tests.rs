@@ -1,0 +1,353 @@
+//! Dry run: what is decided without being sent, for the switch, a queue and a host.
+
+use super::command::{Command, Refused};
+use super::config::{ControlConfig, EcnMode};
+use crate::action::{Action, HostSet};
+use crate::key::{FlowKey, Qpn};
+use crate::log::Outcome;
+use crate::plan::{Suppressed, Unpaired};
+use crate::policy::model::ModelConfig;
+use crate::policy::pi::PiConfig;
+use crate::policy::{PolicyKind, Reason};
+use crate::response::Response;
+use crate::table::FlowSnapshot;
+use crate::traffic_tests::rig::{Packet, QUEUE, Rig, WAN, config, queue};
+use npcc_pipeline::units::{Nanos, PortId, Priority};
+
+const TICK: Nanos = Nanos::from_micros(20);
+const DATA: Packet = Packet {
+    src: [10, 0, 1, 3],
+    dst: [10, 0, 2, 2],
+    port: 50_000,
+    opcode: 0x2a,
+    qpn: 0x11,
+    psn: 0,
+    payload: 1024,
+};
+/// Of another host.
+const OTHER: Packet = Packet {
+    src: [10, 0, 1, 4],
+    qpn: 0x12,
+    ..DATA
+};
+
+/// A switch that knows who sends both flows.
+fn rig(config: &ControlConfig) -> Rig {
+    let mut rig = Rig::new(config);
+    for packet in [DATA, OTHER] {
+        let address = |octets: [u8; 4]| std::net::IpAddr::from(octets);
+        let flow = FlowKey::new(
+            address(packet.src),
+            address(packet.dst),
+            Qpn::new(packet.qpn),
+        );
+        let sender = Qpn::new(packet.qpn + 7);
+        let add = Command::AddPair { flow, sender };
+        rig.core.obey(&add, rig.now).unwrap();
+    }
+    rig
+}
+
+/// Both flows fill the queue, above `hard`, for so many ticks: how many CNPs left.
+fn fill(rig: &mut Rig, ticks: u64) -> usize {
+    let mut sent = 0;
+    for tick in 0..ticks {
+        rig.out(&DATA);
+        rig.out(&OTHER);
+        sent += rig.tick(TICK, 900_000 + tick * 50_000);
+    }
+    sent
+}
+
+fn act(rig: &mut Rig, queue: Option<(PortId, Priority)>, action: Action) {
+    let command = Command::Action { queue, action };
+    assert_eq!(rig.core.obey(&command, rig.now), Ok(()));
+}
+
+/// CNPs that left and that would have, as the queue's status has them.
+fn counted(rig: &Rig) -> (u64, u64) {
+    let status = rig.core.status();
+    let queue = &status.queues()[0];
+    (queue.cnps.get(), queue.would_send.get())
+}
+
+fn shown(rig: &Rig, packet: &Packet) -> FlowSnapshot {
+    let view = rig.core.flows();
+    let mut flows = view.flows();
+    let found = flows.find(|flow| flow.flow.key.dest_qp().get() == packet.qpn);
+    found.unwrap()
+}
+
+fn last_outcomes(rig: &Rig, last: usize) -> Vec<Outcome> {
+    let status = rig.core.status();
+    status.log.last(last).map(|entry| entry.outcome).collect()
+}
+
+fn observing() -> ControlConfig {
+    ControlConfig {
+        action: Action::Observe,
+        ..config(TICK)
+    }
+}
+
+#[test]
+fn observe_decides_counts_and_logs_and_sends_nothing() {
+    let mut rig = rig(&observing());
+    assert_eq!(fill(&mut rig, 50), 0);
+    let (sent, would) = counted(&rig);
+    assert_eq!(sent, 0);
+    assert!(would > 50, "both flows, about once a tick: {would}");
+    let status = rig.core.status();
+    let reasons = &status.queues()[0];
+    assert!(reasons.reason(Reason::Overfull).get() > 0);
+    let flows: u64 = [DATA, OTHER]
+        .iter()
+        .map(|packet| shown(&rig, packet).would_send)
+        .sum();
+    assert_eq!(flows, would, "by flow");
+    assert_eq!(status.log.noted.get(), would, "each in the log");
+    let entry = status.log.last(1).next().unwrap();
+    assert_eq!(entry.outcome, Outcome::WouldSend);
+    let text = entry.to_string();
+    assert!(text.contains("would have got CNP"), "{text}");
+}
+
+#[test]
+fn nothing_believes_in_cnps_that_were_not_sent() {
+    let mut rig = rig(&observing());
+    fill(&mut rig, 50);
+    for packet in [DATA, OTHER] {
+        let flow = shown(&rig, &packet);
+        assert_eq!((flow.cnps, flow.last_cnp), (0, Nanos::ZERO));
+        assert_eq!(flow.notified_until, Nanos::ZERO, "it keeps its marks");
+        assert_eq!(flow.response, Response::Unknown);
+    }
+    // Alpha is what it was before anybody was told: the first CNP still counts in full.
+    let alphas = rig.core.tracker.flows.view();
+    assert_eq!(alphas.flows().count(), 2);
+    for index in 0..2 {
+        let flow = rig.core.tracker.flows.get(index).unwrap();
+        assert!(!flow.dcqcn.was_told());
+        assert!(!flow.response.is_unresponsive());
+    }
+}
+
+#[test]
+fn the_pace_is_that_of_sending() {
+    for kind in [
+        queue(TICK).policy,
+        PolicyKind::Model(ModelConfig::default()),
+        PolicyKind::Pi(PiConfig::default()),
+    ] {
+        let mut both = [Action::Send, Action::Observe].map(|action| {
+            let mut set_up = config(TICK);
+            set_up.action = action;
+            set_up.queues[0].policy = kind;
+            rig(&set_up)
+        });
+        // The queue does not care who is told, so both see the same.
+        let [sending, observing] = &mut both;
+        assert!(fill(sending, 3) > 0, "{kind:?}");
+        assert_eq!(fill(observing, 3), 0);
+        let ((sent, _), (_, would)) = (counted(sending), counted(observing));
+        // `model` counts with an alpha that fades when it is told, and does not where it is not.
+        let least = if matches!(kind, PolicyKind::Model(_)) {
+            1
+        } else {
+            sent
+        };
+        assert!(
+            (least..=sent).contains(&would),
+            "{would} for {sent}: {kind:?}"
+        );
+    }
+}
+
+#[test]
+fn sending_begins_and_ends_at_run_time() {
+    let mut rig = rig(&observing());
+    assert_eq!(fill(&mut rig, 10), 0);
+    act(&mut rig, None, Action::Send);
+    let sent = fill(&mut rig, 10);
+    assert!(sent > 0);
+    assert_eq!(counted(&rig).0, sent as u64);
+    assert_eq!(last_outcomes(&rig, 1), [Outcome::Sent]);
+    act(&mut rig, None, Action::Observe);
+    let (_, would) = counted(&rig);
+    assert_eq!(fill(&mut rig, 10), 0);
+    assert!(counted(&rig).1 > would);
+    assert_eq!(last_outcomes(&rig, 1), [Outcome::WouldSend]);
+}
+
+#[test]
+fn off_decides_nothing_and_still_looks() {
+    let mut rig = rig(&config(TICK));
+    act(&mut rig, Some((WAN, QUEUE)), Action::Off);
+    assert_eq!(fill(&mut rig, 10), 0);
+    assert_eq!(counted(&rig), (0, 0));
+    let status = rig.core.status();
+    let queue = &status.queues()[0];
+    assert_eq!(queue.reason(Reason::Off).get(), 10);
+    assert!(queue.depth.get() > 900_000);
+    assert_eq!(queue.action(), Action::Off);
+    assert_eq!(status.action(), Action::Send);
+}
+
+#[test]
+fn a_queue_alone_is_observed_and_no_level_makes_another_send() {
+    let mut set_up = config(TICK);
+    set_up.queue_actions = vec![Action::Observe];
+    let mut rig = rig(&set_up);
+    assert_eq!(fill(&mut rig, 10), 0);
+    act(&mut rig, None, Action::Send);
+    assert_eq!(fill(&mut rig, 10), 0, "the queue still says observe");
+    act(&mut rig, Some((WAN, QUEUE)), Action::Send);
+    assert!(fill(&mut rig, 10) > 0);
+    act(&mut rig, None, Action::Observe);
+    assert_eq!(fill(&mut rig, 10), 0, "whatever the queue says");
+    let elsewhere = Command::Action {
+        queue: Some((PortId(7), QUEUE)),
+        action: Action::Send,
+    };
+    assert_eq!(
+        rig.core.obey(&elsewhere, rig.now),
+        Err(Refused::UnknownQueue)
+    );
+}
+
+#[test]
+fn a_host_alone_is_observed_and_its_neighbours_are_told() {
+    let mut rig = rig(&config(TICK));
+    let host = HostSet::new([(DATA.src.into(), 32)]);
+    let observe = Command::Observed(host);
+    assert_eq!(rig.core.obey(&observe, rig.now), Ok(()));
+    let sent = fill(&mut rig, 20);
+    assert!(sent > 0);
+    assert!(
+        rig.sent
+            .iter()
+            .all(|order| order.flow.src() != std::net::IpAddr::from(DATA.src))
+    );
+    let (watched, other) = (shown(&rig, &DATA), shown(&rig, &OTHER));
+    assert_eq!((watched.cnps, watched.notified_until), (0, Nanos::ZERO));
+    assert!(watched.would_send > 0);
+    assert_eq!((other.cnps, other.would_send), (sent as u64, 0));
+    assert!(other.notified_until > Nanos::ZERO);
+    let all = Command::Observed(HostSet::default());
+    assert_eq!(rig.core.obey(&all, rig.now), Ok(()));
+    rig.sent.clear();
+    fill(&mut rig, 20);
+    assert!(
+        rig.sent
+            .iter()
+            .any(|order| order.flow.src() == std::net::IpAddr::from(DATA.src))
+    );
+}
+
+/// Where only the heaviest are told, an observed host does not take their place.
+#[test]
+fn an_observed_host_takes_no_place_among_the_few() {
+    let mut rig = rig(&config(TICK));
+    let host = HostSet::new([(DATA.src.into(), 32)]);
+    rig.core.obey(&Command::Observed(host), rig.now).unwrap();
+    for tick in 0..10 {
+        for packet in [DATA, DATA, DATA, OTHER] {
+            rig.out(&packet);
+        }
+        rig.tick(TICK, 150_000 + tick * 10_000);
+    }
+    let other = std::net::IpAddr::from(OTHER.src);
+    assert!(!rig.sent.is_empty());
+    assert!(rig.sent.iter().all(|order| order.flow.src() == other));
+    assert!(shown(&rig, &DATA).would_send > 0);
+}
+
+/// `unpaired: none` holds marks back as if flows had been told, `all-qps` tells every queue pair.
+#[test]
+fn flows_without_evidence_are_observed_too() {
+    for unpaired in [Unpaired::None, Unpaired::AllQps] {
+        for action in [Action::Send, Action::Observe] {
+            let mut rig = Rig::new(&ControlConfig {
+                action,
+                unpaired,
+                ecn: EcnMode::MarkUnlessNotified,
+                ..config(TICK)
+            });
+            // Two answers to two queue pairs by other ports: nobody knows which of them sends.
+            for (qpn, port) in [(0x31, 50_001), (0x32, 50_002)] {
+                rig.out(&DATA);
+                rig.back(&Packet {
+                    src: DATA.dst,
+                    dst: DATA.src,
+                    port,
+                    opcode: 0x11,
+                    qpn,
+                    psn: 0,
+                    payload: 0,
+                });
+            }
+            rig.tick(TICK, 0);
+            let sent = fill(&mut rig, 5);
+            let flow = shown(&rig, &DATA);
+            let all = unpaired == Unpaired::AllQps;
+            let told = action == Action::Send;
+            assert_eq!(sent > 0, told && all, "{unpaired:?} {action:?}");
+            assert_eq!(
+                flow.notified_until > Nanos::ZERO,
+                told,
+                "{unpaired:?} {action:?}"
+            );
+            assert_eq!(flow.would_send > 0, !told && all, "{unpaired:?} {action:?}");
+        }
+    }
+}
+
+#[test]
+fn would_be_cnps_take_nothing_from_the_caps_of_those_that_leave() {
+    let mut rig = rig(&ControlConfig {
+        // Its burst: 32 CNPs.
+        cap_per_second: 1,
+        ..config(TICK)
+    });
+    let host = HostSet::new([(DATA.src.into(), 32)]);
+    rig.core.obey(&Command::Observed(host), rig.now).unwrap();
+    // Who does not obey is told once a millisecond.
+    assert_eq!(fill(&mut rig, 4_000), 32);
+    assert_eq!(counted(&rig), (32, 32));
+}
+
+#[test]
+fn refusals_are_logged_once_a_flow_and_reason_and_shown_with_the_flow() {
+    let mut rig = rig(&config(TICK));
+    let unknown = Packet { qpn: 0x55, ..DATA };
+    let ticks = |rig: &mut Rig, ticks: u64| {
+        for tick in 0..ticks {
+            rig.out(&unknown);
+            rig.tick(TICK, 900_000 + tick * 50_000);
+        }
+    };
+    ticks(&mut rig, 100);
+    let status = rig.core.status();
+    let counts = Suppressed::ALL.map(|one| (one, status.queues()[0].suppressed(one).get()));
+    assert!(
+        status.queues()[0].suppressed(Suppressed::Cold).get() > 90,
+        "{counts:?}"
+    );
+    let logged: Vec<_> = status.refusals.last(10).collect();
+    assert_eq!(logged.len(), 1, "in 2 ms: {logged:?}");
+    assert_eq!(logged[0].outcome, Outcome::Refused(Suppressed::Cold));
+    let text = logged[0].to_string();
+    assert!(
+        text.contains("QP ? of 10.0.1.3 got no CNP (cold)"),
+        "{text}"
+    );
+    let flow = shown(&rig, &unknown);
+    assert_eq!((flow.refused, flow.cold), (Some(Suppressed::Cold), true));
+    ticks(&mut rig, 500);
+    assert_eq!(status.refusals.noted.get(), 2, "again after 10 ms");
+    assert_eq!(
+        status.log.noted.get(),
+        0,
+        "CNPs are not pushed out by refusals"
+    );
+}

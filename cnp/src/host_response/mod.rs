@@ -1,0 +1,159 @@
+//! How each host's network card answers CNPs: whether its flows slow down and stay slow, and how deep a cut is.
+//!
+//! A card is one for all queue pairs of its host, so that what one flow showed counts for the others. A host is believed to answer when more
+//! measurements ([`crate::response`]) found an effect that lasted than did not; three more in vain and it has *fallen back*: its flows keep
+//! their ECN marks as if there were no NPCC and are told once a millisecond only, by which it comes back when it answers after all.
+//! How deep a cut is, is learned by the time since the CNP before it: DCQCN's alpha fades quickly on some cards, slowly as
+//! published, and starts anew on others once the flow was back at its line rate.
+
+mod cuts;
+mod view;
+
+use npcc_pipeline::named;
+use npcc_pipeline::units::Nanos;
+
+use crate::fixed_map::FixedMap;
+use crate::key::{Bits, FlowKey};
+use crate::response::Measured;
+use cuts::Cuts;
+pub use cuts::{CutDepth, GAPS};
+pub use view::{HostResponse, HostResponseView};
+
+/// Hosts remembered; the one not told for longest is forgotten for another.
+const HOSTS: usize = 4_096;
+/// Measurements in vain, less those with an effect, by which a host falls back.
+const VAIN: i8 = -3;
+/// No more than these are remembered, either way.
+const MOST: i8 = 6;
+
+named! {
+    /// What is believed of a host.
+    #[derive(Default)]
+    pub enum Standing {
+        /// Nothing was measured, or as much for as against it.
+        #[default]
+        Unknown = "unknown",
+        /// More was measured in vain than not, but not enough to fall back.
+        Doubted = "doubted",
+        /// Its flows slow down when told, and stay slow.
+        Answers = "answers",
+        /// Telling it does not help: its flows are marked as without NPCC.
+        FallenBack = "fallen-back",
+    }
+}
+
+/// What is known of one host.
+#[derive(Debug, Clone, Copy, Default)]
+struct HostState {
+    score: i8,
+    fallen_back: bool,
+    /// Measurements with an effect that lasted, and without.
+    worked: u32,
+    vain: u32,
+    cuts: Cuts,
+}
+
+impl HostState {
+    const fn standing(&self) -> Standing {
+        if self.fallen_back {
+            Standing::FallenBack
+        } else if self.score > 0 {
+            Standing::Answers
+        } else if self.score < 0 {
+            Standing::Doubted
+        } else {
+            Standing::Unknown
+        }
+    }
+
+    fn learn(&mut self, measured: &Measured) {
+        if measured.worked {
+            self.worked = self.worked.saturating_add(1);
+            self.score = (self.score + 1).min(MOST);
+        } else {
+            self.vain = self.vain.saturating_add(1);
+            self.score = (self.score - 1).max(-MOST);
+        }
+        self.fallen_back = if self.fallen_back {
+            self.score < 0
+        } else {
+            self.score <= VAIN
+        };
+        self.cuts.learn(measured);
+    }
+}
+
+/// The control core's side.
+#[derive(Debug)]
+pub(crate) struct HostResponses {
+    map: FixedMap<(Bits, bool), HostState>,
+}
+
+impl HostResponses {
+    pub(crate) fn new(seed: u64) -> HostResponses {
+        HostResponses {
+            map: FixedMap::new(HOSTS, seed),
+        }
+    }
+
+    fn known(&self, flow: &FlowKey, place: u32) -> Option<&HostState> {
+        let host = (flow.src, flow.is_ipv6());
+        self.map
+            .get(place)
+            .filter(|_| self.map.key(place) == Some(host))
+    }
+
+    /// What is believed of the sender of `flow`; `place` is what [`HostResponses::told`] said last.
+    pub(crate) fn standing(&self, flow: &FlowKey, place: u32) -> Standing {
+        self.known(flow, place)
+            .map_or(Standing::Unknown, HostState::standing)
+    }
+
+    /// Share of the rate that a CNP so long after the one before costs flows of this host, in 65,536ths, where that was learned.
+    pub(crate) fn cut(&self, flow: &FlowKey, place: u32, gap: Nanos) -> Option<u32> {
+        self.known(flow, place)?.cuts.at(gap)
+    }
+
+    /// The sender of `flow` was told: says where it is remembered.
+    pub(crate) fn told(&mut self, flow: &FlowKey, place: u32, view: &HostResponseView) -> u32 {
+        if self.known(flow, place).is_some() {
+            self.map.touch(place);
+            return place;
+        }
+        let host = (flow.src, flow.is_ipv6());
+        if let Some(found) = self.map.find(&host) {
+            self.map.touch(found);
+            return found;
+        }
+        if self.map.is_full()
+            && let Some(oldest) = self.map.oldest(0)
+        {
+            self.map.remove(oldest);
+            view.forget(oldest);
+        }
+        self.map
+            .insert(host, HostState::default())
+            .unwrap_or(u32::MAX)
+    }
+
+    /// Takes what was measured of a flow.
+    pub(crate) fn learn(
+        &mut self,
+        flow: &FlowKey,
+        place: u32,
+        measured: &Measured,
+        view: &HostResponseView,
+    ) {
+        let host = (flow.src, flow.is_ipv6());
+        if self.map.key(place) != Some(host) {
+            return;
+        }
+        if let Some(state) = self.map.get_mut(place) {
+            state.learn(measured);
+            view.show(place, host, state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+use super::*;
+use crate::key::Qpn;
+
+const GAP: Nanos = Nanos::from_millis(10);
+
+fn flow(last: u8) -> FlowKey {
+    FlowKey::new([10, 0, 1, last].into(), [10, 0, 2, 2].into(), Qpn::new(7))
+}
+
+const fn measured(worked: bool, seen: u32, gap: Option<Nanos>) -> Measured {
+    Measured {
+        worked,
+        expected: 1 << 15,
+        seen,
+        after: match gap {
+            Some(gap) => Some((gap, 1)),
+            None => None,
+        },
+    }
+}
+
+const WORKED: Measured = measured(true, 1 << 15, None);
+const VAINLY: Measured = measured(false, 0, None);
+
+/// A host of which this was measured.
+fn after(all: &[Measured]) -> (HostResponses, HostResponseView, u32) {
+    let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
+    let place = hosts.told(&flow(3), u32::MAX, &view);
+    for measured in all {
+        hosts.learn(&flow(3), place, measured, &view);
+    }
+    (hosts, view, place)
+}
+
+fn standing(all: &[Measured]) -> Standing {
+    let (hosts, _, place) = after(all);
+    hosts.standing(&flow(3), place)
+}
+
+#[test]
+fn a_host_falls_back_after_three_in_vain_and_comes_back_by_as_many_effects() {
+    assert_eq!(standing(&[]), Standing::Unknown);
+    assert_eq!(standing(&[WORKED]), Standing::Answers);
+    assert_eq!(standing(&[VAINLY; 2]), Standing::Doubted);
+    assert_eq!(standing(&[VAINLY; 3]), Standing::FallenBack);
+    let mut history = vec![VAINLY; 3];
+    history.extend([WORKED; 2]);
+    assert_eq!(standing(&history), Standing::FallenBack);
+    history.push(WORKED);
+    assert_eq!(standing(&history), Standing::Unknown);
+    history.push(WORKED);
+    assert_eq!(standing(&history), Standing::Answers);
+}
+
+#[test]
+fn what_was_measured_long_ago_is_outweighed() {
+    let mut history = vec![WORKED; 1_000];
+    history.extend([VAINLY; 9]);
+    assert_eq!(standing(&history), Standing::FallenBack);
+}
+
+#[test]
+fn how_deep_a_cut_is_is_learned_by_the_time_since_the_one_before() {
+    let soon = Nanos::from_micros(50);
+    let (hosts, view, place) = after(&[
+        measured(true, 1 << 15, Some(GAP)),
+        measured(true, 1 << 12, Some(soon)),
+        measured(false, 0, Some(soon)),
+    ]);
+    assert_eq!(hosts.cut(&flow(3), place, GAP), Some(1 << 15));
+    assert_eq!(hosts.cut(&flow(3), place, soon), Some(1 << 12));
+    assert_eq!(hosts.cut(&flow(3), place, Nanos::from_millis(2)), None);
+    let shown: Vec<_> = view.hosts().collect();
+    assert_eq!(shown.len(), 1);
+    assert_eq!(shown[0].address, flow(3).src());
+    assert_eq!((shown[0].worked, shown[0].vain), (2, 1));
+    assert_eq!(shown[0].cuts, [Some(62), None, None, None, Some(500)]);
+}
+
+#[test]
+fn another_host_in_its_place_is_not_it() {
+    let (hosts, _, place) = after(&[VAINLY; 3]);
+    assert_eq!(hosts.standing(&flow(4), place), Standing::Unknown);
+    assert_eq!(hosts.cut(&flow(4), place, GAP), None);
+}
+
+#[test]
+fn a_full_table_forgets_the_host_not_told_for_longest() {
+    let (mut hosts, view, first) = after(&[VAINLY; 3]);
+    let address = |n: u32| {
+        let [_, _, high, low] = n.to_be_bytes();
+        FlowKey::new([10, 1, high, low].into(), [10, 0, 2, 2].into(), Qpn::new(7))
+    };
+    for n in 0..HOSTS as u32 - 1 {
+        hosts.told(&address(n), u32::MAX, &view);
+    }
+    assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
+    hosts.told(&flow(3), first, &view);
+    hosts.told(&address(70_000), u32::MAX, &view);
+    assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
+    for n in 0..HOSTS as u32 {
+        hosts.told(&address(n), u32::MAX, &view);
+    }
+    assert_eq!(hosts.standing(&flow(3), first), Standing::Unknown);
+    assert_eq!(view.hosts().count(), 0);
+}

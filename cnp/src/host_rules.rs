@@ -1,0 +1,62 @@
+//! Which hosts may be told at all: the switch leaves the others alone, whatever their flows do.
+
+use std::net::IpAddr;
+
+use crate::action::HostSet;
+use crate::key::FlowKey;
+
+/// Hosts that may be told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HostRules {
+    /// These and no others; all, when there is none.
+    pub allow: HostSet,
+    /// And never these.
+    pub deny: HostSet,
+}
+
+impl HostRules {
+    /// Whether a host may be told.
+    #[must_use]
+    pub fn admits(&self, host: IpAddr) -> bool {
+        (self.allow.is_empty() || self.allow.holds(host)) && !self.deny.holds(host)
+    }
+
+    /// Whether the sender of a flow may be told.
+    pub(crate) fn admit(&self, flow: &FlowKey) -> bool {
+        let allowed = self.allow.is_empty() || self.allow.holds_sender(flow);
+        allowed && !self.deny.holds_sender(flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Qpn;
+
+    fn set(prefixes: &[(&str, u8)]) -> HostSet {
+        let net = |(address, length): &(&str, u8)| (address.parse().unwrap(), *length);
+        HostSet::new(prefixes.iter().map(net))
+    }
+
+    #[test]
+    fn who_is_denied_is_not_told_though_allowed_and_who_is_not_allowed_neither() {
+        let told = |rules: &HostRules| {
+            ["10.0.1.1", "10.0.1.9", "10.0.2.1", "2001:db8::1"].map(|sender| {
+                let sender: IpAddr = sender.parse().unwrap();
+                let told = rules.admit(&FlowKey::new(sender, sender, Qpn::new(2)));
+                assert_eq!(rules.admits(sender), told);
+                told
+            })
+        };
+        let (none, near) = (HostSet::default(), set(&[("10.0.1.0", 24)]));
+        let one = set(&[("10.0.1.9", 32), ("2001:db8::", 32)]);
+        let rules = |allow: &HostSet, deny: &HostSet| HostRules {
+            allow: allow.clone(),
+            deny: deny.clone(),
+        };
+        assert_eq!(told(&rules(&none, &none)), [true; 4]);
+        assert_eq!(told(&rules(&near, &none)), [true, true, false, false]);
+        assert_eq!(told(&rules(&none, &one)), [true, false, true, false]);
+        assert_eq!(told(&rules(&near, &one)), [true, false, false, false]);
+    }
+}

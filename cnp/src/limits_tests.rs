@@ -1,0 +1,268 @@
+//! Who may teach, and how much: floods of what anybody can make up, and packets with somebody else's address.
+
+use std::net::IpAddr;
+
+use npcc_pipeline::units::{MAX_PORTS, Nanos};
+
+use crate::control::config::ControlConfig;
+use crate::key::Qpn;
+use crate::pair::Evidence;
+use crate::pair::port_hash::port_of;
+use crate::source_check::{Routes, Sides};
+use crate::table::IDLE;
+use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
+use crate::uncounted::Uncounted;
+
+const TICK: Nanos = Nanos::from_micros(20);
+const SENDER: u32 = 0x18;
+const RECEIVER: u32 = 0x11;
+const TABLE: u32 = 64;
+
+fn data() -> Packet {
+    Packet {
+        src: [10, 0, 1, 3],
+        dst: [10, 0, 2, 2],
+        port: port_of(Qpn::new(SENDER), Qpn::new(RECEIVER)),
+        opcode: 0x0a,
+        qpn: RECEIVER,
+        psn: 0,
+        payload: 1024,
+    }
+}
+
+fn ack() -> Packet {
+    Packet {
+        src: data().dst,
+        dst: data().src,
+        opcode: 0x11,
+        qpn: SENDER,
+        payload: 0,
+        ..data()
+    }
+}
+
+/// A packet of a connection that nobody has.
+fn made_up(source: u8, n: u32) -> Packet {
+    Packet {
+        src: [10, 0, 1, source],
+        port: 50_000,
+        qpn: 0x1000 + n,
+        ..data()
+    }
+}
+
+fn small() -> ControlConfig {
+    ControlConfig {
+        flows: TABLE as usize,
+        ends: 4_096,
+        ..config(TICK)
+    }
+}
+
+/// Many packets of made-up connections in the name of so many hosts, all within this time.
+fn flood(rig: &mut Rig, hosts: u8, time: Nanos) {
+    let hosts = u32::from(hosts);
+    for n in 0..4 * TABLE {
+        let [.., host] = (100 + n % hosts).to_be_bytes();
+        rig.out(&made_up(host, n));
+        if n % 32 == 31 {
+            rig.tick(Nanos(time.0 / 8), 0);
+        }
+    }
+}
+
+/// Flows nobody has answered filled the table, and whoever came later was not seen for as long as they went on.
+#[test]
+fn a_flood_of_made_up_flows_leaves_room_for_those_that_are_answered() {
+    let mut rig = Rig::new(&small());
+    flood(&mut rig, 16, Nanos::from_millis(1));
+    let status = rig.core.status();
+    assert_eq!(status.flows.get(), u64::from(TABLE - TABLE / 4));
+    assert!(status.uncounted.records(Uncounted::NoRoom).get() > u64::from(TABLE));
+    rig.back(&ack());
+    rig.out(&data());
+    rig.tick(TICK, 0);
+    rig.out(&data());
+    assert_eq!(rig.tick(TICK, 900_000), 1);
+    assert_eq!(rig.sent[0].sender_qpn, Qpn::new(SENDER));
+}
+
+#[test]
+fn one_source_gets_no_more_than_half_of_the_table_for_what_nobody_answers() {
+    let mut rig = Rig::new(&small());
+    flood(&mut rig, 1, Nanos::from_millis(1));
+    let status = rig.core.status();
+    assert_eq!(status.flows.get(), u64::from(TABLE / 2));
+    assert!(status.uncounted.records(Uncounted::SourceShare).get() > 0);
+    // Its answered ones have the whole of it.
+    rig.back(&Packet {
+        dst: [10, 0, 1, 100],
+        ..ack()
+    });
+    rig.out(&Packet {
+        src: [10, 0, 1, 100],
+        ..data()
+    });
+    rig.tick(TICK, 0);
+    assert_eq!(status.flows.get(), u64::from(TABLE / 2 + 1));
+    // Another's have as much.
+    rig.out(&made_up(3, 9_999));
+    rig.tick(TICK, 0);
+    assert_eq!(status.flows.get(), u64::from(TABLE / 2 + 2));
+}
+
+#[test]
+fn made_up_flows_make_room_soon_and_answered_ones_stay() {
+    let mut rig = Rig::new(&small());
+    rig.back(&ack());
+    rig.out(&data());
+    rig.tick(TICK, 0);
+    flood(&mut rig, 16, Nanos::from_millis(1));
+    let status = rig.core.status();
+    assert_eq!(status.flows_displaced.get(), 0, "all were just seen");
+    rig.tick(Nanos::from_millis(100), 0);
+    rig.out(&made_up(3, 9_999));
+    rig.tick(TICK, 0);
+    assert_eq!(status.flows_displaced.get(), 1);
+    flood(&mut rig, 16, IDLE);
+    let answered = |rig: &Rig| {
+        let flows = rig.core.flows();
+        let with = flows.flows().filter(|flow| flow.evidence != Evidence::None);
+        with.count()
+    };
+    assert!(status.flows_displaced.get() > u64::from(TABLE));
+    assert_eq!(answered(&rig), 1, "however many come and go");
+    // At last what nobody answers is forgotten.
+    rig.tick(Nanos::from_millis(6_100), 0);
+    for _ in 0..TABLE / 8 {
+        rig.tick(TICK, 0);
+    }
+    assert_eq!(status.flows.get(), 1);
+}
+
+/// What was not counted as a flow before is not that flow's when it is.
+#[test]
+fn bytes_of_a_contributor_without_an_entry_are_counted_once() {
+    let mut rig = Rig::new(&ControlConfig {
+        new_flows: 1,
+        new_flows_burst: 1,
+        ..config(TICK)
+    });
+    rig.out(&made_up(3, 1));
+    let mut wire = 0;
+    for _ in 0..100 {
+        let packet = made_up(3, 2);
+        wire += 1_024 + 16 + 12 + 8 + 20 + 14 + 4 + 4 + 20;
+        rig.out(&packet);
+        rig.tick(Nanos::from_millis(11), 0);
+    }
+    let status = rig.core.status();
+    // A bucket fills again after a second: the flow is entered then.
+    assert_eq!(status.flows.get(), 2);
+    for _ in 0..100 {
+        rig.tick(Nanos::from_millis(10), 0);
+    }
+    let aside = status.uncounted.bytes(Uncounted::RateLimited).get();
+    let first = wire / 100;
+    assert!(aside > 80 * first, "{aside}");
+    assert_eq!(aside + status.data_bytes.get(), wire + first);
+}
+
+/// Where hosts are: 10.0.1.0/24 behind the port toward the senders, all else behind the other.
+#[derive(Debug)]
+struct Near;
+
+impl Routes for Near {
+    fn refresh(&mut self) -> u64 {
+        0
+    }
+
+    fn ports_toward(&self, host: IpAddr) -> u32 {
+        match host {
+            IpAddr::V4(host) if host.octets().starts_with(&[10, 0, 1]) => DC.bit(),
+            _ => WAN.bit(),
+        }
+    }
+}
+
+fn sides() -> Sides {
+    let mut sides = [0; MAX_PORTS];
+    sides[DC.index()] = DC.bit();
+    sides[WAN.index()] = WAN.bit();
+    sides
+}
+
+fn checked(config: ControlConfig) -> Rig {
+    let mut rig = Rig::new(&ControlConfig {
+        source_sides: sides(),
+        ..config
+    });
+    rig.core.know_routes(Box::new(Near));
+    rig
+}
+
+/// Whoever is on the far side wrote a near host's address, and the other way round, and was believed.
+#[test]
+fn a_packet_with_an_address_of_the_other_side_teaches_nothing() {
+    let mut rig = checked(config(TICK));
+    rig.out(&data());
+    rig.tick(TICK, 0);
+    // An answer in the far host's name, by the near port.
+    rig.pass(&ack(), DC, WAN);
+    rig.tick(TICK, 0);
+    let status = rig.core.status();
+    assert_eq!(status.wrong_port.get(), 1);
+    rig.out(&data());
+    assert_eq!(rig.tick(TICK, 900_000), 0, "still cold");
+    // Data in the near host's name, by the far port.
+    rig.pass(
+        &Packet {
+            qpn: 0x77,
+            ..data()
+        },
+        WAN,
+        WAN,
+    );
+    rig.tick(TICK, 0);
+    assert_eq!((status.wrong_port.get(), status.flows.get()), (2, 1));
+    let aside = status.uncounted.bytes(Uncounted::WrongPort).get();
+    assert!(aside > 1_000 && status.uncounted.bytes_by(WAN) == aside);
+    // The living flow is as it was when such a packet has its very key.
+    rig.back(&ack());
+    rig.tick(TICK, 0);
+    rig.pass(&Packet { port: 1, ..data() }, WAN, WAN);
+    rig.out(&data());
+    assert_eq!(rig.tick(TICK, 950_000), 1);
+    assert_eq!(rig.sent[0].ingress, DC);
+}
+
+/// 20,000 packets a second with a host's address ended all that the host could begin.
+#[test]
+fn a_forged_source_does_not_use_up_a_hosts_right_to_begin() {
+    for source_check in [false, true] {
+        let limited = ControlConfig {
+            new_flows: 1_000,
+            new_flows_burst: 10,
+            ..config(TICK)
+        };
+        let mut rig = if source_check {
+            checked(limited)
+        } else {
+            Rig::new(&limited)
+        };
+        for n in 0..200 {
+            rig.pass(&made_up(3, n), WAN, WAN);
+        }
+        rig.tick(TICK, 0);
+        let status = rig.core.status();
+        let refused = (status.rate_limited.get(), status.wrong_port.get());
+        let expected = if source_check { (0, 200) } else { (190, 0) };
+        assert_eq!(refused, expected);
+        let before = status.flows.get();
+        for n in 300..310 {
+            rig.out(&made_up(3, n));
+        }
+        rig.tick(TICK, 0);
+        assert_eq!(status.flows.get(), before + 10);
+    }
+}

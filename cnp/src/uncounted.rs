@@ -1,0 +1,124 @@
+//! Contributors that have no entry in the flow table: why, and how many bytes they put into watched queues.
+//!
+//! What a worker counts in a slot is counted here by what was added since the slot's record before. So many slots are
+//! remembered; of one that is not, the packet shown counts alone, so that the sums are never too large.
+
+use npcc_pipeline::counters::Counter;
+use npcc_pipeline::named;
+use npcc_pipeline::units::{MAX_PORTS, PortId};
+
+use crate::sample::{Record, SlotRef};
+
+/// Slots remembered, of all workers.
+const SLOTS: usize = 4_096;
+
+named! {
+    /// Why a contributor has no entry in the flow table.
+    pub enum Uncounted {
+        /// It came in by a port that is not trusted.
+        UntrustedPort = "untrusted_port",
+        /// Its source does not lie behind the port it came in by.
+        WrongPort = "wrong_port",
+        /// Its source began too many at this port, too fast.
+        RateLimited = "rate_limited",
+        /// The table of connections' ends is full.
+        NoEnd = "ends_full",
+        /// Nobody has answered it, and its source has its share of the flow table.
+        SourceShare = "source_share",
+        /// The flow table has no place for it.
+        NoRoom = "flows_full",
+    }
+}
+
+/// What readers see.
+#[derive(Debug, Default)]
+pub struct UncountedStatus {
+    records: [Counter; Uncounted::COUNT],
+    bytes: [Counter; Uncounted::COUNT],
+    ports: [Counter; MAX_PORTS],
+}
+
+impl UncountedStatus {
+    /// Packets shown of contributors without an entry, for this reason: of each its first, and one now and then.
+    #[must_use]
+    pub fn records(&self, why: Uncounted) -> &Counter {
+        why.pick(&self.records)
+    }
+
+    /// Wire bytes of theirs, and not of all where they are more than 4,096.
+    #[must_use]
+    pub fn bytes(&self, why: Uncounted) -> &Counter {
+        why.pick(&self.bytes)
+    }
+
+    /// Wire bytes of those that came in by this port, whatever the reason.
+    #[must_use]
+    pub fn bytes_by(&self, port: PortId) -> u64 {
+        self.ports.get(port.index()).map_or(0, Counter::get)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    reader: usize,
+    slot: SlotRef,
+    bytes: u64,
+}
+
+/// The control core's side.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    seen: Box<[Seen]>,
+}
+
+impl Aside {
+    pub(crate) fn new() -> Aside {
+        let none = Seen {
+            reader: usize::MAX,
+            slot: SlotRef::NONE,
+            bytes: 0,
+        };
+        Aside {
+            seen: vec![none; SLOTS].into_boxed_slice(),
+        }
+    }
+
+    /// Counts a record of a contributor without an entry; `bytes` is what its slot has counted by now.
+    pub(crate) fn count(
+        &mut self,
+        (record, reader): (&Record, usize),
+        bytes: Option<u64>,
+        why: Uncounted,
+        status: &UncountedStatus,
+    ) {
+        let shown = u64::from(record.wire_len);
+        let mut fresh = shown;
+        if let (Some(seen), Some(bytes)) = (self.seen.get_mut(place(record.slot)), bytes) {
+            if (seen.reader, seen.slot) == (reader, record.slot) {
+                fresh = bytes.saturating_sub(seen.bytes);
+            }
+            *seen = Seen {
+                reader,
+                slot: record.slot,
+                bytes,
+            };
+        }
+        why.pick(&status.records).add(1);
+        why.pick(&status.bytes).add(fresh);
+        if let Some(port) = status.ports.get(record.ingress.index()) {
+            port.add(fresh);
+        }
+    }
+
+    /// The bytes of a slot that were counted here, or before the packet that is its flow's first.
+    pub(crate) fn counted(&self, reader: usize, slot: SlotRef) -> u64 {
+        self.seen
+            .get(place(slot))
+            .filter(|seen| (seen.reader, seen.slot) == (reader, slot))
+            .map_or(0, |seen| seen.bytes)
+    }
+}
+
+const fn place(slot: SlotRef) -> usize {
+    slot.slot.0 as usize % SLOTS
+}

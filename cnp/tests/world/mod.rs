@@ -1,0 +1,672 @@
+//! A world of four hosts, their connections and a forger, told to a pair book in random histories; and an oracle that knows who
+//! sends.
+//!
+//! What may happen: connections by the connection manager and without, by the hash, with a port of their own, by ports of their own
+//! queue pair's number, READ, UC and datagrams; numbers taken over at once by whatever comes next, with a farewell or without; paths
+//! by source, destination and port, so that of a connection only the data or only the answers pass; records and messages lost; silence;
+//! restarts of the switch; and packets made up by somebody who does not see the others' (he knows every number and port, but no
+//! comm id).
+//!
+//! Law: whoever is told did send. The oracle forgives what nobody can know: until a record of a queue pair's new use came, and for
+//! [`REFRESH`] where its packets look like the old ones, or somebody's made-up ones were shown instead.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use npcc_cnp::cm::message::{Message, Service};
+use npcc_cnp::key::{FlowKey, Qpn};
+use npcc_cnp::pair::connections::ConnectionTable;
+use npcc_cnp::pair::port_hash::port_of;
+use npcc_cnp::pair::{Evidence, Pairing};
+use npcc_cnp::sample::{Record, RecordFlags, SlotRef};
+use npcc_pipeline::frame::FlowSlot;
+use npcc_pipeline::units::{Nanos, PortId, Priority};
+use npcc_pipeline::wire::bth::RoceClass;
+
+/// A flow's packet is shown after this time at the latest, and a little more while it waits for a better one.
+const REFRESH: Nanos = Nanos::from_millis(15);
+/// A flow nobody showed a packet of for this time is told nothing.
+const LISTED: Nanos = Nanos::from_millis(3_000);
+/// Queue pair numbers of a host: few, so that they are used again.
+const NUMBERS: u32 = 24;
+const WRITE: u8 = 0x0a;
+const ACK: u8 = 0x11;
+const READ_REQUEST: u8 = 0x0c;
+const READ_RESPONSE: u8 = 0x10;
+const UC_WRITE: u8 = 0x2a;
+const DATAGRAM: u8 = 0x64;
+
+/// Where chance comes from.
+pub(crate) trait Dice {
+    /// The next number; `None` ends the history.
+    fn word(&mut self) -> Option<u32>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// By the connection manager; with a flow label (a port of its own) or without.
+    Managed {
+        label: u32,
+        uc: bool,
+    },
+    /// No connection manager, port by the hash, numbers from 0.
+    Hash,
+    /// READ by the hash: data are the answers.
+    Read,
+    /// A port of the application's, random numbers.
+    Fixed,
+    /// Ports by the number of the own queue pair.
+    Own,
+    Uc,
+    Datagrams,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    kind: Kind,
+    /// Whose addresses: the sender's and the receiver's.
+    hosts: (u32, u32),
+    /// Their queue pairs.
+    sender: u32,
+    receiver: u32,
+    ports: (u16, u16),
+    number: u32,
+    ids: Option<(u32, u32)>,
+    began: Nanos,
+    /// What had its receiver's number before had the same port.
+    looks_old: bool,
+    /// When it last sent, and since when without a pause.
+    sent: Nanos,
+    run: Nanos,
+}
+
+/// What the worker has of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    slot: u32,
+    packets: u32,
+    shown: Nanos,
+    details: u32,
+    port: u16,
+    request: Option<u32>,
+    forged: Nanos,
+    delivered: Nanos,
+    /// The last that is not made up.
+    real: Nanos,
+    /// The first shown since the book may have forgotten it.
+    since: Nanos,
+}
+
+pub(crate) struct World<D> {
+    dice: D,
+    book: ConnectionTable,
+    now: Nanos,
+    salt: u32,
+    asymmetric: bool,
+    forger: bool,
+    /// Percent of records and messages.
+    lost: u32,
+    connections: Vec<Connection>,
+    seen: HashMap<FlowKey, Seen>,
+    requests: HashMap<u32, u32>,
+    next_id: u32,
+    last_port: HashMap<FlowKey, u16>,
+    /// Decisions by evidence.
+    pub(crate) told: [u64; Evidence::COUNT],
+    /// What happened, when asked for.
+    pub(crate) log: Option<Vec<String>>,
+}
+
+fn address(host: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from(0x0a00_0000 | host))
+}
+
+fn key(from: u32, to: u32, qpn: u32) -> FlowKey {
+    FlowKey::new(address(from), address(to), Qpn::new(qpn))
+}
+
+fn mix(word: u32) -> u32 {
+    let mixed = word.wrapping_mul(0x9e37_79b1);
+    let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca6b);
+    mixed ^ mixed >> 13
+}
+
+fn book(seed: u32) -> ConnectionTable {
+    ConnectionTable::new(256, u64::from(seed))
+}
+
+impl Connection {
+    fn data(&self) -> FlowKey {
+        key(self.hosts.0, self.hosts.1, self.receiver)
+    }
+
+    fn answers(&self) -> FlowKey {
+        key(self.hosts.1, self.hosts.0, self.sender)
+    }
+}
+
+impl<D: Dice> World<D> {
+    pub(crate) fn new(mut dice: D) -> Option<World<D>> {
+        let (salt, manner) = (dice.word()?, dice.word()?);
+        Some(World {
+            dice,
+            book: book(salt),
+            now: Nanos::from_millis(10),
+            salt,
+            asymmetric: manner & 1 != 0,
+            forger: manner & 2 != 0,
+            lost: if manner & 4 != 0 { 25 } else { 0 },
+            connections: Vec::new(),
+            seen: HashMap::new(),
+            requests: HashMap::new(),
+            next_id: 1,
+            last_port: HashMap::new(),
+            told: [0; Evidence::COUNT],
+            log: None,
+        })
+    }
+
+    /// Up to so many events; what went wrong first.
+    pub(crate) fn run(&mut self, events: u32) -> Result<(), String> {
+        for _ in 0..events {
+            match self.event() {
+                None => return Ok(()),
+                Some(Err(wrong)) => return Err(wrong),
+                Some(Ok(())) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, what: impl FnOnce() -> String) {
+        let now = self.now;
+        if let Some(log) = &mut self.log {
+            log.push(format!("{:>12} us {}", now.0 / 1_000, what()));
+        }
+    }
+
+    fn below(&mut self, n: u32) -> Option<u32> {
+        Some(self.dice.word()? % n.max(1))
+    }
+
+    fn chance(&mut self, percent: u32) -> Option<bool> {
+        Some(percent > 0 && self.below(100)? < percent)
+    }
+
+    fn one(&mut self) -> Option<Option<usize>> {
+        let count = u32::try_from(self.connections.len()).ok()?;
+        if count == 0 {
+            return Some(None);
+        }
+        Some(Some(self.below(count)? as usize))
+    }
+
+    fn event(&mut self) -> Option<Result<(), String>> {
+        let what = self.below(32)?;
+        match what {
+            0..=5 => self.open()?,
+            6..=8 => self.close()?,
+            9..=22 => return self.burst(),
+            23..=25 => return self.lock_step(),
+            26 => self.pause()?,
+            27 => {
+                (0..64).for_each(|_| self.book.age(self.now));
+            }
+            28 if self.chance(20)? => {
+                self.note(|| "the switch begins anew".to_owned());
+                self.book = book(self.salt);
+                self.seen.clear();
+            }
+            _ if self.forger => self.forge()?,
+            _ => {}
+        }
+        Some(Ok(()))
+    }
+
+    fn pause(&mut self) -> Option<()> {
+        const PAUSES: [u64; 8] = [1, 5, 20, 60, 1_100, 3_200, 7_000, 100_000];
+        let pause = PAUSES[self.below(8)? as usize];
+        self.now += Nanos::from_millis(pause);
+        self.note(|| format!("{pause} ms of silence"));
+        Some(())
+    }
+
+    fn free(&mut self, host: u32) -> Option<Option<u32>> {
+        let start = self.below(NUMBERS)?;
+        let used = |qpn: u32| {
+            let of = |one: &Connection| {
+                (one.hosts.0, one.sender) == (host, qpn)
+                    || (one.hosts.1, one.receiver) == (host, qpn)
+            };
+            self.connections.iter().any(of)
+        };
+        let numbers = (0..NUMBERS).map(|n| 2 + (start + n) % NUMBERS);
+        Some(numbers.into_iter().find(|qpn| !used(*qpn)))
+    }
+
+    fn open(&mut self) -> Option<()> {
+        if self.connections.len() >= 8 {
+            return Some(());
+        }
+        let hosts = (0x101 + self.below(2)?, 0x201 + self.below(2)?);
+        let (Some(a), Some(b)) = (self.free(hosts.0)?, self.free(hosts.1)?) else {
+            return Some(());
+        };
+        let kind = match self.below(10)? {
+            0 | 1 => Kind::Managed {
+                label: 1 + self.below(1 << 19)?,
+                uc: false,
+            },
+            2 => Kind::Managed {
+                label: 0,
+                uc: false,
+            },
+            3 => Kind::Managed { label: 7, uc: true },
+            4 | 5 => Kind::Hash,
+            6 => Kind::Read,
+            7 => Kind::Fixed,
+            8 => Kind::Own,
+            _ if self.chance(50)? => Kind::Uc,
+            _ => Kind::Datagrams,
+        };
+        let same = |port: u16| (port, port);
+        let low = |word: u32| 0xc000 | u16::try_from(word & 0x3fff).unwrap_or(0);
+        let ports = match kind {
+            Kind::Managed { label, .. } if label != 0 => same(low(mix(label ^ a << 8 ^ b))),
+            Kind::Fixed => same(0xd123),
+            Kind::Own => (low(mix(a)), low(mix(b))),
+            _ => same(port_of(Qpn::new(a), Qpn::new(b))),
+        };
+        let number = match kind {
+            Kind::Hash | Kind::Read => 0,
+            // From 0, the data of one and the answers of another are told apart by nothing (docs/pairing.md).
+            Kind::Own if !self.asymmetric => 0,
+            _ => self.dice.word()? & 0xff_ffff,
+        };
+        let mut connection = Connection {
+            kind,
+            hosts,
+            sender: a,
+            receiver: b,
+            ports,
+            number,
+            ids: None,
+            began: self.now,
+            looks_old: false,
+            sent: self.now,
+            run: self.now,
+        };
+        let old = self.last_port.insert(connection.data(), ports.0);
+        connection.looks_old = old == Some(ports.0);
+        self.note(|| format!("opens {connection:?}"));
+        if let Kind::Managed { label, uc } = kind {
+            connection.ids = Some((self.next_id, self.next_id + 1));
+            self.next_id += 2;
+            self.connect(
+                connection.hosts,
+                (a, b),
+                (self.next_id - 2, self.next_id - 1),
+                (label, uc),
+            )?;
+            if self.chance(20)? {
+                self.connect(
+                    connection.hosts,
+                    (a, b),
+                    (self.next_id - 2, self.next_id - 1),
+                    (label, uc),
+                )?;
+            }
+        }
+        self.now += Nanos::from_micros(20);
+        connection.began = self.now;
+        self.connections.push(connection);
+        Some(())
+    }
+
+    /// REQ and REP.
+    fn connect(
+        &mut self,
+        (from, to): (u32, u32),
+        (a, b): (u32, u32),
+        (local, remote): (u32, u32),
+        (flow_label, uc): (u32, bool),
+    ) -> Option<()> {
+        let service = if uc { Service::Uc } else { Service::Rc };
+        let req = Message::Req {
+            local,
+            qpn: Qpn::new(a),
+            psn: 0,
+            service,
+            flow_label,
+        };
+        self.message(from, to, &req)?;
+        self.now += Nanos::from_micros(20);
+        let rep = Message::Rep {
+            local: remote,
+            remote: local,
+            qpn: Qpn::new(b),
+            psn: 0,
+        };
+        self.message(to, from, &rep)?;
+        self.now += Nanos::from_micros(20);
+        Some(())
+    }
+
+    fn message(&mut self, from: u32, to: u32, message: &Message) -> Option<()> {
+        if self.passes(from, to, 0xc001) && !self.chance(self.lost)? {
+            self.book
+                .observe_message(&key(from, to, 1), message, self.now);
+        }
+        Some(())
+    }
+
+    fn close(&mut self) -> Option<()> {
+        let Some(at) = self.one()? else {
+            return Some(());
+        };
+        let gone = self.connections.swap_remove(at);
+        self.note(|| format!("closes {gone:?}"));
+        // Of one that never sent nothing but its farewell tells that it ended.
+        let shown = self.seen.get(&gone.data());
+        let shown = shown.is_some_and(|seen| seen.delivered >= gone.began);
+        let quiet = (self.lost, self.asymmetric);
+        if !shown {
+            (self.lost, self.asymmetric) = (0, false);
+        }
+        if let Some((local, remote)) = gone.ids
+            && (!shown || self.chance(75)?)
+        {
+            let (near, far) = gone.hosts;
+            let dreq = Message::Dreq {
+                local,
+                remote,
+                remote_qpn: Qpn::new(gone.receiver),
+            };
+            self.message(near, far, &dreq)?;
+            self.message(
+                far,
+                near,
+                &Message::Drep {
+                    local: remote,
+                    remote: local,
+                },
+            )?;
+        }
+        (self.lost, self.asymmetric) = quiet;
+        self.now += Nanos::from_millis(1);
+        Some(())
+    }
+
+    /// Whether packets with these addresses and port pass this switch.
+    fn passes(&self, from: u32, to: u32, port: u16) -> bool {
+        !self.asymmetric || mix(from ^ to << 10 ^ u32::from(port) ^ self.salt) & 1 == 0
+    }
+
+    fn burst(&mut self) -> Option<Result<(), String>> {
+        let Some(at) = self.one()? else {
+            return Some(Ok(()));
+        };
+        let (count, gap) = match self.below(4)? {
+            0 => (70 + self.below(30)?, 1_000_000),
+            1 => (1 + self.below(8)?, 5_000_000),
+            _ => (1 + self.below(30)?, 20_000),
+        };
+        for _ in 0..count {
+            if let Err(wrong) = self.exchange(at)? {
+                return Some(Err(wrong));
+            }
+            self.now += Nanos(gap);
+        }
+        Some(Ok(()))
+    }
+
+    /// All connections by the hash move together.
+    fn lock_step(&mut self) -> Option<Result<(), String>> {
+        let rounds = 1 + self.below(20)?;
+        for _ in 0..rounds {
+            for at in 0..self.connections.len() {
+                if matches!(self.connections[at].kind, Kind::Hash | Kind::Own)
+                    && let Err(wrong) = self.exchange(at)?
+                {
+                    return Some(Err(wrong));
+                }
+            }
+            self.now += Nanos::from_micros(100);
+        }
+        Some(Ok(()))
+    }
+
+    /// A packet of data and its answer.
+    fn exchange(&mut self, at: usize) -> Option<Result<(), String>> {
+        let (now, here) = (self.now, &mut self.connections[at]);
+        if now.since(here.sent) >= Nanos::from_millis(10) {
+            here.run = now;
+        }
+        here.sent = now;
+        let one = *here;
+        let number = one.number;
+        // A message of some packets.
+        self.connections[at].number = (number + 1 + self.below(4)?) & 0xff_ffff;
+        let (data, answers) = (one.data(), one.answers());
+        let (forth, back) = one.ports;
+        match one.kind {
+            Kind::Read => {
+                self.packet(&answers, READ_REQUEST, back, number, None, false)?;
+                self.packet(&data, READ_RESPONSE, forth, number, None, false)?;
+            }
+            Kind::Uc | Kind::Managed { uc: true, .. } => {
+                self.packet(&data, UC_WRITE, forth, number, None, false)?;
+            }
+            Kind::Datagrams => {
+                self.packet(&data, DATAGRAM, forth, number, Some(one.sender), false)?;
+                self.packet(&answers, DATAGRAM, back, number, Some(one.receiver), false)?;
+            }
+            _ => {
+                self.packet(&data, WRITE, forth, number, None, false)?;
+                self.now += Nanos::from_micros(3);
+                self.packet(&answers, ACK, back, number, None, false)?;
+            }
+        }
+        let seen = self.seen.get(&data).copied();
+        Some(match seen {
+            Some(seen) if self.passes(one.hosts.0, one.hosts.1, forth) => self.decide(&one, &seen),
+            _ => Ok(()),
+        })
+    }
+
+    /// What the worker does with a packet.
+    fn packet(
+        &mut self,
+        key: &FlowKey,
+        opcode: u8,
+        port: u16,
+        number: u32,
+        source: Option<u32>,
+        forged: bool,
+    ) -> Option<()> {
+        let hosts = (host(key.src()), host(key.dst()));
+        if !forged && !self.passes(hosts.0, hosts.1, port) {
+            return Some(());
+        }
+        let (now, slots) = (self.now, u32::try_from(self.seen.len()).unwrap_or(0));
+        let seen = self.seen.entry(*key).or_insert(Seen {
+            slot: slots,
+            packets: 0,
+            shown: Nanos::ZERO,
+            details: 8,
+            port,
+            request: None,
+            forged: Nanos::ZERO,
+            delivered: Nanos::ZERO,
+            real: Nanos::ZERO,
+            since: now,
+        });
+        seen.packets += 1;
+        if matches!(opcode, WRITE | READ_REQUEST) {
+            seen.request = Some(number);
+            self.requests.insert(seen.slot, number);
+        }
+        if forged {
+            seen.forged = now;
+        }
+        let due = seen.details > 0
+            || seen.port != port
+            || now.since(seen.shown) >= Nanos::from_millis(10);
+        let (slot, packets) = (seen.slot, seen.packets);
+        if !due && !self.chance(25)? || self.chance(self.lost)? {
+            return Some(());
+        }
+        if let Some(seen) = self.seen.get_mut(key) {
+            (seen.shown, seen.port) = (now, port);
+            seen.details = seen.details.saturating_sub(1);
+            if now.since(seen.delivered) >= LISTED {
+                seen.since = now;
+            }
+            seen.delivered = now;
+            if !forged {
+                seen.real = now;
+            }
+        }
+        let record = Record {
+            key: *key,
+            time: now,
+            slot: SlotRef {
+                slot: FlowSlot(slot),
+                generation: 2,
+            },
+            packets,
+            psn: number,
+            source_qp: source.map(Qpn::new),
+            udp_port: port,
+            wire_len: 1_100,
+            opcode,
+            class: RoceClass::of(opcode, key.dest_qp().get()),
+            flags: RecordFlags::default(),
+            syndrome: (opcode == ACK).then_some(0x1f),
+            ingress: PortId(0),
+            egress: PortId(1),
+            priority: Priority::new(3),
+        };
+        let requests = &self.requests;
+        let live = |_: usize, slot: SlotRef| requests.get(&slot.slot.0).copied();
+        if let Some(end) = self.book.observe_with(&record, 0, live) {
+            self.book.settle(end, now);
+        }
+        self.note(|| {
+            format!(
+                "{}{key:?} {opcode:#x} port {port:#x} number {number:#x} {source:?}",
+                if forged { "FORGED " } else { "" }
+            )
+        });
+        Some(())
+    }
+
+    /// Who would be told for a flow that sends.
+    fn decide(&mut self, one: &Connection, seen: &Seen) -> Result<(), String> {
+        let Some(end) = self.book.find(&one.data()) else {
+            return Ok(());
+        };
+        let pairing = self.book.resolve(end, self.now);
+        self.book.settle(end, self.now);
+        let Pairing::Paired(told, evidence) = pairing else {
+            return Ok(());
+        };
+        if self.now.since(seen.delivered) >= LISTED || seen.delivered < one.began.max(one.run) {
+            return Ok(());
+        }
+        self.told[evidence.index()] += 1;
+        if told.get() == one.sender || evidence < Evidence::Port {
+            return Ok(());
+        }
+        let looks_old = one.looks_old && self.now.since(one.began) < REFRESH;
+        if looks_old || self.now.since(seen.forged) < REFRESH {
+            return Ok(());
+        }
+        Err(format!(
+            "at {} us {told} is told by {evidence:?} for {one:?}",
+            self.now.0 / 1_000
+        ))
+    }
+
+    /// Made-up packets over a connection that is known.
+    fn forge(&mut self) -> Option<()> {
+        let Some(at) = self.one()? else {
+            return Some(());
+        };
+        let one = self.connections[at];
+        let bystander = if self.chance(50)? {
+            2 + self.below(NUMBERS)?
+        } else {
+            0x1000 + self.below(4)?
+        };
+        // What is made up before a packet was seen, or over what never answers here, cannot be told from the truth.
+        let shown = |key: &FlowKey| {
+            let seen = self.seen.get(key).filter(|_| self.book.find(key).is_some());
+            seen.is_some_and(|seen| {
+                seen.since > one.began
+                    && seen.real >= seen.since
+                    && self.now.since(seen.delivered) < Nanos::from_millis(60_000)
+                    && self.now.since(seen.since) > Nanos::from_micros(200)
+            })
+        };
+        let (known, answered) = (shown(&one.data()), shown(&one.answers()));
+        if !known || bystander == one.sender {
+            return Some(());
+        }
+        let (lost, asymmetric) = (
+            std::mem::take(&mut self.lost),
+            std::mem::take(&mut self.asymmetric),
+        );
+        let ids = (0x10_0000 + self.below(4)?, 0x20_0000);
+        let label = self.below(2)?;
+        match self.below(5)? {
+            0 => {
+                self.note(|| format!("FORGED connection of {bystander:#x} over {one:?}"));
+                self.connect(one.hosts, (bystander, one.receiver), ids, (label, false))?;
+            }
+            1 => {
+                self.note(|| format!("FORGED farewell {ids:?}"));
+                let dreq = Message::Dreq {
+                    local: ids.0,
+                    remote: ids.1,
+                    remote_qpn: Qpn::new(one.receiver),
+                };
+                self.message(one.hosts.0, one.hosts.1, &dreq)?;
+            }
+            2 if answered && one.kind != Kind::Read => {
+                let to = key(one.hosts.1, one.hosts.0, bystander);
+                self.packet(&to, ACK, one.ports.1, one.number, None, true)?;
+            }
+            3 => {
+                let port = one.ports.0 ^ 1;
+                let number = self.dice.word()? & 0xff_ffff;
+                let (port, number) = if self.chance(50)? {
+                    (port, one.number)
+                } else {
+                    (one.ports.0, number)
+                };
+                self.packet(&one.data(), WRITE, port, number, None, true)?;
+            }
+            _ => {
+                self.packet(&one.data(), DATAGRAM, one.ports.0, 0, Some(bystander), true)?;
+                self.packet(
+                    &one.answers(),
+                    DATAGRAM,
+                    one.ports.1,
+                    0,
+                    Some(bystander),
+                    true,
+                )?;
+            }
+        }
+        (self.lost, self.asymmetric) = (lost, asymmetric);
+        Some(())
+    }
+}
+
+fn host(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(v4) => u32::from(v4) & 0xff_ffff,
+        IpAddr::V6(_) => 0,
+    }
+}

@@ -1,0 +1,100 @@
+//! Late ticks, lost CNPs, pauses from afar: chance draws from a generator of its own, so that a run without imperfections is
+//! the same whatever they are.
+
+use npcc_config::units::Percent;
+use npcc_pipeline::frame::wire_len;
+use npcc_pipeline::units::{Nanos, Priority};
+use npcc_pipeline::wire::mac_control;
+
+use super::event::Event;
+use super::{DATA, Engine, nanos};
+use crate::frame::SimFrame;
+use crate::num::small;
+use crate::rng::Rng;
+use crate::scenario::Imperfections;
+
+/// A pause that lasts is said again after this time: 65,535 quanta are 84 us at 400 Gb/s.
+const REFRESH: Nanos = Nanos::from_micros(40);
+
+/// What chance did to a run.
+#[derive(Debug)]
+pub(crate) struct Chance {
+    rng: Rng,
+    /// Until when each far end pauses its link.
+    pausing: Vec<Nanos>,
+    /// Pause frames of far ends, for the audit.
+    pub(crate) pause_frames: u64,
+}
+
+impl Chance {
+    pub(crate) fn new(seed: u64, given: &Imperfections) -> Chance {
+        Chance {
+            // Another sequence than that of the start times, from the same seed.
+            rng: Rng::new(!seed),
+            pausing: vec![Nanos::ZERO; given.pauses.len()],
+            pause_frames: 0,
+        }
+    }
+
+    /// Whether something of this probability happens now.
+    fn happens(&mut self, share: Percent) -> bool {
+        share.basis_points() > 0 && self.rng.below(10_000) < u64::from(share.basis_points())
+    }
+
+    /// How late the next tick of a control core is.
+    pub(crate) fn lateness(&mut self, given: &Imperfections) -> Nanos {
+        let mut late = self.rng.below(given.tick_jitter.nanos());
+        if self.happens(given.tick_late) {
+            late += self.rng.below(given.tick_late_by.nanos());
+        }
+        Nanos(late)
+    }
+
+    /// Whether a CNP is lost on its last metre.
+    pub(crate) fn loses_cnp(&mut self, given: &Imperfections) -> bool {
+        self.happens(given.cnp_loss)
+    }
+}
+
+impl Engine {
+    /// The first pause of each link that is paused now and then.
+    pub(super) fn first_pauses(&mut self) {
+        let pauses = &self.scenario.imperfections.pauses;
+        for (pause, index) in pauses.iter().zip(0u32..) {
+            let first = Nanos(self.chance.rng.below(pause.every.nanos()));
+            self.queue.at(self.start + first, Event::FarPause(index));
+        }
+    }
+
+    /// A pause of a far end begins, goes on, or ends.
+    pub(super) fn far_pause(&mut self, index: usize) {
+        let now = self.now;
+        let Some(pause) = self.scenario.imperfections.pauses.get(index) else {
+            return;
+        };
+        let (time, every) = (nanos(pause.time), pause.every.nanos());
+        let trunk = self.trunks.iter().find(|trunk| trunk.name == pause.link);
+        let Some(back) = trunk.map(|trunk| trunk.links[1]) else {
+            return;
+        };
+        let until = self.chance.pausing[index];
+        let (quanta, next) = if until == Nanos::ZERO {
+            self.chance.pausing[index] = now + time;
+            (u16::MAX, now + time.min(REFRESH))
+        } else if now < until {
+            (u16::MAX, until.min(now + REFRESH))
+        } else {
+            self.chance.pausing[index] = Nanos::ZERO;
+            let around = every * 3 / 4 + self.chance.rng.below(every / 2);
+            (0, now + Nanos(around).since(time).max(Nanos(1)))
+        };
+        let mut classes = [0; 8];
+        classes[usize::from(DATA)] = quanta;
+        let mac = npcc_pipeline::units::Mac([2, 2, 1, 0, 0, 0]);
+        let frame = mac_control::build(mac, Priority::new(DATA).bit(), classes);
+        debug_assert!(wire_len(frame.len()) <= self.frame_wire);
+        self.chance.pause_frames += 1;
+        self.put_on(back, SimFrame::with(&frame));
+        self.queue.at(next, Event::FarPause(small(index as u64)));
+    }
+}

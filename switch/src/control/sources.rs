@@ -1,0 +1,22 @@
+//! Where the sources of packets are, by the switch's own routes.
+
+use std::net::IpAddr;
+
+use npcc_cnp::source_check::Routes;
+use npcc_pipeline::route::fib::FibReader;
+
+/// The routes as NPCC asks them: a reader of its own, taken anew once a tick.
+#[derive(Debug)]
+pub struct SourceRoutes(pub FibReader);
+
+impl Routes for SourceRoutes {
+    fn refresh(&mut self) -> u64 {
+        let changes = self.0.changes();
+        self.0.refresh();
+        changes
+    }
+
+    fn ports_toward(&self, host: IpAddr) -> u32 {
+        self.0.ports_toward(host)
+    }
+}

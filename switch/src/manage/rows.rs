@@ -1,0 +1,190 @@
+//! Tables of `show` whose rows come one by one, so that nobody holds them all: flows, hosts and the log.
+//!
+//! The answer is a line of JSON for each row and one that says how it ended. To add a table: an implementation of [`Rows`] and a line in
+//! `tables::ALL`.
+
+use std::io::{self, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::query::{End, Query};
+use super::view::View;
+use crate::report::model::{Flow, Host, LogLine};
+use crate::report::table;
+
+/// A table whose rows come one by one.
+pub(super) trait Rows {
+    /// Its name: `show NAME`.
+    const NAME: &'static str;
+    /// What it shows, for the help.
+    const ABOUT: &'static str;
+    /// A row.
+    type Row: Serialize + DeserializeOwned;
+
+    /// Gives the rows that are asked for, one after the other.
+    fn each(
+        view: &View,
+        query: &Query,
+        give: &mut dyn FnMut(&Self::Row) -> io::Result<()>,
+    ) -> Result<End, Unanswered>;
+
+    /// Puts rows in the order in which people and scripts have them, where all are shown.
+    fn order(rows: &mut [Self::Row]);
+
+    /// For people.
+    fn text(rows: &[Self::Row]) -> String;
+}
+
+/// Why rows did not come, or not all.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// What is wrong with the query.
+    Refused(String),
+    /// The client went away or was too slow.
+    Gone(io::Error),
+}
+
+impl From<io::Error> for Unanswered {
+    fn from(error: io::Error) -> Unanswered {
+        Unanswered::Gone(error)
+    }
+}
+
+/// A line of an answer as it is written.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Written<'a, R> {
+    Row(&'a R),
+    End(End),
+    Error(String),
+}
+
+/// A line of an answer as it is read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowLine {
+    /// A row.
+    Row(Value),
+    /// The rows before were all that this answer has.
+    End(End),
+    /// Why there are none, or no more.
+    Error(String),
+}
+
+fn line<R: Serialize>(out: &mut dyn Write, line: &Written<'_, R>) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
+}
+
+/// Writes the rows of `R` that are asked for, and how that ended.
+pub(super) fn answer<R: Rows>(view: &View, query: &Query, out: &mut dyn Write) -> io::Result<()> {
+    let mut give = |row: &R::Row| line(out, &Written::Row(row));
+    let ended = R::each(view, query, &mut give);
+    let last: Written<'_, ()> = match ended {
+        Ok(end) => Written::End(end),
+        Err(Unanswered::Refused(why)) => Written::Error(why),
+        Err(Unanswered::Gone(error)) => return Err(error),
+    };
+    line(out, &last)
+}
+
+/// What is printed of rows: a table for people, or a list for scripts. `sort` puts them in order first.
+pub(super) fn read<R: Rows>(
+    rows: Vec<Value>,
+    sort: bool,
+    as_json: bool,
+) -> serde_json::Result<String> {
+    let rows: serde_json::Result<Vec<R::Row>> =
+        rows.into_iter().map(serde_json::from_value).collect();
+    let mut rows = rows?;
+    if sort {
+        R::order(&mut rows);
+    }
+    if as_json {
+        return Ok(serde_json::to_string_pretty(&rows)? + "\n");
+    }
+    Ok(R::text(&rows))
+}
+
+pub(super) enum Flows {}
+
+impl Rows for Flows {
+    const NAME: &'static str = "flows";
+    const ABOUT: &'static str = "RoCEv2 flows: QPNs, evidence, bytes, CNPs";
+    type Row = Flow;
+
+    fn each(
+        view: &View,
+        query: &Query,
+        give: &mut dyn FnMut(&Flow) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        view.each_flow(query, give)
+    }
+
+    fn order(rows: &mut [Flow]) {
+        rows.sort_by(|a, b| {
+            b.bytes
+                .cmp(&a.bytes)
+                .then_with(|| (&a.src, a.dest_qp).cmp(&(&b.src, b.dest_qp)))
+        });
+    }
+
+    fn text(rows: &[Flow]) -> String {
+        table::flows(rows)
+    }
+}
+
+pub(super) enum Hosts {}
+
+impl Rows for Hosts {
+    const NAME: &'static str = "hosts";
+    const ABOUT: &'static str = "By host: what becomes of its CNPs, what they did, NAKs and CE";
+    type Row = Host;
+
+    fn each(
+        view: &View,
+        query: &Query,
+        give: &mut dyn FnMut(&Host) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        view.each_host(query, give)
+    }
+
+    fn order(rows: &mut [Host]) {
+        rows.sort_by(|a, b| {
+            (b.cnps_sent, b.would_send)
+                .cmp(&(a.cnps_sent, a.would_send))
+                .then_with(|| a.address.cmp(&b.address))
+        });
+    }
+
+    fn text(rows: &[Host]) -> String {
+        table::hosts(rows)
+    }
+}
+
+pub(super) enum Log {}
+
+impl Rows for Log {
+    const NAME: &'static str = "log";
+    const ABOUT: &'static str =
+        "The latest CNPs and why each was sent, refusals, events and changes";
+    type Row = LogLine;
+
+    fn each(
+        view: &View,
+        query: &Query,
+        give: &mut dyn FnMut(&LogLine) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        view.each_log_line(query, give)
+    }
+
+    fn order(_: &mut [LogLine]) {
+        // They come in order.
+    }
+
+    fn text(rows: &[LogLine]) -> String {
+        rows.iter().map(|line| format!("{}\n", line.text)).collect()
+    }
+}

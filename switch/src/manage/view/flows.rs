@@ -1,0 +1,262 @@
+//! Flows, hosts and the log, row by row.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+
+use npcc_cnp::action::Action;
+use npcc_cnp::hosts::Counts;
+use npcc_cnp::log::{Entry, KEPT, Outcome};
+use npcc_cnp::pair::Evidence;
+use npcc_cnp::plan::Suppressed;
+use npcc_cnp::response::Response;
+use npcc_cnp::table::FlowSnapshot;
+use npcc_pipeline::units::{Nanos, PortId};
+
+use super::View;
+use crate::manage::flow_rows::{self, Filter};
+use crate::manage::query::{End, Query};
+use crate::manage::rows::Unanswered;
+use crate::report::model::{Flow, Host, LogDecision, LogLine};
+
+/// Hosts that flows are counted for, at most.
+const HOSTS: usize = 65_536;
+
+/// What the flows of a sender say of it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Learned {
+    flows: u64,
+    paired: u64,
+    would_send: u64,
+    halved: u64,
+    weak: u64,
+    none: u64,
+}
+
+impl Learned {
+    fn add(&mut self, flow: &FlowSnapshot) {
+        self.flows += 1;
+        self.paired += u64::from(flow.evidence != Evidence::None);
+        self.would_send += flow.would_send;
+        match flow.response {
+            Response::Halved => self.halved += 1,
+            Response::Weak => self.weak += 1,
+            Response::None => self.none += 1,
+            Response::Unknown => {}
+        }
+    }
+}
+
+impl View {
+    fn port_named(&self, name: &str) -> Option<PortId> {
+        let mut ports = self.ports.iter().zip(0u8..);
+        ports.find_map(|(port, id)| (port.name == name).then_some(PortId(id)))
+    }
+
+    fn filter(&self, query: &Query) -> Result<Filter, Unanswered> {
+        Filter::new(query, |name| self.port_named(name)).map_err(Unanswered::Refused)
+    }
+
+    /// Gives the flows that are asked for.
+    pub(in crate::manage) fn each_flow(
+        &self,
+        query: &Query,
+        give: &mut dyn FnMut(&Flow) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        let filter = self.filter(query)?;
+        let now = self.clock.now();
+        let end = flow_rows::each(&self.flows, &filter, |flow| give(&self.flow(flow, now)))?;
+        Ok(end)
+    }
+
+    fn flow(&self, flow: &FlowSnapshot, now: Nanos) -> Flow {
+        let key = &flow.flow.key;
+        Flow {
+            src: key.src().to_string(),
+            dst: key.dst().to_string(),
+            dest_qp: key.dest_qp().get(),
+            sender_qp: (flow.evidence != Evidence::None).then(|| flow.sender_qpn.get()),
+            evidence: flow.evidence.name().to_owned(),
+            port: self.port_name(flow.flow.egress),
+            priority: flow.flow.priority.get(),
+            bytes: flow.bytes,
+            cnps: flow.cnps,
+            response: (flow.response != Response::Unknown).then(|| flow.response.name().to_owned()),
+            would_send: flow.would_send,
+            refused: flow.refused.map(|reason| reason.name().to_owned()),
+            cold: flow.cold,
+            age_ms: now.since(flow.first_seen).0 / 1_000_000,
+            idle_ms: now.since(flow.last_seen).0 / 1_000_000,
+        }
+    }
+
+    /// Gives the hosts that are asked for: those with CNPs, NAKs or CE, and those that send.
+    pub(in crate::manage) fn each_host(
+        &self,
+        query: &Query,
+        give: &mut dyn FnMut(&Host) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        let filter = self.filter(query)?;
+        let wanted = |host: &IpAddr| filter.wants_hosts(&[*host]);
+        let mut learned: HashMap<IpAddr, Learned> = HashMap::new();
+        for flow in self.flows.flows() {
+            let host = flow.flow.key.src();
+            if wanted(&host) && (learned.len() < HOSTS || learned.contains_key(&host)) {
+                learned.entry(host).or_default().add(&flow);
+            }
+        }
+        let counted = self.npcc.hosts.hosts().filter(|(host, _)| wanted(host));
+        let mut all: Vec<(IpAddr, Counts, Learned)> = counted
+            .map(|(host, counts)| (host, counts, learned.remove(&host).unwrap_or_default()))
+            .collect();
+        all.extend(
+            learned
+                .into_iter()
+                .map(|(host, learned)| (host, Counts::default(), learned)),
+        );
+        all.sort_by(|(a, counts, would), (b, others, would_b)| {
+            (others.cnps_sent, would_b.would_send)
+                .cmp(&(counts.cnps_sent, would.would_send))
+                .then_with(|| a.cmp(b))
+        });
+        let top = query.top.unwrap_or(usize::MAX);
+        let pages = query.page.unwrap_or(1).max(1) - 1;
+        let matched = all.len() as u64;
+        for (host, counts, learned) in all.iter().skip(top.saturating_mul(pages)).take(top) {
+            give(&self.host(*host, counts, learned))?;
+        }
+        Ok(End {
+            matched,
+            next: None,
+        })
+    }
+
+    fn host(&self, address: IpAddr, counts: &Counts, learned: &Learned) -> Host {
+        let observed = self.observed().holds(address);
+        let least = if observed {
+            Action::Observe
+        } else {
+            Action::Send
+        };
+        Host {
+            address: address.to_string(),
+            cnps_sent: counts.cnps_sent,
+            cnps_passed: counts.cnps_passed,
+            naks: counts.naks,
+            rnr_naks: counts.rnr_naks,
+            ce: counts.ce,
+            action: if self.told().admits(address) {
+                least.min(self.npcc.action()).name()
+            } else {
+                "deny"
+            }
+            .to_owned(),
+            would_send: learned.would_send,
+            flows: learned.flows,
+            paired: learned.paired,
+            halved: learned.halved,
+            weak: learned.weak,
+            unresponsive: learned.none,
+        }
+    }
+
+    /// Gives the latest CNPs and refusals, each with its reason, what happened to lossless queues, and who changed what, oldest
+    /// first.
+    pub(in crate::manage) fn each_log_line(
+        &self,
+        query: &Query,
+        give: &mut dyn FnMut(&LogLine) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        let filter = self.filter(query)?;
+        if let Some(wrong) = query.outcome.as_ref().filter(|name| {
+            let refused = Outcome::Refused(Suppressed::Cold);
+            [Outcome::Sent, Outcome::WouldSend, refused]
+                .iter()
+                .all(|one| one.name() != name.as_str())
+        }) {
+            return Err(Unanswered::Refused(format!(
+                "`{wrong}` is no outcome: write sent, would-send or refused"
+            )));
+        }
+        let mut lines: Vec<(u64, Line)> = self.decisions(query, &filter);
+        if query.filters().next().is_none() {
+            let events = self.events().into_iter();
+            lines.extend(events.map(|event| (event.time_us, Line::Event(event.to_string()))));
+            let changes = self.audit().all().into_iter();
+            lines.extend(changes.map(|change| (change.time_us, Line::Change(change.to_string()))));
+        }
+        lines.sort_by_key(|(time, _)| *time);
+        let matched = lines.len();
+        let before = matched.saturating_sub(query.top.unwrap_or(usize::MAX));
+        for (time_us, line) in lines.into_iter().skip(before) {
+            give(&self.log_line(time_us, line))?;
+        }
+        Ok(End {
+            matched: matched as u64,
+            next: None,
+        })
+    }
+
+    /// CNPs and refusals that are asked for.
+    fn decisions(&self, query: &Query, filter: &Filter) -> Vec<(u64, Line)> {
+        let wanted = |entry: &Entry| {
+            let outcome = query.outcome.as_ref();
+            let sender = (entry.evidence != Evidence::None).then_some(entry.sender_qpn);
+            outcome.is_none_or(|one| entry.outcome.name() == one)
+                && filter.wants_evidence(entry.evidence)
+                && filter.wants_flow(&entry.flow, sender)
+        };
+        let cnps = self.npcc.log.last(KEPT);
+        let all = cnps.chain(self.npcc.refusals.last(KEPT)).filter(wanted);
+        all.map(|entry| (entry.time.0 / 1_000, Line::Decision(entry)))
+            .collect()
+    }
+
+    fn log_line(&self, time_us: u64, line: Line) -> LogLine {
+        let (kind, text, decision) = match line {
+            Line::Event(text) => ("event", text, None),
+            Line::Change(text) => ("change", text, None),
+            Line::Decision(entry) => (
+                "decision",
+                entry.to_string(),
+                Some(self.log_decision(&entry)),
+            ),
+        };
+        LogLine {
+            time_us,
+            kind: kind.to_owned(),
+            text,
+            decision,
+        }
+    }
+
+    fn log_decision(&self, entry: &Entry) -> LogDecision {
+        let key = &entry.flow.key;
+        LogDecision {
+            src: key.src().to_string(),
+            dst: key.dst().to_string(),
+            dest_qp: key.dest_qp().get(),
+            sender_qp: (entry.evidence != Evidence::None).then(|| entry.sender_qpn.get()),
+            evidence: entry.evidence.name().to_owned(),
+            port: self.port_name(entry.flow.egress),
+            priority: entry.flow.priority.get(),
+            outcome: entry.outcome.name().to_owned(),
+            refused: match entry.outcome {
+                Outcome::Refused(reason) => Some(reason.name().to_owned()),
+                Outcome::Sent | Outcome::WouldSend => None,
+            },
+            reason: entry.reason.name().to_owned(),
+            depth: entry.depth,
+            zone: entry.zone.name().to_owned(),
+            trend: entry.trend.name().to_owned(),
+            cnps: entry.cnps,
+        }
+    }
+}
+
+/// A line of the log before it is text.
+enum Line {
+    Decision(Entry),
+    Event(String),
+    Change(String),
+}
