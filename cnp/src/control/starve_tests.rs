@@ -231,13 +231,13 @@ fn crowded(host: u8, n: u32) -> Packet {
     }
 }
 
-/// Three hosts of 60 queue pairs each, of which none is known.
-fn all_qps(config: &ControlConfig) -> Rig {
+/// Hosts of 60 queue pairs each, of which none is known.
+fn all_qps(config: &ControlConfig, hosts: u8) -> Rig {
     let mut rig = Rig::new(&ControlConfig {
         unpaired: Unpaired::AllQps,
         ..config.clone()
     });
-    for host in 0..3 {
+    for host in 0..hosts {
         for n in 0..60 {
             let forth = crowded(host, n);
             rig.out(&forth);
@@ -254,21 +254,21 @@ fn all_qps(config: &ControlConfig) -> Rig {
     rig
 }
 
-fn all_send(rig: &mut Rig) {
-    for host in 0..3 {
+fn all_send(rig: &mut Rig, hosts: u8) {
+    for host in 0..hosts {
         for n in 0..60 {
             rig.out(&crowded(host, n));
         }
     }
 }
 
-/// 180 flows of 60 queue pairs each were up to 180 times 60 CNPs.
+/// 480 flows of 60 queue pairs each were up to 480 times 60 CNPs.
 #[test]
 fn cnps_to_all_queue_pairs_of_a_sender_count_each_for_itself() {
-    let mut rig = all_qps(&setup());
+    let mut rig = all_qps(&setup(), 8);
     let mut told = HashSet::new();
-    for tick in 0..10 {
-        all_send(&mut rig);
+    for tick in 0..30 {
+        all_send(&mut rig, 8);
         let sent = rig.tick(TICK, 900_000 + tick * 1_000);
         assert!(sent <= 128, "{sent}");
         let orders = rig
@@ -277,7 +277,7 @@ fn cnps_to_all_queue_pairs_of_a_sender_count_each_for_itself() {
             .map(|order| (order.flow.src(), order.sender_qpn));
         told.extend(orders);
     }
-    assert_eq!(told.len(), 180, "nobody is left out");
+    assert_eq!(told.len(), 480, "nobody is left out");
     let status = rig.core.status();
     assert_eq!(status.cnps_sent(), rig.sent.len() as u64);
     let log = status.log.last(rig.sent.len());
@@ -288,8 +288,8 @@ fn cnps_to_all_queue_pairs_of_a_sender_count_each_for_itself() {
 /// The third CNP finds no room: the first two have left all the same.
 #[test]
 fn what_left_before_a_refusal_is_noted() {
-    let mut rig = all_qps(&setup());
-    all_send(&mut rig);
+    let mut rig = all_qps(&setup(), 3);
+    all_send(&mut rig, 3);
     rig.now += TICK;
     let mut sent = 0;
     rig.core.tick(rig.now, |_, _| 900_000, &mut |_| {
