@@ -166,6 +166,7 @@ fn a_forged_connection_over_one_that_pauses_reaches_no_bystander() {
     connect(&mut rig, 7, SENDER, RECEIVER, true);
     assert_eq!(told(&mut rig), [SENDER]);
     rig.now += Nanos::from_millis(60_000);
+    connect(&mut rig, 8, 0x998, RECEIVER, true);
     connect(&mut rig, 8, BYSTANDER, RECEIVER, true);
     rig.now += Nanos::from_millis(60_000);
     let told = told(&mut rig);

@@ -244,7 +244,10 @@ impl ConnectionTable {
             let was = was.and_then(|end| self.ends.like(end, now).ok()?);
             self.cm.remember(&key, was);
             if let Some(end) = self.ends.enter(&key, transport, now) {
-                self.ends.renew(end, labelled, now);
+                // What was seen before may be of a connection that only paused: it is kept to tell.
+                if was.is_none() {
+                    self.ends.renew(end, labelled, now);
+                }
                 self.settle(EndpointId(end), now);
             }
         }

@@ -25,6 +25,8 @@ use npcc_pipeline::wire::bth::RoceClass;
 
 /// A flow's packet is shown after this time at the latest, and a little more while it waits for a better one.
 const REFRESH: Nanos = Nanos::from_millis(15);
+/// Until the first true packet after a made-up one came through, for so long at most.
+const HIDDEN: Nanos = Nanos::from_millis(100);
 /// A flow nobody showed a packet of for this time is told nothing.
 const LISTED: Nanos = Nanos::from_millis(3_000);
 /// Queue pair numbers of a host: few, so that they are used again.
@@ -579,7 +581,8 @@ impl<D: Dice> World<D> {
             return Ok(());
         }
         let looks_old = one.looks_old && self.now.since(one.began.max(one.run)) < REFRESH;
-        if looks_old || self.now.since(seen.forged) < REFRESH {
+        let hidden = seen.real < seen.forged && self.now.since(seen.forged) < HIDDEN;
+        if looks_old || hidden || self.now.since(seen.forged) < REFRESH {
             return Ok(());
         }
         Err(format!(

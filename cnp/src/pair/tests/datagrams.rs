@@ -143,11 +143,11 @@ fn what_a_number_was_as_uc_does_not_stick() {
 fn numbers_of_datagrams_are_not_common_with_connections() {
     let mut book = Book::new();
     for now in [ms(1), ms(60)] {
+        book.0.observe(&datagram(A, B, 0x20, 0x21, now), 0);
         for (a, b, port) in [(0x20, 0x30, 50_001), (0x21, 0x31, 50_002)] {
             book.data(b, port, now);
             book.ack(a, port, now);
         }
-        book.0.observe(&datagram(A, B, 0x20, 0x21, now), 0);
     }
     let end = book.data(0x30, 50_001, ms(120));
     assert_eq!(book.0.resolve(end, ms(120)), paired(0x20, Evidence::Port));

@@ -295,9 +295,11 @@ fn support_for_an_end_that_is_gone_is_none_for_another() {
 fn a_number_made_up_does_not_hide_that_numbers_were_small() {
     let mut numbers = Numbers::new();
     let small = |psn: u32| psn.wrapping_sub(BASE);
-    numbers.exchange(0x18, 0x11, small(1));
-    numbers.packet(A, B, 0x11, 0x0a, 0x40_0000);
-    for psn in 2..20 {
+    for psn in (1..0x30_0000).step_by(50_000) {
+        numbers.exchange(0x18, 0x11, small(psn));
+    }
+    numbers.packet(A, B, 0x11, 0x0a, 0x80_0000);
+    for psn in 0x30_0000..0x30_0014 {
         let end = numbers.exchange(0x18, 0x11, small(psn));
         assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
     }
