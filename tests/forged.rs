@@ -365,8 +365,8 @@ fn datagrams_before_a_connection_begins_move_no_cnp() {
     }
     script.congest((SENDER, RECEIVER));
     let told = script.play(&net);
-    assert_eq!(told, [SENDER].into(), "{told:x?}");
-    switch.stop();
+    let snapshot = switch.stop();
+    assert_eq!(told, [SENDER].into(), "{told:x?} {:?}", snapshot.npcc);
 }
 
 /// Of two connections in lock step one's data and the other's answers pass here, and the numbers began long before the switch did.
