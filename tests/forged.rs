@@ -365,8 +365,14 @@ fn datagrams_before_a_connection_begins_move_no_cnp() {
     }
     script.congest((SENDER, RECEIVER));
     let told = script.play(&net);
-    assert_eq!(told, [SENDER].into(), "{told:x?}");
-    switch.stop();
+    assert!(told.is_subset(&[SENDER].into()), "{told:x?}");
+    // A number that two kinds of queue pairs used at once is believed of nobody for some seconds, and not for ever.
+    let mut script = Script::default();
+    script.wait(3_500);
+    script.congest((SENDER, RECEIVER));
+    let told = script.play(&net);
+    let snapshot = switch.stop();
+    assert_eq!(told, [SENDER].into(), "{told:x?} {:?}", snapshot.npcc);
 }
 
 /// Of two connections in lock step one's data and the other's answers pass here, and the numbers began long before the switch did.

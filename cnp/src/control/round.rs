@@ -185,8 +185,7 @@ impl ControlCore {
                 status.suppress(Suppressed::Spacing);
                 continue;
             }
-            let before = self.before(flow, bytes);
-            match self.order((before, flow), dry, asked, done.orders, out) {
+            match self.order((bytes, flow), dry, asked, done.orders, out) {
                 // What one host would be told takes nothing off a queue whose other senders are told.
                 Ok(told) if dry && !asked.dry => {
                     done.would += told;
