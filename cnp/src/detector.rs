@@ -8,12 +8,14 @@
 //!
 //! **Zone**: entered at its threshold, left downward at the threshold less the hysteresis, so that a depth near an edge
 //! does not chatter. `Hard` is deep without a filter: at its threshold, or above shallow when the depth grew by more than
-//! half of what the queue drains in a tick (and at least four MTU, or every frame on a slow link would be one).
+//! half of what the queue drains in the time since the look before (and at least four MTU, or every frame on a slow link would be one). A
+//! look that comes late or early counts for the time it is apart.
 //!
 //! **Trend**: turns when the depth has gone against it by more than one MTU from its last extreme. A flat queue keeps its
 //! trend, so a queue that rose and stands is still signalled about, and one that fell and stands is not.
 //!
-//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` ticks. Until then the reading
+//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` looks, and the time between as many ticks: a
+//! look that somebody hastened proves no more than the time it is apart. Until then the reading
 //! counts for the highest zone that has: a spike out of a shallow queue is as good as shallow, a spike out of an idle one is
 //! nothing, and so is its way back. That keeps the decision monotone in depth.
 
@@ -90,7 +92,7 @@ pub struct DetectorConfig {
     pub hard: u64,
     /// Percent of a threshold by which the depth must fall below it to leave the zone, 0..=99.
     pub hysteresis: u8,
-    /// Ticks a rise must last to count; 0 and 1 mean no filter.
+    /// Looks a rise must last to count, over the time of as many ticks; 0 and 1 mean no filter.
     pub filter: u32,
     /// Time between observations.
     pub tick: Nanos,
@@ -100,34 +102,39 @@ pub struct DetectorConfig {
     pub mtu: u64,
 }
 
-/// Watches one queue. Call [`Detector::observe`] once a tick.
+/// Since when the depth has been in a zone or above, and rising.
+#[derive(Debug, Clone, Copy)]
+struct Risen {
+    since: Nanos,
+    looks: u32,
+}
+
+/// Watches one queue. Call [`Detector::observe`] about once a tick.
 #[derive(Debug, Clone)]
 pub struct Detector {
     config: DetectorConfig,
-    fast_growth: u64,
     zone: Zone,
     trend: Trend,
     extreme: u64,
-    previous: u64,
+    /// The look before: when, and the depth.
+    previous: Option<(Nanos, u64)>,
     confirmed: Zone,
-    /// Ticks risen while in the zone or above: shallow, deep.
-    risen: [u32; 2],
+    /// While in the zone or above: shallow, deep.
+    risen: [Option<Risen>; 2],
 }
 
 impl Detector {
     /// A detector that has seen an empty queue.
     #[must_use]
     pub fn new(config: DetectorConfig) -> Detector {
-        let half_drain = config.drain.bytes_in(config.tick) / 2;
         Detector {
             config,
-            fast_growth: half_drain.max(config.mtu.saturating_mul(4)),
             zone: Zone::Idle,
             trend: Trend::Falling,
             extreme: 0,
-            previous: 0,
+            previous: None,
             confirmed: Zone::Idle,
-            risen: [0; 2],
+            risen: [None; 2],
         }
     }
 
@@ -160,11 +167,11 @@ impl Detector {
     }
 
     /// Takes the depth in bytes at this tick.
-    pub fn observe(&mut self, depth: u64) -> Reading {
+    pub fn observe(&mut self, depth: u64, now: Nanos) -> Reading {
         self.turn(depth);
-        self.place(depth);
-        self.confirm();
-        self.previous = depth;
+        self.place(depth, now);
+        self.confirm(now);
+        self.previous = Some((now, depth));
         Reading {
             depth,
             zone: self.zone,
@@ -173,12 +180,19 @@ impl Detector {
         }
     }
 
+    /// The next look, a tick after the one before.
+    #[cfg(test)]
+    pub(crate) fn tick(&mut self, depth: u64) -> Reading {
+        let at = self.previous.map_or(Nanos::ZERO, |(at, _)| at);
+        self.observe(depth, at + self.config.tick)
+    }
+
     fn turn(&mut self, depth: u64) {
         let band = self.config.mtu;
         match self.trend {
             Trend::Rising if depth.saturating_add(band) < self.extreme => {
                 (self.trend, self.extreme) = (Trend::Falling, depth);
-                self.risen = [0; 2];
+                self.risen = [None; 2];
             }
             Trend::Falling if depth > self.extreme.saturating_add(band) => {
                 (self.trend, self.extreme) = (Trend::Rising, depth);
@@ -197,11 +211,21 @@ impl Detector {
         }
     }
 
-    fn place(&mut self, depth: u64) {
+    /// Growth since the look before that is too fast to wait.
+    fn grows_fast(&self, depth: u64, now: Nanos) -> bool {
+        // The first look says nothing of when it began to grow.
+        let (at, before) = self
+            .previous
+            .unwrap_or((Nanos(now.0.saturating_sub(self.config.tick.0)), 0));
+        let half_drain = self.config.drain.bytes_in(now.since(at)) / 2;
+        let fast = half_drain.max(self.config.mtu.saturating_mul(4));
+        depth.saturating_sub(before) > fast
+    }
+
+    fn place(&mut self, depth: u64, now: Nanos) {
         let fits = |zone: &Zone| depth >= self.threshold(*zone);
         let mut reached = Zone::ALL.into_iter().rev().find(fits).unwrap_or_default();
-        let grown = depth.saturating_sub(self.previous) > self.fast_growth;
-        if reached > Zone::Idle && grown {
+        if reached > Zone::Idle && self.grows_fast(depth, now) {
             reached = Zone::Hard;
         }
         let mut held = self.zone;
@@ -218,16 +242,23 @@ impl Detector {
         u64::try_from(edge).unwrap_or(u64::MAX)
     }
 
-    fn confirm(&mut self) {
+    fn confirm(&mut self, now: Nanos) {
         let [shallow, deep] = &mut self.risen;
+        let filter = self.config.filter.max(1);
+        // A tick that comes an eighth early is still that of its time.
+        let ticks = Nanos(self.config.tick.0 / 8 * 7 * u64::from(filter - 1));
         for (zone, risen) in [(Zone::Shallow, shallow), (Zone::Deep, deep)] {
             let inside = self.zone >= zone;
-            *risen = if inside && self.trend == Trend::Rising {
-                risen.saturating_add(1)
-            } else {
-                0
-            };
-            if inside && *risen >= self.config.filter.max(1) {
+            if !inside || self.trend != Trend::Rising {
+                *risen = None;
+                continue;
+            }
+            let rise = risen.get_or_insert(Risen {
+                since: now,
+                looks: 0,
+            });
+            rise.looks = rise.looks.saturating_add(1);
+            if rise.looks >= filter && now.since(rise.since) >= ticks {
                 self.confirmed = self.confirmed.max(zone);
             }
         }

@@ -22,7 +22,7 @@ fn config() -> DetectorConfig {
 fn run(depths: &[u64]) -> Vec<(Zone, Trend, Amount)> {
     let mut detector = Detector::new(config());
     let look = |depth: &u64| {
-        let reading = detector.observe(*depth);
+        let reading = detector.tick(*depth);
         (reading.zone, reading.trend, table(&reading).0)
     };
     depths.iter().map(look).collect()
@@ -71,8 +71,8 @@ fn a_microburst_is_nothing_up_and_down() {
         assert_eq!(amount, Amount::None, "in {zone:?}");
     }
     let mut detector = Detector::new(config());
-    detector.observe(20_000);
-    let spike = detector.observe(120_000);
+    detector.tick(20_000);
+    let spike = detector.tick(120_000);
     assert!(spike.is_jitter());
     assert_eq!(table(&spike), (Amount::None, Reason::Jitter));
 }
@@ -112,7 +112,7 @@ fn on_a_slow_link_a_frame_is_not_fast_growth() {
     };
     let mut detector = Detector::new(slow);
     let zones: Vec<_> = (1..=40u64)
-        .map(|tick| detector.observe(tick * 1_000).zone)
+        .map(|tick| detector.tick(tick * 1_000).zone)
         .collect();
     assert_eq!(zones.last(), Some(&Zone::Shallow));
     assert!(!zones.contains(&Zone::Hard));
@@ -122,14 +122,12 @@ fn on_a_slow_link_a_frame_is_not_fast_growth() {
 fn a_standing_queue_keeps_the_trend_it_came_with() {
     let mut detector = Detector::new(config());
     for depth in [100_000, 150_000, 200_000] {
-        detector.observe(depth);
+        detector.tick(depth);
     }
+    assert!((0..100u64).all(|tick| detector.tick(200_000 + tick % 2 * MTU).trend == Trend::Rising));
+    detector.tick(150_000);
     assert!(
-        (0..100u64).all(|tick| detector.observe(200_000 + tick % 2 * MTU).trend == Trend::Rising)
-    );
-    detector.observe(150_000);
-    assert!(
-        (0..100u64).all(|tick| detector.observe(150_000 - tick % 2 * MTU).trend == Trend::Falling)
+        (0..100u64).all(|tick| detector.tick(150_000 - tick % 2 * MTU).trend == Trend::Falling)
     );
 }
 
@@ -152,7 +150,7 @@ proptest! {
     fn idle_and_shallow_falling_and_jitter_never_tell(depths in walk()) {
         let mut detector = Detector::new(config());
         for depth in depths {
-            let reading = detector.observe(depth);
+            let reading = detector.tick(depth);
             let (amount, _) = table(&reading);
             if reading.zone == Zone::Idle || (reading.zone == Zone::Shallow && reading.trend == Trend::Falling) {
                 prop_assert_eq!(amount, Amount::None);
@@ -169,8 +167,8 @@ proptest! {
     #[test]
     fn a_deeper_queue_is_never_told_less(depths in walk(), a in 0u64..1_200_000, b in 0u64..1_200_000) {
         let mut detector = Detector::new(config());
-        depths.iter().for_each(|depth| { detector.observe(*depth); });
-        let amount = |depth| table(&detector.clone().observe(depth)).0;
+        depths.iter().for_each(|depth| { detector.tick(*depth); });
+        let amount = |depth| table(&detector.clone().tick(depth)).0;
         prop_assert!(amount(a.min(b)) <= amount(a.max(b)));
     }
 
@@ -179,9 +177,9 @@ proptest! {
         edge in prop::sample::select(vec![100_000u64, 400_000, 800_000]), noise in prop::collection::vec(0u64..14, 2..200),
     ) {
         let mut detector = Detector::new(config());
-        (0..edge * 9 / 10).step_by(50_000).for_each(|depth| { detector.observe(depth); });
+        (0..edge * 9 / 10).step_by(50_000).for_each(|depth| { detector.tick(depth); });
         // Seven percent about the edge: never past the hysteresis, never fast.
-        let mut zones: Vec<Zone> = noise.iter().map(|percent| detector.observe(edge * (93 + percent) / 100).zone).collect();
+        let mut zones: Vec<Zone> = noise.iter().map(|percent| detector.tick(edge * (93 + percent) / 100).zone).collect();
         zones.dedup();
         prop_assert!(zones.len() <= 2 && zones.is_sorted(), "{:?}", zones);
     }
@@ -190,12 +188,41 @@ proptest! {
     fn a_rise_shorter_than_the_filter_below_hard_is_nothing(filter in 2u32..6, lasts in 1u32..5, peak in 101_000u64..224_000) {
         prop_assume!(lasts < filter);
         let mut detector = Detector::new(DetectorConfig { filter, ..config() });
-        detector.observe(99_000);
+        detector.tick(99_000);
         for _ in 0..lasts {
-            prop_assert_eq!(table(&detector.observe(peak)).0, Amount::None);
+            prop_assert_eq!(table(&detector.tick(peak)).0, Amount::None);
         }
         for depth in [99_000, 90_000, 85_000, 50_000] {
-            prop_assert_eq!(table(&detector.observe(depth)).0, Amount::None);
+            prop_assert_eq!(table(&detector.tick(depth)).0, Amount::None);
         }
     }
+}
+
+/// A quarter of what drains comes in too much; 1 ms late that is 3 MB, more than half of what drains in a tick.
+#[test]
+fn a_late_look_is_not_taken_for_fast_growth() {
+    let mut detector = Detector::new(config());
+    detector.observe(110_000, Nanos::from_micros(20));
+    let late = detector.observe(360_000, Nanos::from_micros(1_020));
+    assert_eq!((late.zone, late.trend), (Zone::Shallow, Trend::Rising));
+    // On time as much is fast.
+    let mut detector = Detector::new(config());
+    detector.observe(110_000, Nanos::from_micros(20));
+    let soon = detector.observe(360_000, Nanos::from_micros(40));
+    assert_eq!(soon.zone, Zone::Hard);
+}
+
+#[test]
+fn hastened_looks_do_not_confirm_a_rise_before_its_time() {
+    let mut detector = Detector::new(config());
+    let mut at = |ns, depth| detector.observe(depth, Nanos(ns)).confirmed;
+    at(20_000, 50_000);
+    assert_eq!(at(40_000, 120_000), Zone::Idle);
+    assert_eq!(at(42_500, 125_000), Zone::Idle, "2.5 us later");
+    assert_eq!(at(45_000, 130_000), Zone::Idle);
+    assert_eq!(
+        at(58_000, 135_000),
+        Zone::Shallow,
+        "a tick, an eighth early"
+    );
 }

@@ -75,7 +75,7 @@ impl WatchedQueue {
         let fresh = now >= self.next_tick;
         if fresh {
             self.next_tick = due(every.tick);
-            self.reading = self.detector.observe(depth);
+            self.reading = self.detector.observe(depth, now);
         }
         let reads =
             u64::try_from(active.div_ceil(READS_PER_LOOK - READS_PER_LOOK / 8)).unwrap_or(u64::MAX);

@@ -28,7 +28,7 @@ fn a_deaf_sender_told_by_small_cuts_is_found_and_keeps_its_marks() {
             unmarked += u64::from(step > 100 && rig.cache.notified(slot, rig.now));
         }
         let flow = rig.core.tracker.flows.get(0).unwrap();
-        assert!(flow.cnps > 50, "{policy:?} told {}", flow.cnps);
+        assert!(flow.cnps > 20, "{policy:?} told {}", flow.cnps);
         assert!(unmarked < 60, "{policy:?} unmarked {unmarked} of 6000");
         assert!(rise > 0 || flow.response.is_unresponsive());
     }
@@ -67,8 +67,8 @@ fn unmarked(worked: Option<bool>, depths: &[u64], ecn: EcnMode) -> u64 {
     let slot = rig.out(&data(0x1_0018, 0x11));
     rig.core.tracker.teach(0, worked, rig.now);
     if worked == Some(false) {
-        // It is told once a millisecond.
-        rig.tick(Nanos::from_millis(1), 500_000);
+        // It is told once in 100 ms.
+        rig.tick(Nanos::from_millis(101), 500_000);
         rig.out(&data(0x1_0018, 0x11));
     }
     for depth in depths {

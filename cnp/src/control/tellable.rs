@@ -13,6 +13,10 @@ use crate::table::Flow;
 /// What a flow's pairing was found to be counts for so long where it is not good enough: time alone may make it better.
 const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
 
+/// Shortest time between two CNPs to a flow of a host that fell back, or of a queue of such: enough to hear when it answers after all, too
+/// seldom to disturb what marks do to it. A card that starts anew when its flow is back at the line does not while it is told.
+const FALLEN_BACK_GAP: Nanos = Nanos::from_millis(100);
+
 /// How contributors were set apart. The others follow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Apart {
@@ -79,7 +83,8 @@ impl ControlCore {
                 return Some(Suppressed::Unpaired);
             }
         }
-        let resting = flow.cnps > 0 && now.since(flow.last_cnp) < UNRESPONSIVE_GAP;
-        (resting && (vain || flow.response.is_unresponsive())).then_some(Suppressed::Unresponsive)
+        let resting = |gap| flow.cnps > 0 && now.since(flow.last_cnp) < gap;
+        let is_deaf = flow.response.is_unresponsive() && resting(UNRESPONSIVE_GAP);
+        (is_deaf || vain && resting(FALLEN_BACK_GAP)).then_some(Suppressed::Unresponsive)
     }
 }

@@ -158,7 +158,7 @@ fn without_known_rates_the_table_answers() {
         });
         let context = QueueContext {
             rates_known: false,
-            reading: detector.observe(depth),
+            reading: detector.tick(depth),
             ..at(depth)
         };
         let now = Nanos::from_micros(step * 20);

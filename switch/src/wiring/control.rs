@@ -82,12 +82,15 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
     let rate = |id: PortId| rates.get(id.index()).copied().flatten();
     let queues = watched(config).flat_map(|(id, port, watch)| {
         // The configuration asks for the speed of a watched port, or its link has one.
-        let drain = rate(id).unwrap_or(UNLIMITED);
-        watch.priorities().map(move |priority| QueueConfig {
-            port: id,
-            priority: Priority::new(priority),
-            detector: detector(config, watch, port.mtu, drain),
-            policy: policy(config, watch, named(watch.policy), port.mtu, drain),
+        let rate = rate(id);
+        watch.priorities().map(move |priority| {
+            let drain = drain(config, priority, rate);
+            QueueConfig {
+                port: id,
+                priority: Priority::new(priority),
+                detector: detector(config, watch, port.mtu, drain),
+                policy: policy(config, watch, named(watch.policy), port.mtu, drain),
+            }
         })
     });
     let queue_actions = watched(config).flat_map(|(_, _, watch)| {
@@ -162,12 +165,9 @@ pub fn offer(core: &mut ControlCore, config: &Config, rates: &[Option<BitRate>])
 pub fn offers(config: &Config, rates: &[Option<BitRate>]) -> Vec<(PortId, Priority, PolicyKind)> {
     let mut offers = Vec::new();
     for (id, port, watch) in watched(config) {
-        let drain = rates
-            .get(id.index())
-            .copied()
-            .flatten()
-            .unwrap_or(UNLIMITED);
+        let rate = rates.get(id.index()).copied().flatten();
         for priority in watch.priorities() {
+            let drain = drain(config, priority, rate);
             for which in PolicyName::ALL {
                 let kind = policy(config, watch, which, port.mtu, drain);
                 offers.push((id, Priority::new(priority), kind));
@@ -212,6 +212,14 @@ fn sides(check: model::SourceCheck, watched: u32) -> Sides {
 fn watched(config: &Config) -> impl Iterator<Item = (PortId, &npcc_config::plan::Port, &PortNpcc)> {
     let ports = config.ports.iter().zip(0u8..);
     ports.filter_map(|(port, id)| port.npcc.as_ref().map(|watch| (PortId(id), port, watch)))
+}
+
+/// What a watched queue drains at.
+fn drain(config: &Config, priority: u8, rate: Option<BitRate>) -> BitRate {
+    let qos = config.effective_qos();
+    let plan = qos.priorities.get(usize::from(priority));
+    let drain = plan.map_or(rate, |plan| super::path::drain(plan, rate));
+    drain.unwrap_or(UNLIMITED)
 }
 
 fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> DetectorConfig {
@@ -321,5 +329,22 @@ mod tests {
         let schema = npcc_config::schema();
         let known = schema["$defs"]["Policy"]["oneOf"].as_array().unwrap();
         assert_eq!(known.len(), names.len(), "one left out of `Policy::ALL`");
+    }
+
+    /// A queue that may have 10G of a 100G port was watched as if it had all of it: shallow above the depth at which ECN begins.
+    #[test]
+    fn thresholds_of_npcc_and_of_ecn_are_times_of_what_the_queue_may_have() {
+        let text = "version: 1\nqos: { profile: roce, priorities: { 3: { max_rate: 10G } } }\nnpcc: {}\nbuffer: { pool: 64MB }\n\
+            ports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: {}, addresses: [10.0.1.1/24] }\n";
+        let config = npcc_config::parse("test.yaml", text).unwrap().config;
+        let rate = Some(BitRate(100_000_000_000));
+        let plan = plan(&config, &[rate], 1);
+        let detector = &plan.queues[0].detector;
+        assert_eq!(detector.drain, BitRate(10_000_000_000));
+        let mac = npcc_pipeline::units::Mac([2, 0, 0, 0, 0, 1]);
+        let port = super::super::path::port(&config, &config.ports[0], mac, rate);
+        let queue = &port.egress.queues[3];
+        assert_eq!(queue.watch, [detector.shallow, detector.hard]);
+        assert!(queue.ecn.is_some_and(|red| detector.shallow <= red.kmin && detector.deep <= red.kmax));
     }
 }

@@ -37,9 +37,10 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         queue.reserve = control.bytes(config.ports.len());
     }
     let watched = port.npcc.as_ref().map_or(0, |npcc| npcc.queues);
-    for (priority, queue) in Priority::all()
+    for ((priority, queue), plan) in Priority::all()
         .zip(&mut queues)
-        .filter(|(priority, _)| watched & priority.bit() != 0)
+        .zip(&qos.priorities)
+        .filter(|((priority, _), _)| watched & priority.bit() != 0)
     {
         let action = port
             .npcc
@@ -49,8 +50,8 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         if config.npcc.ecn == EcnMode::Off && action == Some(Action::Send) {
             queue.ecn = None;
         }
-        if let (Some(npcc), Some(rate)) = (&port.npcc, rate) {
-            let [shallow, _, hard] = super::control::thresholds(npcc, port.mtu, rate);
+        if let (Some(npcc), Some(drain)) = (&port.npcc, drain(plan, rate)) {
+            let [shallow, _, hard] = super::control::thresholds(npcc, port.mtu, drain);
             queue.watch = [shallow, hard];
         }
     }
@@ -90,13 +91,23 @@ pub fn control_priorities(config: &Config) -> u8 {
 /// below it, whose senders pause would stop.
 const STRICT_SHARE: u64 = 10;
 
-fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
+/// What a queue may have of its port: as written, or what a strict queue gets where nothing is.
+fn max_rate(plan: &PriorityPlan, rate: Option<BitRate>) -> Option<BitRate> {
     let written = plan.max_rate.map(|rate| BitRate(rate.bits_per_second()));
     let is_control = plan.scheduler == Scheduler::Strict && !plan.lossless;
     let share = rate.filter(|_| is_control);
-    let max_rate = written.or_else(|| share.map(|rate| BitRate(rate.0 / STRICT_SHARE)));
+    written.or_else(|| share.map(|rate| BitRate(rate.0 / STRICT_SHARE)))
+}
+
+/// What a queue drains at, at most: the rate of which the thresholds of ECN and of NPCC are times.
+pub(super) fn drain(plan: &PriorityPlan, rate: Option<BitRate>) -> Option<BitRate> {
+    [rate, max_rate(plan, rate)].into_iter().flatten().min()
+}
+
+fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
+    let max_rate = max_rate(plan, rate);
     // Without a rate no queue forms, and a time of the drain rate means nothing; bytes are bytes.
-    let drain = [rate, max_rate].into_iter().flatten().min();
+    let drain = drain(plan, rate);
     let bytes = |threshold: Threshold| match (threshold, drain) {
         (_, Some(drain)) => Some(threshold.bytes_floored(Rate(drain.0), mtu)),
         (Threshold::Bytes(bytes), None) => Some(bytes.0),
