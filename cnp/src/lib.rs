@@ -15,6 +15,7 @@ pub mod build;
 pub mod cm;
 pub mod control;
 mod dcqcn;
+mod deadline;
 pub mod detector;
 mod fixed_map;
 pub mod flow_cache;

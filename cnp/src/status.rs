@@ -224,6 +224,8 @@ pub struct NpccStatus {
     queues: Box<[QueueStatus]>,
     /// Ticks done.
     pub ticks: Counter,
+    /// Ticks that had no time left for a queue that was due, which then came first in the next.
+    pub queues_deferred: Counter,
     /// Records taken in.
     pub records: Counter,
     /// Records and QP1 packets from ports that are not trusted: nothing was learned from them.

@@ -81,6 +81,9 @@ pub struct ControlConfig {
     pub reads_per_tick: usize,
     /// CNPs ordered per tick and queue (default 128, near 5 % of 100G at 20 us).
     pub orders_per_tick: usize,
+    /// After so long a tick takes nothing more upon itself but what a queue at `hard` needs, for which it has twice the time
+    /// (default 60 us, at least two ticks).
+    pub deadline: Nanos,
     /// Should differ from start to start, so that nobody can aim at one hash bucket.
     pub hash_seed: u64,
 }
@@ -114,6 +117,7 @@ impl Default for ControlConfig {
             records_per_tick: 512,
             reads_per_tick: 512,
             orders_per_tick: 128,
+            deadline: Nanos::from_micros(60),
             hash_seed: 0,
         }
     }

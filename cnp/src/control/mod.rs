@@ -59,6 +59,9 @@ pub struct ControlCore {
     period: Nanos,
     /// The last call that was not between two looks only.
     regular: Nanos,
+    deadline: Nanos,
+    /// The queue that is looked at first.
+    first: usize,
     /// Time to the next call, when that is not a period.
     hurry: Option<Nanos>,
     reads_per_tick: usize,
@@ -105,6 +108,8 @@ impl ControlCore {
             tick: config.tick,
             period,
             regular: Nanos::ZERO,
+            deadline: config.deadline.max(config.tick + config.tick),
+            first: 0,
             hurry: None,
             orders_per_tick: config.orders_per_tick.max(1),
             unpaired: config.unpaired,
@@ -191,3 +196,7 @@ mod action_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod starve_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod deadline_tests;

@@ -29,6 +29,8 @@ pub(super) struct WatchedQueue {
     pub(super) next_look: Nanos,
     /// The look before: when, and the depth.
     looked: (Nanos, u64),
+    /// The call it was made in.
+    pub(super) looked_in: u64,
     /// What it found.
     context: Option<QueueContext>,
 }
@@ -44,6 +46,7 @@ impl WatchedQueue {
             next_tick: Nanos::ZERO,
             next_look: Nanos::ZERO,
             looked: (Nanos::ZERO, 0),
+            looked_in: 0,
             context: None,
         }
     }

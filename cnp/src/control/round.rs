@@ -13,6 +13,8 @@ use super::heaviest::Heaviest;
 use super::queue::WatchedQueue;
 use super::tellable::Apart;
 use crate::action::Action;
+use crate::deadline::Deadline;
+use crate::fixed_map::TOGETHER;
 use crate::log::Outcome;
 use crate::plan::{Outlet, Planner, Suppressed, Unpaired};
 use crate::policy::{Choice, Decision, QueueContext, Round};
@@ -42,13 +44,13 @@ const HOLD: Nanos = Nanos::from_millis(20);
 type PortQueue = (PortId, Priority);
 
 /// What a round goes by.
-#[derive(Debug)]
 pub(super) struct Asked<'a> {
     pub(super) decision: Decision,
     pub(super) context: &'a QueueContext,
     pub(super) now: Nanos,
     /// Nothing is sent.
     dry: bool,
+    deadline: &'a Deadline<'a>,
     /// Bytes of all contributors.
     total: u64,
     /// Bytes of one, on average.
@@ -71,6 +73,8 @@ struct Done {
     would: usize,
     /// How many more refusals are logged.
     logged: usize,
+    /// Contributors looked at.
+    looked: usize,
 }
 
 impl ControlCore {
@@ -80,7 +84,7 @@ impl ControlCore {
         index: usize,
         decision: &Decision,
         context: &QueueContext,
-        now: Nanos,
+        (now, deadline): (Nanos, &Deadline<'_>),
         out: &mut impl Outlet,
     ) -> Round {
         let status = Arc::clone(&self.status);
@@ -97,6 +101,7 @@ impl ControlCore {
         let asked = Asked {
             decision: self.spread(decision, reach),
             context,
+            deadline,
             now,
             dry: self.tracker.actions.of_queue(index) < Action::Send,
             total,
@@ -108,6 +113,7 @@ impl ControlCore {
             sent: 0,
             would: 0,
             logged: LOGGED,
+            looked: 0,
             round: Round::default(),
             counted: BitRate(0),
         };
@@ -148,7 +154,10 @@ impl ControlCore {
             let Some((bytes, flow)) = one else {
                 return;
             };
-            if done.orders == 0 || self.refusals == 0 {
+            let pause = done.looked.is_multiple_of(TOGETHER);
+            done.looked += 1;
+            let spent = done.orders == 0 || self.refusals == 0;
+            if spent || pause && done.looked > 1 && asked.deadline.is_over() {
                 status.suppressed(Suppressed::CapTick).add(done.left as u64);
                 done.left = 0;
                 return;

@@ -132,7 +132,10 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
         rates_known: true,
     };
     let now = rig.now;
+    let clock = || now;
+    let deadline = Deadline::new(&clock, now, Nanos(1));
     let asked = |now| Asked {
+        deadline: &deadline,
         decision: Decision::none(Amount::Many, Reason::Overload),
         context: &context,
         now,

@@ -6,6 +6,7 @@ use super::ControlCore;
 use super::queue::{Intervals, READS_PER_LOOK};
 use super::round::REFUSALS;
 use crate::action::Action;
+use crate::deadline::Deadline;
 use crate::detector::Zone;
 use crate::plan::{CnpOrder, Outlet, Suppressed};
 use crate::policy::npcc::CLOSEST;
@@ -50,64 +51,101 @@ impl ControlCore {
         depth: impl Fn(PortId, Priority) -> u64,
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
     ) {
-        self.tick_within(now, depth, out);
+        self.tick_within(now, &|| now, depth, out);
     }
 
-    /// As [`ControlCore::tick`]; `out` also says which port's cap a CNP is charged to.
+    /// As [`ControlCore::tick`], with a `clock` that is asked now and then whether the tick takes too long; `out` also says which
+    /// port's cap a CNP is charged to.
+    ///
+    /// When it does, what is left waits for the next call: records in their rings, queues in turn. Queues at `hard` come first, and
+    /// have twice the time.
     pub fn tick_within(
         &mut self,
         now: Nanos,
+        clock: &dyn Fn() -> Nanos,
         depth: impl Fn(PortId, Priority) -> u64,
         out: &mut impl Outlet,
     ) {
         self.status.ticks.add(1);
         self.refusals = REFUSALS;
-        self.tracker.drain(now);
+        let deadline = Deadline::new(clock, now, self.deadline);
+        self.tracker.drain(now, &deadline.half());
+        let regular = self.is_regular(now);
+        let (first, queues) = (self.first, self.queues.len());
+        let (call, mut quiet) = (self.status.ticks.get(), 0);
+        for hard in [true, false] {
+            for index in (0..queues).map(|next| (first + next) % queues) {
+                let Some(queue) = self.queues.get_mut(index) else {
+                    continue;
+                };
+                let due = regular && now >= queue.next_look;
+                if !due && !queue.policy.urgent() {
+                    continue;
+                }
+                let depth = depth(queue.port, queue.priority);
+                if queue.looked_in == call || hard && depth < queue.detector.config().hard {
+                    continue;
+                }
+                // One of the others has its turn in every call.
+                if !hard && quiet > 0 && deadline.is_over() {
+                    self.status.queues_deferred.add(1);
+                    self.first = index;
+                    break;
+                }
+                queue.looked_in = call;
+                quiet += usize::from(!hard);
+                let until = if hard { deadline.twice() } else { deadline };
+                self.look(index, due, depth, (now, &until), out);
+            }
+        }
+        self.plan_next(now);
+        self.tracker.tidy(now);
+    }
+
+    /// Looks at a queue of this depth, and does what its policy says.
+    fn look(
+        &mut self,
+        index: usize,
+        due: bool,
+        depth: u64,
+        (now, deadline): (Nanos, &Deadline<'_>),
+        out: &mut impl Outlet,
+    ) {
         let every = Intervals {
             tick: self.tick,
             period: self.period,
             stale: self.tracker.measure.stale,
         };
-        let regular = self.is_regular(now);
-        for index in 0..self.queues.len() {
-            let active = self.tracker.active(index);
-            let Some(queue) = self.queues.get_mut(index) else {
-                break;
-            };
-            let due = regular && now >= queue.next_look;
-            if !due && !queue.policy.urgent() {
-                continue;
-            }
-            let looks = queue.policy.look();
-            let depth = depth(queue.port, queue.priority);
-            let context = if due {
-                queue.look(depth, active, &every, now)
-            } else if let Some(context) = queue.glance(depth) {
-                context
-            } else {
-                continue;
-            };
-            let decision = match self.tracker.actions.of_queue(index) {
-                Action::Off => Decision::none(Amount::None, Reason::Off),
-                Action::Observe | Action::Send => queue.policy.decide(&context, now),
-            };
-            let busy = match looks {
-                Some(_) if depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
-                _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
-            };
-            // What a quiet queue's readings may take is said for a tick, however often a policy looks.
-            if due && (context.fresh || busy.is_some()) {
-                self.tracker.read_queue(index, busy, now);
-            }
-            let round = if decision.amount == Amount::None {
-                Round::default()
-            } else {
-                self.round(index, &decision, &context, now, out)
-            };
-            self.finish(index, &context, &decision, &round, now);
+        let active = self.tracker.active(index);
+        let Some(queue) = self.queues.get_mut(index) else {
+            return;
+        };
+        let looks = queue.policy.look();
+        let context = if due {
+            queue.look(depth, active, &every, now)
+        } else if let Some(context) = queue.glance(depth) {
+            context
+        } else {
+            return;
+        };
+        let decision = match self.tracker.actions.of_queue(index) {
+            Action::Off => Decision::none(Amount::None, Reason::Off),
+            Action::Observe | Action::Send => queue.policy.decide(&context, now),
+        };
+        let busy = match looks {
+            Some(_) if depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
+            _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
+        };
+        // What a quiet queue's readings may take is said for a tick, however often a policy looks.
+        if due && (context.fresh || busy.is_some()) {
+            self.tracker.read_queue(index, busy, now, deadline);
         }
-        self.plan_next(now);
-        self.tracker.tidy(now);
+        let round = if decision.amount == Amount::None {
+            Round::default()
+        } else {
+            self.round(index, &decision, &context, (now, deadline), out)
+        };
+        self.finish(index, &context, &decision, &round, now);
     }
 
     fn finish(

@@ -6,7 +6,7 @@ use super::port_hash::port_of;
 use crate::fixed_map::NONE;
 
 /// More ends than this on one port are not compared: whoever puts them there does not follow the hash.
-const CROWD: u32 = 32;
+const CROWD: u32 = 8;
 
 impl Endpoints {
     /// Renews the verdicts of a group and of those opposite, and starts their count of steady packets anew.

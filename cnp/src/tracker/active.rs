@@ -9,6 +9,7 @@ use std::hint::black_box;
 use npcc_pipeline::units::Nanos;
 
 use super::FlowTracker;
+use crate::deadline::Deadline;
 use crate::fixed_map::{Hints, NONE, TOGETHER};
 use crate::flow_cache::{ASLEEP, SlotReading};
 use crate::table::{Flow, QueueList};
@@ -40,7 +41,7 @@ impl FlowTracker {
     }
 
     /// Takes in which flows of a worker send again.
-    pub(super) fn wake_flows(&mut self, reader: usize, now: Nanos) {
+    pub(super) fn wake_flows(&mut self, reader: usize, now: Nanos, deadline: &Deadline<'_>) {
         let mut left = WAKES;
         let mut lost = 0;
         while left > 0 {
@@ -63,6 +64,9 @@ impl FlowTracker {
             black_box(looked.fold(0, |sum, flow| sum ^ flow.last_seen.0 ^ flow.cnps));
             for (slot, flow) in slots.iter().zip(&flows) {
                 self.wake(reader, *slot, *flow, now);
+            }
+            if deadline.is_over() {
+                break;
             }
         }
         if lost > 0 {

@@ -12,6 +12,7 @@ use npcc_pipeline::units::Nanos;
 
 use super::active::falls_asleep;
 use super::{FEW, FlowTracker, LEAST_READS, SLOW};
+use crate::deadline::Deadline;
 use crate::fixed_map::{Hints, TOGETHER};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
@@ -47,15 +48,21 @@ impl FlowTracker {
 
     /// Reads flows of a queue: those that send, and some of all of them, round and round. Up to `busy` together; where that is not
     /// given, as many as keep the window and [`SLOW`] and are left of the tick's work, of which a record and a reading take as
-    /// much. Never more than a tick may read.
-    pub(crate) fn read_queue(&mut self, queue: usize, busy: Option<usize>, now: Nanos) {
+    /// much. Never more than a tick may read, and after the deadline no more than [`LEAST_READS`].
+    pub(crate) fn read_queue(
+        &mut self,
+        queue: usize,
+        busy: Option<usize>,
+        now: Nanos,
+        deadline: &Deadline<'_>,
+    ) {
         let Some(mut list) = self.lists.get(queue).copied() else {
             return;
         };
         let (active, slow) = self.shares(&list, busy);
-        self.read_active(&mut list, active, now);
-        self.read_round(&mut list, slow, now);
-        self.overdue = self.overdue.saturating_sub(slow);
+        self.read_active(&mut list, active, now, deadline);
+        let read = self.read_round(&mut list, slow, now, deadline);
+        self.overdue = self.overdue.saturating_sub(read);
         if let Some(place) = self.lists.get_mut(queue) {
             *place = list;
         }
@@ -84,9 +91,15 @@ impl FlowTracker {
     }
 
     /// Reads flows that send, those first that were read longest ago.
-    fn read_active(&mut self, list: &mut QueueList, reads: usize, now: Nanos) {
+    fn read_active(
+        &mut self,
+        list: &mut QueueList,
+        reads: usize,
+        now: Nanos,
+        deadline: &Deadline<'_>,
+    ) {
         let mut left = reads;
-        while left > 0 {
+        while left > 0 && (reads - left < LEAST_READS || !deadline.is_over()) {
             let next = std::iter::from_fn(|| self.flows.take_active(list));
             let next: Hints = next.take(left.min(TOGETHER)).collect();
             if next.is_empty() {
@@ -110,11 +123,18 @@ impl FlowTracker {
         }
     }
 
-    /// Reads flows of the slow round.
-    fn read_round(&mut self, list: &mut QueueList, reads: usize, now: Nanos) {
-        let mut left = reads.min(list.len());
+    /// Reads flows of the slow round; says how many.
+    fn read_round(
+        &mut self,
+        list: &mut QueueList,
+        reads: usize,
+        now: Nanos,
+        deadline: &Deadline<'_>,
+    ) -> usize {
+        let reads = reads.min(list.len());
+        let mut left = reads;
         let mut before = Hints::new();
-        while left > 0 {
+        while left > 0 && (left == reads || !deadline.is_over()) {
             let next = std::iter::from_fn(|| self.flows.advance(list));
             let next: Hints = next.take(left.min(TOGETHER)).collect();
             if next.is_empty() {
@@ -141,6 +161,7 @@ impl FlowTracker {
             }
             before = next;
         }
+        reads - left
     }
 
     /// Brings what is known of flows about to be read into the cache.

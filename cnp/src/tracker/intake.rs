@@ -8,6 +8,7 @@ use super::FlowTracker;
 use super::flows::queue_flow;
 use crate::cm::copy::CmCopy;
 use crate::cm::message::Message;
+use crate::deadline::Deadline;
 use crate::fixed_map::{NONE, TOGETHER};
 use crate::flow_cache::CacheReader;
 use crate::pair::connections::{ConnectionTable, EndpointId};
@@ -25,12 +26,15 @@ const WHOLE_CNP: u8 = RecordFlags::BECN | RecordFlags::INTACT;
 const COMPARED_PER_TICK: usize = 1_024;
 
 impl FlowTracker {
-    /// Takes in records of all workers, so many from each.
-    pub(crate) fn drain(&mut self, now: Nanos) {
+    /// Takes in records of all workers, so many from each, until the deadline; another worker's first each time.
+    pub(crate) fn drain(&mut self, now: Nanos, deadline: &Deadline<'_>) {
         self.check.refresh();
         self.connections.refill(COMPARED_PER_TICK);
         self.drained = 0;
-        for reader in 0..self.readers.len() {
+        let readers = self.readers.len();
+        let first = (self.first_reader + 1) % readers.max(1);
+        self.first_reader = first;
+        for reader in (0..readers).map(|next| (first + next) % readers) {
             for _ in 0..MESSAGES_PER_TICK {
                 let message = self
                     .readers
@@ -40,6 +44,9 @@ impl FlowTracker {
                     break;
                 };
                 self.observe_message(&message, now);
+                if deadline.is_over() {
+                    break;
+                }
             }
             let entered = self.connections.entered();
             let mut left = self.records_per_tick;
@@ -60,8 +67,12 @@ impl FlowTracker {
                     let known = self.connections.find_at(end, &record.key);
                     self.observe_record(record, reader, known, flow, now);
                 }
+                // Every worker is heard, if only a little.
+                if deadline.is_over() {
+                    break;
+                }
             }
-            self.wake_flows(reader, now);
+            self.wake_flows(reader, now, deadline);
         }
     }
 

@@ -83,6 +83,8 @@ pub(crate) struct FlowTracker {
     quiet_reads: usize,
     /// Flows to be read once more as fast as can be: some of them send, and nobody knows which.
     overdue: usize,
+    /// Whose records were taken in first in the last tick.
+    first_reader: usize,
     /// Records taken in by this tick.
     drained: usize,
 }
@@ -145,6 +147,7 @@ impl FlowTracker {
             reads_per_tick: config.reads_per_tick.max(1),
             quiet_reads: config.reads_per_tick.max(1),
             overdue: 0,
+            first_reader: 0,
             drained: 0,
         }
     }

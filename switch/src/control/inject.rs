@@ -111,6 +111,15 @@ impl Injector {
             .ok_or(Suppressed::RingFull)
     }
 
+    /// The port by which a CNP to a sender leaves, whose flow comes in by `ingress`.
+    ///
+    /// # Errors
+    /// There is no way to the sender.
+    pub fn leaves_by(&self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
+        let path = self.path_to(sender, ingress);
+        path.map(|path| path.port).ok_or(Suppressed::NoNeighbor)
+    }
+
     /// The path to the sender: by the flow's ingress port when that is among the equal ones.
     fn path_to(&self, sender: IpAddr, ingress: PortId) -> Option<Adjacency> {
         let mut paths = self

@@ -5,11 +5,13 @@ pub mod orders;
 pub mod reaction;
 pub mod sources;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use npcc_cnp::control::ControlCore;
+use npcc_cnp::plan::{CnpOrder, Outlet, Suppressed};
 use npcc_pipeline::counters::{Counter, Counters};
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
@@ -140,6 +142,7 @@ impl Control {
             counters,
             inbox,
             sleeper,
+            clock,
             ..
         } = self;
         inbox.obey(core, now, |style, priority| {
@@ -147,15 +150,41 @@ impl Control {
         });
         injector.refresh();
         let depth = |port: PortId, priority: Priority| depth(counters, port, priority);
-        let mut sent = false;
-        core.tick(now, depth, &mut |order| {
-            let answers = first.of(&order, crossed(counters, order.egress, order.priority));
-            sent = true;
-            injector.send(&order, answers)
-        });
-        if let Some(sleeper) = sleeper.as_ref().filter(|_| sent) {
+        let mut out = WayOut {
+            injector,
+            first,
+            counters,
+            sent: false,
+        };
+        core.tick_within(now, &|| clock.now(), depth, &mut out);
+        if let Some(sleeper) = sleeper.as_ref().filter(|_| out.sent) {
             sleeper.wake_workers();
         }
+    }
+}
+
+/// CNPs leave through the injector; those that do may answer a crossing.
+struct WayOut<'a> {
+    injector: &'a mut Injector,
+    first: &'a mut FirstAnswer,
+    counters: &'a [Arc<Counters>],
+    /// Whether one was handed over.
+    sent: bool,
+}
+
+impl Outlet for WayOut<'_> {
+    fn leaves_by(&mut self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
+        self.injector.leaves_by(sender, ingress)
+    }
+
+    fn send(&mut self, order: CnpOrder) -> Result<(), Suppressed> {
+        let crossed = crossed(self.counters, order.egress, order.priority);
+        let answers = self.first.of(&order, crossed);
+        self.injector.send(&order, answers)?;
+        // A CNP that was refused answers nothing: the next one does.
+        self.first.sent(&order, crossed);
+        self.sent = true;
+        Ok(())
     }
 }
 

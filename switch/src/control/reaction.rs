@@ -33,27 +33,32 @@ impl Default for FirstAnswer {
 }
 
 impl FirstAnswer {
-    /// The crossing that this CNP is the first to answer, if any; `crossed` is what the queue's gauges say.
-    pub fn of(&mut self, order: &CnpOrder, crossed: [Nanos; 2]) -> Option<Crossing> {
-        let answered = self
+    /// The crossing that this CNP would be the first to answer, if any; `crossed` is what the queue's gauges say.
+    #[must_use]
+    pub fn of(&self, order: &CnpOrder, crossed: [Nanos; 2]) -> Option<Crossing> {
+        let [answered_shallow, answered_hard] = self
             .answered
-            .get_mut(order.egress.index())?
-            .get_mut(order.priority.index())?;
+            .get(order.egress.index())?
+            .get(order.priority.index())?;
         let [shallow, hard] = crossed;
-        let [answered_shallow, answered_hard] = answered;
-        let first = |at: Nanos, answered: &mut Nanos| at > std::mem::replace(answered, at);
-        let (first_shallow, first_hard) =
-            (first(shallow, answered_shallow), first(hard, answered_hard));
-        if first_hard {
+        if hard > *answered_hard {
             return Some(Crossing {
                 threshold: What::Hard,
                 at: hard,
             });
         }
-        first_shallow.then_some(Crossing {
+        (shallow > *answered_shallow).then_some(Crossing {
             threshold: What::Shallow,
             at: shallow,
         })
+    }
+
+    /// The CNP is on its way: what the queue has crossed until now is answered.
+    pub fn sent(&mut self, order: &CnpOrder, crossed: [Nanos; 2]) {
+        let port = self.answered.get_mut(order.egress.index());
+        if let Some(answered) = port.and_then(|port| port.get_mut(order.priority.index())) {
+            *answered = crossed;
+        }
     }
 }
 
@@ -66,7 +71,7 @@ mod tests {
     use std::net::IpAddr;
 
     #[test]
-    fn only_the_first_cnp_after_a_crossing_answers_it() {
+    fn only_the_first_cnp_after_a_crossing_that_leaves_answers_it() {
         let order = CnpOrder {
             flow: FlowKey::new(
                 IpAddr::from([10, 0, 1, 3]),
@@ -81,24 +86,30 @@ mod tests {
         };
         let mut first = FirstAnswer::default();
         let times = |shallow, hard| [Nanos(shallow), Nanos(hard)];
-        assert_eq!(first.of(&order, times(0, 0)), None, "never crossed");
+        let mut send = |order: &CnpOrder, crossed| {
+            let answers = first.of(order, crossed);
+            assert_eq!(first.of(order, crossed), answers, "refused");
+            first.sent(order, crossed);
+            answers
+        };
+        assert_eq!(send(&order, times(0, 0)), None, "never crossed");
         assert_eq!(
-            first.of(&order, times(10, 0)),
+            send(&order, times(10, 0)),
             Some(Crossing {
                 threshold: What::Shallow,
                 at: Nanos(10)
             })
         );
-        assert_eq!(first.of(&order, times(10, 0)), None);
+        assert_eq!(send(&order, times(10, 0)), None);
         assert_eq!(
-            first.of(&order, times(20, 25)),
+            send(&order, times(20, 25)),
             Some(Crossing {
                 threshold: What::Hard,
                 at: Nanos(25)
             })
         );
         assert_eq!(
-            first.of(&order, times(20, 25)),
+            send(&order, times(20, 25)),
             None,
             "the hard crossing answered both"
         );
@@ -107,7 +118,7 @@ mod tests {
             ..order
         };
         assert!(
-            first.of(&other, times(20, 0)).is_some(),
+            send(&other, times(20, 0)).is_some(),
             "each queue for itself"
         );
     }

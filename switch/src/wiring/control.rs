@@ -10,7 +10,7 @@ use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::{PolicyKind, PolicyName, QueueSettings};
 use npcc_cnp::source_check::Sides;
 use npcc_config::plan::PortNpcc;
-use npcc_config::units::{Prefix, Rate, Time};
+use npcc_config::units::{Percent, Prefix, Rate, Time};
 use npcc_config::{Config, model};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
@@ -76,6 +76,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         records_per_tick,
         reads_per_tick,
         orders_per_tick,
+        deadline,
         ..
     } = ControlConfig::default();
     let rate = |id: PortId| rates.get(id.index()).copied().flatten();
@@ -103,7 +104,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         observed: observed(config),
         told: told(config),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
-        cap: cnp.cap.basis_points() / 10,
+        cap: thousandths(cnp.cap),
         cap_per_second,
         flows: flows.size(),
         ends: flows.size().saturating_mul(2),
@@ -122,6 +123,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         records_per_tick,
         reads_per_tick,
         orders_per_tick,
+        deadline,
         hash_seed,
     }
 }
@@ -272,6 +274,11 @@ const fn evidence(least: model::Evidence) -> Evidence {
     }
 }
 
+/// A share in thousandths, rounded up: the smallest is not none.
+const fn thousandths(share: Percent) -> u16 {
+    share.basis_points().div_ceil(10)
+}
+
 const fn nanos(time: Time) -> Nanos {
     Nanos(time.nanos())
 }
@@ -290,6 +297,15 @@ mod tests {
         assert_eq!(sides(model::SourceCheck::Off, watched), ANYWHERE);
         // Where all are watched there is one side, and behind it are all.
         assert_eq!(sides(model::SourceCheck::Side, u32::MAX), ANYWHERE);
+    }
+
+    /// 0.05 % were none at all: 32 CNPs a port, and then no more for ever.
+    #[test]
+    fn the_smallest_cap_is_not_none() {
+        let share = |text: &str| serde_yaml::from_str(text).map(thousandths);
+        assert_eq!(share("0.01%").unwrap(), 1);
+        assert_eq!(share("0.05%").unwrap(), 1);
+        assert_eq!(share("5%").unwrap(), 50);
     }
 
     /// A policy left out of the configuration's list, or named there only, is seen here.

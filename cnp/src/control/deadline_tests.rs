@@ -1,0 +1,128 @@
+//! A tick that takes too long comes to its end: work is counted by a clock that moves on whenever it is asked.
+
+use std::cell::Cell;
+
+use super::tests::{back, data};
+use super::*;
+use crate::fixed_map::TOGETHER;
+use crate::plan::CnpOrder;
+use crate::traffic_tests::rig::{Rig, config, queue};
+
+const TICK: Nanos = Nanos::from_micros(20);
+
+/// Eight queues; how often each was looked at.
+fn looks(rig: &Rig) -> Vec<u64> {
+    let count = |queue: &crate::status::QueueStatus| {
+        let all = crate::detector::Zone::ALL.into_iter();
+        all.flat_map(|zone| crate::status::Row::ALL.map(|row| queue.cell(zone, row).get()))
+            .sum()
+    };
+    rig.core.status().queues().iter().map(count).collect()
+}
+
+/// Ticks of eight queues, of which two are above `hard`, by a clock that is `late`.
+fn ticks(count: u64, late: Nanos) -> Rig {
+    let mut config = config(TICK);
+    config.queues = (0..8)
+        .map(|priority| config::QueueConfig {
+            priority: Priority::new(priority),
+            ..queue(TICK)
+        })
+        .collect();
+    let mut rig = Rig::new(&config);
+    for _ in 0..count {
+        rig.now += TICK;
+        let now = rig.now;
+        let depth = |_, priority: Priority| {
+            if priority.index() > 5 {
+                900_000
+            } else {
+                150_000
+            }
+        };
+        let mut out = |_: CnpOrder| Ok(());
+        rig.core.tick_within(now, &|| now + late, depth, &mut out);
+    }
+    rig
+}
+
+#[test]
+fn queues_at_hard_come_first_and_the_others_in_turn() {
+    let rig = ticks(12, Nanos::ZERO);
+    assert_eq!(looks(&rig), [12; 8]);
+    assert_eq!(rig.core.status().queues_deferred.get(), 0);
+    // Records alone took all the time.
+    let rig = ticks(12, Nanos::from_millis(1));
+    assert_eq!(looks(&rig), [2, 2, 2, 2, 2, 2, 12, 12]);
+    assert_eq!(rig.core.status().queues_deferred.get(), 12);
+}
+
+/// What a tick did when a microsecond passed whenever it asked for the time: records, readings, CNPs, and the time.
+fn spent(flows: u32, depth: u64) -> [u64; 4] {
+    let config = ControlConfig {
+        reads_per_tick: 8_192,
+        records_per_tick: 8_192,
+        orders_per_tick: 8_192,
+        cap: 1_000,
+        cap_per_second: u64::MAX / 2,
+        ..config(TICK)
+    };
+    let mut rig = Rig::new(&config);
+    for n in 0..flows {
+        rig.out(&data(0x1_0018 + n, 0x11 + n));
+        rig.back(&back(0x1_0018 + n, 0x11 + n, 0x11));
+        if n % 16 == 15 {
+            rig.tick(TICK, 0);
+        }
+    }
+    for _ in 0..10 {
+        for n in 0..flows {
+            rig.out(&data(0x1_0018 + n, 0x11 + n));
+        }
+        rig.tick(TICK, 0);
+    }
+    for n in 0..flows {
+        rig.out(&data(0x1_0018 + n, 0x11 + n));
+        rig.back(&back(0x1_0018 + n, 0x11 + n, 0x11));
+    }
+    rig.now += TICK;
+    let status = rig.core.status();
+    let counts = || {
+        [
+            status.records.get(),
+            status.flows_read.get(),
+            status.cnps_sent(),
+        ]
+    };
+    let (before, asked) = (counts(), Cell::new(0));
+    let clock = || {
+        asked.set(asked.get() + 1);
+        rig.now + Nanos::from_micros(asked.get())
+    };
+    let mut out = |_: CnpOrder| Ok(());
+    rig.core
+        .tick_within(rig.now, &clock, |_, _| depth, &mut out);
+    let [records, read, sent] = counts();
+    let [a, b, c] = before;
+    [records - a, read - b, sent - c, asked.get()]
+}
+
+#[test]
+fn a_tick_ends_in_time_whatever_there_is_to_do() {
+    let together = TOGETHER as u64;
+    // 60 us; a batch of records or readings each microsecond, half of the time for records.
+    let [records, read, sent, asked] = spent(4_000, 700_000);
+    assert!(records > 0 && records <= 30 * together, "{records}");
+    assert!(read > 64 && read <= 60 * together, "{read}");
+    assert!(sent > 0 && sent <= 60 * together, "{sent}");
+    assert!((55..=66).contains(&asked), "{asked}");
+    // Above `hard` twice the time.
+    let [.., asked] = spent(4_000, 900_000);
+    assert!((115..=126).contains(&asked), "{asked}");
+    // With little to do it ends when that is done.
+    let [records, read, sent, asked] = spent(20, 900_000);
+    assert!(
+        asked < 20 && sent == 20 && read >= 20,
+        "{records} {read} {asked}"
+    );
+}
