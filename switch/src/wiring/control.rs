@@ -345,6 +345,10 @@ mod tests {
         let port = super::super::path::port(&config, &config.ports[0], mac, rate);
         let queue = &port.egress.queues[3];
         assert_eq!(queue.watch, [detector.shallow, detector.hard]);
-        assert!(queue.ecn.is_some_and(|red| detector.shallow <= red.kmin && detector.deep <= red.kmax));
+        assert!(
+            queue
+                .ecn
+                .is_some_and(|red| detector.shallow <= red.kmin && detector.deep <= red.kmax)
+        );
     }
 }
