@@ -281,7 +281,7 @@ fn support_for_an_end_that_is_gone_is_none_for_another() {
     numbers.exchange(0x18, 0x11, 1);
     for _ in 0..8 {
         numbers.now += ms(1_000);
-        numbers.packet(B, A, 0x18, 0x11, 1);
+        numbers.packet(B, A, 0x18, 0x0a, 1);
         numbers.exchange(0x300, 0x200, 1 << 20);
         numbers.connections.age(numbers.now);
     }
