@@ -294,7 +294,7 @@ fn changes_are_logged_with_time_user_and_process() {
     assert!(told(1, "outcome").as_str().unwrap().contains("no port"));
     assert_eq!(
         (told(2, "what"), told(2, "count")),
-        ("pair add".into(), 100.into())
+        ("pair import".into(), 1.into())
     );
     let log = switch.log();
     let line = log.lines().find(|line| line.contains("few 900")).unwrap();

@@ -205,12 +205,13 @@ fn pairs_are_given_imported_and_taken_back() {
     switch.refused(&["pair", "import", "rdma.json"], 2, &["--local"]);
     let hosts = ["--local", "10.0.1.3", "--remote", "10.0.2.2"];
     switch.done(&[&["pair", "import", "rdma.json"], &hosts[..]].concat());
-    let all = [(0x11, Some(0x31)), (0x12, Some(50)), (0x13, Some(51))];
-    switch.soon("all three are paired", || switch.senders() == all);
-    switch.soon("all three are told", || {
+    // What `rdma` prints is only suggested, and nobody answers here.
+    let all = [(0x11, Some(0x31)), (0x12, Some(50)), (0x13, None)];
+    switch.soon("two are paired", || switch.senders() == all);
+    switch.soon("both are told", || {
         let flows = switch.show("flows");
-        let told = |flow: &Value| flow["cnps"].as_u64() > Some(0);
-        flows.as_array().unwrap().iter().all(told)
+        let told = |flow: &&Value| flow["cnps"].as_u64() > Some(0);
+        flows.as_array().unwrap().iter().filter(told).count() == 2
     });
     let npcc = switch.show("npcc");
     assert!(npcc["health"]["data_bytes"].as_u64() > Some(0));
@@ -239,7 +240,7 @@ fn pairs_are_given_imported_and_taken_back() {
     assert_success(&output);
     let told: BTreeSet<_> = tshark_cnps(&lab.path("dc-out.pcap")).into_iter().collect();
     let sender = |qp| ("10.0.1.3".to_owned(), qp);
-    assert_eq!(told, [0x31, 50, 51].map(sender).into_iter().collect());
+    assert_eq!(told, [0x31, 50].map(sender).into_iter().collect());
 }
 
 /// How many CNPs left and how many would have, by what the queue shows.
@@ -293,7 +294,7 @@ fn a_dry_run_sends_nothing_until_it_is_told_to() {
         .iter()
         .map(|flow| &flow["refused"])
         .collect();
-    assert!(refused.contains(&&"unpaired".into()), "{refused:?}");
+    assert!(refused.contains(&&"cold".into()), "{refused:?}");
     let hosts = switch.show("hosts");
     assert_eq!(hosts[0]["action"], "observe");
     assert!(hosts[0]["would_send"].as_u64() > Some(0));
@@ -441,7 +442,7 @@ fn flows_are_picked_paged_and_exported() {
     assert_eq!(pages, [2, 1, 0]);
     assert_eq!(sorted(&["--evidence", "cm"]), [0x11]);
     assert_eq!(sorted(&["--evidence", "none"]), [0x12, 0x13]);
-    assert_eq!(sorted(&["--cold"]).len(), 0, "somebody answers");
+    assert_eq!(sorted(&["--cold"]), [0x12, 0x13], "nobody answers");
     assert_eq!(sorted(&["--qp", "0x31"]), [0x11]);
     assert_eq!(sorted(&["--qp", "0x13"]), [0x13]);
     assert_eq!(sorted(&["--host", "10.0.1.0/24"]).len(), 3);

@@ -46,7 +46,7 @@ impl ControlCore {
                 .max(would),
             passed: partner
                 .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
-            unresponsive: self.is_vain((key.egress, key.priority), index),
+            unresponsive: flow.response.is_unresponsive(),
             trusted: flow.trusted,
             ingress: flow.ingress,
         };

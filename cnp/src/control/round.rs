@@ -105,7 +105,7 @@ impl ControlCore {
             known,
             all: able,
             vain,
-        } = self.set_apart(index, &mut contributors, status, now);
+        } = self.set_apart(&mut contributors, status, now);
         self.give_up(index, vain > total / 4, &contributors, now);
         let reach = Planner::reach(decision, all).min(able);
         let asked = Asked {
@@ -258,9 +258,8 @@ impl ControlCore {
         let first = turn.wrapping_mul(LOOKED_AT) % others.len().max(1);
         let (before, after) = others.split_at(first);
         for (_, index) in after.iter().chain(before).take(LOOKED_AT) {
-            let vain = self.tracker.is_vain(*index);
             let flow = self.tracker.flows.get(*index);
-            if let Some(reason) = flow.and_then(|flow| self.refused(flow, vain, asked.now)) {
+            if let Some(reason) = flow.and_then(|flow| self.refused(flow, asked.now)) {
                 self.log_refusal(*index, reason, asked, done);
             }
         }

@@ -172,10 +172,12 @@ fn unresponsive() -> ResponseWatch {
         feedback: Nanos::from_micros(20),
         window: Nanos::from_micros(100),
     };
-    for time in [0, 100_000, 200_000] {
-        response.record_cnp_sent(Nanos(time), 1_000, 1 << 15);
-        for (after, bytes) in [(20_000, 0), (20_010, 10_000)] {
-            response.observe(Nanos(time + after), bytes, &watch);
+    for told in [0, 10, 20].map(Nanos::from_millis) {
+        let mut total = 0;
+        response.record_cnp_sent(told, 1_000, 1 << 15);
+        for tick in 1..=20 {
+            total += 200;
+            response.observe(told + Nanos::from_micros(20 * tick), total, &watch);
         }
     }
     assert!(response.is_unresponsive());

@@ -13,10 +13,6 @@ use crate::table::Flow;
 /// What a flow's pairing was found to be counts for so long where it is not good enough: time alone may make it better.
 const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
 
-/// Shortest time between two CNPs to a flow of a host that fell back, or of a queue of such: enough to hear when it answers after all, too
-/// seldom to disturb what marks do to it. A card that starts anew when its flow is back at the line does not while it is told.
-const FALLEN_BACK_GAP: Nanos = Nanos::from_millis(100);
-
 /// How contributors were set apart. The others follow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Apart {
@@ -32,13 +28,11 @@ impl ControlCore {
     /// Puts contributors that can be told first, and counts why the others cannot.
     pub(super) fn set_apart(
         &self,
-        queue: usize,
         contributors: &mut [(u64, u32)],
         status: &QueueStatus,
         now: Nanos,
     ) -> Apart {
         let mut apart = Apart::default();
-        let given_up = self.queues.get(queue).is_some_and(|queue| queue.given_up);
         for at in 0..contributors.len() {
             let Some((bytes, index)) = contributors.get(at).copied() else {
                 break;
@@ -48,8 +42,7 @@ impl ControlCore {
                 apart.vain = apart.vain.saturating_add(bytes);
             }
             let flow = self.tracker.flows.get(index);
-            let vain = fallen_back || given_up;
-            let refused = flow.and_then(|flow| self.refused(flow, vain, now));
+            let refused = flow.and_then(|flow| self.refused(flow, now));
             match refused {
                 None => {
                     contributors.swap(at, apart.all);
@@ -68,7 +61,7 @@ impl ControlCore {
     }
 
     /// Why a flow cannot be told, as far as what is known of it tells.
-    pub(super) fn refused(&self, flow: &Flow, vain: bool, now: Nanos) -> Option<Suppressed> {
+    pub(super) fn refused(&self, flow: &Flow, now: Nanos) -> Option<Suppressed> {
         if flow.parked > now {
             return Some(flow.parked_for);
         }
@@ -83,8 +76,7 @@ impl ControlCore {
                 return Some(Suppressed::Unpaired);
             }
         }
-        let resting = |gap| flow.cnps > 0 && now.since(flow.last_cnp) < gap;
-        let is_deaf = flow.response.is_unresponsive() && resting(UNRESPONSIVE_GAP);
-        (is_deaf || vain && resting(FALLEN_BACK_GAP)).then_some(Suppressed::Unresponsive)
+        let resting = flow.cnps > 0 && now.since(flow.last_cnp) < UNRESPONSIVE_GAP;
+        (flow.response.is_unresponsive() && resting).then_some(Suppressed::Unresponsive)
     }
 }

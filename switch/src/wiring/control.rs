@@ -334,7 +334,7 @@ mod tests {
     /// A queue that may have 10G of a 100G port was watched as if it had all of it: shallow above the depth at which ECN begins.
     #[test]
     fn thresholds_of_npcc_and_of_ecn_are_times_of_what_the_queue_may_have() {
-        let text = "version: 1\nqos: { profile: roce, priorities: { 3: { max_rate: 10G } } }\nnpcc: {}\nbuffer: { pool: 64MB }\n\
+        let text = "version: 1\nqos: { priorities: { 3: { max_rate: 10G } } }\nnpcc: {}\nbuffer: { pool: 64MB }\n\
             ports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: {}, addresses: [10.0.1.1/24] }\n";
         let config = npcc_config::parse("test.yaml", text).unwrap().config;
         let rate = Some(BitRate(100_000_000_000));

@@ -5,6 +5,7 @@ use npcc_pipeline::units::Nanos;
 use super::{ASKED, CmTable, GRANTED};
 use crate::key::{FlowKey, Qpn};
 use crate::pair::ends::Life;
+use crate::pair::names::Said;
 
 /// A REQ not granted within this time may make room for others.
 const UNANSWERED: Nanos = Nanos::from_millis(10_000);
@@ -32,7 +33,8 @@ impl CmTable {
         true
     }
 
-    /// A granted connection none of whose queue pairs is in use, of those longest not looked at.
+    /// A granted connection none of whose queue pairs is in use, of those longest not looked at. What an operator said, in person or by a
+    /// list, is his to take back.
     fn idle(&mut self, life: &impl Fn(&FlowKey) -> Life) -> Option<u32> {
         for _ in 0..LOOKED_AT {
             let index = self.connections.oldest(GRANTED)?;
@@ -42,7 +44,8 @@ impl CmTable {
             let ways = [Some(id.way), known.other.map(|other| other.way)];
             let ends = ways.into_iter().flatten();
             let mut ends = ends.flat_map(|way| [way.with_qp(granter), way.reversed(known.asker)]);
-            if ends.all(|key| life(&key) == Life::Silent) {
+            let is_managers = matches!(known.said, Said::Manager(_));
+            if is_managers && ends.all(|key| life(&key) == Life::Silent) {
                 return Some(index);
             }
             self.connections.touch(index);
