@@ -216,7 +216,7 @@ impl Detector {
         // The first look says nothing of when it began to grow.
         let (at, before) = self
             .previous
-            .unwrap_or((Nanos(now.0.saturating_sub(self.config.tick.0)), 0));
+            .unwrap_or_else(|| (Nanos(now.0.saturating_sub(self.config.tick.0)), 0));
         let half_drain = self.config.drain.bytes_in(now.since(at)) / 2;
         let fast = half_drain.max(self.config.mtu.saturating_mul(4));
         depth.saturating_sub(before) > fast

@@ -74,7 +74,7 @@ impl Cuts {
         let all = [low, low >> 16, low >> 32, low >> 48, high];
         all.map(|word| {
             let cut = word & 0xffff;
-            (cut > 0).then(|| u16::try_from(cut * 1_000 >> 16).unwrap_or(1_000))
+            (cut > 0).then(|| u16::try_from((cut * 1_000) >> 16).unwrap_or(1_000))
         })
     }
 }

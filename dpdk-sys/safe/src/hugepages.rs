@@ -37,7 +37,7 @@ pub fn hugepages_available() -> u64 {
 #[must_use]
 pub fn hugepages_stale() -> u64 {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    hugetlbfs(&mounts).map(|folder| stale(folder)).sum()
+    hugetlbfs(&mounts).map(stale).sum()
 }
 
 /// Whether a hugetlbfs is mounted. Without one EAL has no hugepages, however many the kernel has reserved, unless it is started with
