@@ -1,6 +1,9 @@
 use super::*;
+
 use crate::key::Qpn;
 
+/// As many as there is room for.
+const ALL: u32 = 4_096;
 const GAP: Nanos = Nanos::from_millis(10);
 
 fn flow(last: u8) -> FlowKey {
@@ -101,14 +104,14 @@ fn a_full_table_forgets_the_host_not_told_for_longest() {
         let [_, _, high, low] = n.to_be_bytes();
         FlowKey::new([10, 1, high, low].into(), [10, 0, 2, 2].into(), Qpn::new(7))
     };
-    for n in 0..HOSTS as u32 - 1 {
+    for n in 0..ALL - 1 {
         hosts.told(&address(n), u32::MAX, &view);
     }
     assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
     hosts.told(&flow(3), first, &view);
     hosts.told(&address(70_000), u32::MAX, &view);
     assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
-    for n in 0..HOSTS as u32 {
+    for n in 0..ALL {
         hosts.told(&address(n), u32::MAX, &view);
     }
     assert_eq!(hosts.standing(&flow(3), first), Standing::Unknown);

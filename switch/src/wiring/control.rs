@@ -39,6 +39,16 @@ pub fn style(config: &Config) -> (CnpStyle, Priority) {
     (style, Priority::new(cnp.priority.byte()))
 }
 
+/// What each watched queue's own key says of its CNPs, in the order of the queues.
+fn queue_actions(config: &Config) -> Vec<Action> {
+    let of = watched(config).flat_map(|(_, _, watch)| {
+        let own = |priority| watch.actions.get(usize::from(priority)).copied();
+        let all = watch.priorities();
+        all.map(move |priority| own(priority).unwrap_or_default())
+    });
+    of.collect()
+}
+
 /// The control core's settings; `rates` are what the ports' egress sides are shaped to.
 #[must_use]
 pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> ControlConfig {
@@ -93,17 +103,11 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
             }
         })
     });
-    let queue_actions = watched(config).flat_map(|(_, _, watch)| {
-        let own = |priority| watch.actions.get(usize::from(priority)).copied();
-        watch
-            .priorities()
-            .map(move |priority| own(priority).unwrap_or_default())
-    });
     ControlConfig {
         tick: nanos(*tick),
         queues: queues.collect(),
         action: *action,
-        queue_actions: queue_actions.collect(),
+        queue_actions: queue_actions(config),
         observed: observed(config),
         told: told(config),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
