@@ -2,7 +2,7 @@
 //!
 //! A card is one for all queue pairs of its host, so that what one flow showed counts for the others. A host is believed to answer when more
 //! measurements ([`crate::response`]) found an effect that lasted than did not; three more in vain and it has *fallen back*: its flows keep
-//! their ECN marks as if there were no NPCC and are told once a millisecond only, by which it comes back when it answers after all.
+//! their ECN marks as if there were no NPCC and are told all the same, by which it comes back when it answers after all.
 //! How deep a cut is, is learned by the time since the CNP before it: DCQCN's alpha fades quickly on some cards, slowly as
 //! published, and starts anew on others once the flow was back at its line rate.
 
