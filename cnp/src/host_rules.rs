@@ -23,8 +23,7 @@ impl HostRules {
 
     /// Whether the sender of a flow may be told.
     pub(crate) fn admit(&self, flow: &FlowKey) -> bool {
-        let allowed = self.allow.is_empty() || self.allow.holds_sender(flow);
-        allowed && !self.deny.holds_sender(flow)
+        self.admits(flow.src())
     }
 }
 

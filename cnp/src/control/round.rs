@@ -393,25 +393,20 @@ impl ControlCore {
         self.tracker.flows.publish(index);
     }
 
-    /// Whether telling a flow does not help, or those with whom it fills its queue.
-    pub(super) fn is_vain(&self, queue: PortQueue, index: u32) -> bool {
-        let same = |watched: &&WatchedQueue| (watched.port, watched.priority) == queue;
-        let queue = self.queues.iter().find(same);
-        queue.is_some_and(|queue| queue.given_up) || self.tracker.is_vain(index)
-    }
-
     /// How long a flow of this queue that is signalled now, by a CNP that should cost this share, need not be marked. Where its host is
     /// known to answer the CNPs of here are enough, and its mark would come back from a far end as a CNP for a queue that has drained.
     /// A host of which nothing is known gets a trial, where the CNP should be felt; the others keep their marks. From `hard` on the worker
     /// marks whoever was told.
-    fn earned(&self, port_queue: PortQueue, index: u32, share: u32) -> Nanos {
-        let (port, priority) = port_queue;
+    fn earned(&self, (port, priority): PortQueue, index: u32, share: u32) -> Nanos {
         let same = |queue: &&WatchedQueue| queue.port == port && queue.priority == priority;
         let queue = self.queues.iter().find(same);
+        // Telling does not help this flow, or those with whom it fills its queue.
+        if queue.is_some_and(|queue| queue.given_up) || self.tracker.is_vain(index) {
+            return Nanos::ZERO;
+        }
         let is_hard =
             queue.is_some_and(|queue| queue.reading.depth >= queue.detector.config().hard);
         let longest = match self.tracker.standing(index) {
-            _ if self.is_vain(port_queue, index) => return Nanos::ZERO,
             Standing::Answers => HOLD,
             Standing::Unknown if share >= FELT => TRIAL,
             Standing::Unknown | Standing::Doubted | Standing::FallenBack => return Nanos::ZERO,
