@@ -170,8 +170,10 @@ pub fn marks_in_time(
             .filter(|(_, plan)| plan.lossless);
         for (priority, plan) in lossless {
             let Some(ecn) = plan.ecn else { continue };
-            let rate = Rate(rate.0);
-            let drain = plan.max_rate.map_or(rate, |max| max.min(rate));
+            let Some(drain) = super::path::drain(plan, Some(*rate)) else {
+                continue;
+            };
+            let drain = Rate(drain.0);
             let kmax = ecn.kmax.bytes_floored(drain, port.mtu);
             if kmax > room.least_xoff {
                 return Err(format!(
