@@ -236,6 +236,9 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
     let _alone = alone();
     let net = Net::of(&["sw"], &[]);
     let space = net.space("sw");
+    // What the kernel says on a new device by itself (IPv6 router solicitations, MLD) is no frame of ours.
+    let quiet = format!("ip netns exec {space} sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
+    assert_success(&Command::new("sh").args(["-c", &quiet]).output().unwrap());
     let lab = Lab::inside(space.clone());
     let go = lab.path("go");
     let switch = Running::start_with(
