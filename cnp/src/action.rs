@@ -61,6 +61,14 @@ impl HostSet {
         }
     }
 
+    /// All hosts there can be.
+    #[must_use]
+    pub fn all() -> HostSet {
+        HostSet {
+            ranges: Arc::new([(0, u128::MAX)]),
+        }
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,4 +1,5 @@
-//! Which hosts may be told at all: the switch leaves the others alone, whatever their flows do.
+//! What an operator says of hosts: which may be told at all (the switch leaves the others alone, whatever their flows do), and which
+//! are known to answer.
 
 use std::net::IpAddr;
 
@@ -12,9 +13,20 @@ pub struct HostRules {
     pub allow: HostSet,
     /// And never these.
     pub deny: HostSet,
+    /// Of these the operator says that their cards answer CNPs and stay slow: they are believed to from their first CNP on.
+    pub answering: HostSet,
 }
 
 impl HostRules {
+    /// All hosts may be told, and are known to answer.
+    #[must_use]
+    pub fn all_answer() -> HostRules {
+        HostRules {
+            answering: HostSet::all(),
+            ..HostRules::default()
+        }
+    }
+
     /// Whether a host may be told.
     #[must_use]
     pub fn admits(&self, host: IpAddr) -> bool {
@@ -52,6 +64,7 @@ mod tests {
         let rules = |allow: &HostSet, deny: &HostSet| HostRules {
             allow: allow.clone(),
             deny: deny.clone(),
+            answering: HostSet::default(),
         };
         assert_eq!(told(&rules(&none, &none)), [true; 4]);
         assert_eq!(told(&rules(&near, &none)), [true, true, false, false]);

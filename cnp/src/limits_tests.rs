@@ -320,11 +320,11 @@ fn a_denied_host_is_not_told_until_it_is_allowed_again() {
     let set = |prefix: [u8; 4], length| HostSet::new([(IpAddr::from(prefix), length)]);
     let deny = HostRules {
         deny: set(data().src, 32),
-        ..HostRules::default()
+        ..HostRules::all_answer()
     };
     let others = HostRules {
         allow: set([10, 0, 7, 0], 24),
-        ..HostRules::default()
+        ..HostRules::all_answer()
     };
     let mut rig = Rig::new(&ControlConfig {
         told: deny,
@@ -344,6 +344,6 @@ fn a_denied_host_is_not_told_until_it_is_allowed_again() {
         (told, denied > std::mem::replace(&mut before, denied))
     };
     assert_eq!(told(None, 900_000), (0, true));
-    assert_eq!(told(Some(HostRules::default()), 900_100), (1, false));
+    assert_eq!(told(Some(HostRules::all_answer()), 900_100), (1, false));
     assert_eq!(told(Some(others), 900_200), (0, true));
 }

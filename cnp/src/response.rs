@@ -3,7 +3,8 @@
 //! What CNPs should have cost together is added up, as DCQCN's alpha fades and a single late one proves nothing: by when they should have
 //! cost a fifth of the rate, a quarter of that must be seen, over a window that begins [`SETTLED`] after the feedback delay. A sender whose
 //! byte counter takes it back within microseconds shows as little there as one that hears nothing. What a sender wins back by its own
-//! clock ([`RECOVERY`]) is allowed for. Three times in vain makes a flow unresponsive; it keeps its ECN marks and gets at most one CNP a
+//! clock ([`RECOVERY`]) is allowed for, and so is that flows of one host share its link: each of eight queue pairs at their line rate sends an
+//! eighth of what its rate limiter allows, and its first two cuts cost it nothing (its *headroom*). Three times in vain makes a flow unresponsive; it keeps its ECN marks and gets at most one CNP a
 //! millisecond until as many effects were seen: a flow falls for many reasons, and one fall proves little.
 
 use npcc_pipeline::named;
@@ -51,6 +52,10 @@ const MOST: u8 = 6;
 const SETTLED: Nanos = Nanos::from_micros(20);
 /// Time in which a sender that is not told wins back half of what it lost, at the soonest.
 const RECOVERY: Nanos = Nanos::from_micros(300);
+/// An effect is measured over as long as a flow needs for so many bytes, so that a few frames more or less prove nothing, ...
+const ENOUGH: u64 = 64 << 10;
+/// ... but never over less than this: of a byte counter that brings a sender back, the end is seen.
+const SHORTEST: Nanos = Nanos::from_micros(40);
 /// CNPs that have not added up to a proof in this time are forgotten.
 const PATIENCE: Nanos = Nanos::from_millis(5);
 
@@ -59,8 +64,17 @@ const PATIENCE: Nanos = Nanos::from_millis(5);
 pub struct ResponseConfig {
     /// Time from a CNP to its effect in the queue.
     pub feedback: Nanos,
-    /// Time over which bytes are compared.
+    /// Time in which a flow sent what it is said to have sent before; the longest over which its bytes are counted after.
     pub window: Nanos,
+}
+
+impl ResponseConfig {
+    /// Time over which a flow is measured that sent so much in a window before.
+    fn time(&self, before: u64) -> Nanos {
+        let enough = u128::from(self.window.0) * u128::from(ENOUGH) / u128::from(before.max(1));
+        let enough = u64::try_from(enough).unwrap_or(u64::MAX);
+        Nanos(enough).max(SHORTEST).min(self.window)
+    }
 }
 
 /// What a measurement found. Shares are of the rate before, in 65,536ths.
@@ -72,7 +86,8 @@ pub struct Measured {
     pub expected: u32,
     /// What the rate fell by.
     pub seen: u32,
-    /// Time from the CNP before the first of them to the first, and how many they were; `None` when there was none before.
+    /// Time from the CNP before the first of them to the first, and how many they were; `None` when there was none before, or when the
+    /// rate may have fallen by less than what was allowed did.
     pub after: Option<(Nanos, u8)>,
 }
 
@@ -103,14 +118,17 @@ pub struct ResponseWatch {
     gap: Nanos,
     /// CNPs of this measurement.
     cnps: u8,
-    /// What the CNPs of this measurement should leave of the rate, in 65,536ths.
+    /// What the CNPs of this measurement should leave of what was allowed, in 65,536ths of what was sent: above 1 nothing need be seen.
     left: u32,
+    /// Whether more may have been allowed than was sent.
+    has_headroom: bool,
 }
 
 impl ResponseWatch {
     /// The sender was signalled; `before` is what the flow enqueued over the window, and `share` what this CNP should cost
-    /// of the rate, in 65,536ths. A measurement under way goes on.
-    pub fn record_cnp_sent(&mut self, now: Nanos, before: u64, share: u32) {
+    /// of the rate, in 65,536ths; `headroom` is what the sender may be allowed to send, in 65,536ths of what it sends. A measurement
+    /// under way goes on.
+    pub fn record_cnp_sent(&mut self, now: Nanos, before: u64, share: u32, headroom: u32) {
         let gap = self
             .latest
             .map_or(Nanos(u64::MAX), |latest| now.since(latest));
@@ -121,9 +139,14 @@ impl ResponseWatch {
             }
             self.state = State::Told;
             self.first = (now, before);
-            (self.gap, self.cnps, self.left, self.ripe) = (gap, 0, ONE, now);
+            // Lately it was seen to be held by its rate limiter, and not by its host's link.
+            let fell = matches!(self.last, Response::Halved | Response::Weak);
+            let is_limited = fell && gap < RECOVERY;
+            let headroom = if is_limited { ONE } else { headroom.max(ONE) };
+            self.has_headroom = headroom > ONE;
+            (self.gap, self.cnps, self.left, self.ripe) = (gap, 0, headroom, now);
         } else if gap >= RECOVERY {
-            self.left = u32::midpoint(self.left, ONE);
+            self.left = u32::midpoint(self.left, ONE).max(self.left);
         }
         let was_little = self.left > PROOF;
         let left = u64::from(self.left) * u64::from(ONE.saturating_sub(share)) / u64::from(ONE);
@@ -154,11 +177,12 @@ impl ResponseWatch {
                 total: start,
             } => {
                 let passed = now.since(since);
-                if passed.0 < config.window.0 {
+                let time = config.time(before);
+                if passed < time {
                     return None;
                 }
                 self.state = State::Quiet;
-                if passed.0 > config.window.0.saturating_mul(2) {
+                if passed.0 > time.0.saturating_mul(2).max(config.window.0) {
                     return None;
                 }
                 let counted = u128::from(total.saturating_sub(start));
@@ -169,6 +193,10 @@ impl ResponseWatch {
     }
 
     fn conclude(&mut self, before: u64, after: u64, now: Nanos) -> Option<Measured> {
+        if after > before.saturating_mul(3) / 2 {
+            // It had only begun, or its application sends more now: what it would have sent is not known.
+            return None;
+        }
         let response = Response::of(before, after);
         let expected = ONE.saturating_sub(self.left);
         let fell = before.saturating_sub(after);
@@ -192,13 +220,20 @@ impl ResponseWatch {
         } else {
             self.misses >= MISSES
         };
-        let after = (self.gap.0 < u64::MAX).then_some((self.gap, self.cnps));
+        let is_cut = self.gap.0 < u64::MAX && !self.has_headroom;
+        let after = is_cut.then_some((self.gap, self.cnps));
         Some(Measured {
             worked,
             expected,
             seen,
             after,
         })
+    }
+
+    /// Whether the effect of CNPs is being measured that must show: another one now would be taken for theirs.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.state != State::Quiet && self.left <= PROOF
     }
 
     /// The latest measurement.
@@ -237,7 +272,7 @@ mod tests {
             let mut found = Vec::new();
             for look in 0..looks {
                 if every > 0 && look % every == 0 {
-                    self.watch.record_cnp_sent(self.now, 1_000, share);
+                    self.watch.record_cnp_sent(self.now, 1_000, share, ONE);
                 }
                 self.now += Nanos::from_micros(20);
                 self.total += rate / 5;
@@ -260,7 +295,8 @@ mod tests {
             (500, Response::Halved),
             (800, Response::Weak),
             (1_000, Response::None),
-            (2_000, Response::None),
+            // Its application sends more: what it would have sent is not known.
+            (2_000, Response::Unknown),
         ] {
             assert_eq!(Bed::default().measure(after), grade, "{after}");
         }
@@ -321,7 +357,7 @@ mod tests {
     #[test]
     fn a_measurement_missed_is_no_answer() {
         let mut watch = ResponseWatch::default();
-        watch.record_cnp_sent(Nanos::ZERO, 1_000, ONE / 2);
+        watch.record_cnp_sent(Nanos::ZERO, 1_000, ONE / 2, ONE);
         watch.observe(Nanos::from_millis(10), 1_000_000, &CONFIG);
         watch.observe(Nanos::from_millis(20), 2_000_000, &CONFIG);
         assert_eq!(watch.last(), Response::Unknown);

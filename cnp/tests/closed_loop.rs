@@ -38,6 +38,23 @@ fn model_holds_the_peak_lower_and_keeps_the_link_busy() {
     }
 }
 
+/// One CNP a flow is tried before the rest: the queue is deeper than with senders that are known, and ECN alone would let it grow for
+/// as long as the way to the receivers and back takes.
+#[test]
+fn strangers_that_obey_are_found_out_and_held() {
+    for policy in [
+        PolicyKind::Npcc(NpccConfig::default()),
+        PolicyKind::Model(ModelConfig::default()),
+        PolicyKind::Pi(PiConfig::default()),
+    ] {
+        for phase in [0, 1_000, 3_900, 10_000] {
+            let figures = Bed::of_strangers(policy, phase).run(60_000);
+            assert!(figures.peak <= 5_000_000, "{policy:?} {figures:?}");
+            assert!(figures.utilisation >= 0.75, "{policy:?} {figures:?}");
+        }
+    }
+}
+
 #[test]
 fn pi_settles() {
     let figures = run(PolicyKind::Pi(PiConfig::default()), 0);

@@ -21,6 +21,7 @@ use npcc_cnp::control::command::Command;
 use npcc_cnp::control::config::{ControlConfig, EcnMode as Mode, QueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyKind;
@@ -112,6 +113,7 @@ fn core(mode: Mode) -> ControlCore {
         }],
         port_rates: vec![drain, drain],
         ecn: mode,
+        told: HostRules::all_answer(),
         ..ControlConfig::default()
     })
 }

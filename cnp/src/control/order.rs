@@ -76,8 +76,7 @@ impl ControlCore {
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += told as u64 - 1;
         }
-        let before = self.before(index, bytes, now);
-        self.open_episode((key.egress, key.priority), index, before, now);
+        self.open_episode((key.egress, key.priority), index, bytes, now);
         Ok(told)
     }
 

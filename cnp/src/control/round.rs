@@ -38,8 +38,8 @@ const AMONG: Nanos = Nanos::from_millis(10);
 const SETTLED: Nanos = Nanos::from_millis(1);
 /// What a CNP should cost at least to be felt, in 65,536ths of the rate.
 const FELT: u32 = 1 << 13;
-/// A flow that has sent for less than this has no rate.
-const BEGUN: Nanos = Nanos::from_micros(15);
+/// A flow that has sent for less than this has no rate: sooner, the order of packets is all there is.
+pub(super) const BEGUN: Nanos = Nanos::from_micros(10);
 /// A signalled flow of a host that is not known yet stays unmarked for so long.
 const TRIAL: Nanos = Nanos::from_micros(300);
 /// A signalled flow of a host that answers stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
@@ -55,6 +55,8 @@ pub(super) struct Asked<'a> {
     pub(super) now: Nanos,
     /// Nothing is sent.
     dry: bool,
+    /// Telling did not help those that fill the queue when it was last looked at.
+    given_up: bool,
     deadline: &'a Deadline<'a>,
     /// Bytes of all contributors.
     total: u64,
@@ -101,11 +103,12 @@ impl ControlCore {
         let all = contributors.len();
         status.contributors.set(all as u64);
         let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
+        let given_up = self.queues.get(index).is_some_and(|queue| queue.given_up);
         let Apart {
             known,
             all: able,
             vain,
-        } = self.set_apart(&mut contributors, status, now);
+        } = self.set_apart(&mut contributors, status, given_up, now);
         self.give_up(index, vain > total / 4, &contributors, now);
         let reach = Planner::reach(decision, all).min(able);
         let asked = Asked {
@@ -114,6 +117,7 @@ impl ControlCore {
             deadline,
             now,
             dry: self.tracker.actions.of_queue(index) < Action::Send,
+            given_up,
             total,
             mean: total / u64::try_from(all.max(1)).unwrap_or(u64::MAX),
         };
@@ -259,7 +263,8 @@ impl ControlCore {
         let (before, after) = others.split_at(first);
         for (_, index) in after.iter().chain(before).take(LOOKED_AT) {
             let flow = self.tracker.flows.get(*index);
-            if let Some(reason) = flow.and_then(|flow| self.refused(flow, asked.now)) {
+            let standing = (self.tracker.standing(*index), asked.given_up);
+            if let Some(reason) = flow.and_then(|flow| self.refused(flow, standing, asked.now)) {
                 self.log_refusal(*index, reason, asked, done);
             }
         }
@@ -326,18 +331,23 @@ impl ControlCore {
         }
     }
 
-    /// What a flow puts into its queue in a window, as it sends now: one that has just begun was silent for part of it. Its share of what
-    /// comes in would be more than it sends where others fill the queue too.
-    pub(super) fn before(&self, index: u32, bytes: u64, now: Nanos) -> u64 {
+    /// What a flow puts into its queue in a window, as it sends now; 0 where it has just begun and that is not known.
+    fn before(&self, index: u32, bytes: u64, now: Nanos) -> u64 {
         let window = self.tracker.window();
         let Some(flow) = self.tracker.flows.get(index) else {
             return 0;
         };
-        let measured = BitRate(flow.dcqcn.measured()).bytes_in(window);
-        // Sooner, the order of packets is all there is.
-        let sent_for = now.since(flow.resumed).max(BEGUN).min(window).0;
-        let begun = share(bytes, window.0, sent_for.max(1));
-        measured.max(begun)
+        let (since, before) = flow.resumed;
+        let sent_for = now.since(since);
+        if flow.lately > 0 {
+            flow.lately
+        } else if sent_for >= window {
+            bytes
+        } else if sent_for < BEGUN {
+            0
+        } else {
+            share(flow.bytes.saturating_sub(before), window.0, sent_for.0)
+        }
     }
 
     fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
@@ -380,13 +390,15 @@ impl ControlCore {
 
     /// A flow was signalled: it is not marked for as long as that is earned.
     pub(super) fn open_episode(&mut self, queue: PortQueue, index: u32, bytes: u64, now: Nanos) {
+        let before = self.before(index, bytes, now);
+        let headroom = self.tracker.headroom(index, bytes, now);
         self.tracker.remember_host(index);
         let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
             flow.refused = None;
-            flow.response.record_cnp_sent(now, bytes, share);
+            flow.response.record_cnp_sent(now, before, share, headroom);
         }
         let hold = self.earned(queue, index, share);
         self.tracker.set_notified(index, now + hold, now);

@@ -2,6 +2,7 @@ use super::*;
 use crate::control::config::{ControlConfig, EcnMode};
 use crate::control::tests::{data, warm};
 use crate::detector::Reading;
+use crate::host_rules::HostRules;
 use crate::policy::model::ModelConfig;
 use crate::policy::{Amount, PolicyKind, Reason};
 use crate::traffic_tests::rig::{QUEUE, RATE, Rig, WAN, config};
@@ -10,16 +11,17 @@ use npcc_pipeline::tap::FlowTap;
 const STEP: Nanos = Nanos::from_micros(10);
 const G: u64 = 1_000_000_000;
 
-/// 60 us and more apart alpha fades to almost nothing, and with it what a CNP should cost. Together CNPs should cost much all the same, and
-/// a sender that hears none of them is found; told too seldom for that, it keeps its marks.
+/// A sender that hears no CNP is found by its first, whatever the policy, and keeps its marks; it is told once in 100 ms to see whether it
+/// still does not.
 #[test]
-fn a_deaf_sender_told_by_small_cuts_is_found_and_keeps_its_marks() {
+fn a_deaf_stranger_is_found_by_its_first_cnp_and_keeps_its_marks() {
     let few = PolicyKind::Npcc(crate::policy::npcc::NpccConfig::default());
     let pi = PolicyKind::Pi(crate::policy::pi::PiConfig::default());
     // Shallow and rising slowly again and again; standing above the set-point.
     for (policy, depth, rise) in [(few, 200_000, 2_000), (pi, 700_000, 0)] {
         let mut config = config(STEP);
         config.queues[0].policy = policy;
+        config.told = HostRules::default();
         let mut rig = warm(1, &config);
         let mut unmarked = 0;
         for step in 0..6_000u64 {
@@ -28,9 +30,13 @@ fn a_deaf_sender_told_by_small_cuts_is_found_and_keeps_its_marks() {
             unmarked += u64::from(step > 100 && rig.cache.notified(slot, rig.now));
         }
         let flow = rig.core.tracker.flows.get(0).unwrap();
-        assert!(flow.cnps > 20, "{policy:?} told {}", flow.cnps);
+        assert!(
+            (1..=2).contains(&flow.cnps),
+            "{policy:?} told {}",
+            flow.cnps
+        );
         assert!(unmarked < 60, "{policy:?} unmarked {unmarked} of 6000");
-        assert!(rise > 0 || flow.response.is_unresponsive());
+        assert_eq!(rig.core.tracker.standing(0), Standing::Doubted);
     }
 }
 
@@ -47,7 +53,7 @@ fn a_sender_that_recovers_from_small_cuts_is_not_unresponsive() {
     for step in 0..10_000u64 {
         let now = Nanos::from_micros(step * 10);
         if step % 30 == 0 {
-            watch.record_cnp_sent(now, 1_000, 2_000);
+            watch.record_cnp_sent(now, 1_000, 2_000, 1 << 16);
         }
         watch.observe(now, step * 100, &config);
     }
@@ -60,16 +66,19 @@ fn unmarked(worked: Option<bool>, depths: &[u64], ecn: EcnMode) -> u64 {
         1,
         &ControlConfig {
             ecn,
+            told: HostRules::default(),
             ..config(STEP)
         },
     );
-    rig.tick(STEP, 500_000);
-    let slot = rig.out(&data(0x1_0018, 0x11));
+    rig.tick(STEP, worked.map_or(0, |_| 500_000));
+    let mut slot = rig.out(&data(0x1_0018, 0x11));
     rig.core.tracker.teach(0, worked, rig.now);
-    if worked == Some(false) {
-        // It is told once in 100 ms.
-        rig.tick(Nanos::from_millis(101), 500_000);
-        rig.out(&data(0x1_0018, 0x11));
+    if worked != Some(true) {
+        // One that is not known is told when it is known how fast it sends, one that fell back once in 100 ms.
+        for wait in [Nanos::from_millis(101), STEP, STEP] {
+            rig.tick(wait, 0);
+            slot = rig.out(&data(0x1_0018, 0x11));
+        }
     }
     for depth in depths {
         assert_eq!(rig.tick(STEP, *depth), 1);
@@ -183,6 +192,7 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
         context: &context,
         now,
         dry: false,
+        given_up: false,
         total: 4_000,
         mean: 1_000,
     };

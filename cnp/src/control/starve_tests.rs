@@ -174,7 +174,7 @@ fn unresponsive() -> ResponseWatch {
     };
     for told in [0, 10, 20].map(Nanos::from_millis) {
         let mut total = 0;
-        response.record_cnp_sent(told, 1_000, 1 << 15);
+        response.record_cnp_sent(told, 1_000, 1 << 15, 1 << 16);
         for tick in 1..=20 {
             total += 200;
             response.observe(told + Nanos::from_micros(20 * tick), total, &watch);

@@ -1,11 +1,17 @@
 //! Sets those contributors apart that cannot be told, at a few loads each: what is known of a flow says so.
 //!
 //! Law: a flow that cannot be told costs the others nothing, neither an order of the tick nor a place among the few.
+//!
+//! How often a flow may be told goes by its host's standing: one that answers as often as the policy wants; one that is not known yet no
+//! more than once in `min_cnp_interval`, so that the first CNPs show what they do; one that is doubted or fell back once in [`SILENCE`].
+//! Where those that fell back send a quarter of what comes in the queue is *given up*: telling the others would take from them what these
+//! send more, so everybody is left to ECN.
 
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
-use crate::host_response::Standing;
+use super::round::BEGUN;
+use crate::host_response::{SILENCE, Standing};
 use crate::plan::{Suppressed, UNRESPONSIVE_GAP, Unpaired};
 use crate::status::QueueStatus;
 use crate::table::Flow;
@@ -27,9 +33,10 @@ pub(super) struct Apart {
 impl ControlCore {
     /// Puts contributors that can be told first, and counts why the others cannot.
     pub(super) fn set_apart(
-        &self,
+        &mut self,
         contributors: &mut [(u64, u32)],
         status: &QueueStatus,
+        given_up: bool,
         now: Nanos,
     ) -> Apart {
         let mut apart = Apart::default();
@@ -37,12 +44,13 @@ impl ControlCore {
             let Some((bytes, index)) = contributors.get(at).copied() else {
                 break;
             };
-            let fallen_back = self.tracker.standing(index) == Standing::FallenBack;
-            if fallen_back {
+            self.tracker.add_to_host(index, bytes, now);
+            let standing = self.tracker.standing(index);
+            if matches!(standing, Standing::Doubted | Standing::FallenBack) {
                 apart.vain = apart.vain.saturating_add(bytes);
             }
             let flow = self.tracker.flows.get(index);
-            let refused = flow.and_then(|flow| self.refused(flow, now));
+            let refused = flow.and_then(|flow| self.refused(flow, (standing, given_up), now));
             match refused {
                 None => {
                     contributors.swap(at, apart.all);
@@ -60,8 +68,23 @@ impl ControlCore {
         apart
     }
 
-    /// Why a flow cannot be told, as far as what is known of it tells.
-    pub(super) fn refused(&self, flow: &Flow, now: Nanos) -> Option<Suppressed> {
+    /// Shortest time between two CNPs to a flow whose host is believed to be so, in a queue that is given up or not.
+    pub(super) const fn pace(&self, standing: Standing, given_up: bool) -> Nanos {
+        match standing {
+            Standing::Doubted | Standing::FallenBack => SILENCE,
+            Standing::Unknown | Standing::Answers if given_up => SILENCE,
+            Standing::Unknown => self.notified,
+            Standing::Answers => Nanos::ZERO,
+        }
+    }
+
+    /// Why a flow that may be told no more often than this cannot be told, as far as what is known of it tells.
+    pub(super) fn refused(
+        &self,
+        flow: &Flow,
+        (standing, given_up): (Standing, bool),
+        now: Nanos,
+    ) -> Option<Suppressed> {
         if flow.parked > now {
             return Some(flow.parked_for);
         }
@@ -76,7 +99,23 @@ impl ControlCore {
                 return Some(Suppressed::Unpaired);
             }
         }
-        let resting = flow.cnps > 0 && now.since(flow.last_cnp) < UNRESPONSIVE_GAP;
-        (flow.response.is_unresponsive() && resting).then_some(Suppressed::Unresponsive)
+        if standing == Standing::Unknown
+            && (now.since(flow.resumed.0) < BEGUN || flow.response.is_measured())
+        {
+            return Some(Suppressed::Spacing);
+        }
+        let pace = self.pace(standing, given_up);
+        let unresponsive = flow.response.is_unresponsive();
+        let gap = if unresponsive {
+            pace.max(UNRESPONSIVE_GAP)
+        } else {
+            pace
+        };
+        let resting = flow.cnps > 0 && now.since(flow.last_cnp) < gap;
+        resting.then_some(if unresponsive || gap >= SILENCE {
+            Suppressed::Unresponsive
+        } else {
+            Suppressed::Spacing
+        })
     }
 }

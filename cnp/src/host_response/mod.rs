@@ -1,8 +1,10 @@
 //! How each host's network card answers CNPs: whether its flows slow down and stay slow, and how deep a cut is.
 //!
 //! A card is one for all queue pairs of its host, so that what one flow showed counts for the others. A host is believed to answer when more
-//! measurements ([`crate::response`]) found an effect that lasted than did not; three more in vain and it has *fallen back*: its flows keep
-//! their ECN marks as if there were no NPCC and are told all the same, by which it comes back when it answers after all.
+//! measurements ([`crate::response`]) found an effect that lasted than did not. One that is doubted, because there were more in vain, is left
+//! to its ECN marks as if there were no NPCC, but for one CNP a flow in [`SILENCE`] by which it comes back when it answers after all; three more
+//! in vain and it has *fallen back*. CNPs that do not hold a sender are not merely useless: with every one of them alpha starts to fade, and
+//! what its receiver's CNPs could still have held is held by nobody.
 //! How deep a cut is, is learned by the time since the CNP before it: DCQCN's alpha fades quickly on some cards, slowly as
 //! published, and starts anew on others once the flow was back at its line rate.
 
@@ -25,6 +27,12 @@ const HOSTS: usize = 4_096;
 const VAIN: i8 = -3;
 /// Flows of a host that are measured closer together than this saw the same, and count once.
 const APART: Nanos = Nanos::from_micros(200);
+/// Where a host begins of which the operator says that it answers: so many measurements must be in vain before it is not believed to.
+const BELIEVED: i8 = 3;
+/// Shortest time between two CNPs to a flow of a host that is doubted or has fallen back.
+pub(crate) const SILENCE: Nanos = Nanos::from_millis(100);
+/// Most that a flow may be allowed to send, in 65,536ths of what it sends.
+const MOST_HEADROOM: u32 = 256 << 16;
 /// No more than these are remembered, either way.
 const MOST: i8 = 6;
 
@@ -35,7 +43,7 @@ named! {
         /// Nothing was measured, or as much for as against it.
         #[default]
         Unknown = "unknown",
-        /// More was measured in vain than not, but not enough to fall back.
+        /// More was measured in vain than not, but not enough to fall back: its flows are marked as without NPCC until they show more.
         Doubted = "doubted",
         /// Its flows slow down when told, and stay slow.
         Answers = "answers",
@@ -55,6 +63,8 @@ struct HostState {
     worked: u32,
     vain: u32,
     cuts: Cuts,
+    /// What its contributors put into watched queues in a window, as added up in the call of this time.
+    sum: (Nanos, u64),
 }
 
 impl HostState {
@@ -111,7 +121,7 @@ impl HostResponses {
             .filter(|_| self.map.key(place) == Some(host))
     }
 
-    /// What is believed of the sender of `flow`; `place` is what [`HostResponses::told`] said last.
+    /// What is believed of the sender of `flow`; `place` is what [`HostResponses::remember`] said last.
     pub(crate) fn standing(&self, flow: &FlowKey, place: u32) -> Standing {
         self.known(flow, place)
             .map_or(Standing::Unknown, HostState::standing)
@@ -122,8 +132,14 @@ impl HostResponses {
         self.known(flow, place)?.cuts.at(gap)
     }
 
-    /// The sender of `flow` was told: says where it is remembered.
-    pub(crate) fn told(&mut self, flow: &FlowKey, place: u32, view: &HostResponseView) -> u32 {
+    /// The sender of `flow` is to be remembered: says where. `answers` is what is believed of it when it is not known yet.
+    pub(crate) fn remember(
+        &mut self,
+        flow: &FlowKey,
+        place: u32,
+        answers: impl Fn() -> bool,
+        view: &HostResponseView,
+    ) -> u32 {
         if self.known(flow, place).is_some() {
             self.map.touch(place);
             return place;
@@ -139,9 +155,32 @@ impl HostResponses {
             self.map.remove(oldest);
             view.forget(oldest);
         }
-        self.map
-            .insert(host, HostState::default())
+        let state = HostState {
+            score: if answers() { BELIEVED } else { 0 },
+            ..HostState::default()
+        };
+        self.map.insert(host, state).unwrap_or(u32::MAX)
+    }
+
+    /// A contributor whose host is remembered at `place` put so many bytes into a watched queue in a window.
+    pub(crate) fn add(&mut self, place: u32, bytes: u64, now: Nanos) {
+        if let Some(state) = self.map.get_mut(place) {
+            if state.sum.0 != now {
+                state.sum = (now, 0);
+            }
+            state.sum.1 = state.sum.1.saturating_add(bytes);
+        }
+    }
+
+    /// What the host's contributors send together, in 65,536ths of these bytes of one of them, as added up in this call: one of them alone
+    /// may be allowed to send as much.
+    pub(crate) fn headroom(&self, place: u32, bytes: u64, now: Nanos) -> u32 {
+        let state = self.map.get(place).filter(|state| state.sum.0 == now);
+        let sum = u128::from(state.map_or(0, |state| state.sum.1));
+        let headroom = (sum << 16) / u128::from(bytes.max(1));
+        u32::try_from(headroom)
             .unwrap_or(u32::MAX)
+            .clamp(1 << 16, MOST_HEADROOM)
     }
 
     /// Takes what was measured of a flow.

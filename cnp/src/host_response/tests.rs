@@ -28,7 +28,7 @@ const VAINLY: Measured = measured(false, 0, None);
 /// A host of which this was measured.
 fn after(all: &[Measured]) -> (HostResponses, HostResponseView, u32) {
     let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
-    let place = hosts.told(&flow(3), u32::MAX, &view);
+    let place = hosts.remember(&flow(3), u32::MAX, || false, &view);
     for (at, measured) in (0..).zip(all) {
         let now = Nanos(APART.0 * at);
         hosts.learn(&flow(3), place, measured, now, &view);
@@ -105,14 +105,14 @@ fn a_full_table_forgets_the_host_not_told_for_longest() {
         FlowKey::new([10, 1, high, low].into(), [10, 0, 2, 2].into(), Qpn::new(7))
     };
     for n in 0..ALL - 1 {
-        hosts.told(&address(n), u32::MAX, &view);
+        hosts.remember(&address(n), u32::MAX, || false, &view);
     }
     assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
-    hosts.told(&flow(3), first, &view);
-    hosts.told(&address(70_000), u32::MAX, &view);
+    hosts.remember(&flow(3), first, || false, &view);
+    hosts.remember(&address(70_000), u32::MAX, || false, &view);
     assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
     for n in 0..ALL {
-        hosts.told(&address(n), u32::MAX, &view);
+        hosts.remember(&address(n), u32::MAX, || false, &view);
     }
     assert_eq!(hosts.standing(&flow(3), first), Standing::Unknown);
     assert_eq!(view.hosts().count(), 0);

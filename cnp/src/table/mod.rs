@@ -52,8 +52,10 @@ pub(crate) struct Flow {
     pub(crate) notified_until: Nanos,
 
     pub(crate) first_seen: Nanos,
-    /// When it last began to send after a pause.
-    pub(crate) resumed: Nanos,
+    /// A time soon after it last began to send after a pause, and its bytes until then.
+    pub(crate) resumed: (Nanos, u64),
+    /// Bytes a window at the rate of the latest reading, if that was long enough to say.
+    pub(crate) lately: u64,
     pub(crate) cnps: u64,
     pub(crate) last_cnp: Nanos,
     pub(crate) ingress: PortId,
@@ -102,7 +104,8 @@ impl Flow {
             sender: Qpn::default(),
             evidence: Evidence::None,
             first_seen: now,
-            resumed: now,
+            resumed: (now, 0),
+            lately: 0,
             last_seen: now,
             settled: Nanos::ZERO,
             notified_until: Nanos::ZERO,

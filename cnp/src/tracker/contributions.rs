@@ -18,6 +18,7 @@ use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
 use crate::response::ResponseConfig;
 use crate::table::{IDLE, QueueList};
+use crate::window::share;
 
 /// The slow round gets at least one in so many readings.
 const ROUND: usize = 8;
@@ -34,6 +35,11 @@ enum Found {
     /// None for so long that it contributes to nothing.
     Silence,
 }
+
+/// Bytes in one reading that say at what rate a flow sends, whatever the order of packets.
+const SURE: u64 = 32 << 10;
+/// Between readings closer than this the order of packets is all there is.
+const SHORT: Nanos = Nanos::from_micros(2);
 
 impl FlowTracker {
     /// Hears of every regular tick or look whether it came late by more than half a tick: readings that can wait leave the next ones
@@ -200,7 +206,19 @@ impl FlowTracker {
             flow.bytes = flow.bytes.saturating_add(fresh);
             if fresh > 0 {
                 flow.last_seen = flow.last_seen.max(reading.last_seen);
+                let last = flow.window.read_at();
+                // When it began within this reading is not known; a new flow's first packet is.
+                let unread = now.since(last) > self.window;
+                if unread || flow.resumed.0 <= last && flow.window.bytes(last, self.window) == 0 {
+                    flow.resumed = (now, flow.bytes);
+                }
             }
+            let passed = now.since(flow.window.read_at());
+            flow.lately = if fresh >= SURE && passed >= SHORT {
+                share(fresh, self.window.0, passed.0)
+            } else {
+                0
+            };
             counted = flow.window.add(now, self.window, fresh, reading.last_seen);
             let status = &self.status;
             status.data_bytes.add(fresh);

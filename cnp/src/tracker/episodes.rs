@@ -72,6 +72,20 @@ impl FlowTracker {
             || self.standing(index) == Standing::FallenBack
     }
 
+    /// Adds what a contributor put into its queue to what its host's did.
+    pub(crate) fn add_to_host(&mut self, index: u32, bytes: u64, now: Nanos) {
+        self.remember_host(index);
+        if let Some(flow) = self.flows.get(index) {
+            self.responses.add(flow.host, bytes, now);
+        }
+    }
+
+    /// What a flow that puts so many bytes into its queue may be allowed to send, in 65,536ths of that.
+    pub(crate) fn headroom(&self, index: u32, bytes: u64, now: Nanos) -> u32 {
+        let host = self.flows.get(index).map_or(u32::MAX, |flow| flow.host);
+        self.responses.headroom(host, bytes, now)
+    }
+
     /// Share of its rate that a CNP of this moment costs a flow, in 65,536ths: as its host showed, or as DCQCN has it.
     pub(crate) fn cut_share(&self, index: u32, now: Nanos) -> u32 {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
@@ -84,13 +98,15 @@ impl FlowTracker {
         learned.unwrap_or_else(|| flow.dcqcn.share(now))
     }
 
-    /// A flow's sender is told: its host is remembered.
+    /// A flow is among those that may be told: its host is remembered.
     pub(crate) fn remember_host(&mut self, index: u32) {
         let Some(key) = self.flows.flow_key(index) else {
             return;
         };
         if let Some(flow) = self.flows.get_mut(index) {
-            flow.host = self.responses.told(&key, flow.host, &self.status.responses);
+            let answers = || self.told.answering.holds(key.src());
+            let view = &self.status.responses;
+            flow.host = self.responses.remember(&key, flow.host, answers, view);
         }
     }
 

@@ -80,7 +80,6 @@ impl FlowTracker {
             let paused = flow.window.read_at().since(flow.last_seen) > SLOW;
             if paused || record.time.since(flow.last_seen) > unheard {
                 flow.window.resume(record.time);
-                flow.resumed = record.time;
             }
             flow.ingress = record.ingress;
             flow.last_seen = record.time;

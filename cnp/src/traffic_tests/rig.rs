@@ -9,6 +9,7 @@ use crate::control::ControlCore;
 use crate::control::config::{ControlConfig, QueueConfig};
 use crate::detector::DetectorConfig;
 use crate::flow_cache::FlowCache;
+use crate::host_rules::HostRules;
 use crate::icrc::icrc;
 use crate::plan::CnpOrder;
 use crate::policy::PolicyKind;
@@ -105,6 +106,7 @@ pub(crate) fn config(tick: Nanos) -> ControlConfig {
         port_rates: vec![RATE, RATE],
         flows: 8_192,
         ends: 16_384,
+        told: HostRules::all_answer(),
         ..ControlConfig::default()
     }
 }

@@ -15,6 +15,7 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyKind;
@@ -148,7 +149,12 @@ fn thresholds(drain: BitRate) -> [u64; 3] {
 impl Bed {
     /// `phase` is when the first look at the queue comes, after the first frame was sent. 5 us of wire each way.
     pub(crate) fn new(policy: PolicyKind, phase: u64) -> Bed {
-        Bed::with_near(policy, phase, 5_000, None)
+        Bed::with(policy, phase, (5_000, None), HostRules::all_answer())
+    }
+
+    /// Of the senders nothing is known.
+    pub(crate) fn of_strangers(policy: PolicyKind, phase: u64) -> Bed {
+        Bed::with(policy, phase, (5_000, None), HostRules::default())
     }
 
     /// `near` is the wire to the senders, in ns; `replies` the time in which they, or somebody in their names, answered what
@@ -158,6 +164,15 @@ impl Bed {
         phase: u64,
         near: u64,
         replies: Option<u64>,
+    ) -> Bed {
+        Bed::with(policy, phase, (near, replies), HostRules::all_answer())
+    }
+
+    fn with(
+        policy: PolicyKind,
+        phase: u64,
+        (near, replies): (u64, Option<u64>),
+        told: HostRules,
     ) -> Bed {
         let drain = BitRate(100_000_000_000);
         let [shallow, deep, hard] = thresholds(drain);
@@ -180,6 +195,7 @@ impl Bed {
                 policy,
             }],
             port_rates: vec![drain, drain],
+            told,
             ..ControlConfig::default()
         });
         let (mut cache, reader) = FlowCache::new(1_024, WAN.bit(), 65_536, 3);

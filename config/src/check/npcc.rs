@@ -92,8 +92,15 @@ fn hosts(check: &mut Check<'_>) {
         allow,
         deny,
         observe,
+        answering,
     } = &check.file.npcc.hosts;
-    for (key, prefixes) in [("allow", allow), ("deny", deny), ("observe", observe)] {
+    let lists = [
+        ("allow", allow),
+        ("deny", deny),
+        ("observe", observe),
+        ("answering", answering),
+    ];
+    for (key, prefixes) in lists {
         for (i, prefix) in prefixes.iter().enumerate() {
             let at = path("hosts").key(key).index(i);
             if prefix.0.trunc() != prefix.0 {

@@ -99,6 +99,9 @@ pub struct Hosts {
     pub deny: Vec<Prefix>,
     /// Senders whose CNPs are decided, counted and logged, and not sent.
     pub observe: Vec<Prefix>,
+    /// Senders whose network cards are known to slow down when told, and to stay slow: for them NPCC begins at once, without trying one CNP
+    /// a flow first. Unknown hosts need no entry; those that take their rate back within microseconds must not have one.
+    pub answering: Vec<Prefix>,
 }
 
 /// Evidence for the sender's queue pair, best first.

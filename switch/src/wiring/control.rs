@@ -147,6 +147,7 @@ pub fn told(config: &Config) -> HostRules {
     HostRules {
         allow: set(&config.npcc.hosts.allow),
         deny: set(&config.npcc.hosts.deny),
+        answering: set(&config.npcc.hosts.answering),
     }
 }
 
