@@ -235,8 +235,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         reason: DropReason,
     ) -> Option<Answer> {
         let (parsed, destination) = ends(frame)?;
-        let l3_off = usize::from(parsed.l3_off);
-        let sender = icmp::sender(frame.get(l3_off..)?)?;
+        let (l3_off, len) = (usize::from(parsed.l3_off), usize::from(parsed.ip_len));
+        let sender = icmp::sender(frame.get(l3_off..l3_off + len)?)?;
         let back = self.path_to(sender, || self.hash(frame, &parsed));
         if !back.forwards() {
             return None;
@@ -247,7 +247,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let mtu = |path: Path| self.mtus.get(path.port().index()).copied().unwrap_or(0);
         Some(Answer {
             error: IcmpError::about(reason, mtu(onward))?,
-            packet: (l3_off, usize::from(parsed.ip_len)),
+            packet: (l3_off, len),
             ends: (source, sender),
             back,
             mtu: mtu(back),
@@ -356,7 +356,3 @@ fn tag<B: FrameBuf>(buf: &mut B, vlan: u16, priority: Priority) -> bool {
         None => false,
     }
 }
-
-#[cfg(test)]
-#[path = "punted_tests.rs"]
-mod tests;

@@ -264,7 +264,3 @@ impl Upper<'_> {
         [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
     }
 }
-
-#[cfg(test)]
-#[path = "classify_tests.rs"]
-mod tests;

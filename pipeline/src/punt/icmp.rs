@@ -217,7 +217,3 @@ fn write_icmp(icmp: &mut [u8], ([kind, code], word): ([u8; 2], u32), pseudo: u16
     *place = [high, low];
     Some(())
 }
-
-#[cfg(test)]
-#[path = "icmp_tests.rs"]
-mod tests;
