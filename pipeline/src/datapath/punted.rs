@@ -32,8 +32,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// With Linux to punt to, before the first frame.
     #[must_use]
     pub fn with_punt(mut self, punt: Punt<B>) -> Datapath<B, T> {
-        self.punt = Some(Box::new(punt));
+        self.attach_punt(punt);
         self
+    }
+
+    /// The same of a path that is made.
+    pub fn attach_punt(&mut self, punt: Punt<B>) {
+        self.punt = Some(Box::new(punt));
     }
 
     /// Linux has other addresses on a port from now on.
@@ -57,7 +62,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             self.priority_of(at.port, buf.data(), punt.ordinary())
         };
         let len = buf.data().len() as u64;
-        let fits = self.depth(at.port, priority) + len <= self.depth_for(control);
+        let longest = self.mtus.get(at.port.index()).copied().unwrap_or(0);
+        let fits = len <= u64::from(longest) + ethernet::HEADER_LEN as u64
+            && self.depth(at.port, priority) + len <= self.depth_for(control);
         let queued = fits
             && tag(&mut buf, at.vlan, priority)
             && self.originate(at.port, priority, buf, now).is_ok();

@@ -11,7 +11,7 @@ use super::class::PuntClass;
 use super::interface::PuntPort;
 use super::layer2::Layer2;
 use crate::drop::DropReason;
-use crate::wire::ethernet;
+use crate::wire::ethernet::{self, Ethernet};
 use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
 use crate::wire::udp;
@@ -263,4 +263,46 @@ impl Upper<'_> {
         let [a, b, c, d] = self.bytes.first_chunk().copied().unwrap_or_default();
         [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
     }
+}
+
+/// The class of a frame that Linux sends; what is not [`PuntClass::ToUs`] goes ahead of the data. `None`: it may not leave, as it is
+/// no frame, is MAC control, which would pause our peers, or has a tag, for which there is another interface.
+#[must_use]
+pub fn of_sent(frame: &[u8]) -> Option<PuntClass> {
+    let (header, packet) = Ethernet::ref_from_prefix(frame).ok()?;
+    match header.ethertype.get() {
+        ethernet::MAC_CONTROL | ethernet::VLAN | ethernet::QINQ => None,
+        ethernet::ARP => Some(PuntClass::ArpNd),
+        ethernet::LLDP => Some(PuntClass::Lldp),
+        ethernet::IPV4 => {
+            Some(upper_of_sent_v4(packet).map_or(PuntClass::ToUs, |upper| upper.class()))
+        }
+        ethernet::IPV6 => {
+            Some(upper_of_sent_v6(packet).map_or(PuntClass::ToUs, |upper| upper.class()))
+        }
+        _ => Some(PuntClass::ToUs),
+    }
+}
+
+fn upper_of_sent_v4(packet: &[u8]) -> Option<Upper<'_>> {
+    let (header, _) = Ipv4::ref_from_prefix(packet).ok()?;
+    Some(Upper {
+        protocol: header.protocol,
+        bytes: packet.get(header.header_len()..)?,
+        ttl: header.ttl,
+        is_group: header.dst[0] >= 224,
+        is_fragment: header.is_fragment(),
+    })
+}
+
+fn upper_of_sent_v6(packet: &[u8]) -> Option<Upper<'_>> {
+    let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
+    let (protocol, off, is_fragment) = upper_of_v6(packet, header.next_header).ok()?;
+    Some(Upper {
+        protocol,
+        bytes: packet.get(off..)?,
+        ttl: header.hop_limit,
+        is_group: header.dst[0] == 0xff,
+        is_fragment,
+    })
 }

@@ -13,6 +13,7 @@ use npcc_config::sizing::SpeedFrom;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
 use npcc_pipeline::handoff::{WorkerLinks, links};
+use npcc_pipeline::punt::{Punt, PuntConfig, PuntHost};
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
@@ -25,13 +26,14 @@ use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, Control, ControlStats, orders};
+use crate::linux_io::{self, FromHost, HostInterface, LinuxIo, Resolve, ToHost, ToWorker};
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
 use crate::manage::view::{BufferFacts, Operators, PortFacts, View};
 use crate::report::events::Events;
 use crate::report::qos;
-use crate::sleep::WorkerSleeper;
+use crate::sleep::{Wakers, WorkerSleeper};
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds::LinkFrom;
@@ -40,6 +42,7 @@ use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
 use crate::worker::command::{self, Command, WorkerOrders};
 use crate::worker::frame::{Datapath, Frame};
+use crate::worker::from_linux::FromLinux;
 use crate::worker::probe::Probe;
 use crate::worker::receiving::Receiving;
 use crate::worker::stats::WorkerStats;
@@ -51,6 +54,8 @@ pub(super) struct Assembly<P> {
     pub(super) workers: Vec<Worker<P>>,
     pub(super) control: Control,
     pub(super) management: Management,
+    /// Between the workers and Linux, where it is integrated.
+    pub(super) linux: Option<LinuxIo>,
 }
 
 /// Makes all that runs. `probe` makes each worker's probe of the appliance's own.
@@ -71,8 +76,12 @@ pub(super) fn assemble<P: Probe>(
     let qos = qos::effective(config, &settings);
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let facts = port_facts(config, &ports);
+    let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
+    let punt = wiring::punt::config(config, &macs);
+    let hosts = punt.is_some().then(|| wiring::hosts::open(config, &ports));
+    let hosts = hosts.transpose()?;
     let plan = wiring::workers::seating(config, &ports);
-    let owners = plan.owners.iter().map(|owner| owner.index()).collect();
+    let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
 
     let down = routes.live.down_ports();
     let shared = Shared {
@@ -83,6 +92,7 @@ pub(super) fn assemble<P: Probe>(
         pools,
         clock,
         receiving: Arc::new(Receiving::new(config.cores.workers.len())),
+        punt,
     };
     let queues = wiring::workers::queues(config, ports);
     let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
@@ -94,6 +104,9 @@ pub(super) fn assemble<P: Probe>(
         .into_iter()
         .map(|parts| ends.worker(&shared, parts, &mut core, &mut probe));
     let workers = workers.collect::<anyhow::Result<_>>()?;
+    let linux_ends = (ends.punted, ends.to_workers);
+    let linux = hosts.map(|hosts| linux_io(hosts, linux_ends, &owners, sleepers.wakers));
+    let linux = linux.transpose()?;
 
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
@@ -111,6 +124,9 @@ pub(super) fn assemble<P: Probe>(
         flows: core.flows(),
         control: Arc::clone(&control_stats),
         buffer,
+        linux: linux
+            .as_ref()
+            .map(|linux| (wiring::punt::rates(config), linux.stats())),
         qos: Mutex::new(qos),
         events: Mutex::new(Events::default()),
         clock,
@@ -144,6 +160,23 @@ pub(super) fn assemble<P: Probe>(
         workers,
         control,
         management,
+        linux,
+    })
+}
+
+/// The thread between the workers and Linux.
+fn linux_io(
+    (interfaces, resolve): (Vec<HostInterface>, Resolve),
+    (punted, to_workers): (Vec<PuntHost>, Vec<ToWorker>),
+    owners: &[usize],
+    wakers: Option<Arc<Wakers>>,
+) -> anyhow::Result<LinuxIo> {
+    let to_host = ToHost::new(punted, resolve);
+    let from_host = FromHost::new(interfaces, owners.to_vec(), to_workers, to_host.stats());
+    let from_host = from_host.context("cannot wait for Linux's interfaces")?;
+    Ok(LinuxIo {
+        to_host,
+        from_host: from_host.waking(wakers),
     })
 }
 
@@ -302,6 +335,8 @@ struct Shared<'a> {
     pools: &'a Pools,
     clock: Clock,
     receiving: Arc<Receiving>,
+    /// What Linux is given, where it is integrated.
+    punt: Option<PuntConfig>,
 }
 
 /// What is one worker's alone.
@@ -345,6 +380,8 @@ struct WorkerPeers {
     orders: Vec<Producer<Command>>,
     injections: Vec<Producer<Injection>>,
     times: Vec<Consumer<Timing>>,
+    punted: Vec<PuntHost>,
+    to_workers: Vec<ToWorker>,
 }
 
 impl WorkerPeers {
@@ -377,6 +414,14 @@ impl WorkerPeers {
         let (orders, commands) = command::ring();
         let (to_worker, injections) = inject::ring();
         let (times, told) = timings::ring();
+        let linux = shared.punt.clone().map(|punt| {
+            let (punt, host) = Punt::new(punt);
+            let (to_worker, frames) = linux_io::ring();
+            self.punted.push(host);
+            self.to_workers.push(to_worker);
+            path.attach_punt(punt);
+            FromLinux::new(frames)
+        });
         self.counters.push(Arc::clone(path.counters()));
         self.stats.push(Arc::clone(&parts.stats));
         self.orders.push(orders);
@@ -388,6 +433,7 @@ impl WorkerPeers {
             remotes: parts.queues.remotes,
             receiving: Arc::clone(&shared.receiving),
             injections,
+            linux,
             commands,
             pool: shared.pools.near(parts.queues.socket).clone(),
             clock: shared.clock,

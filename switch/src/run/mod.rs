@@ -24,6 +24,7 @@ use self::note::note;
 pub use self::source::{Options, Source};
 use crate::clock::Clock;
 use crate::fault;
+use crate::linux_io::LinuxIo;
 use crate::manage::access::Access;
 use crate::manage::orders::Management;
 use crate::manage::room::Room;
@@ -87,6 +88,7 @@ pub fn run<P: Probe>(
         workers,
         control,
         management,
+        linux,
     } = assemble(source, options, ports, &pools, clock, probe)?;
     let ready = Arc::new(AtomicBool::new(false));
     let mut crew = Crew::new(Arc::default());
@@ -109,6 +111,14 @@ pub fn run<P: Probe>(
             .context("cannot start the thread that follows the links")?
     };
     crew.manage("link", follower);
+    if let Some(linux) = linux {
+        let stop = Arc::clone(crew.stop());
+        let spawn = std::thread::Builder::new().name("npcc-linux".to_owned());
+        let mover = spawn
+            .spawn(move || move_linux(linux, &stop, spare_core))
+            .context("cannot start the thread between workers and Linux")?;
+        crew.manage("linux", mover);
+    }
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
         if !ready.load(Ordering::Relaxed) {
@@ -175,6 +185,14 @@ fn follow_links(management: &Management, stop: &AtomicBool, core: Option<core_af
     }
 }
 
+/// Moves frames to and from Linux until `stop`.
+fn move_linux(linux: LinuxIo, stop: &AtomicBool, core: Option<core_affinity::CoreId>) {
+    if let Some(core) = core {
+        let _ = core_affinity::set_for_current(core);
+    }
+    linux.run(stop);
+}
+
 /// Says what is not as it should be with a link at the start.
 fn tell_link(plan: &npcc_config::plan::Port, port: &wiring::ports::OpenPort) {
     let name = &plan.name;
@@ -221,8 +239,11 @@ fn launch<P: Probe>(
     Ok(())
 }
 
-/// A core for the management thread: one that neither control nor workers use, if there is any.
+/// A core for all other threads: the written one, or one that neither control nor workers use, if there is any.
 fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
+    if let Some(id) = config.cores.housekeeping {
+        return Some(core_affinity::CoreId { id });
+    }
     let used = |core: &core_affinity::CoreId| {
         core.id == config.cores.control || config.cores.workers.contains(&core.id)
     };
