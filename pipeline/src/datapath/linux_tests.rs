@@ -193,6 +193,59 @@ fn linux_floods_no_queue() {
     assert_whole(&path);
 }
 
+/// The pool is full of data that may not leave, and of CNPs: BFD is queued all the same, out of a reserve of its own, and no more
+/// than that.
+#[test]
+fn bfd_has_room_when_nobody_else_has() {
+    let pool = PoolConfig {
+        bytes: 400_000,
+        frames: 4_000,
+        alpha_256: 256 << 8,
+    };
+    let (path, _host) = with_linux(pool, PLENTY);
+    let mut buffer = crate::buffer::BufferConfig::plain(pool, 2);
+    buffer.control.own = 10_000;
+    buffer.control.linux = 20_000;
+    let pause = Vec::new();
+    let mut path = path.with_lossless(LosslessConfig {
+        buffer,
+        ports: pause,
+    });
+    for now in 0..400 {
+        push(&mut path, DC, &data("10.0.2.2").frame(), now);
+    }
+    let cnp = HeapFrame::new(&[7; 74]);
+    while path
+        .originate(WAN, Priority::new(6), cnp.clone(), Nanos(0))
+        .is_ok()
+    {}
+    assert!(
+        path.buffer().free().bytes < 1_200,
+        "{:?}",
+        path.buffer().free()
+    );
+    let at = Place { port: WAN, vlan: 0 };
+    assert!(!path.inject(at, false, HeapFrame::new(&[1; 74]), Nanos(0)));
+    let bfd = HeapFrame::new(&[1; 76]);
+    let queued = (0..1_000)
+        .filter(|_| path.inject(at, true, bfd.clone(), Nanos(0)))
+        .count();
+    assert!((190..=212).contains(&queued), "{queued}");
+    assert_whole(&path);
+    let mut out = 0;
+    for now in 0..2_000 {
+        out += pull(&mut path, WAN, now * 1_000).len();
+    }
+    assert!(out > queued);
+    let again = (0..1_000)
+        .filter(|_| path.inject(at, true, bfd.clone(), Nanos(0)))
+        .count();
+    assert!(again > queued, "what left has given its room back");
+    path.shut_down();
+    assert_whole(&path);
+    assert_eq!(path.buffer().used().bytes, 0);
+}
+
 /// Addresses that Linux has given a port later are the sources of errors, and its link-local ones are ours.
 #[test]
 fn linux_may_change_a_ports_addresses() {

@@ -226,16 +226,27 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         buf: B,
         now: Nanos,
     ) -> Result<(), B> {
+        self.originate_as(GroupId::NONE, (port, priority), buf, now)
+    }
+
+    /// Queues a frame of no ingress group: `group` tells whose it is.
+    pub(super) fn originate_as(
+        &mut self,
+        group: GroupId,
+        (port, priority): (PortId, Priority),
+        buf: B,
+        now: Nanos,
+    ) -> Result<(), B> {
         let len = buf.data().len();
         let meta = Meta {
             slot: FlowSlot::NONE,
             len: crate::bits::low16(len),
-            group: GroupId::NONE,
+            group,
             egress: port,
             priority,
             flags: MetaFlags(0),
         };
-        if self.is_down(port) || self.side.buffer.charge_own(meta.wire_len()).is_err() {
+        if self.is_down(port) || self.side.buffer.charge_own(group, meta.wire_len()).is_err() {
             return Err(buf);
         }
         // What waits past the queue is older.

@@ -9,6 +9,7 @@ use zerocopy::FromBytes;
 
 use super::Datapath;
 use crate::bits::low16;
+use crate::buffer::GroupId;
 use crate::burst::{QueueKey, Record, Run};
 use crate::counters::PuntCounters;
 use crate::drop::DropReason;
@@ -65,9 +66,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let longest = self.mtus.get(at.port.index()).copied().unwrap_or(0);
         let fits = len <= u64::from(longest) + ethernet::HEADER_LEN as u64
             && self.depth(at.port, priority) + len <= self.depth_for(control);
+        let group = if control {
+            GroupId::LINUX
+        } else {
+            GroupId::NONE
+        };
+        let to = (at.port, priority);
         let queued = fits
             && tag(&mut buf, at.vlan, priority)
-            && self.originate(at.port, priority, buf, now).is_ok();
+            && self.originate_as(group, to, buf, now).is_ok();
         let counters = &self.counters.punt;
         if !queued {
             counters.inject_lost.add(1);

@@ -13,27 +13,27 @@ use npcc_config::sizing::SpeedFrom;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
 use npcc_pipeline::handoff::{WorkerLinks, links};
-use npcc_pipeline::punt::{Punt, PuntConfig, PuntHost};
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
 use rtrb::{Consumer, Producer};
 
+use super::linux::LinuxSide;
 use super::source::{Options, Source};
 use crate::clock::Clock;
 use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, Control, ControlStats, orders};
-use crate::linux_io::{self, FromHost, HostInterface, LinuxIo, Resolve, ToHost, ToWorker};
+use crate::linux_io::LinuxIo;
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
 use crate::manage::view::{BufferFacts, Operators, PortFacts, View};
 use crate::report::events::Events;
 use crate::report::qos;
-use crate::sleep::{Wakers, WorkerSleeper};
+use crate::sleep::WorkerSleeper;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds::LinkFrom;
@@ -42,7 +42,6 @@ use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
 use crate::worker::command::{self, Command, WorkerOrders};
 use crate::worker::frame::{Datapath, Frame};
-use crate::worker::from_linux::FromLinux;
 use crate::worker::probe::Probe;
 use crate::worker::receiving::Receiving;
 use crate::worker::stats::WorkerStats;
@@ -76,10 +75,7 @@ pub(super) fn assemble<P: Probe>(
     let qos = qos::effective(config, &settings);
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let facts = port_facts(config, &ports);
-    let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
-    let punt = wiring::punt::config(config, &macs);
-    let hosts = punt.is_some().then(|| wiring::hosts::open(config, &ports));
-    let hosts = hosts.transpose()?;
+    let linux = LinuxSide::of(config, &ports)?;
     let plan = wiring::workers::seating(config, &ports);
     let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
 
@@ -92,25 +88,18 @@ pub(super) fn assemble<P: Probe>(
         pools,
         clock,
         receiving: Arc::new(Receiving::new(config.cores.workers.len())),
-        punt,
     };
     let queues = wiring::workers::queues(config, ports);
     let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
     let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
     let readers = (routes.workers, links(plan));
     let parts = parts(readers, (queues, sleepers.workers), stats, seed);
-    let mut ends = WorkerPeers::default();
-    let workers = parts
-        .into_iter()
-        .map(|parts| ends.worker(&shared, parts, &mut core, &mut probe));
-    let workers = workers.collect::<anyhow::Result<_>>()?;
-    let linux_ends = (ends.punted, ends.to_workers);
-    let linux = hosts.map(|hosts| linux_io(hosts, linux_ends, &owners, sleepers.wakers));
+    let (workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
+    let linux = ends.linux.map(|side| side.io(&owners, sleepers.wakers));
     let linux = linux.transpose()?;
 
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
-    let (style, priority) = wiring::control::style(config);
     let view = View {
         version: format!("{}, DPDK {}", source.version, npcc_dpdk::DPDK_VERSION),
         started: Instant::now(),
@@ -126,16 +115,13 @@ pub(super) fn assemble<P: Probe>(
         buffer,
         linux: linux
             .as_ref()
-            .map(|linux| (wiring::punt::rates(config), linux.stats())),
+            .map(|io| (wiring::punt::rates(config), io.stats())),
         qos: Mutex::new(qos),
         events: Mutex::new(Events::default()),
         clock,
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(ends.times)?),
-        operators: Operators::new(
-            wiring::control::observed(config),
-            wiring::control::told(config),
-        ),
+        operators: operators(config),
     };
     let management = Management {
         view,
@@ -146,7 +132,7 @@ pub(super) fn assemble<P: Probe>(
     };
     let control = Control {
         core,
-        injector: Injector::new(routes.control, style, priority, ends.injections, owners),
+        injector: injector(config, routes.control, ends.injections, owners),
         first: FirstAnswer::default(),
         alarms: Alarms::new(&ends.counters, wiring::control::ports(config)),
         counters: ends.counters,
@@ -164,20 +150,33 @@ pub(super) fn assemble<P: Probe>(
     })
 }
 
-/// The thread between the workers and Linux.
-fn linux_io(
-    (interfaces, resolve): (Vec<HostInterface>, Resolve),
-    (punted, to_workers): (Vec<PuntHost>, Vec<ToWorker>),
-    owners: &[usize],
-    wakers: Option<Arc<Wakers>>,
-) -> anyhow::Result<LinuxIo> {
-    let to_host = ToHost::new(punted, resolve);
-    let from_host = FromHost::new(interfaces, owners.to_vec(), to_workers, to_host.stats());
-    let from_host = from_host.context("cannot wait for Linux's interfaces")?;
-    Ok(LinuxIo {
-        to_host,
-        from_host: from_host.waking(wakers),
-    })
+/// Makes all workers, and keeps the ends of what they hold.
+fn workers<P: Probe>(
+    shared: &Shared<'_>,
+    parts: Vec<WorkerParts>,
+    linux: Option<LinuxSide>,
+    (core, probe): (&mut ControlCore, &mut impl FnMut(Telemetry) -> P),
+) -> anyhow::Result<(Vec<Worker<P>>, WorkerPeers)> {
+    let mut ends = WorkerPeers {
+        linux,
+        ..WorkerPeers::default()
+    };
+    let workers = parts
+        .into_iter()
+        .map(|parts| ends.worker(shared, parts, core, probe))
+        .collect::<anyhow::Result<_>>()?;
+    Ok((workers, ends))
+}
+
+/// What builds CNPs, of the configured style.
+fn injector(
+    config: &Config,
+    fib: FibReader,
+    rings: Vec<Producer<Injection>>,
+    owners: Vec<usize>,
+) -> Injector {
+    let (style, priority) = wiring::control::style(config);
+    Injector::new(fib, style, priority, rings, owners)
 }
 
 /// The table of routes, and its readers: the workers, and the control core for its CNPs and for where sources are.
@@ -211,6 +210,12 @@ fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result
         sources,
         workers: readers,
     })
+}
+
+/// Nobody did anything yet.
+fn operators(config: &Config) -> Operators {
+    let told = wiring::control::told(config);
+    Operators::new(wiring::control::observed(config), told)
 }
 
 /// What runs, as it was started.
@@ -335,8 +340,6 @@ struct Shared<'a> {
     pools: &'a Pools,
     clock: Clock,
     receiving: Arc<Receiving>,
-    /// What Linux is given, where it is integrated.
-    punt: Option<PuntConfig>,
 }
 
 /// What is one worker's alone.
@@ -380,8 +383,8 @@ struct WorkerPeers {
     orders: Vec<Producer<Command>>,
     injections: Vec<Producer<Injection>>,
     times: Vec<Consumer<Timing>>,
-    punted: Vec<PuntHost>,
-    to_workers: Vec<ToWorker>,
+    /// What Linux's side makes of them, where it is integrated.
+    linux: Option<LinuxSide>,
 }
 
 impl WorkerPeers {
@@ -414,14 +417,7 @@ impl WorkerPeers {
         let (orders, commands) = command::ring();
         let (to_worker, injections) = inject::ring();
         let (times, told) = timings::ring();
-        let linux = shared.punt.clone().map(|punt| {
-            let (punt, host) = Punt::new(punt);
-            let (to_worker, frames) = linux_io::ring();
-            self.punted.push(host);
-            self.to_workers.push(to_worker);
-            path.attach_punt(punt);
-            FromLinux::new(frames)
-        });
+        let linux = self.linux.as_mut().map(|side| side.worker(&mut path));
         self.counters.push(Arc::clone(path.counters()));
         self.stats.push(Arc::clone(&parts.stats));
         self.orders.push(orders);

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod crew;
+mod linux;
 mod note;
 mod source;
 
@@ -95,29 +96,22 @@ pub fn run<P: Probe>(
     launch(&eal, config, workers, &ready, &mut crew)?;
 
     let management = Arc::new(management);
-    let manager = {
-        let (management, stop) = (Arc::clone(&management), Arc::clone(crew.stop()));
-        let spawn = std::thread::Builder::new().name("npcc-manage".to_owned());
-        spawn
-            .spawn(move || manage(servers, &management, &stop, &hangup, spare_core))
-            .context("cannot start the management thread")?
-    };
-    crew.manage("management", manager);
-    let follower = {
-        let (management, stop) = (Arc::clone(&management), Arc::clone(crew.stop()));
-        let spawn = std::thread::Builder::new().name("npcc-link".to_owned());
-        spawn
-            .spawn(move || follow_links(&management, &stop, spare_core))
-            .context("cannot start the thread that follows the links")?
-    };
-    crew.manage("link", follower);
+    {
+        let management = Arc::clone(&management);
+        beside(&mut crew, "npcc-manage", "management", move |stop| {
+            manage(servers, &management, stop, &hangup, spare_core);
+        })?;
+    }
+    {
+        let management = Arc::clone(&management);
+        beside(&mut crew, "npcc-link", "link", move |stop| {
+            follow_links(&management, stop, spare_core);
+        })?;
+    }
     if let Some(linux) = linux {
-        let stop = Arc::clone(crew.stop());
-        let spawn = std::thread::Builder::new().name("npcc-linux".to_owned());
-        let mover = spawn
-            .spawn(move || move_linux(linux, &stop, spare_core))
-            .context("cannot start the thread between workers and Linux")?;
-        crew.manage("linux", mover);
+        beside(&mut crew, "npcc-linux", "linux", move |stop| {
+            move_linux(linux, stop, spare_core);
+        })?;
     }
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
@@ -133,6 +127,22 @@ pub fn run<P: Probe>(
     }
     crew.end()?;
     Ok(management.view.snapshot())
+}
+
+/// Starts a thread beside the workers, which ends with them: its name, and what it is called where it is missed.
+fn beside(
+    crew: &mut Crew<LcoreHandle<()>>,
+    name: &str,
+    what: &'static str,
+    work: impl FnOnce(&Arc<AtomicBool>) + Send + 'static,
+) -> anyhow::Result<()> {
+    let stop = Arc::clone(crew.stop());
+    let spawn = std::thread::Builder::new().name(name.to_owned());
+    let thread = spawn
+        .spawn(move || work(&stop))
+        .with_context(|| format!("cannot start the {what} thread"))?;
+    crew.manage(what, thread);
+    Ok(())
 }
 
 /// What signals set.
