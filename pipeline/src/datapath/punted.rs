@@ -148,6 +148,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 }
                 Err(DropReason::Unresolved)
             }
+            // It would have gone no further in any case, and that is asked first (RFC 1812 section 5.3.1).
+            DropReason::MtuExceeded if is_last_hop(buf.data()) => Err(DropReason::TtlExpired),
             _ => Err(reason),
         };
         match judged {
@@ -236,8 +238,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let mut run: Box<Run<B>> = self.side.pool.take();
         run.head = record.queue.head(entrance.worker, entrance.port);
         run.push(buf, &record);
-        // No more runs than frames came.
-        let _ = self.runs.try_push(run);
+        // The last is walked first, and errors to one sender keep their order. There are no more runs than frames came.
+        let _ = self.runs.try_insert(0, run);
         None
     }
 
@@ -329,6 +331,16 @@ impl Answer {
             ..Record::EMPTY
         })
     }
+}
+
+/// Whether an IP packet may go no further than here.
+fn is_last_hop(frame: &[u8]) -> bool {
+    let Ok(parsed) = parse(frame) else {
+        return false;
+    };
+    // TTL and hop limit.
+    let at = usize::from(parsed.l3_off) + if parsed.is_v6() { 7 } else { 8 };
+    frame.get(at).is_some_and(|hops| *hops <= 1)
 }
 
 /// A packet's headers and its destination.

@@ -159,6 +159,33 @@ fn a_sender_is_told_why() {
     }
 }
 
+/// Traceroute with packets as large as the path was so far: the TTL is looked at first, and errors leave as the packets came.
+#[test]
+fn a_large_packet_on_its_last_hop_has_run_out_of_hops_and_errors_keep_their_order() {
+    let (mut path, _host) = linux();
+    let mut burst = FrameVec::default();
+    for (dst, ttl, len) in [
+        ("10.0.2.2", 1, 1_600),
+        ("10.0.2.3", 64, 1_600),
+        ("10.0.2.4", 64, 64),
+        ("10.0.2.5", 1, 64),
+    ] {
+        let craft = Craft {
+            ttl,
+            payload: vec![0; len],
+            ..data(dst)
+        };
+        burst.push(HeapFrame::new(&craft.frame()));
+    }
+    path.ingress(DC, &mut burst, Nanos(0));
+    assert_eq!(drops(&path, DC), [("ttl_expired", 2), ("mtu_exceeded", 1)]);
+    let told = told(&mut path, DC, 10_000);
+    let kinds: Vec<&str> = told.iter().map(|error| &error.2[..8]).collect();
+    assert_eq!(kinds, ["TimeExce", "Destinat", "TimeExce"]);
+    assert_eq!([told[0].3[19], told[2].3[19]], [2, 5]);
+    assert_whole(&path);
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn nobody_is_told_about_these() {
