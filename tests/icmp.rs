@@ -47,6 +47,24 @@ fn gist(error: &Value) -> Value {
     ])
 }
 
+/// A port on captures, and one whose link takes less.
+const CAPTURES: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: \"net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap\", mac: \"02:00:00:00:01:01\", mtu: 4200,
+      addresses: [10.0.1.1/24, \"2001:db8:1::1/64\"], vlans: [ { id: 100, addresses: [10.0.100.1/24] } ] }
+  - { name: wan0, device: net_null0, mtu: 1500, addresses: [10.0.2.1/24, \"2001:db8:2::1/64\"] }
+neighbors:
+  - { address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }
+  - { address: \"2001:db8:1::3\", port: dc0, mac: \"02:00:00:00:01:03\" }
+  - { address: 10.0.100.3, port: dc0, mac: \"02:00:00:00:01:03\" }
+  - { address: 10.0.2.2, port: wan0, mac: \"02:00:00:00:02:02\" }
+  - { address: \"2001:db8:2::2\", port: wan0, mac: \"02:00:00:00:02:02\" }
+qos: { profile: lossy }
+buffer: { pool: 8MB }
+linux: { integrate: true }
+";
+
 #[test]
 fn scapy_reads_the_errors() {
     let _alone = alone();
@@ -78,24 +96,7 @@ fn scapy_reads_the_errors() {
         frame: craft.frame(),
     });
     capture::write(&lab.path("in.pcap"), frames.iter(), 1).unwrap();
-    lab.config(
-        "version: 1
-dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
-ports:
-  - { name: dc0, device: \"net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap\", mac: \"02:00:00:00:01:01\", mtu: 4200,
-      addresses: [10.0.1.1/24, \"2001:db8:1::1/64\"], vlans: [ { id: 100, addresses: [10.0.100.1/24] } ] }
-  - { name: wan0, device: net_null0, mtu: 1500, addresses: [10.0.2.1/24, \"2001:db8:2::1/64\"] }
-neighbors:
-  - { address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }
-  - { address: \"2001:db8:1::3\", port: dc0, mac: \"02:00:00:00:01:03\" }
-  - { address: 10.0.100.3, port: dc0, mac: \"02:00:00:00:01:03\" }
-  - { address: 10.0.2.2, port: wan0, mac: \"02:00:00:00:02:02\" }
-  - { address: \"2001:db8:2::2\", port: wan0, mac: \"02:00:00:00:02:02\" }
-qos: { profile: lossy }
-buffer: { pool: 8MB }
-linux: { integrate: true }
-",
-    );
+    lab.config(CAPTURES);
     let snapshot = lab.run_for("500ms");
     let told = errors(&lab, "out.pcap");
     let gists: Vec<Value> = told.iter().map(gist).collect();

@@ -246,6 +246,98 @@ fn bfd_has_room_when_nobody_else_has() {
     assert_eq!(path.buffer().used().bytes, 0);
 }
 
+/// A port's queues are full of data, twice what it can send comes in, and a lossless queue is paused: what Linux sends of BFD leaves
+/// within the time of a few frames, and what comes is given to Linux.
+#[test]
+fn bfd_passes_a_congested_port() {
+    let (mut path, mut host) = linux();
+    let pause = crate::wire::mac_control::build(mac(9), 1 << 3, [u16::MAX; 8]);
+    push(&mut path, WAN, &pause, 0);
+    let bfd_in = packet(
+        ("10.0.12.2", "10.0.12.1"),
+        (17, 255),
+        &[],
+        &ports(49_152, 3784),
+    );
+    let mut bfd_in = ip(mac(1), &bfd_in);
+    bfd_in[0..6].copy_from_slice(&mac(1).0);
+    let bfd_out = HeapFrame::new(&[5; 76]);
+    let lossy = Craft {
+        tos: 0,
+        ..data("10.0.2.2")
+    };
+    let (lossy, lossless) = (lossy.frame(), data("10.0.2.2").frame());
+    let (mut left, mut given_bfd, mut latest) = (0, 0, 0);
+    // 30 ms: a frame of 1,106 wire bytes takes 885 ns of the port, two come in that time.
+    for step in 0..30_000u64 {
+        let now = step * 1_000;
+        push(&mut path, DC, &lossy, now);
+        push(&mut path, DC, &lossy, now);
+        push(&mut path, DC, &lossless, now);
+        if step % 300 == 0 {
+            push(&mut path, WAN, &bfd_in, now);
+            let at = Place { port: WAN, vlan: 0 };
+            assert!(path.inject(at, true, bfd_out.clone(), Nanos(now)));
+            latest = step;
+        }
+        for out in pull(&mut path, WAN, now) {
+            if out.buf.data() == [5; 76] {
+                left += 1;
+                assert!(step - latest <= 5, "{} us", step - latest);
+            }
+        }
+        if step % 1_000 == 999 {
+            given_bfd += given(&mut host)
+                .iter()
+                .filter(|(class, _, _)| *class == PuntClass::Bfd)
+                .count();
+        }
+    }
+    assert_eq!((left, given_bfd), (100, 100));
+    assert!(
+        drops(&path, WAN)
+            .iter()
+            .any(|(reason, _)| *reason == "queue_full")
+    );
+    assert_whole(&path);
+}
+
+/// The worker that took a packet in makes the error; the owner of the port toward its sender sends it.
+#[test]
+fn an_error_crosses_to_the_owner_of_its_port() {
+    let mut workers = workers_with_linux(2, AMPLE, PLENTY);
+    let craft = Craft {
+        ttl: 1,
+        src: v4("10.0.2.9"),
+        ..data("10.0.1.3")
+    };
+    push(&mut workers[0].0, DC, &craft.frame(), 0);
+    let [(taker, _), (owner, _)] = &mut workers[..] else {
+        panic!("two workers")
+    };
+    assert_eq!(owner.take_over(Nanos(1_000)), 1);
+    let out = told(owner, WAN, 10_000);
+    assert_eq!(out.len(), 1);
+    assert_eq!((out[0].0, out[0].1), (v4("10.0.1.1"), v4("10.0.2.9")));
+    taker.publish_held();
+    let sum = |of: fn(&PortCounters) -> u64| -> u64 {
+        let paths = [&*taker, &*owner];
+        paths
+            .iter()
+            .flat_map(|path| path.counters().ports())
+            .map(of)
+            .sum()
+    };
+    let all = |port: &PortCounters| port.drops.iter().map(Counter::get).sum();
+    let came = sum(|port| port.rx.packets.get()) + sum(|port| port.originated.packets.get());
+    assert_eq!(
+        (came, sum(|port| port.tx.packets.get()), sum(all)),
+        (2, 1, 1)
+    );
+    let held = [taker, owner].map(|path| path.counters().held.packets.get());
+    assert_eq!(held[0].wrapping_add(held[1]), 0);
+}
+
 /// Addresses that Linux has given a port later are the sources of errors, and its link-local ones are ours.
 #[test]
 fn linux_may_change_a_ports_addresses() {

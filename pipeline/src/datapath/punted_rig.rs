@@ -1,6 +1,7 @@
 //! A path with Linux, and frames for it.
 
 use super::*;
+use crate::handoff::{WorkerPlan, links};
 use crate::punt::{Place, PuntClass, PuntConfig, PuntHost, PuntInterface, PuntPort, PuntRates};
 
 /// Addresses that routes lead to us.
@@ -30,13 +31,22 @@ pub(super) fn interfaces(port: u8) -> PuntPort {
 
 /// The path of [`path`], with Linux and a few routes more.
 pub(super) fn with_linux(pool: PoolConfig, rates: PuntRates) -> (Path, PuntHost) {
+    workers_with_linux(1, pool, rates).remove(0)
+}
+
+/// The same of so many workers, each of which owns one port.
+pub(super) fn workers_with_linux(
+    workers: u8,
+    pool: PoolConfig,
+    rates: PuntRates,
+) -> Vec<(Path, PuntHost)> {
     let capacity = RouteCapacity {
         ipv4_routes: 64,
         ipv6_routes: 64,
         adjacencies: 64,
         groups: 64,
     };
-    let (mut writer, mut readers) = RouteWriter::new(capacity, 1);
+    let (mut writer, readers) = RouteWriter::new(capacity, workers.into());
     let mut add = |text: &str, adjacency| {
         let (address, len) = text.split_once('/').unwrap();
         let prefix = Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap();
@@ -73,15 +83,24 @@ pub(super) fn with_linux(pool: PoolConfig, rates: PuntRates) -> (Path, PuntHost)
     let mut ports = vec![port(0, None), port(1, Some(RATE))];
     // Larger comes in than goes out.
     ports[1].intake.mtu = 1500;
-    let (punt, host) = Punt::new(PuntConfig {
-        rates,
-        ports: (0..2).map(interfaces).collect(),
-        control: Priority::new(6),
-        ordinary: Priority::new(0),
-    });
-    let mut path = Datapath::new(ports, pool, readers.remove(0), NoTap, 1).with_punt(punt);
-    path.refresh();
-    (path, host)
+    let seating = WorkerPlan {
+        workers,
+        owners: vec![WorkerId(0), WorkerId(workers - 1)],
+        ..WorkerPlan::alone(2)
+    };
+    let one = |(fib, seat)| {
+        let (punt, host) = Punt::new(PuntConfig {
+            rates,
+            ports: (0..2).map(interfaces).collect(),
+            control: Priority::new(6),
+            ordinary: Priority::new(0),
+        });
+        let path = Datapath::new(ports.clone(), pool, fib, NoTap, 1).with_punt(punt);
+        let mut path: Path = path.with_links(seat);
+        path.refresh();
+        (path, host)
+    };
+    readers.into_iter().zip(links(seating)).map(one).collect()
 }
 
 pub(super) fn linux() -> (Path, PuntHost) {
