@@ -424,7 +424,7 @@ fn keys_of_the_json() {
     let mut stats: Value = serde_json::from_str(&stats).unwrap();
     assert!(!stats["events"].as_array().unwrap().is_empty());
     // What a table prints as it stands here has its keys there.
-    for of in ["ports", "workers", "qos", "npcc"] {
+    for of in ["ports", "workers", "qos", "npcc", "punt"] {
         let part = stats.as_object_mut().unwrap().remove(of).unwrap();
         check_keys(&format!("show-{of}.txt"), &[part]);
     }

@@ -18,6 +18,7 @@ use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::QueueConfig;
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
+use npcc_pipeline::punt::{Place, Punt, PuntClass, PuntConfig, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority};
 use npcc_testkit::two_ports::{self, DC, OURS, WAN};
@@ -109,6 +110,84 @@ fn nothing_is_allocated_per_packet() {
         forwarded += out.len();
     }
     assert!(forwarded > 10_000, "{forwarded}");
+    assert_eq!(allocations, 0);
+}
+
+/// Punting, asking, ICMP errors, and what Linux sends.
+#[test]
+fn nothing_is_allocated_for_linux_either() {
+    let (_writer, mut readers) = two_ports::routes(&[(IpAddr::from([10, 0, 0, 0]), 8)], 1);
+    let (cache, _reader) = FlowCache::new(4096, 0b10, 1024, 1);
+    let pool = PoolConfig {
+        bytes: 1 << 22,
+        frames: 4096,
+        alpha_256: 256,
+    };
+    let interface = PuntInterface {
+        v4: Some([10, 0, 1, 1].into()),
+        ..PuntInterface::new(0, OURS)
+    };
+    let interfaces = PuntPort {
+        interfaces: vec![interface],
+    };
+    let (punt, mut host) = Punt::new(PuntConfig {
+        rates: PuntRates {
+            classes: [1_000_000; PuntClass::COUNT],
+            asks: 1_000_000,
+            icmp_errors: 1_000_000,
+        },
+        ports: vec![interfaces.clone(), interfaces],
+        control: Priority::new(6),
+        ordinary: Priority::new(0),
+    });
+    let fib = readers.remove(0);
+    let mut switch = Datapath::new(vec![port(), port()], pool, fib, cache, 1).with_punt(punt);
+    let sender = IpAddr::from([10, 0, 1, 3]);
+    let craft = |dst: [u8; 4], ttl| Craft {
+        ttl,
+        ..Craft::roce(sender, IpAddr::from(dst), 4, 1, 64)
+    };
+    let arp = [&[0xff; 12][..], &[8, 6], &[1; 46]].concat();
+    let frames = [
+        arp.clone(),
+        craft([10, 0, 2, 1], 1).frame(),
+        craft([192, 0, 2, 1], 64).frame(),
+        craft([10, 0, 2, 1], 64).frame(),
+    ];
+    let (mut left, mut given, mut allocations) = (0, 0, 0);
+    let mut room = [0; 2048];
+    for round in 0..500u64 {
+        let mut burst: FrameVec<HeapFrame> = FrameVec::default();
+        burst.extend((0..BURST).map(|n| HeapFrame::new(&frames[n % frames.len()])));
+        let (control, other) = (HeapFrame::new(&arp), HeapFrame::new(&arp));
+        let at = Place {
+            port: WAN,
+            vlan: 100,
+        };
+        let mut out = Outgoing::new();
+        let now = Nanos(round * 100_000);
+        let info = allocation_counter::measure(|| {
+            switch.ingress(DC, &mut burst, now);
+            assert!(switch.inject(at, true, control, now));
+            assert!(switch.inject(at, false, other, now));
+            switch.egress(WAN, &mut out, now);
+            let lengths = out.iter().map(|frame| frame.buf.data().len());
+            switch.sent(WAN, Sent::of(lengths));
+            switch.publish_held();
+        });
+        allocations += info.count_total;
+        left += out.len();
+        for class in &mut host.classes {
+            while class.pop(&mut room).is_some() {
+                given += 1;
+            }
+        }
+    }
+    let told = switch.counters().punt.time_exceeded.get();
+    assert!(
+        left > 10_000 && given > 4_000 && told > 4_000,
+        "{left} {given} {told}"
+    );
     assert_eq!(allocations, 0);
 }
 

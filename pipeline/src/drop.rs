@@ -15,7 +15,7 @@ crate::named! {
         VlanDepth = "vlan_depth",
         /// A VLAN the port does not carry: an id it was not given, or any id in a service tag (IEEE 802.1ad).
         VlanUnknown = "vlan_unknown",
-        /// Neither IPv4, IPv6 nor MAC control (ARP, LLDP, ...), with no Linux to punt to.
+        /// Neither IPv4, IPv6 nor MAC control, and nothing that Linux is given (ARP and LLDP are, where it is integrated).
         NotIp = "not_ip",
         /// IP version or header length is wrong, or the extension chain is too long.
         IpHeader = "ip_header",
@@ -31,10 +31,28 @@ crate::named! {
         NoRoute = "no_route",
         /// A blackhole route.
         Blackhole = "blackhole",
-        /// The next hop's MAC address is unknown.
+        /// An unreachable route: its sender is told.
+        Unreachable = "unreachable",
+        /// A prohibited route: its sender is told.
+        Prohibited = "prohibited",
+        /// The next hop's MAC address is unknown, with no Linux to ask for it.
         NoNeighbor = "no_neighbor",
+        /// The next hop's MAC address is unknown, and Linux is asked for it.
+        Unresolved = "unresolved",
         /// Addressed to this switch, with no Linux to punt to.
         LocalUnserved = "local_unserved",
+        /// Addressed to this switch with a source route or a routing header: Linux would forward it.
+        SourceRoute = "source_route",
+        /// BFD for Linux, past its rate or its queue.
+        PuntBfd = "punt_bfd",
+        /// BGP, OSPF or another routing protocol for Linux, past its rate or its queue.
+        PuntRouting = "punt_routing",
+        /// LLDP for Linux, past its rate or its queue.
+        PuntLldp = "punt_lldp",
+        /// ARP or neighbour discovery for Linux, past its rate or its queue.
+        PuntArpNd = "punt_arp_nd",
+        /// Other frames for Linux, past their rate or their queue.
+        PuntToUs = "punt_to_us",
         /// Larger than the MTU of the port it would leave by. Nothing is fragmented, with DF or without.
         MtuExceeded = "mtu_exceeded",
         /// The buffer had no room for a VLAN tag.

@@ -116,7 +116,7 @@ impl Meta {
     #[inline]
     #[must_use]
     pub fn ingress(&self) -> Option<PortId> {
-        (self.group != GroupId::NONE).then(|| self.group.ingress())
+        (!self.group.is_none()).then(|| self.group.ingress())
     }
 }
 

@@ -24,6 +24,7 @@ pub mod named;
 pub mod parse;
 pub mod pause;
 pub mod per;
+pub mod punt;
 pub mod route;
 pub mod stage;
 pub mod sync;

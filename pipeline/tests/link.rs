@@ -175,6 +175,7 @@ fn control_frames_have_room_when_the_pool_is_taken() {
                 priorities: 1 << 6,
                 group: reserve,
                 own: reserve,
+                linux: 0,
             },
             ..Setup::default()
         };

@@ -5,6 +5,7 @@
 //! | worker | `cores.workers` | [`worker`]: receive, walk the pipeline, inject CNPs, send |
 //! | control | `cores.control` | [`control`]: NPCC's tick; no other work of ours |
 //! | management | any other | [`manage`]: events, signals, the progress line |
+//! | Linux, where it is integrated | `cores.housekeeping` | [`linux_io`]: punted frames to Linux, its frames to the workers |
 //! | clients, bounded | as management | [`manage`]: one request each |
 //!
 //! [`run`] brings them up and takes them down; [`wiring`] makes the parts from a configuration; [`report`] is what an
@@ -14,6 +15,7 @@
 pub mod clock;
 pub mod control;
 pub mod fault;
+pub mod linux_io;
 pub mod manage;
 pub mod report;
 pub mod run;

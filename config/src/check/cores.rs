@@ -32,6 +32,15 @@ pub(super) fn check(check: &mut Check<'_>) {
             check.error(&workers.index(i), message, hint);
         }
     }
+    if let Some(core) = cores.housekeeping.written()
+        && cores.workers.contains(&core)
+        && check.certain(&workers)
+    {
+        let message = format!("core {core} is a worker's");
+        let hint =
+            "a worker never yields its core: write auto, or a core that is not in cores.workers";
+        check.error(&Path::root("cores").key("housekeeping"), message, hint);
+    }
     for (i, port) in check.file.ports.iter().enumerate() {
         let known = |core| check.file.cores.workers.contains(&core);
         if let Some(core) = port.worker.filter(|core| !known(*core)) {

@@ -35,7 +35,12 @@ pub(super) fn check(check: &mut Check<'_>) {
             })
         })
         .collect();
-    let room = Lossless::new(&check.file.buffer, mask.count_ones(), &links);
+    let room = Lossless::new(
+        &check.file.buffer,
+        mask.count_ones(),
+        &links,
+        check.file.linux.integrate,
+    );
     if fits(check, &room, &links) {
         marking_before_pause(check, &effective, &room);
     }

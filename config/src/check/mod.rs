@@ -7,6 +7,7 @@ mod addresses;
 mod buffer;
 mod cores;
 mod general;
+mod linux;
 mod lossless;
 mod neighbors;
 mod npcc;
@@ -52,6 +53,7 @@ pub(crate) fn run(
     thresholds::check(&mut check);
     buffer::check(&mut check);
     lossless::check(&mut check);
+    linux::check(&mut check);
     unavailable::check(&mut check);
 }
 

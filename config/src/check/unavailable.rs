@@ -15,11 +15,6 @@ pub(super) fn check(check: &mut Check<'_>) {
         let path = Path::root("npcc").key("cnp").key("via");
         refuse(check, &path, "via: ingress-port", hint);
     }
-    if file.linux.integrate {
-        let hint = "write integrate: false, and list static routes and neighbors";
-        let path = Path::root("linux").key("integrate");
-        refuse(check, &path, "integration with Linux", hint);
-    }
     if file.telemetry.prometheus.is_some() {
         let hint = "remove it; use npcc-switch show --json on the socket";
         let path = Path::root("telemetry").key("prometheus");

@@ -62,6 +62,23 @@ impl Error {
 /// Sections people ask for that this switch will not have for now.
 const NOT_PLANNED: [&str; 5] = ["vxlan", "evpn", "mpls", "vrf", "mlag"];
 
+/// What people ask of a box that Linux controls and this version leaves out, and what to do instead.
+const LEFT_OUT: [(&str, &str); 5] = [
+    (
+        "lacp",
+        "remove it: give each link addresses of its own and let routes share them (ECMP)",
+    ),
+    (
+        "vrrp",
+        "remove it: give hosts two gateways, or announce their routes by BGP",
+    ),
+    ("acl", "remove it: filter at the hosts or the leaf switches"),
+    ("urpf", URPF),
+    ("rpf", URPF),
+];
+const URPF: &str =
+    "remove it: sources are not checked against routes; npcc.source_check is for what NPCC learns";
+
 impl Fault {
     /// What to say, and what to advise.
     pub(crate) fn words(&self) -> (String, String) {
@@ -76,6 +93,10 @@ impl Fault {
                 }
                 .to_owned(),
             ),
+            Self::UnknownKey { key, .. } if left_out(key).is_some() => (
+                format!("`{key}` is left out of this version"),
+                left_out(key).unwrap_or_default().to_owned(),
+            ),
             Self::UnknownKey { key, known } => (format!("unknown key `{key}`"), choice(key, known)),
             Self::MissingKey { key } => (
                 format!("`{key}` is missing"),
@@ -84,6 +105,13 @@ impl Fault {
             Self::Value { message, hint } => (message.clone(), hint.clone()),
         }
     }
+}
+
+/// What to do instead of what is left out.
+fn left_out(key: &str) -> Option<&'static str> {
+    let plain = key.strip_suffix('s').unwrap_or(key);
+    let found = LEFT_OUT.iter().find(|(name, _)| *name == plain);
+    found.map(|(_, hint)| *hint)
 }
 
 /// "did you mean" if one is near, else the whole choice.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::Ranged;
+use crate::units::{Auto, Ranged};
 
 /// A core's number.
 pub type Core = Ranged<0, 1023>;
@@ -16,6 +16,9 @@ pub struct Cores {
     pub control: Core,
     /// The cores that move packets.
     pub workers: Vec<Core>,
+    /// The core of all other threads: management, links, Linux; never a worker's. `auto` takes one that neither control nor workers
+    /// use, or none in particular.
+    pub housekeeping: Auto<Core>,
     /// What a worker does when there is nothing to do.
     pub idle: Idle,
 }
@@ -25,6 +28,7 @@ impl Default for Cores {
         Self {
             control: Core::fixed(0),
             workers: vec![Core::fixed(1)],
+            housekeeping: Auto::Auto,
             idle: Idle::Poll,
         }
     }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use buffer::{Buffer, MbufSize};
 pub use cores::{Core, Cores, Idle};
 pub use dpdk::{Dpdk, Hugepages};
-pub use linux::Linux;
+pub use linux::{FrameRate, Linux, Punt};
 pub use neighbors::Neighbor;
 pub use npcc::{
     Action, Cnp, CnpVia, EcnMode, Evidence, Hosts, Mode, Npcc, Policy, SourceCheck, Unpaired,

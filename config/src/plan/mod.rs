@@ -23,6 +23,8 @@ pub struct Cores {
     pub control: usize,
     /// The cores that move packets; at least one, all different. One of them may be `control` when the tick is wide.
     pub workers: Vec<usize>,
+    /// The core of all other threads, if one is written; none of `workers`.
+    pub housekeeping: Option<usize>,
     /// What a worker does when there is nothing to do.
     pub idle: Idle,
 }

@@ -43,6 +43,7 @@ impl Config {
             cores: Cores {
                 control: file.cores.control.index(),
                 workers: file.cores.workers.iter().map(|c| c.index()).collect(),
+                housekeeping: file.cores.housekeeping.written().map(|c| c.index()),
                 idle: file.cores.idle,
             },
             ports,

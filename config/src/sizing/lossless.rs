@@ -38,16 +38,20 @@ pub struct Control {
     pub port: u64,
     /// Of the frames the switch makes itself.
     pub own: u64,
+    /// Of what Linux sends of BFD, routing protocols and what they need.
+    pub linux: u64,
 }
 
 impl Control {
-    /// Of a pool of so many bytes: some two hundred CNPs of our own, half as many of each port, and no more than a 64th.
+    /// Of a pool of so many bytes: some two hundred CNPs of our own, half as many of each port, and no more than a 64th. With Linux
+    /// some forty full frames more, and no more than a 128th.
     #[must_use]
-    pub fn of(pool: u64, ports: usize) -> Self {
+    pub fn of(pool: u64, ports: usize, linux: bool) -> Self {
         let ports = u64::try_from(ports).unwrap_or(u64::MAX).max(1);
         Self {
             port: (8 << 10).min(pool / 128 / ports),
             own: (16 << 10).min(pool / 128),
+            linux: if linux { (64 << 10).min(pool / 128) } else { 0 },
         }
     }
 
@@ -61,7 +65,8 @@ impl Control {
     #[must_use]
     pub fn bytes(&self, ports: usize) -> u64 {
         let ports = u64::try_from(ports).unwrap_or(u64::MAX);
-        self.own.saturating_add(self.port.saturating_mul(ports))
+        let ports = self.port.saturating_mul(ports);
+        self.own.saturating_add(self.linux).saturating_add(ports)
     }
 }
 
@@ -87,9 +92,10 @@ pub struct Lossless {
 }
 
 impl Lossless {
-    /// Divides `buffer` among ports with `links` (none: no pause is sent), each with `priorities` lossless priorities.
+    /// Divides `buffer` among ports with `links` (none: no pause is sent), each with `priorities` lossless priorities; `linux`: whether
+    /// it is integrated.
     #[must_use]
-    pub fn new(buffer: &Buffer, priorities: u32, links: &[Option<Link>]) -> Self {
+    pub fn new(buffer: &Buffer, priorities: u32, links: &[Option<Link>], linux: bool) -> Self {
         let priorities = u64::from(priorities);
         let ports: Vec<Option<GroupRoom>> = links
             .iter()
@@ -107,7 +113,7 @@ impl Lossless {
             shared => shared.min(own),
         };
         let pool = buffer.pool.0;
-        let control = Control::of(pool, links.len());
+        let control = Control::of(pool, links.len(), linux);
         let reserved = sum(|room| room.reserved).saturating_add(control.bytes(links.len()));
         let shared = pool.saturating_sub(headroom).saturating_sub(reserved);
         let alpha = u128::from(buffer.alpha_256());
@@ -136,6 +142,7 @@ impl Lossless {
             &config.buffer,
             config.qos.lossless_mask().count_ones(),
             &links,
+            config.linux.integrate,
         )
     }
 
@@ -169,7 +176,7 @@ mod tests {
             pool: Bytes(64_000_000),
             ..Buffer::default()
         };
-        let room = Lossless::new(&buffer, 1, &[Some(link()), None, Some(link())]);
+        let room = Lossless::new(&buffer, 1, &[Some(link()), None, Some(link())], false);
         assert_eq!(room.groups, 2);
         assert_eq!(room.headroom, 2 * link().headroom());
         assert_eq!(room.headroom + room.reserved + room.shared, 64_000_000);
@@ -182,7 +189,7 @@ mod tests {
             shared_headroom: Bytes(15_000_000),
             ..Buffer::default()
         };
-        let room = Lossless::new(&buffer, 2, &[Some(link()), Some(link())]);
+        let room = Lossless::new(&buffer, 2, &[Some(link()), Some(link())], true);
         assert_eq!(room.headroom, 15_000_000);
     }
 }

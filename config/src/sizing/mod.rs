@@ -93,7 +93,12 @@ impl Sizing {
             .0
             .div_ceil(frame)
             .saturating_add(
-                Control::of(config.buffer.pool.0, config.ports.len()).buffers(config.ports.len()),
+                Control::of(
+                    config.buffer.pool.0,
+                    config.ports.len(),
+                    config.linux.integrate,
+                )
+                .buffers(config.ports.len()),
             )
             // A device may spread what it receives over a queue for each worker; it sends by one.
             .saturating_add(rings.saturating_mul(workers + 1))

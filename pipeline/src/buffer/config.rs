@@ -29,8 +29,7 @@ pub struct GroupConfig {
     pub xon_offset: u64,
 }
 
-/// What control frames have of their own, so that no congestion silences them: CNPs of hosts and of the switch, later BFD and
-/// BGP.
+/// What control frames have of their own, so that no congestion silences them: CNPs of hosts and of the switch, BFD and BGP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ControlReserve {
     /// Bit n: priority n carries control frames.
@@ -39,6 +38,8 @@ pub struct ControlReserve {
     pub group: u64,
     /// Reserve of the frames the switch makes itself, of all workers together.
     pub own: u64,
+    /// Reserve of what Linux sends of BFD, routing protocols and what they need, of all workers together.
+    pub linux: u64,
 }
 
 impl ControlReserve {
@@ -89,7 +90,8 @@ impl BufferConfig {
     /// All reserves together.
     #[must_use]
     pub fn reserved(&self) -> Amount {
-        let own = ControlReserve::amount(self.control.own);
+        let own = ControlReserve::amount(self.control.own)
+            .plus(ControlReserve::amount(self.control.linux));
         let groups = self
             .groups
             .iter()

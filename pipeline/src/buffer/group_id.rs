@@ -10,6 +10,22 @@ pub struct GroupId(u16);
 impl GroupId {
     /// The switch's own frames belong to no group.
     pub const NONE: GroupId = GroupId(u16::MAX);
+    /// What Linux sends belongs to none either, and has a reserve of its own.
+    pub const LINUX: GroupId = GroupId(u16::MAX - 1);
+
+    /// Whether it stands for what Linux sends.
+    #[inline]
+    #[must_use]
+    pub const fn is_linux(self) -> bool {
+        self.0 == GroupId::LINUX.0
+    }
+
+    /// Whether it is no group: its frames came in by no port.
+    #[inline]
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.0 >= GroupId::LINUX.0
+    }
 
     /// The group of what `worker` took in by `port` with `priority`.
     #[inline]

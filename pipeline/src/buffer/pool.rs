@@ -33,6 +33,30 @@ impl Queue {
     }
 }
 
+/// What frames hold that came in by no port.
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    /// Reserve included.
+    held: Amount,
+    /// Their reserve: this worker's part.
+    reserve: Amount,
+}
+
+impl Own {
+    /// Nothing, of `bytes` for all workers together.
+    fn of(bytes: u64, workers: u8) -> Own {
+        Own {
+            held: Amount::ZERO,
+            reserve: ControlReserve::amount(bytes).part(workers),
+        }
+    }
+
+    /// What of it is no reserve.
+    const fn shared(self) -> Amount {
+        self.held.minus(self.reserve)
+    }
+}
+
 /// The shared buffer as one worker sees it: what it took in itself, exactly, and what the others told at the last look.
 #[derive(Debug)]
 pub struct Buffer {
@@ -47,10 +71,10 @@ pub struct Buffer {
     pub(super) in_shared: Amount,
     /// Of headroom, the same.
     pub(super) in_headroom: Amount,
-    /// What the switch's own frames hold, reserve included.
-    own: Amount,
-    /// Their reserve: this worker's part.
-    own_reserve: Amount,
+    /// What the switch's own frames hold.
+    own: Own,
+    /// What Linux's hold.
+    linux: Own,
     pub(super) groups: Box<[Group]>,
     pub(super) board: Arc<UsageBoard>,
     pub(super) me: WorkerId,
@@ -102,8 +126,8 @@ impl Buffer {
             used: Amount::ZERO,
             in_shared: Amount::ZERO,
             in_headroom: Amount::ZERO,
-            own: Amount::ZERO,
-            own_reserve: ControlReserve::amount(config.control.own).part(workers),
+            own: Own::of(config.control.own, workers),
+            linux: Own::of(config.control.linux, workers),
             groups,
             board,
             me,
@@ -264,28 +288,38 @@ impl Buffer {
         true
     }
 
-    /// Takes room for a frame the switch makes itself; it belongs to no group.
+    /// Takes room for a frame the switch makes itself, or of Linux: of [`GroupId::NONE`] or [`GroupId::LINUX`].
     ///
     /// # Errors
     /// When their reserve and the shared pool are full.
     #[inline]
-    pub fn charge_own(&mut self, wire_len: u16) -> Result<(), DropReason> {
+    pub fn charge_own(&mut self, id: GroupId, wire_len: u16) -> Result<(), DropReason> {
         let one = Amount::frame(wire_len);
-        let (before, after) = (self.own, self.own.plus(one));
-        if !after.within(self.own_reserve) && !one.within(self.free()) {
+        let own = self.own_of(id);
+        let after = own.held.plus(one);
+        if !after.within(own.reserve) && !one.within(self.free()) {
             return Err(DropReason::BufferFull);
         }
         self.used = self.used.wrapping_plus(one);
-        self.set_own(before, after);
+        self.set_own(id, after);
         Ok(())
     }
 
-    /// The switch's own frames held `before` and hold `after`.
+    const fn own_of(&self, id: GroupId) -> Own {
+        if id.is_linux() { self.linux } else { self.own }
+    }
+
+    /// Frames of no group hold this now.
     #[inline]
-    fn set_own(&mut self, before: Amount, after: Amount) {
-        let shared = |own: Amount| own.minus(self.own_reserve);
-        self.in_shared = self.in_shared.plus(shared(after)).minus(shared(before));
-        self.own = after;
+    const fn set_own(&mut self, id: GroupId, held: Amount) {
+        let before = self.own_of(id);
+        let after = Own { held, ..before };
+        self.in_shared = self.in_shared.plus(after.shared()).minus(before.shared());
+        if id.is_linux() {
+            self.linux = after;
+        } else {
+            self.own = after;
+        }
     }
 
     /// Gives back the room of frames of one group. It can be used again after the next [`Buffer::settle`].
@@ -298,8 +332,9 @@ impl Buffer {
             .and_then(|usage| usage.released.get(run.group.line()))
             .and_then(|released| released.get(run.group.priority()));
         let Some(released) = released else {
-            // The switch's own: in no group.
-            self.set_own(self.own, self.own.minus(run.amount));
+            // The switch's own, or Linux's: in no group.
+            let held = self.own_of(run.group).held;
+            self.set_own(run.group, held.minus(run.amount));
             return;
         };
         released.add(run.amount.frames, run.amount.bytes);

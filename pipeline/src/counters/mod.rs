@@ -9,13 +9,16 @@
 
 #[macro_use]
 mod cell;
+mod by_reason;
 
 use crossbeam_utils::CachePadded;
 
+pub use self::by_reason::ByReason;
 pub use self::cell::{Cell, Counter, Gauge, Highest, Mask, sum};
 use crate::bits::low8;
-use crate::drop::{DropReason, REASONS};
+use crate::drop::DropReason;
 use crate::per::PerPort;
+use crate::punt::PuntClass;
 use crate::units::{PRIORITIES, PortId};
 
 counters! {
@@ -157,6 +160,50 @@ counters! {
 }
 
 counters! {
+    /// One class of frames for Linux.
+    pub struct PuntClassCounters => PuntClassCount {
+        /// Given to Linux.
+        punted: Traffic,
+        /// Dropped, as the class was past its rate.
+        over_rate: Counter,
+        /// Dropped, as the class's queue was full.
+        full: Counter,
+    }
+}
+
+counters! {
+    /// Punt and inject, as one worker sees them.
+    pub struct PuntCounters => PuntCount {
+        /// In the order of [`PuntClass::ALL`].
+        classes: [PuntClassCounters; PuntClass::COUNT] => (skip),
+        /// Questions for the MAC addresses of next hops.
+        asked: Counter,
+        /// Not asked, as the same was asked a moment ago.
+        asked_lately: Counter,
+        /// Not asked, as too much was.
+        ask_over_rate: Counter,
+        /// Not asked, as too many questions waited.
+        ask_full: Counter,
+        /// ICMP errors made: time exceeded.
+        time_exceeded: Counter,
+        /// ICMP errors made: unreachable, of any kind.
+        unreachable: Counter,
+        /// ICMP errors made: fragmentation needed, packet too big.
+        too_big: Counter,
+        /// ICMP errors not made, as too many were.
+        icmp_over_rate: Counter,
+        /// ICMP errors not made, as nothing may be sent about the packet, or there is no way to its sender.
+        icmp_unfit: Counter,
+        /// Frames of Linux that were queued, of BFD and routing protocols.
+        injected_control: Traffic,
+        /// Other frames of Linux that were queued.
+        injected: Traffic,
+        /// Frames of Linux for which there was no buffer, no room or no link.
+        inject_lost: Counter,
+    }
+}
+
+counters! {
     /// One port, as one worker sees it.
     pub struct PortCounters => PortCount {
         /// Taken by `tx_burst`.
@@ -188,7 +235,7 @@ counters! {
         /// Bytes behind the IP packets of frames that came in here, cut off.
         trimmed_bytes: Counter => (skip),
         /// Dropped, by reason. Before a queue is chosen the port is the ingress port, after it the egress port.
-        drops: [Counter; REASONS] => (skip),
+        drops: ByReason<Counter> => (skip),
         /// Bytes of the dropped frames.
         drop_bytes: Counter => (skip),
         /// RoCEv2 frames that came in marked CE.
@@ -265,6 +312,8 @@ pub struct Counters {
     pub buffer: CachePadded<BufferGauges>,
     /// To and from other workers.
     pub crossing: CachePadded<CrossingCounters>,
+    /// To and from Linux.
+    pub punt: CachePadded<PuntCounters>,
 }
 
 counters! {
@@ -328,6 +377,7 @@ impl Counters {
             held: CachePadded::default(),
             buffer: CachePadded::default(),
             crossing: CachePadded::default(),
+            punt: CachePadded::default(),
         }
     }
 

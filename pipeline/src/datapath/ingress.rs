@@ -6,6 +6,7 @@ use crate::burst::{QueueKey, Run};
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::frame::{FrameBuf, FrameVec, Meta};
+use crate::punt::Refusal;
 use crate::stage::enqueue::{Taken, count_refused};
 use crate::stage::receive::{self, Received};
 use crate::tap::{FlowTap, watched};
@@ -89,6 +90,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 let (owned, trash, pause) =
                     (self.side.owns(port), &mut self.trash, &mut self.pause[port]);
                 let (channels, reasons) = (&mut self.channels, &self.reasons);
+                let mut aside = self.punt.as_deref_mut().map(|punt| &mut punt.aside);
                 self.sorter.sort(
                     &mut all,
                     came.gone,
@@ -96,6 +98,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                     (&mut self.side.pool, &mut self.runs),
                     |buf, place| {
                         let reason = reasons.get(place).copied().flatten();
+                        if let (Some(reason), Some(aside)) = (reason, &mut aside) {
+                            // No more than came are put aside.
+                            let _ = aside.try_push(Refusal { buf, reason });
+                            return;
+                        }
                         count_gone(counters, reason, buf.data().len());
                         if reason.is_none() {
                             match channels.as_deref_mut() {
@@ -110,6 +117,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                     },
                 );
                 self.side.pool.give(all);
+                if !came.gone.is_empty() && self.punt.is_some() {
+                    self.judge_aside(port, now);
+                }
             }
         }
     }

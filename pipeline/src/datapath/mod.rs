@@ -15,6 +15,7 @@ mod handoff;
 mod ingress;
 mod link;
 mod lossless;
+mod punted;
 mod side;
 
 pub use lossless::LosslessConfig;
@@ -35,6 +36,7 @@ use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued};
 use crate::handoff::Channels;
 use crate::pause::{PauseConfig, PortPause};
 use crate::per::PerPort;
+use crate::punt::Punt;
 use crate::route::fib::FibReader;
 use crate::stage::parse::{IngressConfig, IngressPort};
 use crate::stage::receive::{Mtus, Reasons};
@@ -74,6 +76,8 @@ pub struct Datapath<B, T> {
     me: WorkerId,
     /// The channels to and from the other workers, if there are any.
     channels: Option<Box<Channels<B>>>,
+    /// Linux, if it is there to punt to.
+    punt: Option<Box<Punt<B>>>,
     /// The board was read in this turn and no burst came since.
     looked: bool,
     config: BufferConfig,
@@ -133,6 +137,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             trash: Trash::new(),
             me: WorkerId::FIRST,
             channels: None,
+            punt: None,
             looked: false,
             config,
             ingress: PerPort::new(
@@ -221,16 +226,27 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         buf: B,
         now: Nanos,
     ) -> Result<(), B> {
+        self.originate_as(GroupId::NONE, (port, priority), buf, now)
+    }
+
+    /// Queues a frame of no ingress group: `group` tells whose it is.
+    pub(super) fn originate_as(
+        &mut self,
+        group: GroupId,
+        (port, priority): (PortId, Priority),
+        buf: B,
+        now: Nanos,
+    ) -> Result<(), B> {
         let len = buf.data().len();
         let meta = Meta {
             slot: FlowSlot::NONE,
             len: crate::bits::low16(len),
-            group: GroupId::NONE,
+            group,
             egress: port,
             priority,
             flags: MetaFlags(0),
         };
-        if self.is_down(port) || self.side.buffer.charge_own(meta.wire_len()).is_err() {
+        if self.is_down(port) || self.side.buffer.charge_own(group, meta.wire_len()).is_err() {
             return Err(buf);
         }
         // What waits past the queue is older.

@@ -20,6 +20,14 @@ use crate::wire::checksum;
 mod bypass_tests;
 #[path = "conservation_tests.rs"]
 mod conservation_tests;
+#[path = "given_tests.rs"]
+mod given_tests;
+#[path = "linux_tests.rs"]
+mod linux_tests;
+#[path = "punted_rig.rs"]
+mod punted_rig;
+#[path = "told_tests.rs"]
+mod told_tests;
 
 type Path = Datapath<HeapFrame, NoTap>;
 

@@ -20,6 +20,10 @@ pub enum Kind {
     Local = 3,
     /// Dropped on purpose.
     Blackhole = 4,
+    /// Dropped, and the sender told that the host cannot be reached.
+    Unreachable = 5,
+    /// Dropped, and the sender told that this is forbidden.
+    Prohibited = 6,
 }
 
 /// A path: where to, and with which layer 2 header.
@@ -103,6 +107,8 @@ impl Path {
             2 => Kind::Unresolved,
             3 => Kind::Local,
             4 => Kind::Blackhole,
+            5 => Kind::Unreachable,
+            6 => Kind::Prohibited,
             _ => Kind::NoRoute,
         }
     }

@@ -152,6 +152,18 @@ impl IngressPort {
         self.intake.mac
     }
 
+    /// Whether frames of this VLAN are taken in; 0 is that of frames without a tag.
+    #[must_use]
+    pub fn carries(&self, vlan: u16) -> bool {
+        vlan == 0 || self.intake.vlans.contains(&vlan)
+    }
+
+    /// How its frames are classified.
+    #[must_use]
+    pub const fn classifier(&self) -> &Classifier {
+        &self.intake.classifier
+    }
+
     /// Priority of an untagged IP packet.
     #[inline(always)]
     pub(super) fn untagged_priority(&self, tos: u8) -> Priority {

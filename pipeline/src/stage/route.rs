@@ -23,6 +23,8 @@ pub(super) const fn reason(kind: PathKind) -> DropReason {
         PathKind::Unresolved => DropReason::NoNeighbor,
         PathKind::Local => DropReason::LocalUnserved,
         PathKind::Blackhole => DropReason::Blackhole,
+        PathKind::Unreachable => DropReason::Unreachable,
+        PathKind::Prohibited => DropReason::Prohibited,
         PathKind::NoRoute | PathKind::Forward => DropReason::NoRoute,
     }
 }

@@ -13,6 +13,8 @@ pub const IPV6: u16 = 0x86dd;
 pub const VLAN: u16 = 0x8100;
 /// EtherType of an 802.1ad service tag.
 pub const QINQ: u16 = 0x88a8;
+/// EtherType of LLDP (IEEE 802.1AB).
+pub const LLDP: u16 = 0x88cc;
 /// EtherType of MAC control: 802.3x pause and 802.1Qbb PFC.
 pub const MAC_CONTROL: u16 = 0x8808;
 

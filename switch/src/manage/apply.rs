@@ -10,6 +10,7 @@ use npcc_cnp::control::command::Command as NpccCommand;
 use npcc_cnp::control::config::ControlConfig;
 use npcc_config::Config;
 use npcc_pipeline::datapath::PortConfig;
+use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
 
 use super::orders::Management;
@@ -101,7 +102,13 @@ impl Management {
         done.map(drop).map_err(|refused| refused.to_string())
     }
 
-    /// Queues, maps and marking.
+    /// What Linux's side of the ports is by a configuration; nothing where it is not integrated.
+    fn interfaces(&self, config: &Config) -> Vec<PuntPort> {
+        let macs: Vec<Mac> = self.view.ports.iter().map(|port| port.mac).collect();
+        wiring::punt::config(config, &macs).map_or_else(Vec::new, |punt| punt.ports)
+    }
+
+    /// Queues, maps, marking, and our addresses.
     pub(crate) fn requeue(&self, old: &Config, new: &Config) -> Result<(), Deaf> {
         let (before, after) = (self.settings(old), self.settings(new));
         let mut orders = Vec::new();
@@ -126,6 +133,15 @@ impl Management {
                 orders.push(Command::Ecn {
                     port: id,
                     mode: after.ecn,
+                });
+            }
+        }
+        let (before, interfaces) = (self.interfaces(old), self.interfaces(new));
+        for ((id, before), after) in (0..).map(PortId).zip(before).zip(interfaces) {
+            if before != after {
+                orders.push(Command::PuntPort {
+                    port: id,
+                    interfaces: Box::new(after),
                 });
             }
         }

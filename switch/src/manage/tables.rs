@@ -16,7 +16,7 @@ use super::view::View;
 use crate::report::audit;
 use crate::report::lossless::{self, Group};
 use crate::report::model::Snapshot;
-use crate::report::{lossless_table, table, workers};
+use crate::report::{lossless_table, punt_table, table, workers};
 
 /// A table of `show`.
 trait Table {
@@ -165,6 +165,7 @@ pub static ALL: &[Entry] = &[
     Entry::of::<Audit>(),
     Entry::of::<Pfc>(),
     Entry::of::<Buffer>(),
+    Entry::of::<Punt>(),
     Entry::of::<Qos>(),
     Entry::of::<Npcc>(),
 ];
@@ -206,6 +207,7 @@ of_the_snapshot! {
     Queues: "queues", "Depth, peak, drops and marks of each egress queue", table::queues, |all| &all.ports;
     Pfc: "pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports;
     Buffer: "buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Held::of(all);
+    Punt: "punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &all.punt;
     Qos: "qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &all.qos;
     Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", table::npcc, |all| &all.npcc;
 }

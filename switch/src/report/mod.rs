@@ -8,6 +8,8 @@ pub mod events;
 pub mod lossless;
 pub mod lossless_table;
 pub mod model;
+pub mod punt;
+pub mod punt_table;
 pub mod qos;
 pub mod table;
 pub mod workers;

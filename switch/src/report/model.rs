@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::counted::counted;
 use super::events::Event;
 use super::lossless::{Buffer, FlowControl, Group};
+use super::punt::Punt;
 use super::qos::Qos;
 use crate::worker::stats::WorkerCount;
 
@@ -32,6 +33,9 @@ pub struct Snapshot {
     /// The shared buffer.
     #[serde(default)]
     pub buffer: Buffer,
+    /// To and from Linux.
+    #[serde(default)]
+    pub punt: Punt,
     /// Effective queues and maps.
     #[serde(default)]
     pub qos: Qos,

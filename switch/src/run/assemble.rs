@@ -19,12 +19,14 @@ use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
 use rtrb::{Consumer, Producer};
 
+use super::linux::LinuxSide;
 use super::source::{Options, Source};
 use crate::clock::Clock;
 use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, Control, ControlStats, orders};
+use crate::linux_io::LinuxIo;
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
@@ -51,6 +53,8 @@ pub(super) struct Assembly<P> {
     pub(super) workers: Vec<Worker<P>>,
     pub(super) control: Control,
     pub(super) management: Management,
+    /// Between the workers and Linux, where it is integrated.
+    pub(super) linux: Option<LinuxIo>,
 }
 
 /// Makes all that runs. `probe` makes each worker's probe of the appliance's own.
@@ -71,8 +75,9 @@ pub(super) fn assemble<P: Probe>(
     let qos = qos::effective(config, &settings);
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let facts = port_facts(config, &ports);
+    let linux = LinuxSide::of(config, &ports)?;
     let plan = wiring::workers::seating(config, &ports);
-    let owners = plan.owners.iter().map(|owner| owner.index()).collect();
+    let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
 
     let down = routes.live.down_ports();
     let shared = Shared {
@@ -89,15 +94,12 @@ pub(super) fn assemble<P: Probe>(
     let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
     let readers = (routes.workers, links(plan));
     let parts = parts(readers, (queues, sleepers.workers), stats, seed);
-    let mut ends = WorkerPeers::default();
-    let workers = parts
-        .into_iter()
-        .map(|parts| ends.worker(&shared, parts, &mut core, &mut probe));
-    let workers = workers.collect::<anyhow::Result<_>>()?;
+    let (workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
+    let linux = ends.linux.map(|side| side.io(&owners, sleepers.wakers));
+    let linux = linux.transpose()?;
 
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
-    let (style, priority) = wiring::control::style(config);
     let view = View {
         version: format!("{}, DPDK {}", source.version, npcc_dpdk::DPDK_VERSION),
         started: Instant::now(),
@@ -111,15 +113,15 @@ pub(super) fn assemble<P: Probe>(
         flows: core.flows(),
         control: Arc::clone(&control_stats),
         buffer,
+        linux: linux
+            .as_ref()
+            .map(|io| (wiring::punt::rates(config), io.stats())),
         qos: Mutex::new(qos),
         events: Mutex::new(Events::default()),
         clock,
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(ends.times)?),
-        operators: Operators::new(
-            wiring::control::observed(config),
-            wiring::control::told(config),
-        ),
+        operators: operators(config),
     };
     let management = Management {
         view,
@@ -130,7 +132,7 @@ pub(super) fn assemble<P: Probe>(
     };
     let control = Control {
         core,
-        injector: Injector::new(routes.control, style, priority, ends.injections, owners),
+        injector: injector(config, routes.control, ends.injections, owners),
         first: FirstAnswer::default(),
         alarms: Alarms::new(&ends.counters, wiring::control::ports(config)),
         counters: ends.counters,
@@ -144,7 +146,37 @@ pub(super) fn assemble<P: Probe>(
         workers,
         control,
         management,
+        linux,
     })
+}
+
+/// Makes all workers, and keeps the ends of what they hold.
+fn workers<P: Probe>(
+    shared: &Shared<'_>,
+    parts: Vec<WorkerParts>,
+    linux: Option<LinuxSide>,
+    (core, probe): (&mut ControlCore, &mut impl FnMut(Telemetry) -> P),
+) -> anyhow::Result<(Vec<Worker<P>>, WorkerPeers)> {
+    let mut ends = WorkerPeers {
+        linux,
+        ..WorkerPeers::default()
+    };
+    let workers = parts
+        .into_iter()
+        .map(|parts| ends.worker(shared, parts, core, probe))
+        .collect::<anyhow::Result<_>>()?;
+    Ok((workers, ends))
+}
+
+/// What builds CNPs, of the configured style.
+fn injector(
+    config: &Config,
+    fib: FibReader,
+    rings: Vec<Producer<Injection>>,
+    owners: Vec<usize>,
+) -> Injector {
+    let (style, priority) = wiring::control::style(config);
+    Injector::new(fib, style, priority, rings, owners)
 }
 
 /// The table of routes, and its readers: the workers, and the control core for its CNPs and for where sources are.
@@ -178,6 +210,12 @@ fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result
         sources,
         workers: readers,
     })
+}
+
+/// Nobody did anything yet.
+fn operators(config: &Config) -> Operators {
+    let told = wiring::control::told(config);
+    Operators::new(wiring::control::observed(config), told)
 }
 
 /// What runs, as it was started.
@@ -345,6 +383,8 @@ struct WorkerPeers {
     orders: Vec<Producer<Command>>,
     injections: Vec<Producer<Injection>>,
     times: Vec<Consumer<Timing>>,
+    /// What Linux's side makes of them, where it is integrated.
+    linux: Option<LinuxSide>,
 }
 
 impl WorkerPeers {
@@ -377,6 +417,7 @@ impl WorkerPeers {
         let (orders, commands) = command::ring();
         let (to_worker, injections) = inject::ring();
         let (times, told) = timings::ring();
+        let linux = self.linux.as_mut().map(|side| side.worker(&mut path));
         self.counters.push(Arc::clone(path.counters()));
         self.stats.push(Arc::clone(&parts.stats));
         self.orders.push(orders);
@@ -388,6 +429,7 @@ impl WorkerPeers {
             remotes: parts.queues.remotes,
             receiving: Arc::clone(&shared.receiving),
             injections,
+            linux,
             commands,
             pool: shared.pools.near(parts.queues.socket).clone(),
             clock: shared.clock,

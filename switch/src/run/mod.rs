@@ -2,6 +2,7 @@
 
 mod assemble;
 mod crew;
+mod linux;
 mod note;
 mod source;
 
@@ -24,6 +25,7 @@ use self::note::note;
 pub use self::source::{Options, Source};
 use crate::clock::Clock;
 use crate::fault;
+use crate::linux_io::LinuxIo;
 use crate::manage::access::Access;
 use crate::manage::orders::Management;
 use crate::manage::room::Room;
@@ -87,28 +89,30 @@ pub fn run<P: Probe>(
         workers,
         control,
         management,
+        linux,
     } = assemble(source, options, ports, &pools, clock, probe)?;
     let ready = Arc::new(AtomicBool::new(false));
     let mut crew = Crew::new(Arc::default());
     launch(&eal, config, workers, &ready, &mut crew)?;
 
     let management = Arc::new(management);
-    let manager = {
-        let (management, stop) = (Arc::clone(&management), Arc::clone(crew.stop()));
-        let spawn = std::thread::Builder::new().name("npcc-manage".to_owned());
-        spawn
-            .spawn(move || manage(servers, &management, &stop, &hangup, spare_core))
-            .context("cannot start the management thread")?
-    };
-    crew.manage("management", manager);
-    let follower = {
-        let (management, stop) = (Arc::clone(&management), Arc::clone(crew.stop()));
-        let spawn = std::thread::Builder::new().name("npcc-link".to_owned());
-        spawn
-            .spawn(move || follow_links(&management, &stop, spare_core))
-            .context("cannot start the thread that follows the links")?
-    };
-    crew.manage("link", follower);
+    {
+        let management = Arc::clone(&management);
+        beside(&mut crew, "npcc-manage", "management", move |stop| {
+            manage(servers, &management, stop, &hangup, spare_core);
+        })?;
+    }
+    {
+        let management = Arc::clone(&management);
+        beside(&mut crew, "npcc-link", "link", move |stop| {
+            follow_links(&management, stop, spare_core);
+        })?;
+    }
+    if let Some(linux) = linux {
+        beside(&mut crew, "npcc-linux", "linux", move |stop| {
+            move_linux(linux, stop, spare_core);
+        })?;
+    }
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
         if !ready.load(Ordering::Relaxed) {
@@ -123,6 +127,22 @@ pub fn run<P: Probe>(
     }
     crew.end()?;
     Ok(management.view.snapshot())
+}
+
+/// Starts a thread beside the workers, which ends with them: its name, and what it is called where it is missed.
+fn beside(
+    crew: &mut Crew<LcoreHandle<()>>,
+    name: &str,
+    what: &'static str,
+    work: impl FnOnce(&Arc<AtomicBool>) + Send + 'static,
+) -> anyhow::Result<()> {
+    let stop = Arc::clone(crew.stop());
+    let spawn = std::thread::Builder::new().name(name.to_owned());
+    let thread = spawn
+        .spawn(move || work(&stop))
+        .with_context(|| format!("cannot start the {what} thread"))?;
+    crew.manage(what, thread);
+    Ok(())
 }
 
 /// What signals set.
@@ -175,6 +195,14 @@ fn follow_links(management: &Management, stop: &AtomicBool, core: Option<core_af
     }
 }
 
+/// Moves frames to and from Linux until `stop`.
+fn move_linux(linux: LinuxIo, stop: &AtomicBool, core: Option<core_affinity::CoreId>) {
+    if let Some(core) = core {
+        let _ = core_affinity::set_for_current(core);
+    }
+    linux.run(stop);
+}
+
 /// Says what is not as it should be with a link at the start.
 fn tell_link(plan: &npcc_config::plan::Port, port: &wiring::ports::OpenPort) {
     let name = &plan.name;
@@ -221,8 +249,11 @@ fn launch<P: Probe>(
     Ok(())
 }
 
-/// A core for the management thread: one that neither control nor workers use, if there is any.
+/// A core for all other threads: the written one, or one that neither control nor workers use, if there is any.
 fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
+    if let Some(id) = config.cores.housekeeping {
+        return Some(core_affinity::CoreId { id });
+    }
     let used = |core: &core_affinity::CoreId| {
         core.id == config.cores.control || config.cores.workers.contains(&core.id)
     };

@@ -3,11 +3,13 @@
 pub mod backend;
 pub mod control;
 pub mod eal;
+pub mod hosts;
 pub mod live_routes;
 pub mod path;
 pub mod pfc;
 pub mod pools;
 pub mod ports;
+pub mod punt;
 pub mod routes;
 mod self_test;
 pub mod speeds;

@@ -28,7 +28,11 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
     for (queue, plan) in queues.iter_mut().zip(&qos.priorities) {
         *queue = self::queue(plan, rate, port.mtu);
     }
-    let control = Control::of(config.buffer.pool.0, config.ports.len());
+    let control = Control::of(
+        config.buffer.pool.0,
+        config.ports.len(),
+        config.linux.integrate,
+    );
     let mask = control_priorities(config);
     for (_, queue) in Priority::all()
         .zip(&mut queues)
@@ -152,7 +156,7 @@ pub fn pool(config: &Config) -> PoolConfig {
     let bytes = config.buffer.pool.0;
     let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1);
     let alpha_256 = config.buffer.alpha_256();
-    let control = Control::of(bytes, config.ports.len());
+    let control = Control::of(bytes, config.ports.len(), config.linux.integrate);
     PoolConfig {
         bytes,
         frames: bytes.div_ceil(frame) + control.buffers(config.ports.len()),

@@ -96,7 +96,12 @@ fn division(config: &Config, links: &[Rate], flows: &[PortFlow]) -> Lossless {
     let links: Vec<Option<Link>> = ports
         .map(|((plan, speed), flow)| (flow.send != 0).then(|| link(config, plan, *speed, flow)))
         .collect();
-    Lossless::new(&config.buffer, classes.count_ones(), &links)
+    Lossless::new(
+        &config.buffer,
+        classes.count_ones(),
+        &links,
+        config.linux.integrate,
+    )
 }
 
 /// The buffer for links of these speeds; what follows from them is written into `flows`.
@@ -132,7 +137,11 @@ pub fn buffer(config: &Config, links: &[Rate], flows: &mut [PortFlow]) -> Buffer
         }
         groups.push(of_port);
     }
-    let control = Control::of(config.buffer.pool.0, config.ports.len());
+    let control = Control::of(
+        config.buffer.pool.0,
+        config.ports.len(),
+        config.linux.integrate,
+    );
     let priorities = super::path::control_priorities(config);
     let shared = config.buffer.shared_headroom.0;
     BufferConfig {
@@ -143,6 +152,7 @@ pub fn buffer(config: &Config, links: &[Rate], flows: &mut [PortFlow]) -> Buffer
             priorities,
             group: control.port / u64::from(priorities.count_ones().max(1)),
             own: control.own,
+            linux: control.linux,
         },
         groups,
     }

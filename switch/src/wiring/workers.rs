@@ -113,6 +113,8 @@ pub struct Sleepers {
     pub workers: Vec<Option<WorkerSleeper>>,
     /// The control core's.
     pub control: Option<ControlSleeper>,
+    /// What wakes them.
+    pub wakers: Option<Arc<Wakers>>,
 }
 
 /// Sleepers for all, where the configuration lets them sleep.
@@ -128,7 +130,7 @@ pub fn sleepers(
         let workers = queues.iter().map(|_| None).collect();
         return Ok(Sleepers {
             workers,
-            control: None,
+            ..Sleepers::default()
         });
     }
     let wakers = Wakers::new(queues.len())?;
@@ -141,6 +143,7 @@ pub fn sleepers(
     let workers: nix::Result<_> = queues.iter().enumerate().map(sleeper).collect();
     Ok(Sleepers {
         workers: workers?,
-        control: Some(ControlSleeper::new(wakers)?),
+        control: Some(ControlSleeper::new(Arc::clone(&wakers))?),
+        wakers: Some(wakers),
     })
 }

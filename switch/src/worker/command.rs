@@ -10,6 +10,7 @@ use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::port::{EcnMode, QueueConfig};
 use npcc_pipeline::egress::scheduler::Discipline;
+use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::{BitRate, PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -54,6 +55,13 @@ pub enum Command {
         port: PortId,
         /// When frames are marked.
         mode: EcnMode,
+    },
+    /// Linux has other addresses on a port.
+    PuntPort {
+        /// The port.
+        port: PortId,
+        /// Its interfaces.
+        interfaces: Box<PuntPort>,
     },
     /// A port's link is down.
     LinkDown {

@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod frame;
+pub mod from_linux;
 pub mod outstanding;
 pub mod ports;
 pub mod probe;
@@ -23,6 +24,7 @@ use rtrb::Consumer;
 
 use self::command::{Command, LinkSettings};
 use self::frame::{Datapath, Frame};
+use self::from_linux::FromLinux;
 use self::ports::{PortQueues, RemoteQueue};
 use self::probe::Probe;
 use self::receiving::Receiving;
@@ -51,6 +53,8 @@ pub struct Worker<P> {
     pub receiving: Arc<Receiving>,
     /// CNPs from the control core.
     pub injections: Consumer<Injection>,
+    /// Frames of Linux, where it is integrated.
+    pub linux: Option<FromLinux>,
     /// The operator's orders.
     pub commands: Consumer<Command>,
     /// Where CNPs and pause frames get their buffers.
@@ -68,6 +72,9 @@ pub struct Worker<P> {
 impl<P: Probe> Worker<P> {
     /// The worker's loop, until `stop`.
     pub fn run(mut self, stop: &AtomicBool) {
+        if let Some(linux) = &mut self.linux {
+            linux.keep_spares(&self.pool);
+        }
         for port in &mut self.ports {
             port.keep_spare(&self.pool);
             port.rx.discard();
@@ -91,7 +98,7 @@ impl<P: Probe> Worker<P> {
             }
             let mut moved = received;
             self.obey(now);
-            moved += self.inject(now);
+            moved += self.inject(now) + self.take_from_linux(now);
             for _ in 0..ROUNDS {
                 let came = self.path.take_over(now);
                 self.probe.stage_ends(Stage::Other);
@@ -146,6 +153,9 @@ impl<P: Probe> Worker<P> {
                     self.path.reclassify(port, classifier);
                 }
                 Command::Ecn { port, mode } => self.path.set_ecn(port, mode),
+                Command::PuntPort { port, interfaces } => {
+                    self.path.set_punt_port(port, *interfaces);
+                }
                 Command::LinkDown { port } => self.link_down(port, now),
                 Command::LinkUp { port, settings } => self.link_up(port, &settings),
             }
@@ -192,9 +202,13 @@ impl<P: Probe> Worker<P> {
             sleeper.moved(now)
         } else {
             let (path, ports, waiting) = (&self.path, &self.ports, &self.injections);
+            let linux = self.linux.as_ref();
             sleeper.idle(now, || {
                 let empty = |port: &PortQueues| path.waiting(port.id) + port.tx.in_hand() == 0;
-                ports.iter().all(empty) && path.handed_over() && waiting.is_empty()
+                ports.iter().all(empty)
+                    && path.handed_over()
+                    && waiting.is_empty()
+                    && linux.is_none_or(FromLinux::is_empty)
             })
         };
         if rest == Rest::None {
@@ -262,6 +276,15 @@ impl<P: Probe> Worker<P> {
         waiting
     }
 
+    /// Queues what Linux sends; at most a burst a turn.
+    #[inline]
+    fn take_from_linux(&mut self, now: Nanos) -> usize {
+        match &mut self.linux {
+            Some(linux) if !linux.is_empty() => linux.take(&mut self.path, &self.pool, now),
+            _ => 0,
+        }
+    }
+
     /// Tries again with what waits for room in rings; whether nothing waits any more.
     fn hand_over(&mut self) -> bool {
         let ids = self.ports.iter().map(|port| port.id);
@@ -288,6 +311,7 @@ impl<P: Probe> Worker<P> {
                 self.receiving.done();
             }
             self.inject(now);
+            self.take_from_linux(now);
             let mut waiting = 0;
             for port in &mut self.ports {
                 port.tx.send(&mut self.path, port.id, now, &mut self.probe);

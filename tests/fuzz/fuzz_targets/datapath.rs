@@ -1,4 +1,4 @@
-//! The whole path with NPCC's flow cache: any frames, and the account of frames and bytes closes.
+//! The whole path with NPCC's flow cache and Linux to punt to: any frames, and the account of frames and bytes closes.
 #![no_main]
 
 use std::cell::RefCell;
@@ -10,6 +10,7 @@ use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use npcc_pipeline::frame::{FrameBuf, HeapFrame, FrameVec};
+use npcc_pipeline::punt::{Punt, PuntClass, PuntConfig, PuntHost, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
@@ -28,6 +29,8 @@ fn port() -> PortConfig {
 struct Rig {
     switch: Datapath<HeapFrame, FlowCache>,
     reader: CacheReader,
+    host: PuntHost,
+    punted: u64,
     _routes: RouteWriter,
     now: u64,
 }
@@ -42,7 +45,29 @@ impl Rig {
         }
         let (cache, reader) = FlowCache::new(64, 0b11, 64, 1);
         let pool = PoolConfig { bytes: 100_000, frames: 64, alpha_256: 256 };
-        Rig { switch: Datapath::new(vec![port(), port()], pool, readers.remove(0), cache, 1), reader, _routes: routes, now: 0 }
+        for address in [IpAddr::from([10, 0, 1, 1]), IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1])] {
+            routes.insert(Prefix::host(address), &[Adjacency::unusable(Kind::Local)]).unwrap();
+        }
+        routes.commit();
+        let (punt, host) = Punt::new(linux());
+        let switch = Datapath::new(vec![port(), port()], pool, readers.remove(0), cache, 1).with_punt(punt);
+        Rig { switch, reader, host, punted: 0, _routes: routes, now: 0 }
+    }
+}
+
+/// Both ports have an address of either family, with and without a tag.
+fn linux() -> PuntConfig {
+    let interface = |vlan| PuntInterface {
+        v4: Some([10, 0, 1, 1].into()),
+        v6: Some([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into()),
+        ..PuntInterface::new(vlan, Mac([2, 0, 0, 0, 1, 1]))
+    };
+    let port = PuntPort { interfaces: vec![interface(0), interface(100)] };
+    PuntConfig {
+        rates: PuntRates { classes: [1_000_000; PuntClass::COUNT], asks: 1_000_000, icmp_errors: 1_000_000 },
+        ports: vec![port.clone(), port],
+        control: Priority::new(6),
+        ordinary: Priority::new(0),
     }
 }
 
@@ -54,7 +79,8 @@ thread_local! {
 fuzz_target!(|bytes: &[u8]| RIG.with_borrow_mut(|rig| feed(rig, bytes)));
 
 fn feed(rig: &mut Rig, bytes: &[u8]) {
-    let Rig { switch, reader, now, .. } = rig;
+    let Rig { switch, reader, host, now, punted: all, .. } = rig;
+    switch.refresh();
     // Frames cut out of the input by a length octet each.
     let mut rest = bytes;
     while let Some((len, tail)) = rest.split_first() {
@@ -64,7 +90,9 @@ fn feed(rig: &mut Rig, bytes: &[u8]) {
         let mut burst = FrameVec::default();
         // The address that lets a frame in, so that the fuzzer need not guess it.
         let mut frame = frame.to_vec();
-        if let Some(dst) = frame.get_mut(..6) {
+        if let Some(dst) = frame.get_mut(..6)
+            && dst[0] & 1 == 0
+        {
             dst.copy_from_slice(&[2, 0, 0, 0, 1, 1]);
         }
         burst.push(HeapFrame::new(&frame));
@@ -76,11 +104,20 @@ fn feed(rig: &mut Rig, bytes: &[u8]) {
     switch.sent(PortId(1), Sent::of(lengths));
     switch.shut_down();
     while reader.pop().is_some() {}
+    let (mut punted, mut frame) = (0, [0; 2048]);
+    for class in &mut host.classes {
+        while let Some((_, bytes)) = class.pop(&mut frame) {
+            assert!(bytes.len() >= 14);
+            punted += 1;
+        }
+    }
 
     let (mut input, mut output) = (0, 0);
+    *all += punted;
+    assert_eq!(*all, switch.counters().ports().map(|port| port.punted.packets.get()).sum::<u64>());
     for port in switch.counters().ports() {
-        input += port.rx.bytes.get() + port.tag_bytes_added.get();
-        output += port.tx.bytes.get() + port.consumed.bytes.get() + port.drop_bytes.get() + port.tag_bytes_removed.get() + port.trimmed_bytes.get();
+        input += port.rx.bytes.get() + port.originated.bytes.get() + port.tag_bytes_added.get();
+        output += port.tx.bytes.get() + port.punted.bytes.get() + port.consumed.bytes.get() + port.drop_bytes.get() + port.tag_bytes_removed.get() + port.trimmed_bytes.get();
     }
     assert_eq!(input, output);
 }

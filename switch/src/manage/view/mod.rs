@@ -14,16 +14,19 @@ use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
 use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
+use npcc_pipeline::punt::PuntRates;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
 
 use super::link_state::Links;
 use super::pending::Pending;
 use crate::clock::Clock;
 use crate::control::ControlStats;
+use crate::linux_io::LinuxStats;
 use crate::report::audit::AuditLog;
 use crate::report::events::{Event, Events, Kind};
 use crate::report::lossless::Buffer;
 use crate::report::model::{Conservation, DeviceDrops, Snapshot, Traffic};
+use crate::report::punt::Punt;
 use crate::report::qos::Qos;
 use crate::worker::stats::WorkerStats;
 use crate::worker::timings::{Timings, What};
@@ -99,6 +102,8 @@ pub struct View {
     pub control: Arc<ControlStats>,
     /// Sizes of the buffer.
     pub buffer: BufferFacts,
+    /// What Linux may be given, and what the thread between it and the workers counts; none where it is not integrated.
+    pub linux: Option<(PuntRates, Arc<LinuxStats>)>,
     /// Effective queues and maps.
     pub qos: Mutex<Qos>,
     /// What happened to lossless queues.
@@ -213,6 +218,7 @@ impl View {
                 .collect(),
             conservation: self.conservation(),
             buffer: self.buffer(),
+            punt: self.punt(),
             events: self.events(),
             latency_us: self.times(What::Latency),
             qos: self.qos().clone(),
@@ -281,6 +287,15 @@ impl View {
             turn_ns: self.longest_turn(),
             turn_covered_ns: self.buffer.turn.0,
         }
+    }
+
+    /// To and from Linux, over all workers.
+    fn punt(&self) -> Punt {
+        let workers = counters::sum(self.counters.iter().map(|counters| &*counters.punt));
+        let host = self.linux.as_ref();
+        let rates = host.map(|(rates, _)| rates);
+        let host = counters::sum(host.iter().map(|(_, stats)| &**stats));
+        Punt::of(rates, workers, host)
     }
 
     fn conservation(&self) -> Conservation {

@@ -1,0 +1,384 @@
+//! The path's part of punt and inject: what becomes of frames that are not forwarded, and what Linux sends.
+//!
+//! Nothing here is reached by a frame that is forwarded. Law: a frame that comes to here is counted once, as punted or as dropped;
+//! an ICMP error made of it is a frame of its own, counted as originated.
+
+use std::net::IpAddr;
+
+use zerocopy::FromBytes;
+
+use super::Datapath;
+use crate::bits::low16;
+use crate::buffer::GroupId;
+use crate::burst::{QueueKey, Record, Run};
+use crate::counters::PuntCounters;
+use crate::drop::DropReason;
+use crate::frame::{FrameBuf, MetaFlags};
+use crate::parse::{Kind, Parsed, parse};
+use crate::punt::classify::classify;
+use crate::punt::icmp::{self, IcmpError};
+use crate::punt::layer2::Layer2;
+use crate::punt::{Ask, Place, Punt, PuntPort, Refusal};
+use crate::route::nexthop::{Kind as PathKind, Path, UNTAGGED};
+use crate::stage::route::flow_hash;
+use crate::tap::FlowTap;
+use crate::units::{Nanos, PortId, Priority};
+use crate::wire::ethernet;
+use crate::wire::ipv6::Ipv6;
+
+/// Most that may wait in the queue of what Linux sends of BFD and routing protocols, in wire bytes.
+const CONTROL_DEPTH: u64 = 256 << 10;
+
+impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
+    /// With Linux to punt to, before the first frame.
+    #[must_use]
+    pub fn with_punt(mut self, punt: Punt<B>) -> Datapath<B, T> {
+        self.attach_punt(punt);
+        self
+    }
+
+    /// The same of a path that is made.
+    pub fn attach_punt(&mut self, punt: Punt<B>) {
+        self.punt = Some(Box::new(punt));
+    }
+
+    /// Linux has other addresses on a port from now on.
+    #[cold]
+    pub fn set_punt_port(&mut self, port: PortId, interfaces: PuntPort) {
+        if let Some(punt) = &mut self.punt {
+            punt.set_port(port, interfaces);
+        }
+    }
+
+    /// Queues a frame that Linux sends by `at`, with the tag of its VLAN; `control`: of BFD, or of what the others' routes and
+    /// neighbours depend on, which goes ahead of the data. `false`: it is lost, and counted.
+    #[cold]
+    pub fn inject(&mut self, at: Place, control: bool, mut buf: B, now: Nanos) -> bool {
+        let Some(punt) = &self.punt else {
+            return false;
+        };
+        let priority = if control {
+            punt.control()
+        } else {
+            self.priority_of(at.port, buf.data(), punt.ordinary())
+        };
+        let len = buf.data().len() as u64;
+        let longest = self.mtus.get(at.port.index()).copied().unwrap_or(0);
+        let fits = len <= u64::from(longest) + ethernet::HEADER_LEN as u64
+            && self.depth(at.port, priority) + len <= self.depth_for(control);
+        let group = if control {
+            GroupId::LINUX
+        } else {
+            GroupId::NONE
+        };
+        let to = (at.port, priority);
+        let queued = fits
+            && tag(&mut buf, at.vlan, priority)
+            && self.originate_as(group, to, buf, now).is_ok();
+        let counters = &self.counters.punt;
+        if !queued {
+            counters.inject_lost.add(1);
+        } else if control {
+            counters.injected_control.add(1, len);
+        } else {
+            counters.injected.add(1, len);
+        }
+        queued
+    }
+
+    /// How deep a queue may be that a frame of Linux enters.
+    const fn depth_for(&self, control: bool) -> u64 {
+        if control {
+            CONTROL_DEPTH
+        } else {
+            // As a queue with alpha 1 of which nothing waits elsewhere: never what the data live on.
+            self.side.buffer.free().bytes / 2
+        }
+    }
+
+    /// The queue of a frame of Linux that is not control: its own, unless that is lossless.
+    fn priority_of(&self, port: PortId, frame: &[u8], ordinary: Priority) -> Priority {
+        let own = match parse(frame) {
+            Ok(parsed) if parsed.kind != Kind::MacControl => {
+                self.ingress[port].classifier().priority(&parsed)
+            }
+            _ => ordinary,
+        };
+        if self.side.ports[port].queue_config(own).lossless {
+            ordinary
+        } else {
+            own
+        }
+    }
+
+    /// Judges the frames of a burst that are not forwarded: for Linux, asked for, answered, or none of these.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn judge_aside(&mut self, port: PortId, now: Nanos) {
+        let Some(mut punt) = self.punt.take() else {
+            return;
+        };
+        let counters = std::sync::Arc::clone(&self.counters);
+        for refusal in std::mem::take(&mut punt.aside) {
+            let gone = self.judge(&mut punt, (port, refusal), now, &counters.punt);
+            if let Some(buf) = gone {
+                let _ = self.trash.try_push(buf);
+            }
+        }
+        self.punt = Some(punt);
+    }
+
+    /// Judges one frame and counts it. Returns the buffer, if nothing was made of it.
+    fn judge(
+        &mut self,
+        punt: &mut Punt<B>,
+        (port, refusal): (PortId, Refusal<B>),
+        now: Nanos,
+        counters: &PuntCounters,
+    ) -> Option<B> {
+        let Refusal { buf, reason } = refusal;
+        let bytes = buf.data().len() as u64;
+        let judged = match reason {
+            DropReason::NotIp | DropReason::Martian | DropReason::LocalUnserved => {
+                self.punt_one(punt, (port, buf.data()), reason, now)
+            }
+            DropReason::NoNeighbor => {
+                if let Some(ask) = self.ask_about(buf.data()) {
+                    punt.ask(ask, now, counters);
+                }
+                Err(DropReason::Unresolved)
+            }
+            // It would have gone no further in any case, and that is asked first (RFC 1812 section 5.3.1).
+            DropReason::MtuExceeded if is_last_hop(buf.data()) => Err(DropReason::TtlExpired),
+            _ => Err(reason),
+        };
+        match judged {
+            Ok(()) => {
+                self.counters.of(port).punted.add(1, bytes);
+                Some(buf)
+            }
+            Err(reason) => {
+                self.counters.of(port).drop(reason, bytes);
+                self.tell(punt, (port, buf), reason, now)
+            }
+        }
+    }
+
+    /// Gives Linux a frame if it is for it.
+    fn punt_one(
+        &self,
+        punt: &mut Punt<B>,
+        (port, frame): (PortId, &[u8]),
+        reason: DropReason,
+        now: Nanos,
+    ) -> Result<(), DropReason> {
+        let layer2 = Layer2::read(&self.ingress[port], frame).ok_or(reason)?;
+        let interfaces = punt.port(port).ok_or(reason)?;
+        let is_local = |address| {
+            let path = self.fib.resolve(self.fib.group(address), || 0);
+            path.kind() == PathKind::Local
+        };
+        let found = classify(&layer2, frame, interfaces, is_local, reason)?;
+        punt.give((port, &layer2), frame, found, now, &self.counters.punt)
+    }
+
+    /// Which next hop a packet wants.
+    fn ask_about(&self, frame: &[u8]) -> Option<Ask> {
+        let (parsed, destination) = ends(frame)?;
+        let path = self.path_to(destination, || self.hash(frame, &parsed));
+        Some(Ask {
+            port: path.port(),
+            vlan: path.vlan(),
+            destination,
+        })
+    }
+
+    fn path_to(&self, address: IpAddr, hash: impl FnOnce() -> u32) -> Path {
+        self.fib.resolve(self.fib.group(address), hash)
+    }
+
+    fn hash(&self, frame: &[u8], parsed: &Parsed) -> u32 {
+        flow_hash(frame, parsed, self.fib.seed())
+    }
+
+    /// Tells the sender of a packet that was dropped for `reason`, if that is to be told: the error goes with the runs of the burst.
+    /// Returns the buffer where nothing is sent.
+    fn tell(
+        &mut self,
+        punt: &mut Punt<B>,
+        (port, mut buf): (PortId, B),
+        reason: DropReason,
+        now: Nanos,
+    ) -> Option<B> {
+        let Some(error) = IcmpError::about(reason, 0) else {
+            return Some(buf);
+        };
+        let Some(answer) = self.answer(punt, (port, buf.data()), reason) else {
+            self.counters.punt.icmp_unfit.add(1);
+            return Some(buf);
+        };
+        if !punt.may_tell(now) {
+            self.counters.punt.icmp_over_rate.add(1);
+            return Some(buf);
+        }
+        let Some(record) = answer.write(&mut buf, punt.ordinary()) else {
+            self.counters.punt.icmp_unfit.add(1);
+            return Some(buf);
+        };
+        let counters = &self.counters.punt;
+        match error {
+            IcmpError::TimeExceeded => counters.time_exceeded.add(1),
+            IcmpError::TooBig(_) => counters.too_big.add(1),
+            _ => counters.unreachable.add(1),
+        }
+        let egress = answer.back.port();
+        let originated = &self.counters.of(egress).originated;
+        originated.add(1, buf.data().len() as u64);
+        let entrance = &self.ingress[port];
+        let mut run: Box<Run<B>> = self.side.pool.take();
+        run.head = record.queue.head(entrance.worker, entrance.port);
+        run.push(buf, &record);
+        // The last is walked first, and errors to one sender keep their order. There are no more runs than frames came.
+        let _ = self.runs.try_insert(0, run);
+        None
+    }
+
+    /// What to tell the sender of a packet, and by which way; `None`: nothing.
+    fn answer(
+        &self,
+        punt: &Punt<B>,
+        (port, frame): (PortId, &[u8]),
+        reason: DropReason,
+    ) -> Option<Answer> {
+        let (parsed, destination) = ends(frame)?;
+        let (l3_off, len) = (usize::from(parsed.l3_off), usize::from(parsed.ip_len));
+        let sender = icmp::sender(frame.get(l3_off..l3_off + len)?)?;
+        let back = self.path_to(sender, || self.hash(frame, &parsed));
+        if !back.forwards() {
+            return None;
+        }
+        let vlan = parsed.tci.map_or(0, ethernet::vlan_id);
+        let source = punt.source(port, vlan, sender)?;
+        let onward = self.path_to(destination, || self.hash(frame, &parsed));
+        let mtu = |path: Path| self.mtus.get(path.port().index()).copied().unwrap_or(0);
+        Some(Answer {
+            error: IcmpError::about(reason, mtu(onward))?,
+            packet: (l3_off, len),
+            ends: (source, sender),
+            back,
+            mtu: mtu(back),
+        })
+    }
+}
+
+/// An ICMP error to be.
+struct Answer {
+    error: IcmpError,
+    /// Where the packet it is about stands, and its length.
+    packet: (usize, usize),
+    /// Its source and destination.
+    ends: (IpAddr, IpAddr),
+    /// Its way.
+    back: Path,
+    /// Largest packet of that way.
+    mtu: u16,
+}
+
+impl Answer {
+    /// Writes it over the frame it is about.
+    fn write<B: FrameBuf>(&self, buf: &mut B, priority: Priority) -> Option<Record> {
+        let (source, sender) = self.ends;
+        if !icmp::make(buf, self.packet, self.error, (source, self.mtu)) {
+            return None;
+        }
+        let (is_v6, addresses) = match (source, sender) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                let addresses = u64::from(src.to_bits()) << 32 | u64::from(dst.to_bits());
+                (false, addresses)
+            }
+            _ => (true, 0),
+        };
+        if !buf.prepend(ethernet::HEADER_LEN) {
+            return None;
+        }
+        let ethertype = if is_v6 {
+            ethernet::IPV6
+        } else {
+            ethernet::IPV4
+        };
+        let (first, second) = self.back.addresses();
+        let frame = buf.data_mut();
+        let (to, rest) = frame.split_first_chunk_mut::<8>()?;
+        *to = first;
+        let (to, rest) = rest.split_first_chunk_mut::<4>()?;
+        *to = second;
+        *rest.first_chunk_mut::<2>()? = ethertype.to_be_bytes();
+        if !tag(buf, self.back.vlan(), priority) {
+            return None;
+        }
+        let tagged = if self.back.vlan() == UNTAGGED {
+            0
+        } else {
+            MetaFlags::TAGGED
+        };
+        let family = if is_v6 { MetaFlags::IPV6 } else { 0 };
+        Some(Record {
+            addresses,
+            len: low16(buf.data().len()),
+            tos: icmp::TOS,
+            flags: MetaFlags(tagged | family),
+            queue: QueueKey::new(self.back.port(), priority),
+            ..Record::EMPTY
+        })
+    }
+}
+
+/// Whether an IP packet may go no further than here.
+fn is_last_hop(frame: &[u8]) -> bool {
+    let Ok(parsed) = parse(frame) else {
+        return false;
+    };
+    // TTL and hop limit.
+    let at = usize::from(parsed.l3_off) + if parsed.is_v6() { 7 } else { 8 };
+    frame.get(at).is_some_and(|hops| *hops <= 1)
+}
+
+/// A packet's headers and its destination.
+fn ends(frame: &[u8]) -> Option<(Parsed, IpAddr)> {
+    let parsed = parse(frame).ok()?;
+    if parsed.kind == Kind::MacControl {
+        return None;
+    }
+    if !parsed.is_v6() {
+        let destination = std::net::Ipv4Addr::from_bits(parsed.dst_v4());
+        return Some((parsed, destination.into()));
+    }
+    let packet = frame.get(usize::from(parsed.l3_off)..)?;
+    let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
+    Some((parsed, std::net::Ipv6Addr::from(header.dst).into()))
+}
+
+/// Puts the tag of a VLAN on a frame without one; `false`: the buffer has no room.
+fn tag<B: FrameBuf>(buf: &mut B, vlan: u16, priority: Priority) -> bool {
+    const MACS: usize = ethernet::HEADER_LEN - 2;
+    if vlan == UNTAGGED {
+        return true;
+    }
+    if !buf.prepend(ethernet::TAG_LEN) {
+        return false;
+    }
+    let frame = buf.data_mut();
+    if frame.len() < MACS + ethernet::TAG_LEN {
+        return false;
+    }
+    frame.copy_within(ethernet::TAG_LEN..MACS + ethernet::TAG_LEN, 0);
+    let tci = u32::from(priority.get()) << 13 | u32::from(vlan & 0x0fff);
+    let tag = (u32::from(ethernet::VLAN) << 16 | tci).to_be_bytes();
+    match frame.get_mut(MACS..).and_then(<[u8]>::first_chunk_mut) {
+        Some(place) => {
+            *place = tag;
+            true
+        }
+        None => false,
+    }
+}

@@ -1,0 +1,308 @@
+//! Which frames Linux is given, and in which class.
+//!
+//! Asked only about frames that are not forwarded, so this may read a frame from its start. The law of [`super`] is kept here:
+//! a unicast packet must be to one of our addresses and say no other way; a group must be one that routers do not forward.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use zerocopy::FromBytes;
+
+use super::class::PuntClass;
+use super::interface::PuntPort;
+use super::layer2::Layer2;
+use crate::drop::DropReason;
+use crate::wire::ethernet::{self, Ethernet};
+use crate::wire::ipv4::{self, Ipv4};
+use crate::wire::ipv6::{self, Ipv6};
+use crate::wire::udp;
+
+/// A frame for Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForLinux {
+    /// Its class.
+    pub class: PuntClass,
+    /// Bytes of it that count: what is behind the packet is left out.
+    pub end: usize,
+}
+
+/// Longest frame that is not IP and goes to Linux, tag not counted.
+const LONGEST: usize = 1514;
+/// Hop limit of neighbour discovery (RFC 4861) and of BFD over one hop (RFC 5881): who is further away cannot have it.
+const NEAR: u8 = 255;
+
+/// IP protocols.
+mod protocol {
+    pub(super) const TCP: u8 = 6;
+    pub(super) const RSVP: u8 = 46;
+    pub(super) const ICMPV6: u8 = 58;
+    pub(super) const EIGRP: u8 = 88;
+    pub(super) const OSPF: u8 = 89;
+    pub(super) const PIM: u8 = 103;
+    pub(super) const VRRP: u8 = 112;
+}
+
+/// UDP and TCP ports.
+mod port {
+    pub(super) const BGP: u16 = 179;
+    pub(super) const RIP: u16 = 520;
+    pub(super) const RIPNG: u16 = 521;
+    pub(super) const LDP: u16 = 646;
+    pub(super) const BFD: u16 = 3784;
+    pub(super) const BFD_ECHO: u16 = 3785;
+    pub(super) const BFD_MULTIHOP: u16 = 4784;
+}
+
+/// Judges a frame that is not forwarded. `is_local` knows the addresses that routes lead to us; `ports` has the link-local ones.
+///
+/// # Errors
+/// `refused` of a frame that is not for Linux, or a better reason.
+pub fn classify(
+    layer2: &Layer2,
+    frame: &[u8],
+    ports: &PuntPort,
+    is_local: impl Fn(IpAddr) -> bool,
+    refused: DropReason,
+) -> Result<ForLinux, DropReason> {
+    let packet = frame.get(layer2.l3_off..).ok_or(refused)?;
+    match layer2.ethertype {
+        ethernet::ARP => whole(PuntClass::ArpNd, layer2, frame),
+        ethernet::LLDP => whole(PuntClass::Lldp, layer2, frame),
+        ethernet::IPV4 => {
+            let found = of_v4(layer2, packet, is_local, refused)?;
+            Ok(found.moved(layer2.l3_off))
+        }
+        ethernet::IPV6 => {
+            let own = ports.of(layer2.vlan);
+            let own = |address| own.is_some_and(|one| one.link_locals.contains(&address));
+            let found = of_v6(layer2, packet, (is_local, own), refused)?;
+            Ok(found.moved(layer2.l3_off))
+        }
+        _ => Err(refused),
+    }
+}
+
+/// A frame that is not IP.
+fn whole(class: PuntClass, layer2: &Layer2, frame: &[u8]) -> Result<ForLinux, DropReason> {
+    let tag = layer2.l3_off - ethernet::HEADER_LEN;
+    if frame.len() - tag > LONGEST {
+        return Err(DropReason::Oversize);
+    }
+    let end = frame.len();
+    Ok(ForLinux { class, end })
+}
+
+impl ForLinux {
+    /// With so many bytes before the packet.
+    const fn moved(self, before: usize) -> ForLinux {
+        let end = self.end + before;
+        ForLinux { end, ..self }
+    }
+}
+
+fn of_v4(
+    layer2: &Layer2,
+    packet: &[u8],
+    is_local: impl Fn(IpAddr) -> bool,
+    refused: DropReason,
+) -> Result<ForLinux, DropReason> {
+    let (header, _) = Ipv4::ref_from_prefix(packet).map_err(|_| refused)?;
+    let (len, end) = (header.header_len(), usize::from(header.total_len.get()));
+    let whole = packet.get(..end).filter(|_| len <= end).ok_or(refused)?;
+    let (src, dst) = (Ipv4Addr::from(header.src), Ipv4Addr::from(header.dst));
+    let is_group = matches!(dst.octets(), [224, 0, 0, _]);
+    let nobody = src.is_loopback() || src.octets()[0] >= 224;
+    let ours = !layer2.is_group && !src.is_unspecified() && is_local(dst.into());
+    if nobody || !is_group && !ours {
+        return Err(refused);
+    }
+    if has_source_route(whole.get(ipv4::MIN_LEN..len).unwrap_or_default()) {
+        return Err(DropReason::SourceRoute);
+    }
+    let upper = Upper {
+        protocol: header.protocol,
+        bytes: whole.get(len..).unwrap_or_default(),
+        ttl: header.ttl,
+        is_group,
+        is_fragment: header.is_fragment(),
+    };
+    let class = upper.class();
+    Ok(ForLinux { class, end })
+}
+
+/// Whether IPv4 options say by which way to forward: loose (131) or strict (137) source route. Options that cannot be read may.
+fn has_source_route(mut options: &[u8]) -> bool {
+    while let [kind, rest @ ..] = options {
+        let len = match kind {
+            0 => return false,
+            1 => 1,
+            131 | 137 => return true,
+            _ => match rest.first() {
+                Some(len) if *len >= 2 => usize::from(*len),
+                _ => return true,
+            },
+        };
+        let Some(next) = options.get(len..) else {
+            return true;
+        };
+        options = next;
+    }
+    false
+}
+
+fn of_v6(
+    layer2: &Layer2,
+    packet: &[u8],
+    (is_local, is_own): (impl Fn(IpAddr) -> bool, impl Fn(Ipv6Addr) -> bool),
+    refused: DropReason,
+) -> Result<ForLinux, DropReason> {
+    let (header, _) = Ipv6::ref_from_prefix(packet).map_err(|_| refused)?;
+    let end = ipv6::HEADER_LEN + usize::from(header.payload_len.get());
+    let whole = packet.get(..end).ok_or(refused)?;
+    let (src, dst) = (Ipv6Addr::from(header.src), Ipv6Addr::from(header.dst));
+    // Groups of the link (RFC 4291 section 2.7), which no router forwards.
+    let is_group = dst.segments()[0] & 0xff0f == 0xff02;
+    let nobody = src.is_loopback() || src.is_multicast();
+    // To a neighbour's link-local address Linux could forward what comes from afar.
+    let near = dst.is_unicast_link_local() && (is_own(dst) || src.is_unicast_link_local());
+    let ours = !layer2.is_group && !src.is_unspecified() && (near || is_local(dst.into()));
+    if nobody || !is_group && !ours {
+        return Err(refused);
+    }
+    let (protocol, off, is_fragment) = upper_of_v6(whole, header.next_header)?;
+    let upper = Upper {
+        protocol,
+        bytes: whole.get(off..).unwrap_or_default(),
+        ttl: header.hop_limit,
+        is_group,
+        is_fragment,
+    };
+    let class = upper.class();
+    Ok(ForLinux { class, end })
+}
+
+/// The upper-layer protocol of an IPv6 packet, where it starts, and whether the packet is a fragment.
+///
+/// # Errors
+/// A routing header that is not at its end, or a chain that cannot be read.
+fn upper_of_v6(packet: &[u8], first: u8) -> Result<(u8, usize, bool), DropReason> {
+    let (mut next, mut off, mut is_fragment) = (first, ipv6::HEADER_LEN, false);
+    for _ in 0..=ipv6::MAX_EXTENSIONS {
+        let is_options = ipv6::is_option_like(next);
+        if !is_options && next != ipv6::FRAGMENT {
+            return Ok((next, off, is_fragment));
+        }
+        let fixed = packet.get(off..).and_then(<[u8]>::first_chunk::<8>);
+        let [after, len, high, left, ..] = fixed.copied().ok_or(DropReason::IpHeader)?;
+        if next == ipv6::ROUTING && left != 0 {
+            return Err(DropReason::SourceRoute);
+        }
+        if is_options {
+            off += (usize::from(len) + 1) * 8;
+        } else {
+            is_fragment |= u16::from_be_bytes([high, left]) & 0xfff9 != 0;
+            off += 8;
+            // What follows the header of a later fragment is none.
+            if u16::from_be_bytes([high, left]) & 0xfff8 != 0 {
+                return Ok((after, off, true));
+            }
+        }
+        next = after;
+    }
+    Err(DropReason::IpHeader)
+}
+
+/// What an IP packet carries.
+struct Upper<'a> {
+    protocol: u8,
+    bytes: &'a [u8],
+    ttl: u8,
+    is_group: bool,
+    is_fragment: bool,
+}
+
+impl Upper<'_> {
+    fn class(&self) -> PuntClass {
+        if self.is_fragment {
+            return PuntClass::ToUs;
+        }
+        match self.protocol {
+            udp::PROTOCOL => self.of_udp(),
+            protocol::TCP if !self.is_group => {
+                let ports = self.ports();
+                if ports.contains(&port::BGP) {
+                    PuntClass::Routing
+                } else {
+                    PuntClass::ToUs
+                }
+            }
+            protocol::OSPF => PuntClass::Routing,
+            protocol::PIM | protocol::VRRP | protocol::EIGRP | protocol::RSVP if self.is_group => {
+                PuntClass::Routing
+            }
+            // Router and neighbour solicitation and advertisement, redirect.
+            protocol::ICMPV6 if self.ttl == NEAR => match self.bytes.first() {
+                Some(133..=137) => PuntClass::ArpNd,
+                _ => PuntClass::ToUs,
+            },
+            _ => PuntClass::ToUs,
+        }
+    }
+
+    fn of_udp(&self) -> PuntClass {
+        let [_, dst] = self.ports();
+        match dst {
+            port::BFD | port::BFD_ECHO if self.ttl == NEAR && !self.is_group => PuntClass::Bfd,
+            port::BFD_MULTIHOP if !self.is_group => PuntClass::Bfd,
+            port::RIP | port::RIPNG | port::LDP if self.is_group => PuntClass::Routing,
+            _ => PuntClass::ToUs,
+        }
+    }
+
+    /// UDP's or TCP's source and destination port; 0 where they are cut off.
+    fn ports(&self) -> [u16; 2] {
+        let [a, b, c, d] = self.bytes.first_chunk().copied().unwrap_or_default();
+        [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
+    }
+}
+
+/// The class of a frame that Linux sends; what is not [`PuntClass::ToUs`] goes ahead of the data. `None`: it may not leave, as it is
+/// no frame, is MAC control, which would pause our peers, or has a tag, for which there is another interface.
+#[must_use]
+pub fn of_sent(frame: &[u8]) -> Option<PuntClass> {
+    let (header, packet) = Ethernet::ref_from_prefix(frame).ok()?;
+    match header.ethertype.get() {
+        ethernet::MAC_CONTROL | ethernet::VLAN | ethernet::QINQ => None,
+        ethernet::ARP => Some(PuntClass::ArpNd),
+        ethernet::LLDP => Some(PuntClass::Lldp),
+        ethernet::IPV4 => {
+            Some(upper_of_sent_v4(packet).map_or(PuntClass::ToUs, |upper| upper.class()))
+        }
+        ethernet::IPV6 => {
+            Some(upper_of_sent_v6(packet).map_or(PuntClass::ToUs, |upper| upper.class()))
+        }
+        _ => Some(PuntClass::ToUs),
+    }
+}
+
+fn upper_of_sent_v4(packet: &[u8]) -> Option<Upper<'_>> {
+    let (header, _) = Ipv4::ref_from_prefix(packet).ok()?;
+    Some(Upper {
+        protocol: header.protocol,
+        bytes: packet.get(header.header_len()..)?,
+        ttl: header.ttl,
+        is_group: header.dst[0] >= 224,
+        is_fragment: header.is_fragment(),
+    })
+}
+
+fn upper_of_sent_v6(packet: &[u8]) -> Option<Upper<'_>> {
+    let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
+    let (protocol, off, is_fragment) = upper_of_v6(packet, header.next_header).ok()?;
+    Some(Upper {
+        protocol,
+        bytes: packet.get(off..)?,
+        ttl: header.hop_limit,
+        is_group: header.dst[0] == 0xff,
+        is_fragment,
+    })
+}

@@ -1,0 +1,64 @@
+//! What a port is to Linux: its interfaces, one without a tag and one for each VLAN, and their addresses.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::units::Mac;
+
+/// One interface of a port.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PuntInterface {
+    /// Its VLAN id; 0 for the one without a tag.
+    pub vlan: u16,
+    /// The address ICMP errors have as their source.
+    pub v4: Option<Ipv4Addr>,
+    /// The address ICMPv6 errors have as their source.
+    pub v6: Option<Ipv6Addr>,
+    /// Its link-local addresses.
+    pub link_locals: Vec<Ipv6Addr>,
+}
+
+impl PuntInterface {
+    /// An interface without addresses but the link-local one that Linux makes of the port's MAC address.
+    #[must_use]
+    pub fn new(vlan: u16, mac: Mac) -> PuntInterface {
+        PuntInterface {
+            vlan,
+            link_locals: vec![link_local(mac)],
+            ..PuntInterface::default()
+        }
+    }
+}
+
+/// The link-local address that Linux makes of a MAC address (RFC 4291, appendix A).
+#[must_use]
+pub fn link_local(mac: Mac) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac.0;
+    let id = [a ^ 2, b, c, 0xff, 0xfe, d, e, f];
+    Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(u64::from_be_bytes(id)))
+}
+
+/// A port's interfaces.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PuntPort {
+    /// Each VLAN once.
+    pub interfaces: Vec<PuntInterface>,
+}
+
+impl PuntPort {
+    /// The interface of a VLAN.
+    #[must_use]
+    pub fn of(&self, vlan: u16) -> Option<&PuntInterface> {
+        self.interfaces.iter().find(|one| one.vlan == vlan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_local_address_is_made_of_the_mac_address() {
+        let address = link_local(Mac([0x02, 0, 0, 0, 0x01, 0x01]));
+        assert_eq!(address, "fe80::ff:fe00:101".parse::<Ipv6Addr>().unwrap());
+    }
+}

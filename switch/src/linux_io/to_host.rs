@@ -1,0 +1,107 @@
+//! From the workers to Linux, the best class first.
+
+use std::sync::Arc;
+
+use npcc_pipeline::punt::{PuntClass, PuntHost};
+
+use super::host::{HostInterface, Resolve};
+use super::stats::LinuxStats;
+use super::worker_end::LONGEST;
+
+/// Frames a turn: between them Linux's own frames are looked at.
+const BUDGET: usize = 64;
+/// Questions a turn.
+const ASKS: usize = 64;
+
+/// The workers' ends, and what is done with what comes.
+pub struct ToHost {
+    workers: Vec<PuntHost>,
+    resolve: Resolve,
+    stats: Arc<LinuxStats>,
+    frame: Box<[u8]>,
+}
+
+impl std::fmt::Debug for ToHost {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ToHost")
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ToHost {
+    /// Of all workers; `resolve` is told which next hops are wanted.
+    #[must_use]
+    pub fn new(workers: Vec<PuntHost>, resolve: Resolve) -> ToHost {
+        ToHost {
+            workers,
+            resolve,
+            stats: Arc::default(),
+            frame: vec![0; LONGEST].into_boxed_slice(),
+        }
+    }
+
+    /// What is counted here and on the way back.
+    #[must_use]
+    pub fn stats(&self) -> Arc<LinuxStats> {
+        Arc::clone(&self.stats)
+    }
+
+    /// Gives Linux what waits, at most a turn's worth; returns how much that was. After each frame it looks for one of a better class.
+    pub fn turn(&mut self, interfaces: &[HostInterface]) -> usize {
+        self.stats.turns.add(1);
+        let moved = (0..BUDGET).take_while(|_| self.one(interfaces)).count();
+        for class in PuntClass::ALL {
+            let queues = self
+                .workers
+                .iter()
+                .map(|worker| class.pick(&worker.classes));
+            let waiting: usize = queues.map(|queue| queue.waiting()).sum();
+            class.pick(&self.stats.classes).waiting.set(waiting as u64);
+        }
+        moved + self.asks()
+    }
+
+    /// Gives Linux the oldest frame of the best class that waits; `false`: there is none.
+    fn one(&mut self, interfaces: &[HostInterface]) -> bool {
+        let ToHost {
+            workers,
+            stats,
+            frame,
+            ..
+        } = self;
+        for class in PuntClass::ALL {
+            for worker in workers.iter_mut() {
+                let Some(queue) = worker.classes.get_mut(class.index()) else {
+                    continue;
+                };
+                let Some((place, bytes)) = queue.pop(frame) else {
+                    continue;
+                };
+                let to = interfaces.iter().find(|one| one.place == place);
+                let counters = class.pick(&stats.classes);
+                match to.map(|interface| interface.host.send(bytes)) {
+                    Some(Ok(_)) => counters.delivered.add(1),
+                    Some(Err(_)) => counters.refused.add(1),
+                    None => stats.no_interface.add(1),
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Has next hops resolved.
+    fn asks(&mut self) -> usize {
+        let mut asked = 0;
+        for worker in &mut self.workers {
+            while asked < ASKS
+                && let Ok(ask) = worker.asks.pop()
+            {
+                (self.resolve)(&ask);
+                asked += 1;
+            }
+        }
+        asked
+    }
+}

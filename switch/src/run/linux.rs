@@ -1,0 +1,67 @@
+//! Linux's side while the parts are made: what each worker gets of it, and the thread that is left.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use npcc_config::Config;
+use npcc_pipeline::punt::{Punt, PuntConfig, PuntHost};
+use npcc_pipeline::units::Mac;
+
+use crate::linux_io::{self, FromHost, HostInterface, LinuxIo, Resolve, ToHost, ToWorker};
+use crate::sleep::Wakers;
+use crate::wiring::{self, ports::OpenPort};
+use crate::worker::frame::Datapath;
+use crate::worker::from_linux::FromLinux;
+
+/// Linux's side, before all workers have their part of it.
+pub(super) struct LinuxSide {
+    punt: PuntConfig,
+    interfaces: Vec<HostInterface>,
+    resolve: Resolve,
+    punted: Vec<PuntHost>,
+    to_workers: Vec<ToWorker>,
+}
+
+impl LinuxSide {
+    /// With an interface for each port and VLAN; `None` where Linux is not integrated.
+    pub(super) fn of(config: &Config, ports: &[OpenPort]) -> anyhow::Result<Option<LinuxSide>> {
+        let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
+        let Some(punt) = wiring::punt::config(config, &macs) else {
+            return Ok(None);
+        };
+        let (interfaces, resolve) = wiring::hosts::open(config, ports)?;
+        Ok(Some(LinuxSide {
+            punt,
+            interfaces,
+            resolve,
+            punted: Vec::new(),
+            to_workers: Vec::new(),
+        }))
+    }
+
+    /// The next worker's part; its path has Linux to punt to then.
+    pub(super) fn worker(&mut self, path: &mut Datapath) -> FromLinux {
+        let (punt, host) = Punt::new(self.punt.clone());
+        let (to_worker, frames) = linux_io::ring();
+        self.punted.push(host);
+        self.to_workers.push(to_worker);
+        path.attach_punt(punt);
+        FromLinux::new(frames)
+    }
+
+    /// What is left: the thread between the workers and Linux. `owners` names for each port its worker.
+    pub(super) fn io(
+        self,
+        owners: &[usize],
+        wakers: Option<Arc<Wakers>>,
+    ) -> anyhow::Result<LinuxIo> {
+        let to_host = ToHost::new(self.punted, self.resolve);
+        let stats = to_host.stats();
+        let from_host = FromHost::new(self.interfaces, owners.to_vec(), self.to_workers, stats);
+        let from_host = from_host.context("cannot wait for Linux's interfaces")?;
+        Ok(LinuxIo {
+            to_host,
+            from_host: from_host.waking(wakers),
+        })
+    }
+}

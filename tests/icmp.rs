@@ -1,0 +1,288 @@
+//! ICMP errors of a switch that Linux is integrated with: bytes read by scapy, and kernels that obey them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::process::{Command, Stdio};
+
+use common::net::{Net, run};
+use common::{Lab, alone, assert_success, python, root};
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::units::Mac;
+use npcc_testkit::capture::{self, Captured};
+use serde_json::{Value, json};
+
+const DC_MAC: Mac = Mac([2, 0, 0, 0, 1, 1]);
+
+/// What scapy finds in a capture.
+fn errors(lab: &Lab, name: &str) -> Vec<Value> {
+    let script = root().join("tests/oracle/verify_icmp.py");
+    let read = Command::new(python())
+        .arg(script)
+        .arg(lab.path(name))
+        .output();
+    let read = read.unwrap();
+    assert_success(&read);
+    serde_json::from_slice(&read.stdout).unwrap()
+}
+
+/// Of each error: source, destination, type, code, MTU; and that all else is as it should be.
+fn gist(error: &Value) -> Value {
+    assert_eq!(error["sums_ok"], true, "{error}");
+    assert_eq!(error["ttl"], 64, "{error}");
+    assert_eq!(error["eth_src"], "02:00:00:00:01:01", "{error}");
+    assert_eq!(error["eth_dst"], "02:00:00:00:01:03", "{error}");
+    assert_eq!(error["dst"], error["about"][0], "{error}");
+    json!([
+        error["src"],
+        error["dst"],
+        error["type"],
+        error["code"],
+        error["mtu"]
+    ])
+}
+
+/// A port on captures, and one whose link takes less.
+const CAPTURES: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: \"net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap\", mac: \"02:00:00:00:01:01\", mtu: 4200,
+      addresses: [10.0.1.1/24, \"2001:db8:1::1/64\"], vlans: [ { id: 100, addresses: [10.0.100.1/24] } ] }
+  - { name: wan0, device: net_null0, mtu: 1500, addresses: [10.0.2.1/24, \"2001:db8:2::1/64\"] }
+neighbors:
+  - { address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }
+  - { address: \"2001:db8:1::3\", port: dc0, mac: \"02:00:00:00:01:03\" }
+  - { address: 10.0.100.3, port: dc0, mac: \"02:00:00:00:01:03\" }
+  - { address: 10.0.2.2, port: wan0, mac: \"02:00:00:00:02:02\" }
+  - { address: \"2001:db8:2::2\", port: wan0, mac: \"02:00:00:00:02:02\" }
+qos: { profile: lossy }
+buffer: { pool: 8MB }
+linux: { integrate: true }
+";
+
+#[test]
+fn scapy_reads_the_errors() {
+    let _alone = alone();
+    let lab = Lab::new();
+    let craft = |src: &str, dst: &str, ttl, len| Craft {
+        dst_mac: DC_MAC,
+        ttl,
+        ..Craft::roce(src.parse().unwrap(), dst.parse().unwrap(), 0x0a, 0x11, len)
+    };
+    let (four, six) = ("10.0.1.3", "2001:db8:1::3");
+    let tagged = Craft {
+        tags: vec![100],
+        ..craft("10.0.100.3", "10.0.2.2", 1, 64)
+    };
+    let frames = [
+        craft(four, "10.0.2.2", 1, 1024),
+        craft(four, "192.0.2.1", 64, 64),
+        craft(four, "10.0.2.2", 64, 3000),
+        craft(six, "2001:db8:2::2", 1, 2000),
+        craft(six, "2001:db8:9::2", 64, 64),
+        craft(six, "2001:db8:2::2", 64, 3000),
+        tagged,
+        // For us, and with nobody there to take it.
+        craft(four, "10.0.1.1", 64, 64),
+        craft(four, "10.0.2.9", 64, 64),
+    ];
+    let frames = frames.map(|craft| Captured {
+        time: 0,
+        frame: craft.frame(),
+    });
+    capture::write(&lab.path("in.pcap"), frames.iter(), 1).unwrap();
+    lab.config(CAPTURES);
+    let snapshot = lab.run_for("500ms");
+    let told = errors(&lab, "out.pcap");
+    let gists: Vec<Value> = told.iter().map(gist).collect();
+    let all = json!([
+        ["10.0.1.1", four, 11, 0, 0],
+        ["10.0.1.1", four, 3, 0, 0],
+        ["10.0.1.1", four, 3, 4, 1500],
+        ["2001:db8:1::1", six, 3, 0, 0],
+        ["2001:db8:1::1", six, 1, 0, 0],
+        ["2001:db8:1::1", six, 2, 0, 1500],
+        ["10.0.100.1", "10.0.100.3", 11, 0, 0],
+    ]);
+    assert_eq!(json!(gists), all);
+    // As much as the RFCs say, of the packet as it came.
+    let of = |at: usize, key: &str| told[at][key].as_u64().unwrap();
+    assert_eq!((of(0, "length"), of(0, "quoted")), (576, 548));
+    assert_eq!((of(3, "length"), of(3, "quoted")), (1280, 1232));
+    assert_eq!(told[0]["about"], json!([four, "10.0.2.2", 1]));
+    assert_eq!(told[6]["vlan"], 100);
+    let ports = &snapshot.ports;
+    let drops = |reason: &str| ports[0].drops.get(reason).copied().unwrap_or(0);
+    assert_eq!(
+        (
+            drops("ttl_expired"),
+            drops("no_route"),
+            drops("mtu_exceeded")
+        ),
+        (3, 2, 2)
+    );
+    assert_eq!(drops("unresolved"), 1);
+    assert_eq!(ports[0].counts.originated.packets, 7);
+    assert_eq!(snapshot.conservation.punted.packets, 1);
+    let punt = &snapshot.punt;
+    assert!(punt.integrated);
+    let to_us = punt
+        .classes
+        .iter()
+        .find(|class| class.name == "to_us")
+        .unwrap();
+    assert_eq!(
+        (to_us.punted, punt.workers.asked, punt.workers.too_big),
+        (1, 1, 2)
+    );
+}
+
+/// Two hosts of the kernel with the switch between them, which has no interface in Linux: neighbours are written down.
+fn net() -> Net {
+    let net = Net::of(&["dc", "wan"], &["dc", "wan"]);
+    for (side, subnet) in [("dc", 1), ("wan", 2)] {
+        let (space, inside, outside) = (
+            net.space(side),
+            net.link(&format!("h{side}")),
+            net.link(side),
+        );
+        for command in [
+            format!(
+                "ip link add {outside} mtu 9200 type veth peer name {inside} mtu 9000 address 02:00:00:00:0{subnet}:03 netns {space}"
+            ),
+            format!("ip link set {outside} up"),
+            format!("ip -n {space} link set {inside} up"),
+            format!("ip -n {space} addr add 10.0.{subnet}.3/24 dev {inside}"),
+            format!("ip -n {space} addr add 2001:db8:{subnet}::3/64 dev {inside} nodad"),
+            format!(
+                "ip -n {space} neigh add 10.0.{subnet}.1 lladdr 02:00:00:00:0{subnet}:01 dev {inside}"
+            ),
+            format!(
+                "ip -n {space} neigh add 2001:db8:{subnet}::1 lladdr 02:00:00:00:0{subnet}:01 dev {inside}"
+            ),
+            format!("ip -n {space} route add default via 10.0.{subnet}.1"),
+            format!("ip -n {space} -6 route add default via 2001:db8:{subnet}::1"),
+            format!("ip netns exec {space} ethtool -K {inside} tx off"),
+        ] {
+            run(&command);
+        }
+    }
+    net
+}
+
+/// What traceroute and path MTU discovery ask of the kernel, which believes a sound ICMP error about a packet of its own only.
+const HOST: &str = "
+import errno, socket, sys, time
+IP_RECVERR, IPV6_RECVERR, IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, DO, IP_MTU, IPV6_MTU = 11, 25, 10, 23, 2, 14, 24
+FAMILIES = ((socket.AF_INET, '10.0.2.3', '10.0.1.1', '192.0.2.1', socket.IPPROTO_IP, socket.IP_TTL, IP_RECVERR, (11, 0), (3, 0)),
+    (socket.AF_INET6, '2001:db8:2::3', '2001:db8:1::1', '2001:db8:77::1', socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, IPV6_RECVERR, (3, 0), (1, 0)))
+
+def error(family, level, option, recverr, ttl, address):
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        s = socket.socket(family, socket.SOCK_DGRAM)
+        s.setsockopt(level, recverr, 1)
+        s.setsockopt(level, option, ttl)
+        s.connect((address, 33434))
+        s.send(b'where are you?')
+        # The switch may still be starting.
+        time.sleep(0.1)
+        try:
+            _, extra, _, _ = s.recvmsg(2000, 2000, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            continue
+        data = extra[0][2]
+        # struct sock_extended_err, and the address of who told.
+        kind, code = data[5], data[6]
+        told = data[16:]
+        who = socket.inet_ntop(family, told[4:8] if family == socket.AF_INET else told[8:24])
+        return who, (kind, code)
+    sys.exit(f'nobody told about {address} with TTL {ttl}')
+
+for family, host, gateway, nowhere, level, ttl, recverr, exceeded, unreachable in FAMILIES:
+    hop = error(family, level, ttl, recverr, 1, host)
+    assert hop == (gateway, exceeded), hop
+    no = error(family, level, ttl, recverr, 64, nowhere)
+    assert no == (gateway, unreachable), no
+for family, address, level, discover, mtu in ((socket.AF_INET, '10.0.2.3', socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_MTU),
+        (socket.AF_INET6, '2001:db8:2::3', socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_MTU)):
+    s = socket.socket(family, socket.SOCK_DGRAM)
+    s.setsockopt(level, discover, DO)
+    s.connect((address, 9))
+    assert s.getsockopt(level, mtu) == 9000
+    for _ in range(50):
+        try:
+            s.send(bytes(8000))
+        except OSError as no:
+            assert no.errno == errno.EMSGSIZE, no
+        time.sleep(0.02)
+        if s.getsockopt(level, mtu) == 1500:
+            break
+    assert s.getsockopt(level, mtu) == 1500, s.getsockopt(level, mtu)
+print('told')
+";
+
+#[test]
+fn traceroute_and_path_mtu_discovery_work_through_the_switch() {
+    let _alone = alone();
+    let net = net();
+    let lab = Lab::new();
+    let device = |index: u8, side: &str| {
+        let link = net.link(side);
+        format!("net_af_packet{index},iface={link},blocksz=73728,framesz=9216,framecnt=512")
+    };
+    lab.config(&format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+ports:
+  - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24, \"2001:db8:1::1/64\"] }}
+  - {{ name: wan0, device: \"{}\", mac: \"02:00:00:00:02:01\", mtu: 1500, addresses: [10.0.2.1/24, \"2001:db8:2::1/64\"] }}
+neighbors:
+  - {{ address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }}
+  - {{ address: \"2001:db8:1::3\", port: dc0, mac: \"02:00:00:00:01:03\" }}
+  - {{ address: 10.0.2.3, port: wan0, mac: \"02:00:00:00:02:03\" }}
+  - {{ address: \"2001:db8:2::3\", port: wan0, mac: \"02:00:00:00:02:03\" }}
+qos: {{ profile: lossy }}
+buffer: {{ pool: 8MB }}
+linux: {{ integrate: true }}
+",
+        device(0, "dc"),
+        device(1, "wan")
+    ));
+    let switch = lab.start(&["--stats-json", "stats.json"]);
+    let host = Command::new("ip")
+        .args([
+            "netns",
+            "exec",
+            &net.space("dc"),
+            "/usr/bin/python3",
+            "-c",
+            HOST,
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let shown = lab
+        .command(&["show", "punt", "--socket"])
+        .arg(lab.path("switch.sock"))
+        .output();
+    run(&format!("kill -TERM {}", switch.id()));
+    assert_success(&switch.wait_with_output().unwrap());
+    assert_success(&host);
+    let shown = shown.unwrap();
+    assert_success(&shown);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.contains("icmp_errors"), "{text}");
+    let text = std::fs::read_to_string(lab.path("stats.json")).unwrap();
+    let stats: Value = serde_json::from_str(&text).unwrap();
+    let count = |name: &str| stats["punt"]["workers"][name].as_u64().unwrap();
+    assert!(
+        count("time_exceeded") >= 2 && count("unreachable") >= 2 && count("too_big") >= 2,
+        "{text}"
+    );
+}
