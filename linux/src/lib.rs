@@ -17,6 +17,11 @@
 )]
 
 pub mod fib;
+pub mod integration;
+pub mod netlink;
 pub mod table;
+pub mod tap;
 pub mod wanted;
 pub mod wire;
+
+pub use integration::{Integration, Running, Settings};

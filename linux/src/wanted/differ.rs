@@ -150,6 +150,43 @@ impl Differ {
         done
     }
 
+    /// The prefixes that do not lead by what is wanted, computed anew from all the state; refused ones are.
+    #[must_use]
+    pub fn wrong(&self, model: &Model) -> Vec<Prefix> {
+        let stands = |prefix: Prefix| {
+            let wish = decide(model, &self.ports, prefix);
+            match (wish, self.installed.get(prefix)) {
+                (Wish::None, None) | (Wish::LeftOut, Some(Installed::LeftOut)) => true,
+                (Wish::By(key), Some(Installed::By(id))) => {
+                    let group = self.groups.get(*id);
+                    group.is_some_and(|group| group.key == key)
+                }
+                _ => false,
+            }
+        };
+        let mut all = self.everything(model);
+        all.retain(|prefix| !stands(*prefix));
+        let stale = |group: &Group| members(model, &self.ports, group.key) != group.members;
+        let stale = self.groups.iter().filter(|(_, group)| stale(group));
+        let stale: BTreeSet<GroupId> = stale.map(|(id, _)| id).collect();
+        if !stale.is_empty() {
+            let by = self
+                .installed
+                .iter()
+                .filter(|(_, what)| matches!(what, Installed::By(id) if stale.contains(id)));
+            all.extend(by.map(|(prefix, _)| prefix));
+        }
+        all
+    }
+
+    /// Every prefix there is a route, a neighbour or something installed of; some more than once.
+    fn everything(&self, model: &Model) -> Vec<Prefix> {
+        let all = model.routes().iter().map(|(prefix, _)| prefix);
+        let had = self.installed.iter().map(|(prefix, _)| prefix);
+        let hosts = model.neighbors().iter().filter_map(|one| host(one.address));
+        all.chain(had).chain(hosts).collect()
+    }
+
     /// The groups that may be another thing now.
     fn touched(&mut self, changes: &Changes) -> BTreeSet<GroupId> {
         let mut touched = std::mem::take(&mut self.unset);
@@ -172,10 +209,7 @@ impl Differ {
     /// The prefixes that may lead by something else now.
     fn dirty(&self, model: &Model, changes: &mut Changes) -> Vec<Prefix> {
         if changes.everything {
-            let all = model.routes().iter().map(|(prefix, _)| prefix);
-            let had = self.installed.iter().map(|(prefix, _)| prefix);
-            let hosts = model.neighbors().iter().filter_map(|one| host(one.address));
-            return all.chain(had).chain(hosts).collect();
+            return self.everything(model);
         }
         let mut dirty = std::mem::take(&mut changes.prefixes);
         // An object that came late, or lost its last port: its routes came or went with it.

@@ -82,12 +82,14 @@ mod tests {
 
     #[test]
     fn an_answer_says_its_error() {
-        let of = |kind, body| Message {
-            kind,
-            flags: 0,
-            sequence: 0,
-            body,
-        };
+        fn of(kind: u16, body: &[u8]) -> Message<'_> {
+            Message {
+                kind,
+                flags: 0,
+                sequence: 0,
+                body,
+            }
+        }
         assert_eq!(of(ERROR, &(-17i32).to_ne_bytes()).errno(), 17);
         assert_eq!(of(ERROR, &[0; 4]).errno(), 0);
         assert_eq!(of(DONE, &[]).errno(), 0);
