@@ -55,7 +55,7 @@ pub struct Neighbor {
 /// Reads a neighbour.
 ///
 /// # Errors
-/// It is a bridge's, a proxy's, or has no address.
+/// It is a bridge's, a proxy's, a multicast group, or has no address.
 pub fn read(body: &[u8]) -> Result<Neighbor, Unread> {
     let malformed = Unread::Malformed;
     let family = *body.first().ok_or(malformed)?;
@@ -78,6 +78,10 @@ pub fn read(body: &[u8]) -> Result<Neighbor, Unread> {
     let link = u32_at(body, 4).filter(|index| *index > 0);
     let ip = ip.filter(|address| address.is_ipv4() == (family == INET));
     match (link, ip) {
+        // Made up by the kernel as it sends to groups, without a message.
+        (Some(_), Some(group)) if group.is_multicast() || is_broadcast(group) => {
+            Err(Unread::NotOurs)
+        }
         (Some(link), Some(address)) => Ok(Neighbor {
             link,
             address,
@@ -87,4 +91,8 @@ pub fn read(body: &[u8]) -> Result<Neighbor, Unread> {
         }),
         _ => Err(malformed),
     }
+}
+
+fn is_broadcast(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(v4) if v4.is_broadcast())
 }

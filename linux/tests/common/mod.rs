@@ -1,5 +1,5 @@
 //! What tests of the crate share: a Fib that keeps books.
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,8 @@ impl Book {
     /// Every prefix with the members of its group.
     pub fn table(&self) -> BTreeMap<Prefix, Vec<Member>> {
         let each = self.routes.iter();
-        each.map(|(prefix, group)| (*prefix, self.groups[group].clone())).collect()
+        each.map(|(prefix, group)| (*prefix, self.groups[group].clone()))
+            .collect()
     }
 
     /// The members a prefix leads by.
@@ -41,7 +42,10 @@ impl Fib for Book {
     }
 
     fn remove_group(&mut self, group: GroupId) {
-        assert!(self.routes.values().all(|by| *by != group), "a route leads by {group:?}");
+        assert!(
+            self.routes.values().all(|by| *by != group),
+            "a route leads by {group:?}"
+        );
         assert!(self.groups.remove(&group).is_some(), "{group:?} is none");
     }
 

@@ -1,0 +1,403 @@
+//! Against the kernel of this machine, in a namespace for each test: what it says, and what it leaves unsaid. Root is needed.
+
+#[path = "common/mod.rs"]
+mod common;
+#[path = "common/live.rs"]
+mod live;
+
+use std::time::Duration;
+
+use common::prefix;
+use live::{Live, host_mac, port_mac};
+use npcc_linux::netlink::service::Notice;
+use npcc_pipeline::route::nexthop::Kind;
+use npcc_pipeline::units::PortId;
+
+#[test]
+fn ports_are_links_with_addresses_and_their_subnets_are_attached() {
+    let live = Live::open("ports");
+    let link = live.ip_says("-d link show p0");
+    for text in [
+        "02:00:00:00:00:00",
+        "mtu 9000",
+        "addrgenmode none",
+        "alias npcc-switch port 0",
+        "UP",
+    ] {
+        assert!(link.contains(text), "{text}: {link}");
+    }
+    {
+        let book = live.book.0.lock().unwrap();
+        let one = |text: &str| book.members(text).unwrap()[0];
+        assert_eq!(one("10.0.0.1/32").adjacency.kind, Kind::Local);
+        assert_eq!(one("2001:db8::1/128").adjacency.kind, Kind::Local);
+        let subnet = one("10.0.7.0/24").adjacency;
+        assert_eq!(
+            (subnet.kind, subnet.port, subnet.vlan),
+            (Kind::Unresolved, PortId(0), 7)
+        );
+        assert_eq!(one("2001:db8:1::/64").adjacency.port, PortId(1));
+        assert!(
+            book.routes
+                .keys()
+                .all(|prefix| prefix.to_string() != "127.0.0.0/8")
+        );
+    }
+    live.handle()
+        .resolve(PortId(0), 7, "10.0.7.2".parse().unwrap());
+    live.until("the neighbour is found", |book| {
+        book.members("10.0.7.2/32").is_some()
+    });
+    let host = live.book.0.lock().unwrap().members("10.0.7.2/32").unwrap()[0].adjacency;
+    assert_eq!(
+        (host.kind, host.dst, host.src, host.vlan),
+        (Kind::Forward, host_mac(6), port_mac(0), 7)
+    );
+    live.until("and kept", |_| {
+        live.ip_says("neigh show dev p0.7").contains("managed")
+    });
+    live.equal("at the end");
+}
+
+#[test]
+fn a_next_hop_is_asked_for_and_a_change_of_its_mac_address_followed() {
+    let live = Live::open("mac");
+    live.ip("route add 192.0.2.0/24 via 10.0.0.2");
+    live.ip("route add 2001:db8:f::/48 via 2001:db8::2");
+    let to = |text: &'static str, mac| {
+        move |book: &common::Book| {
+            let members = book.members(text).unwrap_or_default();
+            members
+                .iter()
+                .any(|one| one.adjacency.kind == Kind::Forward && one.adjacency.dst == mac)
+        }
+    };
+    live.until("IPv4's is resolved", to("192.0.2.0/24", host_mac(2)));
+    live.until("IPv6's is resolved", to("2001:db8:f::/48", host_mac(4)));
+    live.ip("neigh replace 10.0.0.2 lladdr 02:00:00:00:09:09 dev p0 nud reachable");
+    live.until(
+        "another MAC address",
+        to(
+            "192.0.2.0/24",
+            npcc_pipeline::units::Mac([2, 0, 0, 0, 9, 9]),
+        ),
+    );
+    live.equal("at the end");
+}
+
+/// Trap 1: the kernel says nothing of the routes that go with a link that is switched off.
+#[test]
+fn routes_go_with_a_link_that_is_switched_off_and_the_port_is_told() {
+    let route = npcc_linux::netlink::wants::StaticRoute {
+        prefix: "198.51.100.0/24".parse().unwrap(),
+        via: vec![("p0".to_owned(), "10.0.0.2".parse().ok())],
+        metric: 0,
+    };
+    let live = Live::with("down", 16 << 20, vec![route]);
+    live.batch((0..500).map(|n| format!("route add 20.0.{}.{}/32 via 10.0.0.2", n >> 8, n & 255)));
+    live.ip("nexthop add id 5 via 10.0.0.2 dev p0");
+    live.ip("route add 21.0.0.0/24 nhid 5");
+    live.ip("route add 22.0.0.0/24 nexthop via 10.0.0.2 nexthop via 10.0.1.2");
+    live.until("all are there", |book| {
+        let there = |text| book.routes.contains_key(&prefix(text));
+        there("20.0.1.243/32")
+            && there("21.0.0.0/24")
+            && there("22.0.0.0/24")
+            && there("198.51.100.0/24")
+    });
+    live.until("both are resolved", |book| {
+        book.members("22.0.0.0/24").unwrap().len() == 2
+    });
+    live.ip("link set p0 down");
+    live.until("all are gone", |book| {
+        let there = |text| book.routes.contains_key(&prefix(text));
+        !there("20.0.1.243/32")
+            && !there("21.0.0.0/24")
+            && !there("10.0.0.0/24")
+            && !there("198.51.100.0/24")
+    });
+    live.until("the other of two is left", |book| {
+        let members = book.members("22.0.0.0/24").unwrap();
+        members.len() == 1 && members[0].adjacency.port == PortId(1)
+    });
+    let told = |up| {
+        live.notices
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|one| matches!(one, Notice::Admin(PortId(0), now) if *now == up))
+    };
+    assert!(told(false));
+    live.equal("while it is off");
+    live.ip("link set p0 up");
+    live.until(
+        "what is attached is back, and the configuration's route",
+        |book| {
+            let there = |text| book.routes.contains_key(&prefix(text));
+            there("10.0.0.0/24") && there("198.51.100.0/24")
+        },
+    );
+    live.until("the two of 22.0.0.0/24", |book| {
+        book.members("22.0.0.0/24").unwrap().len() == 2
+    });
+    assert!(told(true));
+    let report = live.equal("afterwards");
+    assert!(
+        !live
+            .book
+            .0
+            .lock()
+            .unwrap()
+            .routes
+            .contains_key(&prefix("20.0.0.1/32")),
+        "{report:?}"
+    );
+}
+
+/// Trap 2: next-hop objects go with the carrier, and all routes by them, without a message; plain routes stay.
+#[test]
+fn objects_go_with_the_carrier_and_plain_routes_stay() {
+    let live = Live::open("carrier");
+    live.ip("nexthop add id 5 via 10.0.0.2 dev p0");
+    live.ip("nexthop add id 6 via 10.0.1.2 dev p1");
+    live.ip("nexthop add id 7 via 2001:db8::2 dev p0");
+    live.ip("nexthop add id 10 group 5,3/6,1");
+    live.ip("route add 21.0.0.0/24 nhid 5");
+    live.ip("route add 22.0.0.0/24 nhid 10");
+    live.ip("-6 route add 2001:db8:7::/48 nhid 7");
+    live.ip("route add 23.0.0.0/24 via 10.0.0.2");
+    live.until("the group's weights", |book| {
+        let members = book.members("22.0.0.0/24").unwrap_or_default();
+        let weights: Vec<_> = members
+            .iter()
+            .map(|one| (one.adjacency.kind, one.weight))
+            .collect();
+        weights == [(Kind::Forward, 3), (Kind::Forward, 1)]
+    });
+    live.until("all", |book| {
+        book.routes.contains_key(&prefix("2001:db8:7::/48"))
+            && book.routes.contains_key(&prefix("23.0.0.0/24"))
+    });
+    live.equal("before");
+    live.handle().carrier(PortId(0), false);
+    live.until("those of objects are gone", |book| {
+        let there = |text| book.routes.contains_key(&prefix(text));
+        !there("21.0.0.0/24")
+            && !there("2001:db8:7::/48")
+            && there("22.0.0.0/24")
+            && there("23.0.0.0/24")
+    });
+    live.until("the group is smaller", |book| {
+        book.members("22.0.0.0/24").unwrap().len() == 1
+    });
+    live.equal("without carrier");
+    live.handle().carrier(PortId(0), true);
+    live.until("the plain one forwards again", |book| {
+        book.members("23.0.0.0/24").unwrap()[0].adjacency.kind == Kind::Forward
+    });
+    let report = live.equal("with it again");
+    assert!(report.compared > 10);
+    assert!(
+        !live
+            .book
+            .0
+            .lock()
+            .unwrap()
+            .routes
+            .contains_key(&prefix("21.0.0.0/24")),
+        "nobody put it back"
+    );
+}
+
+/// The last address takes the routes of a link along, and any address those that were sent from it.
+#[test]
+fn routes_go_with_the_address() {
+    let live = Live::open("address");
+    live.ip("addr add 10.0.9.1/24 dev p0");
+    live.ip("route add 30.0.0.0/24 via 10.0.0.2");
+    live.ip("route add 31.0.0.0/24 via 10.0.9.2 src 10.0.9.1");
+    live.ip("route add 32.0.0.0/24 via 10.0.1.2 src 10.0.9.1");
+    let there =
+        |text: &'static str| move |book: &common::Book| book.routes.contains_key(&prefix(text));
+    live.until("all", |book| {
+        ["30.0.0.0/24", "31.0.0.0/24", "32.0.0.0/24"]
+            .iter()
+            .all(|text| book.routes.contains_key(&prefix(text)))
+    });
+    live.ip("addr del 10.0.9.1/24 dev p0");
+    live.until("those from it", |book| {
+        !there("31.0.0.0/24")(book) && !there("32.0.0.0/24")(book)
+    });
+    live.equal("one address less");
+    assert!(there("30.0.0.0/24")(&live.book.0.lock().unwrap()));
+    live.ip("addr del 10.0.0.1/24 dev p0");
+    live.until("all of the link", |book| {
+        !there("30.0.0.0/24")(book) && !there("10.0.0.1/32")(book)
+    });
+    live.equal("no address");
+    live.ip("addr add 10.0.0.1/24 dev p0");
+    live.ip("route add 30.0.0.0/24 via 10.0.0.2");
+    live.until("back", there("30.0.0.0/24"));
+    live.equal("at the end");
+}
+
+#[test]
+fn what_drops_and_what_is_not_ours() {
+    let live = Live::open("kinds");
+    live.ip("link add name mgmt0 type veth peer name mgmt1");
+    live.ip("link set mgmt0 up");
+    live.ip("link set mgmt1 up");
+    live.ip("addr add 172.16.0.1/24 dev mgmt0");
+    for line in [
+        "route add blackhole 40.0.0.0/24",
+        "route add unreachable 41.0.0.0/24",
+        "route add prohibit 42.0.0.0/24",
+        "route add throw 43.0.0.0/24",
+        "route add 44.0.0.0/24 via 172.16.0.2",
+        "route add 45.0.0.0/24 via 172.16.0.2 metric 10",
+        "route add 45.0.0.0/24 via 10.0.0.2 metric 20",
+        "route add 46.0.0.0/24 via 10.0.0.2 metric 20",
+        "route add 46.0.0.0/24 via 10.0.1.2 metric 10",
+        "route add 47.0.0.0/24 via 10.0.0.2 table 100",
+        "route add 48.0.0.0/24 via inet6 2001:db8::2 dev p0",
+        "addr add 10.255.0.1/32 dev lo",
+        "-6 route add 2001:db8:40::/48 nexthop via 2001:db8::2 nexthop via 2001:db8:1::2 weight 3",
+        "-6 route append 2001:db8:41::/48 via 2001:db8::2",
+        "-6 route append 2001:db8:41::/48 via 2001:db8:1::2",
+        "-6 route append 2001:db8:42::/48 via 2001:db8::2",
+        "-6 route append 2001:db8:42::/48 via 2001:db8:1::2",
+        "-6 route del 2001:db8:42::/48 via 2001:db8::2",
+    ] {
+        live.ip(line);
+    }
+    live.until("the last", |book| {
+        let at = |text| book.members(text).unwrap_or_default();
+        at("2001:db8:40::/48").len() == 2
+            && at("2001:db8:41::/48").len() == 2
+            && at("2001:db8:42::/48").len() == 1
+            && at("48.0.0.0/24")
+                .iter()
+                .any(|one| one.adjacency.kind == Kind::Forward)
+    });
+    {
+        let book = live.book.0.lock().unwrap();
+        let kind = |text: &str| book.members(text).map(|members| members[0].adjacency.kind);
+        assert_eq!(kind("40.0.0.0/24"), Some(Kind::Blackhole));
+        for text in ["41.0.0.0/24", "42.0.0.0/24", "43.0.0.0/24"] {
+            assert_eq!(kind(text), Some(Kind::NoRoute), "{text}");
+        }
+        assert_eq!(kind("44.0.0.0/24"), None);
+        assert_eq!(kind("45.0.0.0/24"), None, "the better one leads elsewhere");
+        assert_eq!(
+            book.members("46.0.0.0/24").unwrap()[0].adjacency.port,
+            PortId(1)
+        );
+        assert_eq!(kind("47.0.0.0/24"), None);
+        assert_eq!(kind("10.255.0.1/32"), Some(Kind::Local));
+        assert_eq!(
+            book.members("2001:db8:42::/48").unwrap()[0].adjacency.port,
+            PortId(1)
+        );
+    }
+    assert!(live.handle().status().figures.left_out >= 3);
+    live.equal("with all kinds");
+    live.ip("route del 46.0.0.0/24 metric 10");
+    live.until("the next best", |book| {
+        book.members("46.0.0.0/24").unwrap()[0].adjacency.port == PortId(0)
+    });
+    live.ip("link del mgmt0");
+    live.until("the other one", |book| {
+        book.routes.contains_key(&prefix("45.0.0.0/24"))
+    });
+    live.equal("without the other link");
+}
+
+/// Trap 3: with `nexthop_compat_mode` 0 a change of what many routes lead by is a message or two.
+#[test]
+fn a_next_hop_replaced_under_many_routes_is_one_change() {
+    let live = Live::open("replace");
+    live.ip("nexthop add id 5 via 10.0.0.2 dev p0");
+    live.ip("nexthop add id 6 via 10.0.1.2 dev p1");
+    live.ip("nexthop add id 10 group 5/6");
+    live.batch((0..20_000).map(|n| format!("route add 50.{}.{}.0/24 nhid 10", n >> 8, n & 255)));
+    live.until("all are there", |book| book.routes.len() > 20_000);
+    live.until("both are resolved", |book| {
+        book.members("50.0.0.0/24").unwrap().len() == 2
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    let before = live.handle().status().counts;
+    let sets = {
+        let book = live.book.0.lock().unwrap();
+        (book.group_sets, book.route_sets)
+    };
+    live.ip("nexthop replace id 10 group 5");
+    live.until("one is left", |book| {
+        book.members("50.78.31.0/24").unwrap().len() == 1
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    let after = live.handle().status().counts;
+    assert!(
+        after.messages - before.messages <= 10,
+        "{before:?} {after:?}"
+    );
+    {
+        let book = live.book.0.lock().unwrap();
+        assert_eq!((book.group_sets - sets.0, book.route_sets - sets.1), (1, 0));
+    }
+    live.equal("at the end");
+}
+
+/// An overrun under churn ends in equality.
+#[test]
+fn an_overrun_ends_in_equality() {
+    let live = Live::with("overrun", 64 << 10, vec![]);
+    live.ip("nexthop add id 5 via 10.0.0.2 dev p0");
+    std::thread::scope(|scope| {
+        for part in 0..2u32 {
+            let live = &live;
+            scope.spawn(move || {
+                for round in 0..3u32 {
+                    let route = |verb: &'static str, from: u32| {
+                        (from..20_000).map(move |n| {
+                            let by = if n % 3 == 0 { "nhid 5" } else { "via 10.0.1.2" };
+                            format!(
+                                "route {verb} {}.{}.{}.0/24 {by}",
+                                60 + part,
+                                n >> 8,
+                                n & 255
+                            )
+                        })
+                    };
+                    live.batch(route("replace", 0));
+                    live.batch(route("del", 5_000 * round));
+                }
+            });
+        }
+    });
+    let began = std::time::Instant::now();
+    let kernel = || {
+        let says = live.ip_says("route show table main");
+        says.lines()
+            .filter(|line| line.starts_with("60.") || line.starts_with("61."))
+            .count()
+    };
+    assert_eq!(kernel(), 20_000);
+    live.until("as many routes as the kernel", |book| {
+        let ours = |text: &str| text.starts_with("60.") || text.starts_with("61.");
+        book.routes
+            .keys()
+            .filter(|prefix| ours(&prefix.to_string()))
+            .count()
+            == 20_000
+    });
+    println!(
+        "equal {:?} after the churn; {:?}",
+        began.elapsed(),
+        live.handle().status().counts
+    );
+    assert!(
+        live.handle().status().counts.overruns > 0,
+        "the buffer was too large for this test"
+    );
+    live.equal("after an overrun");
+}
