@@ -1,4 +1,13 @@
 //! Messages that are cut off, changed at random, or loop in themselves end nothing: no panic, no endless loop, no wrong event.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::cast_possible_truncation,
+    clippy::too_many_lines,
+    reason = "a test says what is wrong by panicking, and its numbers are small"
+)]
 
 use npcc_linux::table::model::Model;
 use npcc_linux::wire::event::event;
@@ -137,7 +146,7 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4_000) })]
 
     #[test]
     fn damaged_messages_end_nothing(

@@ -1,4 +1,13 @@
 //! Against the kernel of this machine, in a namespace for each test: what it says, and what it leaves unsaid. Root is needed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::cast_possible_truncation,
+    clippy::too_many_lines,
+    reason = "a test says what is wrong by panicking, and its numbers are small"
+)]
 
 #[path = "common/mod.rs"]
 mod common;

@@ -11,9 +11,10 @@ use crate::table::changes::Changes;
 use crate::table::model::Model;
 use crate::wanted::differ::{Differ, Done};
 use crate::wanted::ports::Ports;
-use crate::wire::event::{Event, Unread, event};
+use crate::wire::event::{Event, event};
 use crate::wire::message::{Message, OVERRUN, messages};
 use crate::wire::request::Dump;
+use crate::wire::unread::Unread;
 
 /// Datagrams read before what they say is given to the switch.
 const BATCH: usize = 2_048;
@@ -150,8 +151,9 @@ impl Mirror {
                 report.whole &= self.dump_one(what, &mut pending, &mut report)? == Ended::Whole;
             }
             report.settled &= pending.events.is_empty() && !pending.lost;
+            self.doubts = self.model.doubts();
             for event in pending.events {
-                self.model.apply(event);
+                self.model.apply_late(event);
             }
             if !pending.lost {
                 break;
@@ -159,7 +161,6 @@ impl Mirror {
             self.counts.overruns += 1;
             report.whole = false;
         }
-        self.doubts = self.model.doubts();
         self.counts.dumps += 1;
         if report.settled && matches!(reason, Reason::Time | Reason::Asked | Reason::Doubt) {
             self.counts.faults += report.differences as u64;
@@ -170,7 +171,10 @@ impl Mirror {
         self.give(fib, changes, &mut turn);
         if !report.whole {
             turn.dump = Some(Reason::Overrun);
+        } else if self.model.doubts() != self.doubts {
+            turn.dump = Some(Reason::Doubt);
         }
+        self.doubts = self.model.doubts();
         report.took = began.elapsed();
         Ok((report, turn))
     }

@@ -80,11 +80,10 @@ impl Links {
         self.links.remove(&index).is_some()
     }
 
-    pub(super) fn add_address(&mut self, address: Address, epoch: Epoch) {
-        if address.address.is_ipv4() {
-            self.without_ipv4.remove(&address.link);
-        }
+    /// Puts an address; whether IPv4 routes by its link come to life with it.
+    pub(super) fn add_address(&mut self, address: Address, epoch: Epoch) -> bool {
         self.addresses.insert(address, epoch);
+        address.address.is_ipv4() && self.without_ipv4.remove(&address.link)
     }
 
     /// Takes an address away; `false` when there was none.
@@ -98,8 +97,14 @@ impl Links {
         own.any(|one| one.address.is_ipv4())
     }
 
-    pub(super) fn lost_ipv4(&mut self, index: u32) {
-        self.without_ipv4.insert(index);
+    /// IPv4 routes by a link are dead, though it is switched on; whether that is new.
+    pub(super) fn lost_ipv4(&mut self, index: u32) -> bool {
+        self.without_ipv4.insert(index)
+    }
+
+    /// They are not, as far as is known; whether that is new.
+    pub(super) fn found_ipv4(&mut self, index: u32) -> bool {
+        self.without_ipv4.remove(&index)
     }
 
     /// Whether an address is still on some link.

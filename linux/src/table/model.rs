@@ -1,4 +1,7 @@
 //! The whole state, and what each event does to it.
+//!
+//! After a dump come messages that were under way before it, so an event may be of something that is as it says already, or
+//! gone: what goes with it goes all the same, as a message before it may have brought that back.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -16,7 +19,7 @@ use crate::wire::address::Address;
 use crate::wire::event::Event;
 use crate::wire::link::Link;
 use crate::wire::neighbor::{Neighbor, PERMANENT};
-use crate::wire::nexthop::NextHop;
+use crate::wire::nexthop::{Kind, NextHop};
 use crate::wire::request::Dump;
 use crate::wire::route::{self, Action, Hop, Place, Route, Table, Way};
 
@@ -34,6 +37,8 @@ pub struct Model {
     changes: Changes,
     epoch: Epoch,
     doubts: u64,
+    /// What comes may have been under way before the last dump.
+    late: bool,
     risen: BTreeSet<u32>,
 }
 
@@ -78,7 +83,9 @@ impl Model {
         std::mem::take(&mut self.risen)
     }
 
-    /// How often a message told of a route gone that stands here otherwise: a reason to compare with the kernel.
+    /// How often a message did not fit what is here, so that only a dump can tell: one of a route gone that stands here otherwise,
+    /// one by a next-hop object that is not here, or, among those of [`Model::apply_late`], one of a link or address gone, or of a
+    /// route beside another of the same prefix and metric.
     #[must_use]
     pub const fn doubts(&self) -> u64 {
         self.doubts
@@ -103,12 +110,56 @@ impl Model {
     /// Takes in what a message of a dump says: dumps name the routes of a prefix in their order.
     pub fn apply_dumped(&mut self, event: Event) -> bool {
         match event {
-            Event::Route(route) => self.route(Route {
-                place: Place::Last,
-                ..route
-            }),
+            Event::Link(link) => {
+                // Routes with a dead next hop, which come later, tell otherwise.
+                if self.links.found_ipv4(link.index) {
+                    self.changes.links.insert(link.index);
+                }
+                self.link(link)
+            }
+            Event::Route(route) => {
+                self.learn_dead(&route);
+                self.route(Route {
+                    place: Place::Last,
+                    ..route
+                })
+            }
             other => self.apply(other),
         }
+    }
+
+    /// Learns from a dumped route which links IPv4's do not leave by, though they are switched on.
+    fn learn_dead(&mut self, route: &Route) {
+        let Way::Hops(hops) = &route.way else {
+            return;
+        };
+        let ipv4 = route.prefix.family() == Family::V4 && route.action == Action::Forward;
+        for link in hops.iter().map(|hop| hop.link).filter(|_| ipv4) {
+            let up = self.links.get(link).is_some_and(|link| link.up);
+            let learned = if route.dead.contains(&link) {
+                up && self.links.lost_ipv4(link)
+            } else {
+                self.links.found_ipv4(link)
+            };
+            if learned {
+                self.changes.links.insert(link);
+            }
+        }
+    }
+
+    /// Takes in what a message says that came while a dump was made, so that the dump may have shown it, and later ones, already.
+    pub fn apply_late(&mut self, event: Event) -> bool {
+        // What goes silently with a link or an address is what was by it then, which a dump of later does not show.
+        let silent = match &event {
+            Event::Link(link) => !link.up || !link.carrier,
+            Event::LinkGone(_) | Event::AddressGone(_) => true,
+            _ => false,
+        };
+        self.doubts += u64::from(silent);
+        self.late = true;
+        let changed = self.apply(event);
+        self.late = false;
+        changed
     }
 
     /// Before a dump: what it does not name is to go.
@@ -163,11 +214,10 @@ impl Model {
             index, up, carrier, ..
         } = link;
         let change = self.links.set(link, self.epoch);
-        if !change.any {
-            return false;
+        if change.any {
+            self.changes.links.insert(index);
+            self.changes.everything |= change.name;
         }
-        self.changes.links.insert(index);
-        self.changes.everything |= change.name;
         if change.rose {
             self.risen.insert(index);
         }
@@ -183,13 +233,11 @@ impl Model {
         if !up {
             self.drop_dead(index, false);
         }
-        true
+        change.any
     }
 
     fn link_gone(&mut self, index: u32) -> bool {
-        if !self.links.remove(index) {
-            return false;
-        }
+        let known = self.links.remove(index);
         for id in self.next_hops.by_link(index) {
             self.next_hop_gone(id);
         }
@@ -198,22 +246,23 @@ impl Model {
         }
         self.drop_dead(index, true);
         self.changes.links.insert(index);
-        self.changes.everything = true;
-        true
+        self.changes.everything |= known;
+        known
     }
 
     fn address(&mut self, address: Address) -> bool {
-        self.links.add_address(address, self.epoch);
-        false
+        let revived = self.links.add_address(address, self.epoch);
+        if revived {
+            self.changes.links.insert(address.link);
+        }
+        revived
     }
 
     fn address_gone(&mut self, address: &Address) -> bool {
-        if !self.links.remove_address(address) {
-            return false;
-        }
+        let known = self.links.remove_address(address);
         let ip = address.address;
         if !ip.is_ipv4() {
-            return true;
+            return known;
         }
         if !self.links.has(ip) {
             let from: BTreeSet<WayId> = self.ways_which(|taken| taken.source == Some(ip));
@@ -227,7 +276,7 @@ impl Model {
             self.changes.links.insert(address.link);
             self.drop_dead(address.link, true);
         }
-        true
+        known
     }
 
     fn neighbor(&mut self, neighbor: Neighbor) -> bool {
@@ -249,6 +298,13 @@ impl Model {
 
     fn next_hop(&mut self, hop: NextHop) -> bool {
         let id = hop.id;
+        if let Kind::Group(members) = &hop.kind
+            && members
+                .iter()
+                .any(|(id, _)| self.next_hops.get(*id).is_none())
+        {
+            self.doubts += 1;
+        }
         if !self.next_hops.set(hop, self.epoch) {
             return false;
         }
@@ -259,15 +315,16 @@ impl Model {
 
     /// The kernel tells of none of this when a link lost its carrier, and not of the routes when compat mode is off.
     fn next_hop_gone(&mut self, id: u32) -> bool {
-        let (gone, smaller) = self.next_hops.remove(id);
-        if gone.is_empty() {
-            return false;
+        let (mut gone, smaller) = self.next_hops.remove(id);
+        let known = !gone.is_empty();
+        if !known {
+            gone.push(id);
         }
         self.changes.objects.extend(gone.iter().chain(&smaller));
         let lost =
             self.ways_which(|taken| matches!(taken.way, Way::Object(id) if gone.contains(&id)));
         self.drop_ways(|_, entry| lost.contains(&entry.way), &lost);
-        true
+        known
     }
 
     fn route(&mut self, route: Route) -> bool {
@@ -294,6 +351,11 @@ impl Model {
                 return false;
             }
         }
+        if let Way::Object(id) = taken.way
+            && self.next_hops.get(id).is_none()
+        {
+            self.doubts += 1;
+        }
         // What IPv6 tells of is the whole of several next hops, though one was added.
         let joins = self.joins(prefix, &taken, &entry);
         if joins {
@@ -311,6 +373,14 @@ impl Model {
         entry.way = way;
         if let Some(before) = self.routes.put(prefix, entry, route.place) {
             self.ways.release(before.way);
+        }
+        let mut beside = self
+            .routes
+            .of(prefix)
+            .iter()
+            .filter(|one| one.beside(&entry));
+        if self.late && beside.nth(1).is_some() {
+            self.doubts += 1;
         }
         self.changes.prefixes.push(prefix);
         true

@@ -7,7 +7,7 @@ use npcc_pipeline::route::prefix::Prefix;
 
 use super::decide::{Wish, decide, host};
 use super::groups::{Group, Groups};
-use super::members::{GroupKey, members, usable};
+use super::members::{GroupKey, hops, members, usable};
 use super::ports::Ports;
 use super::resolving::{Ask, Resolving};
 use crate::fib::{Fib, GroupId, Refused};
@@ -126,6 +126,12 @@ impl Differ {
             changes.everything |= self.ports.refresh(model.links());
             changes.neighbors.extend(self.groups.neighbors());
         }
+        if changes.objects.iter().any(|id| self.attaches(model, *id)) {
+            let all = model.neighbors().iter();
+            changes
+                .neighbors
+                .extend(all.map(|one| (one.link, one.address)));
+        }
         let mut hung: BTreeSet<(u32, IpAddr)> = changes.neighbors.clone();
         for id in self.touched(&changes) {
             self.refresh(model, fib, id, &mut done, &mut hung);
@@ -185,6 +191,15 @@ impl Differ {
         let had = self.installed.iter().map(|(prefix, _)| prefix);
         let hosts = model.neighbors().iter().filter_map(|one| host(one.address));
         all.chain(had).chain(hosts).collect()
+    }
+
+    /// Whether an object says, or said, that hosts are attached to a link, so that it decides on each of them.
+    fn attaches(&self, model: &Model, id: u32) -> bool {
+        let now = hops(model, &Way::Object(id));
+        let group = self.groups.find(GroupKey::Object(id));
+        let before = group.and_then(|group| self.groups.get(group));
+        let mut before = before.into_iter().flat_map(|group| &group.members.all);
+        now.iter().any(|hop| hop.gateway.is_none()) || before.any(|one| one.gateway.is_none())
     }
 
     /// The groups that may be another thing now.

@@ -62,10 +62,8 @@ impl Resolving {
                     asks.push(Ask::Forget(link, address));
                 }
                 Some(one) if one.managed || one.state & PERMANENT != 0 => {}
-                _ if gateway || host => {
-                    if self.asked.insert((link, address)) {
-                        asks.push(Ask::Keep(link, address));
-                    }
+                _ if (gateway || host) && self.asked.insert((link, address)) => {
+                    asks.push(Ask::Keep(link, address));
                 }
                 _ => {}
             }

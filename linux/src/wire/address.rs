@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::attribute::{INET, INET6, address as ip, attributes, u32_at};
-use super::event::Unread;
+use super::unread::Unread;
 
 /// `RTM_NEWADDR`.
 pub const NEW: u16 = 20;

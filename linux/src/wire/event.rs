@@ -6,6 +6,7 @@ use super::message::Message;
 use super::neighbor::{self, Neighbor};
 use super::nexthop::{self, NextHop};
 use super::route::{self, Route};
+use super::unread::Unread;
 
 /// A message's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,15 +31,6 @@ pub enum Event {
     Route(Route),
     /// A route is gone.
     RouteGone(Route),
-}
-
-/// Why a message is no event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unread {
-    /// It is none of ours: another kind, family or table.
-    NotOurs,
-    /// It is one of ours, but lacks what it cannot do without.
-    Malformed,
 }
 
 /// Reads a message.

@@ -3,7 +3,7 @@
 use npcc_pipeline::units::Mac;
 
 use super::attribute::{array, attributes, number, text, u32_at};
-use super::event::Unread;
+use super::unread::Unread;
 
 /// `RTM_NEWLINK`.
 pub const NEW: u16 = 16;

@@ -13,3 +13,4 @@ pub mod neighbor;
 pub mod nexthop;
 pub mod request;
 pub mod route;
+pub mod unread;

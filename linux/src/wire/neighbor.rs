@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use npcc_pipeline::units::Mac;
 
 use super::attribute::{INET, INET6, address, array, attributes, u16_at, u32_at};
-use super::event::Unread;
+use super::unread::Unread;
 
 /// `RTM_NEWNEIGH`.
 pub const NEW: u16 = 28;

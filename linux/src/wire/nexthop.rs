@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::attribute::{address, attributes, number, u32_at};
-use super::event::Unread;
+use super::unread::Unread;
 
 /// `RTM_NEWNEXTHOP`.
 pub const NEW: u16 = 104;

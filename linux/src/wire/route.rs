@@ -7,8 +7,8 @@ use npcc_pipeline::route::prefix::Prefix;
 use super::attribute::{
     INET, INET6, address, address_of_family, attributes, number, u16_at, u32_at, unspecified,
 };
-use super::event::Unread;
 use super::message::{APPEND, REPLACE};
+use super::unread::Unread;
 
 /// `RTM_NEWROUTE`.
 pub const NEW: u16 = 24;
@@ -40,6 +40,8 @@ const ENCAP_TYPE: u16 = 21;
 /// `RTA_NH_ID`.
 pub const NEXT_HOP: u16 = 30;
 
+/// `RTNH_F_DEAD`.
+const DEAD: u8 = 1;
 /// `RTM_F_CLONED`: a cached copy.
 const CLONED: u32 = 0x200;
 /// `RT_TABLE_MAIN`.
@@ -121,6 +123,8 @@ pub struct Route {
     pub protocol: u8,
     /// Where it comes, of a notification of a new one.
     pub place: Place,
+    /// Links of its next hops that packets do not leave by now (`RTNH_F_DEAD`), of one with several.
+    pub dead: Vec<u32>,
 }
 
 /// Reads a route; `flags` are the message's.
@@ -165,6 +169,7 @@ pub fn read(body: &[u8], flags: u16) -> Result<Route, Unread> {
         metric: found.metric,
         action,
         source: found.source.filter(|_| family == INET),
+        dead: std::mem::take(&mut found.dead),
         way: found.way(),
         protocol,
         place: match flags & (REPLACE | APPEND) {
@@ -185,6 +190,7 @@ struct Found {
     link: Option<u32>,
     gateway: Option<IpAddr>,
     several: Vec<Hop>,
+    dead: Vec<u32>,
     object: Option<u32>,
     tunnel: bool,
 }
@@ -200,7 +206,7 @@ impl Found {
             PREFSRC => self.source = address(value),
             TABLE => self.table = number(value).unwrap_or(0),
             NEXT_HOP => self.object = number(value).filter(|id| *id > 0),
-            MULTIPATH => self.several = multipath(value),
+            MULTIPATH => (self.several, self.dead) = multipath(value),
             ENCAP_TYPE => self.tunnel = true,
             _ => {}
         }
@@ -226,10 +232,10 @@ impl Found {
     }
 }
 
-/// The next hops of `RTA_MULTIPATH`: `struct rtnexthop`, each with attributes of its own.
-fn multipath(value: &[u8]) -> Vec<Hop> {
+/// The next hops of `RTA_MULTIPATH`: `struct rtnexthop`, each with attributes of its own; and the links of those that are dead.
+fn multipath(value: &[u8]) -> (Vec<Hop>, Vec<u32>) {
     let mut rest = value;
-    let mut hops = vec![];
+    let (mut hops, mut dead) = (vec![], vec![]);
     while let Some(len) = u16_at(rest, 0).map(usize::from) {
         let (Some(entry), Some(link)) = (rest.get(8..len), u32_at(rest, 4)) else {
             break;
@@ -248,8 +254,11 @@ fn multipath(value: &[u8]) -> Vec<Hop> {
                 _ => {}
             }
         }
+        if rest.get(2).is_some_and(|flags| flags & DEAD != 0) {
+            dead.push(link);
+        }
         hops.push(hop);
         rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
     }
-    hops
+    (hops, dead)
 }
