@@ -410,3 +410,88 @@ fn an_overrun_ends_in_equality() {
     );
     live.equal("after an overrun");
 }
+
+/// Fifty thousand routes put, their link switched off and on, and put again.
+#[test]
+fn fifty_thousand_routes() {
+    many_routes("fifty", 50_000);
+}
+
+/// As above with 200,000, and figures of a full table.
+#[test]
+#[ignore = "takes minutes: cargo test --release -p npcc-linux --test live -- --ignored --nocapture"]
+fn a_full_table() {
+    many_routes("full", 900_000);
+}
+
+fn many_routes(test: &str, count: u32) {
+    let live = Live::open(test);
+    let routes = |verb: &'static str| {
+        let prefix = |n: u32| format!("{}.{}.{}.0/24", 60 + (n >> 16), (n >> 8) & 255, n & 255);
+        (0..count).map(move |n| format!("route {verb} {} via 10.0.{}.2", prefix(n), n & 1))
+    };
+    let ours = |book: &common::Book| book.routes.len() > count as usize;
+    let began = std::time::Instant::now();
+    live.batch(routes("add"));
+    let put = began.elapsed();
+    live.until("all are there", ours);
+    println!(
+        "{count} routes: ip -batch took {put:?}, the switch had all {:?} later",
+        began.elapsed() - put
+    );
+    let report = live.equal("with all");
+    println!(
+        "compared {} in {:?}; {:?}",
+        report.compared,
+        report.took,
+        live.handle().status()
+    );
+    println!("{}", memory());
+    let began = std::time::Instant::now();
+    live.ip("link set p0 down");
+    let down = began.elapsed();
+    live.until("half are gone", |book| {
+        book.routes.len() < count as usize * 3 / 5
+    });
+    println!(
+        "link down: the kernel {down:?}, the switch {:?}",
+        began.elapsed()
+    );
+    live.equal("with half");
+    live.ip("link set p0 up");
+    live.batch(routes("replace"));
+    live.until("all are there again", ours);
+    live.equal("with all again");
+    println!("{:?}", live.handle().status().counts);
+    println!("{}", memory());
+}
+
+fn memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS"));
+    line.unwrap().to_owned()
+}
+
+/// The thread stands still for three seconds while routes change: messages are lost, and it is equal again.
+#[test]
+fn a_thread_that_stood_still_is_equal_again() {
+    let live = Live::with("still", 256 << 10, vec![]);
+    let held = live.book.0.lock().unwrap();
+    let changes = |verb: &'static str| {
+        (0..30_000)
+            .map(move |n| format!("route {verb} 70.{}.{}.0/24 via 10.0.1.2", n >> 8, n & 255))
+    };
+    live.batch(changes("add"));
+    live.batch(changes("del").step_by(2));
+    std::thread::sleep(Duration::from_secs(3));
+    let began = std::time::Instant::now();
+    drop(held);
+    live.until("as many as the kernel has", |book| {
+        let of =
+            |prefix: &&npcc_pipeline::route::prefix::Prefix| prefix.to_string().starts_with("70.");
+        book.routes.keys().filter(of).count() == 15_000
+    });
+    println!("equal {:?} later", began.elapsed());
+    assert!(live.handle().status().counts.overruns > 0);
+    live.equal("at the end");
+}
