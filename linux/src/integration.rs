@@ -51,6 +51,7 @@ pub struct Integration {
     taps: Vec<Tap>,
     mirror: Mirror,
     wants: Wants,
+    namespace: Option<String>,
     compare_every: Duration,
 }
 
@@ -92,6 +93,7 @@ impl Integration {
         let Integration {
             mirror,
             wants,
+            namespace,
             compare_every,
             taps,
         } = self;
@@ -100,7 +102,11 @@ impl Integration {
         let thread = thread.spawn(move || {
             // Those nobody took stay as long as the thread runs.
             let _taps = taps;
-            service.run();
+            // Sockets that are opened later are to be of the namespace too.
+            match namespace.as_deref().map_or(Ok(()), namespace::enter) {
+                Ok(()) => service.run(),
+                Err(error) => service.end(error),
+            }
         })?;
         Ok(Running {
             handle,
@@ -170,6 +176,7 @@ fn open_here(settings: Settings) -> io::Result<Integration> {
         taps,
         mirror: Mirror::new(stream, requests, Ports::new(places)),
         wants,
+        namespace: settings.namespace,
         compare_every: settings.compare_every,
     })
 }

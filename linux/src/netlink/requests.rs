@@ -22,6 +22,18 @@ pub enum Ended {
     Torn,
 }
 
+/// Whom a dump is given to.
+pub trait Dumped {
+    /// A message of the dump.
+    fn message(&mut self, message: &Message<'_>);
+
+    /// Before the messages of a datagram: a time for other things.
+    ///
+    /// # Errors
+    /// The dump is not wanted any more.
+    fn between(&mut self) -> io::Result<()>;
+}
+
 /// The socket of requests.
 #[derive(Debug)]
 pub struct Requests {
@@ -64,16 +76,11 @@ impl Requests {
         }
     }
 
-    /// Dumps, giving every message to `take`, and after each datagram a turn to `between`.
+    /// Dumps to `to`.
     ///
     /// # Errors
-    /// The kernel's answer.
-    pub fn dump(
-        &mut self,
-        what: Dump,
-        mut take: impl FnMut(&Message<'_>),
-        mut between: impl FnMut() -> io::Result<()>,
-    ) -> io::Result<Ended> {
+    /// The kernel's answer, or that of `to`; then the dump is still under way, and this is of no use any more.
+    pub fn dump(&mut self, what: Dump, to: &mut impl Dumped) -> io::Result<Ended> {
         let sequence = self.send(dump(what))?;
         let mut ended = Ended::Whole;
         loop {
@@ -85,6 +92,7 @@ impl Requests {
                 }
                 Err(error) => return Err(error),
             }
+            to.between()?;
             for message in message::messages(&self.buffer).filter(|m| m.sequence == sequence) {
                 if message.flags & TORN != 0 {
                     ended = Ended::Torn;
@@ -96,10 +104,9 @@ impl Requests {
                         return Ok(ended);
                     }
                     (DONE | ERROR, error) => return Err(io::Error::from_raw_os_error(error)),
-                    _ => take(&message),
+                    _ => to.message(&message),
                 }
             }
-            between()?;
         }
     }
 

@@ -24,6 +24,8 @@ use crate::wire::request::{LinkSettings, Resolve, forget, resolve, set_link};
 
 /// The least rest between a dump and the next, so that under churn the stream is read too.
 const BREATH: Duration = Duration::from_millis(100);
+/// The least rest before a comparison that is not due, but follows from a doubt or one that was given up.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// A comparison takes at most one part in so many of the time.
 const SHARE: u32 = 10;
 
@@ -149,8 +151,8 @@ pub struct Service<F, N> {
     carriers: BTreeMap<PortId, bool>,
     /// When to compare next.
     due: Instant,
-    /// Not to dump before, whatever happens.
-    rested: Instant,
+    /// When the last dump ended, and how long it took.
+    last: (Instant, Duration),
     /// A dump that has to be made.
     wanted: Option<Reason>,
 }
@@ -189,10 +191,15 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             admin: BTreeMap::new(),
             carriers: BTreeMap::new(),
             due: Instant::now(),
-            rested: Instant::now(),
+            last: (Instant::now(), Duration::ZERO),
             wanted: Some(Reason::Start),
         };
         Ok((service, handle))
+    }
+
+    /// Tells why it cannot run.
+    pub fn end(mut self, error: io::Error) {
+        (self.notice)(Notice::Ended(error));
     }
 
     /// Runs until it is told to stop, or a socket is of no use any more.
@@ -208,9 +215,10 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
 
     fn turn(&mut self) -> io::Result<bool> {
         let now = Instant::now();
-        if now >= self.rested
-            && let Some(reason) = self.wanted.take()
+        if let Some(reason) = self.wanted
+            && now >= self.earliest(reason)
         {
+            self.wanted = None;
             self.compare(reason)?;
         } else if now >= self.due {
             self.compare(Reason::Time)?;
@@ -231,7 +239,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     /// Sleeps until there is something to read, somebody asks, or it is time to compare.
     fn wait(&mut self) -> io::Result<()> {
         let until = match self.wanted {
-            Some(_) => self.due.min(self.rested),
+            Some(reason) => self.due.min(self.earliest(reason)),
             None => self.due,
         };
         let left = until.saturating_duration_since(Instant::now());
@@ -251,7 +259,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         let (report, turn) = self.mirror.dump(reason, &mut self.fib)?;
         let pause = self.every.max(report.took * SHARE);
         self.due = Instant::now() + pause;
-        self.rested = Instant::now() + BREATH.max(report.took);
+        self.last = (Instant::now(), report.took);
         self.after(turn);
         let mut status = self.lock();
         status.compared = Some(report.clone());
@@ -261,9 +269,20 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         Ok(report)
     }
 
+    /// When a dump for this reason may be made.
+    fn earliest(&self, reason: Reason) -> Instant {
+        let (ended, took) = self.last;
+        match reason {
+            Reason::Start => Instant::now(),
+            Reason::Overrun => ended + BREATH.max(took),
+            Reason::Doubt | Reason::Time | Reason::Asked => ended + PATIENCE.max(took),
+        }
+    }
+
     /// What follows from a turn: questions to the kernel, ports that rose, and a dump to be made.
     fn after(&mut self, turn: Turn) {
-        if turn.dump.is_some() {
+        // Lost messages weigh more than a doubt.
+        if turn.dump.is_some() && self.wanted != Some(Reason::Overrun) {
             self.wanted = turn.dump;
         }
         if let Some(refused) = turn.done.refused {

@@ -3,7 +3,7 @@
 //! After a dump come messages that were under way before it, so an event may be of something that is as it says already, or
 //! gone: what goes with it goes all the same, as a message before it may have brought that back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use npcc_pipeline::route::prefix::{Family, Prefix};
@@ -169,6 +169,15 @@ impl Model {
 
     /// After a dump that was whole: takes away what it did not name; how many that are.
     pub fn sweep(&mut self, what: Dump) -> usize {
+        self.sweep_but(what, (&HashSet::new(), &HashSet::new(), &HashSet::new()))
+    }
+
+    /// As [`Model::sweep`], but spares routes of these prefixes, these neighbours and these objects.
+    pub fn sweep_but(
+        &mut self,
+        what: Dump,
+        (prefixes, neighbors, objects): (&HashSet<Prefix>, &HashSet<(u32, IpAddr)>, &HashSet<u32>),
+    ) -> usize {
         let epoch = self.epoch;
         match what {
             Dump::Links => {
@@ -177,17 +186,17 @@ impl Model {
             }
             Dump::Addresses => {
                 let stale = self.links.stale_addresses(epoch);
-                stale
-                    .iter()
-                    .filter(|address| self.address_gone(address))
-                    .count()
+                let gone = stale.iter().filter(|address| self.address_gone(address));
+                gone.count()
             }
             Dump::NextHops => {
-                let stale = self.next_hops.stale(epoch);
+                let mut stale = self.next_hops.stale(epoch);
+                stale.retain(|id| !objects.contains(id));
                 stale.iter().filter(|id| self.next_hop_gone(**id)).count()
             }
             Dump::Neighbors => {
-                let stale = self.neighbors.which(|_, seen| seen != epoch);
+                let mut stale = self.neighbors.which(|_, seen| seen != epoch);
+                stale.retain(|neighbor| !neighbors.contains(neighbor));
                 for (link, address) in &stale {
                     self.neighbor_gone(*link, *address);
                 }
@@ -201,10 +210,11 @@ impl Model {
                     Table::Main
                 };
                 let stale = |entry: &Entry| entry.seen != epoch && entry.table == table;
-                let prefixes = self
+                let mut found = self
                     .routes
                     .which(|prefix, entry| prefix.family() == family && stale(entry));
-                self.drop_entries(&prefixes, stale)
+                found.retain(|prefix| !prefixes.contains(prefix));
+                self.drop_entries(&found, stale)
             }
         }
     }

@@ -184,6 +184,7 @@ impl Live {
             if report.settled && report.whole {
                 break;
             }
+            std::thread::sleep(Duration::from_millis(20));
             report = self.handle().compare().unwrap();
         }
         assert_eq!(report.differences, 0, "{when}: {report:#?}");
