@@ -495,3 +495,145 @@ fn a_thread_that_stood_still_is_equal_again() {
     assert!(live.handle().status().counts.overruns > 0);
     live.equal("at the end");
 }
+
+/// A peer changes its MAC address and tells nobody: the kernel finds out, and so do we; meanwhile a next hop that answers never
+/// leaves.
+#[test]
+fn a_silent_change_of_a_mac_address_is_followed() {
+    let live = Live::open("silent");
+    for family in ["ipv4", "ipv6"] {
+        // Fewer seconds than the switch's own, for a short test.
+        live.sysctl(&format!("{family}/neigh/p0/base_reachable_time_ms"), "1000");
+        live.sysctl(&format!("{family}/neigh/p0/interval_probe_time_ms"), "1000");
+        live.sysctl(&format!("{family}/neigh/p0/gc_stale_time"), "1");
+    }
+    live.ip("route add 192.0.2.0/24 via 10.0.0.2");
+    live.ip("route add 2001:db8:f::/48 via 2001:db8::2");
+    let mac_of = |book: &common::Book, text: &str| {
+        let members = book.members(text).unwrap_or_default();
+        members
+            .first()
+            .filter(|one| one.adjacency.kind == Kind::Forward)
+            .map(|one| one.adjacency.dst)
+    };
+    live.until("both are resolved", |book| {
+        mac_of(book, "192.0.2.0/24").is_some() && mac_of(book, "2001:db8:f::/48").is_some()
+    });
+    let began = std::time::Instant::now();
+    while began.elapsed() < Duration::from_secs(6) {
+        let book = live.book.0.lock().unwrap();
+        assert_eq!(mac_of(&book, "192.0.2.0/24"), Some(host_mac(2)));
+        assert_eq!(mac_of(&book, "2001:db8:f::/48"), Some(host_mac(4)));
+        drop(book);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let new = npcc_pipeline::units::Mac([2, 0, 0, 0, 9, 9]);
+    for address in ["10.0.0.2", "2001:db8::2"] {
+        live.hosts
+            .lock()
+            .unwrap()
+            .insert(address.parse().unwrap(), new);
+    }
+    let took = live.until("both new ones", |book| {
+        [
+            mac_of(book, "192.0.2.0/24"),
+            mac_of(book, "2001:db8:f::/48"),
+        ] == [Some(new), Some(new)]
+    });
+    println!("followed after {took:?}");
+    live.hosts.lock().unwrap().clear();
+    live.until("nobody answers", |book| {
+        mac_of(book, "192.0.2.0/24").is_none() && mac_of(book, "2001:db8:f::/48").is_none()
+    });
+    live.equal("at the end");
+}
+
+/// Rounds of all that happens to links, addresses, objects and routes; after each the kernel's state is ours.
+#[test]
+fn rounds_of_everything_end_equal() {
+    rounds("rounds", 40, 11);
+}
+
+#[test]
+#[ignore = "takes minutes: cargo test -p npcc-linux --test live many_rounds -- --ignored"]
+fn many_rounds_of_everything_end_equal() {
+    for seed in 1..11 {
+        rounds("many", 100, seed * 7919);
+    }
+}
+
+fn rounds(test: &str, count: usize, mut seed: u64) {
+    let live = Live::open(test);
+    let mut any = move |below: u64| {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut log = vec![];
+    for round in 0..count {
+        for _ in 0..1 + any(12) {
+            let (port, other, n) = (any(2), any(2), any(6));
+            let line = match any(24) {
+                0 => format!("link set p{port} down"),
+                1..=3 => format!("link set p{port} up"),
+                4 => format!("addr del 10.0.{port}.1/24 dev p{port}"),
+                5 => format!("addr replace 10.0.{port}.1/24 dev p{port}"),
+                6 => format!("addr replace 10.5.{port}.1/24 dev p{port}"),
+                7 => format!("addr del 10.5.{port}.1/24 dev p{port}"),
+                8 => format!("addr replace 2001:db8:{port}::99/64 dev p{port} nodad"),
+                9 => format!("addr del 2001:db8:{port}::99/64 dev p{port}"),
+                10 => format!("nexthop replace id {} via 10.0.{port}.2 dev p{port}", 1 + n),
+                11 => format!("nexthop replace id {} via fe80::2 dev p{port}", 1 + n),
+                12 => format!(
+                    "nexthop replace id {} group {}/{},2",
+                    10 + any(3),
+                    1 + n,
+                    1 + any(6)
+                ),
+                13 => format!("nexthop del id {}", [1 + n, 10 + any(3)][any(2) as usize]),
+                14 => format!(
+                    "route replace 80.{n}.0.0/24 nhid {}",
+                    [1 + any(6), 10 + any(3)][any(2) as usize]
+                ),
+                15 => format!(
+                    "-6 route replace 2001:db8:8{n}::/48 nhid {}",
+                    [1 + any(6), 10 + any(3)][any(2) as usize]
+                ),
+                16 => format!(
+                    "route replace 80.{n}.0.0/24 via 10.0.{port}.2 metric {}",
+                    any(2)
+                ),
+                17 => format!(
+                    "route replace 80.{n}.0.0/24 nexthop via 10.0.0.2 nexthop via 10.0.1.2 weight 3"
+                ),
+                18 => format!("route append 80.{n}.0.0/24 via 10.0.{port}.3 src 10.5.{other}.1"),
+                19 => format!(
+                    "-6 route append 2001:db8:8{n}::/48 via 2001:db8:{port}::{}",
+                    2 + any(2)
+                ),
+                20 => format!(
+                    "-6 route del 2001:db8:8{n}::/48 via 2001:db8:{port}::{}",
+                    2 + any(2)
+                ),
+                21 => format!(
+                    "-6 route replace 2001:db8:8{n}::/48 nexthop via fe80::2 dev p0 nexthop via fe80::3 dev p1"
+                ),
+                22 => format!("route del 80.{n}.0.0/24"),
+                _ => format!(
+                    "neigh replace 10.0.{port}.{} lladdr 02:00:00:00:07:0{n} dev p{port}",
+                    2 + any(4)
+                ),
+            };
+            log.push(line);
+        }
+        if any(5) == 0 {
+            live.handle().carrier(PortId(any(2) as u8), any(3) > 0);
+        }
+        let from = log.len().saturating_sub(12);
+        live.batch(log[from..].iter().cloned());
+        live.settle();
+        live.equal(&format!("round {round}, after {:#?}", &log[from..]));
+    }
+    assert_eq!(live.handle().status().counts.faults, 0);
+}

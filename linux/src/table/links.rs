@@ -25,6 +25,8 @@ pub struct LinkChange {
     pub name: bool,
     /// It was switched on.
     pub rose: bool,
+    /// It was switched off.
+    pub fell: bool,
 }
 
 impl Links {
@@ -65,6 +67,7 @@ impl Links {
             any: before != Some(&link),
             name: before.is_none_or(|before| before.name != link.name),
             rose: link.up && before.is_none_or(|before| !before.up),
+            fell: !link.up && before.is_none_or(|before| before.up),
         };
         if change.rose {
             self.without_ipv4.remove(&index);

@@ -18,7 +18,7 @@ use super::ways::{Taken, WayId, Ways};
 use crate::wire::address::Address;
 use crate::wire::event::Event;
 use crate::wire::link::Link;
-use crate::wire::neighbor::{Neighbor, PERMANENT};
+use crate::wire::neighbor::Neighbor;
 use crate::wire::nexthop::{Kind, NextHop};
 use crate::wire::request::Dump;
 use crate::wire::route::{self, Action, Hop, Place, Route, Table, Way};
@@ -231,16 +231,14 @@ impl Model {
         if change.rose {
             self.risen.insert(index);
         }
+        // No object is by a link without carrier; of neighbours the kernel tells one by one.
         if !up || !carrier {
             for id in self.next_hops.by_link(index) {
                 self.next_hop_gone(id);
             }
-            let gone = |one: &Neighbor| one.link == index && (!up || one.state & PERMANENT == 0);
-            for (link, address) in self.neighbors.which(|one, _| gone(one)) {
-                self.neighbor_gone(link, address);
-            }
         }
-        if !up {
+        // A link that is off can be given IPv6 addresses, and so routes for us: they stay.
+        if change.fell || self.late && !up {
             self.drop_dead(index, false);
         }
         change.any

@@ -11,10 +11,16 @@ const NAMESPACE: [(&str, &str); 1] = [("ipv4/nexthop_compat_mode", "0")];
 /// What holds for a TAP; `@` is its name.
 ///
 /// Packets come in by the port their sender chose, not by the one we would answer by (`rp_filter` 2). Addresses of IPv6 stay when
-/// the link is switched off. A neighbour whose MAC address changed silently is asked for by broadcast before it is given up.
-const DEVICE: [(&str, &str); 4] = [
+/// the link is switched off. The kernel sees none of the data, so it has to ask whether a neighbour is there still, and it is to
+/// find out within half a minute that a MAC address changed: confirmed for 5 to 15 s, asked again within 5 s, by three questions
+/// to the old address and then by broadcast, a second each.
+const DEVICE: [(&str, &str); 8] = [
     ("ipv4/conf/@/rp_filter", "2"),
     ("ipv6/conf/@/keep_addr_on_down", "1"),
+    ("ipv4/neigh/@/base_reachable_time_ms", "10000"),
+    ("ipv6/neigh/@/base_reachable_time_ms", "10000"),
+    ("ipv4/neigh/@/delay_first_probe_time", "1"),
+    ("ipv6/neigh/@/delay_first_probe_time", "1"),
     ("ipv4/neigh/@/mcast_resolicit", "3"),
     ("ipv6/neigh/@/mcast_resolicit", "3"),
 ];

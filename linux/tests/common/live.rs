@@ -284,3 +284,29 @@ fn solicitation(frame: &[u8], hosts: &Hosts) -> Option<Vec<u8>> {
         .concat(),
     )
 }
+
+impl Live {
+    /// Sets a sysctl under `/proc/sys/net` of the namespace.
+    pub fn sysctl(&self, path: &str, value: &str) {
+        let write = format!("echo {value} > /proc/sys/net/{path}");
+        let done = Command::new("ip")
+            .args(["netns", "exec", &self.name, "sh", "-c", &write])
+            .status();
+        assert!(done.unwrap().success(), "{path}");
+    }
+}
+
+impl Live {
+    /// Waits until the stream has been quiet for a while.
+    pub fn settle(&self) {
+        let mut before = self.handle().status().counts.messages;
+        loop {
+            std::thread::sleep(Duration::from_millis(30));
+            let now = self.handle().status().counts.messages;
+            if now == before {
+                return;
+            }
+            before = now;
+        }
+    }
+}
