@@ -26,6 +26,17 @@ use crate::wire::route::{self, Action, Hop, Place, Route, Table, Way};
 /// `RTPROT_RA`: IPv6 routes of router advertisements, which are never put together to one with several next hops.
 const ROUTER_ADVERTISEMENT: u8 = 9;
 
+/// What became of a link, for the routes by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// It is gone.
+    All,
+    /// It was switched off: routes for IPv4 addresses of ours stay.
+    Power,
+    /// Its last IPv4 address is gone, and all IPv4 routes with it.
+    Ipv4,
+}
+
 /// See the module's text.
 #[derive(Debug, Default)]
 pub struct Model {
@@ -239,7 +250,7 @@ impl Model {
         }
         // A link that is off can be given IPv6 addresses, and so routes for us: they stay.
         if change.fell || self.late && !up {
-            self.drop_dead(index, false);
+            self.drop_dead(index, Lost::Power);
         }
         change.any
     }
@@ -252,7 +263,7 @@ impl Model {
         for (link, address) in self.neighbors.which(|one, _| one.link == index) {
             self.neighbor_gone(link, address);
         }
-        self.drop_dead(index, true);
+        self.drop_dead(index, Lost::All);
         self.changes.links.insert(index);
         self.changes.everything |= known;
         known
@@ -282,7 +293,7 @@ impl Model {
         if !self.links.has_ipv4(address.link) {
             self.links.lost_ipv4(address.link);
             self.changes.links.insert(address.link);
-            self.drop_dead(address.link, true);
+            self.drop_dead(address.link, Lost::Ipv4);
         }
         known
     }
@@ -474,8 +485,8 @@ impl Model {
         true
     }
 
-    /// Takes away the routes that lead by nothing now that a link is gone or off; `all` those for us too.
-    fn drop_dead(&mut self, link: u32, all: bool) {
+    /// Takes away the routes that lead by nothing now.
+    fn drop_dead(&mut self, link: u32, lost: Lost) {
         let dead = |taken: &Taken, ipv4: bool| match &taken.way {
             Way::Hops(hops) => {
                 hops.iter().any(|hop| hop.link == link)
@@ -484,11 +495,14 @@ impl Model {
             Way::Object(_) => false,
         };
         let v4 = self.ways_which(|taken| dead(taken, true));
-        let v6 = self.ways_which(|taken| dead(taken, false));
+        let v6 = self.ways_which(|taken| lost != Lost::Ipv4 && dead(taken, false));
         let either: BTreeSet<WayId> = v4.union(&v6).copied().collect();
         self.drop_ways(
             |prefix, entry| match prefix.family() {
-                Family::V4 => (all || entry.action != Action::Deliver) && v4.contains(&entry.way),
+                Family::V4 => {
+                    (lost != Lost::Power || entry.action != Action::Deliver)
+                        && v4.contains(&entry.way)
+                }
                 Family::V6 => v6.contains(&entry.way),
             },
             &either,
