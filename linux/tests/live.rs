@@ -35,6 +35,16 @@ fn ports_are_links_with_addresses_and_their_subnets_are_attached() {
     ] {
         assert!(link.contains(text), "{text}: {link}");
     }
+    live.until("all is there", |book| {
+        let all = [
+            "10.0.0.1/32",
+            "2001:db8::1/128",
+            "10.0.7.0/24",
+            "2001:db8:1::/64",
+        ];
+        all.iter()
+            .all(|text| book.routes.contains_key(&prefix(text)))
+    });
     {
         let book = live.book.0.lock().unwrap();
         let one = |text: &str| book.members(text).unwrap()[0];
@@ -636,4 +646,37 @@ fn rounds(test: &str, count: usize, mut seed: u64) {
         live.equal(&format!("round {round}, after {:#?}", &log[from..]));
     }
     assert_eq!(live.handle().status().counts.faults, 0);
+}
+
+/// Two million changes of IPv6 routes leave no memory behind.
+#[test]
+#[ignore = "takes minutes: cargo test --release -p npcc-linux --test live flaps -- --ignored --nocapture"]
+fn flaps_leave_no_memory_behind() {
+    let live = Live::open("flaps");
+    let flap = || {
+        let lines = (0..100_000u32).flat_map(|n| {
+            let prefix = format!(
+                "2001:db8:{:x}:{:x}::/64",
+                0x100 + (n >> 12 & 0xff),
+                n & 0xfff
+            );
+            [
+                format!("-6 route add {prefix} via 2001:db8::2"),
+                format!("-6 route del {prefix}"),
+            ]
+        });
+        live.batch(lines);
+    };
+    flap();
+    let before = memory();
+    let began = std::time::Instant::now();
+    (0..9).for_each(|_| flap());
+    println!(
+        "before {before}, after {}, {:?}; {:?}",
+        memory(),
+        began.elapsed(),
+        live.handle().status().counts
+    );
+    live.settle();
+    live.equal("at the end");
 }

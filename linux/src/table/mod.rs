@@ -10,6 +10,7 @@ pub mod model;
 pub mod neighbors;
 pub mod next_hops;
 pub mod prefixes;
+mod rib;
 pub mod routes;
 pub mod sweep;
 pub mod ways;

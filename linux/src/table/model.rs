@@ -12,19 +12,17 @@ use super::changes::Changes;
 use super::links::Links;
 use super::neighbors::Neighbors;
 use super::next_hops::NextHops;
+use super::rib::{Did, Rib};
 use super::routes::{Entry, Routes};
 use super::sweep::Epoch;
-use super::ways::{Taken, WayId, Ways};
+use super::ways::{Taken, Ways};
 use crate::wire::address::Address;
 use crate::wire::event::Event;
 use crate::wire::link::Link;
 use crate::wire::neighbor::Neighbor;
 use crate::wire::nexthop::{Kind, NextHop};
 use crate::wire::request::Dump;
-use crate::wire::route::{self, Action, Hop, Place, Route, Table, Way};
-
-/// `RTPROT_RA`: IPv6 routes of router advertisements, which are never put together to one with several next hops.
-const ROUTER_ADVERTISEMENT: u8 = 9;
+use crate::wire::route::{self, Action, Place, Route, Table, Way};
 
 /// What became of a link, for the routes by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +41,7 @@ pub struct Model {
     links: Links,
     neighbors: Neighbors,
     next_hops: NextHops,
-    ways: Ways,
-    routes: Routes,
+    rib: Rib,
     changes: Changes,
     epoch: Epoch,
     doubts: u64,
@@ -75,13 +72,13 @@ impl Model {
     /// By what routes lead.
     #[must_use]
     pub const fn ways(&self) -> &Ways {
-        &self.ways
+        &self.rib.ways
     }
 
     /// Routes.
     #[must_use]
     pub const fn routes(&self) -> &Routes {
-        &self.routes
+        &self.rib.routes
     }
 
     /// What changed since this was last asked.
@@ -222,10 +219,11 @@ impl Model {
                 };
                 let stale = |entry: &Entry| entry.seen != epoch && entry.table == table;
                 let mut found = self
+                    .rib
                     .routes
                     .which(|prefix, entry| prefix.family() == family && stale(entry));
                 found.retain(|prefix| !prefixes.contains(prefix));
-                self.drop_entries(&found, stale)
+                self.rib.drop_entries(&found, stale, &mut self.changes)
             }
         }
     }
@@ -284,11 +282,11 @@ impl Model {
             return known;
         }
         if !self.links.has(ip) {
-            let from: BTreeSet<WayId> = self.ways_which(|taken| taken.source == Some(ip));
-            self.drop_ways(
-                |_, entry| entry.table == Table::Main && from.contains(&entry.way),
-                &from,
-            );
+            let from = self.rib.ways_which(|taken| taken.source == Some(ip));
+            if !from.is_empty() {
+                let by = |entry: &Entry| entry.table == Table::Main && from.contains(&entry.way);
+                self.rib.drop_which(|_, entry| by(entry), &mut self.changes);
+            }
         }
         if !self.links.has_ipv4(address.link) {
             self.links.lost_ipv4(address.link);
@@ -340,149 +338,30 @@ impl Model {
             gone.push(id);
         }
         self.changes.objects.extend(gone.iter().chain(&smaller));
-        let lost =
-            self.ways_which(|taken| matches!(taken.way, Way::Object(id) if gone.contains(&id)));
-        self.drop_ways(|_, entry| lost.contains(&entry.way), &lost);
+        let by = |taken: &Taken| matches!(taken.way, Way::Object(id) if gone.contains(&id));
+        let lost = self.rib.ways_which(by);
+        if !lost.is_empty() {
+            let by = |entry: &Entry| lost.contains(&entry.way);
+            self.rib.drop_which(|_, entry| by(entry), &mut self.changes);
+        }
         known
     }
 
     fn route(&mut self, route: Route) -> bool {
-        let prefix = route.prefix;
-        let taken = Taken {
-            way: route.way,
-            source: route.source,
-        };
-        let mut entry = Entry {
-            metric: route.metric,
-            way: WayId(u32::MAX),
-            table: route.table,
-            action: route.action,
-            protocol: route.protocol,
-            seen: self.epoch,
-        };
-        if let Some(way) = self.ways.find(&taken) {
-            entry.way = way;
-            let same =
-                |one: &Entry| one.beside(&entry) && (one.way, one.action) == (way, entry.action);
-            let mut all = self.routes.of_mut(prefix).iter_mut();
-            if let Some(one) = all.find(|one| same(one)) {
-                *one = entry;
-                return false;
-            }
-        }
-        if let Way::Object(id) = taken.way
+        if let Way::Object(id) = route.way
             && self.next_hops.get(id).is_none()
         {
             self.doubts += 1;
         }
-        // What IPv6 tells of is the whole of several next hops, though one was added.
-        let joins = self.joins(prefix, &taken, &entry);
-        if joins {
-            let before = self.routes.of(prefix).iter();
-            let mut before = before.filter(|one| self.has_joined(prefix, one, &entry));
-            let way = before.next().map(|one| one.way);
-            self.routes
-                .remove(prefix, |one| one.beside(&entry) && Some(one.way) == way);
-            way.into_iter().for_each(|way| self.ways.release(way));
-        }
-        let (way, new) = self.ways.hold(taken);
-        if new {
-            self.changes.ways.insert(way);
-        }
-        entry.way = way;
-        if let Some(before) = self.routes.put(prefix, entry, route.place) {
-            self.ways.release(before.way);
-        }
-        let mut beside = self
-            .routes
-            .of(prefix)
-            .iter()
-            .filter(|one| one.beside(&entry));
-        if self.late && beside.nth(1).is_some() {
-            self.doubts += 1;
-        }
-        self.changes.prefixes.push(prefix);
-        true
-    }
-
-    /// Whether a route is of those that IPv6 puts together to one with several next hops.
-    fn joins(&self, prefix: Prefix, taken: &Taken, entry: &Entry) -> bool {
-        let Way::Hops(hops) = &taken.way else {
-            return false;
-        };
-        let gateways = !hops.is_empty() && hops.iter().all(|hop| hop.gateway.is_some());
-        let forwards = entry.action == Action::Forward && entry.protocol != ROUTER_ADVERTISEMENT;
-        prefix.family() == Family::V6 && forwards && gateways
-    }
-
-    fn has_joined(&self, prefix: Prefix, one: &Entry, other: &Entry) -> bool {
-        let taken = self.ways.get(one.way);
-        one.beside(other) && taken.is_some_and(|taken| self.joins(prefix, taken, one))
+        let did = self.rib.put(route, self.epoch, &mut self.changes);
+        self.doubts += u64::from(self.late && did == Did::Beside);
+        did != Did::Nothing
     }
 
     fn route_gone(&mut self, route: Route) -> bool {
-        let prefix = route.prefix;
-        let taken = Taken {
-            way: route.way,
-            source: route.source,
-        };
-        let is = |one: &Entry| {
-            (one.table, one.metric, one.action) == (route.table, route.metric, route.action)
-        };
-        if let Some(way) = self.ways.find(&taken) {
-            let gone = self.routes.remove(prefix, |one| is(one) && one.way == way);
-            if !gone.is_empty() {
-                gone.iter().for_each(|one| self.ways.release(one.way));
-                self.changes.prefixes.push(prefix);
-                return true;
-            }
-        }
-        if self.shrink(prefix, &taken, is) {
-            return true;
-        }
-        if self.routes.of(prefix).iter().any(is) {
-            self.doubts += 1;
-        }
-        false
-    }
-
-    /// Takes single next hops out of an IPv6 route with several, if the message was of such.
-    fn shrink(&mut self, prefix: Prefix, taken: &Taken, is: impl Fn(&Entry) -> bool) -> bool {
-        let Way::Hops(out) = &taken.way else {
-            return false;
-        };
-        let among = |hop: &Hop, hops: &[Hop]| {
-            hops.iter()
-                .any(|one| (one.link, one.gateway) == (hop.link, hop.gateway))
-        };
-        let all = self.routes.of(prefix).iter().filter(|one| is(one));
-        let mut whole = all.filter(|one| {
-            let hops = self.ways.hops(one.way);
-            self.has_joined(prefix, one, one) && out.iter().all(|hop| among(hop, hops))
-        });
-        let Some(entry) = whole.next().copied().filter(|_| !out.is_empty()) else {
-            return false;
-        };
-        let hops = self.ways.hops(entry.way).iter();
-        let mut left: Vec<Hop> = hops.filter(|hop| !among(hop, out)).copied().collect();
-        if let [only] = left.as_mut_slice() {
-            only.weight = 1;
-        }
-        self.routes
-            .remove(prefix, |one| one.beside(&entry) && one.way == entry.way);
-        self.ways.release(entry.way);
-        if !left.is_empty() {
-            let (way, new) = self.ways.hold(Taken {
-                way: Way::Hops(left),
-                source: taken.source,
-            });
-            if new {
-                self.changes.ways.insert(way);
-            }
-            self.routes.put(prefix, Entry { way, ..entry }, Place::Last);
-        }
-        self.changes.prefixes.push(prefix);
-        true
+        let did = self.rib.gone(route, &mut self.changes);
+        self.doubts += u64::from(did == Did::Unmatched);
+        did == Did::Changed
     }
 
     /// Takes away the routes that lead by nothing now.
@@ -494,44 +373,22 @@ impl Model {
             }
             Way::Object(_) => false,
         };
-        let v4 = self.ways_which(|taken| dead(taken, true));
-        let v6 = self.ways_which(|taken| lost != Lost::Ipv4 && dead(taken, false));
-        let either: BTreeSet<WayId> = v4.union(&v6).copied().collect();
-        self.drop_ways(
+        let v4 = self.rib.ways_which(|taken| dead(taken, true));
+        let v6 = self
+            .rib
+            .ways_which(|taken| lost != Lost::Ipv4 && dead(taken, false));
+        if v4.is_empty() && v6.is_empty() {
+            return;
+        }
+        self.rib.drop_which(
             |prefix, entry| match prefix.family() {
                 Family::V4 => {
-                    (lost != Lost::Power || entry.action != Action::Deliver)
-                        && v4.contains(&entry.way)
+                    let stays = lost == Lost::Power && entry.action == Action::Deliver;
+                    !stays && v4.contains(&entry.way)
                 }
                 Family::V6 => v6.contains(&entry.way),
             },
-            &either,
+            &mut self.changes,
         );
-    }
-
-    fn ways_which(&self, holds: impl Fn(&Taken) -> bool) -> BTreeSet<WayId> {
-        let found = self.ways.iter().filter(|(_, taken)| holds(taken));
-        found.map(|(id, _)| id).collect()
-    }
-
-    /// Takes away the routes by some ways that a condition holds of.
-    fn drop_ways(&mut self, gone: impl Fn(Prefix, &Entry) -> bool, ways: &BTreeSet<WayId>) {
-        if ways.is_empty() {
-            return;
-        }
-        for prefix in self.routes.which(&gone) {
-            self.drop_entries(&[prefix], |entry| gone(prefix, entry));
-        }
-    }
-
-    fn drop_entries(&mut self, prefixes: &[Prefix], gone: impl Fn(&Entry) -> bool) -> usize {
-        let mut count = 0;
-        for prefix in prefixes {
-            let out = self.routes.remove(*prefix, &gone);
-            out.iter().for_each(|entry| self.ways.release(entry.way));
-            count += out.len();
-        }
-        self.changes.prefixes.extend(prefixes);
-        count
     }
 }
