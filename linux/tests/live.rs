@@ -581,6 +581,7 @@ fn rounds(test: &str, count: usize, mut seed: u64) {
         (seed >> 33) % below
     };
     let mut log = vec![];
+    let mut seen = std::collections::BTreeSet::new();
     for round in 0..count {
         for _ in 0..1 + any(12) {
             let (port, other, n) = (any(2), any(2), any(6));
@@ -643,9 +644,15 @@ fn rounds(test: &str, count: usize, mut seed: u64) {
         let from = log.len().saturating_sub(12);
         live.batch(log[from..].iter().cloned());
         live.settle();
+        let book = live.book.0.lock().unwrap();
+        let kinds = book.routes.keys().map(|prefix| prefix.to_string());
+        seen.extend(kinds.filter_map(|text| Some(text.split(['.', ':']).nth(2)?.to_owned())));
+        drop(book);
         live.equal(&format!("round {round}, after {:#?}", &log[from..]));
     }
     assert_eq!(live.handle().status().counts.faults, 0);
+    let v6 = |n: u32| seen.contains(&format!("8{n}"));
+    assert!((0..6).any(v6), "IPv6's routes came too: {seen:?}");
 }
 
 /// Two million changes of IPv6 routes leave no memory behind.
@@ -678,5 +685,9 @@ fn flaps_leave_no_memory_behind() {
         live.handle().status().counts
     );
     live.settle();
+    assert!(
+        live.handle().status().counts.messages > 1_900_000,
+        "the kernel took the changes"
+    );
     live.equal("at the end");
 }

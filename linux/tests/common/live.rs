@@ -153,7 +153,8 @@ impl Live {
         let mut ip = ip.unwrap();
         let mut input = std::io::BufWriter::new(ip.stdin.take().unwrap());
         for line in lines {
-            writeln!(input, "{line}").unwrap();
+            // A line of a batch takes no options; the family is the prefix's.
+            writeln!(input, "{}", line.trim_start_matches("-6 ")).unwrap();
         }
         drop(input);
         ip.wait().unwrap();
