@@ -1,0 +1,182 @@
+//! Namespace, TAPs, sockets and thread together.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::fib::Fib;
+use crate::netlink::mirror::Mirror;
+use crate::netlink::requests::Requests;
+use crate::netlink::service::{Handle, Notice, Service};
+use crate::netlink::stream::Stream;
+use crate::netlink::wants::{StaticRoute, Wants};
+use crate::tap::{Tap, TapPort, namespace, sysctl};
+use crate::wanted::ports::{Place, Ports};
+use crate::wire::request::{LinkSettings, set_link};
+
+/// The index of the loopback device, in every namespace.
+const LOOPBACK: u32 = 1;
+
+/// What the switch has of Linux.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The name of a network namespace, made if there is none; without one it is that of the calling thread.
+    pub namespace: Option<String>,
+    /// Octets of messages that may wait to be read.
+    pub receive_buffer: usize,
+    /// How often everything is compared with the kernel, at most.
+    pub compare_every: Duration,
+    /// The TAPs.
+    pub ports: Vec<TapPort>,
+    /// The static routes.
+    pub routes: Vec<StaticRoute>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            namespace: Some("npcc".to_owned()),
+            receive_buffer: 16 << 20,
+            compare_every: Duration::from_secs(10),
+            ports: vec![],
+            routes: vec![],
+        }
+    }
+}
+
+/// What was opened and does not run yet.
+#[derive(Debug)]
+pub struct Integration {
+    taps: Vec<Tap>,
+    mirror: Mirror,
+    wants: Wants,
+    namespace: Option<String>,
+    compare_every: Duration,
+}
+
+/// The thread that runs. When this is dropped it ends.
+#[derive(Debug)]
+pub struct Running {
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Integration {
+    /// Enters the namespace in a thread of its own, makes the TAPs there and gives them their addresses.
+    ///
+    /// # Errors
+    /// What Linux refused, with the device it is about. Root, or `CAP_NET_ADMIN` and, for a namespace, `CAP_SYS_ADMIN`, is needed.
+    pub fn open(settings: Settings) -> io::Result<Integration> {
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(|| open_here(settings));
+            let panicked = |_| Err(io::Error::other("the thread that opens the TAPs panicked"));
+            inside.join().unwrap_or_else(panicked)
+        })
+    }
+
+    /// Hands out the TAPs, in the order of the settings.
+    #[must_use]
+    pub fn take_taps(&mut self) -> Vec<Tap> {
+        std::mem::take(&mut self.taps)
+    }
+
+    /// Starts the thread: it gives `fib` what is wanted, and `notice` what is to be told.
+    ///
+    /// # Errors
+    /// There can be no thread.
+    pub fn run<F, N>(self, fib: F, notice: N) -> io::Result<Running>
+    where
+        F: Fib + 'static,
+        N: FnMut(Notice) + Send + 'static,
+    {
+        let Integration {
+            mirror,
+            wants,
+            namespace,
+            compare_every,
+            taps,
+        } = self;
+        let (service, handle) = Service::new(mirror, wants, compare_every, fib, notice)?;
+        let thread = std::thread::Builder::new().name("npcc-linux".to_owned());
+        let thread = thread.spawn(move || {
+            // Those nobody took stay as long as the thread runs.
+            let _taps = taps;
+            // Sockets that are opened later are to be of the namespace too.
+            match namespace.as_deref().map_or(Ok(()), namespace::enter) {
+                Ok(()) => service.run(),
+                Err(error) => service.end(error),
+            }
+        })?;
+        Ok(Running {
+            handle,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Running {
+    /// How to ask the thread.
+    #[must_use]
+    pub const fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.handle.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn open_here(settings: Settings) -> io::Result<Integration> {
+    if let Some(name) = &settings.namespace {
+        namespace::enter(name)?;
+    }
+    sysctl::of_namespace()?;
+    let stream = Stream::open(settings.receive_buffer)?;
+    let mut requests = Requests::open()?;
+    let up = LinkSettings {
+        up: Some(true),
+        ..LinkSettings::default()
+    };
+    requests.ask(set_link(LOOPBACK, &up))?;
+    let mut wants = Wants::new(settings.routes);
+    let mut places = BTreeMap::new();
+    let mut taps = vec![];
+    for port in settings.ports {
+        let place = Place {
+            port: port.port,
+            vlan: port.vlan,
+            mac: port.mac,
+        };
+        places.insert(port.name.clone(), place);
+        let tap = Tap::open(port, &mut requests)?;
+        let TapPort {
+            name,
+            mac,
+            addresses,
+            ..
+        } = tap.settings();
+        wants.link(name, tap.index(), *mac, addresses);
+        if let Some(refused) = wants
+            .put_addresses(tap.index(), &mut requests)
+            .into_iter()
+            .next()
+        {
+            let message = format!("TAP {name}: {refused}");
+            return Err(io::Error::new(refused.source.kind(), message));
+        }
+        taps.push(tap);
+    }
+    Ok(Integration {
+        taps,
+        mirror: Mirror::new(stream, requests, Ports::new(places)),
+        wants,
+        namespace: settings.namespace,
+        compare_every: settings.compare_every,
+    })
+}

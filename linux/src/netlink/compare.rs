@@ -1,0 +1,220 @@
+//! Dumps that prove the model equal to the kernel, while the stream goes on as ever.
+//!
+//! What the stream says meanwhile is taken in and given to the switch at once: a comparison of a million routes must not keep a
+//! route that goes waiting. Of what it touched the dump says nothing any more. Things that go silently with a link, an address
+//! or an object spoil the comparison: it is given up, and made later.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::IpAddr;
+
+use npcc_pipeline::route::prefix::Prefix;
+
+use super::recover::EXAMPLES;
+use super::report::{Reason, Report};
+use super::requests::Dumped;
+use super::state::{State, Turn, each, in_words};
+use super::stream::{Read, Stream};
+use crate::fib::Fib;
+use crate::wire::event::{Event, event};
+use crate::wire::message::Message;
+use crate::wire::request::Dump;
+
+/// Datagrams of the stream read between two of a dump.
+const BATCH: usize = 4_096;
+
+/// What the stream touched since the comparison began.
+#[derive(Debug, Default)]
+struct Touched {
+    prefixes: HashSet<Prefix>,
+    neighbors: HashSet<(u32, IpAddr)>,
+    objects: HashSet<u32>,
+}
+
+/// By what a thing of a dump is known.
+#[derive(Debug, Clone, Copy)]
+enum Named {
+    Prefix(Prefix),
+    Neighbor(u32, IpAddr),
+    Object(u32),
+    Other,
+}
+
+impl Named {
+    const fn of(event: &Event) -> Named {
+        match event {
+            Event::Route(route) | Event::RouteGone(route) => Named::Prefix(route.prefix),
+            Event::Neighbor(one) | Event::NeighborGone(one) => {
+                Named::Neighbor(one.link, one.address)
+            }
+            Event::NextHop(hop) => Named::Object(hop.id),
+            _ => Named::Other,
+        }
+    }
+}
+
+impl Touched {
+    fn note(&mut self, named: Named) {
+        match named {
+            Named::Prefix(prefix) => self.prefixes.insert(prefix),
+            Named::Neighbor(link, address) => self.neighbors.insert((link, address)),
+            Named::Object(id) => self.objects.insert(id),
+            Named::Other => false,
+        };
+    }
+
+    fn has(&self, named: Named) -> bool {
+        match named {
+            Named::Prefix(prefix) => self.prefixes.contains(&prefix),
+            Named::Neighbor(link, address) => self.neighbors.contains(&(link, address)),
+            Named::Object(id) => self.objects.contains(&id),
+            Named::Other => false,
+        }
+    }
+}
+
+/// See the module's text.
+pub(super) struct Comparing<'a> {
+    stream: &'a mut Stream,
+    state: &'a mut State,
+    fib: &'a mut dyn Fib,
+    report: &'a mut Report,
+    turn: &'a mut Turn,
+    touched: Touched,
+    /// What differed, the first of it in words, as the stream may turn out to have said so itself.
+    differing: Vec<(Named, Option<String>)>,
+    /// What was swept out.
+    swept: usize,
+    /// It is to be given up.
+    pub(super) spoiled: bool,
+}
+
+impl<'a> Comparing<'a> {
+    pub(super) fn new(
+        stream: &'a mut Stream,
+        state: &'a mut State,
+        fib: &'a mut dyn Fib,
+        (report, turn): (&'a mut Report, &'a mut Turn),
+    ) -> Comparing<'a> {
+        Comparing {
+            stream,
+            state,
+            fib,
+            report,
+            turn,
+            touched: Touched::default(),
+            differing: vec![],
+            swept: 0,
+            spoiled: false,
+        }
+    }
+
+    /// Before a dump.
+    pub(super) const fn begin(&mut self) {
+        self.state.model.begin_sweep();
+    }
+
+    /// After a dump that was whole: what it did not name, and the stream did not touch, is gone.
+    pub(super) fn end(&mut self, what: Dump) {
+        let Touched {
+            prefixes,
+            neighbors,
+            objects,
+        } = &self.touched;
+        let spared = (prefixes, neighbors, objects);
+        let swept = self.state.model.sweep_but(what, spared);
+        if swept > 0 && self.report.examples.len() < EXAMPLES {
+            let words = format!("{swept} of {what:?} that the kernel has no more");
+            self.report.examples.push(words);
+        }
+        self.swept += swept;
+    }
+
+    /// What the stream said before the comparison began spoils nothing of it.
+    pub(super) fn settle(&mut self) {
+        self.touched = Touched::default();
+        self.spoiled = self.turn.dump.is_some();
+        self.report.settled = !self.spoiled;
+    }
+
+    /// A dump was torn: it proves nothing of what it did not name, and all is to be made again.
+    pub(super) fn torn(&mut self) {
+        self.report.whole = false;
+        self.turn.dump = self.turn.dump.or(Some(self.report.reason));
+    }
+
+    /// It proves nothing, and is to be made again.
+    pub(super) fn give_up(mut self) {
+        self.report.settled = false;
+        self.torn();
+    }
+
+    /// After all dumps: what differed and was not touched by the stream since differs indeed.
+    pub(super) fn conclude(self) {
+        let differing = self.differing.into_iter();
+        let stand = differing.filter(|(named, _)| !self.touched.has(*named));
+        let words: Vec<Option<String>> = stand.map(|(_, words)| words).collect();
+        self.report.differences += self.swept + words.len();
+        self.report.examples.extend(words.into_iter().flatten());
+    }
+
+    /// Reads the stream until nothing is left.
+    pub(super) fn catch_up(&mut self) -> io::Result<()> {
+        loop {
+            let (state, touched) = (&mut *self.state, &mut self.touched);
+            let (mut lost, mut spoiled, mut any) = (false, false, false);
+            let (model, counts) = (&mut state.model, &mut state.counts);
+            let read = self.stream.read(BATCH, |datagram| {
+                lost |= each(datagram, counts, |event| {
+                    touched.note(Named::of(&event));
+                    let silent = match &event {
+                        Event::Link(link) => !link.up || !link.carrier,
+                        Event::LinkGone(_) | Event::AddressGone(_) | Event::NextHopGone(_) => true,
+                        _ => false,
+                    };
+                    any = true;
+                    spoiled |= model.apply(event) && silent;
+                });
+            })?;
+            if read == Read::Overrun || lost {
+                self.state.counts.overruns += 1;
+                self.turn.dump = Some(Reason::Overrun);
+                self.spoiled = true;
+                return Ok(());
+            }
+            self.spoiled |= spoiled;
+            if any {
+                self.report.settled = false;
+                self.state.give(self.fib, self.turn);
+            }
+            if read == Read::Empty {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Dumped for Comparing<'_> {
+    fn message(&mut self, message: &Message<'_>) {
+        let Ok(event) = event(message) else {
+            return;
+        };
+        let named = Named::of(&event);
+        if self.touched.has(named) {
+            return;
+        }
+        self.report.compared += 1;
+        let words = (self.differing.len() < EXAMPLES).then(|| in_words(&event));
+        if self.state.model.apply_dumped(event) {
+            self.differing.push((named, words));
+        }
+    }
+
+    fn between(&mut self) -> io::Result<()> {
+        self.catch_up()?;
+        if self.spoiled {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        Ok(())
+    }
+}

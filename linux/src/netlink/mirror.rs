@@ -1,0 +1,215 @@
+//! The model kept equal to the kernel, and the switch to the model.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::compare::Comparing;
+use super::recover::{EXAMPLES, Recovering};
+use super::report::{Counts, Reason, Report};
+use super::requests::{Ended, Requests};
+use super::state::{State, each};
+use super::stream::{Read, Stream};
+use crate::fib::Fib;
+use crate::table::model::Model;
+use crate::wanted::differ::Differ;
+use crate::wanted::ports::Ports;
+use crate::wire::request::Dump;
+
+pub use super::state::Turn;
+
+/// Datagrams read before what they say is given to the switch.
+const BATCH: usize = 2_048;
+/// How often a dump is begun again that was torn, or a round of them in which messages were lost.
+const TRIES: usize = 4;
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Mirror {
+    stream: Stream,
+    requests: Requests,
+    state: State,
+}
+
+impl Mirror {
+    /// Over sockets of one namespace, which is to be that of the thread that uses this.
+    #[must_use]
+    pub fn new(stream: Stream, requests: Requests, ports: Ports) -> Mirror {
+        Mirror {
+            stream,
+            requests,
+            state: State {
+                model: Model::default(),
+                differ: Differ::new(ports),
+                counts: Counts::default(),
+                doubts: 0,
+            },
+        }
+    }
+
+    /// The kernel's state.
+    #[must_use]
+    pub const fn model(&self) -> &Model {
+        &self.state.model
+    }
+
+    /// The kernel's state, to ask which links rose.
+    pub const fn model_mut(&mut self) -> &mut Model {
+        &mut self.state.model
+    }
+
+    /// What the switch has.
+    #[must_use]
+    pub const fn differ(&self) -> &Differ {
+        &self.state.differ
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.state.counts
+    }
+
+    /// The stream's socket, to wait on.
+    #[must_use]
+    pub const fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The socket of requests.
+    pub const fn requests(&mut self) -> &mut Requests {
+        &mut self.requests
+    }
+
+    /// Reads a batch of the stream and gives the switch what it changed.
+    ///
+    /// # Errors
+    /// The socket is of no use any more.
+    pub fn turn(&mut self, fib: &mut dyn Fib) -> io::Result<Turn> {
+        let (model, counts) = (&mut self.state.model, &mut self.state.counts);
+        let mut lost = false;
+        let read = self.stream.read(BATCH, |datagram| {
+            lost |= each(datagram, counts, |event| {
+                model.apply(event);
+            });
+        })?;
+        let mut turn = Turn {
+            more: read == Read::More,
+            ..Turn::default()
+        };
+        let doubts = self.state.doubts_anew();
+        if read == Read::Overrun || lost {
+            // The switch waits for the dump: half of what changed may be worse than none.
+            self.state.counts.overruns += 1;
+            turn.dump = Some(Reason::Overrun);
+            return Ok(turn);
+        }
+        turn.dump = doubts.then_some(Reason::Doubt);
+        self.state.give(fib, &mut turn);
+        Ok(turn)
+    }
+
+    /// Dumps everything, takes in what differs, and gives that to the switch.
+    ///
+    /// # Errors
+    /// A socket is of no use any more, or the kernel refuses a dump.
+    pub fn dump(&mut self, reason: Reason, fib: &mut dyn Fib) -> io::Result<(Report, Turn)> {
+        let began = Instant::now();
+        let mut report = Report {
+            reason,
+            took: Duration::ZERO,
+            compared: 0,
+            differences: 0,
+            examples: vec![],
+            settled: true,
+            whole: true,
+        };
+        let mut turn = Turn::default();
+        match reason {
+            Reason::Start | Reason::Overrun => self.recover(&mut report, &mut turn)?,
+            Reason::Doubt | Reason::Time | Reason::Asked => {
+                self.compare(&mut report, &mut turn, fib)?;
+            }
+        }
+        self.state.counts.dumps += 1;
+        report.examples.truncate(EXAMPLES);
+        self.state.give_again(fib, &mut turn);
+        if turn.dump.is_none() && self.state.doubts_anew() {
+            turn.dump = Some(Reason::Doubt);
+        }
+        report.took = began.elapsed();
+        Ok((report, turn))
+    }
+
+    /// After messages were lost.
+    fn recover(&mut self, report: &mut Report, turn: &mut Turn) -> io::Result<()> {
+        for _ in 0..TRIES {
+            report.whole = true;
+            let mut to = Recovering {
+                stream: &mut self.stream,
+                state: &mut self.state,
+                report,
+                pending: vec![],
+                lost: false,
+            };
+            to.clear_stream()?;
+            for what in Dump::ALL {
+                let mut ended = Ended::Torn;
+                for _ in 0..TRIES {
+                    to.state.model.begin_sweep();
+                    ended = self.requests.dump(what, &mut to)?;
+                    if ended == Ended::Whole {
+                        to.report.differences += to.state.model.sweep(what);
+                        break;
+                    }
+                }
+                to.report.whole &= ended == Ended::Whole;
+            }
+            let Recovering { pending, lost, .. } = to;
+            report.settled &= pending.is_empty() && !lost;
+            self.state.doubts_anew();
+            for event in pending {
+                self.state.model.apply_late(event);
+            }
+            if !lost {
+                break;
+            }
+            self.state.counts.overruns += 1;
+            report.whole = false;
+        }
+        if !report.whole {
+            turn.dump = Some(Reason::Overrun);
+        }
+        Ok(())
+    }
+
+    /// To prove that all is equal.
+    fn compare(
+        &mut self,
+        report: &mut Report,
+        turn: &mut Turn,
+        fib: &mut dyn Fib,
+    ) -> io::Result<()> {
+        self.state.doubts_anew();
+        let mut to = Comparing::new(&mut self.stream, &mut self.state, fib, (&mut *report, turn));
+        to.catch_up()?;
+        to.settle();
+        for what in Dump::ALL {
+            to.begin();
+            match self.requests.dump(what, &mut to) {
+                Ok(Ended::Whole) => to.end(what),
+                Ok(Ended::Torn) => to.torn(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted && to.spoiled => {
+                    to.give_up();
+                    self.requests = Requests::open()?;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        to.conclude();
+        if report.settled {
+            self.state.counts.faults += report.differences as u64;
+        }
+        Ok(())
+    }
+}

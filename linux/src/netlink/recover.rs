@@ -1,0 +1,77 @@
+//! Dumps after messages were lost: what the stream says meanwhile is held back until after, and then taken in as late.
+
+use std::io;
+
+use super::report::Report;
+use super::requests::Dumped;
+use super::state::{State, each, in_words};
+use super::stream::{Read, Stream};
+use crate::wire::event::{Event, event};
+use crate::wire::message::Message;
+
+/// Datagrams of the stream read between two of a dump.
+const BATCH: usize = 4_096;
+/// Events that may come while dumps are read.
+const PENDING: usize = 1 << 18;
+/// Differences that are put into words.
+pub(super) const EXAMPLES: usize = 20;
+
+/// See the module's text.
+pub(super) struct Recovering<'a> {
+    pub(super) stream: &'a mut Stream,
+    pub(super) state: &'a mut State,
+    pub(super) report: &'a mut Report,
+    /// Events that came meanwhile.
+    pub(super) pending: Vec<Event>,
+    /// Some were lost again.
+    pub(super) lost: bool,
+}
+
+impl Recovering<'_> {
+    /// What came before a dump is in the dump, and what followed it is not there to mend it: it is thrown away.
+    pub(super) fn clear_stream(&mut self) -> io::Result<()> {
+        for _ in 0..PENDING / BATCH {
+            let counts = &mut self.state.counts;
+            let read = self.stream.read(BATCH, |datagram| {
+                each(datagram, counts, drop);
+            })?;
+            if read == Read::Empty {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Dumped for Recovering<'_> {
+    fn message(&mut self, message: &Message<'_>) {
+        let Ok(event) = event(message) else {
+            return;
+        };
+        let report = &mut *self.report;
+        report.compared += 1;
+        let words = (report.examples.len() < EXAMPLES).then(|| in_words(&event));
+        if self.state.model.apply_dumped(event) {
+            report.differences += 1;
+            report.examples.extend(words);
+        }
+    }
+
+    fn between(&mut self) -> io::Result<()> {
+        let (pending, counts) = (&mut self.pending, &mut self.state.counts);
+        let mut lost = false;
+        let read = self.stream.read(BATCH, |datagram| {
+            let mut full = false;
+            lost |= each(datagram, counts, |event| {
+                if pending.len() < PENDING {
+                    pending.push(event);
+                } else {
+                    full = true;
+                }
+            });
+            lost |= full;
+        })?;
+        self.lost |= lost || read == Read::Overrun;
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! Requests, one at a time, each with its answer.
+
+use std::io;
+
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use nix::errno::Errno;
+
+use crate::wire::message::{self, DONE, ERROR, Message, TORN};
+use crate::wire::request::{Dump, Request, dump};
+use crate::wire::route;
+
+/// Octets of the largest answer.
+const DATAGRAM: usize = 1 << 16;
+
+/// How a dump ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It names all there was.
+    Whole,
+    /// What it names changed meanwhile, or messages of it were lost.
+    Torn,
+}
+
+/// Whom a dump is given to.
+pub trait Dumped {
+    /// A message of the dump.
+    fn message(&mut self, message: &Message<'_>);
+
+    /// Before the messages of a datagram: a time for other things.
+    ///
+    /// # Errors
+    /// The dump is not wanted any more.
+    fn between(&mut self) -> io::Result<()>;
+}
+
+/// The socket of requests.
+#[derive(Debug)]
+pub struct Requests {
+    socket: Socket,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Requests {
+    /// Opens a socket in the network namespace of the thread that calls.
+    ///
+    /// # Errors
+    /// There is no such socket, or it knows no strict checking (Linux before 4.20).
+    pub fn open() -> io::Result<Requests> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.set_netlink_get_strict_chk(true)?;
+        Ok(Requests {
+            socket,
+            sequence: 0,
+            buffer: Vec::with_capacity(DATAGRAM),
+        })
+    }
+
+    /// Asks for something and waits for the answer.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn ask(&mut self, request: Request) -> io::Result<()> {
+        let sequence = self.send(request)?;
+        loop {
+            self.receive()?;
+            let mut answers = message::messages(&self.buffer).filter(|m| m.sequence == sequence);
+            if let Some(answer) = answers.find(|answer| answer.kind == ERROR) {
+                return match answer.errno() {
+                    0 => Ok(()),
+                    error => Err(io::Error::from_raw_os_error(error)),
+                };
+            }
+        }
+    }
+
+    /// Dumps to `to`.
+    ///
+    /// # Errors
+    /// The kernel's answer, or that of `to`; then the dump is still under way, and this is of no use any more.
+    pub fn dump(&mut self, what: Dump, to: &mut impl Dumped) -> io::Result<Ended> {
+        let sequence = self.send(dump(what))?;
+        let mut ended = Ended::Whole;
+        loop {
+            match self.receive() {
+                Ok(()) => {}
+                Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
+                    ended = Ended::Torn;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            to.between()?;
+            for message in message::messages(&self.buffer).filter(|m| m.sequence == sequence) {
+                if message.flags & TORN != 0 {
+                    ended = Ended::Torn;
+                }
+                match (message.kind, message.errno()) {
+                    (DONE, 0) => return Ok(ended),
+                    // A table nothing was ever put into is none.
+                    (DONE | ERROR, error) if error == Errno::ENOENT as i32 && is_routes(what) => {
+                        return Ok(ended);
+                    }
+                    (DONE | ERROR, error) => return Err(io::Error::from_raw_os_error(error)),
+                    _ => to.message(&message),
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, request: Request) -> io::Result<u32> {
+        self.sequence = self.sequence.wrapping_add(1).max(1);
+        let bytes = request.numbered(self.sequence);
+        self.socket.send(&bytes, 0)?;
+        Ok(self.sequence)
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        loop {
+            self.buffer.clear();
+            match self.socket.recv(&mut self.buffer, 0) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+const fn is_routes(what: Dump) -> bool {
+    matches!(
+        what,
+        Dump::Routes {
+            table: route::MAIN | route::LOCAL,
+            ..
+        }
+    )
+}

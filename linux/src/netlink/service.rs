@@ -1,0 +1,420 @@
+//! The thread: it waits for the stream and for what others ask, and proves every few seconds that all is equal.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use npcc_pipeline::route::prefix::{Family, Prefix};
+use npcc_pipeline::units::PortId;
+
+use super::mirror::{Mirror, Turn};
+use super::report::{Counts, Reason, Report};
+use super::wants::{RefusedByLinux, Wants};
+use crate::fib::{Fib, Refused};
+use crate::wanted::differ::Figures;
+use crate::wanted::resolving::Ask;
+use crate::wire::neighbor::Neighbor;
+use crate::wire::request::{LinkSettings, Resolve, forget, resolve, set_link};
+
+/// The least rest between a dump and the next, so that under churn the stream is read too.
+const BREATH: Duration = Duration::from_millis(100);
+/// The least rest before a comparison that is not due, but follows from a doubt or one that was given up.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// A comparison takes at most one part in so many of the time.
+const SHARE: u32 = 10;
+
+/// Something to be told.
+#[derive(Debug)]
+pub enum Notice {
+    /// A port was switched on or off in Linux.
+    Admin(PortId, bool),
+    /// The kernel's state was dumped and compared.
+    Compared(Report),
+    /// The switch had no room.
+    NoRoom(Refused),
+    /// The kernel refused what we asked for.
+    Refused(RefusedByLinux),
+    /// The thread cannot go on.
+    Ended(io::Error),
+}
+
+/// What is there, for who shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Status {
+    /// Prefixes of IPv4 and IPv6 in the kernel's two tables.
+    pub kernel: [usize; 2],
+    /// What became of them.
+    pub figures: Figures,
+    /// Counts since the start.
+    pub counts: Counts,
+    /// The last comparison.
+    pub compared: Option<Report>,
+    /// The receive buffer, as the kernel counts it.
+    pub receive_buffer: usize,
+}
+
+/// A request of another thread.
+enum Command {
+    Resolve(PortId, u16, IpAddr),
+    Carrier(PortId, bool),
+    Compare(Sender<Report>),
+    Neighbors(Sender<Vec<Neighbor>>),
+    Verify(Sender<Vec<Prefix>>),
+    Stop,
+}
+
+/// How other threads ask; clones ask the same.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    commands: Sender<Command>,
+    bell: Arc<UnixStream>,
+    status: Arc<Mutex<Status>>,
+}
+
+impl Handle {
+    /// Lets the kernel find a neighbour on a port's VLAN, as if a packet were to go there.
+    pub fn resolve(&self, port: PortId, vlan: u16, address: IpAddr) {
+        self.tell(Command::Resolve(port, vlan, address));
+    }
+
+    /// Gives the links of a port their carrier, or takes it.
+    pub fn carrier(&self, port: PortId, carrier: bool) {
+        self.tell(Command::Carrier(port, carrier));
+    }
+
+    /// Compares with the kernel now; `None` when the thread has ended.
+    #[must_use]
+    pub fn compare(&self) -> Option<Report> {
+        self.ask(Command::Compare)
+    }
+
+    /// Every neighbour; `None` when the thread has ended.
+    #[must_use]
+    pub fn neighbors(&self) -> Option<Vec<Neighbor>> {
+        self.ask(Command::Neighbors)
+    }
+
+    /// The prefixes that do not lead by what is wanted, computed anew from all the state; `None` when the thread has ended.
+    #[must_use]
+    pub fn verify(&self) -> Option<Vec<Prefix>> {
+        self.ask(Command::Verify)
+    }
+
+    /// What is there.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let status = self.status.lock();
+        status.map_or_else(
+            |poisoned| poisoned.into_inner().clone(),
+            |status| status.clone(),
+        )
+    }
+
+    /// Lets the thread end.
+    pub fn stop(&self) {
+        self.tell(Command::Stop);
+    }
+
+    fn tell(&self, command: Command) {
+        if self.commands.send(command).is_ok() {
+            // A full pipe has rung already.
+            let _ = (&*self.bell).write(&[0]);
+        }
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Option<T> {
+        let (answer, answered) = channel();
+        self.tell(command(answer));
+        answered.recv().ok()
+    }
+}
+
+/// See the module's text.
+pub struct Service<F, N> {
+    mirror: Mirror,
+    wants: Wants,
+    fib: F,
+    notice: N,
+    every: Duration,
+    commands: Receiver<Command>,
+    bell: UnixStream,
+    status: Arc<Mutex<Status>>,
+    /// Ports by whether they are switched on, as last told.
+    admin: BTreeMap<PortId, bool>,
+    /// The carrier each port was given, for links that come later.
+    carriers: BTreeMap<PortId, bool>,
+    /// When to compare next.
+    due: Instant,
+    /// When the last dump ended, and how long it took.
+    last: (Instant, Duration),
+    /// A dump that has to be made.
+    wanted: Option<Reason>,
+}
+
+impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
+    /// A service that compares `every` so often, and how to ask it.
+    ///
+    /// # Errors
+    /// There is no pair of sockets to be woken by.
+    pub fn new(
+        mirror: Mirror,
+        wants: Wants,
+        every: Duration,
+        fib: F,
+        notice: N,
+    ) -> io::Result<(Service<F, N>, Handle)> {
+        let (bell, ringer) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        ringer.set_nonblocking(true)?;
+        let (sender, commands) = channel();
+        let status = Arc::new(Mutex::new(Status::default()));
+        let handle = Handle {
+            commands: sender,
+            bell: Arc::new(ringer),
+            status: Arc::clone(&status),
+        };
+        let service = Service {
+            mirror,
+            wants,
+            fib,
+            notice,
+            every,
+            commands,
+            bell,
+            status,
+            admin: BTreeMap::new(),
+            carriers: BTreeMap::new(),
+            due: Instant::now(),
+            last: (Instant::now(), Duration::ZERO),
+            wanted: Some(Reason::Start),
+        };
+        Ok((service, handle))
+    }
+
+    /// Tells why it cannot run.
+    pub fn end(mut self, error: io::Error) {
+        (self.notice)(Notice::Ended(error));
+    }
+
+    /// Runs until it is told to stop, or a socket is of no use any more.
+    pub fn run(mut self) {
+        loop {
+            match self.turn() {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return (self.notice)(Notice::Ended(error)),
+            }
+        }
+    }
+
+    fn turn(&mut self) -> io::Result<bool> {
+        let now = Instant::now();
+        if let Some(reason) = self.wanted
+            && now >= self.earliest(reason)
+        {
+            self.wanted = None;
+            self.compare(reason)?;
+        } else if now >= self.due {
+            self.compare(Reason::Time)?;
+        }
+        let turn = self.mirror.turn(&mut self.fib)?;
+        let more = turn.more;
+        self.after(turn);
+        if !self.obey()? {
+            return Ok(false);
+        }
+        if !more {
+            self.tell_status();
+            self.wait()?;
+        }
+        Ok(true)
+    }
+
+    /// Sleeps until there is something to read, somebody asks, or it is time to compare.
+    fn wait(&mut self) -> io::Result<()> {
+        let until = match self.wanted {
+            Some(reason) => self.due.min(self.earliest(reason)),
+            None => self.due,
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        let millis = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
+        let stream = PollFd::new(self.mirror.stream().as_fd(), PollFlags::POLLIN);
+        let bell = PollFd::new(self.bell.as_fd(), PollFlags::POLLIN);
+        match poll(&mut [stream, bell], PollTimeout::from(millis)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut rings = [0; 64];
+        while matches!(self.bell.read(&mut rings), Ok(64)) {}
+        Ok(())
+    }
+
+    fn compare(&mut self, reason: Reason) -> io::Result<Report> {
+        let (report, turn) = self.mirror.dump(reason, &mut self.fib)?;
+        let pause = self.every.max(report.took * SHARE);
+        self.due = Instant::now() + pause;
+        self.last = (Instant::now(), report.took);
+        self.after(turn);
+        let mut status = self.lock();
+        status.compared = Some(report.clone());
+        drop(status);
+        self.tell_status();
+        (self.notice)(Notice::Compared(report.clone()));
+        Ok(report)
+    }
+
+    /// When a dump for this reason may be made.
+    fn earliest(&self, reason: Reason) -> Instant {
+        let (ended, took) = self.last;
+        match reason {
+            Reason::Start => Instant::now(),
+            Reason::Overrun => ended + BREATH.max(took),
+            Reason::Doubt | Reason::Time | Reason::Asked => ended + PATIENCE.max(took),
+        }
+    }
+
+    /// What follows from a turn: questions to the kernel, ports that rose, and a dump to be made.
+    fn after(&mut self, turn: Turn) {
+        // Lost messages weigh more than a doubt.
+        if turn.dump.is_some() && self.wanted != Some(Reason::Overrun) {
+            self.wanted = turn.dump;
+        }
+        if let Some(refused) = turn.done.refused {
+            (self.notice)(Notice::NoRoom(refused));
+        }
+        for ask in turn.done.asks {
+            let (request, what) = match ask {
+                Ask::Keep(link, address) => (
+                    resolve(link, address, Resolve::AndKeep),
+                    format!("to keep neighbour {address}"),
+                ),
+                Ask::Forget(link, address) => (
+                    forget(link, address),
+                    format!("to forget neighbour {address}"),
+                ),
+            };
+            self.request(request, what);
+        }
+        if turn.links_changed {
+            self.links_changed();
+        }
+    }
+
+    fn links_changed(&mut self) {
+        let risen = self.mirror.model_mut().take_risen();
+        let ours = risen
+            .iter()
+            .filter(|index| self.mirror.differ().ports().place(**index).is_some());
+        let ours: Vec<u32> = ours.copied().collect();
+        for index in &ours {
+            for refused in self.wants.put_addresses(*index, self.mirror.requests()) {
+                (self.notice)(Notice::Refused(refused));
+            }
+        }
+        if !ours.is_empty() {
+            for refused in self.wants.put_routes(self.mirror.requests()) {
+                (self.notice)(Notice::Refused(refused));
+            }
+        }
+        let links = self.mirror.model().links().iter();
+        let ports = self.mirror.differ().ports();
+        let untagged = links.filter_map(|link| {
+            let place = ports.place(link.index).filter(|place| place.vlan == 0)?;
+            Some((place.port, link.up))
+        });
+        let now: BTreeMap<PortId, bool> = untagged.collect();
+        for (port, up) in &now {
+            if self.admin.get(port) != Some(up) {
+                (self.notice)(Notice::Admin(*port, *up));
+            }
+        }
+        self.admin = now;
+    }
+
+    /// Does what others ask; whether to go on.
+    fn obey(&mut self) -> io::Result<bool> {
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Resolve(port, vlan, address)) => {
+                    if let Some(link) = self.mirror.differ().ports().link(port, vlan) {
+                        let what = format!("to find neighbour {address}");
+                        self.request(resolve(link, address, Resolve::Now), what);
+                    }
+                }
+                Ok(Command::Carrier(port, carrier)) => self.carrier(port, carrier),
+                Ok(Command::Compare(answer)) => {
+                    let report = self.compare(Reason::Asked)?;
+                    let _ = answer.send(report);
+                }
+                Ok(Command::Neighbors(answer)) => {
+                    let all = self.mirror.model().neighbors().iter().copied();
+                    let _ = answer.send(all.collect());
+                }
+                Ok(Command::Verify(answer)) => {
+                    let wrong = self.mirror.differ().wrong(self.mirror.model());
+                    let _ = answer.send(wrong);
+                }
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(false),
+                Err(TryRecvError::Empty) => return Ok(true),
+            }
+        }
+    }
+
+    fn carrier(&mut self, port: PortId, carrier: bool) {
+        self.carriers.insert(port, carrier);
+        let links = self.mirror.model().links().iter();
+        let ports = self.mirror.differ().ports();
+        let of_port = links.filter(|link| {
+            let place = ports.place(link.index);
+            place.is_some_and(|place| place.port == port)
+        });
+        let indices: Vec<u32> = of_port.map(|link| link.index).collect();
+        for index in indices {
+            let settings = LinkSettings {
+                carrier: Some(carrier),
+                ..LinkSettings::default()
+            };
+            self.request(
+                set_link(index, &settings),
+                format!("a carrier of link {index}"),
+            );
+        }
+    }
+
+    fn request(&mut self, request: crate::wire::request::Request, what: String) {
+        if let Err(source) = self.mirror.requests().ask(request) {
+            (self.notice)(Notice::Refused(RefusedByLinux { what, source }));
+        }
+    }
+
+    fn tell_status(&self) {
+        let routes = self.mirror.model().routes();
+        let kernel = [routes.len_of(Family::V4), routes.len_of(Family::V6)];
+        let receive_buffer = self.mirror.stream().receive_buffer().unwrap_or(0);
+        let mut status = self.lock();
+        status.kernel = kernel;
+        status.figures = self.mirror.differ().figures();
+        status.counts = self.mirror.counts();
+        status.receive_buffer = receive_buffer;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Status> {
+        self.status
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl<F, N> std::fmt::Debug for Service<F, N> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Service")
+            .field("mirror", &self.mirror)
+            .finish_non_exhaustive()
+    }
+}

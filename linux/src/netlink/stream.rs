@@ -1,0 +1,92 @@
+//! The stream: the messages the kernel sends of its own accord to whoever joined their groups.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use netlink_sys::Socket;
+use netlink_sys::protocols::NETLINK_ROUTE;
+use nix::errno::Errno;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::RcvBufForce;
+
+/// `RTNLGRP_LINK`, `NEIGH`, `IPV4_IFADDR`, `IPV4_ROUTE`, `IPV6_IFADDR`, `IPV6_ROUTE`, `NEXTHOP`.
+const GROUPS: [u32; 7] = [1, 3, 5, 7, 9, 11, 32];
+/// Octets of the largest datagram: the kernel's are of 32 KiB at most.
+const DATAGRAM: usize = 1 << 16;
+/// `MSG_DONTWAIT`.
+const DO_NOT_WAIT: i32 = 0x40;
+
+/// How a reading ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// Nothing is left for now.
+    Empty,
+    /// There may be more.
+    More,
+    /// The kernel had to throw messages away.
+    Overrun,
+}
+
+/// The socket of the stream.
+#[derive(Debug)]
+pub struct Stream {
+    socket: Socket,
+    buffer: Vec<u8>,
+}
+
+impl Stream {
+    /// Joins the groups, in the network namespace of the thread that calls; `receive_buffer` octets may wait to be read, whatever
+    /// the machine's bound for others is.
+    ///
+    /// # Errors
+    /// There is no such socket, or no right to a receive buffer of that size.
+    pub fn open(receive_buffer: usize) -> io::Result<Stream> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        setsockopt(&socket, RcvBufForce, &receive_buffer)?;
+        socket.set_non_blocking(true)?;
+        for group in GROUPS {
+            socket.add_membership(group)?;
+        }
+        Ok(Stream {
+            socket,
+            buffer: Vec::with_capacity(DATAGRAM),
+        })
+    }
+
+    /// Octets that may wait to be read, as the kernel counts them.
+    ///
+    /// # Errors
+    /// The socket does not say.
+    pub fn receive_buffer(&self) -> io::Result<usize> {
+        self.socket.get_rx_buf_sz()
+    }
+
+    /// Reads at most `most` datagrams and gives each to `take`.
+    ///
+    /// # Errors
+    /// The socket is of no use any more.
+    pub fn read(&mut self, most: usize, mut take: impl FnMut(&[u8])) -> io::Result<Read> {
+        for _ in 0..most {
+            self.buffer.clear();
+            match self.socket.recv(&mut self.buffer, DO_NOT_WAIT) {
+                Ok(_) => take(&self.buffer),
+                Err(error) => {
+                    return match error.raw_os_error().map(Errno::from_raw) {
+                        Some(Errno::EAGAIN) => Ok(Read::Empty),
+                        Some(Errno::EINTR) => Ok(Read::More),
+                        Some(Errno::ENOBUFS) => Ok(Read::Overrun),
+                        _ => Err(error),
+                    };
+                }
+            }
+        }
+        Ok(Read::More)
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,394 @@
+//! The whole state, and what each event does to it.
+//!
+//! After a dump come messages that were under way before it, so an event may be of something that is as it says already, or
+//! gone: what goes with it goes all the same, as a message before it may have brought that back.
+
+use std::collections::{BTreeSet, HashSet};
+use std::net::IpAddr;
+
+use npcc_pipeline::route::prefix::{Family, Prefix};
+
+use super::changes::Changes;
+use super::links::Links;
+use super::neighbors::Neighbors;
+use super::next_hops::NextHops;
+use super::rib::{Did, Rib};
+use super::routes::{Entry, Routes};
+use super::sweep::Epoch;
+use super::ways::{Taken, Ways};
+use crate::wire::address::Address;
+use crate::wire::event::Event;
+use crate::wire::link::Link;
+use crate::wire::neighbor::Neighbor;
+use crate::wire::nexthop::{Kind, NextHop};
+use crate::wire::request::Dump;
+use crate::wire::route::{self, Action, Place, Route, Table, Way};
+
+/// What became of a link, for the routes by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// It is gone.
+    All,
+    /// It was switched off: routes for IPv4 addresses of ours stay.
+    Power,
+    /// Its last IPv4 address is gone, and all IPv4 routes with it.
+    Ipv4,
+}
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Model {
+    links: Links,
+    neighbors: Neighbors,
+    next_hops: NextHops,
+    rib: Rib,
+    changes: Changes,
+    epoch: Epoch,
+    doubts: u64,
+    /// What comes may have been under way before the last dump.
+    late: bool,
+    risen: BTreeSet<u32>,
+}
+
+impl Model {
+    /// Links and addresses.
+    #[must_use]
+    pub const fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// Neighbours.
+    #[must_use]
+    pub const fn neighbors(&self) -> &Neighbors {
+        &self.neighbors
+    }
+
+    /// Next-hop objects.
+    #[must_use]
+    pub const fn next_hops(&self) -> &NextHops {
+        &self.next_hops
+    }
+
+    /// By what routes lead.
+    #[must_use]
+    pub const fn ways(&self) -> &Ways {
+        &self.rib.ways
+    }
+
+    /// Routes.
+    #[must_use]
+    pub const fn routes(&self) -> &Routes {
+        &self.rib.routes
+    }
+
+    /// What changed since this was last asked.
+    pub fn take_changes(&mut self) -> Changes {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Links that were switched on since this was last asked.
+    pub fn take_risen(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.risen)
+    }
+
+    /// How often a message did not fit what is here, so that only a dump can tell: one of a route gone that stands here otherwise,
+    /// one by a next-hop object that is not here, or, among those of [`Model::apply_late`], one of a link or address gone, or of a
+    /// route beside another of the same prefix and metric.
+    #[must_use]
+    pub const fn doubts(&self) -> u64 {
+        self.doubts
+    }
+
+    /// Takes in what a message of the stream says; whether anything is otherwise now.
+    pub fn apply(&mut self, event: Event) -> bool {
+        match event {
+            Event::Link(link) => self.link(link),
+            Event::LinkGone(index) => self.link_gone(index),
+            Event::Address(address) => self.address(address),
+            Event::AddressGone(address) => self.address_gone(&address),
+            Event::Neighbor(neighbor) => self.neighbor(neighbor),
+            Event::NeighborGone(neighbor) => self.neighbor_gone(neighbor.link, neighbor.address),
+            Event::NextHop(hop) => self.next_hop(hop),
+            Event::NextHopGone(id) => self.next_hop_gone(id),
+            Event::Route(route) => self.route(route),
+            Event::RouteGone(route) => self.route_gone(route),
+        }
+    }
+
+    /// Takes in what a message of a dump says: dumps name the routes of a prefix in their order.
+    pub fn apply_dumped(&mut self, event: Event) -> bool {
+        match event {
+            Event::Link(link) => {
+                // Routes with a dead next hop, which come later, tell otherwise.
+                if self.links.found_ipv4(link.index) {
+                    self.changes.links.insert(link.index);
+                }
+                self.link(link)
+            }
+            Event::Route(route) => {
+                self.learn_dead(&route);
+                self.route(Route {
+                    place: Place::Last,
+                    ..route
+                })
+            }
+            other => self.apply(other),
+        }
+    }
+
+    /// Learns from a dumped route which links IPv4's do not leave by, though they are switched on.
+    fn learn_dead(&mut self, route: &Route) {
+        let Way::Hops(hops) = &route.way else {
+            return;
+        };
+        let ipv4 = route.prefix.family() == Family::V4 && route.action == Action::Forward;
+        for link in hops.iter().map(|hop| hop.link).filter(|_| ipv4) {
+            let up = self.links.get(link).is_some_and(|link| link.up);
+            let learned = if route.dead.contains(&link) {
+                up && self.links.lost_ipv4(link)
+            } else {
+                self.links.found_ipv4(link)
+            };
+            if learned {
+                self.changes.links.insert(link);
+            }
+        }
+    }
+
+    /// Takes in what a message says that came while a dump was made, so that the dump may have shown it, and later ones, already.
+    pub fn apply_late(&mut self, event: Event) -> bool {
+        // What goes silently with a link or an address is what was by it then, which a dump of later does not show.
+        let silent = match &event {
+            Event::Link(link) => !link.up || !link.carrier,
+            Event::LinkGone(_) | Event::AddressGone(_) => true,
+            _ => false,
+        };
+        self.doubts += u64::from(silent);
+        self.late = true;
+        let changed = self.apply(event);
+        self.late = false;
+        changed
+    }
+
+    /// Before a dump: what it does not name is to go.
+    pub const fn begin_sweep(&mut self) {
+        self.epoch = self.epoch.next();
+    }
+
+    /// After a dump that was whole: takes away what it did not name; how many that are.
+    pub fn sweep(&mut self, what: Dump) -> usize {
+        self.sweep_but(what, (&HashSet::new(), &HashSet::new(), &HashSet::new()))
+    }
+
+    /// As [`Model::sweep`], but spares routes of these prefixes, these neighbours and these objects.
+    pub fn sweep_but(
+        &mut self,
+        what: Dump,
+        (prefixes, neighbors, objects): (&HashSet<Prefix>, &HashSet<(u32, IpAddr)>, &HashSet<u32>),
+    ) -> usize {
+        let epoch = self.epoch;
+        match what {
+            Dump::Links => {
+                let stale = self.links.stale_links(epoch);
+                stale.iter().filter(|index| self.link_gone(**index)).count()
+            }
+            Dump::Addresses => {
+                let stale = self.links.stale_addresses(epoch);
+                let gone = stale.iter().filter(|address| self.address_gone(address));
+                gone.count()
+            }
+            Dump::NextHops => {
+                let mut stale = self.next_hops.stale(epoch);
+                stale.retain(|id| !objects.contains(id));
+                stale.iter().filter(|id| self.next_hop_gone(**id)).count()
+            }
+            Dump::Neighbors => {
+                let mut stale = self.neighbors.which(|_, seen| seen != epoch);
+                stale.retain(|neighbor| !neighbors.contains(neighbor));
+                for (link, address) in &stale {
+                    self.neighbor_gone(*link, *address);
+                }
+                stale.len()
+            }
+            Dump::Routes { v6, table } => {
+                let family = if v6 { Family::V6 } else { Family::V4 };
+                let table = if table == route::LOCAL {
+                    Table::Local
+                } else {
+                    Table::Main
+                };
+                let stale = |entry: &Entry| entry.seen != epoch && entry.table == table;
+                let mut found = self
+                    .rib
+                    .routes
+                    .which(|prefix, entry| prefix.family() == family && stale(entry));
+                found.retain(|prefix| !prefixes.contains(prefix));
+                self.rib.drop_entries(&found, stale, &mut self.changes)
+            }
+        }
+    }
+
+    fn link(&mut self, link: Link) -> bool {
+        let Link {
+            index, up, carrier, ..
+        } = link;
+        let change = self.links.set(link, self.epoch);
+        if change.any {
+            self.changes.links.insert(index);
+            self.changes.everything |= change.name;
+        }
+        if change.rose {
+            self.risen.insert(index);
+        }
+        // No object is by a link without carrier; of neighbours the kernel tells one by one.
+        if !up || !carrier {
+            for id in self.next_hops.by_link(index) {
+                self.next_hop_gone(id);
+            }
+        }
+        // A link that is off can be given IPv6 addresses, and so routes for us: they stay.
+        if change.fell || self.late && !up {
+            self.drop_dead(index, Lost::Power);
+        }
+        change.any
+    }
+
+    fn link_gone(&mut self, index: u32) -> bool {
+        let known = self.links.remove(index);
+        for id in self.next_hops.by_link(index) {
+            self.next_hop_gone(id);
+        }
+        for (link, address) in self.neighbors.which(|one, _| one.link == index) {
+            self.neighbor_gone(link, address);
+        }
+        self.drop_dead(index, Lost::All);
+        self.changes.links.insert(index);
+        self.changes.everything |= known;
+        known
+    }
+
+    fn address(&mut self, address: Address) -> bool {
+        let revived = self.links.add_address(address, self.epoch);
+        if revived {
+            self.changes.links.insert(address.link);
+        }
+        revived
+    }
+
+    fn address_gone(&mut self, address: &Address) -> bool {
+        let known = self.links.remove_address(address);
+        let ip = address.address;
+        if !ip.is_ipv4() {
+            return known;
+        }
+        if !self.links.has(ip) {
+            let from = self.rib.ways_which(|taken| taken.source == Some(ip));
+            if !from.is_empty() {
+                let by = |entry: &Entry| entry.table == Table::Main && from.contains(&entry.way);
+                self.rib.drop_which(|_, entry| by(entry), &mut self.changes);
+            }
+        }
+        if !self.links.has_ipv4(address.link) {
+            self.links.lost_ipv4(address.link);
+            self.changes.links.insert(address.link);
+            self.drop_dead(address.link, Lost::Ipv4);
+        }
+        known
+    }
+
+    fn neighbor(&mut self, neighbor: Neighbor) -> bool {
+        let key = (neighbor.link, neighbor.address);
+        let changed = self.neighbors.set(neighbor, self.epoch);
+        if changed {
+            self.changes.neighbors.insert(key);
+        }
+        changed
+    }
+
+    fn neighbor_gone(&mut self, link: u32, address: IpAddr) -> bool {
+        let changed = self.neighbors.remove(link, address);
+        if changed {
+            self.changes.neighbors.insert((link, address));
+        }
+        changed
+    }
+
+    fn next_hop(&mut self, hop: NextHop) -> bool {
+        let id = hop.id;
+        if let Kind::Group(members) = &hop.kind
+            && members
+                .iter()
+                .any(|(id, _)| self.next_hops.get(*id).is_none())
+        {
+            self.doubts += 1;
+        }
+        if !self.next_hops.set(hop, self.epoch) {
+            return false;
+        }
+        self.changes.objects.insert(id);
+        self.changes.objects.extend(self.next_hops.groups_of(id));
+        true
+    }
+
+    /// The kernel tells of none of this when a link lost its carrier, and not of the routes when compat mode is off.
+    fn next_hop_gone(&mut self, id: u32) -> bool {
+        let (mut gone, smaller) = self.next_hops.remove(id);
+        let known = !gone.is_empty();
+        if !known {
+            gone.push(id);
+        }
+        self.changes.objects.extend(gone.iter().chain(&smaller));
+        let by = |taken: &Taken| matches!(taken.way, Way::Object(id) if gone.contains(&id));
+        let lost = self.rib.ways_which(by);
+        if !lost.is_empty() {
+            let by = |entry: &Entry| lost.contains(&entry.way);
+            self.rib.drop_which(|_, entry| by(entry), &mut self.changes);
+        }
+        known
+    }
+
+    fn route(&mut self, route: Route) -> bool {
+        if let Way::Object(id) = route.way
+            && self.next_hops.get(id).is_none()
+        {
+            self.doubts += 1;
+        }
+        let did = self.rib.put(route, self.epoch, &mut self.changes);
+        self.doubts += u64::from(self.late && did == Did::Beside);
+        did != Did::Nothing
+    }
+
+    fn route_gone(&mut self, route: Route) -> bool {
+        let did = self.rib.gone(route, &mut self.changes);
+        self.doubts += u64::from(did == Did::Unmatched);
+        did == Did::Changed
+    }
+
+    /// Takes away the routes that lead by nothing now.
+    fn drop_dead(&mut self, link: u32, lost: Lost) {
+        let dead = |taken: &Taken, ipv4: bool| match &taken.way {
+            Way::Hops(hops) => {
+                hops.iter().any(|hop| hop.link == link)
+                    && hops.iter().all(|hop| !self.links.carries(hop.link, ipv4))
+            }
+            Way::Object(_) => false,
+        };
+        let v4 = self.rib.ways_which(|taken| dead(taken, true));
+        let v6 = self
+            .rib
+            .ways_which(|taken| lost != Lost::Ipv4 && dead(taken, false));
+        if v4.is_empty() && v6.is_empty() {
+            return;
+        }
+        self.rib.drop_which(
+            |prefix, entry| match prefix.family() {
+                Family::V4 => {
+                    let stays = lost == Lost::Power && entry.action == Action::Deliver;
+                    !stays && v4.contains(&entry.way)
+                }
+                Family::V6 => v6.contains(&entry.way),
+            },
+            &mut self.changes,
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! Neighbours, in the order of their addresses, so that those within a prefix are found.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use npcc_pipeline::route::prefix::{Family, Prefix};
+use npcc_pipeline::units::Mac;
+
+use super::sweep::Epoch;
+use crate::wire::neighbor::Neighbor;
+
+/// Neighbours by address and link.
+#[derive(Debug, Default)]
+pub struct Neighbors {
+    all: BTreeMap<(IpAddr, u32), (Neighbor, Epoch)>,
+}
+
+impl Neighbors {
+    /// The MAC address of a neighbour on a link, while the kernel uses one.
+    #[must_use]
+    pub fn mac(&self, link: u32, address: IpAddr) -> Option<Mac> {
+        self.get(link, address)?.mac
+    }
+
+    /// A neighbour on a link.
+    #[must_use]
+    pub fn get(&self, link: u32, address: IpAddr) -> Option<&Neighbor> {
+        self.all.get(&(address, link)).map(|(neighbor, _)| neighbor)
+    }
+
+    /// Every neighbour.
+    pub fn iter(&self) -> impl Iterator<Item = &Neighbor> {
+        self.all.values().map(|(neighbor, _)| neighbor)
+    }
+
+    /// The neighbours whose address lies in a prefix.
+    pub fn within(&self, prefix: Prefix) -> impl Iterator<Item = &Neighbor> {
+        let first = prefix.bits();
+        let last = first | u128::MAX.checked_shr(u32::from(prefix.len())).unwrap_or(0);
+        let address = |bits: u128| match prefix.family() {
+            Family::V4 => {
+                let top = u32::try_from(bits >> 96).unwrap_or_default();
+                IpAddr::V4(Ipv4Addr::from_bits(top))
+            }
+            Family::V6 => IpAddr::V6(Ipv6Addr::from_bits(bits)),
+        };
+        let range = (address(first), 0)..=(address(last), u32::MAX);
+        self.all.range(range).map(|(_, (neighbor, _))| neighbor)
+    }
+
+    /// Puts a neighbour; whether its MAC address is another now.
+    pub(super) fn set(&mut self, neighbor: Neighbor, epoch: Epoch) -> bool {
+        let key = (neighbor.address, neighbor.link);
+        let before = self.all.insert(key, (neighbor, epoch));
+        before.and_then(|(before, _)| before.mac) != neighbor.mac
+    }
+
+    /// Takes a neighbour away; whether it had a MAC address.
+    pub(super) fn remove(&mut self, link: u32, address: IpAddr) -> bool {
+        let before = self.all.remove(&(address, link));
+        before.is_some_and(|(before, _)| before.mac.is_some())
+    }
+
+    /// The neighbours that a condition holds of.
+    pub(super) fn which(&self, holds: impl Fn(&Neighbor, Epoch) -> bool) -> Vec<(u32, IpAddr)> {
+        let found = self.all.iter().filter(|(_, (one, seen))| holds(one, *seen));
+        found
+            .map(|((address, link), _)| (*link, *address))
+            .collect()
+    }
+}

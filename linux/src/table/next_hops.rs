@@ -1,0 +1,102 @@
+//! Next-hop objects and groups of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::sweep::Epoch;
+use crate::wire::nexthop::{Kind, NextHop};
+
+/// Objects by id.
+#[derive(Debug, Default)]
+pub struct NextHops {
+    all: BTreeMap<u32, (Kind, Epoch)>,
+    /// The groups an object is a member of.
+    groups_of: BTreeMap<u32, BTreeSet<u32>>,
+}
+
+impl NextHops {
+    /// What an object is.
+    #[must_use]
+    pub fn get(&self, id: u32) -> Option<&Kind> {
+        self.all.get(&id).map(|(kind, _)| kind)
+    }
+
+    /// Every object.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Kind)> {
+        self.all.iter().map(|(id, (kind, _))| (*id, kind))
+    }
+
+    /// The groups an object is a member of.
+    pub fn groups_of(&self, id: u32) -> impl Iterator<Item = u32> {
+        let groups = self.groups_of.get(&id);
+        groups.into_iter().flatten().copied()
+    }
+
+    /// Puts an object; whether it is another thing now.
+    pub(super) fn set(&mut self, hop: NextHop, epoch: Epoch) -> bool {
+        let NextHop { id, kind } = hop;
+        if let Some((before, seen)) = self.all.get_mut(&id)
+            && *before == kind
+        {
+            *seen = epoch;
+            return false;
+        }
+        self.leave(id);
+        if let Kind::Group(members) = &kind {
+            for (member, _) in members {
+                self.groups_of.entry(*member).or_default().insert(id);
+            }
+        }
+        self.all.insert(id, (kind, epoch));
+        true
+    }
+
+    /// Takes an object away, out of its groups too, and the groups that are empty then; the ids that are gone, and those of the
+    /// groups that are smaller now.
+    pub(super) fn remove(&mut self, id: u32) -> (Vec<u32>, Vec<u32>) {
+        if !self.all.contains_key(&id) {
+            return (vec![], vec![]);
+        }
+        let (mut gone, mut smaller) = (vec![id], vec![]);
+        for group in self.groups_of(id).collect::<Vec<_>>() {
+            let Some((Kind::Group(members), _)) = self.all.get_mut(&group) else {
+                continue;
+            };
+            members.retain(|(member, _)| *member != id);
+            if members.is_empty() {
+                gone.push(group);
+            } else {
+                smaller.push(group);
+            }
+        }
+        for id in &gone {
+            self.leave(*id);
+            self.all.remove(id);
+            self.groups_of.remove(id);
+        }
+        (gone, smaller)
+    }
+
+    /// The objects by a link.
+    pub(super) fn by_link(&self, link: u32) -> Vec<u32> {
+        let by = |kind: &Kind| matches!(kind, Kind::By { link: by, .. } if *by == link);
+        let found = self.all.iter().filter(|(_, (kind, _))| by(kind));
+        found.map(|(id, _)| *id).collect()
+    }
+
+    /// The objects no dump of this number named.
+    pub(super) fn stale(&self, epoch: Epoch) -> Vec<u32> {
+        let stale = self.all.iter().filter(|(_, (_, seen))| *seen != epoch);
+        stale.map(|(id, _)| *id).collect()
+    }
+
+    /// Takes a group out of the lists of its members.
+    fn leave(&mut self, id: u32) {
+        if let Some((Kind::Group(members), _)) = self.all.get(&id) {
+            for (member, _) in members {
+                if let Some(groups) = self.groups_of.get_mut(member) {
+                    groups.remove(&id);
+                }
+            }
+        }
+    }
+}

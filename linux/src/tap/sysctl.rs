@@ -1,0 +1,61 @@
+//! Settings of the kernel's network stack, of the namespace of the thread that writes them.
+
+use std::fs;
+use std::io;
+
+/// What holds for the whole namespace.
+///
+/// `nexthop_compat_mode` 0: one change of a next-hop object is one message, not one for each route by it.
+const NAMESPACE: [(&str, &str); 1] = [("ipv4/nexthop_compat_mode", "0")];
+
+/// What holds for a TAP; `@` is its name.
+///
+/// Packets come in by the port their sender chose, not by the one we would answer by (`rp_filter` 2). Addresses of IPv6 stay when
+/// the link is switched off. The kernel sees none of the data, so it has to ask whether a neighbour is there still, and it is to
+/// find out within half a minute that a MAC address changed: confirmed for 5 to 15 s, asked again within 5 s, by three questions
+/// to the old address and then by broadcast, a second each.
+const DEVICE: [(&str, &str); 8] = [
+    ("ipv4/conf/@/rp_filter", "2"),
+    ("ipv6/conf/@/keep_addr_on_down", "1"),
+    ("ipv4/neigh/@/base_reachable_time_ms", "10000"),
+    ("ipv6/neigh/@/base_reachable_time_ms", "10000"),
+    ("ipv4/neigh/@/delay_first_probe_time", "1"),
+    ("ipv6/neigh/@/delay_first_probe_time", "1"),
+    ("ipv4/neigh/@/mcast_resolicit", "3"),
+    ("ipv6/neigh/@/mcast_resolicit", "3"),
+];
+
+/// Sets what holds for the namespace.
+///
+/// # Errors
+/// The setting that could not be made.
+pub fn of_namespace() -> io::Result<()> {
+    NAMESPACE
+        .iter()
+        .try_for_each(|(path, value)| set(path, value))
+}
+
+/// Sets what holds for a device.
+///
+/// # Errors
+/// The setting that could not be made; those of IPv6 need not exist.
+pub fn of_device(name: &str) -> io::Result<()> {
+    for (path, value) in DEVICE {
+        let done = set(&path.replace('@', name), value);
+        let without = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        if done
+            .as_ref()
+            .is_err_and(|error| !(without(error) && path.starts_with("ipv6")))
+        {
+            return done;
+        }
+    }
+    Ok(())
+}
+
+fn set(path: &str, value: &str) -> io::Result<()> {
+    let path = format!("/proc/sys/net/{path}");
+    fs::write(&path, value).map_err(|error| {
+        io::Error::new(error.kind(), format!("writing {value} to {path}: {error}"))
+    })
+}

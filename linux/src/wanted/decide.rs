@@ -1,0 +1,154 @@
+//! By what a prefix leads.
+
+use std::net::IpAddr;
+
+use npcc_pipeline::route::prefix::{Family, Prefix};
+
+use super::members::{GroupKey, hops, usable};
+use super::ports::Ports;
+use crate::table::model::Model;
+use crate::table::routes::Entry;
+use crate::wire::neighbor::Neighbor;
+use crate::wire::route::{Action, Way};
+
+/// What is wanted of a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// No route.
+    None,
+    /// The kernel has a route, but none of its next hops is behind a port of ours.
+    LeftOut,
+    /// It leads by this.
+    By(GroupKey),
+}
+
+/// By what a prefix leads: the route that is taken, or to the neighbour of that address where its subnet is attached.
+///
+/// The kernel asks table `local` before `main`, whatever the lengths of prefixes; here the longest wins, and `local` among equals.
+#[must_use]
+pub fn decide(model: &Model, ports: &Ports, prefix: Prefix) -> Wish {
+    if !forwarded(prefix) {
+        return Wish::None;
+    }
+    let own = model.routes().best(prefix);
+    if let Some(entry) = own
+        && matches!(entry.action, Action::Deliver | Action::Broadcast)
+    {
+        return Wish::By(GroupKey::Local(link_of(model, entry)));
+    }
+    if is_link_local(prefix) {
+        return Wish::None;
+    }
+    if let Some(neighbor) = attached(model, ports, prefix) {
+        return Wish::By(GroupKey::Host(neighbor.link, neighbor.address));
+    }
+    own.map_or(Wish::None, |entry| by(model, ports, prefix, entry))
+}
+
+fn by(model: &Model, ports: &Ports, prefix: Prefix, entry: &Entry) -> Wish {
+    match entry.action {
+        Action::Drop => Wish::By(GroupKey::Drop),
+        Action::Refuse => Wish::By(GroupKey::Refuse),
+        Action::Deliver | Action::Broadcast | Action::Forward => {
+            let Some(taken) = model.ways().get(entry.way) else {
+                return Wish::LeftOut;
+            };
+            if !usable(model, ports, &taken.way) {
+                return Wish::LeftOut;
+            }
+            Wish::By(match taken.way {
+                Way::Object(id) => GroupKey::Object(id),
+                Way::Hops(_) => GroupKey::Way(entry.way, prefix.family()),
+            })
+        }
+    }
+}
+
+/// The link an address for us is on.
+fn link_of(model: &Model, entry: &Entry) -> u32 {
+    let hops = model.ways().hops(entry.way);
+    hops.first().map_or(0, |hop| hop.link)
+}
+
+/// The neighbour with a MAC address that a prefix of one address leads to, if the route there says that its link is attached.
+#[must_use]
+pub fn attached<'a>(model: &'a Model, ports: &Ports, prefix: Prefix) -> Option<&'a Neighbor> {
+    if prefix.len() != full(prefix.family()) {
+        return None;
+    }
+    let mut found = model.neighbors().within(prefix);
+    let known = |one: &&Neighbor| one.mac.is_some() && ports.place(one.link).is_some();
+    let first = found.find(known)?;
+    let (_, entry) = model.routes().covering(prefix).next()?;
+    let taken = model.ways().get(entry.way)?;
+    if entry.action != Action::Forward {
+        return None;
+    }
+    let links = hops(model, &taken.way);
+    let attached = |one: &Neighbor| {
+        let mut by = links.iter().filter(|hop| hop.gateway.is_none());
+        by.any(|hop| hop.link == one.link)
+    };
+    let mut all = std::iter::once(first).chain(found.filter(known));
+    all.find(|one| attached(one))
+}
+
+/// The prefix of a neighbour's address, if hosts of such addresses are routed to.
+#[must_use]
+pub fn host(address: IpAddr) -> Option<Prefix> {
+    let prefix = Prefix::host(address);
+    (forwarded(prefix) && !is_link_local(prefix)).then_some(prefix)
+}
+
+const fn full(family: Family) -> u8 {
+    match family {
+        Family::V4 => 32,
+        Family::V6 => 128,
+    }
+}
+
+/// Neither loopback nor multicast.
+fn forwarded(prefix: Prefix) -> bool {
+    let top = prefix.bits() >> 120;
+    match prefix.family() {
+        Family::V4 => !(prefix.len() >= 4 && top >= 224 || prefix.len() >= 8 && top == 127),
+        Family::V6 => {
+            !(prefix.len() >= 8 && top == 0xff || prefix.len() == 128 && prefix.bits() == 1)
+        }
+    }
+}
+
+/// Within IPv6's `fe80::/10`: an address of a link, which says nothing about routes.
+fn is_link_local(prefix: Prefix) -> bool {
+    prefix.family() == Family::V6 && prefix.len() >= 10 && prefix.bits() >> 118 == 0x3fa
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_multicast_and_link_local_are_not_routed() {
+        let prefix = |text: &str, len| Prefix::new(text.parse().unwrap(), len).unwrap();
+        for (text, len) in [
+            ("127.0.0.0", 8),
+            ("224.0.0.0", 4),
+            ("255.255.255.255", 32),
+            ("ff00::", 8),
+            ("::1", 128),
+        ] {
+            assert!(!forwarded(prefix(text, len)), "{text}");
+        }
+        for (text, len) in [
+            ("0.0.0.0", 0),
+            ("126.0.0.0", 7),
+            ("223.255.255.0", 24),
+            ("::", 0),
+            ("2001:db8::", 32),
+        ] {
+            assert!(forwarded(prefix(text, len)), "{text}");
+        }
+        assert!(is_link_local(prefix("fe80::", 64)) && is_link_local(prefix("febf::1", 128)));
+        assert!(!is_link_local(prefix("fec0::1", 128)) && !is_link_local(prefix("fe00::", 9)));
+    }
+}

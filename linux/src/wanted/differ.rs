@@ -1,0 +1,374 @@
+//! What is wanted against what the switch has: only what differs is given to it.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use npcc_pipeline::route::prefix::Prefix;
+
+use super::decide::{Wish, decide, host};
+use super::groups::{Group, Groups};
+use super::members::{GroupKey, hops, members, usable};
+use super::ports::Ports;
+use super::resolving::{Ask, Resolving};
+use crate::fib::{Fib, GroupId, Refused};
+use crate::table::changes::Changes;
+use crate::table::model::Model;
+use crate::table::prefixes::Prefixes;
+use crate::table::ways::WayId;
+use crate::wire::route::Way;
+
+/// What became of a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Installed {
+    /// It leads by this group.
+    By(GroupId),
+    /// No next hop of it is behind a port of ours.
+    LeftOut,
+    /// The switch had no room.
+    Refused,
+}
+
+/// How much changed at once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Done {
+    /// Routes set or removed.
+    pub routes: usize,
+    /// Groups set.
+    pub groups: usize,
+    /// The last refusal, if there was one.
+    pub refused: Option<Refused>,
+    /// What the kernel is to be asked.
+    pub asks: Vec<Ask>,
+}
+
+/// How many there are of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Figures {
+    /// Prefixes that lead by a group.
+    pub routes: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Prefixes left out, as no next hop is behind a port of ours.
+    pub left_out: usize,
+    /// Prefixes the switch had no room for.
+    pub refused: usize,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Differ {
+    ports: Ports,
+    groups: Groups,
+    installed: Prefixes<Installed>,
+    resolving: Resolving,
+    figures: Figures,
+    /// Groups that no route leads by, to be removed when all routes are done.
+    idle: BTreeSet<GroupId>,
+    /// Groups the switch refused to change, to be tried again.
+    unset: BTreeSet<GroupId>,
+}
+
+impl Differ {
+    /// Of a switch that has nothing as yet.
+    #[must_use]
+    pub fn new(ports: Ports) -> Differ {
+        Differ {
+            ports,
+            groups: Groups::default(),
+            installed: Prefixes::default(),
+            resolving: Resolving::default(),
+            figures: Figures::default(),
+            idle: BTreeSet::new(),
+            unset: BTreeSet::new(),
+        }
+    }
+
+    /// Which link is which port.
+    #[must_use]
+    pub const fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// How many there are of each.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        Figures {
+            groups: self.groups.len(),
+            ..self.figures
+        }
+    }
+
+    /// What became of every prefix.
+    pub fn installed(&self) -> impl Iterator<Item = (Prefix, Installed)> {
+        self.installed.iter().map(|(prefix, what)| (prefix, *what))
+    }
+
+    /// A group in use.
+    #[must_use]
+    pub fn group(&self, id: GroupId) -> Option<&Group> {
+        self.groups.get(id)
+    }
+
+    /// What was refused, and whom the kernel was asked for without an answer, is tried again at the next [`Differ::sync`].
+    pub fn retry(&mut self, changes: &mut Changes) {
+        self.resolving.all_again();
+        changes.neighbors.extend(self.groups.neighbors());
+        changes.everything |= self.figures.refused > 0;
+    }
+
+    /// Gives the switch what changed, in one commit.
+    pub fn sync(&mut self, model: &Model, mut changes: Changes, fib: &mut dyn Fib) -> Done {
+        let mut done = Done::default();
+        if changes.is_empty() && self.unset.is_empty() {
+            return done;
+        }
+        if !changes.links.is_empty() || changes.everything {
+            changes.everything |= self.ports.refresh(model.links());
+            changes.neighbors.extend(self.groups.neighbors());
+        }
+        if changes.objects.iter().any(|id| self.attaches(model, *id)) {
+            let all = model.neighbors().iter();
+            changes
+                .neighbors
+                .extend(all.map(|one| (one.link, one.address)));
+        }
+        let mut hung: BTreeSet<(u32, IpAddr)> = changes.neighbors.clone();
+        for id in self.touched(&changes) {
+            self.refresh(model, fib, id, &mut done, &mut hung);
+        }
+        for prefix in self.dirty(model, &mut changes) {
+            self.prefix(model, fib, prefix, &mut done, &mut hung);
+        }
+        for id in std::mem::take(&mut self.idle) {
+            if self.groups.get(id).is_some_and(|group| group.routes == 0) {
+                self.groups.remove(id);
+                fib.remove_group(id);
+            }
+        }
+        fib.commit();
+        for (link, address) in &changes.neighbors {
+            if model.neighbors().get(*link, *address).is_none() {
+                self.resolving.again((*link, *address));
+            }
+        }
+        let views = (model, &self.ports, &self.groups);
+        done.asks = self.resolving.asks(hung.into_iter(), views);
+        done
+    }
+
+    /// The prefixes that do not lead by what is wanted, computed anew from all the state; refused ones are.
+    #[must_use]
+    pub fn wrong(&self, model: &Model) -> Vec<Prefix> {
+        let stands = |prefix: Prefix| {
+            let wish = decide(model, &self.ports, prefix);
+            match (wish, self.installed.get(prefix)) {
+                (Wish::None, None) | (Wish::LeftOut, Some(Installed::LeftOut)) => true,
+                (Wish::By(key), Some(Installed::By(id))) => {
+                    let group = self.groups.get(*id);
+                    group.is_some_and(|group| group.key == key)
+                }
+                _ => false,
+            }
+        };
+        let mut all = self.everything(model);
+        all.retain(|prefix| !stands(*prefix));
+        let stale = |group: &Group| members(model, &self.ports, group.key) != group.members;
+        let stale = self.groups.iter().filter(|(_, group)| stale(group));
+        let stale: BTreeSet<GroupId> = stale.map(|(id, _)| id).collect();
+        if !stale.is_empty() {
+            let by = self
+                .installed
+                .iter()
+                .filter(|(_, what)| matches!(what, Installed::By(id) if stale.contains(id)));
+            all.extend(by.map(|(prefix, _)| prefix));
+        }
+        all
+    }
+
+    /// Every prefix there is a route, a neighbour or something installed of; some more than once.
+    fn everything(&self, model: &Model) -> Vec<Prefix> {
+        let all = model.routes().iter().map(|(prefix, _)| prefix);
+        let had = self.installed.iter().map(|(prefix, _)| prefix);
+        let hosts = model.neighbors().iter().filter_map(|one| host(one.address));
+        all.chain(had).chain(hosts).collect()
+    }
+
+    /// Whether an object says, or said, that hosts are attached to a link, so that it decides on each of them.
+    fn attaches(&self, model: &Model, id: u32) -> bool {
+        let now = hops(model, &Way::Object(id));
+        let group = self.groups.find(GroupKey::Object(id));
+        let before = group.and_then(|group| self.groups.get(group));
+        let mut before = before.into_iter().flat_map(|group| &group.members.all);
+        now.iter().any(|hop| hop.gateway.is_none()) || before.any(|one| one.gateway.is_none())
+    }
+
+    /// The groups that may be another thing now.
+    fn touched(&mut self, changes: &Changes) -> BTreeSet<GroupId> {
+        let mut touched = std::mem::take(&mut self.unset);
+        if changes.everything || !changes.links.is_empty() {
+            touched.extend(self.groups.iter().map(|(id, _)| id));
+            return touched;
+        }
+        for neighbor in &changes.neighbors {
+            touched.extend(self.groups.hanging_on(*neighbor));
+        }
+        let objects = changes.objects.iter().map(|id| GroupKey::Object(*id));
+        let ways = changes.ways.iter().flat_map(|way| {
+            use npcc_pipeline::route::prefix::Family::{V4, V6};
+            [GroupKey::Way(*way, V4), GroupKey::Way(*way, V6)]
+        });
+        touched.extend(objects.chain(ways).filter_map(|key| self.groups.find(key)));
+        touched
+    }
+
+    /// The prefixes that may lead by something else now.
+    fn dirty(&self, model: &Model, changes: &mut Changes) -> Vec<Prefix> {
+        if changes.everything {
+            return self.everything(model);
+        }
+        let mut dirty = std::mem::take(&mut changes.prefixes);
+        // An object that came late, or lost its last port: its routes came or went with it.
+        let turned = |id: &&u32| {
+            let usable = usable(model, &self.ports, &Way::Object(**id));
+            usable != self.groups.find(GroupKey::Object(**id)).is_some()
+        };
+        let turned: BTreeSet<u32> = changes.objects.iter().filter(turned).copied().collect();
+        let by = |way: &Way| matches!(way, Way::Object(id) if turned.contains(id));
+        let ways = model.ways().iter().filter(|(_, taken)| by(&taken.way));
+        let ways: BTreeSet<WayId> = ways.map(|(id, _)| id).collect();
+        if !ways.is_empty() {
+            let all = model.routes().iter();
+            let by = all.filter(|(_, entry)| ways.contains(&entry.way));
+            dirty.extend(by.map(|(prefix, _)| prefix));
+        }
+        let hosts = dirty
+            .iter()
+            .flat_map(|prefix| model.neighbors().within(*prefix));
+        let hosts: Vec<Prefix> = hosts.filter_map(|one| host(one.address)).collect();
+        dirty.extend(hosts);
+        dirty.extend(
+            changes
+                .neighbors
+                .iter()
+                .filter_map(|(_, address)| host(*address)),
+        );
+        dirty
+    }
+
+    /// Gives the switch a group as it is now.
+    fn refresh(
+        &mut self,
+        model: &Model,
+        fib: &mut dyn Fib,
+        id: GroupId,
+        done: &mut Done,
+        hung: &mut BTreeSet<(u32, IpAddr)>,
+    ) {
+        let Some(group) = self.groups.get(id) else {
+            return;
+        };
+        let now = members(model, &self.ports, group.key);
+        if now == group.members {
+            return;
+        }
+        if now.all != group.members.all
+            && let Err(refused) = fib.set_group(id, &now.all)
+        {
+            self.unset.insert(id);
+            done.refused = Some(refused);
+            return;
+        }
+        done.groups += 1;
+        hung.extend(&now.hangs_on);
+        self.groups.set(id, now);
+    }
+
+    /// Gives the switch a prefix as it is wanted now.
+    fn prefix(
+        &mut self,
+        model: &Model,
+        fib: &mut dyn Fib,
+        prefix: Prefix,
+        done: &mut Done,
+        hung: &mut BTreeSet<(u32, IpAddr)>,
+    ) {
+        let before = self.installed.get(prefix).copied();
+        let now = match decide(model, &self.ports, prefix) {
+            Wish::None => None,
+            Wish::LeftOut => Some(Installed::LeftOut),
+            Wish::By(key) => match self.group_of(model, fib, key, hung, done) {
+                Ok(id) => Some(Installed::By(id)),
+                Err(refused) => {
+                    done.refused = Some(refused);
+                    Some(Installed::Refused)
+                }
+            },
+        };
+        if before == now {
+            return;
+        }
+        let now = match now {
+            Some(Installed::By(id)) => match fib.set_route(prefix, id) {
+                Ok(()) => {
+                    self.groups.hold(id);
+                    Some(Installed::By(id))
+                }
+                Err(refused) => {
+                    done.refused = Some(refused);
+                    self.idle.insert(id);
+                    Some(Installed::Refused)
+                }
+            },
+            other => other,
+        };
+        if let Some(Installed::By(id)) = before {
+            if !matches!(now, Some(Installed::By(_))) {
+                fib.remove_route(prefix);
+            }
+            if self.groups.release(id) {
+                self.idle.insert(id);
+            }
+        }
+        done.routes += 1;
+        self.count(before, -1);
+        self.count(now, 1);
+        match now {
+            Some(what) => self.installed.insert(prefix, what),
+            None => self.installed.remove(prefix),
+        };
+    }
+
+    /// The group of a key, which the switch has; it is made if there is none.
+    fn group_of(
+        &mut self,
+        model: &Model,
+        fib: &mut dyn Fib,
+        key: GroupKey,
+        hung: &mut BTreeSet<(u32, IpAddr)>,
+        done: &mut Done,
+    ) -> Result<GroupId, Refused> {
+        if let Some(id) = self.groups.find(key) {
+            return Ok(id);
+        }
+        let new = members(model, &self.ports, key);
+        let id = self.groups.add(key, new.clone());
+        if let Err(refused) = fib.set_group(id, &new.all) {
+            self.groups.remove(id);
+            return Err(refused);
+        }
+        done.groups += 1;
+        hung.extend(&new.hangs_on);
+        self.idle.insert(id);
+        Ok(id)
+    }
+
+    const fn count(&mut self, what: Option<Installed>, change: isize) {
+        let figure = match what {
+            Some(Installed::By(_)) => &mut self.figures.routes,
+            Some(Installed::LeftOut) => &mut self.figures.left_out,
+            Some(Installed::Refused) => &mut self.figures.refused,
+            None => return,
+        };
+        *figure = figure.saturating_add_signed(change);
+    }
+}

@@ -1,0 +1,173 @@
+//! What a group is, in ports, VLANs and MAC addresses.
+
+use std::net::IpAddr;
+
+use npcc_pipeline::route::nexthop::{Adjacency, Kind as Does};
+use npcc_pipeline::route::prefix::Family;
+use npcc_pipeline::units::PortId;
+
+use super::ports::Ports;
+use crate::fib::Member;
+use crate::table::model::Model;
+use crate::table::ways::WayId;
+use crate::wire::nexthop::Kind;
+use crate::wire::route::{Hop, Way};
+
+/// What makes a group one: routes that agree in this lead by the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupKey {
+    /// For us, by an address on this link.
+    Local(u32),
+    /// Dropped silently.
+    Drop,
+    /// Refused, as if there were no route.
+    Refuse,
+    /// By a next-hop object.
+    Object(u32),
+    /// By next hops of the routes' own; those of IPv4 die with a link's last address.
+    Way(WayId, Family),
+    /// To a neighbour itself.
+    Host(u32, IpAddr),
+}
+
+/// A group's members, and whose MAC addresses they hang on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Members {
+    /// In a stable order.
+    pub all: Vec<Member>,
+    /// Neighbours, by link, that change it.
+    pub hangs_on: Vec<(u32, IpAddr)>,
+}
+
+/// The next hops that a way stands for now.
+///
+/// Objects are followed two deep, as deep as the kernel lets them be nested, so that it ends.
+#[must_use]
+pub fn hops(model: &Model, way: &Way) -> Vec<Hop> {
+    match way {
+        Way::Hops(hops) => hops.clone(),
+        Way::Object(id) => match model.next_hops().get(*id) {
+            Some(Kind::Group(members)) => {
+                let each = members.iter();
+                each.filter_map(|(id, weight)| single(model, *id, *weight))
+                    .collect()
+            }
+            _ => single(model, *id, 1).into_iter().collect(),
+        },
+    }
+}
+
+fn single(model: &Model, id: u32, weight: u16) -> Option<Hop> {
+    match model.next_hops().get(id)? {
+        Kind::By { link, gateway } => Some(Hop {
+            link: *link,
+            gateway: *gateway,
+            weight,
+        }),
+        Kind::Blackhole | Kind::Group(_) | Kind::Unusable => None,
+    }
+}
+
+/// Whether routes by a way can be forwarded at all: some next hop is behind a port of ours, or it is one that drops.
+#[must_use]
+pub fn usable(model: &Model, ports: &Ports, way: &Way) -> bool {
+    drops(model, way)
+        || hops(model, way)
+            .iter()
+            .any(|hop| ports.place(hop.link).is_some())
+}
+
+/// Whether a way is an object that drops, or a group of one that does.
+fn drops(model: &Model, way: &Way) -> bool {
+    let blackhole = |id: u32| model.next_hops().get(id) == Some(&Kind::Blackhole);
+    match way {
+        Way::Hops(_) => false,
+        Way::Object(id) => match model.next_hops().get(*id) {
+            Some(Kind::Group(members)) => members.iter().any(|(id, _)| blackhole(*id)),
+            _ => blackhole(*id),
+        },
+    }
+}
+
+/// What a group is now.
+#[must_use]
+pub fn members(model: &Model, ports: &Ports, key: GroupKey) -> Members {
+    let one = |adjacency| Members {
+        all: vec![Member {
+            adjacency,
+            weight: 1,
+            gateway: None,
+        }],
+        hangs_on: vec![],
+    };
+    match key {
+        GroupKey::Drop => one(Adjacency::unusable(Does::Blackhole)),
+        GroupKey::Refuse => one(Adjacency::unusable(Does::NoRoute)),
+        GroupKey::Local(link) => one(match ports.place(link) {
+            Some(place) => Adjacency {
+                port: place.port,
+                vlan: place.vlan,
+                ..Adjacency::unusable(Does::Local)
+            },
+            None => Adjacency {
+                port: PortId(0),
+                ..Adjacency::unusable(Does::Local)
+            },
+        }),
+        GroupKey::Host(link, address) => {
+            let hop = Hop {
+                link,
+                gateway: Some(address),
+                weight: 1,
+            };
+            by_hops(model, ports, &[hop])
+        }
+        GroupKey::Way(id, family) => {
+            let ipv4 = family == Family::V4;
+            let hops = model.ways().hops(id).iter();
+            let alive = hops.filter(|hop| model.links().carries(hop.link, ipv4));
+            let alive: Vec<Hop> = alive.copied().collect();
+            by_hops(model, ports, &alive)
+        }
+        GroupKey::Object(id) => {
+            let way = Way::Object(id);
+            if drops(model, &way) {
+                return one(Adjacency::unusable(Does::Blackhole));
+            }
+            by_hops(model, ports, &hops(model, &way))
+        }
+    }
+}
+
+fn by_hops(model: &Model, ports: &Ports, hops: &[Hop]) -> Members {
+    let mut members = Members::default();
+    for hop in hops {
+        let Some(place) = ports.place(hop.link) else {
+            continue;
+        };
+        let mut adjacency = Adjacency {
+            port: place.port,
+            vlan: place.vlan,
+            ..Adjacency::unusable(Does::Unresolved)
+        };
+        if let Some(gateway) = hop.gateway {
+            members.hangs_on.push((hop.link, gateway));
+            if let Some(mac) = model.neighbors().mac(hop.link, gateway) {
+                adjacency.kind = Does::Forward;
+                adjacency.dst = mac;
+                adjacency.src = place.mac;
+            }
+        }
+        members.all.push(Member {
+            adjacency,
+            weight: hop.weight.max(1),
+            gateway: hop.gateway,
+        });
+    }
+    // Frames of a member that is not resolved would be lost while another could take them.
+    let forwards = |member: &Member| member.adjacency.kind == Does::Forward;
+    if members.all.iter().any(forwards) {
+        members.all.retain(forwards);
+    }
+    members
+}

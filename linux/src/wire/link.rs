@@ -1,0 +1,84 @@
+//! Links: `RTM_NEWLINK`, `RTM_DELLINK` (rtnetlink(7)).
+
+use npcc_pipeline::units::Mac;
+
+use super::attribute::{array, attributes, number, text, u32_at};
+use super::unread::Unread;
+
+/// `RTM_NEWLINK`.
+pub const NEW: u16 = 16;
+/// `RTM_DELLINK`.
+pub const GONE: u16 = 17;
+/// `RTM_GETLINK`.
+pub const GET: u16 = 18;
+/// Octets of `struct ifinfomsg`.
+pub const FIXED: usize = 16;
+
+/// `IFLA_ADDRESS`.
+pub const ADDRESS: u16 = 1;
+/// `IFLA_IFNAME`.
+pub const NAME: u16 = 3;
+/// `IFLA_MTU`.
+pub const MTU: u16 = 4;
+/// `IFLA_IFALIAS`.
+pub const ALIAS: u16 = 20;
+/// `IFLA_AF_SPEC`.
+pub const AF_SPEC: u16 = 26;
+/// `IFLA_CARRIER`.
+pub const CARRIER: u16 = 33;
+/// `IFLA_INET6_ADDR_GEN_MODE`, of `AF_SPEC`'s part for IPv6.
+pub const ADDR_GEN_MODE: u16 = 8;
+
+/// `IFF_UP`.
+pub const UP: u32 = 1;
+/// `IFF_RUNNING | IFF_LOWER_UP`: the kernel takes either for a carrier when it flushes next hops.
+const CARRIED: u32 = 1 << 6 | 1 << 16;
+
+/// A link as the kernel has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its index.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// It was switched on (`IFF_UP`).
+    pub up: bool,
+    /// It has a carrier.
+    pub carrier: bool,
+    /// Its MAC address, if it has one of six octets.
+    pub mac: Option<Mac>,
+    /// Octets of the largest packet.
+    pub mtu: u32,
+}
+
+/// Reads a link.
+///
+/// # Errors
+/// It is a bridge's port, or has no name.
+pub fn read(body: &[u8]) -> Result<Link, Unread> {
+    let malformed = Unread::Malformed;
+    if body.first() != Some(&0) {
+        return Err(Unread::NotOurs);
+    }
+    let flags = u32_at(body, 8).ok_or(malformed)?;
+    let mut link = Link {
+        index: u32_at(body, 4).ok_or(malformed)?,
+        name: String::new(),
+        up: flags & UP != 0,
+        carrier: flags & CARRIED != 0,
+        mac: None,
+        mtu: 0,
+    };
+    for (kind, value) in attributes(body.get(FIXED..).ok_or(malformed)?) {
+        match kind {
+            ADDRESS if value.len() == 6 => link.mac = array(value).map(Mac),
+            NAME => link.name = text(value).unwrap_or_default().to_owned(),
+            MTU => link.mtu = number(value).unwrap_or(0),
+            _ => {}
+        }
+    }
+    if link.name.is_empty() || link.index == 0 {
+        return Err(malformed);
+    }
+    Ok(link)
+}

@@ -1,0 +1,111 @@
+//! Next-hop objects: `RTM_NEWNEXTHOP`, `RTM_DELNEXTHOP` (linux/nexthop.h), one next hop or a group of them, with an id.
+
+use std::net::IpAddr;
+
+use super::attribute::{address, attributes, number, u32_at};
+use super::unread::Unread;
+
+/// `RTM_NEWNEXTHOP`.
+pub const NEW: u16 = 104;
+/// `RTM_DELNEXTHOP`.
+pub const GONE: u16 = 105;
+/// `RTM_GETNEXTHOP`.
+pub const GET: u16 = 106;
+/// Octets of `struct nhmsg`.
+pub const FIXED: usize = 8;
+
+/// `NHA_ID`.
+pub const ID: u16 = 1;
+/// `NHA_GROUP`.
+pub const GROUP: u16 = 2;
+/// `NHA_BLACKHOLE`.
+pub const BLACKHOLE: u16 = 4;
+/// `NHA_OIF`.
+pub const OIF: u16 = 5;
+/// `NHA_GATEWAY`.
+pub const GATEWAY: u16 = 6;
+/// `NHA_ENCAP`: into a tunnel, which we do not do.
+const ENCAP: u16 = 8;
+/// `NHA_FDB`: of a VXLAN device, not of routes.
+const FDB: u16 = 11;
+
+/// Most members of a group that are read: the kernel's own bound is what fits a message.
+const MEMBERS: usize = 4096;
+
+/// What an object is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// By a link, to a gateway or to whoever is attached.
+    By {
+        /// The link's index.
+        link: u32,
+        /// The gateway, if there is one.
+        gateway: Option<IpAddr>,
+    },
+    /// Dropped.
+    Blackhole,
+    /// A choice: ids and weights.
+    Group(Vec<(u32, u16)>),
+    /// Nothing that a route of ours can take: a tunnel, or a bridge's.
+    Unusable,
+}
+
+/// A next-hop object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextHop {
+    /// Its id, never 0.
+    pub id: u32,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// Reads an object.
+///
+/// # Errors
+/// It has no id.
+pub fn read(body: &[u8]) -> Result<NextHop, Unread> {
+    let rest = body.get(FIXED..).ok_or(Unread::Malformed)?;
+    let (mut id, mut link, mut gateway, mut group) = (None, None, None, None);
+    let (mut blackhole, mut unusable) = (false, false);
+    for (kind, value) in attributes(rest) {
+        match kind {
+            ID => id = number(value),
+            OIF => link = number(value),
+            GATEWAY => gateway = address(value),
+            GROUP => group = Some(members(value)),
+            BLACKHOLE => blackhole = true,
+            ENCAP | FDB => unusable = true,
+            _ => {}
+        }
+    }
+    let kind = match (group, link) {
+        _ if unusable => Kind::Unusable,
+        (Some(members), _) => Kind::Group(members),
+        _ if blackhole => Kind::Blackhole,
+        (None, Some(link)) => Kind::By { link, gateway },
+        (None, None) => Kind::Unusable,
+    };
+    match id {
+        Some(id) if id > 0 => Ok(NextHop { id, kind }),
+        _ => Err(Unread::Malformed),
+    }
+}
+
+/// The members of a group: `struct nexthop_grp`, whose weight is less one, its upper part in an octet that older kernels leave
+/// zero.
+fn members(value: &[u8]) -> Vec<(u32, u16)> {
+    let (whole, _) = value.as_chunks::<8>();
+    let member = |entry: &[u8; 8]| {
+        let weight = u16::from_le_bytes([entry[4], entry[5]]);
+        (u32_at(entry, 0).unwrap_or(0), weight.saturating_add(1))
+    };
+    whole.iter().take(MEMBERS).map(member).collect()
+}
+
+/// One member of a group as the kernel takes it.
+#[must_use]
+pub fn member(id: u32, weight: u16) -> [u8; 8] {
+    let [a, b, c, d] = id.to_ne_bytes();
+    let [low, high] = weight.max(1).wrapping_sub(1).to_le_bytes();
+    [a, b, c, d, low, high, 0, 0]
+}

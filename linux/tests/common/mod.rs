@@ -1,0 +1,105 @@
+//! What tests of the crate share: a Fib that keeps books.
+#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use npcc_linux::fib::{Fib, GroupId, Member, Refused};
+use npcc_pipeline::route::prefix::Prefix;
+
+/// What a switch would have.
+#[derive(Debug, Default)]
+pub struct Book {
+    pub groups: BTreeMap<GroupId, Vec<Member>>,
+    pub routes: BTreeMap<Prefix, GroupId>,
+    pub group_sets: usize,
+    pub route_sets: usize,
+    pub route_removals: usize,
+    pub commits: usize,
+    pub room: Option<usize>,
+}
+
+impl Book {
+    /// Every prefix with the members of its group.
+    pub fn table(&self) -> BTreeMap<Prefix, Vec<Member>> {
+        let each = self.routes.iter();
+        each.map(|(prefix, group)| (*prefix, self.groups[group].clone()))
+            .collect()
+    }
+
+    /// The members a prefix leads by.
+    pub fn members(&self, prefix: &str) -> Option<Vec<Member>> {
+        let group = self.routes.get(&self::prefix(prefix))?;
+        Some(self.groups[group].clone())
+    }
+}
+
+impl Fib for Book {
+    fn set_group(&mut self, group: GroupId, members: &[Member]) -> Result<(), Refused> {
+        self.group_sets += 1;
+        self.groups.insert(group, members.to_vec());
+        Ok(())
+    }
+
+    fn remove_group(&mut self, group: GroupId) {
+        assert!(
+            self.routes.values().all(|by| *by != group),
+            "a route leads by {group:?}"
+        );
+        assert!(self.groups.remove(&group).is_some(), "{group:?} is none");
+    }
+
+    fn set_route(&mut self, prefix: Prefix, group: GroupId) -> Result<(), Refused> {
+        assert!(self.groups.contains_key(&group), "{group:?} is none");
+        if let Some(room) = self.room
+            && self.routes.len() >= room
+            && !self.routes.contains_key(&prefix)
+        {
+            return Err(Refused(format!("{room} routes")));
+        }
+        self.route_sets += 1;
+        self.routes.insert(prefix, group);
+        Ok(())
+    }
+
+    fn remove_route(&mut self, prefix: Prefix) {
+        self.route_removals += 1;
+        assert!(self.routes.remove(&prefix).is_some(), "{prefix} is none");
+    }
+
+    fn commit(&mut self) {
+        self.commits += 1;
+    }
+}
+
+/// A book that a thread writes and a test reads. Checks that cost are left to the other.
+#[derive(Debug, Clone, Default)]
+pub struct Shared(pub Arc<Mutex<Book>>);
+
+impl Fib for Shared {
+    fn set_group(&mut self, group: GroupId, members: &[Member]) -> Result<(), Refused> {
+        self.0.lock().unwrap().set_group(group, members)
+    }
+
+    fn remove_group(&mut self, group: GroupId) {
+        assert!(self.0.lock().unwrap().groups.remove(&group).is_some());
+    }
+
+    fn set_route(&mut self, prefix: Prefix, group: GroupId) -> Result<(), Refused> {
+        self.0.lock().unwrap().set_route(prefix, group)
+    }
+
+    fn remove_route(&mut self, prefix: Prefix) {
+        self.0.lock().unwrap().remove_route(prefix);
+    }
+
+    fn commit(&mut self) {
+        self.0.lock().unwrap().commit();
+    }
+}
+
+/// A prefix from text.
+pub fn prefix(text: &str) -> Prefix {
+    let (address, len) = text.split_once('/').unwrap();
+    Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()
+}
