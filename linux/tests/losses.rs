@@ -514,6 +514,25 @@ fn an_object_whose_number_is_used_again_keeps_no_route() {
     }
 }
 
+/// When the object went, its group had another member; the dump has the group as it was made later.
+#[test]
+fn a_group_that_got_another_member_keeps_its_routes() {
+    let steps = [
+        Step::Single(1, 1, None),
+        Step::Group(6, vec![(1, 1)]),
+        Step::Single(4, 1, None),
+        Step::Object(0, 0, 6),
+        Step::RemoveNextHop(4),
+        Step::AddAddress(1, 0),
+        Step::Single(4, 1, None),
+        Step::Group(6, vec![(4, 1)]),
+        Step::Dump,
+    ];
+    for again in 0..10 {
+        play(&steps, false, again).unwrap();
+    }
+}
+
 #[test]
 fn a_route_replaced_while_a_dump_was_made_is_there_once() {
     let plain = Step::Plain(8, 1, vec![(1, None, 1)], None);
@@ -529,6 +548,36 @@ fn hosts_follow_the_link_of_an_object() {
         Step::Object(0, 0, 4),
         Step::Give,
         Step::Single(4, 2, None),
+    ];
+    play(&steps, false, 0).unwrap();
+}
+
+/// The same, of a route of one address, which led to the host and by no group of the object.
+#[test]
+fn a_host_with_a_route_of_its_own_follows_the_object() {
+    let steps = [
+        Step::AddAddress(1, 0),
+        Step::Single(1, 1, None),
+        Step::Object(11, 0, 1),
+        Step::Neighbor(1, 1, true, Some(0)),
+        Step::Give,
+        Step::Single(1, 4, Some(0)),
+    ];
+    play(&steps, false, 0).unwrap();
+}
+
+/// The same, of a group whose attached member stood back behind one with a MAC address.
+#[test]
+fn a_host_follows_a_member_that_stood_back() {
+    let steps = [
+        Step::Single(2, 2, None),
+        Step::Single(3, 1, Some(0)),
+        Step::Single(4, 2, Some(2)),
+        Step::Group(5, vec![(4, 1), (2, 1)]),
+        Step::Object(4, 0, 5),
+        Step::Neighbor(2, 2, false, Some(0)),
+        Step::Give,
+        Step::Group(5, vec![(3, 1)]),
     ];
     play(&steps, false, 0).unwrap();
 }

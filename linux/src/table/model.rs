@@ -92,7 +92,7 @@ impl Model {
     }
 
     /// How often a message did not fit what is here, so that only a dump can tell: one of a route gone that stands here otherwise,
-    /// one by a next-hop object that is not here, or, among those of [`Model::apply_late`], one of a link or address gone, or of a
+    /// one by a next-hop object that is not here, or, among those of [`Model::apply_late`], one of a link, address or object gone, or of a
     /// route beside another of the same prefix and metric.
     #[must_use]
     pub const fn doubts(&self) -> u64 {
@@ -164,9 +164,12 @@ impl Model {
             _ => false,
         };
         self.doubts += u64::from(silent);
+        let object = matches!(event, Event::NextHopGone(_));
         self.late = true;
         let changed = self.apply(event);
         self.late = false;
+        // Its groups may have had other members then.
+        self.doubts += u64::from(object && changed);
         changed
     }
 

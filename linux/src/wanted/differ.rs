@@ -196,10 +196,18 @@ impl Differ {
     /// Whether an object says, or said, that hosts are attached to a link, so that it decides on each of them.
     fn attaches(&self, model: &Model, id: u32) -> bool {
         let now = hops(model, &Way::Object(id));
+        if now.iter().any(|hop| hop.gateway.is_none()) {
+            return true;
+        }
         let group = self.groups.find(GroupKey::Object(id));
-        let before = group.and_then(|group| self.groups.get(group));
-        let mut before = before.into_iter().flat_map(|group| &group.members.all);
-        now.iter().any(|hop| hop.gateway.is_none()) || before.any(|one| one.gateway.is_none())
+        match group.and_then(|group| self.groups.get(group)) {
+            Some(group) => group.members.attaches,
+            // A route of one address led to the host itself, so that there is no group to tell.
+            None => {
+                let mut ways = model.ways().iter();
+                ways.any(|(_, taken)| taken.way == Way::Object(id))
+            }
+        }
     }
 
     /// The groups that may be another thing now.

@@ -37,6 +37,8 @@ pub struct Members {
     pub all: Vec<Member>,
     /// Neighbours, by link, that change it.
     pub hangs_on: Vec<(u32, IpAddr)>,
+    /// Some next hop has no gateway, so that it decides on each host of a link; also one that is not among the members now.
+    pub attaches: bool,
 }
 
 /// The next hops that a way stands for now.
@@ -99,6 +101,7 @@ pub fn members(model: &Model, ports: &Ports, key: GroupKey) -> Members {
             gateway: None,
         }],
         hangs_on: vec![],
+        attaches: false,
     };
     match key {
         GroupKey::Drop => one(Adjacency::unusable(Does::Blackhole)),
@@ -145,6 +148,7 @@ fn by_hops(model: &Model, ports: &Ports, hops: &[Hop]) -> Members {
         let Some(place) = ports.place(hop.link) else {
             continue;
         };
+        members.attaches |= hop.gateway.is_none();
         let mut adjacency = Adjacency {
             port: place.port,
             vlan: place.vlan,
