@@ -196,11 +196,6 @@ impl DcqcnModel {
         Nanos(self.near.clamp(default.0, default.0.saturating_mul(FORGED)))
     }
 
-    /// The rate as measured last; 0 when it is not known.
-    pub(crate) const fn measured(&self) -> u64 {
-        self.rate
-    }
-
     /// The rate the flow will have once the CNPs on their way have had effect; 0 when it is not known.
     pub(crate) fn predicted(&self) -> u64 {
         if self.told.is_some() {

@@ -10,7 +10,7 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 use super::ControlCore;
 use super::heaviest::Heaviest;
 use super::queue::WatchedQueue;
-use super::tellable::Apart;
+use super::tellable::{Apart, BEGUN};
 use crate::action::Action;
 use crate::dcqcn::cut_of;
 use crate::deadline::Deadline;
@@ -38,8 +38,6 @@ const AMONG: Nanos = Nanos::from_millis(10);
 const SETTLED: Nanos = Nanos::from_millis(1);
 /// What a CNP should cost at least to be felt, in 65,536ths of the rate.
 const FELT: u32 = 1 << 13;
-/// A flow that has sent for less than this has no rate: sooner, the order of packets is all there is.
-pub(super) const BEGUN: Nanos = Nanos::from_micros(10);
 /// A signalled flow of a host that is not known yet stays unmarked for so long.
 const TRIAL: Nanos = Nanos::from_micros(300);
 /// A signalled flow of a host that answers stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.

@@ -10,7 +10,6 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
-use super::round::BEGUN;
 use crate::host_response::{SILENCE, Standing};
 use crate::plan::{Suppressed, UNRESPONSIVE_GAP, Unpaired};
 use crate::status::QueueStatus;
@@ -18,6 +17,9 @@ use crate::table::Flow;
 
 /// What a flow's pairing was found to be counts for so long where it is not good enough: time alone may make it better.
 const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
+
+/// A flow that has sent for less than this has no rate: sooner, the order of packets is all there is.
+pub(super) const BEGUN: Nanos = Nanos::from_micros(10);
 
 /// How contributors were set apart. The others follow.
 #[derive(Debug, Clone, Copy, Default)]
