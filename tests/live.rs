@@ -30,11 +30,7 @@ utilisation_over: 4ms
 vary: { scheme: [ecn, npcc], sender: [hpcc-vendor] }
 ";
 
-#[test]
-fn the_switch_process_tells_model_senders() {
-    let _alone = alone();
-    let lab = Lab::new();
-    std::fs::write(lab.path("short.yaml"), SCENARIO).unwrap();
+fn live_run(lab: &Lab) -> String {
     let output = lab
         .command(&[
             "sim",
@@ -48,7 +44,22 @@ fn the_switch_process_tells_model_senders() {
         .output()
         .unwrap();
     assert_success(&output);
-    let text = String::from_utf8(output.stdout).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_switch_process_tells_model_senders() {
+    let _alone = alone();
+    let lab = Lab::new();
+    std::fs::write(lab.path("short.yaml"), SCENARIO).unwrap();
+    // A machine that is busy meanwhile makes ticks late, and the run says so: that is no run to judge by.
+    let mut text = live_run(&lab);
+    for _ in 0..2 {
+        if !text.contains("not a clean run") {
+            break;
+        }
+        text = live_run(&lab);
+    }
     let row = |scheme: &str| -> Vec<f64> {
         let line = text.lines().find(|line| line.starts_with(scheme));
         let line = line.unwrap_or_else(|| panic!("no row of {scheme}: {text}"));
@@ -62,7 +73,7 @@ fn the_switch_process_tells_model_senders() {
         off[6] > 0.0 && on[4] > 0.0 && on[6] >= on[4] / 2.0,
         "{text}"
     );
-    // Simulated 19 and 4.4 MB. A busy machine makes both deeper.
+    // Simulated 19 and 2.5 MB. A busy machine makes both deeper.
     assert!(off[0] > 2.0 * on[0] && off[0] > 10.0, "{text}");
     assert!(off[2] > 0.3 && on[2] > 0.3, "{text}");
     let svg = std::fs::read_to_string(lab.path("short.svg")).unwrap();
