@@ -10,7 +10,7 @@ mod common;
 
 use std::process::{Command, Stdio};
 
-use common::net::{Net, run};
+use common::net::{run, two_hosts};
 use common::{Lab, alone, assert_success, python, root};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
@@ -142,39 +142,6 @@ fn scapy_reads_the_errors() {
     );
 }
 
-/// Two hosts of the kernel with the switch between them, which has no interface in Linux: neighbours are written down.
-fn net() -> Net {
-    let net = Net::of(&["dc", "wan"], &["dc", "wan"]);
-    for (side, subnet) in [("dc", 1), ("wan", 2)] {
-        let (space, inside, outside) = (
-            net.space(side),
-            net.link(&format!("h{side}")),
-            net.link(side),
-        );
-        for command in [
-            format!(
-                "ip link add {outside} mtu 9200 type veth peer name {inside} mtu 9000 address 02:00:00:00:0{subnet}:03 netns {space}"
-            ),
-            format!("ip link set {outside} up"),
-            format!("ip -n {space} link set {inside} up"),
-            format!("ip -n {space} addr add 10.0.{subnet}.3/24 dev {inside}"),
-            format!("ip -n {space} addr add 2001:db8:{subnet}::3/64 dev {inside} nodad"),
-            format!(
-                "ip -n {space} neigh add 10.0.{subnet}.1 lladdr 02:00:00:00:0{subnet}:01 dev {inside}"
-            ),
-            format!(
-                "ip -n {space} neigh add 2001:db8:{subnet}::1 lladdr 02:00:00:00:0{subnet}:01 dev {inside}"
-            ),
-            format!("ip -n {space} route add default via 10.0.{subnet}.1"),
-            format!("ip -n {space} -6 route add default via 2001:db8:{subnet}::1"),
-            format!("ip netns exec {space} ethtool -K {inside} tx off"),
-        ] {
-            run(&command);
-        }
-    }
-    net
-}
-
 /// What traceroute and path MTU discovery ask of the kernel, which believes a sound ICMP error about a packet of its own only.
 const HOST: &str = "
 import errno, socket, sys, time
@@ -230,7 +197,7 @@ print('told')
 #[test]
 fn traceroute_and_path_mtu_discovery_work_through_the_switch() {
     let _alone = alone();
-    let net = net();
+    let net = two_hosts(9000, [3, 3]);
     let lab = Lab::new();
     let device = |index: u8, side: &str| {
         let link = net.link(side);

@@ -15,45 +15,9 @@ mod common;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::net::{Net, run};
+use common::net::{Net, run, two_hosts};
 use common::{Lab, alone, assert_success};
 use npcc_appliance::report::model::Snapshot;
-
-/// A host in each of two namespaces, with a link to the switch.
-fn net() -> Net {
-    let net = Net::of(&["dc", "wan"], &["dc", "wan"]);
-    for (side, subnet) in [("dc", 1), ("wan", 2)] {
-        let (space, inside, outside) = (
-            net.space(side),
-            net.link(&format!("h{side}")),
-            net.link(side),
-        );
-        let host = subnet + 1;
-        for command in [
-            format!(
-                "ip link add {outside} mtu 9200 type veth peer name {inside} mtu 9100 address 02:00:00:00:0{subnet}:03 netns {space}"
-            ),
-            format!("ip link set {outside} up"),
-            format!("ip -n {space} link set lo up"),
-            format!("ip -n {space} link set {inside} up"),
-            format!("ip -n {space} addr add 10.0.{subnet}.{host}/24 dev {inside}"),
-            format!("ip -n {space} addr add 2001:db8:{subnet}::{host}/64 dev {inside} nodad"),
-            format!(
-                "ip -n {space} neigh add 10.0.{subnet}.1 lladdr 02:00:00:00:0{subnet}:01 dev {inside}"
-            ),
-            format!(
-                "ip -n {space} neigh add 2001:db8:{subnet}::1 lladdr 02:00:00:00:0{subnet}:01 dev {inside}"
-            ),
-            format!("ip -n {space} route add default via 10.0.{subnet}.1"),
-            format!("ip -n {space} -6 route add default via 2001:db8:{subnet}::1"),
-            // The kernel leaves checksums to hardware that a veth does not have.
-            format!("ip netns exec {space} ethtool -K {inside} tx off"),
-        ] {
-            run(&command);
-        }
-    }
-    net
-}
 
 /// Echoes datagrams and says with which TTL each came.
 const ECHO: &str = "
@@ -145,7 +109,7 @@ fn stop(lab: &Lab, switch: Child) -> Snapshot {
 #[test]
 fn kernel_hosts_talk_through_the_switch() {
     let _alone = alone();
-    let net = net();
+    let net = two_hosts(9100, [2, 3]);
     let lab = lab(&net, "poll");
     let switch = lab.start(&["--stats-json", "stats.json"]);
     let mut echo = python(&net.space("wan"), ECHO).spawn().unwrap();
@@ -194,7 +158,7 @@ fn cpu(process: u32) -> f64 {
 #[test]
 fn a_switch_with_nothing_to_do_sleeps_until_a_frame_wakes_it() {
     let _alone = alone();
-    let net = net();
+    let net = two_hosts(9100, [2, 3]);
     let mut echo = python(&net.space("wan"), ECHO).spawn().unwrap();
     let mut medians = Vec::new();
     for idle in ["poll", "adaptive"] {

@@ -16,7 +16,6 @@ mod live;
 
 use std::time::Duration;
 
-use common::prefix;
 use live::{Live, host_mac, port_mac};
 use npcc_linux::netlink::service::Notice;
 use npcc_pipeline::route::nexthop::Kind;
@@ -42,8 +41,7 @@ fn ports_are_links_with_addresses_and_their_subnets_are_attached() {
             "10.0.7.0/24",
             "2001:db8:1::/64",
         ];
-        all.iter()
-            .all(|text| book.routes.contains_key(&prefix(text)))
+        all.iter().all(|text| book.has(text))
     });
     {
         let book = live.book.0.lock().unwrap();
@@ -118,7 +116,7 @@ fn routes_go_with_a_link_that_is_switched_off_and_the_port_is_told() {
     live.ip("route add 21.0.0.0/24 nhid 5");
     live.ip("route add 22.0.0.0/24 nexthop via 10.0.0.2 nexthop via 10.0.1.2");
     live.until("all are there", |book| {
-        let there = |text| book.routes.contains_key(&prefix(text));
+        let there = |text| book.has(text);
         there("20.0.1.243/32")
             && there("21.0.0.0/24")
             && there("22.0.0.0/24")
@@ -129,7 +127,7 @@ fn routes_go_with_a_link_that_is_switched_off_and_the_port_is_told() {
     });
     live.ip("link set p0 down");
     live.until("all are gone", |book| {
-        let there = |text| book.routes.contains_key(&prefix(text));
+        let there = |text| book.has(text);
         !there("20.0.1.243/32")
             && !there("21.0.0.0/24")
             && !there("10.0.0.0/24")
@@ -152,7 +150,7 @@ fn routes_go_with_a_link_that_is_switched_off_and_the_port_is_told() {
     live.until(
         "what is attached is back, and the configuration's route",
         |book| {
-            let there = |text| book.routes.contains_key(&prefix(text));
+            let there = |text| book.has(text);
             there("10.0.0.0/24") && there("198.51.100.0/24")
         },
     );
@@ -162,13 +160,7 @@ fn routes_go_with_a_link_that_is_switched_off_and_the_port_is_told() {
     assert!(told(true));
     let report = live.equal("afterwards");
     assert!(
-        !live
-            .book
-            .0
-            .lock()
-            .unwrap()
-            .routes
-            .contains_key(&prefix("20.0.0.1/32")),
+        !live.book.0.lock().unwrap().has("20.0.0.1/32"),
         "{report:?}"
     );
 }
@@ -194,13 +186,12 @@ fn objects_go_with_the_carrier_and_plain_routes_stay() {
         weights == [(Kind::Forward, 3), (Kind::Forward, 1)]
     });
     live.until("all", |book| {
-        book.routes.contains_key(&prefix("2001:db8:7::/48"))
-            && book.routes.contains_key(&prefix("23.0.0.0/24"))
+        book.has("2001:db8:7::/48") && book.has("23.0.0.0/24")
     });
     live.equal("before");
     live.handle().carrier(PortId(0), false);
     live.until("those of objects are gone", |book| {
-        let there = |text| book.routes.contains_key(&prefix(text));
+        let there = |text| book.has(text);
         !there("21.0.0.0/24")
             && !there("2001:db8:7::/48")
             && there("22.0.0.0/24")
@@ -217,13 +208,7 @@ fn objects_go_with_the_carrier_and_plain_routes_stay() {
     let report = live.equal("with it again");
     assert!(report.compared > 10);
     assert!(
-        !live
-            .book
-            .0
-            .lock()
-            .unwrap()
-            .routes
-            .contains_key(&prefix("21.0.0.0/24")),
+        !live.book.0.lock().unwrap().has("21.0.0.0/24"),
         "nobody put it back"
     );
 }
@@ -236,12 +221,11 @@ fn routes_go_with_the_address() {
     live.ip("route add 30.0.0.0/24 via 10.0.0.2");
     live.ip("route add 31.0.0.0/24 via 10.0.9.2 src 10.0.9.1");
     live.ip("route add 32.0.0.0/24 via 10.0.1.2 src 10.0.9.1");
-    let there =
-        |text: &'static str| move |book: &common::Book| book.routes.contains_key(&prefix(text));
+    let there = |text: &'static str| move |book: &common::Book| book.has(text);
     live.until("all", |book| {
         ["30.0.0.0/24", "31.0.0.0/24", "32.0.0.0/24"]
             .iter()
-            .all(|text| book.routes.contains_key(&prefix(text)))
+            .all(|text| book.has(text))
     });
     live.ip("addr del 10.0.9.1/24 dev p0");
     live.until("those from it", |book| {
@@ -325,9 +309,7 @@ fn what_drops_and_what_is_not_ours() {
         book.members("46.0.0.0/24").unwrap()[0].adjacency.port == PortId(0)
     });
     live.ip("link del mgmt0");
-    live.until("the other one", |book| {
-        book.routes.contains_key(&prefix("45.0.0.0/24"))
-    });
+    live.until("the other one", |book| book.has("45.0.0.0/24"));
     live.equal("without the other link");
 }
 

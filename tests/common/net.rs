@@ -48,6 +48,42 @@ impl Drop for Net {
     }
 }
 
+/// Hosts of the kernel in the namespaces `dc` and `wan`, 10.0.1.x and 10.0.2.x, 2001:db8:1::x and 2001:db8:2::x, each with a link of this MTU
+/// to the switch, which has no interface in Linux: its addresses' neighbours are written down.
+pub fn two_hosts(mtu: u32, hosts: [u8; 2]) -> Net {
+    let net = Net::of(&["dc", "wan"], &["dc", "wan"]);
+    for ((side, subnet), host) in [("dc", 1), ("wan", 2)].into_iter().zip(hosts) {
+        let (space, inside, outside) = (
+            net.space(side),
+            net.link(&format!("h{side}")),
+            net.link(side),
+        );
+        for command in [
+            format!(
+                "ip link add {outside} mtu 9200 type veth peer name {inside} mtu {mtu} address 02:00:00:00:0{subnet}:03 netns {space}"
+            ),
+            format!("ip link set {outside} up"),
+            format!("ip -n {space} link set lo up"),
+            format!("ip -n {space} link set {inside} up"),
+            format!("ip -n {space} addr add 10.0.{subnet}.{host}/24 dev {inside}"),
+            format!("ip -n {space} addr add 2001:db8:{subnet}::{host}/64 dev {inside} nodad"),
+            format!(
+                "ip -n {space} neigh add 10.0.{subnet}.1 lladdr 02:00:00:00:0{subnet}:01 dev {inside}"
+            ),
+            format!(
+                "ip -n {space} neigh add 2001:db8:{subnet}::1 lladdr 02:00:00:00:0{subnet}:01 dev {inside}"
+            ),
+            format!("ip -n {space} route add default via 10.0.{subnet}.1"),
+            format!("ip -n {space} -6 route add default via 2001:db8:{subnet}::1"),
+            // The kernel leaves checksums to hardware that a veth does not have.
+            format!("ip netns exec {space} ethtool -K {inside} tx off"),
+        ] {
+            run(&command);
+        }
+    }
+    net
+}
+
 /// Runs a command that must succeed.
 pub fn run(command: &str) {
     let words: Vec<&str> = command.split_whitespace().collect();

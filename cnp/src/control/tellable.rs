@@ -2,10 +2,10 @@
 //!
 //! Law: a flow that cannot be told costs the others nothing, neither an order of the tick nor a place among the few.
 //!
-//! How often a flow may be told goes by its host's standing: one that answers as often as the policy wants; one that is not known yet no
-//! more than once in `min_cnp_interval`, so that the first CNPs show what they do; one that is doubted or fell back once in [`SILENCE`].
-//! Where those that fell back send a quarter of what comes in the queue is *given up*: telling the others would take from them what these
-//! send more, so everybody is left to ECN.
+//! How often a flow may be told goes by its host's standing: one that answers as often as the policy wants; one that is not known yet once
+//! it is known how fast it sends, not while a CNP's effect is measured, and no more than once in `min_cnp_interval`; one that is doubted or
+//! fell back once in [`SILENCE`]. Where such hosts send a quarter of what comes in the queue is *given up*: telling the others would take
+//! from them what these send more, so everybody is left to ECN.
 
 use npcc_pipeline::units::Nanos;
 
@@ -28,7 +28,7 @@ pub(super) struct Apart {
     pub(super) known: usize,
     /// So many come first, with those whose queue pair is not known and for whom something is done all the same.
     pub(super) all: usize,
-    /// Bytes of those whose hosts fell back.
+    /// Bytes of those whose hosts are doubted or fell back.
     pub(super) vain: u64,
 }
 
@@ -46,8 +46,7 @@ impl ControlCore {
             let Some((bytes, index)) = contributors.get(at).copied() else {
                 break;
             };
-            self.tracker.add_to_host(index, bytes, now);
-            let standing = self.tracker.standing(index);
+            let standing = self.tracker.add_to_host(index, bytes, now);
             if matches!(standing, Standing::Doubted | Standing::FallenBack) {
                 apart.vain = apart.vain.saturating_add(bytes);
             }
@@ -71,7 +70,7 @@ impl ControlCore {
     }
 
     /// Shortest time between two CNPs to a flow whose host is believed to be so, in a queue that is given up or not.
-    pub(super) const fn pace(&self, standing: Standing, given_up: bool) -> Nanos {
+    const fn pace(&self, standing: Standing, given_up: bool) -> Nanos {
         match standing {
             Standing::Doubted | Standing::FallenBack => SILENCE,
             Standing::Unknown | Standing::Answers if given_up => SILENCE,
@@ -80,7 +79,7 @@ impl ControlCore {
         }
     }
 
-    /// Why a flow that may be told no more often than this cannot be told, as far as what is known of it tells.
+    /// Why a flow of such a host, in a queue that is given up or not, cannot be told, as far as what is known of it tells.
     pub(super) fn refused(
         &self,
         flow: &Flow,

@@ -162,14 +162,16 @@ impl HostResponses {
         self.map.insert(host, state).unwrap_or(u32::MAX)
     }
 
-    /// A contributor whose host is remembered at `place` put so many bytes into a watched queue in a window.
-    pub(crate) fn add(&mut self, place: u32, bytes: u64, now: Nanos) {
-        if let Some(state) = self.map.get_mut(place) {
-            if state.sum.0 != now {
-                state.sum = (now, 0);
-            }
-            state.sum.1 = state.sum.1.saturating_add(bytes);
+    /// A contributor whose host is remembered at `place` put so many bytes into a watched queue in a window. Says what is believed of the host.
+    pub(crate) fn add(&mut self, place: u32, bytes: u64, now: Nanos) -> Standing {
+        let Some(state) = self.map.get_mut(place) else {
+            return Standing::Unknown;
+        };
+        if state.sum.0 != now {
+            state.sum = (now, 0);
         }
+        state.sum.1 = state.sum.1.saturating_add(bytes);
+        state.standing()
     }
 
     /// What the host's contributors send together, in 65,536ths of these bytes of one of them, as added up in this call: one of them alone

@@ -72,12 +72,11 @@ impl FlowTracker {
             || self.standing(index) == Standing::FallenBack
     }
 
-    /// Adds what a contributor put into its queue to what its host's did.
-    pub(crate) fn add_to_host(&mut self, index: u32, bytes: u64, now: Nanos) {
+    /// Adds what a contributor put into its queue to what its host's did; says what is believed of the host.
+    pub(crate) fn add_to_host(&mut self, index: u32, bytes: u64, now: Nanos) -> Standing {
         self.remember_host(index);
-        if let Some(flow) = self.flows.get(index) {
-            self.responses.add(flow.host, bytes, now);
-        }
+        let host = self.flows.get(index).map_or(u32::MAX, |flow| flow.host);
+        self.responses.add(host, bytes, now)
     }
 
     /// What a flow that puts so many bytes into its queue may be allowed to send, in 65,536ths of that.

@@ -27,6 +27,11 @@ impl Book {
             .collect()
     }
 
+    /// Whether there is a route of this prefix.
+    pub fn has(&self, prefix: &str) -> bool {
+        self.routes.contains_key(&self::prefix(prefix))
+    }
+
     /// The members a prefix leads by.
     pub fn members(&self, prefix: &str) -> Option<Vec<Member>> {
         let group = self.routes.get(&self::prefix(prefix))?;

@@ -20,6 +20,7 @@ use crate::punt::icmp::{self, IcmpError};
 use crate::punt::layer2::Layer2;
 use crate::punt::{Ask, Place, Punt, PuntPort, Refusal};
 use crate::route::nexthop::{Kind as PathKind, Path, UNTAGGED};
+use crate::stage::rewrite;
 use crate::stage::route::flow_hash;
 use crate::tap::FlowTap;
 use crate::units::{Nanos, PortId, Priority};
@@ -298,29 +299,12 @@ impl Answer {
             }
             _ => (true, 0),
         };
-        if !buf.prepend(ethernet::HEADER_LEN) {
+        let tag = rewrite::tag_len(self.back);
+        if !buf.prepend(ethernet::HEADER_LEN + tag) {
             return None;
         }
-        let ethertype = if is_v6 {
-            ethernet::IPV6
-        } else {
-            ethernet::IPV4
-        };
-        let (first, second) = self.back.addresses();
-        let frame = buf.data_mut();
-        let (to, rest) = frame.split_first_chunk_mut::<8>()?;
-        *to = first;
-        let (to, rest) = rest.split_first_chunk_mut::<4>()?;
-        *to = second;
-        *rest.first_chunk_mut::<2>()? = ethertype.to_be_bytes();
-        if !tag(buf, self.back.vlan(), priority) {
-            return None;
-        }
-        let tagged = if self.back.vlan() == UNTAGGED {
-            0
-        } else {
-            MetaFlags::TAGGED
-        };
+        rewrite::header(buf.data_mut(), self.back, priority, is_v6);
+        let tagged = if tag == 0 { 0 } else { MetaFlags::TAGGED };
         let family = if is_v6 { MetaFlags::IPV6 } else { 0 };
         Some(Record {
             addresses,

@@ -47,22 +47,36 @@ pub(super) fn any<B: FrameBuf>(
     } else {
         one_hop_less_v4(packet)?;
     }
-    let tag = if path.vlan() == UNTAGGED {
-        0
-    } else {
-        ethernet::TAG_LEN
-    };
+    let tag = tag_len(path);
     let new = ethernet::HEADER_LEN + tag;
     if new != l3_off {
         resize(buf, l3_off, new)?;
     }
+    header(buf.data_mut(), path, priority, is_v6);
+    Ok(end(buf, new + usize::from(len), SHORTEST + tag))
+}
+
+/// Bytes of the VLAN tag that a frame has which leaves this way.
+#[inline(always)]
+pub(crate) fn tag_len(path: Path) -> usize {
+    if path.vlan() == UNTAGGED {
+        0
+    } else {
+        ethernet::TAG_LEN
+    }
+}
+
+/// Writes the Ethernet header of a frame that leaves this way, tag included, before its IP packet.
+#[inline(always)]
+pub(crate) fn header(frame: &mut [u8], path: Path, priority: Priority, is_v6: bool) {
+    let tag = tag_len(path);
     let ethertype = if is_v6 {
         ethernet::IPV6
     } else {
         ethernet::IPV4
     };
     let (first, second) = path.addresses();
-    if let Some((head, rest)) = buf.data_mut().split_first_chunk_mut::<14>() {
+    if let Some((head, rest)) = frame.split_first_chunk_mut::<14>() {
         let [addresses @ .., a, b, c, d, high, low] = head;
         *addresses = first;
         [*a, *b, *c, *d] = second;
@@ -75,7 +89,6 @@ pub(super) fn any<B: FrameBuf>(
             *place = (tci << 16 | u32::from(ethertype)).to_be_bytes();
         }
     }
-    Ok(end(buf, new + usize::from(len), SHORTEST + tag))
 }
 
 /// Ends a frame at the end of its packet, but not before `shortest`, with zeros behind the packet; returns how many bytes were
