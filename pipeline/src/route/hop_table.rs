@@ -79,6 +79,55 @@ impl HopTable {
         self.hold_group(&members, was, spare)
     }
 
+    /// A group that is nobody else's, though another may have the same paths; held once. It is dealt from the live group `was`.
+    pub(super) fn make(
+        &mut self,
+        paths: &[Adjacency],
+        was: Option<NextHopGroupId>,
+        spare: &mut Spare<'_>,
+    ) -> Result<NextHopGroupId, NoNumber> {
+        let members = self.hold_members(paths, spare)?;
+        match self.groups.make(members.clone().into_boxed_slice()) {
+            Ok(number) => {
+                spare.set_group(NextHopGroupId(number), &members, was);
+                Ok(NextHopGroupId(number))
+            }
+            Err(full) => {
+                self.release_members(&members);
+                Err(full)
+            }
+        }
+    }
+
+    /// Gives a group of [`HopTable::make`] other paths, dealt from the live group `was`.
+    pub(super) fn change(
+        &mut self,
+        group: NextHopGroupId,
+        paths: &[Adjacency],
+        was: NextHopGroupId,
+        spare: &mut Spare<'_>,
+    ) -> Result<(), NoNumber> {
+        let members = self.hold_members(paths, spare)?;
+        spare.set_group(group, &members, Some(was));
+        let old = self.groups.replace(group.0, members.into_boxed_slice());
+        self.release_members(&old.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Holds a group once more.
+    pub(super) fn hold_again(&mut self, group: NextHopGroupId) {
+        self.groups.hold_again(group.0);
+    }
+
+    /// The paths of a group, as often as they have shares.
+    pub(super) fn shares(&self, group: NextHopGroupId) -> Vec<Adjacency> {
+        let members = self.groups.value(group.0).into_iter().flatten();
+        members
+            .filter_map(|member| self.adjacencies.value(member.0))
+            .map(|path| path.unpacked())
+            .collect()
+    }
+
     /// Gives up one hold of a group.
     pub(super) fn release(&mut self, group: NextHopGroupId) {
         if let Some(members) = self.groups.release(group.0) {
@@ -238,23 +287,49 @@ impl<V: Hash + Eq> Numbers<V> {
             }
             return Ok((number, false));
         }
-        let number = match self.free.pop() {
-            Some(number) => number,
-            None => u16::try_from(slots.len() + usize::from(first))
-                .ok()
-                .filter(|number| usize::from(*number) < self.limit)
-                .ok_or(NoNumber { limit: self.limit })?,
-        };
-        match slots.get_mut(at(number)) {
-            Some(slot) => *slot = (own(), 1),
-            None => slots.push((own(), 1)),
-        }
+        let number = self.make(own())?;
+        let (slots, first) = (&self.slots, self.first);
+        let at = |number: u16| usize::from(number.saturating_sub(first));
         let hash_of = |number: &u16| {
             let slot = slots.get(at(*number));
             slot.map_or(0, |(value, _)| self.hasher.hash_one(value.borrow()))
         };
         self.by_value.insert_unique(hash, number, hash_of);
         Ok((number, true))
+    }
+
+    /// Gives a value a number of its own, held once, by which [`Numbers::hold`] does not find it.
+    fn make(&mut self, value: V) -> Result<u16, NoNumber> {
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => u16::try_from(self.slots.len() + usize::from(self.first))
+                .ok()
+                .filter(|number| usize::from(*number) < self.limit)
+                .ok_or(NoNumber { limit: self.limit })?,
+        };
+        match self.slot(number) {
+            Some(slot) => *slot = (value, 1),
+            None => self.slots.push((value, 1)),
+        }
+        Ok(number)
+    }
+
+    fn slot(&mut self, number: u16) -> Option<&mut (V, u32)> {
+        let index = usize::from(number.checked_sub(self.first)?);
+        self.slots.get_mut(index)
+    }
+
+    /// Holds a number that is held once more.
+    fn hold_again(&mut self, number: u16) {
+        if let Some((_, holds)) = self.slot(number) {
+            *holds += 1;
+        }
+    }
+
+    /// Lets a number of [`Numbers::make`] stand for another value; what it stood for.
+    fn replace(&mut self, number: u16, value: V) -> Option<V> {
+        let (held, _) = self.slot(number)?;
+        Some(std::mem::replace(held, value))
     }
 
     /// Gives up one hold; the value when it was the last.
@@ -272,8 +347,8 @@ impl<V: Hash + Eq> Numbers<V> {
         let entry = self.by_value.find_entry(hash, |other| *other == number);
         if let Ok(entry) = entry {
             entry.remove();
-            self.free.push(number);
         }
+        self.free.push(number);
         Some(value.clone())
     }
 }

@@ -8,7 +8,8 @@
 //! loop the batch is replayed on the other, or the image copied when that is quicker ([`fib`], `op_log`). So every lookup answers from a complete old or new table.
 //! Values are next-hop-group ids resolved through the pair's own array ([`hops`], `hop_table`); the default route is a
 //! group of fixed id and never enters an image, so that its change is seen with the rest of its batch and costs one group.
-//! Flows choose among the members of a group by buckets that outlive changes of it ([`buckets`]), by a hash that is each
+//! Routes with the same paths share a group; one that is to change for all its routes at once has an identity
+//! (`named_groups`). Flows choose among the members of a group by buckets that outlive changes of it ([`buckets`]), by a hash that is each
 //! switch's own ([`seed`]), and keep away from ports that are down ([`down_ports`]).
 
 pub mod buckets;
@@ -18,6 +19,7 @@ pub mod fib;
 mod hop_table;
 pub mod hops;
 pub mod image;
+mod named_groups;
 pub mod nexthop;
 mod op_log;
 pub mod prefix;

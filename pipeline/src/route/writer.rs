@@ -16,6 +16,7 @@ use super::fib::{Fib, FibReader, GracePeriod, Images, ImagesState};
 use super::hop_table::{HopTable, NoNumber, Spare};
 use super::hops::NextHops;
 use super::image::{Image, Origin};
+use super::named_groups::Named;
 use super::nexthop::{Adjacency, NextHopGroupId};
 use super::op_log::{Op, OpLog};
 use super::prefix::{Family, Prefix};
@@ -71,17 +72,19 @@ impl From<NoNumber> for RouteError {
 pub struct RouteWriter {
     fib: Arc<Fib>,
     states: [ImagesState; 2],
-    rib: HashMap<Prefix, NextHopGroupId, RandomState>,
+    pub(super) rib: HashMap<Prefix, NextHopGroupId, RandomState>,
     /// Prefixes of each family and length, so that a cover is sought only where there is one.
     lengths: [[usize; 129]; 2],
     /// Prefixes of each family.
     held: [usize; 2],
     limits: [usize; 2],
-    hops: HopTable,
+    pub(super) hops: HopTable,
     /// The groups with a choice that prefixes changed since the last commit had before: what flows take still.
     before: HashMap<Prefix, NextHopGroupId, RandomState>,
     /// Applied to the spare pair, not yet visible.
     batch: OpLog,
+    /// Groups with an identity ([`super::named_groups`]).
+    pub(super) named: Named,
     /// Visible, not yet applied to the pair that was live before.
     replay: OpLog,
 }
@@ -143,6 +146,7 @@ impl RouteWriter {
             hops,
             before: HashMap::default(),
             batch: OpLog::default(),
+            named: Named::default(),
             replay: OpLog::default(),
         };
         (writer, readers)
@@ -188,6 +192,7 @@ impl RouteWriter {
             return Err(RouteError::Busy);
         }
         if prefix.is_default() {
+            self.named.unlead(prefix.family());
             let group = self.set_default(prefix.family(), paths)?;
             self.rib.insert(prefix, group);
             return Ok(());
@@ -195,6 +200,11 @@ impl RouteWriter {
         let was = self.remember(prefix);
         let (hops, mut spare) = self.hops_of_spare();
         let group = hops.hold(paths, was, &mut spare)?;
+        self.lead(prefix, group)
+    }
+
+    /// Lets a prefix lead to a group, whose hold it takes over.
+    pub(super) fn lead(&mut self, prefix: Prefix, group: NextHopGroupId) -> Result<(), RouteError> {
         let before = self.rib.insert(prefix, group);
         if before == Some(group) {
             self.hops.release(group);
@@ -215,7 +225,7 @@ impl RouteWriter {
         done
     }
 
-    fn set_default(
+    pub(super) fn set_default(
         &mut self,
         family: Family,
         paths: &[Adjacency],
@@ -227,7 +237,7 @@ impl RouteWriter {
     /// The live group of a prefix that is about to change, if it has a choice: later changes of the same batch, a removal in
     /// between also, deal from it. Of a prefix without a choice nothing is kept, as whatever its flows are dealt from, they
     /// get an even share each.
-    fn remember(&mut self, prefix: Prefix) -> Option<NextHopGroupId> {
+    pub(super) fn remember(&mut self, prefix: Prefix) -> Option<NextHopGroupId> {
         if let Some(group) = self.before.get(&prefix) {
             return Some(*group);
         }
@@ -239,7 +249,7 @@ impl RouteWriter {
     }
 
     /// The next hops in use, and the spare pair's, which have caught up.
-    fn hops_of_spare(&mut self) -> (&mut HopTable, Spare<'_>) {
+    pub(super) fn hops_of_spare(&mut self) -> (&mut HopTable, Spare<'_>) {
         let [left, right] = &self.fib.pairs;
         let (pair, live) = if self.fib.grace.spare() == 0 {
             (left, right)
@@ -286,6 +296,7 @@ impl RouteWriter {
             return Err(RouteError::Busy);
         }
         if prefix.is_default() {
+            self.named.unlead(prefix.family());
             self.set_default(prefix.family(), &[])?;
         } else {
             self.remember(prefix);
@@ -311,6 +322,7 @@ impl RouteWriter {
         // The other one is empty: changes are taken only then.
         std::mem::swap(&mut self.batch, &mut self.replay);
         self.before = HashMap::default();
+        self.named.made.clear();
     }
 
     /// Whether changes can be taken: every worker has passed since the last commit, and the spare pair has caught up.
@@ -368,7 +380,7 @@ impl RouteWriter {
     }
 }
 
-const fn family_index(family: Family) -> usize {
+pub(super) const fn family_index(family: Family) -> usize {
     match family {
         Family::V4 => 0,
         Family::V6 => 1,
