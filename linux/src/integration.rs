@@ -8,9 +8,12 @@ use std::time::Duration;
 use crate::fib::Fib;
 use crate::netlink::mirror::Mirror;
 use crate::netlink::requests::Requests;
-use crate::netlink::service::{Handle, Notice, Service};
 use crate::netlink::stream::Stream;
-use crate::netlink::wants::{StaticRoute, Wants};
+use crate::netlink::wants::{Wanted, Wants};
+use crate::netlink::{
+    handle::{Handle, Notice},
+    service::Service,
+};
 use crate::tap::{Tap, TapPort, namespace, sysctl};
 use crate::wanted::ports::{Place, Ports};
 use crate::wire::request::{LinkSettings, set_link};
@@ -29,8 +32,8 @@ pub struct Settings {
     pub compare_every: Duration,
     /// The TAPs.
     pub ports: Vec<TapPort>,
-    /// The static routes.
-    pub routes: Vec<StaticRoute>,
+    /// Addresses, neighbours and routes.
+    pub wanted: Wanted,
 }
 
 impl Default for Settings {
@@ -40,7 +43,7 @@ impl Default for Settings {
             receive_buffer: 16 << 20,
             compare_every: Duration::from_secs(10),
             ports: vec![],
-            routes: vec![],
+            wanted: Wanted::default(),
         }
     }
 }
@@ -144,7 +147,7 @@ fn open_here(settings: Settings) -> io::Result<Integration> {
         ..LinkSettings::default()
     };
     requests.ask(set_link(LOOPBACK, &up))?;
-    let mut wants = Wants::new(settings.routes);
+    let mut wants = Wants::new(settings.wanted);
     let mut places = BTreeMap::new();
     let mut taps = vec![];
     for port in settings.ports {
@@ -155,15 +158,10 @@ fn open_here(settings: Settings) -> io::Result<Integration> {
         };
         places.insert(port.name.clone(), place);
         let tap = Tap::open(port, &mut requests)?;
-        let TapPort {
-            name,
-            mac,
-            addresses,
-            ..
-        } = tap.settings();
-        wants.link(name, tap.index(), *mac, addresses);
+        let TapPort { name, mac, .. } = tap.settings();
+        wants.link(name, tap.index(), *mac);
         if let Some(refused) = wants
-            .put_addresses(tap.index(), &mut requests)
+            .put_link(tap.index(), &mut requests)
             .into_iter()
             .next()
         {

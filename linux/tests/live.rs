@@ -17,7 +17,7 @@ mod live;
 use std::time::Duration;
 
 use live::{Live, host_mac, port_mac};
-use npcc_linux::netlink::service::Notice;
+use npcc_linux::netlink::handle::Notice;
 use npcc_pipeline::route::nexthop::Kind;
 use npcc_pipeline::units::PortId;
 

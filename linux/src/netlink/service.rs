@@ -1,11 +1,11 @@
 //! The thread: it waits for the stream and for what others ask, and proves every few seconds that all is equal.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::PortId;
 
+use super::handle::{Command, Handle, Notice, Status, rows};
 use super::mirror::{Mirror, Turn};
-use super::report::{Counts, Reason, Report};
+use super::report::{Reason, Report};
 use super::wants::{RefusedByLinux, Wants};
-use crate::fib::{Fib, Refused};
-use crate::wanted::differ::Figures;
+use crate::fib::Fib;
+use crate::table::model::Model;
+use crate::wanted::members::hops;
 use crate::wanted::resolving::Ask;
-use crate::wire::neighbor::Neighbor;
 use crate::wire::request::{LinkSettings, Resolve, forget, resolve, set_link};
 
 /// The least rest between a dump and the next, so that under churn the stream is read too.
@@ -28,112 +29,6 @@ const BREATH: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// A comparison takes at most one part in so many of the time.
 const SHARE: u32 = 10;
-
-/// Something to be told.
-#[derive(Debug)]
-pub enum Notice {
-    /// A port was switched on or off in Linux.
-    Admin(PortId, bool),
-    /// The kernel's state was dumped and compared.
-    Compared(Report),
-    /// The switch had no room.
-    NoRoom(Refused),
-    /// The kernel refused what we asked for.
-    Refused(RefusedByLinux),
-    /// The thread cannot go on.
-    Ended(io::Error),
-}
-
-/// What is there, for who shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Status {
-    /// Prefixes of IPv4 and IPv6 in the kernel's two tables.
-    pub kernel: [usize; 2],
-    /// What became of them.
-    pub figures: Figures,
-    /// Counts since the start.
-    pub counts: Counts,
-    /// The last comparison.
-    pub compared: Option<Report>,
-    /// The receive buffer, as the kernel counts it.
-    pub receive_buffer: usize,
-}
-
-/// A request of another thread.
-enum Command {
-    Resolve(PortId, u16, IpAddr),
-    Carrier(PortId, bool),
-    Compare(Sender<Report>),
-    Neighbors(Sender<Vec<Neighbor>>),
-    Verify(Sender<Vec<Prefix>>),
-    Stop,
-}
-
-/// How other threads ask; clones ask the same.
-#[derive(Debug, Clone)]
-pub struct Handle {
-    commands: Sender<Command>,
-    bell: Arc<UnixStream>,
-    status: Arc<Mutex<Status>>,
-}
-
-impl Handle {
-    /// Lets the kernel find a neighbour on a port's VLAN, as if a packet were to go there.
-    pub fn resolve(&self, port: PortId, vlan: u16, address: IpAddr) {
-        self.tell(Command::Resolve(port, vlan, address));
-    }
-
-    /// Gives the links of a port their carrier, or takes it.
-    pub fn carrier(&self, port: PortId, carrier: bool) {
-        self.tell(Command::Carrier(port, carrier));
-    }
-
-    /// Compares with the kernel now; `None` when the thread has ended.
-    #[must_use]
-    pub fn compare(&self) -> Option<Report> {
-        self.ask(Command::Compare)
-    }
-
-    /// Every neighbour; `None` when the thread has ended.
-    #[must_use]
-    pub fn neighbors(&self) -> Option<Vec<Neighbor>> {
-        self.ask(Command::Neighbors)
-    }
-
-    /// The prefixes that do not lead by what is wanted, computed anew from all the state; `None` when the thread has ended.
-    #[must_use]
-    pub fn verify(&self) -> Option<Vec<Prefix>> {
-        self.ask(Command::Verify)
-    }
-
-    /// What is there.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        let status = self.status.lock();
-        status.map_or_else(
-            |poisoned| poisoned.into_inner().clone(),
-            |status| status.clone(),
-        )
-    }
-
-    /// Lets the thread end.
-    pub fn stop(&self) {
-        self.tell(Command::Stop);
-    }
-
-    fn tell(&self, command: Command) {
-        if self.commands.send(command).is_ok() {
-            // A full pipe has rung already.
-            let _ = (&*self.bell).write(&[0]);
-        }
-    }
-
-    fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Option<T> {
-        let (answer, answered) = channel();
-        self.tell(command(answer));
-        answered.recv().ok()
-    }
-}
 
 /// See the module's text.
 pub struct Service<F, N> {
@@ -147,6 +42,8 @@ pub struct Service<F, N> {
     status: Arc<Mutex<Status>>,
     /// Ports by whether they are switched on, as last told.
     admin: BTreeMap<PortId, bool>,
+    /// Our addresses on the VLANs of each port, as last told.
+    addresses: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>>,
     /// The carrier each port was given, for links that come later.
     carriers: BTreeMap<PortId, bool>,
     /// When to compare next.
@@ -189,6 +86,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             bell,
             status,
             admin: BTreeMap::new(),
+            addresses: BTreeMap::new(),
             carriers: BTreeMap::new(),
             due: Instant::now(),
             last: (Instant::now(), Duration::ZERO),
@@ -313,7 +211,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             .filter(|index| self.mirror.differ().ports().place(**index).is_some());
         let ours: Vec<u32> = ours.copied().collect();
         for index in &ours {
-            for refused in self.wants.put_addresses(*index, self.mirror.requests()) {
+            for refused in self.wants.put_link(*index, self.mirror.requests()) {
                 (self.notice)(Notice::Refused(refused));
             }
         }
@@ -335,6 +233,25 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             }
         }
         self.admin = now;
+        self.tell_addresses();
+    }
+
+    fn tell_addresses(&mut self) {
+        let (links, ports) = (self.mirror.model().links(), self.mirror.differ().ports());
+        let mut now: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>> = BTreeMap::new();
+        for link in links.iter() {
+            if let Some(place) = ports.place(link.index) {
+                let own = links.addresses().filter(|one| one.link == link.index);
+                let own = own.map(|one| one.address).collect();
+                now.entry(place.port).or_default().push((place.vlan, own));
+            }
+        }
+        for (port, interfaces) in &now {
+            if self.addresses.get(port) != Some(interfaces) {
+                (self.notice)(Notice::Addresses(*port, interfaces.clone()));
+            }
+        }
+        self.addresses = now;
     }
 
     /// Does what others ask; whether to go on.
@@ -343,9 +260,17 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             match self.commands.try_recv() {
                 Ok(Command::Resolve(port, vlan, address)) => {
                     if let Some(link) = self.mirror.differ().ports().link(port, vlan) {
+                        let address = next_on_the_way(self.mirror.model(), link, address);
                         let what = format!("to find neighbour {address}");
                         self.request(resolve(link, address, Resolve::Now), what);
                     }
+                }
+                Ok(Command::Want(wanted, answer)) => {
+                    let refused = self.wants.change(*wanted, self.mirror.requests());
+                    let _ = answer.send(refused);
+                }
+                Ok(Command::Routes(answer)) => {
+                    let _ = answer.send(rows(self.mirror.differ()));
                 }
                 Ok(Command::Carrier(port, carrier)) => self.carrier(port, carrier),
                 Ok(Command::Compare(answer)) => {
@@ -417,4 +342,13 @@ impl<F, N> std::fmt::Debug for Service<F, N> {
             .field("mirror", &self.mirror)
             .finish_non_exhaustive()
     }
+}
+
+/// Who is next on the way to a destination by a link: the gateway of its route, or itself on a subnet that is attached.
+fn next_on_the_way(model: &Model, link: u32, destination: IpAddr) -> IpAddr {
+    let covering = model.routes().covering(Prefix::host(destination)).next();
+    let way = covering.and_then(|(_, entry)| model.ways().get(entry.way));
+    let hops = way.map_or_else(Vec::new, |taken| hops(model, &taken.way));
+    let mut by_link = hops.iter().filter(|hop| hop.link == link);
+    by_link.find_map(|hop| hop.gateway).unwrap_or(destination)
 }

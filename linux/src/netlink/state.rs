@@ -24,7 +24,7 @@ pub(super) struct State {
 pub struct Turn {
     /// What the switch was given.
     pub done: Done,
-    /// Links that changed.
+    /// Links or our addresses on them changed.
     pub links_changed: bool,
     /// A dump of everything is needed.
     pub dump: Option<Reason>,
@@ -36,7 +36,7 @@ impl State {
     /// Gives the switch what changed in the model.
     pub(super) fn give(&mut self, fib: &mut dyn Fib, turn: &mut Turn) {
         let changes = self.model.take_changes();
-        turn.links_changed |= !changes.links.is_empty();
+        turn.links_changed |= changes.addresses || !changes.links.is_empty();
         let done = self.differ.sync(&self.model, changes, fib);
         self.note(done, turn);
     }
@@ -44,7 +44,7 @@ impl State {
     /// As [`State::give`], and what was refused, or asked for without an answer, once more.
     pub(super) fn give_again(&mut self, fib: &mut dyn Fib, turn: &mut Turn) {
         let mut changes = self.model.take_changes();
-        turn.links_changed |= !changes.links.is_empty();
+        turn.links_changed |= changes.addresses || !changes.links.is_empty();
         self.differ.retry(&mut changes);
         let done = self.differ.sync(&self.model, changes, fib);
         self.note(done, turn);

@@ -1,18 +1,21 @@
-//! What the configuration wants the kernel to have: addresses and static routes, put again whenever a link rises.
+//! What the configuration wants the kernel to have: addresses, neighbours and static routes, put again whenever a link rises.
 //!
 //! The kernel takes IPv4 routes away with the link they lead by, and IPv6 addresses of a link too; nobody else would put these
-//! back.
+//! back. What another configuration does not want any more is taken away; what others put into the kernel stays.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv6Net};
 use nix::errno::Errno;
+use npcc_pipeline::punt::interface::link_local;
 use npcc_pipeline::units::Mac;
 
 use super::requests::Requests;
-use crate::wire::request::{add_address, add_route};
+use crate::wire::request::{
+    Request, add_address, add_route, forget, remove_address, remove_route, set_neighbor,
+};
 use crate::wire::route::Hop;
 
 /// A static route of the configuration.
@@ -26,12 +29,34 @@ pub struct StaticRoute {
     pub metric: u32,
 }
 
+/// A neighbour whose MAC address the configuration knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaticNeighbor {
+    /// The name of the link it is on.
+    pub link: String,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its MAC address.
+    pub mac: Mac,
+}
+
+/// All that a configuration wants.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// Addresses, by the name of their link.
+    pub addresses: BTreeMap<String, Vec<IpNet>>,
+    /// Neighbours.
+    pub neighbors: Vec<StaticNeighbor>,
+    /// Routes.
+    pub routes: Vec<StaticRoute>,
+}
+
 /// See the module's text.
 #[derive(Debug, Default)]
 pub struct Wants {
-    /// Index and addresses of each of our links, by name.
-    links: BTreeMap<String, (u32, Vec<IpNet>)>,
-    routes: Vec<StaticRoute>,
+    /// The index of each of our links and the link-local address its MAC address makes, by name.
+    links: BTreeMap<String, (u32, IpNet)>,
+    now: Wanted,
 }
 
 /// Something the kernel refused.
@@ -44,50 +69,76 @@ pub struct RefusedByLinux {
     pub source: io::Error,
 }
 
-impl Wants {
-    /// These routes.
-    #[must_use]
-    pub const fn new(routes: Vec<StaticRoute>) -> Wants {
-        Wants {
-            links: BTreeMap::new(),
-            routes,
-        }
-    }
+/// Asks, and keeps what was refused.
+struct Asking<'a> {
+    requests: &'a mut Requests,
+    refused: Vec<RefusedByLinux>,
+}
 
-    /// A link has these addresses, and the link-local one its MAC address makes.
-    pub fn link(&mut self, name: &str, index: u32, mac: Mac, addresses: &[IpNet]) {
-        let own = IpNet::V6(link_local(mac));
-        let all = std::iter::once(own).chain(addresses.iter().copied());
-        self.links.insert(name.to_owned(), (index, all.collect()));
-    }
-
-    /// Puts the addresses of a link.
-    pub fn put_addresses(&self, index: u32, requests: &mut Requests) -> Vec<RefusedByLinux> {
-        let found = self.links.values().find(|(link, _)| *link == index);
-        let Some((_, addresses)) = found else {
-            return vec![];
-        };
-        let mut refused = vec![];
-        for net in addresses {
-            // Without IPv6 in the kernel there is nobody to talk to by it either.
-            let done = requests.ask(add_address(index, *net));
-            let no_ipv6 = |error: &io::Error| {
-                error.raw_os_error() == Some(Errno::EOPNOTSUPP as i32) && net.addr().is_ipv6()
-            };
-            if let Err(source) = done
-                && !no_ipv6(&source)
-            {
-                let what = format!("address {net}");
-                refused.push(RefusedByLinux { what, source });
+impl Asking<'_> {
+    /// `fine` are answers that are as good as yes.
+    fn ask(&mut self, request: Request, what: impl FnOnce() -> String, fine: &[Errno]) {
+        if let Err(source) = self.requests.ask(request) {
+            let errno = source.raw_os_error().map(Errno::from_raw);
+            if errno.is_none_or(|errno| !fine.contains(&errno)) {
+                let what = what();
+                self.refused.push(RefusedByLinux { what, source });
             }
         }
-        refused
+    }
+}
+
+impl Wants {
+    /// This is wanted of links that [`Wants::link`] names.
+    #[must_use]
+    pub const fn new(now: Wanted) -> Wants {
+        Wants {
+            links: BTreeMap::new(),
+            now,
+        }
+    }
+
+    /// There is a link; it gets the link-local address its MAC address makes, beside those that are wanted.
+    pub fn link(&mut self, name: &str, index: u32, mac: Mac) {
+        let own = IpNet::V6(Ipv6Net::new_assert(link_local(mac), 64));
+        self.links.insert(name.to_owned(), (index, own));
+    }
+
+    /// Puts the addresses and neighbours of a link.
+    pub fn put_link(&self, index: u32, requests: &mut Requests) -> Vec<RefusedByLinux> {
+        let mut asking = Asking {
+            requests,
+            refused: vec![],
+        };
+        let found = self.links.iter().find(|(_, (link, _))| *link == index);
+        let Some((name, (_, own))) = found else {
+            return vec![];
+        };
+        let addresses = self.now.addresses.get(name).into_iter().flatten();
+        for net in std::iter::once(own).chain(addresses) {
+            // Without IPv6 in the kernel there is nobody to talk to by it either.
+            let no_ipv6 = [Errno::EOPNOTSUPP];
+            let fine: &[Errno] = if net.addr().is_ipv6() { &no_ipv6 } else { &[] };
+            asking.ask(
+                add_address(index, *net),
+                || format!("address {net} on {name}"),
+                fine,
+            );
+        }
+        for one in self.now.neighbors.iter().filter(|one| one.link == *name) {
+            let what = || format!("neighbour {} on {name}", one.address);
+            asking.ask(set_neighbor(index, one.address, one.mac), what, &[]);
+        }
+        asking.refused
     }
 
     /// Puts all routes whose links there are.
     pub fn put_routes(&self, requests: &mut Requests) -> Vec<RefusedByLinux> {
-        let mut refused = vec![];
-        for route in &self.routes {
+        let mut asking = Asking {
+            requests,
+            refused: vec![],
+        };
+        for route in &self.now.routes {
             let hop = |(name, gateway): &(String, Option<IpAddr>)| {
                 let (link, _) = self.links.get(name)?;
                 Some(Hop {
@@ -100,39 +151,63 @@ impl Wants {
             if hops.is_empty() && !route.via.is_empty() {
                 continue;
             }
-            if let Err(source) = requests.ask(add_route(route.prefix, &hops, route.metric)) {
-                let what = format!("route {}", route.prefix);
-                refused.push(RefusedByLinux { what, source });
+            let request = add_route(route.prefix, &hops, route.metric);
+            asking.ask(request, || format!("route {}", route.prefix), &[]);
+        }
+        asking.refused
+    }
+
+    /// From now on this is wanted: what it has no more is taken away, and all it has is put.
+    pub fn change(&mut self, to: Wanted, requests: &mut Requests) -> Vec<RefusedByLinux> {
+        let from = std::mem::replace(&mut self.now, to);
+        let mut asking = Asking {
+            requests: &mut *requests,
+            refused: vec![],
+        };
+        // It may have gone with its link, or by another's hand.
+        let gone = [
+            Errno::ESRCH,
+            Errno::EADDRNOTAVAIL,
+            Errno::ENOENT,
+            Errno::ENODEV,
+        ];
+        let key = |route: &StaticRoute| (route.prefix, route.metric);
+        let kept: Vec<_> = self.now.routes.iter().map(key).collect();
+        for route in from
+            .routes
+            .iter()
+            .filter(|route| !kept.contains(&key(route)))
+        {
+            let request = remove_route(route.prefix, route.metric);
+            asking.ask(
+                request,
+                || format!("to remove route {}", route.prefix),
+                &gone,
+            );
+        }
+        for (name, (index, _)) in &self.links {
+            let kept = |one: &StaticNeighbor| {
+                let mut now = self.now.neighbors.iter();
+                now.any(|now| (&now.link, now.address) == (&one.link, one.address))
+            };
+            let neighbors = from.neighbors.iter().filter(|one| one.link == *name);
+            for one in neighbors.filter(|one| !kept(one)) {
+                let what = || format!("to remove neighbour {}", one.address);
+                asking.ask(forget(*index, one.address), what, &gone);
+            }
+            let now = self.now.addresses.get(name);
+            let before = from.addresses.get(name).into_iter().flatten();
+            for net in before.filter(|net| now.is_none_or(|now| !now.contains(net))) {
+                let what = || format!("to remove address {net}");
+                asking.ask(remove_address(*index, *net), what, &gone);
             }
         }
+        let mut refused = asking.refused;
+        let links: Vec<u32> = self.links.values().map(|(index, _)| *index).collect();
+        for index in links {
+            refused.extend(self.put_link(index, requests));
+        }
+        refused.extend(self.put_routes(requests));
         refused
-    }
-}
-
-/// The link-local address of a MAC address (RFC 4291, appendix A).
-fn link_local(mac: Mac) -> Ipv6Net {
-    let [a, b, c, d, e, f] = mac.0;
-    let half = |high, low| u16::from_be_bytes([high, low]);
-    let address = Ipv6Addr::new(
-        0xfe80,
-        0,
-        0,
-        0,
-        half(a ^ 2, b),
-        half(c, 0xff),
-        half(0xfe, d),
-        half(e, f),
-    );
-    Ipv6Net::new_assert(address, 64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mac_address_makes_the_link_local_address_linux_would() {
-        let net = link_local(Mac([0x52, 0x54, 0, 0x12, 0x34, 0x56]));
-        assert_eq!(net.to_string(), "fe80::5054:ff:fe12:3456/64");
     }
 }

@@ -20,6 +20,8 @@ pub struct Changes {
     pub ways: BTreeSet<WayId>,
     /// Links that came, went, or have another address or state.
     pub links: BTreeSet<u32>,
+    /// An address of ours came or went; that alone changes no route.
+    pub addresses: bool,
     /// So much may have changed that every prefix is to be looked at.
     pub everything: bool,
 }

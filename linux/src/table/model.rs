@@ -272,6 +272,7 @@ impl Model {
 
     fn address(&mut self, address: Address) -> bool {
         let revived = self.links.add_address(address, self.epoch);
+        self.changes.addresses = true;
         if revived {
             self.changes.links.insert(address.link);
         }
@@ -280,6 +281,7 @@ impl Model {
 
     fn address_gone(&mut self, address: &Address) -> bool {
         let known = self.links.remove_address(address);
+        self.changes.addresses |= known;
         let ip = address.address;
         if !ip.is_ipv4() {
             return known;

@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use ipnet::IpNet;
 use npcc_pipeline::units::{Mac, PortId};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
@@ -27,8 +26,6 @@ pub struct TapPort {
     pub mac: Mac,
     /// Octets of the largest packet.
     pub mtu: u32,
-    /// Our addresses there.
-    pub addresses: Vec<IpNet>,
 }
 
 /// A TAP that is open. When it is dropped the device goes, with its addresses and routes.
@@ -40,7 +37,7 @@ pub struct Tap {
 
 impl Tap {
     /// Makes the device in the network namespace of the calling thread: without offloads, without an IPv6 address of its own
-    /// making, switched on, and with a carrier until [`crate::netlink::service::Handle::carrier`] takes it.
+    /// making, switched on, and with a carrier until [`crate::netlink::handle::Handle::carrier`] takes it.
     ///
     /// # Errors
     /// What Linux refused of it.

@@ -195,6 +195,27 @@ pub fn add_address(index: u32, net: IpNet) -> Request {
     request.with_address(address::ADDRESS, net.addr())
 }
 
+/// Takes an address from a link.
+#[must_use]
+pub fn remove_address(index: u32, net: IpNet) -> Request {
+    let [a, b, c, d] = index.to_ne_bytes();
+    let fixed = [family_of(net.addr()), net.prefix_len(), 0, 0, a, b, c, d];
+    let request = Request::new(address::GONE, ASK, &fixed);
+    let request = request.with_address(address::LOCAL, net.addr());
+    request.with_address(address::ADDRESS, net.addr())
+}
+
+/// Makes a neighbour one whose MAC address is known for good, whatever it was before.
+#[must_use]
+pub fn set_neighbor(index: u32, ip: IpAddr, mac: Mac) -> Request {
+    let [a, b, c, d] = index.to_ne_bytes();
+    let [low, high] = neighbor::PERMANENT.to_ne_bytes();
+    let fixed = [family_of(ip), 0, 0, 0, a, b, c, d, low, high, 0, 0];
+    let request = Request::new(neighbor::NEW, ASK | CREATE | REPLACE, &fixed);
+    let request = request.with_address(neighbor::DESTINATION, ip);
+    request.with(neighbor::LINK_ADDRESS, &mac.0)
+}
+
 /// How a neighbour is to be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolve {
@@ -287,6 +308,29 @@ fn gateway(request: Request, hop: Hop, family: u8) -> Request {
         }
         _ => request,
     }
+}
+
+/// Removes a static route of the main table.
+#[must_use]
+pub fn remove_route(net: IpNet, metric: u32) -> Request {
+    let fixed = [
+        family_of(net.addr()),
+        net.prefix_len(),
+        0,
+        0,
+        254,
+        STATIC,
+        // RT_SCOPE_NOWHERE: whatever its scope is.
+        255,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ];
+    let request = Request::new(route::GONE, ASK, &fixed);
+    let request = request.with_address(route::DESTINATION, net.network());
+    request.with_number(route::PRIORITY, metric)
 }
 
 /// Makes a next-hop object what is given.

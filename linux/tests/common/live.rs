@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use npcc_linux::netlink::handle::{Handle, Notice};
 use npcc_linux::netlink::report::Report;
-use npcc_linux::netlink::service::{Handle, Notice};
-use npcc_linux::netlink::wants::StaticRoute;
+use npcc_linux::netlink::wants::{StaticRoute, Wanted};
 use npcc_linux::tap::{Tap, TapPort, namespace};
 use npcc_linux::{Integration, Running, Settings};
 use npcc_pipeline::units::{Mac, PortId};
@@ -54,24 +54,29 @@ impl Live {
 
     pub fn with(test: &str, receive_buffer: usize, routes: Vec<StaticRoute>) -> Live {
         let name = format!("npcc-{test}-{}", std::process::id());
-        let port = |name: &str, port, vlan, addresses: &[&str]| TapPort {
+        let port = |name: &str, port, vlan| TapPort {
             name: name.to_owned(),
             port: PortId(port),
             vlan,
             mac: port_mac(port),
             mtu: 9000,
-            addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
         };
+        let nets = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        let addresses = BTreeMap::from([
+            ("p0".to_owned(), nets(&["10.0.0.1/24", "2001:db8::1/64"])),
+            ("p1".to_owned(), nets(&["10.0.1.1/24", "2001:db8:1::1/64"])),
+            ("p0.7".to_owned(), nets(&["10.0.7.1/24"])),
+        ]);
         let settings = Settings {
             namespace: Some(name.clone()),
             receive_buffer,
             compare_every: Duration::from_secs(10),
-            ports: vec![
-                port("p0", 0, 0, &["10.0.0.1/24", "2001:db8::1/64"]),
-                port("p1", 1, 0, &["10.0.1.1/24", "2001:db8:1::1/64"]),
-                port("p0.7", 0, 7, &["10.0.7.1/24"]),
-            ],
-            routes,
+            ports: vec![port("p0", 0, 0), port("p1", 1, 0), port("p0.7", 0, 7)],
+            wanted: Wanted {
+                addresses,
+                neighbors: vec![],
+                routes,
+            },
         };
         let mut integration =
             Integration::open(settings).expect("root, and a kernel with namespaces");

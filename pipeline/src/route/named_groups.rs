@@ -8,24 +8,6 @@ use super::nexthop::{Adjacency, NextHopGroupId};
 use super::prefix::{Family, Prefix};
 use super::writer::{RouteError, RouteWriter, family_index};
 
-/// What the writer knows of such groups beside their paths.
-#[derive(Debug, Default)]
-pub(super) struct Named {
-    /// The group each family's default route leads by, if it leads by one: it has a copy of its paths.
-    defaults: [Option<NextHopGroupId>; 2],
-    /// Made since the last commit, and dealt from nothing yet.
-    pub(super) made: Vec<NextHopGroupId>,
-}
-
-impl Named {
-    /// A family's default route leads by none of them any more.
-    pub(super) fn unlead(&mut self, family: Family) {
-        if let Some(place) = self.defaults.get_mut(family_index(family)) {
-            *place = None;
-        }
-    }
-}
-
 impl RouteWriter {
     /// Makes a group that [`RouteWriter::change_group`] can change; a path that is listed twice has two shares, and without
     /// paths its routes are as none. It lives until [`RouteWriter::drop_group`], and longer while a route leads by it.

@@ -16,7 +16,6 @@ use super::fib::{Fib, FibReader, GracePeriod, Images, ImagesState};
 use super::hop_table::{HopTable, NoNumber, Spare};
 use super::hops::NextHops;
 use super::image::{Image, Origin};
-use super::named_groups::Named;
 use super::nexthop::{Adjacency, NextHopGroupId};
 use super::op_log::{Op, OpLog};
 use super::prefix::{Family, Prefix};
@@ -67,6 +66,24 @@ impl From<NoNumber> for RouteError {
     }
 }
 
+/// What the writer knows of groups with an identity ([`super::named_groups`]) beside their paths.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    /// The group each family's default route leads by, if it leads by one: it has a copy of its paths.
+    pub(super) defaults: [Option<NextHopGroupId>; 2],
+    /// Made since the last commit, and dealt from nothing yet.
+    pub(super) made: Vec<NextHopGroupId>,
+}
+
+impl Named {
+    /// A family's default route leads by none of them any more.
+    fn unlead(&mut self, family: Family) {
+        if let Some(place) = self.defaults.get_mut(family_index(family)) {
+            *place = None;
+        }
+    }
+}
+
 /// The truth about routes, and the only writer of their images.
 #[derive(Debug)]
 pub struct RouteWriter {
@@ -83,7 +100,6 @@ pub struct RouteWriter {
     before: HashMap<Prefix, NextHopGroupId, RandomState>,
     /// Applied to the spare pair, not yet visible.
     batch: OpLog,
-    /// Groups with an identity ([`super::named_groups`]).
     pub(super) named: Named,
     /// Visible, not yet applied to the pair that was live before.
     replay: OpLog,
