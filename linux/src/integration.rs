@@ -101,7 +101,7 @@ impl Integration {
             taps,
         } = self;
         let (service, handle) = Service::new(mirror, wants, compare_every, fib, notice)?;
-        let thread = std::thread::Builder::new().name("npcc-linux".to_owned());
+        let thread = std::thread::Builder::new().name("npcc-netlink".to_owned());
         let thread = thread.spawn(move || {
             // Those nobody took stay as long as the thread runs.
             let _taps = taps;
@@ -169,6 +169,10 @@ fn open_here(settings: Settings) -> io::Result<Integration> {
             return Err(io::Error::new(refused.source.kind(), message));
         }
         taps.push(tap);
+    }
+    if let Some(refused) = wants.put_routes(&mut requests).into_iter().next() {
+        let message = refused.to_string();
+        return Err(io::Error::new(refused.source.kind(), message));
     }
     Ok(Integration {
         taps,

@@ -6,6 +6,7 @@
 //! | control | `cores.control` | [`control`]: NPCC's tick; no other work of ours |
 //! | management | any other | [`manage`]: events, signals, the progress line |
 //! | Linux, where it is integrated | `cores.housekeeping` | [`linux_io`]: punted frames to Linux, its frames to the workers |
+//! | kernel, where it is integrated | as management | `npcc_linux`: routes, neighbours, links |
 //! | clients, bounded | as management | [`manage`]: one request each |
 //!
 //! [`run`] brings them up and takes them down; [`wiring`] makes the parts from a configuration; [`report`] is what an
@@ -17,6 +18,7 @@ pub mod control;
 pub mod fault;
 pub mod linux_io;
 pub mod manage;
+mod note;
 pub mod report;
 pub mod run;
 pub mod sleep;

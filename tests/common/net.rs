@@ -48,6 +48,37 @@ impl Drop for Net {
     }
 }
 
+/// A network namespace for a switch that Linux is integrated with; the switch makes it.
+pub struct Space(pub String);
+
+impl Space {
+    /// With a name of this test's and this process's.
+    pub fn of(test: &str) -> Space {
+        Space(format!("npcc-{test}-{}", std::process::id()))
+    }
+
+    /// Runs a command in it; what it says.
+    pub fn says(&self, command: &str) -> String {
+        let words = command.split_whitespace();
+        let output = Command::new("ip")
+            .args(["netns", "exec", &self.0])
+            .args(words)
+            .output();
+        let output = output.unwrap_or_else(|error| panic!("{command}: {error}"));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr)
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        let _ = Command::new("ip")
+            .args(["netns", "del", &self.0])
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
 /// Hosts of the kernel in the namespaces `dc` and `wan`, 10.0.1.x and 10.0.2.x, 2001:db8:1::x and 2001:db8:2::x, each with a link of this MTU
 /// to the switch, which has no interface in Linux: its addresses' neighbours are written down.
 pub fn two_hosts(mtu: u32, hosts: [u8; 2]) -> Net {

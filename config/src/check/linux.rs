@@ -1,6 +1,7 @@
 //! Linux: where its side of the ports lies, and what may be said of it.
 
 use super::Check;
+use crate::plan::linux_link;
 use crate::tree::Path;
 use crate::units::Bytes;
 
@@ -8,6 +9,36 @@ use crate::units::Bytes;
 const BUFFER: std::ops::RangeInclusive<u64> = (64 << 10)..=(1 << 30);
 /// A namespace is a file's name.
 const LONGEST_NAME: usize = 255;
+
+/// Octets of the longest name that Linux has for a link.
+const LONGEST_LINK: usize = 15;
+
+/// Each port and VLAN has a link in Linux, by a name that no other has.
+fn links(check: &mut Check<'_>) {
+    let ports = check.file.ports.clone();
+    let untagged: Vec<&String> = ports.iter().map(|port| &port.name).collect();
+    for (i, port) in ports.iter().enumerate() {
+        let at = Path::root("ports").index(i);
+        if ["lo", "all", "default"].contains(&port.name.as_str()) {
+            let message = format!("Linux has something else by the name `{}`", port.name);
+            check.error(&at.key("name"), message, "take another, such as dc0");
+        }
+        for (j, vlan) in port.vlans.iter().enumerate() {
+            let link = linux_link(&port.name, Some(vlan.id.short()));
+            let path = at.key("vlans").index(j).key("id");
+            if link.len() > LONGEST_LINK {
+                let message = format!("its link in Linux would be `{link}`, which is too long");
+                let hint = format!(
+                    "give the port a shorter name: {LONGEST_LINK} octets with the VLAN behind a dot"
+                );
+                check.error(&path, message, hint);
+            } else if untagged.contains(&&link) {
+                let message = format!("its link in Linux would be `{link}`, as a port is called");
+                check.error(&path, message, "give that port another name");
+            }
+        }
+    }
+}
 
 pub(super) fn check(check: &mut Check<'_>) {
     let linux = check.file.linux.clone();
@@ -19,6 +50,9 @@ pub(super) fn check(check: &mut Check<'_>) {
         let hint = "write a name of letters, digits, - and _, such as npcc, or none for the namespace the switch is started in";
         let message = format!("`{name}` is no name of a network namespace");
         check.error(&path("netns"), message, hint);
+    }
+    if linux.integrate {
+        links(check);
     }
     if !BUFFER.contains(&linux.receive_buffer.0) {
         let (least, most) = (Bytes(*BUFFER.start()), Bytes(*BUFFER.end()));

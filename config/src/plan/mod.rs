@@ -10,7 +10,7 @@ mod resolve;
 mod routes;
 
 pub use npcc::Thresholds;
-pub use ports::{Device, Interface, Port, PortNpcc, Vlan};
+pub use ports::{Device, Interface, Port, PortNpcc, Vlan, linux_link};
 pub use qos::{EffectiveQos, PriorityPlan};
 pub use routes::{Neighbor, NextHop, Route};
 

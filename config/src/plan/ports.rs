@@ -77,6 +77,12 @@ impl Port {
     }
 }
 
+/// The name that an interface of a port has in Linux: the port's, with the VLAN behind a dot.
+#[must_use]
+pub fn linux_link(port: &str, vlan: Option<u16>) -> String {
+    vlan.map_or_else(|| port.to_owned(), |vlan| format!("{port}.{vlan}"))
+}
+
 /// Proactive congestion notification on a port where it is enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortNpcc {

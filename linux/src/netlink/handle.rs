@@ -20,7 +20,7 @@ use crate::wire::neighbor::Neighbor;
 pub enum Notice {
     /// A port was switched on or off in Linux.
     Admin(PortId, bool),
-    /// A port's VLANs have these addresses of ours in Linux now.
+    /// A port's VLANs have these addresses of ours in Linux now; those of the configuration first, in its order.
     Addresses(PortId, Vec<(u16, Vec<IpAddr>)>),
     /// The kernel's state was dumped and compared.
     Compared(Report),

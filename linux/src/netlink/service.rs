@@ -242,7 +242,8 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         for link in links.iter() {
             if let Some(place) = ports.place(link.index) {
                 let own = links.addresses().filter(|one| one.link == link.index);
-                let own = own.map(|one| one.address).collect();
+                let mut own: Vec<IpAddr> = own.map(|one| one.address).collect();
+                own.sort_by_key(|address| self.wants.rank(&link.name, *address));
                 now.entry(place.port).or_default().push((place.vlan, own));
             }
         }

@@ -132,6 +132,14 @@ impl Wants {
         asking.refused
     }
 
+    /// The place of an address among those wanted of a link; past the last for another's.
+    #[must_use]
+    pub fn rank(&self, link: &str, address: IpAddr) -> usize {
+        let wanted = self.now.addresses.get(link).map_or(&[][..], Vec::as_slice);
+        let place = wanted.iter().position(|net| net.addr() == address);
+        place.unwrap_or(wanted.len())
+    }
+
     /// Puts all routes whose links there are.
     pub fn put_routes(&self, requests: &mut Requests) -> Vec<RefusedByLinux> {
         let mut asking = Asking {

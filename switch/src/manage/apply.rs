@@ -10,7 +10,6 @@ use npcc_cnp::control::command::Command as NpccCommand;
 use npcc_cnp::control::config::ControlConfig;
 use npcc_config::Config;
 use npcc_pipeline::datapath::PortConfig;
-use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
 
 use super::orders::Management;
@@ -68,12 +67,12 @@ impl Management {
     /// Has all who must obey change from one to the other, or none.
     pub(super) fn change(
         &self,
-        routes: &mut LiveRoutes,
+        routes: &mut Option<LiveRoutes>,
         from: &Settings,
         to: &Settings,
     ) -> Result<(), ReloadError> {
         change((from, to), |party, from, to| match party {
-            Party::Routes => self.reroute(routes, to),
+            Party::Routes => self.reroute(routes.as_mut(), from, to),
             Party::Workers => self
                 .requeue(&from.config, &to.config)
                 .map_err(|deaf| deaf.to_string()),
@@ -94,7 +93,15 @@ impl Management {
             .collect()
     }
 
-    fn reroute(&self, routes: &mut LiveRoutes, to: &Settings) -> Result<(), String> {
+    fn reroute(
+        &self,
+        routes: Option<&mut LiveRoutes>,
+        from: &Settings,
+        to: &Settings,
+    ) -> Result<(), String> {
+        let Some(routes) = routes else {
+            return self.reroute_linux(from, to);
+        };
         let macs: Vec<Mac> = self.view.ports.iter().map(|port| port.mac).collect();
         let mut table = wiring::routes::table(&to.config, &macs);
         wiring::routes::deal(&to.config, &macs, &to.prefixes, &mut table);
@@ -102,13 +109,28 @@ impl Management {
         done.map(drop).map_err(|refused| refused.to_string())
     }
 
-    /// What Linux's side of the ports is by a configuration; nothing where it is not integrated.
-    fn interfaces(&self, config: &Config) -> Vec<PuntPort> {
-        let macs: Vec<Mac> = self.view.ports.iter().map(|port| port.mac).collect();
-        wiring::punt::config(config, &macs).map_or_else(Vec::new, |punt| punt.ports)
+    /// Has the kernel take addresses, neighbours and routes, or gives it back what it had.
+    fn reroute_linux(&self, from: &Settings, to: &Settings) -> Result<(), String> {
+        let gone = || "the kernel is not followed any more: restart the switch".to_owned();
+        let kernel = self.kernel.as_ref().ok_or_else(gone)?.handle();
+        let (before, after) = (
+            wiring::hosts::wanted(&from.config),
+            wiring::hosts::wanted(&to.config),
+        );
+        if before == after {
+            return Ok(());
+        }
+        let refused = kernel.want(after).ok_or_else(gone)?;
+        if refused.is_empty() {
+            return Ok(());
+        }
+        // What it had before it took then.
+        let _ = kernel.want(before);
+        let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        Err(refused.join("; "))
     }
 
-    /// Queues, maps, marking, and our addresses.
+    /// Queues, maps, and marking.
     pub(crate) fn requeue(&self, old: &Config, new: &Config) -> Result<(), Deaf> {
         let (before, after) = (self.settings(old), self.settings(new));
         let mut orders = Vec::new();
@@ -133,15 +155,6 @@ impl Management {
                 orders.push(Command::Ecn {
                     port: id,
                     mode: after.ecn,
-                });
-            }
-        }
-        let (before, interfaces) = (self.interfaces(old), self.interfaces(new));
-        for ((id, before), after) in (0..).map(PortId).zip(before).zip(interfaces) {
-            if before != after {
-                orders.push(Command::PuntPort {
-                    port: id,
-                    interfaces: Box::new(after),
                 });
             }
         }

@@ -75,6 +75,12 @@ impl Links {
         self.lock().get(index).cloned()
     }
 
+    /// Whether each port is up.
+    #[must_use]
+    pub fn ups(&self) -> Vec<bool> {
+        self.lock().iter().map(|state| state.up).collect()
+    }
+
     /// What each port's egress side is shaped to.
     #[must_use]
     pub fn rates(&self) -> Vec<Option<BitRate>> {

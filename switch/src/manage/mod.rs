@@ -7,6 +7,7 @@ pub mod apply;
 pub mod client;
 pub mod confirm;
 mod flow_rows;
+pub mod kernel;
 pub mod link_state;
 pub mod links;
 pub mod orders;

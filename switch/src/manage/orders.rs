@@ -15,6 +15,7 @@ use super::reload::{Running, Settings};
 use super::view::View;
 use crate::control::orders::{ListedPair, NpccOrder, NpccOrders, OrderError};
 use crate::report::qos::Qos;
+use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::worker::command::{Command, Deaf, WorkerOrders};
 
@@ -23,8 +24,8 @@ use crate::worker::command::{Command, Deaf, WorkerOrders};
 pub struct Live {
     /// The configuration.
     pub running: Running,
-    /// The table of routes.
-    pub routes: LiveRoutes,
+    /// The table of routes; none where the routes are the kernel's.
+    pub routes: Option<LiveRoutes>,
     /// What held before a reload that waits for its commit.
     pub before: Option<Settings>,
 }
@@ -43,6 +44,8 @@ pub struct Management {
     pub live: Mutex<Live>,
     /// The ports that the routes pass over.
     pub down: Arc<DownPorts>,
+    /// The kernel, where Linux is integrated.
+    pub kernel: Option<Kernel>,
 }
 
 impl Management {

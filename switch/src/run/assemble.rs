@@ -10,6 +10,7 @@ use npcc_cnp::flow_cache::{CacheShared, FlowCache};
 use npcc_config::Config;
 use npcc_config::ipnet::IpNet;
 use npcc_config::sizing::SpeedFrom;
+use npcc_linux::Integration;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
 use npcc_pipeline::handoff::{WorkerLinks, links};
@@ -34,6 +35,7 @@ use crate::manage::view::{BufferFacts, Operators, PortFacts, View};
 use crate::report::events::Events;
 use crate::report::qos;
 use crate::sleep::WorkerSleeper;
+use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds::LinkFrom;
@@ -68,21 +70,20 @@ pub(super) fn assemble<P: Probe>(
 ) -> anyhow::Result<Assembly<P>> {
     let config = &source.loaded.config;
     let seed = unforeseen();
-    let routes = routes(config, &ports, &options.prefixes)?;
+    let (linux, integration) = LinuxSide::of(config, &ports)?.unzip();
+    let routes = routes(config, &ports, integration, &options.prefixes)?;
     let mut core = control_core(config, &ports, routes.sources, seed);
 
     let settings = settings(config, &ports);
     let qos = qos::effective(config, &settings);
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let facts = port_facts(config, &ports);
-    let linux = LinuxSide::of(config, &ports)?;
     let plan = wiring::workers::seating(config, &ports);
     let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
 
-    let down = routes.live.down_ports();
     let shared = Shared {
         config,
-        down: down_at_start(&ports, &down),
+        down: down_at_start(&ports, &routes.down),
         settings,
         lossless,
         pools,
@@ -95,8 +96,9 @@ pub(super) fn assemble<P: Probe>(
     let readers = (routes.workers, links(plan));
     let parts = parts(readers, (queues, sleepers.workers), stats, seed);
     let (workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
-    let linux = ends.linux.map(|side| side.io(&owners, sleepers.wakers));
-    let linux = linux.transpose()?;
+    let linux = ends.linux.zip(routes.kernel.as_ref());
+    let io = |(side, kernel): (LinuxSide, &Kernel)| side.io(&owners, kernel, sleepers.wakers);
+    let linux = linux.map(io).transpose()?;
 
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
@@ -127,8 +129,9 @@ pub(super) fn assemble<P: Probe>(
         view,
         workers: WorkerOrders::new(ends.orders),
         npcc,
-        live: Mutex::new(live(source, options, routes.live)),
-        down,
+        live: Mutex::new(live(source, options, routes.by_file)),
+        down: routes.down,
+        kernel: routes.kernel,
     };
     let control = Control {
         core,
@@ -179,15 +182,24 @@ fn injector(
     Injector::new(fib, style, priority, rings, owners)
 }
 
-/// The table of routes, and its readers: the workers, and the control core for its CNPs and for where sources are.
+/// Who fills the table of routes, and its readers: the workers, and the control core for its CNPs and for where sources are.
 struct Routes {
-    live: LiveRoutes,
+    /// By the configuration, or, where Linux is integrated, ...
+    by_file: Option<LiveRoutes>,
+    /// ... by the kernel.
+    kernel: Option<Kernel>,
+    down: Arc<DownPorts>,
     workers: Vec<FibReader>,
     control: FibReader,
     sources: FibReader,
 }
 
-fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result<Routes> {
+fn routes(
+    config: &Config,
+    ports: &[OpenPort],
+    integration: Option<Integration>,
+    more: &[IpNet],
+) -> anyhow::Result<Routes> {
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
     let readers = config.cores.workers.len() + 2;
     let (capacity, seed) = (
@@ -195,21 +207,45 @@ fn routes(config: &Config, ports: &[OpenPort], more: &[IpNet]) -> anyhow::Result
         wiring::routes::seed(config, &macs),
     );
     let (writer, mut readers) = RouteWriter::with_seed(capacity, readers, seed);
-    let mut live = LiveRoutes::new(writer);
-    let mut table = wiring::routes::table(config, &macs);
-    wiring::routes::deal(config, &macs, more, &mut table);
-    live.become_of(table)?;
     let mut reader = || {
         let last = readers.pop();
         last.ok_or_else(|| anyhow!("the route table has no readers"))
     };
     let (control, sources) = (reader()?, reader()?);
+    let down = writer.down_ports();
+    let (by_file, kernel) = match integration {
+        None => (Some(by_file(writer, config, &macs, more)?), None),
+        Some(_) if !more.is_empty() => {
+            return Err(anyhow!(
+                "the routes are Linux's (linux.integrate): put a file of prefixes there with `ip -batch`"
+            ));
+        }
+        Some(integration) => {
+            let kernel = Kernel::follow(integration, writer).context("cannot follow the kernel")?;
+            (None, Some(kernel))
+        }
+    };
     Ok(Routes {
-        live,
+        by_file,
+        kernel,
+        down,
+        workers: readers,
         control,
         sources,
-        workers: readers,
     })
+}
+
+fn by_file(
+    writer: RouteWriter,
+    config: &Config,
+    macs: &[Mac],
+    more: &[IpNet],
+) -> anyhow::Result<LiveRoutes> {
+    let mut live = LiveRoutes::new(writer);
+    let mut table = wiring::routes::table(config, macs);
+    wiring::routes::deal(config, macs, more, &mut table);
+    live.become_of(table)?;
+    Ok(live)
 }
 
 /// Nobody did anything yet.
@@ -219,7 +255,7 @@ fn operators(config: &Config) -> Operators {
 }
 
 /// What runs, as it was started.
-fn live(source: &Source, options: &Options, routes: LiveRoutes) -> Live {
+fn live(source: &Source, options: &Options, routes: Option<LiveRoutes>) -> Live {
     let (path, more) = (source.path.clone(), options.prefixes.clone());
     Live {
         running: Running::new(path, &source.loaded, more),

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use npcc_config::Config;
+use npcc_linux::Integration;
 use npcc_pipeline::punt::{Punt, PuntConfig, PuntHost};
 use npcc_pipeline::units::Mac;
 
-use crate::linux_io::{self, FromHost, HostInterface, LinuxIo, Resolve, ToHost, ToWorker};
+use crate::linux_io::{self, FromHost, HostInterface, LinuxIo, ToHost, ToWorker};
 use crate::sleep::Wakers;
+use crate::wiring::kernel::Kernel;
 use crate::wiring::{self, ports::OpenPort};
 use crate::worker::frame::Datapath;
 use crate::worker::from_linux::FromLinux;
@@ -17,26 +19,28 @@ use crate::worker::from_linux::FromLinux;
 pub(super) struct LinuxSide {
     punt: PuntConfig,
     interfaces: Vec<HostInterface>,
-    resolve: Resolve,
     punted: Vec<PuntHost>,
     to_workers: Vec<ToWorker>,
 }
 
 impl LinuxSide {
-    /// With an interface for each port and VLAN; `None` where Linux is not integrated.
-    pub(super) fn of(config: &Config, ports: &[OpenPort]) -> anyhow::Result<Option<LinuxSide>> {
+    /// With an interface for each port and VLAN, and the kernel's routes; `None` where Linux is not integrated.
+    pub(super) fn of(
+        config: &Config,
+        ports: &[OpenPort],
+    ) -> anyhow::Result<Option<(LinuxSide, Integration)>> {
         let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
         let Some(punt) = wiring::punt::config(config, &macs) else {
             return Ok(None);
         };
-        let (interfaces, resolve) = wiring::hosts::open(config, ports)?;
-        Ok(Some(LinuxSide {
+        let (interfaces, integration) = wiring::hosts::open(config, ports)?;
+        let side = LinuxSide {
             punt,
             interfaces,
-            resolve,
             punted: Vec::new(),
             to_workers: Vec::new(),
-        }))
+        };
+        Ok(Some((side, integration)))
     }
 
     /// The next worker's part; its path has Linux to punt to then.
@@ -49,13 +53,19 @@ impl LinuxSide {
         FromLinux::new(frames)
     }
 
-    /// What is left: the thread between the workers and Linux. `owners` names for each port its worker.
+    /// What is left: the thread between the workers and Linux. `owners` names for each port its worker; next hops are resolved by
+    /// `kernel`.
     pub(super) fn io(
         self,
         owners: &[usize],
+        kernel: &Kernel,
         wakers: Option<Arc<Wakers>>,
     ) -> anyhow::Result<LinuxIo> {
-        let to_host = ToHost::new(self.punted, self.resolve);
+        let kernel = kernel.handle().clone();
+        let to_host = ToHost::new(
+            self.punted,
+            Box::new(move |ask| kernel.resolve(ask.port, ask.vlan, ask.destination)),
+        );
         let stats = to_host.stats();
         let from_host = FromHost::new(self.interfaces, owners.to_vec(), self.to_workers, stats);
         let from_host = from_host.context("cannot wait for Linux's interfaces")?;

@@ -3,7 +3,6 @@
 mod assemble;
 mod crew;
 mod linux;
-mod note;
 mod source;
 
 use std::io::{IsTerminal, Write};
@@ -21,7 +20,6 @@ use signal_hook::flag;
 
 use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
-use self::note::note;
 pub use self::source::{Options, Source};
 use crate::clock::Clock;
 use crate::fault;
@@ -30,6 +28,7 @@ use crate::manage::access::Access;
 use crate::manage::orders::Management;
 use crate::manage::room::Room;
 use crate::manage::server::{self, Server, SocketError};
+use crate::note::note;
 use crate::report::model::Snapshot;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, pools::Pools};
@@ -91,6 +90,7 @@ pub fn run<P: Probe>(
         management,
         linux,
     } = assemble(source, options, ports, &pools, clock, probe)?;
+    management.wait_for_linux(LINUX_WAIT, &stop);
     let ready = Arc::new(AtomicBool::new(false));
     let mut crew = Crew::new(Arc::default());
     launch(&eal, config, workers, &ready, &mut crew)?;
@@ -181,6 +181,8 @@ fn servers(config: &Config) -> Result<Vec<Server>, SocketError> {
     all.into_iter().map(bind).collect()
 }
 
+/// How long the first frame waits for the kernel's routes.
+const LINUX_WAIT: Duration = Duration::from_secs(5);
 /// How often the links are looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -191,6 +193,7 @@ fn follow_links(management: &Management, stop: &AtomicBool, core: Option<core_af
     }
     while !stop.load(Ordering::Relaxed) {
         management.look_at_links();
+        management.look_at_linux();
         std::thread::sleep(LOOK);
     }
 }

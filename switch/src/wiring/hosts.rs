@@ -1,18 +1,162 @@
-//! Linux's side of the ports.
+//! Linux's side of the ports: a TAP for each port and VLAN, and what the kernel is to have of the configuration.
 
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use anyhow::Context;
 use npcc_config::Config;
+use npcc_config::plan::{self, NextHop};
+use npcc_linux::netlink::wants::{StaticNeighbor, StaticRoute, Wanted};
+use npcc_linux::tap::{Tap, TapPort};
+use npcc_linux::{Integration, Settings};
+use npcc_pipeline::punt::Place;
+use npcc_pipeline::units::{Mac, PortId};
 
 use super::ports::OpenPort;
-use crate::linux_io::{HostInterface, Resolve};
+use crate::linux_io::{HostInterface, HostPort};
 
-/// An interface in Linux for each port and VLAN, and who resolves next hops. There are none yet: what is punted is counted as of a
-/// port without an interface.
+/// A TAP as frames go through it.
+struct TapHost(Tap);
+
+impl HostPort for TapHost {
+    fn recv(&self, frame: &mut [u8]) -> io::Result<usize> {
+        self.0.recv(frame)
+    }
+
+    fn send(&self, frame: &[u8]) -> io::Result<usize> {
+        self.0.send(frame)
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// An interface in Linux for each port and VLAN, and the kernel's routes, which are not followed yet.
 ///
 /// # Errors
 /// What could not be made there, and what to do about it.
 pub fn open(
-    _config: &Config,
-    _ports: &[OpenPort],
-) -> anyhow::Result<(Vec<HostInterface>, Resolve)> {
-    Ok((Vec::new(), Box::new(|_| ())))
+    config: &Config,
+    ports: &[OpenPort],
+) -> anyhow::Result<(Vec<HostInterface>, Integration)> {
+    let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
+    let settings = Settings {
+        namespace: config.linux.namespace().map(str::to_owned),
+        receive_buffer: usize::try_from(config.linux.receive_buffer.0).unwrap_or(usize::MAX),
+        ports: taps(config, &macs),
+        wanted: wanted(config),
+        ..Settings::default()
+    };
+    let integration = Integration::open(settings);
+    let mut integration = integration.context(
+        "linux.integrate: start as root, or with CAP_NET_ADMIN, CAP_SYS_ADMIN and /dev/net/tun, or write linux: { integrate: false }",
+    )?;
+    let interface = |tap: Tap| {
+        let settings = tap.settings();
+        HostInterface {
+            place: Place {
+                port: settings.port,
+                vlan: settings.vlan,
+            },
+            host: Box::new(TapHost(tap)),
+        }
+    };
+    let interfaces = integration.take_taps().into_iter().map(interface);
+    Ok((interfaces.collect(), integration))
+}
+
+fn taps(config: &Config, macs: &[Mac]) -> Vec<TapPort> {
+    let ports = (0..).map(PortId).zip(config.ports.iter().zip(macs));
+    let each = ports.flat_map(|(id, (port, mac))| {
+        port.interfaces().map(move |interface| TapPort {
+            name: link(port, interface.vlan),
+            port: id,
+            vlan: interface.vlan.unwrap_or(0),
+            mac: *mac,
+            mtu: u32::from(port.mtu),
+        })
+    });
+    each.collect()
+}
+
+/// The name in Linux of a port's interface.
+fn link(port: &plan::Port, vlan: Option<u16>) -> String {
+    npcc_config::plan::linux_link(&port.name, vlan)
+}
+
+/// What the kernel is to have of a configuration.
+#[must_use]
+pub fn wanted(config: &Config) -> Wanted {
+    let name = |port: usize, vlan| config.ports.get(port).map(|port| link(port, vlan));
+    let interfaces = config.ports.iter().flat_map(|port| {
+        let interfaces = port.interfaces();
+        interfaces.map(|interface| (link(port, interface.vlan), interface.addresses.to_vec()))
+    });
+    let neighbor = |one: &plan::Neighbor| {
+        Some(StaticNeighbor {
+            link: name(one.port, one.vlan)?,
+            address: one.address,
+            mac: Mac(one.mac.0),
+        })
+    };
+    let hop = |hop: &NextHop| -> Option<(String, Option<IpAddr>)> {
+        Some((name(hop.port, hop.vlan)?, Some(hop.address)))
+    };
+    let route = |route: &plan::Route| StaticRoute {
+        prefix: route.prefix,
+        via: route.via.iter().filter_map(hop).collect(),
+        metric: 0,
+    };
+    Wanted {
+        addresses: interfaces.collect::<BTreeMap<_, _>>(),
+        neighbors: config.neighbors.iter().filter_map(neighbor).collect(),
+        routes: config.routes.iter().map(route).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_to_have_all_of_the_configuration() {
+        let text = "version: 1
+ports:
+  - { name: dc0, device: net_null0, mtu: 4200, addresses: [10.0.1.1/24], vlans: [{ id: 100, addresses: [10.0.100.1/24] }] }
+  - { name: wan0, device: net_null1, addresses: ['2001:db8:2::1/64'] }
+routes:
+  - { prefix: 10.0.3.0/24, via: [10.0.100.7, 10.0.1.9] }
+neighbors:
+  - { address: 10.0.100.7, port: dc0, mac: '02:00:00:00:07:07' }
+linux: { integrate: true }
+";
+        let config = npcc_config::parse("t.yaml", text).unwrap().config;
+        let macs = [Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])];
+        let names: Vec<_> = taps(&config, &macs)
+            .into_iter()
+            .map(|tap| (tap.name, tap.port.0, tap.vlan, tap.mtu))
+            .collect();
+        let expected = [
+            ("dc0", 0, 0, 4200),
+            ("dc0.100", 0, 100, 4200),
+            ("wan0", 1, 0, 9000),
+        ];
+        let expected = expected.map(|(name, port, vlan, mtu)| (name.to_owned(), port, vlan, mtu));
+        assert_eq!(names[..2], expected[..2]);
+        assert_eq!(names[2].0, "wan0");
+        let wanted = wanted(&config);
+        assert_eq!(
+            wanted.addresses["dc0.100"],
+            ["10.0.100.1/24".parse().unwrap()]
+        );
+        let [neighbor] = &wanted.neighbors[..] else {
+            panic!()
+        };
+        assert_eq!((neighbor.link.as_str(), neighbor.mac.0[4]), ("dc0.100", 7));
+        let via = &wanted.routes[0].via;
+        assert_eq!((via[0].0.as_str(), via[1].0.as_str()), ("dc0.100", "dc0"));
+    }
 }

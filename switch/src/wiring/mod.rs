@@ -4,6 +4,8 @@ pub mod backend;
 pub mod control;
 pub mod eal;
 pub mod hosts;
+pub mod kernel;
+pub mod kernel_fib;
 pub mod live_routes;
 pub mod path;
 pub mod pfc;

@@ -39,23 +39,33 @@ pub fn rates(config: &Config) -> PuntRates {
 
 /// A port's interfaces, each with its first address of either family.
 fn port(plan: &plan::Port, mac: Mac) -> PuntPort {
-    let interfaces = plan.interfaces().map(|interface| {
-        let all = || interface.addresses.iter().map(|net| net.addr());
-        PuntInterface {
-            v4: all().find_map(|address| match address {
-                IpAddr::V4(v4) => Some(v4),
-                IpAddr::V6(_) => None,
-            }),
-            v6: all().find_map(|address| match address {
-                IpAddr::V6(v6) => Some(v6),
-                IpAddr::V4(_) => None,
-            }),
-            ..PuntInterface::new(interface.vlan.unwrap_or(0), mac)
-        }
+    let interfaces = plan.interfaces().map(|own| {
+        let addresses: Vec<IpAddr> = own.addresses.iter().map(|net| net.addr()).collect();
+        interface(own.vlan.unwrap_or(0), mac, &addresses)
     });
     PuntPort {
         interfaces: interfaces.collect(),
     }
+}
+
+/// An interface with these addresses, of which the first of either family is the source of ICMP errors, and the link-local one
+/// that Linux makes of the MAC address.
+#[must_use]
+pub fn interface(vlan: u16, mac: Mac, addresses: &[IpAddr]) -> PuntInterface {
+    let mut interface = PuntInterface::new(vlan, mac);
+    for address in addresses {
+        match address {
+            IpAddr::V4(v4) => interface.v4 = interface.v4.or(Some(*v4)),
+            IpAddr::V6(v6) if !v6.is_unicast_link_local() => {
+                interface.v6 = interface.v6.or(Some(*v6));
+            }
+            IpAddr::V6(v6) if !interface.link_locals.contains(v6) => {
+                interface.link_locals.push(*v6)
+            }
+            IpAddr::V6(_) => {}
+        }
+    }
+    interface
 }
 
 /// The queue of BFD and routing protocols: the highest strict one that is not lossless, under its cap; else that of CNPs.

@@ -17,11 +17,17 @@ use crate::wiring::live_routes::Table;
 /// Room for what is configured.
 #[must_use]
 pub fn capacity(config: &Config) -> RouteCapacity {
+    // The kernel's neighbours are next hops, each host of an attached subnet; numbers of 16 bits, of which three have a meaning.
+    let next_hops = if config.linux.integrate {
+        65_533
+    } else {
+        16_384
+    };
     RouteCapacity {
         ipv4_routes: config.routing.ipv4_routes.size(),
         ipv6_routes: config.routing.ipv6_routes.size(),
-        adjacencies: 16_384,
-        groups: 16_384,
+        adjacencies: next_hops,
+        groups: next_hops,
     }
 }
 

@@ -3,6 +3,6 @@
 use std::io::Write;
 
 /// Writes a line to standard error; where that is closed nobody reads it.
-pub(super) fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

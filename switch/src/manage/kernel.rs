@@ -1,0 +1,92 @@
+//! Linux beside the ports: carrier and switching on and off both ways, addresses that come from Linux, and what is to be told of it.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use npcc_linux::netlink::handle::Notice;
+use npcc_pipeline::units::PortId;
+
+use super::orders::Management;
+use crate::note::note;
+use crate::wiring;
+use crate::wiring::kernel::Kernel;
+use crate::worker::command::Command;
+
+impl Management {
+    /// Does what Linux told of the ports, and tells Linux of their links; every few milliseconds. Does nothing where Linux is not
+    /// integrated.
+    pub fn look_at_linux(&self) {
+        let Some(kernel) = &self.kernel else {
+            return;
+        };
+        while let Some(notice) = kernel.next() {
+            self.heed(notice);
+        }
+        kernel.carriers(&self.view.links.ups());
+    }
+
+    /// Waits until the kernel's routes are known, so that the first frames find them; not for ever, as those that are known forward.
+    pub fn wait_for_linux(&self, patience: Duration, stop: &AtomicBool) {
+        let Some(kernel) = &self.kernel else {
+            return;
+        };
+        let deadline = Instant::now() + patience;
+        while kernel.handle().status().compared.is_none() && !stop.load(Ordering::Relaxed) {
+            if Instant::now() >= deadline {
+                return note(
+                    "note: the kernel's routes take longer to be read: forwarding starts without them",
+                );
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn heed(&self, notice: Notice) {
+        match notice {
+            Notice::Admin(port, up) => {
+                let name = self.view.ports.get(port.index());
+                let state = self.view.links.get(port.index());
+                if let (Some(facts), Some(state)) = (name, state)
+                    && state.admin_up != up
+                {
+                    // The port is there: its name is from the same list.
+                    let _ = self.set_admin(&facts.name, up);
+                }
+            }
+            Notice::Addresses(port, interfaces) => self.address(port, &interfaces),
+            Notice::Compared(report) if !report.settled || report.differences == 0 => {}
+            Notice::Compared(report) => self.note_of_linux(&format!(
+                "{} differences between the kernel and what was known of it, mended: {}",
+                report.differences,
+                report.examples.join("; ")
+            )),
+            Notice::NoRoom(refused) => self.note_of_linux(&format!("no room: {refused}")),
+            Notice::Refused(refused) => self.note_of_linux(&refused.to_string()),
+            Notice::Ended(error) => self.note_of_linux(&format!(
+                "the kernel is not followed any more, restart the switch: {error}"
+            )),
+        }
+    }
+
+    /// Gives the workers the addresses Linux has on a port; those that did not listen get them with the next change.
+    fn address(&self, port: PortId, interfaces: &[(u16, Vec<IpAddr>)]) {
+        let Some(facts) = self.view.ports.get(port.index()) else {
+            return;
+        };
+        let of = |(vlan, addresses): &(u16, Vec<IpAddr>)| {
+            wiring::punt::interface(*vlan, facts.mac, addresses)
+        };
+        let interfaces = interfaces.iter().map(of).collect();
+        let interfaces = Box::new(npcc_pipeline::punt::PuntPort { interfaces });
+        if let Err(deaf) = self.workers.give(&[Command::PuntPort { port, interfaces }]) {
+            self.note_of_linux(&format!("addresses of {}: {deaf}", facts.name));
+        }
+    }
+
+    fn note_of_linux(&self, text: &str) {
+        if self.kernel.as_ref().is_some_and(Kernel::may_tell) {
+            note(&format!("linux: {text}"));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The kernel's routes in the workers' table: [`npcc_linux`] says what is wanted, [`RouteWriter`] has it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use npcc_linux::fib::{Fib, GroupId, Member, Refused};
+use npcc_pipeline::route::buckets::BUCKETS;
+use npcc_pipeline::route::nexthop::{Adjacency, NextHopGroupId};
+use npcc_pipeline::route::prefix::Prefix;
+use npcc_pipeline::route::writer::{RouteError, RouteWriter};
+
+/// How long to wait before the workers are looked at again: many turns of them.
+const LOOK: Duration = Duration::from_micros(50);
+
+/// The table, written by the thread that follows the kernel.
+#[derive(Debug)]
+pub struct KernelFib {
+    writer: RouteWriter,
+    groups: HashMap<GroupId, NextHopGroupId>,
+    /// The switch is coming down: workers that ended pass no table any more.
+    stop: Arc<AtomicBool>,
+}
+
+impl KernelFib {
+    /// Over an empty table; once `stop` is set it takes no change any more.
+    #[must_use]
+    pub fn new(writer: RouteWriter, stop: Arc<AtomicBool>) -> KernelFib {
+        KernelFib {
+            writer,
+            groups: HashMap::new(),
+            stop,
+        }
+    }
+
+    /// Waits until every worker has passed the last change; `false`: they will not any more.
+    fn ready(&mut self) -> bool {
+        while !self.writer.ready() {
+            if self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+
+    /// Changes the table when the workers have passed.
+    fn change<T>(
+        &mut self,
+        make: impl FnOnce(&mut RouteWriter) -> Result<T, RouteError>,
+    ) -> Result<T, Refused> {
+        if !self.ready() {
+            return Err(Refused("the switch is stopping".to_owned()));
+        }
+        make(&mut self.writer).map_err(|error| Refused(error.to_string()))
+    }
+}
+
+impl Fib for KernelFib {
+    fn set_group(&mut self, group: GroupId, members: &[Member]) -> Result<(), Refused> {
+        let paths = shares(members);
+        match self.groups.get(&group).copied() {
+            Some(id) => self.change(|writer| writer.change_group(id, &paths)),
+            None => {
+                let id = self.change(|writer| writer.make_group(&paths))?;
+                self.groups.insert(group, id);
+                Ok(())
+            }
+        }
+    }
+
+    fn remove_group(&mut self, group: GroupId) {
+        if let Some(id) = self.groups.remove(&group) {
+            self.writer.drop_group(id);
+        }
+    }
+
+    fn set_route(&mut self, prefix: Prefix, group: GroupId) -> Result<(), Refused> {
+        let id = self.groups.get(&group).copied();
+        let id = id.ok_or_else(|| Refused(format!("route {prefix}: its group was refused")))?;
+        self.change(|writer| writer.insert_by(prefix, id))
+            .map_err(|Refused(why)| Refused(format!("route {prefix}: {why}")))
+    }
+
+    fn remove_route(&mut self, prefix: Prefix) {
+        // Removing takes no room; what a stopping switch has does not matter.
+        let _ = self.change(|writer| writer.remove(prefix));
+    }
+
+    fn commit(&mut self) {
+        self.writer.commit();
+    }
+}
+
+/// The paths of a group, each as often as its weight says, and at most as many as there are buckets.
+///
+/// Weights that come to more are scaled down, each to one share at least; members past the buckets get none.
+fn shares(members: &[Member]) -> Vec<Adjacency> {
+    let total: usize = members
+        .iter()
+        .map(|member| usize::from(member.weight.max(1)))
+        .sum();
+    let mut paths = Vec::with_capacity(total.min(BUCKETS));
+    for member in members {
+        let weight = usize::from(member.weight.max(1));
+        let share = if total <= BUCKETS {
+            weight
+        } else {
+            (weight * BUCKETS / total).max(1)
+        };
+        paths.extend(std::iter::repeat_n(member.adjacency, share));
+    }
+    paths.truncate(BUCKETS);
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use npcc_pipeline::route::fib::FibReader;
+    use npcc_pipeline::route::nexthop::Kind;
+    use npcc_pipeline::route::writer::RouteCapacity;
+    use npcc_pipeline::units::PortId;
+
+    fn member(port: u8, weight: u16) -> Member {
+        Member {
+            adjacency: Adjacency {
+                port: PortId(port),
+                ..Adjacency::unusable(Kind::Forward)
+            },
+            weight,
+            gateway: None,
+        }
+    }
+
+    fn fib(readers: usize) -> (KernelFib, Vec<FibReader>, Arc<AtomicBool>) {
+        let capacity = RouteCapacity {
+            ipv4_routes: 2,
+            ipv6_routes: 2,
+            adjacencies: 8,
+            groups: 8,
+        };
+        let (writer, readers) = RouteWriter::new(capacity, readers);
+        let stop = Arc::new(AtomicBool::new(false));
+        (KernelFib::new(writer, Arc::clone(&stop)), readers, stop)
+    }
+
+    fn prefix(text: &str) -> Prefix {
+        let (address, len) = text.split_once('/').unwrap();
+        Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn weights_are_shares_of_the_buckets() {
+        let count = |members: &[Member], port| {
+            let paths = shares(members);
+            assert!(paths.len() <= BUCKETS, "{}", paths.len());
+            paths.iter().filter(|path| path.port.0 == port).count()
+        };
+        let three_to_one = [member(1, 3), member(2, 1)];
+        assert_eq!((count(&three_to_one, 1), count(&three_to_one, 2)), (3, 1));
+        let large = [member(1, 256), member(2, 128)];
+        assert_eq!((count(&large, 1), count(&large, 2)), (85, 42));
+        let tiny = [member(1, 65_535), member(2, 1)];
+        assert_eq!((count(&tiny, 1), count(&tiny, 2)), (127, 1));
+        let equal: Vec<Member> = (0..200).map(|port| member(port, 1)).collect();
+        assert_eq!(shares(&equal).len(), BUCKETS);
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_refused_by_its_prefix() {
+        let (mut fib, mut readers, _) = fib(1);
+        fib.set_group(GroupId(7), &[member(1, 1)]).unwrap();
+        fib.set_route(prefix("10.1.0.0/16"), GroupId(7)).unwrap();
+        fib.set_route(prefix("10.2.0.0/16"), GroupId(7)).unwrap();
+        let Refused(why) = fib
+            .set_route(prefix("10.3.0.0/16"), GroupId(7))
+            .unwrap_err();
+        assert!(
+            why.contains("10.3.0.0/16") && why.contains("ipv4_routes"),
+            "{why}"
+        );
+        fib.commit();
+        readers[0].refresh();
+        fib.remove_route(prefix("10.1.0.0/16"));
+        fib.set_route(prefix("10.3.0.0/16"), GroupId(7)).unwrap();
+        fib.commit();
+        readers[0].refresh();
+        let port = |text: &str| readers[0].paths(text.parse().unwrap()).next().unwrap().port;
+        assert_eq!((port("10.3.0.1"), port("10.2.0.1")), (PortId(1), PortId(1)));
+    }
+
+    #[test]
+    fn a_switch_that_stops_keeps_nobody_waiting() {
+        let (mut fib, _readers, stop) = fib(1);
+        fib.set_group(GroupId(1), &[member(1, 1)]).unwrap();
+        fib.commit();
+        stop.store(true, Ordering::Relaxed);
+        // The reader never passes.
+        assert!(fib.set_group(GroupId(2), &[member(2, 1)]).is_err());
+        fib.remove_route(prefix("10.1.0.0/16"));
+    }
+}
