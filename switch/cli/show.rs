@@ -70,6 +70,9 @@ pub(super) struct RowArgs {
     /// Only flows that were told, or would have been
     #[arg(long)]
     told: bool,
+    /// Compare with the kernel now, and show the routes that the switch has not as Linux has them; none is as it should be
+    #[arg(long)]
+    diff: bool,
     /// Only lines of the log with this outcome: sent, would-send or refused
     #[arg(long, value_name = "NAME")]
     outcome: Option<String>,
@@ -92,6 +95,7 @@ impl RowArgs {
             cold: self.cold,
             told: self.told,
             outcome: self.outcome.clone(),
+            diff: self.diff,
         }
     }
 }
@@ -106,9 +110,11 @@ fn names() -> PossibleValuesParser {
 /// Filters that a table of rows takes.
 fn takes(table: &str, filter: &str) -> bool {
     match table {
-        "flows" => filter != "--outcome",
+        "flows" => !matches!(filter, "--outcome" | "--diff"),
+        "routes" => matches!(filter, "--host" | "--port" | "--diff"),
+        "neighbors" => matches!(filter, "--host" | "--port"),
         "hosts" => filter == "--host",
-        _ => !matches!(filter, "--cold" | "--told" | "--response"),
+        _ => !matches!(filter, "--cold" | "--told" | "--response" | "--diff"),
     }
 }
 

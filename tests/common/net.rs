@@ -115,6 +115,18 @@ pub fn two_hosts(mtu: u32, hosts: [u8; 2]) -> Net {
     net
 }
 
+/// Hosts .3 of the kernel in the namespaces `dc` and `wan` as [`two_hosts`] makes them, that know no MAC address of the switch.
+pub fn strange_hosts() -> Net {
+    let net = two_hosts(9000, [3, 3]);
+    for side in ["dc", "wan"] {
+        let (space, inside) = (net.space(side), net.link(&format!("h{side}")));
+        run(&format!(
+            "ip -n {space} neigh flush dev {inside} nud permanent"
+        ));
+    }
+    net
+}
+
 /// Runs a command that must succeed.
 pub fn run(command: &str) {
     let words: Vec<&str> = command.split_whitespace().collect();

@@ -13,6 +13,7 @@ use super::report::{Counts, Report};
 use super::wants::{RefusedByLinux, Wanted};
 use crate::fib::{Member, Refused};
 use crate::wanted::differ::{Differ, Figures, Installed};
+use crate::wanted::ports::Place;
 use crate::wire::neighbor::Neighbor;
 
 /// Something to be told.
@@ -83,7 +84,7 @@ pub(super) enum Command {
     Routes(Sender<Vec<RouteRow>>),
     Carrier(PortId, bool),
     Compare(Sender<Report>),
-    Neighbors(Sender<Vec<Neighbor>>),
+    Neighbors(Sender<Vec<(Neighbor, Place)>>),
     Verify(Sender<Vec<Prefix>>),
     Stop,
 }
@@ -125,9 +126,9 @@ impl Handle {
         self.ask(Command::Compare)
     }
 
-    /// Every neighbour; `None` when the thread has ended.
+    /// Every neighbour behind a port of ours, and where; `None` when the thread has ended.
     #[must_use]
-    pub fn neighbors(&self) -> Option<Vec<Neighbor>> {
+    pub fn neighbors(&self) -> Option<Vec<(Neighbor, Place)>> {
         self.ask(Command::Neighbors)
     }
 

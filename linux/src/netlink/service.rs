@@ -279,8 +279,10 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                     let _ = answer.send(report);
                 }
                 Ok(Command::Neighbors(answer)) => {
-                    let all = self.mirror.model().neighbors().iter().copied();
-                    let _ = answer.send(all.collect());
+                    let all = self.mirror.model().neighbors().iter();
+                    let ports = self.mirror.differ().ports();
+                    let ours = all.filter_map(|one| Some((*one, ports.place(one.link)?)));
+                    let _ = answer.send(ours.collect());
                 }
                 Ok(Command::Verify(answer)) => {
                     let wrong = self.mirror.differ().wrong(self.mirror.model());

@@ -31,6 +31,8 @@ pub struct Query {
     pub cold: bool,
     /// That were told, or would have been.
     pub told: bool,
+    /// Of routes: what the switch has not as the kernel has it, by a comparison made now.
+    pub diff: bool,
     /// Of which this became: `sent`, `would-send` or `refused`.
     pub outcome: Option<String>,
 }
@@ -62,6 +64,7 @@ impl Query {
             (self.cold, "--cold"),
             (self.told, "--told"),
             (self.outcome.is_some(), "--outcome"),
+            (self.diff, "--diff"),
         ];
         given
             .into_iter()

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::query::{End, Query};
 use super::view::View;
 use crate::report::model::{Flow, Host, LogLine};
+use crate::report::routes::{self, Neighbor, Route};
 use crate::report::table;
 
 /// A table whose rows come one by one.
@@ -161,6 +162,55 @@ impl Rows for Hosts {
 
     fn text(rows: &[Host]) -> String {
         table::hosts(rows)
+    }
+}
+
+pub(super) enum Routes {}
+
+impl Rows for Routes {
+    const NAME: &'static str = "routes";
+    const ABOUT: &'static str = "Routes and their next hops; --diff: against the kernel's, now";
+    type Row = Route;
+
+    fn each(
+        view: &View,
+        query: &Query,
+        give: &mut dyn FnMut(&Route) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        view.each_route(query, give)
+    }
+
+    fn order(_: &mut [Route]) {
+        // They come in order.
+    }
+
+    fn text(rows: &[Route]) -> String {
+        routes::routes(rows)
+    }
+}
+
+pub(super) enum Neighbors {}
+
+impl Rows for Neighbors {
+    const NAME: &'static str = "neighbors";
+    const ABOUT: &'static str =
+        "Neighbours of the kernel behind our ports, and their MAC addresses";
+    type Row = Neighbor;
+
+    fn each(
+        view: &View,
+        query: &Query,
+        give: &mut dyn FnMut(&Neighbor) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        view.each_neighbor(query, give)
+    }
+
+    fn order(_: &mut [Neighbor]) {
+        // They come in order.
+    }
+
+    fn text(rows: &[Neighbor]) -> String {
+        routes::neighbors(rows)
     }
 }
 

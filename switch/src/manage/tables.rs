@@ -16,6 +16,7 @@ use super::view::View;
 use crate::report::audit;
 use crate::report::lossless::{self, Group};
 use crate::report::model::Snapshot;
+use crate::report::routes::Linux;
 use crate::report::{lossless_table, punt_table, table, workers};
 
 /// A table of `show`.
@@ -166,6 +167,9 @@ pub static ALL: &[Entry] = &[
     Entry::of::<Pfc>(),
     Entry::of::<Buffer>(),
     Entry::of::<Punt>(),
+    Entry::of::<LinuxTable>(),
+    Entry::rows::<rows::Routes>(),
+    Entry::rows::<rows::Neighbors>(),
     Entry::of::<Qos>(),
     Entry::of::<Npcc>(),
 ];
@@ -210,6 +214,23 @@ of_the_snapshot! {
     Punt: "punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &all.punt;
     Qos: "qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &all.qos;
     Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", table::npcc, |all| &all.npcc;
+}
+
+enum LinuxTable {}
+
+impl Table for LinuxTable {
+    const NAME: &'static str = "linux";
+    const ABOUT: &'static str =
+        "How the kernel's routes are followed: prefixes, messages, comparisons";
+    type Data = Linux;
+
+    fn look(view: &View) -> Linux {
+        view.linux()
+    }
+
+    fn text(data: &Linux) -> String {
+        data.text()
+    }
 }
 
 enum Audit {}

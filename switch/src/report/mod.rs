@@ -11,5 +11,6 @@ pub mod model;
 pub mod punt;
 pub mod punt_table;
 pub mod qos;
+pub mod routes;
 pub mod table;
 pub mod workers;

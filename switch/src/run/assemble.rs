@@ -31,7 +31,7 @@ use crate::linux_io::LinuxIo;
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
-use crate::manage::view::{BufferFacts, Operators, PortFacts, View};
+use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
 use crate::report::events::Events;
 use crate::report::qos;
 use crate::sleep::WorkerSleeper;
@@ -115,9 +115,8 @@ pub(super) fn assemble<P: Probe>(
         flows: core.flows(),
         control: Arc::clone(&control_stats),
         buffer,
-        linux: linux
-            .as_ref()
-            .map(|io| (wiring::punt::rates(config), io.stats())),
+        linux: seen(config, linux.as_ref(), routes.kernel.as_ref()),
+        file_routes: routes.by_file.as_ref().map(LiveRoutes::shared),
         qos: Mutex::new(qos),
         events: Mutex::new(Events::default()),
         clock,
@@ -180,6 +179,15 @@ fn injector(
 ) -> Injector {
     let (style, priority) = wiring::control::style(config);
     Injector::new(fib, style, priority, rings, owners)
+}
+
+/// What is to be seen of Linux.
+fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Option<LinuxFacts> {
+    Some(LinuxFacts {
+        rates: wiring::punt::rates(config),
+        stats: io?.stats(),
+        kernel: kernel?.handle().clone(),
+    })
 }
 
 /// Who fills the table of routes, and its readers: the workers, and the control core for its CNPs and for where sources are.

@@ -1,7 +1,7 @@
 //! The routes of a running switch: the writer, and what was last put into it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use npcc_pipeline::route::down_ports::DownPorts;
@@ -11,6 +11,9 @@ use npcc_pipeline::route::writer::{RouteError, RouteWriter};
 
 /// Every prefix with its paths.
 pub type Table = BTreeMap<Prefix, Vec<Adjacency>>;
+
+/// What was last put into a table, for whoever shows it.
+pub type SharedTable = Arc<Mutex<Arc<Table>>>;
 
 /// How long a worker may take to pass from the old table to the new: many turns.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -28,17 +31,25 @@ pub struct RouteRefused {
 #[derive(Debug)]
 pub struct LiveRoutes {
     writer: RouteWriter,
-    table: Table,
+    table: Arc<Table>,
+    shown: SharedTable,
 }
 
 impl LiveRoutes {
     /// Over a table just made.
     #[must_use]
-    pub const fn new(writer: RouteWriter) -> LiveRoutes {
+    pub fn new(writer: RouteWriter) -> LiveRoutes {
         LiveRoutes {
             writer,
-            table: Table::new(),
+            table: Arc::default(),
+            shown: Arc::default(),
         }
+    }
+
+    /// What was last put into it, for whoever shows it.
+    #[must_use]
+    pub fn shared(&self) -> SharedTable {
+        Arc::clone(&self.shown)
     }
 
     /// The ports that readers pass over, to be told from any thread.
@@ -71,13 +82,14 @@ impl LiveRoutes {
         let done = done.or_else(|_| self.put(&touched, &changed, &wanted));
         let result = match done {
             Ok(()) => {
-                self.table = wanted;
+                self.table = Arc::new(wanted);
+                let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+                *shown = Arc::clone(&self.table);
                 Ok(touched.len())
             }
             Err(refused) => {
-                let table = std::mem::take(&mut self.table);
+                let table = Arc::clone(&self.table);
                 let undone = self.put(&touched, &touched, &table);
-                self.table = table;
                 Err(undone.err().unwrap_or(refused))
             }
         };

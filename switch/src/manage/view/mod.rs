@@ -1,6 +1,7 @@
 //! What there is to see: a snapshot put together from what workers, control core and devices publish. Never makes any of them wait.
 
 mod flows;
+mod linux;
 mod npcc;
 mod ports;
 mod workers;
@@ -13,6 +14,7 @@ use npcc_cnp::flow_cache::CacheShared;
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
+use npcc_linux::netlink::handle::Handle;
 use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
 use npcc_pipeline::punt::PuntRates;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
@@ -28,6 +30,7 @@ use crate::report::lossless::Buffer;
 use crate::report::model::{Conservation, DeviceDrops, Snapshot, Traffic};
 use crate::report::punt::Punt;
 use crate::report::qos::Qos;
+use crate::wiring::live_routes::{SharedTable, Table};
 use crate::worker::stats::WorkerStats;
 use crate::worker::timings::{Timings, What};
 
@@ -75,6 +78,17 @@ impl PortReading {
     }
 }
 
+/// What is to be seen of Linux, where it is integrated.
+#[derive(Debug)]
+pub struct LinuxFacts {
+    /// What Linux may be given.
+    pub rates: PuntRates,
+    /// What the thread between it and the workers counts.
+    pub stats: Arc<LinuxStats>,
+    /// Who follows the kernel.
+    pub kernel: Handle,
+}
+
 /// Everything there is to see.
 #[derive(Debug)]
 pub struct View {
@@ -102,8 +116,10 @@ pub struct View {
     pub control: Arc<ControlStats>,
     /// Sizes of the buffer.
     pub buffer: BufferFacts,
-    /// What Linux may be given, and what the thread between it and the workers counts; none where it is not integrated.
-    pub linux: Option<(PuntRates, Arc<LinuxStats>)>,
+    /// Linux; none where it is not integrated.
+    pub linux: Option<LinuxFacts>,
+    /// The routes of the file, where they are not Linux's.
+    pub file_routes: Option<SharedTable>,
     /// Effective queues and maps.
     pub qos: Mutex<Qos>,
     /// What happened to lossless queues.
@@ -193,6 +209,12 @@ impl View {
     /// Hosts that may be told.
     pub(super) fn told(&self) -> MutexGuard<'_, HostRules> {
         look(&self.operators.told)
+    }
+
+    /// The routes of the file; none where they are Linux's.
+    fn file_routes(&self) -> Arc<Table> {
+        let table = self.file_routes.as_ref();
+        table.map_or_else(Arc::default, |table| Arc::clone(&look(table)))
     }
 
     /// Who changed what.
@@ -293,8 +315,8 @@ impl View {
     fn punt(&self) -> Punt {
         let workers = counters::sum(self.counters.iter().map(|counters| &*counters.punt));
         let host = self.linux.as_ref();
-        let rates = host.map(|(rates, _)| rates);
-        let host = counters::sum(host.iter().map(|(_, stats)| &**stats));
+        let rates = host.map(|linux| &linux.rates);
+        let host = counters::sum(host.iter().map(|linux| &*linux.stats));
         Punt::of(rates, workers, host)
     }
 

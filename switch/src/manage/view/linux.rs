@@ -1,0 +1,173 @@
+//! Routes and neighbours, as the switch has them and as the kernel has them.
+
+use std::io;
+use std::net::IpAddr;
+
+use npcc_config::ipnet::IpNet;
+use npcc_linux::netlink::handle::{Handle, RouteRow};
+use npcc_pipeline::route::prefix::{Family, Prefix};
+use npcc_pipeline::units::PortId;
+
+use super::View;
+use crate::manage::query::{End, Query};
+use crate::manage::rows::Unanswered;
+use crate::report::routes::{self, Linux, Neighbor, NextHop, Route};
+
+/// What is said of a kernel that nobody follows any more.
+const GONE: &str = "the kernel is not followed any more: restart the switch";
+
+/// Gives the rows of the page that is asked for.
+fn page<R>(
+    query: &Query,
+    rows: impl Iterator<Item = R>,
+    mut give: impl FnMut(&R) -> io::Result<()>,
+) -> Result<End, Unanswered> {
+    let top = query.top.unwrap_or(usize::MAX);
+    let first = top.saturating_mul(query.page.unwrap_or(1).max(1) - 1);
+    let mut matched = 0;
+    for (place, row) in rows.enumerate() {
+        matched = place + 1;
+        if place >= first && place - first < top {
+            give(&row)?;
+        }
+    }
+    Ok(End {
+        matched: matched as u64,
+        next: None,
+    })
+}
+
+/// Whether a prefix holds, or lies in, what is asked for.
+fn touches(prefix: Prefix, asked: Option<IpNet>) -> bool {
+    let Some(asked) = asked else { return true };
+    let address = asked.addr();
+    let family = if address.is_ipv4() {
+        Family::V4
+    } else {
+        Family::V6
+    };
+    let Some(asked) = Prefix::new(address, asked.prefix_len()) else {
+        return false;
+    };
+    let len = prefix.len().min(asked.len());
+    prefix.family() == family && prefix.covering(len) == asked.covering(len)
+}
+
+impl View {
+    fn name(&self, port: PortId) -> &str {
+        let facts = self.ports.get(port.index());
+        facts.map_or("", |facts| facts.name.as_str())
+    }
+
+    fn handle(&self) -> Option<&Handle> {
+        self.linux.as_ref().map(|linux| &linux.kernel)
+    }
+
+    /// How the kernel is followed.
+    #[must_use]
+    pub fn linux(&self) -> Linux {
+        let status = self.handle().map(Handle::status);
+        status.map_or_else(Linux::default, |status| Linux::of(&status))
+    }
+
+    /// Gives the routes that are asked for, in the order of prefixes.
+    pub(in crate::manage) fn each_route(
+        &self,
+        query: &Query,
+        give: &mut dyn FnMut(&Route) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        let asked = query.hosts().map_err(Unanswered::Refused)?;
+        let port = |row: &Route| {
+            let wanted = query.port.as_ref();
+            wanted.is_none_or(|port| row.next_hops.iter().any(|hop| hop.port == *port))
+        };
+        let Some(kernel) = self.handle() else {
+            if query.diff {
+                let why = "the routes are the file's: linux.integrate is false".to_owned();
+                return Err(Unanswered::Refused(why));
+            }
+            let table = self.file_routes();
+            let rows = table.iter().filter(|(prefix, _)| touches(**prefix, asked));
+            let row = |(prefix, paths): (&Prefix, &Vec<_>)| Route {
+                prefix: prefix.to_string(),
+                state: "installed".to_owned(),
+                next_hops: paths
+                    .iter()
+                    .map(|path: &npcc_pipeline::route::nexthop::Adjacency| {
+                        NextHop::of(path, self.name(path.port))
+                    })
+                    .collect(),
+            };
+            return page(query, rows.map(row).filter(port), give);
+        };
+        let gone = || Unanswered::Refused(GONE.to_owned());
+        if query.diff {
+            return self.each_difference(kernel, query, give);
+        }
+        let rows = kernel.routes().ok_or_else(gone)?;
+        let rows = rows.iter().filter(|row| touches(row.prefix, asked));
+        let row = |row: &RouteRow| Route {
+            prefix: row.prefix.to_string(),
+            state: routes::state(row.installed).to_owned(),
+            next_hops: row
+                .members
+                .iter()
+                .map(|member| NextHop::of_member(member, self.name(member.adjacency.port)))
+                .collect(),
+        };
+        page(query, rows.map(row).filter(port), give)
+    }
+
+    /// Gives what is not in the switch as it is in the kernel, by a comparison made now.
+    fn each_difference(
+        &self,
+        kernel: &Handle,
+        query: &Query,
+        give: &mut dyn FnMut(&Route) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        let gone = || Unanswered::Refused(GONE.to_owned());
+        let report = kernel.compare().ok_or_else(gone)?;
+        let wrong = kernel.verify().ok_or_else(gone)?;
+        let mended = report.examples.into_iter().filter(|_| report.settled);
+        let mended = mended.map(|example| (example, "mended"));
+        let wrong = wrong.iter().map(|prefix| (prefix.to_string(), "differs"));
+        let row = |(prefix, state): (String, &str)| Route {
+            prefix,
+            state: state.to_owned(),
+            next_hops: vec![],
+        };
+        page(query, mended.chain(wrong).map(row), give)
+    }
+
+    /// Gives the neighbours that are asked for, in the order of addresses.
+    pub(in crate::manage) fn each_neighbor(
+        &self,
+        query: &Query,
+        give: &mut dyn FnMut(&Neighbor) -> io::Result<()>,
+    ) -> Result<End, Unanswered> {
+        let asked = query.hosts().map_err(Unanswered::Refused)?;
+        let Some(kernel) = self.handle() else {
+            let why = "the neighbours are the file's: linux.integrate is false".to_owned();
+            return Err(Unanswered::Refused(why));
+        };
+        let mut all = kernel
+            .neighbors()
+            .ok_or_else(|| Unanswered::Refused(GONE.to_owned()))?;
+        all.sort_by_key(|(one, place)| (one.address, place.port, place.vlan));
+        let row = |(one, place): &(
+            npcc_linux::wire::neighbor::Neighbor,
+            npcc_linux::wanted::ports::Place,
+        )| Neighbor {
+            address: one.address.to_string(),
+            port: self.name(place.port).to_owned(),
+            vlan: place.vlan,
+            mac: one.mac.map(|mac| mac.to_string()),
+            state: routes::neighbor_state(one.state).to_owned(),
+            kept: one.managed,
+        };
+        let wanted = |address: IpAddr| asked.is_none_or(|net| net.contains(&address));
+        let port = |row: &Neighbor| query.port.as_ref().is_none_or(|port| row.port == *port);
+        let rows = all.iter().filter(|(one, _)| wanted(one.address));
+        page(query, rows.map(row).filter(port), give)
+    }
+}

@@ -1,0 +1,372 @@
+//! A switch that Linux is integrated with, between hosts of the kernel whose addresses nobody wrote down: ARP, neighbour discovery, ping,
+//! carrier and power both ways, a reload, and what is shown of it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use common::net::{Net, Space, run, strange_hosts};
+use common::{Lab, alone, assert_success};
+use serde_json::Value;
+
+/// A switch between two hosts, in a namespace of its own.
+struct Rack {
+    net: Net,
+    space: Space,
+    lab: Lab,
+    switch: Option<Child>,
+}
+
+impl Rack {
+    fn new(test: &str, more: &str) -> Rack {
+        let net = strange_hosts();
+        let space = Space::of(test);
+        let lab = Lab::new();
+        lab.config(&text(&net, &space, "10.0.2.1/24, '2001:db8:2::1/64'", more));
+        let switch = lab.start(&["--stats-json", "stats.json"]);
+        let rack = Rack {
+            net,
+            space,
+            lab,
+            switch: Some(switch),
+        };
+        rack.until("it answers", |rack| {
+            rack.lab.path("switch.sock").exists() && !rack.show("ports").is_null()
+        });
+        rack
+    }
+
+    /// What a command says in the namespace of a host.
+    fn host(&self, side: &str, command: &str) -> (bool, String) {
+        let words = command.split_whitespace();
+        let output = std::process::Command::new("ip")
+            .args(["netns", "exec", &self.net.space(side)])
+            .args(words)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (
+            output.status.success(),
+            text + &String::from_utf8_lossy(&output.stderr),
+        )
+    }
+
+    fn pings(&self, side: &str, address: &str) -> bool {
+        self.host(side, &format!("ping -c 1 -W 1 {address}")).0
+    }
+
+    fn show(&self, what: &str) -> Value {
+        let mut all = vec!["show"];
+        all.extend(what.split_whitespace());
+        all.extend(["--json", "--socket", "switch.sock"]);
+        let output = self.lab.command(&all).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
+    fn order(&self, what: &str) {
+        let mut all: Vec<&str> = what.split_whitespace().collect();
+        all.extend(["--socket", "switch.sock"]);
+        assert_success(&self.lab.command(&all).output().unwrap());
+    }
+
+    fn until(&self, what: &str, holds: impl Fn(&Rack) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !holds(self) {
+            assert!(
+                Instant::now() < deadline,
+                "{what}: {:#}\n{:#}",
+                self.show("linux"),
+                self.show("routes")
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn port(&self, index: usize, key: &str) -> String {
+        self.show("ports")[index][key]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// No route differs from the kernel's.
+    fn agrees(&self, when: &str) {
+        let differs = self.show("routes --diff");
+        assert_eq!(differs, Value::Array(vec![]), "{when}");
+    }
+
+    /// Ends the switch; what it said, and its account of all frames.
+    fn end(mut self) -> (String, Value) {
+        let switch = self.switch.take().unwrap();
+        run(&format!("kill -TERM {}", switch.id()));
+        let output = switch.wait_with_output().unwrap();
+        assert_success(&output);
+        let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
+        let stats: Value = serde_json::from_str(&text).unwrap();
+        (String::from_utf8_lossy(&output.stderr).into_owned(), stats)
+    }
+}
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        if let Some(switch) = &mut self.switch {
+            let _ = switch.kill();
+            let _ = switch.wait();
+        }
+    }
+}
+
+fn text(net: &Net, space: &Space, wan: &str, more: &str) -> String {
+    let device = |index: u8, side: &str| {
+        let link = net.link(side);
+        format!("net_af_packet{index},iface={link},blocksz=73728,framesz=9216,framecnt=512")
+    };
+    format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+ports:
+  - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24, \"2001:db8:1::1/64\"] }}
+  - {{ name: wan0, device: \"{}\", mac: \"02:00:00:00:02:01\", mtu: 1500, addresses: [{wan}] }}
+qos: {{ profile: lossy }}
+buffer: {{ pool: 8MB }}
+linux: {{ integrate: true, netns: {} }}
+{more}",
+        device(0, "dc"),
+        device(1, "wan"),
+        space.0
+    )
+}
+
+#[test]
+fn hosts_that_nobody_wrote_down_reach_the_switch_and_each_other() {
+    let _alone = alone();
+    let rack = Rack::new("hosts", "");
+    for (side, address) in [
+        ("dc", "10.0.1.1"),
+        ("dc", "2001:db8:1::1"),
+        ("wan", "10.0.2.1"),
+        ("dc", "10.0.2.3"),
+        ("wan", "2001:db8:1::3"),
+    ] {
+        rack.until(&format!("{side} reaches {address}"), |rack| {
+            rack.pings(side, address)
+        });
+    }
+    // The switch itself, by Linux.
+    let from = rack.space.says("ping -c 2 -W 1 10.0.1.3");
+    assert!(from.contains(" 0% packet loss"), "{from}");
+    let neighbors = rack.show("neighbors --host 10.0.1.0/24");
+    assert_eq!(neighbors[0]["address"], "10.0.1.3");
+    assert_eq!(
+        (&neighbors[0]["mac"], &neighbors[0]["port"]),
+        (&"02:00:00:00:01:03".into(), &"dc0".into())
+    );
+    rack.until("and is kept", |rack| {
+        rack.show("neighbors --host 10.0.1.3")[0]["kept"] == true
+    });
+    let routes = rack.show("routes --host 10.0.2.3");
+    let hop = |route: &Value| {
+        (
+            route["prefix"].clone(),
+            route["next_hops"][0]["kind"].clone(),
+        )
+    };
+    let routes: Vec<_> = routes.as_array().unwrap().iter().map(hop).collect();
+    assert_eq!(
+        routes,
+        [
+            ("10.0.2.0/24".into(), "unresolved".into()),
+            ("10.0.2.3/32".into(), "forward".into())
+        ]
+    );
+    rack.agrees("at the end");
+    let (said, stats) = rack.end();
+    assert!(!said.contains("linux:"), "{said}");
+    let account = &stats["conservation"];
+    let of = |key: &str| account[key]["packets"].as_u64().unwrap();
+    assert_eq!(
+        of("rx") + of("originated"),
+        of("tx") + of("drops") + of("consumed") + of("punted") + of("held"),
+        "{account}"
+    );
+    assert!(of("punted") > 0);
+}
+
+#[test]
+fn carrier_and_power_go_both_ways() {
+    let _alone = alone();
+    let rack = Rack::new("power", "");
+    let link = |rack: &Rack| rack.space.says("ip link show wan0");
+    rack.until("all is up", |rack| rack.pings("dc", "10.0.2.3"));
+    assert!(link(&rack).contains("LOWER_UP"), "{}", link(&rack));
+
+    rack.space.says("ip link set wan0 down");
+    rack.until("Linux takes the port down", |rack| {
+        rack.port(1, "admin") == "down" && rack.port(1, "down_reason") == "admin"
+    });
+    assert!(!rack.pings("dc", "10.0.2.3"));
+    rack.agrees("switched off");
+    rack.space.says("ip link set wan0 up");
+    rack.until("and up", |rack| {
+        rack.port(1, "admin") == "up" && rack.pings("dc", "10.0.2.3")
+    });
+
+    rack.order("set port wan0 down");
+    rack.until("an operator's order is Linux's loss of carrier", |rack| {
+        link(rack).contains("NO-CARRIER")
+    });
+    rack.order("set port wan0 up");
+    rack.until("and comes back", |rack| rack.pings("dc", "10.0.2.3"));
+    rack.agrees("at the end");
+    rack.end();
+}
+
+#[test]
+fn a_link_that_is_lost_is_lost_in_linux_too() {
+    let _alone = alone();
+    let net = Net::of(&["dc"], &[]);
+    let space = Space::of("carrier");
+    // Made here, as what is mounted inside another namespace is not seen outside.
+    run(&format!("ip netns add {}", space.0));
+    let lab = Lab::inside(net.space("dc"));
+    lab.config(&format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"], link_wait: 1s }}
+ports:
+  - {{ name: wan0, device: 'net_tap0,iface=peer', mac: '02:00:00:00:01:02', mtu: 1500, addresses: [10.0.2.1/24] }}
+routes: [ {{ prefix: 10.50.0.0/16, via: 10.0.2.3 }} ]
+qos: {{ profile: lossy }}
+buffer: {{ pool: 8MB }}
+linux: {{ integrate: true, netns: {} }}
+",
+        space.0
+    ));
+    let rack = Rack {
+        switch: Some(lab.start(&["--stats-json", "stats.json"])),
+        net,
+        space,
+        lab,
+    };
+    let link = |rack: &Rack| rack.space.says("ip link show wan0");
+    let routed = |rack: &Rack| rack.show("routes --host 10.50.0.0/16") != Value::Array(vec![]);
+    rack.until("it answers", |rack| rack.show("ports").is_array());
+    for round in 0..5 {
+        assert!(rack.host("dc", "ip link set peer up").0);
+        rack.until("a link is one in Linux too", |rack| {
+            link(rack).contains("LOWER_UP")
+        });
+        rack.until("with its route", routed);
+        assert!(rack.host("dc", "ip link set peer down").0);
+        rack.until("and its loss", |rack| link(rack).contains("NO-CARRIER"));
+        rack.agrees(&format!("without a link, round {round}"));
+    }
+    rack.end();
+}
+
+#[test]
+fn a_reload_changes_the_kernel_and_what_linux_adds_is_ours() {
+    let _alone = alone();
+    let rack = Rack::new(
+        "reload",
+        "routes: [ { prefix: 10.50.0.0/16, via: 10.0.1.3 } ]\n",
+    );
+    rack.until("the file's route is the kernel's", |rack| {
+        rack.space
+            .says("ip route show 10.50.0.0/16")
+            .contains("via 10.0.1.3 dev dc0 proto static")
+    });
+    let more = "routes: [ { prefix: 10.51.0.0/16, via: 10.0.2.3 }, { prefix: '2001:db8:51::/48', via: '2001:db8:2::3' } ]
+neighbors: [ { address: 10.0.2.77, port: wan0, mac: '02:00:00:00:77:77' } ]
+";
+    let wan = "10.0.2.1/24, 10.7.0.1/24, '2001:db8:2::1/64'";
+    rack.lab.config(&text(&rack.net, &rack.space, wan, more));
+    rack.order("reload");
+    let routes = rack.space.says("ip route");
+    assert!(
+        routes.contains("10.51.0.0/16 via 10.0.2.3") && routes.contains("10.7.0.0/24"),
+        "{routes}"
+    );
+    assert!(!routes.contains("10.50.0.0/16"), "{routes}");
+    rack.until("the switch follows", |rack| {
+        let state = |host: &str| rack.show(&format!("routes --host {host}"));
+        state("10.51.0.0/16")[0]["state"] == "installed"
+            && state("10.0.2.77/32").as_array().is_some_and(|all| {
+                all.iter()
+                    .any(|route| route["next_hops"][0]["mac"] == "02:00:00:00:77:77")
+            })
+            && state("10.50.0.0/16") == Value::Array(vec![])
+    });
+    // Of another's hand, and of IPv6 and by objects.
+    for command in [
+        "ip addr add 10.8.0.1/24 dev dc0",
+        "ip route add 10.80.0.0/16 via 10.0.2.3 proto bgp",
+        "ip nexthop add id 7 via 10.0.1.3 dev dc0",
+        "ip nexthop add id 8 via 10.0.2.3 dev wan0",
+        "ip nexthop add id 9 group 7,3/8,1",
+        "ip route add 10.90.0.0/16 nhid 9",
+        "ip route add blackhole 10.91.0.0/16",
+        "ip -6 route add unreachable 2001:db8:91::/48",
+    ] {
+        let said = rack.space.says(command);
+        assert!(said.is_empty(), "{command}: {said}");
+    }
+    rack.until("all is in the switch", |rack| {
+        let hops = |prefix: &str| {
+            let all = rack.show(&format!("routes --host {prefix}"));
+            all.as_array().and_then(|all| {
+                all.iter()
+                    .find(|route| route["prefix"] == prefix)
+                    .map(|route| route["next_hops"].clone())
+            })
+        };
+        hops("10.90.0.0/16").is_some_and(|hops| hops[0]["weight"] == 3 && hops[1]["weight"] == 1)
+            && hops("10.91.0.0/16").is_some_and(|hops| hops[0]["kind"] == "blackhole")
+            && hops("10.8.0.1/32").is_some_and(|hops| hops[0]["kind"] == "local")
+            && hops("10.80.0.0/16").is_some()
+    });
+    rack.agrees("at the end");
+    // A file that the kernel cannot take changes nothing.
+    let wrong = more.replace(
+        "10.0.2.3 }",
+        "10.0.2.3 }, { prefix: 127.0.0.0/8, via: 10.0.2.3 }",
+    );
+    rack.lab.config(&text(&rack.net, &rack.space, wan, &wrong));
+    let _ = rack
+        .lab
+        .command(&["reload", "--socket", "switch.sock"])
+        .output();
+    rack.agrees("after a reload that may have been refused");
+    rack.end();
+}
+
+#[test]
+fn what_linux_has_none_of_is_refused_before_anything_starts() {
+    let lab = Lab::new();
+    lab.config(
+        "version: 1
+ports:
+  - { name: lo, device: net_null0, vlans: [ { id: 4000 } ] }
+  - { name: averylongname, device: net_null1, vlans: [ { id: 100 } ] }
+linux: { integrate: true }
+",
+    );
+    let output = lab
+        .command(&["check", "-c", "switch.yaml"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned()
+        + &String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success());
+    assert!(
+        said.contains("`lo`") && said.contains("averylongname.100"),
+        "{said}"
+    );
+}
