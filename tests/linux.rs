@@ -9,141 +9,10 @@
 
 mod common;
 
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-
-use common::net::{Net, Space, run, strange_hosts};
-use common::{Lab, alone, assert_success};
+use common::net::{Net, Space, run};
+use common::rack::{Rack, text};
+use common::{Lab, alone};
 use serde_json::Value;
-
-/// A switch between two hosts, in a namespace of its own.
-struct Rack {
-    net: Net,
-    space: Space,
-    lab: Lab,
-    switch: Option<Child>,
-}
-
-impl Rack {
-    fn new(test: &str, more: &str) -> Rack {
-        let net = strange_hosts();
-        let space = Space::of(test);
-        let lab = Lab::new();
-        lab.config(&text(&net, &space, "10.0.2.1/24, '2001:db8:2::1/64'", more));
-        let switch = lab.start(&["--stats-json", "stats.json"]);
-        let rack = Rack {
-            net,
-            space,
-            lab,
-            switch: Some(switch),
-        };
-        rack.until("it answers", |rack| {
-            rack.lab.path("switch.sock").exists() && !rack.show("ports").is_null()
-        });
-        rack
-    }
-
-    /// What a command says in the namespace of a host.
-    fn host(&self, side: &str, command: &str) -> (bool, String) {
-        let words = command.split_whitespace();
-        let output = std::process::Command::new("ip")
-            .args(["netns", "exec", &self.net.space(side)])
-            .args(words)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        (
-            output.status.success(),
-            text + &String::from_utf8_lossy(&output.stderr),
-        )
-    }
-
-    fn pings(&self, side: &str, address: &str) -> bool {
-        self.host(side, &format!("ping -c 1 -W 1 {address}")).0
-    }
-
-    fn show(&self, what: &str) -> Value {
-        let mut all = vec!["show"];
-        all.extend(what.split_whitespace());
-        all.extend(["--json", "--socket", "switch.sock"]);
-        let output = self.lab.command(&all).output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
-    }
-
-    fn order(&self, what: &str) {
-        let mut all: Vec<&str> = what.split_whitespace().collect();
-        all.extend(["--socket", "switch.sock"]);
-        assert_success(&self.lab.command(&all).output().unwrap());
-    }
-
-    fn until(&self, what: &str, holds: impl Fn(&Rack) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !holds(self) {
-            assert!(
-                Instant::now() < deadline,
-                "{what}: {:#}\n{:#}",
-                self.show("linux"),
-                self.show("routes")
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn port(&self, index: usize, key: &str) -> String {
-        self.show("ports")[index][key]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    }
-
-    /// No route differs from the kernel's.
-    fn agrees(&self, when: &str) {
-        let differs = self.show("routes --diff");
-        assert_eq!(differs, Value::Array(vec![]), "{when}");
-    }
-
-    /// Ends the switch; what it said, and its account of all frames.
-    fn end(mut self) -> (String, Value) {
-        let switch = self.switch.take().unwrap();
-        run(&format!("kill -TERM {}", switch.id()));
-        let output = switch.wait_with_output().unwrap();
-        assert_success(&output);
-        let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
-        let stats: Value = serde_json::from_str(&text).unwrap();
-        (String::from_utf8_lossy(&output.stderr).into_owned(), stats)
-    }
-}
-
-impl Drop for Rack {
-    fn drop(&mut self) {
-        if let Some(switch) = &mut self.switch {
-            let _ = switch.kill();
-            let _ = switch.wait();
-        }
-    }
-}
-
-fn text(net: &Net, space: &Space, wan: &str, more: &str) -> String {
-    let device = |index: u8, side: &str| {
-        let link = net.link(side);
-        format!("net_af_packet{index},iface={link},blocksz=73728,framesz=9216,framecnt=512")
-    };
-    format!(
-        "version: 1
-dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
-ports:
-  - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24, \"2001:db8:1::1/64\"] }}
-  - {{ name: wan0, device: \"{}\", mac: \"02:00:00:00:02:01\", mtu: 1500, addresses: [{wan}] }}
-qos: {{ profile: lossy }}
-buffer: {{ pool: 8MB }}
-linux: {{ integrate: true, netns: {} }}
-{more}",
-        device(0, "dc"),
-        device(1, "wan"),
-        space.0
-    )
-}
 
 #[test]
 fn hosts_that_nobody_wrote_down_reach_the_switch_and_each_other() {
@@ -219,11 +88,11 @@ fn carrier_and_power_go_both_ways() {
         rack.port(1, "admin") == "up" && rack.pings("dc", "10.0.2.3")
     });
 
-    rack.order("set port wan0 down");
+    rack.order("port wan0 down");
     rack.until("an operator's order is Linux's loss of carrier", |rack| {
         link(rack).contains("NO-CARRIER")
     });
-    rack.order("set port wan0 up");
+    rack.order("port wan0 up");
     rack.until("and comes back", |rack| rack.pings("dc", "10.0.2.3"));
     rack.agrees("at the end");
     rack.end();

@@ -1,0 +1,180 @@
+//! FRR as Debian ships it, its daemons started one by one in a namespace of the test's own.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::net::run;
+
+/// The daemons that speak for a router, in the order they start.
+const DAEMONS: [&str; 4] = ["zebra", "bgpd", "bfdd", "ospfd"];
+
+/// A router of the test's own. When this is dropped its daemons end.
+pub struct Frr {
+    space: String,
+    folder: TempDir,
+    daemons: Vec<(&'static str, Child)>,
+}
+
+impl Frr {
+    /// Starts FRR in a namespace, with a configuration for each daemon but bfdd; one without is not started.
+    pub fn start(space: &str, zebra: &str, bgpd: &str, ospfd: &str) -> Frr {
+        let folder = tempfile::tempdir().unwrap();
+        run(&format!("chown frr:frr {}", folder.path().display()));
+        let mut frr = Frr {
+            space: space.to_owned(),
+            folder,
+            daemons: Vec::new(),
+        };
+        let texts = [zebra, bgpd, "! no more\n", ospfd];
+        for (daemon, text) in DAEMONS.into_iter().zip(texts) {
+            std::fs::write(frr.path(&format!("{daemon}.conf")), text).unwrap();
+            if !text.is_empty() {
+                frr.launch(daemon);
+            }
+        }
+        frr
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Starts a daemon, also again after [`Frr::signal`].
+    pub fn launch(&mut self, daemon: &'static str) {
+        let of = |name: &str| self.path(name).into_os_string();
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.space])
+            .arg(format!("/usr/lib/frr/{daemon}"))
+            .args(["-u", "frr", "-g", "frr", "-P", "0", "-f"])
+            .arg(of(&format!("{daemon}.conf")))
+            .arg("-i")
+            .arg(of(&format!("{daemon}.pid")))
+            .arg("-z")
+            .arg(of("zserv.api"))
+            .arg("--vty_socket")
+            .arg(self.folder.path())
+            .arg("--log")
+            .arg(format!(
+                "file:{}",
+                self.path(&format!("{daemon}.log")).display()
+            ));
+        match daemon {
+            "zebra" => drop(command.args(["-s", "16777216"])),
+            "bfdd" => drop(command.arg("--bfdctl").arg(of("bfdd.sock"))),
+            _ => {}
+        }
+        if daemon == "bgpd" {
+            // Its client of BFD goes by the session's own socket in zebra, not by this one.
+            command.args(["-p", "179"]);
+        }
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The others need zebra's socket.
+        let up = self.path(&format!("{daemon}.vty"));
+        for _ in 0..200 {
+            if up.exists() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        self.daemons.push((daemon, child));
+    }
+
+    /// Sends a daemon a signal, such as `KILL` or `STOP`.
+    pub fn signal(&mut self, daemon: &str, signal: &str) {
+        let at = self
+            .daemons
+            .iter()
+            .position(|(name, _)| *name == daemon)
+            .unwrap();
+        run(&format!("kill -{signal} {}", self.daemons[at].1.id()));
+        if signal == "KILL" {
+            let (_, mut child) = self.daemons.remove(at);
+            let _ = child.wait();
+            let _ = std::fs::remove_file(self.path(&format!("{daemon}.vty")));
+        }
+    }
+
+    /// What it says to a command; commands for `configure terminal` one after the other.
+    pub fn vtysh(&self, commands: &[&str]) -> String {
+        let mut vtysh = Command::new("vtysh");
+        vtysh.arg("--vty_socket").arg(self.folder.path());
+        for command in commands {
+            vtysh.args(["-c", command]);
+        }
+        let output = vtysh.stdin(Stdio::null()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// What it says to a command that ends in `json`.
+    pub fn json(&self, command: &str) -> Value {
+        serde_json::from_str(&self.vtysh(&[command])).unwrap_or_default()
+    }
+
+    /// Whether all of these BGP neighbours are established.
+    pub fn established(&self, neighbors: &[&str]) -> bool {
+        let all = self.json("show bgp neighbors json");
+        let is = |name: &&str| all[*name]["bgpState"] == "Established";
+        neighbors.iter().all(is)
+    }
+
+    /// How often a neighbour's session was established.
+    pub fn times(&self, neighbor: &str) -> u64 {
+        let all = self.json("show bgp neighbors json");
+        all[neighbor]["connectionsEstablished"]
+            .as_u64()
+            .unwrap_or(0)
+    }
+
+    /// Whether BFD says that all of its peers are up, and it has so many.
+    pub fn bfd_up(&self, peers: usize) -> bool {
+        let all = self.json("show bfd peers json");
+        let all = all.as_array().cloned().unwrap_or_default();
+        all.len() == peers && all.iter().all(|peer| peer["status"] == "up")
+    }
+
+    /// What its daemons logged.
+    pub fn logs(&self) -> String {
+        let texts = DAEMONS.map(|daemon| {
+            std::fs::read_to_string(self.path(&format!("{daemon}.log"))).unwrap_or_default()
+        });
+        texts.concat()
+    }
+
+    /// Writes lines to a file of its own, as of a configuration to be loaded.
+    pub fn write(&self, name: &str, lines: impl Iterator<Item = String>) -> PathBuf {
+        let path = self.path(name);
+        let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+        for line in lines {
+            writeln!(file, "{line}").unwrap();
+        }
+        path
+    }
+}
+
+impl Drop for Frr {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let said = self.vtysh(&[
+                "show interface brief",
+                "show bgp summary",
+                "show bfd peers brief",
+                "show ip route",
+                "show ip ospf neighbor",
+            ]);
+            println!("{}: {said}\n{}", self.space, self.logs());
+        }
+        for (_, child) in self.daemons.iter_mut().rev() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

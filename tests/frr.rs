@@ -1,0 +1,353 @@
+//! Routing daemons beside the switch, as Debian ships them: BGP of both families, unnumbered too, OSPF, BFD, and BIRD once.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::alone;
+use common::frr::Frr;
+use common::net::run;
+use common::rack::Rack;
+use serde_json::Value;
+
+/// BGP of the switch's namespace: numbered towards `dc`, unnumbered towards `wan`.
+const SWITCH: &str = "router bgp 65000
+ bgp router-id 10.0.1.1
+ no bgp ebgp-requires-policy
+ timers bgp 1 3
+ neighbor 10.0.1.3 remote-as 65101
+ neighbor 10.0.1.3 bfd
+ neighbor 10.0.1.3 timers connect 1
+ neighbor 10.0.1.3 advertisement-interval 0
+ neighbor wan0 interface remote-as external
+ neighbor wan0 bfd
+ neighbor wan0 timers connect 1
+ neighbor wan0 advertisement-interval 0
+ address-family ipv6 unicast
+  neighbor wan0 activate
+  neighbor 10.0.1.3 activate
+ exit-address-family
+";
+
+/// A host that speaks BGP with the switch and has a prefix of either family.
+fn host(rack: &Rack, side: &str, number: u8, peer: &str, remote: &str) -> Frr {
+    let (space, link) = (rack.net.space(side), rack.net.link(&format!("h{side}")));
+    for command in [
+        format!("ip -n {space} route del default"),
+        format!("ip -n {space} -6 route del default"),
+        format!("ip -n {space} addr add 10.{number}.0.1/32 dev lo"),
+        format!("ip -n {space} addr add 2001:db8:{number}::1/128 dev lo"),
+    ] {
+        run(&command);
+    }
+    let peer = if peer == "unnumbered" {
+        link
+    } else {
+        peer.to_owned()
+    };
+    let bgpd = format!(
+        "router bgp 65{number}
+ bgp router-id 10.{number}.0.1
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ timers bgp 1 3
+ neighbor {peer} {remote}
+ neighbor {peer} bfd
+ neighbor {peer} timers connect 1
+ neighbor {peer} advertisement-interval 0
+ address-family ipv4 unicast
+  network 10.{number}.0.0/16
+ exit-address-family
+ address-family ipv6 unicast
+  neighbor {peer} activate
+  network 2001:db8:{number}::/48
+ exit-address-family
+"
+    );
+    Frr::start(&space, "! none\n", &bgpd, "")
+}
+
+fn until(what: &str, most: Duration, holds: impl Fn() -> bool) -> Duration {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < most, "{what}: not within {most:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    began.elapsed()
+}
+
+#[test]
+fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
+    let _alone = alone();
+    let rack = Rack::new("frr", "");
+    let mut own = Frr::start(&rack.space.0, "! none\n", SWITCH, "");
+    let mut dc = host(&rack, "dc", 101, "10.0.1.1", "remote-as 65000");
+    let wan = host(
+        &rack,
+        "wan",
+        102,
+        "unnumbered",
+        "interface remote-as external",
+    );
+    let long = Duration::from_secs(30);
+    until("BGP is established", long, || {
+        own.established(&["10.0.1.3", "wan0"])
+    });
+    until("BFD is up", long, || own.bfd_up(2));
+    let installed = |prefix: &str| {
+        let rows = rack.show(&format!("routes --host {prefix}"));
+        let rows = rows.as_array().cloned().unwrap_or_default();
+        rows.iter()
+            .any(|row| row["prefix"] == prefix && row["next_hops"][0]["kind"] == "forward")
+    };
+    for prefix in [
+        "10.101.0.0/16",
+        "10.102.0.0/16",
+        "2001:db8:101::/48",
+        "2001:db8:102::/48",
+    ] {
+        until(&format!("{prefix} is forwarded"), long, || {
+            installed(prefix)
+        });
+    }
+    for (side, from, to) in [
+        ("dc", "10.101.0.1", "10.102.0.1"),
+        ("wan", "2001:db8:102::1", "2001:db8:101::1"),
+    ] {
+        let ping = format!("ping -c 1 -W 1 -I {from} {to}");
+        until(&format!("{from} reaches {to}"), long, || {
+            rack.host(side, &ping).0
+        });
+    }
+    rack.agrees("with BGP");
+
+    // A withdrawn path.
+    dc.vtysh(&[
+        "conf t",
+        "router bgp 65101",
+        "address-family ipv4 unicast",
+        "no network 10.101.0.0/16",
+    ]);
+    let took = until("a withdrawn prefix is gone", Duration::from_secs(5), || {
+        !installed("10.101.0.0/16")
+    });
+    println!("withdrawn and gone within {took:?}");
+    dc.vtysh(&[
+        "conf t",
+        "router bgp 65101",
+        "address-family ipv4 unicast",
+        "network 10.101.0.0/16",
+    ]);
+    until("and back", long, || installed("10.101.0.0/16"));
+
+    // BFD sees a dead peer long before BGP's hold time.
+    let times = own.times("10.0.1.3");
+    dc.signal("bfdd", "STOP");
+    let took = until(
+        "BFD's loss takes the routes",
+        Duration::from_secs(3),
+        || !installed("10.101.0.0/16"),
+    );
+    println!("BFD 3 x 300 ms: routes gone after {took:?}");
+    dc.signal("bfdd", "CONT");
+    until("and they come back", long, || {
+        installed("10.101.0.0/16") && own.times("10.0.1.3") > times
+    });
+
+    // The kernel's routes survive zebra, and what comes after is followed.
+    own.signal("zebra", "KILL");
+    rack.agrees("without zebra");
+    assert!(
+        installed("10.102.0.0/16") && rack.host("dc", "ping -c 1 -W 1 -I 10.101.0.1 10.102.0.1").0,
+        "what is forwarded stays"
+    );
+    for daemon in ["bgpd", "bfdd"] {
+        own.signal(daemon, "KILL");
+    }
+    for daemon in ["zebra", "bgpd", "bfdd"] {
+        own.launch(daemon);
+    }
+    until("BGP is back", long, || {
+        own.established(&["10.0.1.3", "wan0"]) && installed("10.102.0.0/16")
+    });
+    rack.agrees("after zebra came back");
+    let punt = rack.show("punt");
+    let class = |name: &str, key: &str| {
+        let all = punt["classes"].as_array().unwrap();
+        all.iter().find(|class| class["name"] == name).unwrap()[key]
+            .as_u64()
+            .unwrap()
+    };
+    assert!(
+        class("bfd", "delivered") > 0 && class("routing", "delivered") > 0,
+        "{punt:#}"
+    );
+    assert_eq!(
+        class("bfd", "over_rate") + class("routing", "over_rate"),
+        0,
+        "{punt:#}"
+    );
+    drop((own, dc, wan));
+    rack.end();
+}
+
+#[test]
+fn ospf_runs_through_linux() {
+    let _alone = alone();
+    let rack = Rack::new("ospf", "");
+    let ospf = |id: &str, net: &str, link: &str| {
+        format!(
+            "interface {link}
+ ip ospf hello-interval 1
+ ip ospf dead-interval 4
+ ip ospf mtu-ignore
+router ospf
+ ospf router-id {id}
+ network {net} area 0
+ redistribute connected
+"
+        )
+    };
+    let own = Frr::start(
+        &rack.space.0,
+        "! none\n",
+        "",
+        &(ospf("10.0.1.1", "10.0.1.0/24", "dc0")
+            + "interface wan0\n ip ospf hello-interval 1\n ip ospf dead-interval 4\n ip ospf mtu-ignore\nrouter ospf\n network 10.0.2.0/24 area 0\n"),
+    );
+    let side = |side: &str, number: u8, net: &str| {
+        let (space, link) = (rack.net.space(side), rack.net.link(&format!("h{side}")));
+        run(&format!("ip -n {space} route del default"));
+        run(&format!("ip -n {space} addr add 10.{number}.0.1/24 dev lo"));
+        Frr::start(
+            &space,
+            "! none\n",
+            "",
+            &ospf(&format!("10.{number}.0.1"), net, &link),
+        )
+    };
+    let dc = side("dc", 101, "10.0.1.0/24");
+    let wan = side("wan", 102, "10.0.2.0/24");
+    let ping = "ping -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
+    until(
+        "hosts learn of each other by OSPF",
+        Duration::from_secs(60),
+        || rack.host("dc", ping).0,
+    );
+    let rows = rack.show("routes --host 10.102.0.0/24");
+    assert_eq!(rows[0]["next_hops"][0]["gateway"], "10.0.2.3", "{rows:#}");
+    rack.agrees("with OSPF");
+    drop((own, dc, wan));
+    rack.end();
+}
+
+/// BIRD in a namespace. When this is dropped it ends.
+struct Bird(
+    Child,
+    #[expect(dead_code, reason = "kept until BIRD has ended")] tempfile::TempDir,
+);
+
+impl Bird {
+    fn start(space: &str, text: &str) -> Bird {
+        let folder = tempfile::tempdir().unwrap();
+        let conf = folder.path().join("bird.conf");
+        std::fs::write(&conf, text).unwrap();
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", space, "bird", "-f", "-c"])
+            .arg(&conf);
+        command.arg("-s").arg(folder.path().join("bird.ctl"));
+        command.arg("-P").arg(folder.path().join("bird.pid"));
+        let child = command
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Bird(child, folder)
+    }
+}
+
+impl Drop for Bird {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn bird_does_as_well() {
+    let _alone = alone();
+    let rack = Rack::new("bird", "");
+    let bird = |id: &str, own: u32, own_address: &str, peers: &[(&str, u32)], more: &str| {
+        let sessions: Vec<String> = peers
+            .iter()
+            .enumerate()
+            .map(|(n, (peer, number))| {
+                format!("protocol bgp p{n} {{ local {own_address} as {own}; neighbor {peer} as {number}; connect retry time 1; connect delay time 1; hold time 3; ipv4 {{ import all; export all; }}; }}")
+            })
+            .collect();
+        format!(
+            "router id {id};
+protocol device {{ scan time 1; }}
+protocol kernel {{ ipv4 {{ export all; }}; }}
+{}
+{more}
+",
+            sessions.join("\n")
+        )
+    };
+    let prefix =
+        |number: u8| format!("protocol static {{ ipv4; route 10.{number}.0.0/16 blackhole; }}");
+    for (side, number) in [("dc", 101), ("wan", 102)] {
+        let space = rack.net.space(side);
+        run(&format!("ip -n {space} route del default"));
+        run(&format!("ip -n {space} addr add 10.{number}.0.1/32 dev lo"));
+    }
+    let _own = Bird::start(
+        &rack.space.0,
+        &bird(
+            "10.0.1.1",
+            65_000,
+            "",
+            &[("10.0.1.3", 65_101), ("10.0.2.3", 65_102)],
+            "",
+        ),
+    );
+    let _dc = Bird::start(
+        &rack.net.space("dc"),
+        &bird(
+            "10.101.0.1",
+            65_101,
+            "",
+            &[("10.0.1.1", 65_000)],
+            &prefix(101),
+        ),
+    );
+    let _wan = Bird::start(
+        &rack.net.space("wan"),
+        &bird(
+            "10.102.0.1",
+            65_102,
+            "",
+            &[("10.0.2.1", 65_000)],
+            &prefix(102),
+        ),
+    );
+    let ping = "ping -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
+    until(
+        "hosts reach each other by BIRD's routes",
+        Duration::from_secs(40),
+        || rack.host("dc", ping).0,
+    );
+    let rows = rack.show("routes --host 10.102.0.0/16");
+    assert_ne!(rows, Value::Array(vec![]));
+    rack.agrees("with BIRD");
+    rack.end();
+}
