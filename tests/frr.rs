@@ -9,12 +9,12 @@
 mod common;
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::alone;
-use common::frr::Frr;
+use common::frr::{Frr, bgp_host};
 use common::net::run;
-use common::rack::Rack;
+use common::rack::{Rack, wait};
 use serde_json::Value;
 
 /// BGP of the switch's namespace: numbered towards `dc`, unnumbered towards `wan`.
@@ -36,59 +36,12 @@ const SWITCH: &str = "router bgp 65000
  exit-address-family
 ";
 
-/// A host that speaks BGP with the switch and has a prefix of either family.
-fn host(rack: &Rack, side: &str, number: u8, peer: &str, remote: &str) -> Frr {
-    let (space, link) = (rack.net.space(side), rack.net.link(&format!("h{side}")));
-    for command in [
-        format!("ip -n {space} route del default"),
-        format!("ip -n {space} -6 route del default"),
-        format!("ip -n {space} addr add 10.{number}.0.1/32 dev lo"),
-        format!("ip -n {space} addr add 2001:db8:{number}::1/128 dev lo"),
-    ] {
-        run(&command);
-    }
-    let peer = if peer == "unnumbered" {
-        link
-    } else {
-        peer.to_owned()
-    };
-    let bgpd = format!(
-        "router bgp 65{number}
- bgp router-id 10.{number}.0.1
- no bgp ebgp-requires-policy
- no bgp network import-check
- timers bgp 1 3
- neighbor {peer} {remote}
- neighbor {peer} bfd
- neighbor {peer} timers connect 1
- neighbor {peer} advertisement-interval 0
- address-family ipv4 unicast
-  network 10.{number}.0.0/16
- exit-address-family
- address-family ipv6 unicast
-  neighbor {peer} activate
-  network 2001:db8:{number}::/48
- exit-address-family
-"
-    );
-    Frr::start(&space, "! none\n", &bgpd, "")
-}
-
-fn until(what: &str, most: Duration, holds: impl Fn() -> bool) -> Duration {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < most, "{what}: not within {most:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    began.elapsed()
-}
-
 #[test]
 fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
     let _alone = alone();
     let rack = Rack::new("frr", "");
     let mut own = Frr::start(&rack.space.0, "! none\n", SWITCH, "");
-    let mut dc = host(&rack, "dc", 101, "10.0.1.1", "remote-as 65000");
+    let mut dc = bgp_host(&rack, "dc", 101, "10.0.1.1", "remote-as 65000");
     let wan = host(
         &rack,
         "wan",
@@ -97,10 +50,10 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         "interface remote-as external",
     );
     let long = Duration::from_secs(30);
-    until("BGP is established", long, || {
+    wait("BGP is established", long, || {
         own.established(&["10.0.1.3", "wan0"])
     });
-    until("BFD is up", long, || own.bfd_up(2));
+    wait("BFD is up", long, || own.bfd_up(2));
     let installed = |prefix: &str| {
         let rows = rack.show(&format!("routes --host {prefix}"));
         let rows = rows.as_array().cloned().unwrap_or_default();
@@ -113,7 +66,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         "2001:db8:101::/48",
         "2001:db8:102::/48",
     ] {
-        until(&format!("{prefix} is forwarded"), long, || {
+        wait(&format!("{prefix} is forwarded"), long, || {
             installed(prefix)
         });
     }
@@ -122,7 +75,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         ("wan", "2001:db8:102::1", "2001:db8:101::1"),
     ] {
         let ping = format!("ping -c 1 -W 1 -I {from} {to}");
-        until(&format!("{from} reaches {to}"), long, || {
+        wait(&format!("{from} reaches {to}"), long, || {
             rack.host(side, &ping).0
         });
     }
@@ -135,7 +88,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         "address-family ipv4 unicast",
         "no network 10.101.0.0/16",
     ]);
-    let took = until("a withdrawn prefix is gone", Duration::from_secs(5), || {
+    let took = wait("a withdrawn prefix is gone", Duration::from_secs(5), || {
         !installed("10.101.0.0/16")
     });
     println!("withdrawn and gone within {took:?}");
@@ -145,19 +98,19 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         "address-family ipv4 unicast",
         "network 10.101.0.0/16",
     ]);
-    until("and back", long, || installed("10.101.0.0/16"));
+    wait("and back", long, || installed("10.101.0.0/16"));
 
     // BFD sees a dead peer long before BGP's hold time.
     let times = own.times("10.0.1.3");
     dc.signal("bfdd", "STOP");
-    let took = until(
+    let took = wait(
         "BFD's loss takes the routes",
         Duration::from_secs(3),
         || !installed("10.101.0.0/16"),
     );
     println!("BFD 3 x 300 ms: routes gone after {took:?}");
     dc.signal("bfdd", "CONT");
-    until("and they come back", long, || {
+    wait("and they come back", long, || {
         installed("10.101.0.0/16") && own.times("10.0.1.3") > times
     });
 
@@ -174,7 +127,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
     for daemon in ["zebra", "bgpd", "bfdd"] {
         own.launch(daemon);
     }
-    until("BGP is back", long, || {
+    wait("BGP is back", long, || {
         own.established(&["10.0.1.3", "wan0"]) && installed("10.102.0.0/16")
     });
     rack.agrees("after zebra came back");
@@ -236,7 +189,7 @@ router ospf
     let dc = side("dc", 101, "10.0.1.0/24");
     let wan = side("wan", 102, "10.0.2.0/24");
     let ping = "ping -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
-    until(
+    wait(
         "hosts learn of each other by OSPF",
         Duration::from_secs(60),
         || rack.host("dc", ping).0,
@@ -341,7 +294,7 @@ protocol kernel {{ ipv4 {{ export all; }}; }}
         ),
     );
     let ping = "ping -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
-    until(
+    wait(
         "hosts reach each other by BIRD's routes",
         Duration::from_secs(40),
         || rack.host("dc", ping).0,

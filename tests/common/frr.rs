@@ -8,6 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::net::run;
+use super::rack::Rack;
 
 /// The daemons that speak for a router, in the order they start.
 const DAEMONS: [&str; 4] = ["zebra", "bgpd", "bfdd", "ospfd"];
@@ -141,6 +142,15 @@ impl Frr {
         all.len() == peers && all.iter().all(|peer| peer["status"] == "up")
     }
 
+    /// How often BFD's sessions went down.
+    pub fn downs(&self) -> u64 {
+        let all = self.json("show bfd peers counters json");
+        let all = all.as_array().cloned().unwrap_or_default();
+        all.iter()
+            .filter_map(|peer| peer["session-down"].as_u64())
+            .sum()
+    }
+
     /// What its daemons logged.
     pub fn logs(&self) -> String {
         let texts = DAEMONS.map(|daemon| {
@@ -177,4 +187,42 @@ impl Drop for Frr {
             let _ = child.wait();
         }
     }
+}
+
+/// A host that speaks BGP with the switch and has a prefix of either family.
+pub fn bgp_host(rack: &Rack, side: &str, number: u8, peer: &str, remote: &str) -> Frr {
+    let (space, link) = (rack.net.space(side), rack.net.link(&format!("h{side}")));
+    for command in [
+        format!("ip -n {space} route del default"),
+        format!("ip -n {space} -6 route del default"),
+        format!("ip -n {space} addr add 10.{number}.0.1/32 dev lo"),
+        format!("ip -n {space} addr add 2001:db8:{number}::1/128 dev lo"),
+    ] {
+        run(&command);
+    }
+    let peer = if peer == "unnumbered" {
+        link
+    } else {
+        peer.to_owned()
+    };
+    let bgpd = format!(
+        "router bgp 65{number}
+ bgp router-id 10.{number}.0.1
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ timers bgp 1 3
+ neighbor {peer} {remote}
+ neighbor {peer} bfd
+ neighbor {peer} timers connect 1
+ neighbor {peer} advertisement-interval 0
+ address-family ipv4 unicast
+  network 10.{number}.0.0/16
+ exit-address-family
+ address-family ipv6 unicast
+  neighbor {peer} activate
+  network 2001:db8:{number}::/48
+ exit-address-family
+"
+    );
+    Frr::start(&space, "! none\n", &bgpd, "")
 }

@@ -143,3 +143,13 @@ linux: {{ integrate: true, netns: {} }}
         space.0
     )
 }
+
+/// Waits until something holds; how long that took.
+pub fn wait(what: &str, most: Duration, holds: impl Fn() -> bool) -> Duration {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < most, "{what}: not within {most:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    began.elapsed()
+}

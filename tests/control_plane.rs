@@ -1,0 +1,213 @@
+//! BGP and BFD stay up while a port is congested and paused and the switch is flooded with what it has to answer itself.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use common::frr::{Frr, bgp_host};
+use common::net::{Space, strange_hosts};
+use common::rack::{Rack, wait};
+use common::{Lab, alone};
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::units::Mac;
+use npcc_testkit::capture::{self, Captured};
+
+/// The port the flood comes in by.
+const FLOOD: Mac = Mac([2, 0, 0, 0, 3, 1]);
+
+/// Of 1,000 frames: 100 whose TTL ends here, 10 questions for the address of ours, 445 of each of a lossless and a lossy class to a port
+/// that lets a fraction of them out.
+fn flood() -> Vec<Captured> {
+    let craft = |dst: &str, tos, ttl, len| {
+        let frame = Craft {
+            dst_mac: FLOOD,
+            tos,
+            ttl,
+            ..Craft::roce(
+                "10.0.3.9".parse().unwrap(),
+                dst.parse().unwrap(),
+                0x0a,
+                0x11,
+                len,
+            )
+        };
+        frame.frame()
+    };
+    let question = [
+        &[0xff; 6][..],
+        &[2, 0, 0, 0, 3, 9, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1],
+        &[2, 0, 0, 0, 3, 9, 10, 0, 3, 9, 0, 0, 0, 0, 0, 0, 10, 0, 3, 1],
+        &[0; 18],
+    ]
+    .concat();
+    let frame = |n: usize| match n % 100 {
+        0 => question.clone(),
+        1..=10 => craft("10.0.2.3", 0, 1, 64),
+        n if n % 2 == 0 => craft("10.0.2.3", 26 << 2 | 2, 64, 1_024),
+        _ => craft("10.0.2.3", 0, 64, 1_024),
+    };
+    (0..1_000)
+        .map(|n| Captured {
+            time: 0,
+            frame: frame(n),
+        })
+        .collect()
+}
+
+/// Pauses priority 3 without end.
+const PAUSER: &str = "
+import socket, sys, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind((sys.argv[1], 0))
+pause = bytes.fromhex('0180c2000001020000000203 8808 0101 0008'.replace(' ', '')) + bytes(6) + b'\\xff\\xff' + bytes(8 + 28)
+while True:
+    s.send(pause)
+    time.sleep(0.005)
+";
+
+struct Pauser(Child);
+
+impl Drop for Pauser {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn switch() -> Rack {
+    let net = strange_hosts();
+    let space = Space::of("flood");
+    let lab = Lab::new();
+    capture::write(&lab.path("flood.pcap"), flood().iter(), 1).unwrap();
+    let device = |index: u8, side: &str| {
+        let link = net.link(side);
+        format!("net_af_packet{index},iface={link},blocksz=73728,framesz=9216,framecnt=512")
+    };
+    lab.config(&format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+ports:
+  - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24, \"2001:db8:1::1/64\"] }}
+  - {{ name: wan0, device: \"{}\", mac: \"02:00:00:00:02:01\", mtu: 1500, speed: 100M, link_speed: 1G, addresses: [10.0.2.1/24, \"2001:db8:2::1/64\"] }}
+  - {{ name: flood, device: \"net_pcap2,rx_pcap=flood.pcap,infinite_rx=1,tx_pcap=/dev/null\", mac: \"02:00:00:00:03:01\", addresses: [10.0.3.1/24], pfc: off }}
+neighbors: [ {{ address: 10.0.3.9, port: flood, mac: \"02:00:00:00:03:09\" }} ]
+buffer: {{ pool: 32MB }}
+linux: {{ integrate: true, netns: {} }}
+",
+        device(0, "dc"),
+        device(1, "wan"),
+        space.0
+    ));
+    let rack = Rack {
+        switch: Some(lab.start(&["--stats-json", "stats.json"])),
+        net,
+        space,
+        lab,
+    };
+    rack.until("it answers", |rack| rack.show("ports").is_array());
+    rack
+}
+
+/// For 8 s, or as many as `NPCC_SECONDS` says.
+#[test]
+fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
+    let _alone = alone();
+    let seconds = std::env::var("NPCC_SECONDS").map_or(8, |text| text.parse().unwrap());
+    let rack = switch();
+    let bgpd = "router bgp 65000
+ bgp router-id 10.0.1.1
+ no bgp ebgp-requires-policy
+ timers bgp 1 3
+ neighbor 10.0.1.3 remote-as 65101
+ neighbor 10.0.1.3 bfd
+ neighbor 10.0.1.3 timers connect 1
+ neighbor 10.0.2.3 remote-as 65102
+ neighbor 10.0.2.3 bfd
+ neighbor 10.0.2.3 timers connect 1
+";
+    let own = Frr::start(&rack.space.0, "! none\n", bgpd, "");
+    let _dc = bgp_host(&rack, "dc", 101, "10.0.1.1", "remote-as 65000");
+    let _wan = bgp_host(&rack, "wan", 102, "10.0.2.1", "remote-as 65000");
+    let script = Command::new("ip")
+        .args([
+            "netns",
+            "exec",
+            &rack.net.space("wan"),
+            "/usr/bin/python3",
+            "-c",
+            PAUSER,
+        ])
+        .arg(rack.net.link("hwan"))
+        .stdin(Stdio::null())
+        .spawn();
+    let _pauser = Pauser(script.unwrap());
+    let peers = ["10.0.1.3", "10.0.2.3"];
+    wait(
+        "BGP is established under load",
+        Duration::from_secs(40),
+        || own.established(&peers),
+    );
+    wait("BFD is up under load", Duration::from_secs(20), || {
+        own.bfd_up(2)
+    });
+    let class = |name: &str, key: &str| {
+        let punt = rack.show("punt");
+        let all = punt["classes"].as_array().cloned().unwrap_or_default();
+        let class = all
+            .into_iter()
+            .find(|class| class["name"] == name)
+            .unwrap_or_default();
+        class[key].as_u64().unwrap_or_default()
+    };
+    let shown = rack.show("punt");
+    let worker = |shown: &serde_json::Value| {
+        let of = |key: &str| shown["workers"][key].as_u64().unwrap();
+        of("time_exceeded") + of("icmp_over_rate")
+    };
+    let arp = || class("arp_nd", "punted") + class("arp_nd", "over_rate") + class("arp_nd", "full");
+    let before = (
+        peers.map(|peer| own.times(peer)),
+        own.downs(),
+        worker(&shown),
+        arp(),
+    );
+    std::thread::sleep(Duration::from_secs(seconds));
+    let shown = rack.show("punt");
+    let ended = (worker(&shown) - before.2) / seconds;
+    let asked = (arp() - before.3) / seconds;
+    println!("{seconds} s: {ended} frames/s with TTL 1, {asked} ARP requests/s");
+    assert_eq!(
+        (peers.map(|peer| own.times(peer)), own.downs()),
+        (before.0, before.1),
+        "no session was lost: {shown:#}"
+    );
+    assert!(own.established(&peers) && own.bfd_up(2));
+    assert!(
+        ended >= 10_000 && asked >= 1_000,
+        "that was no flood: {shown:#}"
+    );
+    let ports = rack.show("ports");
+    let drops = &ports[1]["drops"];
+    assert_eq!(
+        class("bfd", "full")
+            + class("bfd", "over_rate")
+            + class("routing", "full")
+            + class("routing", "over_rate"),
+        0,
+        "{shown:#}"
+    );
+    println!(
+        "drops of the congested port {drops}, pause received {}",
+        ports[1]["pfc"]["rx"]
+    );
+    drop(own);
+    rack.end();
+}
