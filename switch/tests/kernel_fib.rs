@@ -1,0 +1,301 @@
+//! The kernel's routes in the table that workers read: how many, how soon, and by how many messages. Root is needed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test says what is wrong by panicking"
+)]
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use npcc_appliance::wiring::kernel_fib::KernelFib;
+use npcc_linux::netlink::handle::Handle;
+use npcc_linux::netlink::wants::Wanted;
+use npcc_linux::tap::{Tap, TapPort, namespace};
+use npcc_linux::{Integration, Running, Settings};
+use npcc_pipeline::route::fib::FibReader;
+use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+use npcc_pipeline::units::{Mac, PortId};
+
+/// Two ports in a namespace of this test's, a table that follows its routes, and a worker's view of that.
+struct Rack {
+    space: String,
+    running: Option<Running>,
+    stop: Arc<AtomicBool>,
+    reader: FibReader,
+    _taps: Vec<Tap>,
+}
+
+impl Rack {
+    fn new(test: &str, receive_buffer: usize) -> Rack {
+        let space = format!("npcc-{test}-{}", std::process::id());
+        let port = |name: &str, port| TapPort {
+            name: name.to_owned(),
+            port: PortId(port),
+            vlan: 0,
+            mac: Mac([2, 0, 0, 0, 0, port]),
+            mtu: 1500,
+        };
+        let nets = |text: &[&str]| text.iter().map(|net| net.parse().unwrap()).collect();
+        let settings = Settings {
+            namespace: Some(space.clone()),
+            receive_buffer,
+            ports: vec![port("p0", 0), port("p1", 1)],
+            wanted: Wanted {
+                addresses: BTreeMap::from([
+                    ("p0".to_owned(), nets(&["10.0.0.1/24", "2001:db8::1/64"])),
+                    ("p1".to_owned(), nets(&["10.0.1.1/24", "2001:db8:1::1/64"])),
+                ]),
+                ..Wanted::default()
+            },
+            ..Settings::default()
+        };
+        let mut integration = Integration::open(settings).unwrap();
+        let taps = integration.take_taps();
+        let capacity = RouteCapacity {
+            ipv4_routes: 1_000_000,
+            ipv6_routes: 250_000,
+            adjacencies: 1_024,
+            groups: 1_024,
+        };
+        let (writer, mut readers) = RouteWriter::new(capacity, 1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let fib = KernelFib::new(writer, Arc::clone(&stop));
+        let running = integration.run(fib, |_| ()).unwrap();
+        let mut rack = Rack {
+            space,
+            running: Some(running),
+            stop,
+            reader: readers.remove(0),
+            _taps: taps,
+        };
+        for (port, hosts) in [
+            ("p0", ["10.0.0.2", "2001:db8::2"]),
+            ("p1", ["10.0.1.2", "2001:db8:1::2"]),
+        ] {
+            for host in hosts {
+                rack.ip(&format!(
+                    "neigh add {host} dev {port} lladdr 02:00:00:00:01:{} nud permanent",
+                    &port[1..].repeat(2)
+                ));
+            }
+        }
+        rack.until(|rack| rack.handle().status().compared.is_some());
+        rack
+    }
+
+    fn handle(&self) -> &Handle {
+        self.running.as_ref().unwrap().handle()
+    }
+
+    fn ip(&self, arguments: &str) {
+        let done = Command::new("ip")
+            .args(["-n", &self.space])
+            .args(arguments.split_whitespace())
+            .output()
+            .unwrap();
+        assert!(
+            done.status.success(),
+            "ip {arguments}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+    }
+
+    /// Has `ip` do many things, while the table is read as a worker reads it; how long `ip` took.
+    fn batch(&mut self, lines: impl Iterator<Item = String> + Send + 'static) -> Duration {
+        let space = self.space.clone();
+        let began = Instant::now();
+        let load = std::thread::spawn(move || {
+            let ip = Command::new("ip")
+                .args(["-n", &space, "-force", "-batch", "-"])
+                .stdin(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn();
+            let mut ip = ip.unwrap();
+            let mut input = std::io::BufWriter::new(ip.stdin.take().unwrap());
+            for line in lines {
+                writeln!(input, "{line}").unwrap();
+            }
+            drop(input);
+            ip.wait().unwrap();
+            began.elapsed()
+        });
+        while !load.is_finished() {
+            self.reader.refresh();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        load.join().unwrap()
+    }
+
+    /// Reads the table as a worker does until something holds; how long that took.
+    fn until(&mut self, holds: impl Fn(&Rack) -> bool) -> Duration {
+        let began = Instant::now();
+        loop {
+            self.reader.refresh();
+            if holds(self) {
+                return began.elapsed();
+            }
+            assert!(
+                began.elapsed() < Duration::from_secs(120),
+                "{:?}",
+                self.handle().status()
+            );
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    /// The port of each of some flows to an address.
+    fn ports(&self, address: &str) -> Vec<u8> {
+        let group = self.reader.group(address.parse().unwrap());
+        let mut ports: Vec<u8> = (0..64)
+            .map(|hash| self.reader.resolve(group, || hash).port().0)
+            .collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    }
+
+    fn settle(&mut self) {
+        let mut last = u64::MAX;
+        self.until(|_| true);
+        loop {
+            for _ in 0..300 {
+                self.reader.refresh();
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            let now = self.handle().status().counts.messages;
+            if now == last {
+                return;
+            }
+            last = now;
+        }
+    }
+
+    fn agrees(&mut self) {
+        let handle = self.handle().clone();
+        let asked =
+            std::thread::spawn(move || (handle.compare().unwrap(), handle.verify().unwrap()));
+        while !asked.is_finished() {
+            self.reader.refresh();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        let (report, wrong) = asked.join().unwrap();
+        assert_eq!(
+            (report.differences, wrong.len()),
+            (0, 0),
+            "{report:?} {wrong:?}"
+        );
+    }
+}
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        // Nobody reads the table any more, so the thread is not to wait for that.
+        self.stop.store(true, Ordering::Relaxed);
+        drop(self.running.take());
+        let _ = namespace::remove(&self.space);
+    }
+}
+
+fn v4(n: u32) -> String {
+    let address = std::net::Ipv4Addr::from_bits(0x1400_0000 + (n << 8));
+    format!("{address}/24")
+}
+
+fn v6(n: u32) -> String {
+    format!("2a00:{:x}:{:x}::/48", n >> 16, n & 0xffff)
+}
+
+/// A group under many routes that loses a member: the first lookup that takes the other, and the messages read for it.
+fn a_member_is_lost(test: &str, routes: u32) {
+    let mut rack = Rack::new(test, 64 << 20);
+    for object in [
+        "id 7 via 10.0.0.2 dev p0",
+        "id 8 via 10.0.1.2 dev p1",
+        "id 9 group 7/8",
+    ] {
+        rack.ip(&format!("nexthop add {object}"));
+    }
+    let took = rack.batch((0..routes).map(|n| format!("route add {} nhid 9", v4(n))));
+    let last = v4(routes - 1).replace(".0/24", ".1");
+    let learned = rack.until(|rack| rack.ports(&last) == [0, 1]);
+    rack.settle();
+    println!("{routes} routes: ip took {took:?}, the switch had them {learned:?} after it ended");
+    let counts = |rack: &Rack| rack.handle().status().counts;
+    let before = counts(&rack);
+    rack.ip("nexthop replace id 9 group 7");
+    let moved = rack.until(|rack| rack.ports(&last) == [0]);
+    rack.settle();
+    let after = counts(&rack);
+    let messages = after.messages - before.messages;
+    println!(
+        "the other path within {moved:?} of the command's end, by {messages} messages, {} groups, {} routes",
+        after.groups - before.groups,
+        after.routes - before.routes
+    );
+    assert!(messages <= 10, "{messages}");
+    assert_eq!(
+        (after.routes - before.routes, after.groups - before.groups),
+        (0, 1)
+    );
+    for n in [0, routes / 2, routes - 1] {
+        assert_eq!(rack.ports(&v4(n).replace(".0/24", ".1")), [0]);
+    }
+    rack.agrees();
+}
+
+#[test]
+fn twenty_thousand_routes_move_by_one_change_of_their_group() {
+    a_member_is_lost("member", 20_000);
+}
+
+#[test]
+#[ignore = "takes a minute: scripts/test-long linux"]
+fn two_hundred_thousand_routes_move_by_one_change_of_their_group() {
+    a_member_is_lost("members", 200_000);
+}
+
+#[test]
+#[ignore = "takes minutes: scripts/test-long linux"]
+fn a_full_table_is_learned() {
+    let mut rack = Rack::new("fulltable", 128 << 20);
+    let (four, six) = (901_899, 160_147);
+    let lines = (0..four).map(|n| format!("route add {} via 10.0.{}.2", v4(n), n & 1));
+    let sixes = (0..six).map(|n| format!("route add {} via 2001:db8:{}::2", v6(n), n & 1));
+    let took = rack.batch(lines.chain(sixes));
+    let last = format!("2a00:{:x}:{:x}::1", (six - 1) >> 16, (six - 1) & 0xffff);
+    let learned = rack.until(|rack| {
+        rack.ports(&last) == [u8::try_from((six - 1) & 1).unwrap()]
+            && rack.handle().status().kernel[0] >= 901_899
+    });
+    println!(
+        "{four} IPv4 and {six} IPv6 routes: ip took {took:?}, the switch had them {learned:?} after it ended"
+    );
+    rack.settle();
+    rack.agrees();
+    println!("{:?}", rack.handle().status());
+}
+
+#[test]
+fn an_overrun_ends_with_the_kernels_routes() {
+    let mut rack = Rack::new("overrun", 64 << 10);
+    for round in 0..3 {
+        rack.batch(
+            (0..20_000)
+                .map(move |n| format!("route replace {} via 10.0.{}.2", v4(n), (n + round) & 1)),
+        );
+    }
+    rack.until(|rack| rack.handle().status().counts.overruns > 0);
+    rack.until(|rack| {
+        (0..20_000).step_by(997).all(|n| {
+            rack.ports(&v4(n).replace(".0/24", ".1")) == [u8::try_from((n + 2) & 1).unwrap()]
+        })
+    });
+    rack.settle();
+    rack.agrees();
+}
