@@ -4,14 +4,18 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "a test says what is wrong by panicking"
 )]
 
 mod common;
 
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
 use common::net::{Net, Space, run};
-use common::rack::{Rack, text};
-use common::{Lab, alone};
+use common::rack::{Rack, text, wait};
+use common::{Lab, alone, assert_success};
 use serde_json::Value;
 
 #[test]
@@ -213,6 +217,140 @@ neighbors: [ { address: 10.0.2.77, port: wan0, mac: '02:00:00:00:77:77' } ]
         .command(&["reload", "--socket", "switch.sock"])
         .output();
     rack.agrees("after a reload that may have been refused");
+    rack.end();
+}
+
+/// For 8 s, or as many as `NPCC_SECONDS` says: the kernel sees none of the data, and would let go of a neighbour that nobody uses.
+#[test]
+fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_followed() {
+    let _alone = alone();
+    let rack = Rack::new(
+        "stays",
+        "routes: [ { prefix: 10.102.0.0/16, via: 10.0.2.3 } ]\n",
+    );
+    let seconds = std::env::var("NPCC_SECONDS").map_or(8, |text| text.parse().unwrap());
+    rack.space
+        .says("sysctl -w net.ipv4.neigh.wan0.gc_stale_time=1");
+    let hop = |rack: &Rack| {
+        let rows = rack.show("routes --host 10.102.0.0/16");
+        (
+            rows[0]["next_hops"][0]["kind"].clone(),
+            rows[0]["next_hops"][0]["mac"].clone(),
+        )
+    };
+    let forwards = |mac: &str| (Value::from("forward"), Value::from(mac));
+    rack.until("the next hop is found", |rack| {
+        hop(rack) == forwards("02:00:00:00:02:03")
+    });
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(seconds) {
+        assert_eq!(
+            hop(&rack),
+            forwards("02:00:00:00:02:03"),
+            "after {:?}",
+            began.elapsed()
+        );
+        assert!(rack.host("dc", "ping -c 5 -i 0.02 -W 1 10.0.2.3").0);
+    }
+    // Without a word to anybody.
+    let (space, link) = (rack.net.space("wan"), rack.net.link("hwan"));
+    run(&format!(
+        "ip netns exec {space} sysctl -qw net.ipv4.conf.{link}.arp_notify=0"
+    ));
+    run(&format!(
+        "ip -n {space} link set {link} address 02:00:00:00:02:99"
+    ));
+    let took = wait(
+        "the new MAC address is followed",
+        Duration::from_secs(30),
+        || hop(&rack) == forwards("02:00:00:00:02:99"),
+    );
+    println!("followed within {took:?}");
+    rack.end();
+}
+
+/// A daemon that speaks LLDP in a namespace. When this is dropped it ends.
+struct Lldp {
+    daemon: Child,
+    space: String,
+    folder: tempfile::TempDir,
+}
+
+impl Lldp {
+    fn start(space: &str) -> Lldp {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("ip");
+        command.args([
+            "netns",
+            "exec",
+            space,
+            "lldpd",
+            "-d",
+            "-O",
+            "/dev/null",
+            "-u",
+        ]);
+        command.arg(folder.path().join("s"));
+        let daemon = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+        Lldp {
+            daemon: daemon.unwrap(),
+            space: space.to_owned(),
+            folder,
+        }
+    }
+
+    fn says(&self, commands: &[&str]) -> String {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.space, "lldpcli", "-u"]);
+        command.arg(self.folder.path().join("s")).args(commands);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for Lldp {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+    }
+}
+
+#[test]
+fn lldp_tells_hosts_which_priority_is_roce() {
+    let _alone = alone();
+    let rack = Rack::new("lldp", "");
+    let own = Lldp::start(&rack.space.0);
+    let host = Lldp::start(&rack.net.space("dc"));
+    rack.until("it runs", |_| {
+        own.says(&["show", "configuration"])
+            .contains("Configuration")
+    });
+    rack.until("and so does the host's", |_| {
+        host.says(&["show", "configuration"])
+            .contains("Configuration")
+    });
+    let told = rack
+        .lab
+        .command(&["show", "dcbx", "--socket", "switch.sock"])
+        .output()
+        .unwrap();
+    assert_success(&told);
+    let commands = rack.lab.path("dcbx");
+    std::fs::write(&commands, &told.stdout).unwrap();
+    own.says(&["-c", commands.to_str().unwrap()]);
+    for daemon in [&own, &host] {
+        daemon.says(&["configure", "lldp", "tx-interval", "1"]);
+        daemon.says(&["update"]);
+    }
+    rack.until("the host sees the port", |_| {
+        let seen = host.says(&["show", "neighbors", "details"]);
+        seen.contains("dc0") && seen.contains("00,80,C2") && seen.contains("SubType: 12")
+    });
+    rack.until("and the switch the host", |rack| {
+        own.says(&["show", "neighbors"])
+            .contains(&rack.net.link("hdc"))
+    });
+    drop((own, host));
     rack.end();
 }
 

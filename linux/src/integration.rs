@@ -136,6 +136,7 @@ impl Drop for Running {
 }
 
 fn open_here(settings: Settings) -> io::Result<Integration> {
+    sysctl::room_for_neighbors();
     if let Some(name) = &settings.namespace {
         namespace::enter(name)?;
     }

@@ -411,7 +411,7 @@ fn fifty_thousand_routes() {
 
 /// As above with 200,000, and figures of a full table.
 #[test]
-#[ignore = "takes minutes: cargo test --release -p npcc-linux --test live -- --ignored --nocapture"]
+#[ignore = "takes minutes: scripts/test-long linux"]
 fn a_full_table() {
     many_routes("full", 900_000);
 }
@@ -547,7 +547,7 @@ fn rounds_of_everything_end_equal() {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test -p npcc-linux --test live many_rounds -- --ignored"]
+#[ignore = "takes minutes: scripts/test-long linux"]
 fn many_rounds_of_everything_end_equal() {
     for seed in 1..11 {
         rounds("many", 100, seed * 7919);
@@ -639,7 +639,7 @@ fn rounds(test: &str, count: usize, mut seed: u64) {
 
 /// Two million changes of IPv6 routes leave no memory behind.
 #[test]
-#[ignore = "takes minutes: cargo test --release -p npcc-linux --test live flaps -- --ignored --nocapture"]
+#[ignore = "takes minutes: scripts/test-long linux"]
 fn flaps_leave_no_memory_behind() {
     let live = Live::open("flaps");
     let flap = || {

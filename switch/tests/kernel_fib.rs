@@ -60,8 +60,8 @@ impl Rack {
         let capacity = RouteCapacity {
             ipv4_routes: 1_000_000,
             ipv6_routes: 250_000,
-            adjacencies: 1_024,
-            groups: 1_024,
+            adjacencies: 65_533,
+            groups: 65_533,
         };
         let (writer, mut readers) = RouteWriter::new(capacity, 1);
         let stop = Arc::new(AtomicBool::new(false));
@@ -279,6 +279,29 @@ fn a_full_table_is_learned() {
     rack.settle();
     rack.agrees();
     println!("{:?}", rack.handle().status());
+}
+
+#[test]
+fn ten_thousand_attached_hosts_are_next_hops() {
+    let mut rack = Rack::new("hosts", 16 << 20);
+    rack.ip("addr add 10.8.0.1/16 dev p0");
+    let host = |n: u32| std::net::Ipv4Addr::from_bits(0x0a08_0100 + n);
+    let hosts = 10_000u32;
+    let took = rack.batch((0..hosts).map(move |n: u32| {
+        let [.., high, low] = n.to_be_bytes();
+        format!(
+            "neigh replace {} dev p0 lladdr 02:00:00:08:{high:02x}:{low:02x} nud reachable",
+            host(n)
+        )
+    }));
+    let path = |rack: &Rack, n: u32| rack.reader.paths(host(n).into()).next().unwrap().dst;
+    let last = Mac([2, 0, 0, 8, 0x27, 0x0f]);
+    let learned = rack.until(|rack| path(rack, hosts - 1) == last);
+    println!("{hosts} hosts: ip took {took:?}, the switch had them {learned:?} after it ended");
+    assert!((0..hosts).step_by(101).all(|n| {
+        let [.., high, low] = n.to_be_bytes();
+        path(&rack, n) == Mac([2, 0, 0, 8, high, low])
+    }));
 }
 
 #[test]

@@ -25,6 +25,26 @@ const DEVICE: [(&str, &str); 8] = [
     ("ipv6/neigh/@/mcast_resolicit", "3"),
 ];
 
+/// Neighbours the kernel has to have room for: as many as there are numbers for next hops.
+const NEIGHBORS: u32 = 65_536;
+
+/// Raises the kernel's limits of neighbours, which hold for the machine and can be set from its first namespace only. Limits that
+/// cannot be raised, or are high enough, stay as they are.
+///
+/// `gc_thresh3` is the most there can be, 1,024 at first; below `gc_thresh1` none is collected as garbage.
+pub fn room_for_neighbors() {
+    for family in ["ipv4", "ipv6"] {
+        for limit in ["gc_thresh3", "gc_thresh2", "gc_thresh1"] {
+            let path = format!("{family}/neigh/default/{limit}");
+            let now = fs::read_to_string(format!("/proc/sys/net/{path}"));
+            let now = now.ok().and_then(|text| text.trim().parse::<u32>().ok());
+            if now.is_some_and(|now| now < NEIGHBORS) {
+                let _ = set(&path, &NEIGHBORS.to_string());
+            }
+        }
+    }
+}
+
 /// Sets what holds for the namespace.
 ///
 /// # Errors

@@ -17,7 +17,7 @@ use crate::report::audit;
 use crate::report::lossless::{self, Group};
 use crate::report::model::Snapshot;
 use crate::report::routes::Linux;
-use crate::report::{lossless_table, punt_table, table, workers};
+use crate::report::{dcbx, lossless_table, punt_table, table, workers};
 
 /// A table of `show`.
 trait Table {
@@ -171,6 +171,7 @@ pub static ALL: &[Entry] = &[
     Entry::rows::<rows::Routes>(),
     Entry::rows::<rows::Neighbors>(),
     Entry::of::<Qos>(),
+    Entry::of::<Dcbx>(),
     Entry::of::<Npcc>(),
 ];
 
@@ -213,6 +214,7 @@ of_the_snapshot! {
     Buffer: "buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Held::of(all);
     Punt: "punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &all.punt;
     Qos: "qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &all.qos;
+    Dcbx: "dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &dcbx::Dcbx::of_snapshot(all);
     Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", table::npcc, |all| &all.npcc;
 }
 

@@ -4,6 +4,7 @@
 
 pub mod audit;
 mod counted;
+pub mod dcbx;
 pub mod events;
 pub mod lossless;
 pub mod lossless_table;

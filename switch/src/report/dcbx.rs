@@ -1,0 +1,152 @@
+//! What a host has to know of the queues, as TLVs of DCBX: `lldpd` announces them, by the commands that `show dcbx` prints.
+//!
+//! IEEE 802.1Q-2018, D.2.10 (which priorities are paused) and D.2.11 (which priority is whose). The switch is not willing: it
+//! takes nothing from the host's.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use super::model::Snapshot;
+use super::qos::Qos;
+
+/// Subtype of the PFC configuration TLV.
+const PFC: u8 = 0x0b;
+/// Subtype of the application priority TLV.
+const APPLICATION: u8 = 0x0c;
+/// Selector of an application by its UDP port (table D-9).
+const UDP: u8 = 3;
+/// Selector of an application by its DSCP (table D-9).
+const DSCP: u8 = 5;
+/// The UDP port of RoCEv2 (IBTA, annex A17).
+const ROCEV2: u16 = 4791;
+
+/// `show dcbx --json`
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dcbx {
+    /// The ports it is announced on.
+    pub ports: Vec<String>,
+    /// Priorities that are paused and not dropped, a bit each.
+    pub pfc: u8,
+    /// Whose priority is which.
+    pub applications: Vec<Application>,
+}
+
+/// An application and its priority.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Application {
+    /// `udp-port` or `dscp`.
+    pub selector: String,
+    /// The port or the DSCP.
+    pub value: u16,
+    /// Its priority.
+    pub priority: u8,
+}
+
+impl Application {
+    fn octets(&self) -> [u8; 3] {
+        let selector = if self.selector == "dscp" { DSCP } else { UDP };
+        let [high, low] = self.value.to_be_bytes();
+        [self.priority << 5 | selector, high, low]
+    }
+}
+
+impl Dcbx {
+    /// Of these queues: RoCEv2 is told the first lossless priority, and every DSCP the one that its frames get.
+    #[must_use]
+    pub fn of(qos: &Qos, ports: Vec<String>) -> Dcbx {
+        let lossless = || qos.priorities.iter().filter(|queue| queue.lossless);
+        let roce = lossless().next().map(|queue| Application {
+            selector: "udp-port".to_owned(),
+            value: ROCEV2,
+            priority: queue.priority,
+        });
+        let by_dscp = qos.dscp_to_priority.iter().filter(|_| qos.trust == "dscp");
+        let by_dscp = by_dscp.map(|(dscp, priority)| Application {
+            selector: "dscp".to_owned(),
+            value: u16::from(*dscp),
+            priority: *priority,
+        });
+        Dcbx {
+            ports,
+            pfc: lossless().fold(0, |all, queue| {
+                all | 1u8.checked_shl(queue.priority.into()).unwrap_or(0)
+            }),
+            applications: roce.into_iter().chain(by_dscp).collect(),
+        }
+    }
+
+    /// What is to be announced: subtypes and what follows them, of the OUI 00-80-C2.
+    fn tlvs(&self) -> [(u8, Vec<u8>); 2] {
+        // Not willing, eight classes.
+        let pfc = vec![8, self.pfc];
+        let applications = self.applications.iter().flat_map(Application::octets);
+        [
+            (PFC, pfc),
+            (
+                APPLICATION,
+                std::iter::once(0).chain(applications).collect(),
+            ),
+        ]
+    }
+
+    /// Commands for `lldpcli -c FILE`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for port in &self.ports {
+            for (subtype, octets) in self.tlvs() {
+                let octets: Vec<String> =
+                    octets.iter().map(|octet| format!("{octet:02x}")).collect();
+                let octets = octets.join(",");
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    out,
+                    "configure ports {port} lldp custom-tlv replace oui 00,80,c2 subtype {subtype} oui-info {octets}"
+                );
+            }
+        }
+        out
+    }
+
+    /// Of a switch as it runs.
+    #[must_use]
+    pub fn of_snapshot(all: &Snapshot) -> Dcbx {
+        let ports = all.ports.iter().map(|port| port.name.clone()).collect();
+        Dcbx::of(&all.qos, ports)
+    }
+}
+
+/// `show dcbx`
+#[must_use]
+pub fn shown(snapshot: &Snapshot) -> String {
+    Dcbx::of_snapshot(snapshot).text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::qos::QosPriority;
+
+    #[test]
+    fn roce_is_told_its_lossless_priority() {
+        let qos = Qos {
+            trust: "dscp".to_owned(),
+            dscp_to_priority: [(26, 3), (48, 6)].into(),
+            priorities: vec![QosPriority {
+                priority: 3,
+                lossless: true,
+                ..QosPriority::default()
+            }],
+            ..Qos::default()
+        };
+        let told = Dcbx::of(&qos, vec!["dc0".to_owned()]);
+        assert_eq!(
+            told.text(),
+            "configure ports dc0 lldp custom-tlv replace oui 00,80,c2 subtype 11 oui-info 08,08\n\
+             configure ports dc0 lldp custom-tlv replace oui 00,80,c2 subtype 12 oui-info 00,63,12,b7,65,00,1a,c5,00,30\n"
+        );
+    }
+}
