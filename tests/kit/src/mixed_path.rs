@@ -4,11 +4,14 @@
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::datapath::{Datapath, Sent};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
+use npcc_pipeline::punt::{
+    Punt, PuntClass, PuntConfig, PuntHost, PuntInterface, PuntPort, PuntRates,
+};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
-use npcc_pipeline::units::{BURST, Mac, Nanos, PortId};
+use npcc_pipeline::units::{BURST, Mac, Nanos, PortId, Priority};
 
 use crate::bench_path::port;
 use crate::mix::{Mix, VLAN};
@@ -33,6 +36,8 @@ pub struct MixedPath {
     path: Datapath<HeapFrame, FlowCache>,
     reader: CacheReader,
     _writer: RouteWriter,
+    /// The end of what is punted, kept.
+    host: Option<PuntHost>,
     sources: Vec<Source>,
     /// Frames that came out, kept to come in again, by their length.
     spare: Vec<(usize, Vec<HeapFrame>)>,
@@ -109,12 +114,37 @@ impl MixedPath {
             path: Datapath::new(ports, pool, fib, cache, 1),
             reader,
             _writer: writer,
+            host: None,
             sources: sources.collect(),
             spare,
             out: (0..mix.ports).map(|_| FrameVec::default()).collect(),
             now: 0,
             forwarded: 0,
         }
+    }
+
+    /// The same with Linux integrated: what is for it is classified and limited, and taken by nobody.
+    #[must_use]
+    pub fn with_linux(mut self) -> MixedPath {
+        let (punt, host) = Punt::new(PuntConfig {
+            rates: PuntRates {
+                classes: PuntClass::ALL.map(|_| 1_000),
+                asks: 1_000,
+                icmp_errors: 1_000,
+            },
+            ports: self
+                .out
+                .iter()
+                .map(|_| PuntPort {
+                    interfaces: vec![PuntInterface::new(0, OURS)],
+                })
+                .collect(),
+            control: Priority::new(6),
+            ordinary: Priority::new(0),
+        });
+        self.path.attach_punt(punt);
+        self.host = Some(host);
+        self
     }
 
     /// One turn of a worker: a burst in by each port that has a source, and all out.

@@ -1,6 +1,7 @@
 //! Walks bursts of RoCEv2 through the whole packet path, NPCC's flow cache included, and nothing else: for counting
 //! instructions. `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS] [ASKING]`, the last two
-//! 1 or 2, and 0 or 1: whether each frame asks for an ACK. `walk mix NAME BURSTS`: a traffic mix, of which `walk mixes` prints
+//! 1 or 2, and 0 or 1: whether each frame asks for an ACK. `walk mix NAME BURSTS [linux]`: a traffic mix, with Linux
+//! integrated or without, of which `walk mixes` prints
 //! the names. `scripts/count-instructions` runs it under callgrind.
 #![forbid(unsafe_code)]
 
@@ -11,13 +12,16 @@ use npcc_testkit::bench_path;
 use npcc_testkit::mix::{Mix, NAMES};
 use npcc_testkit::mixed_path::MixedPath;
 
-/// `mix NAME BURSTS`
-fn mix(name: &str, bursts: usize) -> ExitCode {
+/// `mix NAME BURSTS [linux]`
+fn mix(name: &str, bursts: usize, linux: bool) -> ExitCode {
     let Some(mix) = Mix::named(name) else {
         eprintln!("no mix {name}: {}", NAMES.join(", "));
         return ExitCode::from(2);
     };
     let mut path = MixedPath::new(&mix);
+    if linux {
+        path = path.with_linux();
+    }
     for _ in 0..bursts {
         path.walk();
     }
@@ -34,7 +38,10 @@ fn main() -> ExitCode {
             }
             return ExitCode::SUCCESS;
         }
-        ["mix", name, bursts] => return mix(name, bursts.parse().unwrap_or(1000)),
+        ["mix", name, bursts] => return mix(name, bursts.parse().unwrap_or(1000), false),
+        ["mix", name, bursts, "linux"] => {
+            return mix(name, bursts.parse().unwrap_or(1000), true);
+        }
         _ => {}
     }
     let numbers: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
