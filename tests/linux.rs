@@ -80,6 +80,12 @@ fn carrier_and_power_go_both_ways() {
     let link = |rack: &Rack| rack.space.says("ip link show wan0");
     rack.until("all is up", |rack| rack.pings("dc", "10.0.2.3"));
     assert!(link(&rack).contains("LOWER_UP"), "{}", link(&rack));
+    let speed = rack.space.says("ethtool wan0");
+    let shown = rack.show("ports")[1]["link_speed"].as_u64().unwrap() / 1_000_000;
+    assert!(
+        speed.contains(&format!("Speed: {shown}Mb/s")),
+        "{shown}: {speed}"
+    );
 
     rack.space.says("ip link set wan0 down");
     rack.until("Linux takes the port down", |rack| {

@@ -6,14 +6,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::fib::Fib;
+use crate::netlink::ethtool::Ethtool;
+use crate::netlink::handle::{Handle, Notice};
 use crate::netlink::mirror::Mirror;
 use crate::netlink::requests::Requests;
+use crate::netlink::service::Service;
 use crate::netlink::stream::Stream;
 use crate::netlink::wants::{Wanted, Wants};
-use crate::netlink::{
-    handle::{Handle, Notice},
-    service::Service,
-};
 use crate::tap::{Tap, TapPort, namespace, sysctl};
 use crate::wanted::ports::{Place, Ports};
 use crate::wire::request::{LinkSettings, set_link};
@@ -54,6 +53,7 @@ pub struct Integration {
     taps: Vec<Tap>,
     mirror: Mirror,
     wants: Wants,
+    ethtool: Option<Ethtool>,
     namespace: Option<String>,
     compare_every: Duration,
 }
@@ -96,11 +96,12 @@ impl Integration {
         let Integration {
             mirror,
             wants,
+            ethtool,
             namespace,
             compare_every,
             taps,
         } = self;
-        let (service, handle) = Service::new(mirror, wants, compare_every, fib, notice)?;
+        let (service, handle) = Service::new(mirror, (wants, ethtool), compare_every, fib, notice)?;
         let thread = std::thread::Builder::new().name("npcc-netlink".to_owned());
         let thread = thread.spawn(move || {
             // Those nobody took stay as long as the thread runs.
@@ -179,6 +180,7 @@ fn open_here(settings: Settings) -> io::Result<Integration> {
         taps,
         mirror: Mirror::new(stream, requests, Ports::new(places)),
         wants,
+        ethtool: Ethtool::open().ok(),
         namespace: settings.namespace,
         compare_every: settings.compare_every,
     })

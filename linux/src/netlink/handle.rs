@@ -83,6 +83,7 @@ pub(super) enum Command {
     Want(Box<Wanted>, Sender<Vec<RefusedByLinux>>),
     Routes(Sender<Vec<RouteRow>>),
     Carrier(PortId, bool),
+    Speed(PortId, u32),
     Compare(Sender<Report>),
     Neighbors(Sender<Vec<(Neighbor, Place)>>),
     Verify(Sender<Vec<Prefix>>),
@@ -118,6 +119,11 @@ impl Handle {
     /// Gives the links of a port their carrier, or takes it.
     pub fn carrier(&self, port: PortId, carrier: bool) {
         self.tell(Command::Carrier(port, carrier));
+    }
+
+    /// Says how fast a port's links are, in Mb/s.
+    pub fn speed(&self, port: PortId, mbps: u32) {
+        self.tell(Command::Speed(port, mbps));
     }
 
     /// Compares with the kernel now; `None` when the thread has ended.

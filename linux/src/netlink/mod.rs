@@ -4,6 +4,7 @@
 //! the kernel by both: the stream, and when messages of it were lost, or every few seconds to prove it, dumps.
 
 mod compare;
+pub mod ethtool;
 pub mod handle;
 pub mod mirror;
 mod recover;

@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::PortId;
 
+use super::ethtool::Ethtool;
 use super::handle::{Command, Handle, Notice, Status, rows};
 use super::mirror::{Mirror, Turn};
 use super::report::{Reason, Report};
@@ -34,6 +35,7 @@ const SHARE: u32 = 10;
 pub struct Service<F, N> {
     mirror: Mirror,
     wants: Wants,
+    ethtool: Option<Ethtool>,
     fib: F,
     notice: N,
     every: Duration,
@@ -55,13 +57,13 @@ pub struct Service<F, N> {
 }
 
 impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
-    /// A service that compares `every` so often, and how to ask it.
+    /// A service that tells links their speeds if it can, and compares `every` so often, and how to ask it.
     ///
     /// # Errors
     /// There is no pair of sockets to be woken by.
     pub fn new(
         mirror: Mirror,
-        wants: Wants,
+        (wants, ethtool): (Wants, Option<Ethtool>),
         every: Duration,
         fib: F,
         notice: N,
@@ -79,6 +81,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         let service = Service {
             mirror,
             wants,
+            ethtool,
             fib,
             notice,
             every,
@@ -274,6 +277,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                     let _ = answer.send(rows(self.mirror.differ()));
                 }
                 Ok(Command::Carrier(port, carrier)) => self.carrier(port, carrier),
+                Ok(Command::Speed(port, mbps)) => self.speed(port, mbps),
                 Ok(Command::Compare(answer)) => {
                     let report = self.compare(Reason::Asked)?;
                     let _ = answer.send(report);
@@ -296,14 +300,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
 
     fn carrier(&mut self, port: PortId, carrier: bool) {
         self.carriers.insert(port, carrier);
-        let links = self.mirror.model().links().iter();
-        let ports = self.mirror.differ().ports();
-        let of_port = links.filter(|link| {
-            let place = ports.place(link.index);
-            place.is_some_and(|place| place.port == port)
-        });
-        let indices: Vec<u32> = of_port.map(|link| link.index).collect();
-        for index in indices {
+        for index in self.links_of(port) {
             let settings = LinkSettings {
                 carrier: Some(carrier),
                 ..LinkSettings::default()
@@ -313,6 +310,28 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                 format!("a carrier of link {index}"),
             );
         }
+    }
+
+    fn speed(&mut self, port: PortId, mbps: u32) {
+        for index in self.links_of(port) {
+            // A kernel without this knows no speed of a TAP, and nothing hangs on it.
+            if let Some(ethtool) = &mut self.ethtool
+                && let Err(source) = ethtool.set_speed(index, mbps)
+            {
+                let what = format!("a speed of {mbps} Mb/s of link {index}");
+                (self.notice)(Notice::Refused(RefusedByLinux { what, source }));
+            }
+        }
+    }
+
+    fn links_of(&self, port: PortId) -> Vec<u32> {
+        let links = self.mirror.model().links().iter();
+        let ports = self.mirror.differ().ports();
+        let of_port = links.filter(|link| {
+            let place = ports.place(link.index);
+            place.is_some_and(|place| place.port == port)
+        });
+        of_port.map(|link| link.index).collect()
     }
 
     fn request(&mut self, request: crate::wire::request::Request, what: String) {

@@ -6,6 +6,7 @@
 
 pub mod address;
 pub mod attribute;
+pub mod ethtool;
 pub mod event;
 pub mod link;
 pub mod message;

@@ -12,7 +12,7 @@ use super::route::{self, Hop};
 use super::{address, link, neighbor};
 
 /// `NLM_F_REQUEST | NLM_F_ACK`.
-const ASK: u16 = 0x1 | 0x4;
+pub(super) const ASK: u16 = 0x1 | 0x4;
 /// `NLM_F_REQUEST | NLM_F_ROOT | NLM_F_MATCH`.
 const DUMP: u16 = 0x1 | 0x300;
 /// `NLM_F_CREATE`.
@@ -20,7 +20,7 @@ const CREATE: u16 = 0x400;
 /// `NLM_F_REPLACE`.
 const REPLACE: u16 = 0x100;
 /// `NLA_F_NESTED`.
-const NESTED: u16 = 0x8000;
+pub(super) const NESTED: u16 = 0x8000;
 /// `RTPROT_STATIC`: what the configuration says.
 pub const STATIC: u8 = 4;
 
@@ -29,7 +29,7 @@ pub const STATIC: u8 = 4;
 pub struct Request(Vec<u8>);
 
 impl Request {
-    fn new(kind: u16, flags: u16, fixed: &[u8]) -> Request {
+    pub(super) fn new(kind: u16, flags: u16, fixed: &[u8]) -> Request {
         let mut bytes = vec![0; HEADER];
         put(&mut bytes, 4, &kind.to_ne_bytes());
         put(&mut bytes, 6, &flags.to_ne_bytes());
@@ -37,13 +37,18 @@ impl Request {
         Request(bytes)
     }
 
-    fn with(mut self, kind: u16, value: &[u8]) -> Request {
+    pub(super) fn with(mut self, kind: u16, value: &[u8]) -> Request {
         let len = u16::try_from(value.len() + 4).unwrap_or(u16::MAX);
         self.0.extend(len.to_ne_bytes());
         self.0.extend(kind.to_ne_bytes());
         self.0.extend(value);
         self.0.resize(self.0.len().next_multiple_of(4), 0);
         self
+    }
+
+    /// The octets of one attribute, to stand within another.
+    pub(super) fn attributes_of(kind: u16, value: &[u8]) -> Vec<u8> {
+        Request(vec![]).with(kind, value).0
     }
 
     fn with_number(self, kind: u16, value: u32) -> Request {

@@ -23,7 +23,7 @@ impl Management {
         while let Some(notice) = kernel.next() {
             self.heed(notice);
         }
-        kernel.carriers(&self.view.links.ups());
+        kernel.tell(&self.view.links.for_linux());
     }
 
     /// Waits until the kernel's routes are known, so that the first frames find them; not for ever, as those that are known forward.

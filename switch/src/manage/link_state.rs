@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use npcc_pipeline::units::BitRate;
 
+use crate::wiring::kernel::Link;
 use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds::Speeds;
 
@@ -75,10 +76,14 @@ impl Links {
         self.lock().get(index).cloned()
     }
 
-    /// Whether each port is up.
+    /// What Linux is told of each.
     #[must_use]
-    pub fn ups(&self) -> Vec<bool> {
-        self.lock().iter().map(|state| state.up).collect()
+    pub fn for_linux(&self) -> Vec<Link> {
+        let link = |state: &LinkState| Link {
+            up: state.up,
+            mbps: u32::try_from(state.speeds.link.0 / 1_000_000).unwrap_or(u32::MAX),
+        };
+        self.lock().iter().map(link).collect()
     }
 
     /// What each port's egress side is shaped to.

@@ -14,14 +14,23 @@ use super::kernel_fib::KernelFib;
 /// Lines at most: under a storm of refusals the first tell what it is.
 const TOLD: u32 = 20;
 
+/// What Linux is told of a port's link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// Whether it is up.
+    pub up: bool,
+    /// Its speed in Mb/s.
+    pub mbps: u32,
+}
+
 /// The thread that follows the kernel. When this is dropped it ends.
 #[derive(Debug)]
 pub struct Kernel {
     running: Running,
     stop: Arc<AtomicBool>,
     notices: Mutex<Receiver<Notice>>,
-    /// What each port's links were told of their carrier.
-    carriers: Mutex<Vec<Option<bool>>>,
+    /// What each port's links were told last.
+    links: Mutex<Vec<Option<Link>>>,
     /// Lines written about it.
     told: AtomicU32,
 }
@@ -43,7 +52,7 @@ impl Kernel {
             running,
             stop,
             notices: Mutex::new(notices),
-            carriers: Mutex::default(),
+            links: Mutex::default(),
             told: AtomicU32::new(0),
         })
     }
@@ -61,16 +70,19 @@ impl Kernel {
         notices.try_recv().ok()
     }
 
-    /// Tells Linux which ports' links are up, as far as it was told something else.
-    pub fn carriers(&self, links: &[bool]) {
-        let told = self.carriers.lock();
+    /// Tells Linux of the ports' links what it was not told yet.
+    pub fn tell(&self, links: &[Link]) {
+        let told = self.links.lock();
         let mut told = told.unwrap_or_else(PoisonError::into_inner);
         told.resize(links.len(), None);
-        for ((port, told), up) in (0..).map(PortId).zip(told.iter_mut()).zip(links) {
-            if *told != Some(*up) {
-                self.handle().carrier(port, *up);
-                *told = Some(*up);
+        for ((port, told), link) in (0..).map(PortId).zip(told.iter_mut()).zip(links) {
+            if told.map(|told| told.mbps) != Some(link.mbps) {
+                self.handle().speed(port, link.mbps);
             }
+            if told.map(|told| told.up) != Some(link.up) {
+                self.handle().carrier(port, link.up);
+            }
+            *told = Some(*link);
         }
     }
 
