@@ -364,6 +364,64 @@ fn lldp_tells_hosts_which_priority_is_roce() {
     rack.end();
 }
 
+/// Frames of every odd kind: any length, cut off, tagged, MAC control, with any EtherType and contents.
+const ODD: &str = "
+import random, socket, sys
+random.seed(7)
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind((sys.argv[1], 0))
+kinds = [b'\\x08\\x00\\x45', b'\\x08\\x06\\x00\\x01', b'\\x86\\xdd\\x60', b'\\x81\\x00\\x00\\x64\\x08\\x00\\x45', b'\\x88\\xa8\\x00\\x01\\x81\\x00', b'\\x88\\x08\\x01\\x01', b'\\x88\\xcc\\x02\\x07', b'\\x00\\x20', b'\\xff\\xff']
+to = [bytes.fromhex(mac) for mac in ('020000000101', '020000000201', 'ffffffffffff', '0180c2000001', '0180c200000e', '333300000001', '01005e000005', '000000000000')]
+sent = 0
+for _ in range(20000):
+    frame = random.choice(to) + random.randbytes(6) + random.choice(kinds)
+    frame += random.randbytes(random.choice((0, 1, 7, 20, 40, 64, 300, 1400, 8900)))
+    try:
+        s.send(frame[:random.choice((14, 15, 34, 60, 9014))])
+        sent += 1
+    except OSError:
+        pass
+print(sent)
+";
+
+#[test]
+fn frames_of_every_odd_kind_from_linux_and_from_the_link_end_nothing() {
+    let _alone = alone();
+    let rack = Rack::new("odd", "");
+    rack.until("it answers", |rack| rack.pings("dc", "10.0.1.1"));
+    for (space, link) in [
+        (rack.space.0.clone(), "dc0".to_owned()),
+        (rack.net.space("dc"), rack.net.link("hdc")),
+    ] {
+        let output = Command::new("ip")
+            .args([
+                "netns",
+                "exec",
+                &space,
+                "/usr/bin/python3",
+                "-c",
+                ODD,
+                &link,
+            ])
+            .output()
+            .unwrap();
+        assert_success(&output);
+        let sent: u32 = String::from_utf8_lossy(&output.stdout)
+            .trim()
+            .parse()
+            .unwrap();
+        assert!(sent > 10_000, "{sent}");
+    }
+    rack.until("it answers still", |rack| {
+        rack.pings("dc", "10.0.1.1") && rack.pings("dc", "10.0.2.3")
+    });
+    let host = &rack.show("punt")["host"];
+    assert!(host["sent_odd"].as_u64().unwrap() > 1_000, "{host}");
+    rack.agrees("at the end");
+    let (_, stats) = rack.end();
+    assert_eq!(stats["conservation"]["held"]["packets"], 0);
+}
+
 #[test]
 fn what_linux_has_none_of_is_refused_before_anything_starts() {
     let lab = Lab::new();
