@@ -7,6 +7,7 @@
 mod bench;
 mod check;
 mod clear;
+mod doctor;
 mod export;
 mod gen_pcap;
 mod pair;
@@ -41,6 +42,8 @@ enum Command {
     Run(RunArgs),
     /// Validate a configuration; print what it needs
     Check(ConfigArgs),
+    /// Look at the host: what is wrong, where, and the command that mends it; exit code 1 if there is anything to mend
+    Doctor(doctor::DoctorArgs),
     /// Show the state of a running switch
     Show(show::ShowArgs),
     /// Start counters or watermarks anew
@@ -130,7 +133,7 @@ fn main() -> ExitCode {
     let result = result
         .unwrap_or_else(|_| Err(anyhow!("a panic: this is a defect, please report it").into()));
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(Failure::Config(message)) => {
             say_error(message.trim_end());
             ExitCode::from(2)
@@ -143,8 +146,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn carry_out(command: Command) -> Result<(), Failure> {
+fn carry_out(command: Command) -> Result<ExitCode, Failure> {
     match command {
+        Command::Doctor(args) => return doctor::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
@@ -159,7 +163,8 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(&args),
         Command::GenPcap(args) => gen_pcap::run(&args),
         Command::Schema => schema::run(),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn say_error(message: &str) {
