@@ -16,6 +16,7 @@ pub mod clock;
 pub mod control;
 pub mod fault;
 pub mod linux_io;
+pub mod log;
 pub mod manage;
 pub mod report;
 pub mod run;
