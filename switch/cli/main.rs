@@ -10,6 +10,7 @@ mod clear;
 mod doctor;
 mod export;
 mod gen_pcap;
+mod generate;
 mod pair;
 mod pairs_file;
 mod port;
@@ -18,6 +19,7 @@ mod schema;
 mod set;
 mod show;
 mod sim;
+mod techsupport;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +28,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 /// DPDK switch that tells RoCEv2 senders about congestion itself (NPCC), before the far receiver can.
 #[derive(Debug, Parser)]
@@ -68,6 +70,11 @@ enum Command {
     GenPcap(gen_pcap::GenPcapArgs),
     /// Print the JSON schema of the configuration, for editors
     Schema,
+    /// Write an archive for whoever helps: configuration, state, log, findings of `doctor`, versions
+    Techsupport(techsupport::TechsupportArgs),
+    /// Write manual pages and completions for shells
+    #[command(hide = true)]
+    Generate(generate::GenerateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -163,6 +170,8 @@ fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Command::Bench(args) => bench::run(&args),
         Command::GenPcap(args) => gen_pcap::run(&args),
         Command::Schema => schema::run(),
+        Command::Techsupport(args) => techsupport::run(&args),
+        Command::Generate(args) => generate::run(&args, Cli::command()),
     }?;
     Ok(ExitCode::SUCCESS)
 }
