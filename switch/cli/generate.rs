@@ -21,10 +21,11 @@ pub(super) fn run(args: &GenerateArgs, command: Command) -> Result<(), Failure> 
     Ok(())
 }
 
-fn write(folder: &Path, mut command: Command) -> std::io::Result<()> {
+fn write(folder: &Path, command: Command) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command, "npcc-switch", folder)?;
+        // It adds `help` to what it is given.
+        clap_complete::generate_to(shell, &mut command.clone(), "npcc-switch", folder)?;
     }
     clap_mangen::generate_to(without_help(command), folder)
 }
