@@ -1,6 +1,10 @@
 //! `doctor` and the script that carries out what it says, on trees of files that look like hosts; each finding has its test in
 //! doctor/tests/findings.rs.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test says what is wrong by panicking"
+)]
 
 mod common;
 
