@@ -4,7 +4,7 @@
 //! fields beside it, each with the prefix `NPCC_`.
 
 use std::fmt::{self, Write as _};
-use std::io::Write as _;
+use std::io::{IsTerminal, Write as _};
 
 use nix::sys::stat::fstat;
 use tracing::field::{Field, Visit};
@@ -47,6 +47,10 @@ impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut line = Line(String::new());
         event.record(&mut line);
+        if std::io::stderr().is_terminal() {
+            // The progress line is written anew below.
+            line.0.insert_str(0, "\r\x1b[K");
+        }
         line.0.push('\n');
         // Where standard error is closed nobody reads it.
         let _ = std::io::stderr().write_all(line.0.as_bytes());
