@@ -50,3 +50,16 @@ fn the_readme_lists_every_table_that_show_knows() {
     let listed = listed.split_whitespace().next().unwrap().split('|');
     assert_eq!(listed.map(str::to_owned).collect::<BTreeSet<_>>(), known);
 }
+
+#[test]
+fn the_configuration_in_the_guide_to_installing_is_fine() {
+    let guide = read("docs/install.md");
+    let lines = guide.lines().skip_while(|line| *line != "    version: 1");
+    let lines = lines.take_while(|line| line.starts_with("    "));
+    let yaml: String = lines.map(|line| format!("{}\n", &line[4..])).collect();
+    assert!(yaml.contains("action: observe"), "{yaml}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("switch.yaml");
+    std::fs::write(&file, yaml).unwrap();
+    assert_success(&switch().args(["check", "-c"]).arg(file).output().unwrap());
+}

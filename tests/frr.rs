@@ -43,7 +43,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
     let rack = Rack::new("frr", "");
     let mut own = Frr::start(&rack.space.0, "! none\n", SWITCH, "");
     let mut dc = bgp_host(&rack, "dc", 101, "10.0.1.1", "remote-as 65000");
-    let wan = host(
+    let wan = bgp_host(
         &rack,
         "wan",
         102,

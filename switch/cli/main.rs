@@ -7,8 +7,10 @@
 mod bench;
 mod check;
 mod clear;
+mod doctor;
 mod export;
 mod gen_pcap;
+mod generate;
 mod pair;
 mod pairs_file;
 mod port;
@@ -17,6 +19,7 @@ mod schema;
 mod set;
 mod show;
 mod sim;
+mod techsupport;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +28,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 /// DPDK switch that tells RoCEv2 senders about congestion itself (NPCC), before the far receiver can.
 #[derive(Debug, Parser)]
@@ -41,6 +44,8 @@ enum Command {
     Run(RunArgs),
     /// Validate a configuration; print what it needs
     Check(ConfigArgs),
+    /// Look at the host: what is wrong, where, and the command that mends it; exit code 1 if there is anything to mend
+    Doctor(doctor::DoctorArgs),
     /// Show the state of a running switch
     Show(show::ShowArgs),
     /// Start counters or watermarks anew
@@ -65,6 +70,11 @@ enum Command {
     GenPcap(gen_pcap::GenPcapArgs),
     /// Print the JSON schema of the configuration, for editors
     Schema,
+    /// Write an archive for whoever helps: configuration, state, log, findings of `doctor`, versions
+    Techsupport(techsupport::TechsupportArgs),
+    /// Write manual pages and completions for shells
+    #[command(hide = true)]
+    Generate(generate::GenerateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -130,7 +140,7 @@ fn main() -> ExitCode {
     let result = result
         .unwrap_or_else(|_| Err(anyhow!("a panic: this is a defect, please report it").into()));
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(Failure::Config(message)) => {
             say_error(message.trim_end());
             ExitCode::from(2)
@@ -143,8 +153,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn carry_out(command: Command) -> Result<(), Failure> {
+fn carry_out(command: Command) -> Result<ExitCode, Failure> {
     match command {
+        Command::Doctor(args) => return doctor::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
@@ -159,7 +170,10 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(&args),
         Command::GenPcap(args) => gen_pcap::run(&args),
         Command::Schema => schema::run(),
-    }
+        Command::Techsupport(args) => techsupport::run(&args),
+        Command::Generate(args) => generate::run(&args, Cli::command()),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn say_error(message: &str) {

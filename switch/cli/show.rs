@@ -1,6 +1,6 @@
 //! `npcc-switch show WHAT`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -161,23 +161,30 @@ fn other() -> anyhow::Error {
 }
 
 fn once(args: &ShowArgs, table: &Entry, query: &Query) -> Result<String, Failure> {
+    look(&args.socket, table, query, args.json)
+}
+
+/// A table as `--json` prints it, for another command.
+pub(super) fn json(socket: &Path, table: &Entry, query: &Query) -> Result<String, Failure> {
+    look(socket, table, query, true)
+}
+
+fn look(socket: &Path, table: &Entry, query: &Query, json: bool) -> Result<String, Failure> {
     if table.has_rows() {
         let mut rows = Vec::new();
-        client::ask_rows(&args.socket, table.name, query, |row| {
+        client::ask_rows(socket, table.name, query, |row| {
             rows.push(row);
             Ok(())
         })?;
         // The switch puts in order what --top asks for, and nothing else.
         let sort = query.top.is_none();
-        return Ok(table
-            .read_rows(rows, sort, args.json)
-            .map_err(|_| other())?);
+        return Ok(table.read_rows(rows, sort, json).map_err(|_| other())?);
     }
     let request = Request::Show {
         table: table.name.to_owned(),
     };
-    match client::ask(&args.socket, &request)? {
-        Reply::Table(data) => Ok(table.read(data, args.json).map_err(|_| other())?),
+    match client::ask(socket, &request)? {
+        Reply::Table(data) => Ok(table.read(data, json).map_err(|_| other())?),
         Reply::Error(message) => Err(anyhow!("the switch refused: {message}").into()),
         _ => Err(other().into()),
     }

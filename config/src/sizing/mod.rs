@@ -38,6 +38,8 @@ const WIRE: u64 = 24;
 pub const MEMPOOL_CACHE: u64 = 512;
 /// Frames in a worker's hands.
 pub const BURST: u64 = 64;
+/// Memory that DPDK takes beside the packet buffers: rings, drivers' queues, its own.
+pub const EAL_MARGIN: u64 = 64 << 20;
 
 /// A queue's share per packet buffer: eight bytes of pointer and eight of bookkeeping.
 const QUEUE_SLOT: u64 = 16;

@@ -227,8 +227,10 @@ impl Management {
         let line = new.map(|entry| format!("{} {what} ({author}): {outcome}\n{more}", entry.time));
         drop(log);
         if let Some(line) = line {
-            // Nothing is left to do when stderr is gone.
-            let _ = writeln!(io::stderr(), "{}", shortened(&line));
+            let (uid, pid) = (author.uid, author.pid);
+            let cause = author.cause.name();
+            let (request, outcome) = (what, outcome.as_str());
+            tracing::info!(cause, uid, pid, request, outcome, "{}", shortened(&line));
         }
     }
 }

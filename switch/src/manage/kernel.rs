@@ -8,7 +8,7 @@ use npcc_linux::netlink::handle::Notice;
 use npcc_pipeline::units::PortId;
 
 use super::orders::Management;
-use crate::note::note;
+use crate::log::note;
 use crate::wiring;
 use crate::wiring::kernel::Kernel;
 use crate::worker::command::Command;

@@ -28,6 +28,18 @@ pub enum Cause {
     Timer,
 }
 
+impl Cause {
+    /// As JSON and the journal write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Client => "client",
+            Cause::Signal => "signal",
+            Cause::Timer => "timer",
+        }
+    }
+}
+
 /// Who changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]

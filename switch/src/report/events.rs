@@ -42,6 +42,24 @@ pub enum Kind {
     MarkingLate,
 }
 
+impl Kind {
+    /// As JSON and the journal write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::StormBegan => "storm-began",
+            Kind::StormEnded => "storm-ended",
+            Kind::LosslessLost => "lossless-lost",
+            Kind::LateRefresh => "late-refresh",
+            Kind::CpuPause => "cpu-pause",
+            Kind::SlowTurn => "slow-turn",
+            Kind::LinkDown => "link-down",
+            Kind::LinkUp => "link-up",
+            Kind::MarkingLate => "marking-late",
+        }
+    }
+}
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -101,6 +119,19 @@ impl fmt::Display for Event {
             ),
             Kind::LinkUp => write!(f, "{port}: link up, {count} Mb/s"),
         }
+    }
+}
+
+/// Tells whoever runs the switch.
+fn tell(event: &Event) {
+    let (port, count) = (event.port.as_str(), event.count);
+    let priority = event.priority.map(u64::from);
+    let kind = event.kind.name();
+    // Fields that are absent are left out.
+    if matches!(event.kind, Kind::StormEnded | Kind::LinkUp) {
+        tracing::info!(kind, port, priority, count, "{event}");
+    } else {
+        tracing::warn!(kind, port, priority, count, "{event}");
     }
 }
 
@@ -205,6 +236,7 @@ impl Events {
         if self.log.len() == KEPT {
             self.log.pop_front();
         }
+        tell(&event);
         self.log.push_back(event);
     }
 

@@ -442,6 +442,9 @@ pub struct Host {
 pub struct LogLine {
     /// When, in us of the switch's clock.
     pub time_us: u64,
+    /// When by everybody's clock, RFC 3339, UTC.
+    #[serde(default)]
+    pub wall: String,
     /// What it tells of: a `decision` about a flow, an `event` of ports and lossless queues, or a `change` by an operator.
     pub kind: String,
     /// The whole of it, for people.

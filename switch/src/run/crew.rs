@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use npcc_dpdk::LcoreHandle;
 
-use crate::note::note;
+use crate::log::note;
 
 /// How long the management thread has to end once the workers stand still: clients have 2 s of it.
 const PATIENCE: Duration = Duration::from_secs(5);

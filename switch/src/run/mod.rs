@@ -3,7 +3,9 @@
 mod assemble;
 mod crew;
 mod linux;
+mod service;
 mod source;
+mod vigil;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -20,15 +22,16 @@ use signal_hook::flag;
 
 use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
+use self::service::Service;
 pub use self::source::{Options, Source};
 use crate::clock::Clock;
 use crate::fault;
 use crate::linux_io::LinuxIo;
+use crate::log::{self, note};
 use crate::manage::access::Access;
 use crate::manage::orders::Management;
 use crate::manage::room::Room;
 use crate::manage::server::{self, Server, SocketError};
-use crate::note::note;
 use crate::report::model::Snapshot;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, pools::Pools};
@@ -46,6 +49,7 @@ pub fn run<P: Probe>(
     options: &Options,
     probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Snapshot> {
+    log::init();
     // The start takes longer than the clock needs to be measured.
     let begin = Calibration::now();
     let config = &source.loaded.config;
@@ -64,21 +68,17 @@ pub fn run<P: Probe>(
     let eal = Eal::init(&plan.args)?;
     let pools = Pools::new(&eal, config, &sizing)?;
     let waits = |down: &[&str]| {
-        note(&format!(
+        let text = format!(
             "waiting for the link of {}, {} at most (dpdk.link_wait)",
             down.join(", "),
             config.dpdk.link_wait
-        ));
+        );
+        note(&text);
+        service::starting(&text);
     };
+    service::starting("opening the ports");
     let ports = wiring::ports::open(&eal, config, &pools, (&stop, waits))?;
-    for (plan, port) in config.ports.iter().zip(&ports) {
-        tell_link(plan, port);
-    }
-    for name in wiring::workers::without_interrupt(config, &ports) {
-        note(&format!(
-            "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
-        ));
-    }
+    tell_ports(config, &ports);
     let clock = Clock::new(
         npcc_dpdk::Clock::calibrated(&eal, &begin),
         config.time_scale,
@@ -97,9 +97,9 @@ pub fn run<P: Probe>(
 
     let management = Arc::new(management);
     {
-        let management = Arc::clone(&management);
+        let (management, ready) = (Arc::clone(&management), Arc::clone(&ready));
         beside(&mut crew, "npcc-manage", "management", move |stop| {
-            manage(servers, &management, stop, &hangup, spare_core);
+            manage(servers, &management, stop, (&hangup, &ready), spare_core);
         })?;
     }
     {
@@ -119,9 +119,11 @@ pub fn run<P: Probe>(
             fault::waits("ready");
             ready.store(true, Ordering::Release);
         }
+        fault::waits("control-stuck");
         fault::panics("control");
         deadline.is_some_and(|deadline| Instant::now() >= deadline) || crew.has_ended()
     });
+    service::stopping();
     if fault::strikes("stop") {
         std::thread::sleep(Duration::from_secs(60));
     }
@@ -206,6 +208,18 @@ fn move_linux(linux: LinuxIo, stop: &AtomicBool, core: Option<core_affinity::Cor
     linux.run(stop);
 }
 
+/// Says what is not as it should be with ports at the start.
+fn tell_ports(config: &Config, ports: &[wiring::ports::OpenPort]) {
+    for (plan, port) in config.ports.iter().zip(ports) {
+        tell_link(plan, port);
+    }
+    for name in wiring::workers::without_interrupt(config, ports) {
+        note(&format!(
+            "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
+        ));
+    }
+}
+
 /// Says what is not as it should be with a link at the start.
 fn tell_link(plan: &npcc_config::plan::Port, port: &wiring::ports::OpenPort) {
     let name = &plan.name;
@@ -243,6 +257,7 @@ fn launch<P: Probe>(
             while !ready.load(Ordering::Acquire) && !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
+            fault::waits("worker-stuck");
             worker.run(&stop);
         })?);
     }
@@ -265,12 +280,13 @@ fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
         .find(|core| !used(core))
 }
 
-/// The management thread: clients get theirs, events are looked for, signals are obeyed, and a terminal has a progress line.
+/// The management thread: clients get theirs, events are looked for, signals are obeyed, the service manager hears that all is
+/// well, and a terminal has a progress line.
 fn manage(
     servers: Vec<Server>,
     management: &Arc<Management>,
     stop: &Arc<AtomicBool>,
-    hangup: &AtomicBool,
+    (hangup, ready): (&AtomicBool, &AtomicBool),
     core: Option<core_affinity::CoreId>,
 ) {
     if let Some(core) = core {
@@ -281,9 +297,13 @@ fn manage(
     let mut due = Instant::now();
     // A reload may take seconds: events are looked for meanwhile.
     let mut reloads = Room::new("npcc-reload", 1);
+    let mut service = Service::new(due);
     server::serve(servers, management, stop, || {
         fault::panics("manage");
         management.view.watch();
+        if ready.load(Ordering::Relaxed) {
+            service.turn(&management.view, Instant::now());
+        }
         if !reloads.is_full()
             && let Some(change) = wanted(management, hangup)
         {

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use npcc_config::model::Hugepages;
 use npcc_config::plan::Device;
+use npcc_config::sizing::EAL_MARGIN;
 use npcc_config::{Config, Sizing};
-
-/// Memory beside the packet buffers: rings, driver queues, EAL's own.
-const MARGIN: u64 = 64 << 20;
 
 /// Why EAL cannot be started as configured.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -159,7 +157,7 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
     let needed = sizing
         .mempool_bytes
         .saturating_mul(nodes.max(1))
-        .saturating_add(MARGIN);
+        .saturating_add(EAL_MARGIN);
     let asked = &config.dpdk.eal_args;
     let asks = |name: &str| {
         asked

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
 
 use npcc_cnp::action::Action;
 use npcc_cnp::hosts::Counts;
@@ -14,6 +15,7 @@ use npcc_cnp::table::FlowSnapshot;
 use npcc_pipeline::units::{Nanos, PortId};
 
 use super::View;
+use crate::clock::Clock;
 use crate::manage::flow_rows::{self, Filter};
 use crate::manage::query::{End, Query};
 use crate::manage::rows::Unanswered;
@@ -188,8 +190,12 @@ impl View {
         lines.sort_by_key(|(time, _)| *time);
         let matched = lines.len();
         let before = matched.saturating_sub(query.top.unwrap_or(usize::MAX));
+        let wall = Wall {
+            now: SystemTime::now(),
+            clock: &self.clock,
+        };
         for (time_us, line) in lines.into_iter().skip(before) {
-            give(&self.log_line(time_us, line))?;
+            give(&self.log_line(time_us, &wall, line))?;
         }
         Ok(End {
             matched: matched as u64,
@@ -212,18 +218,20 @@ impl View {
             .collect()
     }
 
-    fn log_line(&self, time_us: u64, line: Line) -> LogLine {
+    fn log_line(&self, time_us: u64, wall: &Wall<'_>, line: Line) -> LogLine {
+        let wall = wall.of(time_us);
         let (kind, text, decision) = match line {
             Line::Event(text) => ("event", text, None),
             Line::Change(text) => ("change", text, None),
             Line::Decision(entry) => (
                 "decision",
-                entry.to_string(),
+                with_wall(&entry.to_string(), &wall),
                 Some(self.log_decision(&entry)),
             ),
         };
         LogLine {
             time_us,
+            wall,
             kind: kind.to_owned(),
             text,
             decision,
@@ -254,9 +262,50 @@ impl View {
     }
 }
 
+/// What everybody's clock said.
+struct Wall<'a> {
+    now: SystemTime,
+    clock: &'a Clock,
+}
+
+impl Wall<'_> {
+    /// At this time of the switch's clock, in us.
+    fn of(&self, time_us: u64) -> String {
+        let ago = self
+            .clock
+            .seconds_since(Nanos(time_us.saturating_mul(1_000)));
+        let ago = Duration::try_from_secs_f64(ago).unwrap_or_default();
+        let then = self.now.checked_sub(ago).unwrap_or(self.now);
+        humantime::format_rfc3339_millis(then).to_string()
+    }
+}
+
+/// The time of day behind the time of the switch, as events and changes have it.
+fn with_wall(text: &str, wall: &str) -> String {
+    match text.split_once(" us: ") {
+        Some((time, rest)) => format!("{time} us: {wall} {rest}"),
+        None => text.to_owned(),
+    }
+}
+
 /// A line of the log before it is text.
 enum Line {
     Decision(Entry),
     Event(String),
     Change(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_about_a_cnp_bears_the_time_of_day_behind_the_switchs() {
+        let wall = "2026-11-23T12:00:00.000Z";
+        assert_eq!(
+            with_wall("12 us: QP 17 got CNP 1", wall),
+            "12 us: 2026-11-23T12:00:00.000Z QP 17 got CNP 1"
+        );
+        assert_eq!(with_wall("no time", wall), "no time");
+    }
 }

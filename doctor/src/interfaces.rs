@@ -1,0 +1,247 @@
+//! Kernel interfaces under ports: those of `net_af_packet` and `net_af_xdp`, and those whose card the kernel shares with DPDK.
+
+use std::net::IpAddr;
+
+use npcc_config::Config;
+use npcc_config::model::PortPfc;
+use npcc_config::plan::{Device, Port};
+use serde::Deserialize;
+
+use crate::finding::{Check, Finding, Mend, Severity};
+use crate::host::Host;
+
+/// The interface that a virtual device is made over, if it is made over one.
+pub(crate) fn under(device: &Device) -> Option<&str> {
+    let Device::Virtual { name, args } = device else {
+        return None;
+    };
+    let iface = args.split(',').find_map(|arg| arg.strip_prefix("iface="));
+    iface.filter(|_| name.starts_with("net_af_"))
+}
+
+/// An address of an interface.
+#[derive(Debug, Clone)]
+pub(crate) struct Address {
+    pub(crate) ip: IpAddr,
+    /// Whether it is more than a link-local one.
+    pub(crate) routed: bool,
+}
+
+/// An interface as iproute2 prints it.
+#[derive(Debug, Deserialize)]
+struct Printed {
+    ifname: String,
+    #[serde(default)]
+    address: String,
+    #[serde(default)]
+    addr_info: Vec<PrintedAddress>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PrintedAddress {
+    local: Option<IpAddr>,
+    #[serde(default)]
+    scope: String,
+}
+
+/// An interface of the kernel.
+#[derive(Debug, Clone)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) mac: String,
+    pub(crate) addresses: Vec<Address>,
+}
+
+/// The kernel's interfaces, in a network namespace or in this one; none where nobody tells.
+pub(crate) fn all(host: &Host, namespace: Option<&str>) -> Vec<Interface> {
+    let text = match namespace {
+        Some(name) => host.ask(&["ip", "-n", name, "-j", "addr", "show"]),
+        None => host.ask(&["ip", "-j", "addr", "show"]),
+    };
+    let printed: Vec<Printed> = serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default();
+    let address = |one: PrintedAddress| {
+        Some(Address {
+            ip: one.local?,
+            routed: one.scope != "link" && one.scope != "host",
+        })
+    };
+    let interface = |one: Printed| Interface {
+        name: one.ifname,
+        mac: one.address.to_lowercase(),
+        addresses: one.addr_info.into_iter().filter_map(address).collect(),
+    };
+    printed.into_iter().map(interface).collect()
+}
+
+/// Addresses of one interface.
+pub(crate) fn addresses(host: &Host, namespace: Option<&str>, name: &str) -> Vec<Address> {
+    let found = all(host, namespace)
+        .into_iter()
+        .find(|one| one.name == name);
+    found.map(|one| one.addresses).unwrap_or_default()
+}
+
+/// Priorities of the port's peer that it pauses, or by which it is paused.
+fn lossless(config: &Config) -> Vec<u8> {
+    let all = (0u8..).zip(&config.qos.priorities);
+    all.filter(|(_, priority)| priority.lossless)
+        .map(|(n, _)| n)
+        .collect()
+}
+
+/// Whether pause has to work on a port.
+pub(crate) fn needs_pause(config: &Config, port: &Port) -> bool {
+    port.pfc != PortPfc::Off && !lossless(config).is_empty()
+}
+
+pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
+    for port in &config.ports {
+        let Some(name) = under(&port.device) else {
+            continue;
+        };
+        let place = format!("port {} ({name})", port.name);
+        let folder = format!("/sys/class/net/{name}");
+        if !host.exists(&folder) {
+            found.push(Finding {
+                check: Check::InterfaceMissing,
+                severity: Severity::Error,
+                place,
+                what: "there is no such interface".to_owned(),
+                mend: Mend::ByHand("ip -br link".to_owned()),
+            });
+            continue;
+        }
+        let flags = host.read(format!("{folder}/flags")).unwrap_or_default();
+        let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16);
+        if flags.is_ok_and(|flags| flags & 1 == 0) {
+            found.push(Finding {
+                check: Check::InterfaceDown,
+                severity: Severity::Error,
+                place: place.clone(),
+                what: "the interface is switched off: no frame passes".to_owned(),
+                mend: Mend::Now(format!("ip link set dev {name} up")),
+            });
+        }
+        let tag = if port.vlans.is_empty() { 0 } else { 4 };
+        let needed = u64::from(port.mtu) + tag;
+        if host
+            .number(format!("{folder}/mtu"))
+            .is_some_and(|mtu| mtu < needed)
+        {
+            found.push(Finding {
+                check: Check::InterfaceMtu,
+                severity: Severity::Error,
+                place: place.clone(),
+                what: format!("the interface takes smaller packets than the port's MTU of {}: larger frames are lost without a word", port.mtu),
+                mend: Mend::Now(format!("ip link set dev {name} mtu {needed}")),
+            });
+        }
+        merging(host, (name, &place), found);
+        queues(host, config, (name, &place), found);
+        if needs_pause(config, port) {
+            link_pause(host, (name, &place), found);
+            let on = priorities(host, name);
+            if !on.is_empty() {
+                found.push(Finding {
+                    check: Check::DcbPfc,
+                    severity: Severity::Warning,
+                    place,
+                    what: format!("the kernel has the card do priority pause itself on {on:?}, so the switch does not see the peer's pause frames"),
+                    mend: Mend::Now(format!("dcb pfc set dev {name} prio-pfc all:off")),
+                });
+            }
+        }
+    }
+}
+
+/// A card that the kernel shares with DPDK keeps pause to itself, so it must be set up there.
+pub(crate) fn shared(
+    host: &Host,
+    (config, port): (&Config, &Port),
+    name: &str,
+    found: &mut Vec<Finding>,
+) {
+    let place = format!("port {} ({name})", port.name);
+    queues(host, config, (name, &place), found);
+    if !needs_pause(config, port) {
+        return;
+    }
+    link_pause(host, (name, &place), found);
+    let on = priorities(host, name);
+    let missing: Vec<u8> = lossless(config)
+        .into_iter()
+        .filter(|one| !on.contains(one))
+        .collect();
+    if !missing.is_empty() {
+        let set: Vec<String> = missing.iter().map(|one| format!("{one}:on")).collect();
+        found.push(Finding {
+            check: Check::DcbPfc,
+            severity: Severity::Warning,
+            place,
+            what: format!("this card keeps priority pause to itself, and it is off there for the lossless priorities {missing:?}"),
+            mend: Mend::Now(format!("dcb pfc set dev {name} prio-pfc {}", set.join(" "))),
+        });
+    }
+}
+
+/// A line of ethtool's answer that says `on`.
+fn is_on(text: &str, key: &str) -> bool {
+    let mut lines = text.lines().filter_map(|line| line.trim().split_once(':'));
+    lines.any(|(name, value)| name == key && value.trim().starts_with("on"))
+}
+
+fn link_pause(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) {
+    let text = host.ask(&["ethtool", "-a", name]).unwrap_or_default();
+    if is_on(&text, "RX") || is_on(&text, "TX") {
+        found.push(Finding {
+            check: Check::LinkPause,
+            severity: Severity::Warning,
+            place: place.to_owned(),
+            what: "802.3x pause stops the whole link, CNPs and other priorities with it; priority pause and it exclude each other".to_owned(),
+            mend: Mend::Now(format!("ethtool -A {name} autoneg off rx off tx off")),
+        });
+    }
+}
+
+fn merging(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) {
+    let text = host.ask(&["ethtool", "-k", name]).unwrap_or_default();
+    if is_on(&text, "generic-receive-offload") || is_on(&text, "large-receive-offload") {
+        found.push(Finding {
+            check: Check::InterfaceMerges,
+            severity: Severity::Warning,
+            place: place.to_owned(),
+            what: "the kernel merges frames of a connection before the switch has them (GRO, LRO): they are larger than the MTU and dropped as oversize".to_owned(),
+            mend: Mend::Now(format!("ethtool -K {name} gro off lro off")),
+        });
+    }
+}
+
+fn queues(host: &Host, config: &Config, (name, place): (&str, &str), found: &mut Vec<Finding>) {
+    let workers = config.cores.workers.len();
+    let text = host.ask(&["ethtool", "-l", name]).unwrap_or_default();
+    let maximum = text.split("Current").next().unwrap_or_default();
+    let most = |key: &str| {
+        let mut lines = maximum.lines().filter_map(|line| line.split_once(':'));
+        lines.find_map(|(name, value)| (name == key).then(|| value.trim().parse().ok())?)
+    };
+    let most: Option<usize> = most("Combined").max(most("RX"));
+    if let Some(most) = most.filter(|most| *most < workers) {
+        found.push(Finding {
+            check: Check::NicQueues,
+            severity: Severity::Note,
+            place: place.to_owned(),
+            what: format!("the card receives by {most} queues at most, and there are {workers} workers: only so many of them take frames in"),
+            mend: Mend::ByHand(format!("ethtool -l {name}   # and fewer cores.workers, or ports[].worker")),
+        });
+    }
+}
+
+/// Priorities on which the kernel has the card pause; none where it does not tell.
+fn priorities(host: &Host, name: &str) -> Vec<u8> {
+    let text = host.ask(&["dcb", "-j", "pfc", "show", "dev", name]);
+    let read: serde_json::Value =
+        serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default();
+    let on = read.get("prio_pfc").and_then(serde_json::Value::as_array);
+    let priority = |one: &serde_json::Value| u8::try_from(one.as_u64()?).ok();
+    on.into_iter().flatten().filter_map(priority).collect()
+}

@@ -1,0 +1,239 @@
+//! PCI ports: there, bound to a driver DPDK can use, behind an IOMMU, near their worker, with all their lanes.
+
+use npcc_config::Config;
+use npcc_config::plan::{Device, Port};
+
+use crate::cpu_list;
+use crate::finding::{Check, Finding, Mend, Severity};
+use crate::host::Host;
+use crate::interfaces;
+
+/// Where the kernel has its PCI devices.
+const DEVICES: &str = "/sys/bus/pci/devices";
+/// Drivers that hand a whole device to DPDK.
+const HANDED: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
+/// Drivers that keep the device and let DPDK use it beside them.
+const SHARED: [&str; 3] = ["mlx5_core", "mlx4_core", "mana"];
+
+pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
+    for port in &config.ports {
+        let Device::Pci { address, .. } = &port.device else {
+            continue;
+        };
+        let place = format!("port {} ({address})", port.name);
+        if !host.exists(format!("{DEVICES}/{address}")) {
+            found.push(Finding {
+                check: Check::DeviceMissing,
+                severity: Severity::Error,
+                place,
+                what: "there is no such PCI device".to_owned(),
+                mend: Mend::ByHand("lspci -Dnn | grep -i -e ethernet -e network".to_owned()),
+            });
+            continue;
+        }
+        let driver = host.target(format!("{DEVICES}/{address}/driver"));
+        let driver = driver.as_deref();
+        if driver.is_some_and(|driver| SHARED.contains(&driver)) {
+            for name in host.list(format!("{DEVICES}/{address}/net")) {
+                interfaces::shared(host, (config, port), &name, found);
+            }
+        } else {
+            binding(host, (address, &place), driver, found);
+            iommu(host, (address, &place), found);
+            pause(host, (config, port), (address, &place), found);
+        }
+        numa(host, (config, port), (address, &place), found);
+        width(host, (address, &place), found);
+    }
+}
+
+/// Commands that give a device to vfio-pci: for good where driverctl is installed.
+fn bind(host: &Host, address: &str) -> String {
+    if host.exists("/usr/sbin/driverctl") {
+        return format!("driverctl set-override {address} vfio-pci");
+    }
+    let device = format!("{DEVICES}/{address}");
+    format!(
+        "modprobe vfio-pci && echo vfio-pci > {device}/driver_override && \
+         {{ [ ! -e {device}/driver ] || echo {address} > {device}/driver/unbind; }} && echo {address} > /sys/bus/pci/drivers_probe"
+    )
+}
+
+fn binding(
+    host: &Host,
+    (address, place): (&str, &str),
+    driver: Option<&str>,
+    found: &mut Vec<Finding>,
+) {
+    if driver.is_some_and(|driver| HANDED.contains(&driver)) {
+        return;
+    }
+    let interfaces = host.list(format!("{DEVICES}/{address}/net"));
+    let used = interfaces.iter().find(|name| {
+        interfaces::addresses(host, None, name)
+            .iter()
+            .any(|address| address.routed)
+    });
+    let what = match driver {
+        Some(driver) => {
+            format!("it is bound to the kernel's driver {driver}, which DPDK cannot use")
+        }
+        None => "it is bound to no driver".to_owned(),
+    };
+    let (what, mend) = match used {
+        Some(name) => (
+            format!(
+                "{what}; its interface {name} has addresses, which would be lost: is it the right device?"
+            ),
+            Mend::ByHand(bind(host, address)),
+        ),
+        None => (what, Mend::Now(bind(host, address))),
+    };
+    found.push(Finding {
+        check: Check::DriverBinding,
+        severity: Severity::Error,
+        place: place.to_owned(),
+        what,
+        mend,
+    });
+}
+
+fn iommu(host: &Host, (address, place): (&str, &str), found: &mut Vec<Finding>) {
+    let unsafe_mode = host
+        .read("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode")
+        .is_some_and(|mode| mode == "Y" || mode == "1");
+    let Some(group) = host.target(format!("{DEVICES}/{address}/iommu_group")) else {
+        found.push(no_iommu(host, place, unsafe_mode));
+        return;
+    };
+    let folder = format!("/sys/kernel/iommu_groups/{group}/devices");
+    for other in host.list(&folder) {
+        let driver = host.target(format!("{DEVICES}/{other}/driver"));
+        let Some(driver) = driver.filter(|_| other != address) else {
+            continue;
+        };
+        // A bridge belongs to the way to the device.
+        if HANDED.contains(&driver.as_str()) || driver == "pcieport" {
+            continue;
+        }
+        found.push(Finding {
+            check: Check::IommuGroup,
+            severity: Severity::Error,
+            place: place.to_owned(),
+            what: format!(
+                "{other} is in the same IOMMU group ({group}) and has the driver {driver}: vfio gives a group as a whole or not at all"
+            ),
+            mend: Mend::ByHand(bind(host, &other)),
+        });
+    }
+}
+
+fn no_iommu(host: &Host, place: &str, unsafe_mode: bool) -> Finding {
+    if unsafe_mode {
+        return Finding {
+            check: Check::IommuUnsafe,
+            severity: Severity::Warning,
+            place: place.to_owned(),
+            what: "vfio runs without an IOMMU: the device may write to all memory of this host"
+                .to_owned(),
+            mend: Mend::Reboot(kernel_words(host, "intel_iommu=on iommu=pt")),
+        };
+    }
+    Finding {
+        check: Check::IommuOff,
+        severity: Severity::Error,
+        place: place.to_owned(),
+        what: "the device has no IOMMU group, so vfio refuses it: the IOMMU is off, in the firmware (VT-d, AMD-Vi) or in the kernel's command line".to_owned(),
+        mend: Mend::Reboot(kernel_words(host, "intel_iommu=on iommu=pt")),
+    }
+}
+
+/// The command that adds words to the kernel's command line, as Debian's boot loader has it.
+pub(crate) fn kernel_words(host: &Host, words: &str) -> String {
+    let amd = host
+        .read("/proc/cpuinfo")
+        .is_some_and(|info| info.contains("AuthenticAMD"));
+    let words = if amd {
+        words.replace("intel_iommu=on", "amd_iommu=on")
+    } else {
+        words.to_owned()
+    };
+    format!(
+        "mkdir -p /etc/default/grub.d && echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"' >> /etc/default/grub.d/npcc-switch.cfg && update-grub"
+    )
+}
+
+fn numa(
+    host: &Host,
+    (config, port): (&Config, &Port),
+    (address, place): (&str, &str),
+    found: &mut Vec<Finding>,
+) {
+    // Written -1 where there is one node only.
+    let Some(node) = host.number(format!("{DEVICES}/{address}/numa_node")) else {
+        return;
+    };
+    let Some(&core) = config.cores.workers.get(port.worker) else {
+        return;
+    };
+    let near = host.read(format!("/sys/devices/system/node/node{node}/cpulist"));
+    let near = cpu_list::read(&near.unwrap_or_default());
+    if near.is_empty() || near.contains(&core) {
+        return;
+    }
+    found.push(Finding {
+        check: Check::Numa,
+        severity: Severity::Warning,
+        place: place.to_owned(),
+        what: format!(
+            "the card is on NUMA node {node}, its worker on core {core} of another: every frame crosses between them; cores {} are near",
+            cpu_list::write(&near)
+        ),
+        mend: Mend::ByHand(format!("cat /sys/devices/system/node/node{node}/cpulist   # for cores.workers or ports[].worker")),
+    });
+}
+
+fn width(host: &Host, (address, place): (&str, &str), found: &mut Vec<Finding>) {
+    let lanes = |file: &str| host.number(format!("{DEVICES}/{address}/{file}"));
+    let (Some(now), Some(most)) = (lanes("current_link_width"), lanes("max_link_width")) else {
+        return;
+    };
+    if now > 0 && now < most {
+        found.push(Finding {
+            check: Check::PcieWidth,
+            severity: Severity::Warning,
+            place: place.to_owned(),
+            what: format!("the card has {now} PCIe lanes of the {most} it can use: another slot may give it all"),
+            mend: Mend::ByHand(format!("lspci -vv -s {address} | grep -e LnkCap -e LnkSta")),
+        });
+    }
+}
+
+/// Intel X710, XL710, XXV710 and X722, whose driver is i40e.
+const I40E: [&str; 16] = [
+    "0x1572", "0x1574", "0x1580", "0x1581", "0x1583", "0x1584", "0x1585", "0x1586", "0x1587",
+    "0x1588", "0x1589", "0x158a", "0x158b", "0x37ce", "0x37d0", "0x37d2",
+];
+
+/// What is known of a device that cannot do what a lossless port needs.
+fn pause(
+    host: &Host,
+    (config, port): (&Config, &Port),
+    (address, place): (&str, &str),
+    found: &mut Vec<Finding>,
+) {
+    let id = |file: &str| {
+        host.read(format!("{DEVICES}/{address}/{file}"))
+            .unwrap_or_default()
+    };
+    let i40e = id("vendor") == "0x8086" && I40E.contains(&id("device").as_str());
+    if i40e && interfaces::needs_pause(config, port) {
+        found.push(Finding {
+            check: Check::NicPause,
+            severity: Severity::Warning,
+            place: place.to_owned(),
+            what: "DPDK's i40e driver drops pause frames that software sends: the port cannot pause its peer".to_owned(),
+            mend: Mend::ByHand("npcc-switch show pfc   # or another card, or pfc: off on the port".to_owned()),
+        });
+    }
+}

@@ -1,0 +1,485 @@
+//! Each finding is made to happen once, by one change of a host that has none.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test says what is wrong by panicking"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+
+use npcc_config::Config;
+use npcc_doctor::{Check, Diagnosis, Host, Mend, Severity, examine};
+use tempfile::TempDir;
+
+const CONFIG: &str = "version: 1
+cores: { control: 2, workers: [3] }
+dpdk: { hugepages: on }
+ports:
+  - { name: dc0, device: \"0000:3b:00.0\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24], vlans: [ { id: 100, addresses: [10.0.100.1/24] } ] }
+  - { name: dc1, device: \"0000:5e:00.0\", addresses: [10.0.2.1/24] }
+  - { name: wan0, device: \"net_af_packet0,iface=eth1,blocksz=73728,framesz=9216,framecnt=512\", speed: 10G, addresses: [10.0.12.1/24] }
+buffer: { pool: 64MB }
+qos: { profile: roce-lossless }
+telemetry: { socket: /run/npcc-switch.sock }
+";
+
+const ETHTOOL_L: &str = "Channel parameters for eth1:
+Pre-set maximums:
+RX:\t\tn/a
+TX:\t\tn/a
+Other:\t\t1
+Combined:\t63
+Current hardware settings:
+RX:\t\tn/a
+Combined:\t1
+";
+
+/// A host, and the switch's configuration on it.
+struct Tree {
+    dir: TempDir,
+    config: String,
+    /// What must live as long as the host.
+    held: Vec<fs::File>,
+    listeners: Vec<UnixListener>,
+}
+
+impl Tree {
+    fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path.trim_start_matches('/'))
+    }
+
+    fn file(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn folder(&self, path: &str) {
+        fs::create_dir_all(self.path(path)).unwrap();
+    }
+
+    fn remove(&self, path: &str) {
+        let path = self.path(path);
+        let gone = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+        gone.unwrap();
+    }
+
+    fn link(&self, path: &str, target: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&path);
+        symlink(target, path).unwrap();
+    }
+
+    fn answer(&self, command: &str, text: &str) {
+        self.file(&format!("commands/{}", command.replace('/', "%")), text);
+    }
+
+    fn edit(&mut self, from: &str, to: &str) {
+        assert!(self.config.contains(from), "{from}");
+        self.config = self.config.replace(from, to);
+    }
+
+    fn config(&self) -> Config {
+        let parsed = npcc_config::parse("switch.yaml", &self.config);
+        parsed.unwrap_or_else(|report| panic!("{report}")).config
+    }
+
+    fn diagnosis(&self) -> Diagnosis {
+        examine(&Host::tree(self.dir.path()), Some(&self.config()))
+    }
+
+    /// A host with nothing to find fault with.
+    fn healthy() -> Tree {
+        let tree = Tree {
+            dir: tempfile::tempdir().unwrap(),
+            config: CONFIG.to_owned(),
+            held: Vec::new(),
+            listeners: Vec::new(),
+        };
+        tree.file(
+            "proc/self/mounts",
+            "none /dev/hugepages hugetlbfs rw 0 0\nproc /proc proc rw 0 0\n",
+        );
+        tree.folder("dev/hugepages");
+        tree.file(
+            "proc/cpuinfo",
+            "vendor_id\t: GenuineIntel\nflags\t\t: fpu constant_tsc nonstop_tsc aes\n",
+        );
+        tree.file(
+            "sys/devices/system/clocksource/clocksource0/current_clocksource",
+            "tsc\n",
+        );
+        tree.file(
+            "sys/devices/system/clocksource/clocksource0/available_clocksource",
+            "tsc hpet acpi_pm \n",
+        );
+        tree.hugepages("sys/kernel/mm/hugepages", 4096);
+        tree.hugepages("sys/devices/system/node/node0/hugepages", 4096);
+        tree.cores();
+        for (address, group) in [("0000:3b:00.0", "14"), ("0000:5e:00.0", "15")] {
+            tree.card(address, "vfio-pci", group);
+        }
+        tree.file("sys/class/net/eth1/flags", "0x1003\n");
+        tree.file("sys/class/net/eth1/mtu", "9100\n");
+        tree.answer(
+            "ethtool -a eth1",
+            "Pause parameters for eth1:\nAutonegotiate:\toff\nRX:\t\toff\nTX:\t\toff\n\n",
+        );
+        tree.answer("ethtool -k eth1", "Features for eth1:\ngeneric-receive-offload: off\nlarge-receive-offload: off [fixed]\n");
+        tree.answer("ethtool -l eth1", ETHTOOL_L);
+        tree.answer(
+            "dcb -j pfc show dev eth1",
+            "{\"pfc_cap\":8,\"prio_pfc\":[]}",
+        );
+        tree.interfaces(
+            "ip -j addr show",
+            &[
+                ("eth0", "52:54:00:00:00:01", "192.0.2.7"),
+                ("eth1", "52:54:00:00:00:02", "192.0.2.8"),
+            ],
+        );
+        tree.file("etc/group", "root:x:0:\nnpcc:x:997:\nnpcc-ro:x:996:\n");
+        tree.file(
+            "proc/net/unix",
+            "Num RefCount Protocol Flags Type St Inode Path\n",
+        );
+        tree.folder("run");
+        tree
+    }
+
+    fn hugepages(&self, folder: &str, free: u64) {
+        self.file(&format!("{folder}/hugepages-2048kB/nr_hugepages"), "4096\n");
+        self.file(
+            &format!("{folder}/hugepages-2048kB/free_hugepages"),
+            &format!("{free}\n"),
+        );
+    }
+
+    fn cores(&self) {
+        let cpu = "sys/devices/system/cpu";
+        for (file, text) in [
+            ("online", "0-7\n"),
+            ("isolated", "2-3\n"),
+            ("nohz_full", "2-3\n"),
+        ] {
+            self.file(&format!("{cpu}/{file}"), text);
+        }
+        for core in 0..8 {
+            self.file(
+                &format!("{cpu}/cpu{core}/topology/thread_siblings_list"),
+                &format!("{core}\n"),
+            );
+            self.file(
+                &format!("{cpu}/cpu{core}/cpufreq/scaling_governor"),
+                "performance\n",
+            );
+        }
+        self.file("sys/devices/system/node/node0/cpulist", "0-7\n");
+    }
+
+    fn card(&self, address: &str, driver: &str, group: &str) {
+        let device = format!("sys/bus/pci/devices/{address}");
+        for (file, text) in [
+            ("numa_node", "0\n"),
+            ("vendor", "0x8086\n"),
+            ("device", "0x159b\n"),
+            ("current_link_width", "16\n"),
+            ("max_link_width", "16\n"),
+        ] {
+            self.file(&format!("{device}/{file}"), text);
+        }
+        self.link(
+            &format!("{device}/driver"),
+            &format!("../../drivers/{driver}"),
+        );
+        self.link(
+            &format!("{device}/iommu_group"),
+            &format!("/sys/kernel/iommu_groups/{group}"),
+        );
+        self.folder(&format!(
+            "sys/kernel/iommu_groups/{group}/devices/{address}"
+        ));
+    }
+
+    /// Name, MAC and IPv4 address of each interface.
+    fn interfaces(&self, command: &str, all: &[(&str, &str, &str)]) {
+        let one = |(name, mac, ip): &(&str, &str, &str)| {
+            format!(
+                "{{\"ifname\":\"{name}\",\"address\":\"{mac}\",\"addr_info\":[{{\"family\":\"inet\",\"local\":\"{ip}\",\"prefixlen\":24,\"scope\":\"global\"}}]}}"
+            )
+        };
+        let all: Vec<String> = all.iter().map(one).collect();
+        self.answer(command, &format!("[{}]", all.join(",")));
+    }
+
+    /// A socket on which a switch listens.
+    fn listening(&mut self, path: &str) {
+        self.listeners
+            .push(UnixListener::bind(self.path(path)).unwrap());
+        self.file(
+            "proc/net/unix",
+            &format!("Num RefCount Protocol Flags Type St Inode Path\n0000000000000000: 00000002 00000000 00010000 0001 01 12345 {path}\n"),
+        );
+    }
+}
+
+/// What makes a finding happen; nothing else may be found.
+fn break_it(check: Check, tree: &mut Tree) {
+    const DC0: &str = "sys/bus/pci/devices/0000:3b:00.0";
+    const CPU: &str = "sys/devices/system/cpu";
+    const CLOCK: &str = "sys/devices/system/clocksource/clocksource0";
+    match check {
+        Check::HugepagesFew => tree.hugepages("sys/kernel/mm/hugepages", 40),
+        Check::HugepagesNode => tree.hugepages("sys/devices/system/node/node0/hugepages", 40),
+        Check::HugepagesUnmounted => tree.file("proc/self/mounts", "proc /proc proc rw 0 0\n"),
+        Check::HugepagesLeftover => {
+            tree.file("dev/hugepages/npcc-1map_0", "dead");
+            tree.file("dev/hugepages/npcc-2map_0", "alive");
+            let alive = fs::File::open(tree.path("dev/hugepages/npcc-2map_0")).unwrap();
+            alive.lock_shared().unwrap();
+            tree.held.push(alive);
+        }
+        Check::DeviceMissing => tree.remove(DC0),
+        Check::DriverBinding => tree.link(&format!("{DC0}/driver"), "../../drivers/ice"),
+        Check::IommuOff => tree.remove(&format!("{DC0}/iommu_group")),
+        Check::IommuUnsafe => {
+            tree.remove(&format!("{DC0}/iommu_group"));
+            tree.file(
+                "sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
+                "Y\n",
+            );
+        }
+        Check::IommuGroup => tree.card("0000:3b:00.1", "ice", "14"),
+        Check::Numa => {
+            tree.file(&format!("{DC0}/numa_node"), "1\n");
+            tree.file("sys/devices/system/node/node0/cpulist", "0-3\n");
+            tree.file("sys/devices/system/node/node1/cpulist", "4-7\n");
+        }
+        Check::PcieWidth => tree.file(&format!("{DC0}/current_link_width"), "8\n"),
+        Check::NicPause => tree.file(&format!("{DC0}/device"), "0x158b\n"),
+        Check::NicQueues => {
+            tree.edit("workers: [3]", "workers: [3, 4]");
+            for file in ["isolated", "nohz_full"] {
+                tree.file(&format!("{CPU}/{file}"), "2-4\n");
+            }
+            tree.answer("ethtool -l eth1", &ETHTOOL_L.replace("63", "1"));
+        }
+        Check::CoreMissing => {
+            tree.edit("workers: [3]", "workers: [9]");
+            tree.file("sys/devices/system/node/node0/cpulist", "0-15\n");
+        }
+        Check::CoreNotIsolated => tree.file(&format!("{CPU}/isolated"), "2\n"),
+        Check::CoreTick => tree.file(&format!("{CPU}/nohz_full"), " (null)\n"),
+        Check::CoreSibling => {
+            tree.file(
+                &format!("{CPU}/cpu3/topology/thread_siblings_list"),
+                "3,7\n",
+            );
+        }
+        Check::Governor => tree.file(
+            &format!("{CPU}/cpu3/cpufreq/scaling_governor"),
+            "powersave\n",
+        ),
+        Check::ClockSource => tree.file(&format!("{CLOCK}/current_clocksource"), "hpet\n"),
+        Check::TscInvariant => tree.file("proc/cpuinfo", "flags\t\t: fpu constant_tsc aes\n"),
+        other => break_system(other, tree),
+    }
+}
+
+/// The same, of interfaces, addresses and sockets.
+fn break_system(check: Check, tree: &mut Tree) {
+    match check {
+        Check::InterfaceMissing => tree.remove("sys/class/net/eth1"),
+        Check::InterfaceDown => tree.file("sys/class/net/eth1/flags", "0x1002\n"),
+        Check::InterfaceMtu => tree.file("sys/class/net/eth1/mtu", "1500\n"),
+        Check::InterfaceMerges => tree.answer(
+            "ethtool -k eth1",
+            "Features for eth1:\ngeneric-receive-offload: on\n",
+        ),
+        Check::LinkPause => tree.answer(
+            "ethtool -a eth1",
+            "Pause parameters for eth1:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\toff\n",
+        ),
+        Check::DcbPfc => tree.answer(
+            "dcb -j pfc show dev eth1",
+            "{\"pfc_cap\":8,\"prio_pfc\":[3]}",
+        ),
+        Check::MacClash => tree.interfaces(
+            "ip -j addr show",
+            &[("eth0", "02:00:00:00:01:01", "192.0.2.7")],
+        ),
+        Check::AddressClash => tree.interfaces(
+            "ip -j addr show",
+            &[("eth0", "52:54:00:00:00:01", "10.0.100.1")],
+        ),
+        Check::SviMac => {
+            tree.config += "linux: { integrate: true }\n";
+            let all = [
+                ("dc0", "02:00:00:00:01:01", "10.0.1.1"),
+                ("dc0.100", "02:00:00:00:01:09", "10.0.100.1"),
+            ];
+            tree.interfaces("ip -n npcc -j addr show", &all);
+        }
+        Check::GroupMissing => tree.file("etc/group", "root:x:0:\nnpcc:x:997:\n"),
+        Check::SocketFolder => tree.remove("run"),
+        Check::SocketLeftover => {
+            tree.listening("/run/npcc-switch.sock");
+            tree.file(
+                "proc/net/unix",
+                "Num RefCount Protocol Flags Type St Inode Path\n",
+            );
+        }
+        Check::SocketRights => tree.listening("/run/npcc-switch.sock"),
+        other => panic!("nothing breaks {other:?}"),
+    }
+}
+
+#[test]
+fn a_host_as_it_should_be_has_no_findings() {
+    let diagnosis = Tree::healthy().diagnosis();
+    assert_eq!(diagnosis.findings, []);
+    assert!(diagnosis.is_well() && diagnosis.configured);
+    assert_eq!(diagnosis.to_string(), "0 errors, 0 warnings, 0 notes\n");
+}
+
+#[test]
+fn each_finding_happens_once_alone_and_says_what_mends_it() {
+    for &check in Check::ALL {
+        let mut tree = Tree::healthy();
+        break_it(check, &mut tree);
+        let diagnosis = tree.diagnosis();
+        let found: Vec<Check> = diagnosis.findings.iter().map(|one| one.check).collect();
+        assert_eq!(found, [check], "{diagnosis}");
+        let one = &diagnosis.findings[0];
+        assert!(!one.mend.command().is_empty() && !one.what.is_empty() && !one.place.is_empty());
+        assert!(diagnosis.to_string().contains(one.mend.command()));
+        assert_eq!(diagnosis.is_well(), one.severity == Severity::Note);
+        let json = serde_json::to_value(&diagnosis).unwrap();
+        assert_eq!(json["findings"][0]["check"], check.name());
+    }
+}
+
+#[test]
+fn what_mends_is_the_command_for_this_host() {
+    let mend = |check: Check, more: &dyn Fn(&mut Tree)| {
+        let mut tree = Tree::healthy();
+        break_it(check, &mut tree);
+        more(&mut tree);
+        tree.diagnosis().findings[0].mend.clone()
+    };
+    let nothing = |_: &mut Tree| {};
+    let leftover = mend(Check::HugepagesLeftover, &nothing);
+    assert_eq!(
+        leftover,
+        Mend::Now("rm -f /dev/hugepages/npcc-1map_0".to_owned())
+    );
+    let few = mend(Check::HugepagesFew, &nothing);
+    // 4,056 pages are others'; the packets and DPDK's own come on top.
+    let needed = npcc_config::Sizing::of(&Tree::healthy().config()).mempool_bytes + (64 << 20);
+    let pages = 4056 + needed.div_ceil(2 << 20);
+    assert!(
+        few.command()
+            .contains(&format!("vm.nr_hugepages = {pages}'")),
+        "{few}"
+    );
+    let bind = mend(Check::DriverBinding, &nothing);
+    assert!(
+        matches!(&bind, Mend::Now(command) if command.contains("echo 0000:3b:00.0 > /sys/bus/pci/drivers_probe"))
+    );
+    let bind = mend(Check::DriverBinding, &|tree| {
+        tree.file("usr/sbin/driverctl", "")
+    });
+    assert_eq!(
+        bind.command(),
+        "driverctl set-override 0000:3b:00.0 vfio-pci"
+    );
+    let amd = mend(Check::IommuOff, &|tree| {
+        tree.file(
+            "proc/cpuinfo",
+            "vendor_id\t: AuthenticAMD\nflags\t: constant_tsc nonstop_tsc\n",
+        );
+    });
+    assert!(amd.command().contains("amd_iommu=on iommu=pt"), "{amd}");
+}
+
+/// Whoever manages the host by that card must not be cut off by a script.
+#[test]
+fn a_card_with_addresses_is_not_bound_without_somebody_deciding() {
+    let mut tree = Tree::healthy();
+    break_it(Check::DriverBinding, &mut tree);
+    tree.folder("sys/bus/pci/devices/0000:3b:00.0/net/eth0");
+    let diagnosis = tree.diagnosis();
+    assert!(
+        matches!(diagnosis.findings[0].mend, Mend::ByHand(_)),
+        "{diagnosis}"
+    );
+    assert!(diagnosis.commands().starts_with("# by hand: "));
+}
+
+/// mlx5: the kernel has the card too, and pause is set up there.
+#[test]
+fn a_card_that_the_kernel_shares_must_pause_there() {
+    let tree = Tree::healthy();
+    tree.link(
+        "sys/bus/pci/devices/0000:3b:00.0/driver",
+        "../../drivers/mlx5_core",
+    );
+    tree.folder("sys/bus/pci/devices/0000:3b:00.0/net/eth7");
+    let set = |on: &str| {
+        tree.answer(
+            "dcb -j pfc show dev eth7",
+            &format!("{{\"prio_pfc\":[{on}]}}"),
+        )
+    };
+    set("3");
+    assert_eq!(tree.diagnosis().findings, []);
+    set("");
+    let diagnosis = tree.diagnosis();
+    assert_eq!(diagnosis.findings[0].check, Check::DcbPfc);
+    assert_eq!(
+        diagnosis.findings[0].mend.command(),
+        "dcb pfc set dev eth7 prio-pfc 3:on"
+    );
+}
+
+#[test]
+fn without_a_configuration_memory_and_clock_are_looked_at() {
+    let tree = Tree::healthy();
+    tree.hugepages("sys/kernel/mm/hugepages", 0);
+    tree.file(
+        "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+        "0\n",
+    );
+    tree.remove("sys/bus");
+    let diagnosis = examine(&Host::tree(tree.dir.path()), None);
+    let found: Vec<Check> = diagnosis.findings.iter().map(|one| one.check).collect();
+    assert_eq!(found, [Check::HugepagesFew]);
+    assert!(diagnosis.to_string().contains("npcc-switch doctor FILE"));
+}
+
+#[test]
+fn hugepages_that_the_configuration_does_not_want_are_not_missed() {
+    let mut tree = Tree::healthy();
+    tree.hugepages("sys/kernel/mm/hugepages", 0);
+    tree.edit("hugepages: on", "hugepages: off");
+    assert_eq!(tree.diagnosis().findings, []);
+    tree.edit("hugepages: off", "hugepages: auto");
+    assert_eq!(tree.diagnosis().findings[0].severity, Severity::Warning);
+}
+
+#[test]
+fn the_manual_explains_every_finding_and_no_other() {
+    let manual = include_str!("../../docs/doctor.md");
+    let rows = manual
+        .lines()
+        .skip_while(|line| !line.starts_with("| finding "));
+    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
+    let listed: BTreeSet<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    let all: BTreeSet<&str> = Check::ALL.iter().map(|check| check.name()).collect();
+    assert_eq!(listed, all);
+}

@@ -1,0 +1,131 @@
+//! What the service manager hears of the switch, by systemd's protocol; nothing where nobody listens.
+//!
+//! Law: the keep-alive goes out only while every worker and the control thread move. It comes from the management thread, so that
+//! one is watched too.
+
+use std::time::{Duration, Instant};
+
+use sd_notify::NotifyState;
+
+use super::vigil::Vigil;
+use crate::log::note;
+use crate::manage::view::View;
+
+/// How often the status line is written.
+const STATUS: Duration = Duration::from_secs(5);
+
+/// The end of the line to the service manager.
+#[derive(Debug)]
+pub(super) struct Service {
+    listens: bool,
+    /// Half the time after which the service manager loses patience.
+    patience: Option<Duration>,
+    vigil: Option<Vigil>,
+    keep_alive_due: Instant,
+    status_due: Instant,
+}
+
+/// Tells; a service manager that went away is told nothing.
+fn tell(state: &[NotifyState<'_>]) {
+    let _ = sd_notify::notify(state);
+}
+
+/// Says what the start waits for.
+pub(super) fn starting(text: &str) {
+    tell(&[NotifyState::Status(text)]);
+}
+
+/// Says that the switch stops, on purpose.
+pub(super) fn stopping() {
+    tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+}
+
+impl Service {
+    /// As the environment says.
+    pub(super) fn new(now: Instant) -> Service {
+        Service {
+            listens: std::env::var_os("NOTIFY_SOCKET").is_some(),
+            patience: sd_notify::watchdog_enabled().map(|time| time / 2),
+            vigil: None,
+            keep_alive_due: now,
+            status_due: now,
+        }
+    }
+
+    /// Once a turn of the management thread; the first time is when all runs.
+    pub(super) fn turn(&mut self, view: &View, now: Instant) {
+        if !self.listens {
+            return;
+        }
+        if self.vigil.is_none() {
+            let patience = self.patience.unwrap_or(Duration::MAX);
+            self.vigil = Some(Vigil::new(names(view), patience, now));
+            tell(&[NotifyState::Ready]);
+        }
+        if now >= self.status_due {
+            self.status_due = now + STATUS;
+            tell(&[NotifyState::Status(&status(view))]);
+        }
+        self.keep_alive(view, now);
+    }
+
+    fn keep_alive(&mut self, view: &View, now: Instant) {
+        let (Some(patience), Some(vigil)) = (self.patience, &mut self.vigil) else {
+            return;
+        };
+        if now < self.keep_alive_due {
+            return;
+        }
+        self.keep_alive_due = now + patience / 4;
+        let found = vigil.look(progress(view), now);
+        for name in found.stuck {
+            let seconds = patience.as_secs_f64();
+            tracing::error!(
+                thread = name.as_str(),
+                "the {name} has not moved for {seconds} s: the service manager gets no keep-alive and will restart the switch"
+            );
+        }
+        for name in found.well {
+            note(&format!("the {name} moves again"));
+        }
+        if vigil.all_well() {
+            tell(&[NotifyState::Watchdog]);
+        }
+    }
+}
+
+/// Who is watched.
+fn names(view: &View) -> Vec<String> {
+    let workers = view.cores.iter();
+    let mut names: Vec<String> = workers
+        .map(|core| format!("worker on core {core}"))
+        .collect();
+    names.push("control thread".to_owned());
+    names
+}
+
+/// What grows while each of them moves.
+fn progress(view: &View) -> impl Iterator<Item = u64> {
+    let workers = view.workers.iter().map(|stats| stats.loops.get());
+    workers.chain([view.npcc.ticks.get()])
+}
+
+/// One line for `systemctl status`.
+fn status(view: &View) -> String {
+    let snapshot = view.snapshot();
+    let down = snapshot.ports.iter().filter(|port| !port.up);
+    let down: Vec<&str> = down.map(|port| port.name.as_str()).collect();
+    let ports = snapshot.ports.len();
+    let links = match down.len() {
+        0 => format!("{ports} ports up"),
+        _ => format!(
+            "{} of {ports} ports up, down: {}",
+            ports - down.len(),
+            down.join(", ")
+        ),
+    };
+    format!(
+        "{links}; {} flows, {} CNPs sent",
+        snapshot.npcc.flows, snapshot.npcc.cnps_sent
+    )
+}

@@ -1,0 +1,168 @@
+//! `doctor` and the script that carries out what it says, on trees of files that look like hosts; each finding has its test in
+//! doctor/tests/findings.rs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use common::{Lab, root, switch};
+
+const CONFIG: &str = "version: 1
+dpdk: { hugepages: off }
+cores: { control: 0, workers: [1] }
+ports: [ { name: wan0, device: \"net_af_packet0,iface=eth1\", mtu: 1500, speed: 10G, addresses: [10.0.12.1/24] } ]
+qos: { profile: lossy }
+";
+
+/// A host whose core 1 is slow, and whose core 0 is not isolated.
+fn host() -> Lab {
+    let lab = Lab::new();
+    lab.config(CONFIG);
+    let file = |path: &str, text: &str| {
+        let path = lab.path("host").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    // The folder of the management socket.
+    let sockets = lab.dir.path().to_str().unwrap().trim_start_matches('/');
+    file(&format!("{sockets}/here"), "");
+    file("sys/class/net/eth1/flags", "0x1003");
+    file("sys/class/net/eth1/mtu", "1500");
+    file("sys/devices/system/cpu/isolated", "1");
+    file("sys/devices/system/cpu/nohz_full", "0-1");
+    file(
+        "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
+        "powersave",
+    );
+    lab
+}
+
+fn doctor(lab: &Lab, more: &[&str]) -> Output {
+    let args = ["doctor", "switch.yaml", "--host", "host"];
+    lab.command(&[&args, more].concat()).output().unwrap()
+}
+
+#[test]
+fn the_binary_tells_people_scripts_and_shells_and_its_exit_code_says_whether_all_is_well() {
+    let lab = host();
+    let json = doctor(&lab, &["--json"]);
+    assert_eq!(json.status.code(), Some(1));
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(
+        (&json["errors"], &json["warnings"]),
+        (&0.into(), &2.into()),
+        "{json}"
+    );
+    let governor = &json["findings"][1];
+    assert_eq!(governor["check"], "governor");
+    assert_eq!(governor["where"], "core 1");
+    assert_eq!(governor["mend"]["when"], "now");
+    let text = String::from_utf8(doctor(&lab, &[]).stdout).unwrap();
+    assert!(text.ends_with("0 errors, 2 warnings, 0 notes\n"), "{text}");
+    let commands = String::from_utf8(doctor(&lab, &["--commands"]).stdout).unwrap();
+    let mut lines = commands.lines();
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("# then restart the host: ")
+    );
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .starts_with("echo performance > /sys/")
+    );
+
+    let cpu = lab.path("host/sys/devices/system/cpu");
+    std::fs::write(cpu.join("isolated"), "0-1").unwrap();
+    std::fs::write(cpu.join("cpu1/cpufreq/scaling_governor"), "performance").unwrap();
+    assert_eq!(doctor(&lab, &[]).status.code(), Some(0));
+    lab.config("version: 1\nports: { dc0: [ }\n");
+    assert_eq!(doctor(&lab, &[]).status.code(), Some(2));
+}
+
+/// Whatever this machine is like, it is told in order.
+#[test]
+fn the_binary_examines_the_machine_it_runs_on() {
+    let lab = Lab::new();
+    lab.config(CONFIG);
+    let output = lab
+        .command(&["doctor", "switch.yaml", "--json"])
+        .output()
+        .unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = json["findings"].as_array().unwrap().iter();
+    let checks: Vec<&str> = checks.map(|one| one["check"].as_str().unwrap()).collect();
+    // No machine of ours has it.
+    assert!(checks.contains(&"interface-missing"), "{checks:?}");
+    assert_eq!(output.status.code(), Some(1));
+    let alone = switch().arg("doctor").output().unwrap();
+    assert!(
+        String::from_utf8(alone.stdout)
+            .unwrap()
+            .contains("doctor FILE")
+    );
+}
+
+fn host_setup(lab: &Lab, args: &[&str]) -> Output {
+    let mut command = Command::new(root().join("scripts/host-setup"));
+    command.env("NPCC_SWITCH", env!("CARGO_BIN_EXE_npcc-switch"));
+    command
+        .current_dir(lab.dir.path())
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+/// Every file under a folder with its text.
+fn files(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            let text = std::fs::read_to_string(&path).unwrap();
+            all.push((path, text));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn host_setup_carries_out_what_doctor_says_and_a_dry_run_changes_nothing() {
+    let lab = host();
+    // The one thing to do is in this tree, so that it can be seen done and the machine stays as it is.
+    let run = lab.path("sockets");
+    let mut text = CONFIG.to_owned();
+    text += &format!("telemetry: {{ socket: {}/switch.sock }}\n", run.display());
+    lab.config(&text);
+    let cpu = lab.path("host/sys/devices/system/cpu");
+    std::fs::remove_dir_all(cpu).unwrap();
+
+    let before = files(lab.dir.path());
+    let args = ["--dry-run", "switch.yaml", "--host", "host"];
+    let dry = host_setup(&lab, &args);
+    common::assert_success(&dry);
+    let said = String::from_utf8(dry.stdout).unwrap();
+    assert!(
+        said.contains(&format!("+ mkdir -p {}\n", run.display())),
+        "{said}"
+    );
+    assert_eq!(files(lab.dir.path()), before);
+    assert!(!run.exists());
+
+    let done = host_setup(&lab, &args[1..]);
+    common::assert_success(&done);
+    assert!(run.is_dir());
+    let wrong = host_setup(&lab, &[]);
+    assert_eq!(wrong.status.code(), Some(2));
+}

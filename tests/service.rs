@@ -1,0 +1,333 @@
+//! The switch as a service: what the service manager hears, what the journal gets, and the archive for whoever helps.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::linux::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Lab, alone, assert_success};
+
+const NULL_PORTS: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
+buffer: { pool: 4MB }
+qos: { profile: lossy }
+";
+
+/// A running switch whose service manager this test is. It ends with the test.
+struct Service {
+    lab: Lab,
+    socket: UnixDatagram,
+    child: Child,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Service {
+    fn start(fault: Option<&str>) -> Service {
+        let lab = Lab::new();
+        lab.config(NULL_PORTS);
+        let socket = UnixDatagram::bind(lab.path("notify")).unwrap();
+        let timeout = Some(Duration::from_millis(100));
+        socket.set_read_timeout(timeout).unwrap();
+        let mut command = lab.command(&["run", "-c", "switch.yaml"]);
+        command.env("NOTIFY_SOCKET", lab.path("notify"));
+        command.env("WATCHDOG_USEC", "2000000");
+        if let Some(fault) = fault {
+            command.env("NPCC_FAULT", fault);
+            command.env("NPCC_FAULT_UNTIL", lab.path("goes-on"));
+        }
+        let said = std::fs::File::create(lab.path("stderr")).unwrap();
+        let child = command.stdout(Stdio::null()).stderr(said).spawn();
+        Service {
+            lab,
+            socket,
+            child: child.unwrap(),
+        }
+    }
+
+    /// What is heard for a time, or until a line begins with `until`.
+    fn hear(&self, time: Duration, until: &str) -> Vec<String> {
+        let deadline = Instant::now() + time;
+        let mut lines = Vec::new();
+        let mut buffer = [0; 4096];
+        while Instant::now() < deadline {
+            let Ok(length) = self.socket.recv(&mut buffer) else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(&buffer[..length]);
+            lines.extend(text.lines().map(str::to_owned));
+            if lines.iter().any(|line| line.starts_with(until)) {
+                break;
+            }
+        }
+        lines
+    }
+
+    fn await_line(&self, start: &str) -> Vec<String> {
+        let lines = self.hear(Duration::from_secs(30), start);
+        let found = lines.iter().any(|line| line.starts_with(start));
+        assert!(found, "no {start}: {lines:?}\n{}", self.said());
+        lines
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.lab.path("stderr")).unwrap()
+    }
+}
+
+fn terminate(child: &Child) {
+    let kill = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(kill.unwrap().success());
+}
+
+#[test]
+fn the_service_manager_hears_that_it_is_ready_alive_how_it_is_and_that_it_stops() {
+    let _alone = alone();
+    let mut service = Service::start(None);
+    let lines = service.await_line("READY=1");
+    assert!(!lines.iter().any(|line| line == "WATCHDOG=1"), "{lines:?}");
+    // Ready means that it answers.
+    let socket = service.lab.path("switch.sock");
+    let shown = ["show", "ports", "--socket", socket.to_str().unwrap()];
+    assert_success(&service.lab.command(&shown).output().unwrap());
+    let lines = service.hear(Duration::from_secs(3), "never");
+    let alive = lines.iter().filter(|line| *line == "WATCHDOG=1").count();
+    assert!(alive >= 4, "{lines:?}");
+    let status = lines
+        .iter()
+        .any(|line| line.starts_with("STATUS=2 ports up"));
+    assert!(status, "{lines:?}");
+    terminate(&service.child);
+    service.await_line("STOPPING=1");
+    assert!(service.child.wait().unwrap().success());
+}
+
+/// Keep-alives end, whoever is stuck is named, and they come again when he goes on.
+fn is_noticed(fault: &str, name: &str) {
+    let _alone = alone();
+    let service = Service::start(Some(fault));
+    service.await_line("READY=1");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !service
+        .said()
+        .contains(&format!("the {name} has not moved for 1 s"))
+    {
+        assert!(Instant::now() < deadline, "{}", service.said());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    service.hear(Duration::from_millis(200), "never");
+    let lines = service.hear(Duration::from_secs(2), "WATCHDOG=1");
+    assert!(!lines.iter().any(|line| line == "WATCHDOG=1"), "{lines:?}");
+    std::fs::write(service.lab.path("goes-on"), "").unwrap();
+    service.await_line("WATCHDOG=1");
+    assert!(service.said().contains(&format!("the {name} moves again")));
+}
+
+#[test]
+fn a_worker_that_is_stuck_is_named_and_no_keep_alive_is_sent() {
+    is_noticed("worker-stuck", "worker on core 1");
+}
+
+#[test]
+fn a_control_thread_that_is_stuck_is_named_and_no_keep_alive_is_sent() {
+    is_noticed("control-stuck", "control thread");
+}
+
+/// Fields of an entry as the journal's socket takes them.
+fn fields(mut entry: &[u8]) -> BTreeMap<String, String> {
+    let mut fields = BTreeMap::new();
+    while let Some(end) = entry.iter().position(|byte| *byte == b'\n') {
+        let line = String::from_utf8_lossy(&entry[..end]).into_owned();
+        entry = &entry[end + 1..];
+        if let Some((name, value)) = line.split_once('=') {
+            fields.insert(name.to_owned(), value.to_owned());
+            continue;
+        }
+        // A value of several lines has its length before it.
+        let length = u64::from_le_bytes(entry[..8].try_into().unwrap());
+        let length = usize::try_from(length).unwrap();
+        let value = String::from_utf8_lossy(&entry[8..8 + length]).into_owned();
+        fields.insert(line, value);
+        entry = &entry[8 + length + 1..];
+    }
+    fields
+}
+
+/// In a mount namespace of its own, whose /run is the test's.
+#[test]
+fn under_systemd_a_change_is_an_entry_of_the_journal_with_who_made_it() {
+    let _alone = alone();
+    let lab = Lab::new();
+    lab.config(NULL_PORTS);
+    std::fs::create_dir_all(lab.path("run/systemd/journal")).unwrap();
+    let journal = UnixDatagram::bind(lab.path("run/systemd/journal/socket")).unwrap();
+    let timeout = Some(Duration::from_secs(30));
+    journal.set_read_timeout(timeout).unwrap();
+    let stderr = std::fs::File::create(lab.path("stderr")).unwrap();
+    let stream = stderr.metadata().unwrap();
+    let script = "mount --bind run /run && exec \"$0\" run -c switch.yaml";
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        env!("CARGO_BIN_EXE_npcc-switch"),
+    ]);
+    command.current_dir(lab.dir.path());
+    command.env(
+        "JOURNAL_STREAM",
+        format!("{}:{}", stream.st_dev(), stream.st_ino()),
+    );
+    let child = command
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        .spawn()
+        .unwrap();
+    let mut service = Service {
+        socket: UnixDatagram::unbound().unwrap(),
+        lab,
+        child,
+    };
+    let lab = &service.lab;
+    let socket = lab.path("switch.sock");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let port = ["port", "wan0", "down", "--socket", socket.to_str().unwrap()];
+    let client = loop {
+        let child = lab.command(&port).stderr(Stdio::null()).spawn().unwrap();
+        let pid = child.id();
+        if child.wait_with_output().unwrap().status.success() {
+            break pid;
+        }
+        assert!(Instant::now() < deadline, "{}", service.said());
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let mut buffer = [0; 65536];
+    let (mut change, mut link) = (None, None);
+    while change.is_none() || link.is_none() {
+        let length = journal.recv(&mut buffer).unwrap();
+        let entry = fields(&buffer[..length]);
+        match entry.get("NPCC_REQUEST").map(String::as_str) {
+            Some("port wan0 down") => change = Some(entry),
+            _ if entry.get("NPCC_KIND").map(String::as_str) == Some("link-down") => {
+                link = Some(entry)
+            }
+            _ => {}
+        }
+    }
+    let (change, link) = (change.unwrap(), link.unwrap());
+    assert_eq!(change["NPCC_PID"], client.to_string(), "{change:?}");
+    assert_eq!(
+        (change["NPCC_UID"].as_str(), change["NPCC_CAUSE"].as_str()),
+        ("0", "client")
+    );
+    assert_eq!(change["SYSLOG_IDENTIFIER"], "npcc-switch");
+    assert!(change["MESSAGE"].contains("port wan0 down (uid 0, pid "));
+    assert_eq!(
+        (link["NPCC_PORT"].as_str(), link["PRIORITY"].as_str()),
+        ("wan0", "4")
+    );
+    terminate(&service.child);
+    assert!(service.child.wait().unwrap().success());
+    // It went to the journal and nowhere else.
+    assert!(
+        !service.said().contains("port wan0 down"),
+        "{}",
+        service.said()
+    );
+}
+
+/// Names in an archive, without its folder, and their texts.
+fn unpacked(path: &std::path::Path) -> BTreeMap<String, String> {
+    let file = std::fs::File::open(path).unwrap();
+    let output = Command::new("tar")
+        .args(["-xzf", "-", "--to-stdout"])
+        .stdin(file)
+        .output();
+    assert_success(&output.unwrap());
+    let list = Command::new("tar").arg("-tzf").arg(path).output().unwrap();
+    let text_of = |name: &str| {
+        let mut child = Command::new("tar")
+            .args(["-xOzf", path.to_str().unwrap(), name])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut text = String::new();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        assert!(child.wait().unwrap().success());
+        text
+    };
+    let names = String::from_utf8(list.stdout).unwrap();
+    let names = names.lines().map(|name| {
+        let (_, inside) = name.split_once('/').unwrap();
+        (inside.to_owned(), text_of(name))
+    });
+    names.collect()
+}
+
+#[test]
+fn techsupport_has_every_table_the_configuration_and_the_doctors_findings() {
+    let _alone = alone();
+    let mut service = Service::start(None);
+    service.await_line("READY=1");
+    let socket = service.lab.path("switch.sock");
+    let collect = |output: &str| {
+        let args = ["techsupport", "-o", output, "-c", "switch.yaml", "--socket"];
+        let mut command = service.lab.command(&args);
+        let output = command.arg(&socket).output().unwrap();
+        assert_success(&output);
+        output
+    };
+    let told = collect("bundle.tar.gz");
+    assert_eq!(told.stdout, b"bundle.tar.gz\n");
+    let parts = unpacked(&service.lab.path("bundle.tar.gz"));
+    for table in npcc_appliance::manage::tables::ALL {
+        let text = &parts[&format!("show/{}.json", table.name)];
+        let json: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert!(!json.is_null());
+    }
+    assert!(parts["VERSION"].contains("npcc-switch 0."));
+    assert_eq!(
+        parts["npcc-switch.yaml"],
+        std::fs::read_to_string(service.lab.path("switch.yaml")).unwrap()
+    );
+    let doctor: serde_json::Value = serde_json::from_str(&parts["doctor.json"]).unwrap();
+    assert_eq!(doctor["configured"], true);
+    assert!(parts["MANIFEST"].contains("show/ports.json: "));
+    assert!(parts.contains_key("host/meminfo.txt"));
+
+    // A switch that does not answer is when it is wanted.
+    terminate(&service.child);
+    assert!(service.child.wait().unwrap().success());
+    collect("dead.tar.gz");
+    let parts = unpacked(&service.lab.path("dead.tar.gz"));
+    assert!(!parts.contains_key("show/ports.json"));
+    assert!(
+        parts["MANIFEST"].contains("show/ports.json: absent: "),
+        "{}",
+        parts["MANIFEST"]
+    );
+    assert!(parts.contains_key("doctor.txt"));
+}
