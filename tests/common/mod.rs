@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(unreachable_pub, reason = "shared by test files as a module")]
 
+pub mod busy;
+pub mod http;
 pub mod net;
 
 use std::fmt::Write as _;
