@@ -1,7 +1,8 @@
-//! What there is at which address. All of it is for reading.
+//! What there is at which address. All of it is for reading, and the page needs nothing from elsewhere.
 //!
 //! | path | what |
 //! |---|---|
+//! | `/` | a page for people, with its style and script beside it |
 //! | `/metrics` | [`super::metrics`] |
 //! | `/api/snapshot` | everything but flows, as `--stats-json` has it |
 //! | `/api/NAME` | what `show NAME --json` prints: of flows and hosts the first [`ROWS`], of the log the latest [`LINES`] |
@@ -29,6 +30,11 @@ const LINES: usize = 100;
 /// Scripts and styles are the page's own, and nothing comes from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const INDEX: &str = include_str!("page/index.html");
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/app.js");
+const CHART: &str = include_str!("page/chart.js");
 
 /// What is asked for and worth telling again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,13 +81,26 @@ pub fn router(management: Arc<Management>) -> Router {
         told: Mutex::default(),
     };
     Router::new()
+        .route("/", get(async || asset("text/html; charset=utf-8", INDEX)))
+        .route(
+            "/style.css",
+            get(async || asset("text/css; charset=utf-8", STYLE)),
+        )
+        .route(
+            "/app.js",
+            get(async || asset("text/javascript; charset=utf-8", SCRIPT)),
+        )
+        .route(
+            "/chart.js",
+            get(async || asset("text/javascript; charset=utf-8", CHART)),
+        )
         .route("/metrics", get(of_metrics))
         .route("/api/snapshot", get(of_snapshot))
         .route("/api/{table}", get(of_table))
         .fallback(async || {
             plain(
                 StatusCode::NOT_FOUND,
-                "there are /metrics and /api/snapshot here\n",
+                "there are /, /metrics and /api/snapshot here\n",
             )
         })
         .with_state(Arc::new(pages))
@@ -109,6 +128,10 @@ async fn of_table(State(pages): State<Arc<Pages>>, Path(name): Path<String>) -> 
     answer("application/json", pages.tell(Asked::Table(name)))
 }
 
+fn asset(kind: &'static str, text: &'static str) -> Response<Body> {
+    respond(StatusCode::OK, kind, Body::from(text))
+}
+
 fn plain(status: StatusCode, text: impl Into<String>) -> Response<Body> {
     respond(status, "text/plain; charset=utf-8", Body::from(text.into()))
 }
@@ -130,4 +153,35 @@ fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response<Body>
         .header(header::REFERRER_POLICY, "no-referrer");
     // These headers are right.
     response.body(body).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_names_nothing_from_elsewhere() {
+        for text in [INDEX, STYLE, SCRIPT, CHART] {
+            let own = text.replace("http://www.w3.org/2000/svg", "");
+            for foreign in [
+                "http:",
+                "https:",
+                "//cdn",
+                "url(",
+                "@import",
+                "innerHTML",
+                "eval(",
+            ] {
+                assert!(!own.contains(foreign), "{foreign}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_page_loads_is_what_there_is() {
+        for own in ["style.css", "app.js"] {
+            assert!(INDEX.contains(&format!("\"{own}\"")), "{own}");
+        }
+        assert!(SCRIPT.contains("\"./chart.js\""));
+    }
 }
