@@ -242,6 +242,8 @@ const EXITS: &[&str] = &[
     "show nothing",
     "show ports",
     "show ports --socket absent.sock",
+    "top --socket absent.sock",
+    "top --sort",
     "clear nothing",
     "clear counters --socket absent.sock",
     "set ports.dc0.speed 1G --socket absent.sock",

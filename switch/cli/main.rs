@@ -17,6 +17,7 @@ mod schema;
 mod set;
 mod show;
 mod sim;
+mod top;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,6 +44,8 @@ enum Command {
     Check(ConfigArgs),
     /// Show the state of a running switch
     Show(show::ShowArgs),
+    /// Watch a running switch on a terminal screen: ports, queues with their zones, flows, CNPs a second
+    Top(top::TopArgs),
     /// Start counters or watermarks anew
     Clear(clear::ClearArgs),
     /// Change a tunable of a running switch
@@ -153,6 +156,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Reload(args) => clear::reload(&args),
         Command::Commit(args) => clear::commit(&args),
         Command::Rollback(args) => clear::rollback(&args),
+        Command::Top(args) => top::run(&args),
         Command::Port(args) => port::run(&args),
         Command::Pair(args) => pair::run(&args),
         Command::Sim(args) => sim::run(&args),
