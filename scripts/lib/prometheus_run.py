@@ -62,7 +62,16 @@ def soon(what, holds):
 
 def timed(switch, folder):
     """Cycles and frames of the turns that the worker timed so far."""
-    out = subprocess.run([switch, "show", "workers", "--json", "--socket", f"{folder}/switch.sock"], check=True, capture_output=True)
+    ask = [switch, "show", "workers", "--json", "--socket", f"{folder}/switch.sock"]
+    for patience in (3, 1, 0):
+        out = subprocess.run(ask, capture_output=True, text=True)
+        if out.returncode == 0:
+            break
+        # On a machine with other work an answer may come too late.
+        print(f"asking again: {out.stderr.strip()}", file=sys.stderr)
+        time.sleep(patience)
+    else:
+        sys.exit("error: the switch does not answer; it said: " + (pathlib.Path(folder) / "log").read_text())
     worker = json.loads(out.stdout)[0]
     return sum(worker["cycles"].values()) * worker["timed_frames"], worker["timed_frames"]
 
