@@ -5,7 +5,7 @@ use npcc_pipeline::named;
 use npcc_pipeline::units::{PortId, Priority};
 
 use crate::action::Action;
-use crate::detector::{Reading, Trend, Zone};
+use crate::detector::{DetectorConfig, Reading, Trend, Zone};
 use crate::host_response::HostResponseView;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
@@ -68,6 +68,8 @@ pub struct QueueStatus {
     pub contributors: Gauge,
     zone: Gauge,
     trend: Gauge,
+    /// Depths from which the queue is shallow, deep and hard.
+    thresholds: [Gauge; 3],
     /// Ticks per cell: zone, then row.
     cells: [[Counter; Row::COUNT]; Zone::COUNT],
     /// Ticks per amount decided, after the policy's pauses.
@@ -114,6 +116,19 @@ impl QueueStatus {
         for (gauge, parameter) in self.parameters.iter().zip(parameters) {
             gauge.set(parameter.value);
         }
+    }
+
+    pub(crate) fn show_thresholds(&self, config: &DetectorConfig) {
+        let all = [config.shallow, config.deep, config.hard];
+        for (gauge, bytes) in self.thresholds.iter().zip(all) {
+            gauge.set(bytes);
+        }
+    }
+
+    /// Wire bytes from which the queue is shallow, deep and hard at this moment.
+    #[must_use]
+    pub fn thresholds(&self) -> [u64; 3] {
+        self.thresholds.each_ref().map(Gauge::get)
     }
 
     /// Notes who answered at this look.

@@ -11,6 +11,9 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 packages=(build-essential pkg-config libclang-dev libdpdk-dev librte-net-pcap# librte-net-ring# librte-net-null#
           librte-net-af-packet# librte-mempool-ring# iproute2 iputils-ping procps ethtool frr bird2 lldpd tshark python3-venv lua5.3 valgrind)
 
+# What reads metrics and shows the page in tests: promtool with Prometheus, and a browser without a screen.
+watch_packages=(prometheus chromium)
+
 # What a rig with QEMU guests needs beside them.
 guest_packages=(qemu-system-x86 seabios cpio kmod xz-utils)
 

@@ -20,6 +20,7 @@ mod set;
 mod show;
 mod sim;
 mod techsupport;
+mod top;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,6 +49,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Show the state of a running switch
     Show(show::ShowArgs),
+    /// Watch a running switch on a terminal screen: ports, queues with their zones, flows, CNPs a second
+    Top(top::TopArgs),
     /// Start counters or watermarks anew
     Clear(clear::ClearArgs),
     /// Change a tunable of a running switch
@@ -164,6 +167,7 @@ fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Command::Reload(args) => clear::reload(&args),
         Command::Commit(args) => clear::commit(&args),
         Command::Rollback(args) => clear::rollback(&args),
+        Command::Top(args) => top::run(&args),
         Command::Port(args) => port::run(&args),
         Command::Pair(args) => pair::run(&args),
         Command::Sim(args) => sim::run(&args),

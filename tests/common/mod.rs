@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(unreachable_pub, reason = "shared by test files as a module")]
 
+pub mod busy;
 pub mod frr;
+pub mod http;
 pub mod net;
 pub mod rack;
 

@@ -189,6 +189,9 @@ impl ControlCore {
                 let queue = slot.and_then(|slot| self.queues.get_mut(slot));
                 let queue = queue.ok_or(Refused::UnknownQueue)?;
                 queue.detector.reconfigure(config.detector);
+                if let Some(status) = slot.and_then(|slot| self.status.queues().get(slot)) {
+                    status.show_thresholds(&config.detector);
+                }
                 self.put((config.port, config.priority), config.policy)
             }
             Command::Settings(settings) => {
@@ -444,6 +447,12 @@ mod tests {
             *bound *= 1_000;
         }
         rig.core.obey(&Command::Queue(queue), rig.now).unwrap();
+        let bounds = [
+            queue.detector.shallow,
+            queue.detector.deep,
+            queue.detector.hard,
+        ];
+        assert_eq!(rig.core.status().queues()[0].thresholds(), bounds);
         rig.out(&DATA);
         assert_eq!(rig.tick(TICK, 900_000), 0, "idle by the new thresholds");
         rig.core

@@ -87,6 +87,7 @@ impl ControlCore {
         let status = Arc::new(NpccStatus::new(named));
         for (queue, shown) in queues.iter().zip(status.queues()) {
             shown.show_parameters(&queue.policy.parameters());
+            shown.show_thresholds(queue.detector.config());
         }
         let planner = || {
             let (evidence, cap) = (config.evidence, config.cap);

@@ -52,6 +52,11 @@ fn sockets(check: &mut Check<'_>) {
         let message = "the socket for reading is the one for changes";
         check.error(&Path::root("telemetry").key(key), message, "name another");
     }
+    if let Some(http) = telemetry.http.filter(|http| !http.ip().is_loopback()) {
+        let message = format!("whoever reaches {http} sees addresses and loads of hosts");
+        let hint = "write 127.0.0.1, or keep others away by a firewall: there is no password";
+        check.warn(&Path::root("telemetry").key("http"), message, hint);
+    }
     for (key, group) in [
         ("group", &telemetry.group),
         ("read_only_group", &telemetry.read_only_group),

@@ -15,9 +15,4 @@ pub(super) fn check(check: &mut Check<'_>) {
         let path = Path::root("npcc").key("cnp").key("via");
         refuse(check, &path, "via: ingress-port", hint);
     }
-    if file.telemetry.prometheus.is_some() {
-        let hint = "remove it; use npcc-switch show --json on the socket";
-        let path = Path::root("telemetry").key("prometheus");
-        refuse(check, &path, "the metrics endpoint", hint);
-    }
 }

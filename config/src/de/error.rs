@@ -79,6 +79,12 @@ const LEFT_OUT: [(&str, &str); 5] = [
 const URPF: &str =
     "remove it: sources are not checked against routes; npcc.source_check is for what NPCC learns";
 
+/// Keys that have another name now, and what to write.
+const RENAMED: [(&str, &str); 1] = [(
+    "prometheus",
+    "write http: 127.0.0.1:9464, which serves /metrics and a page",
+)];
+
 impl Fault {
     /// What to say, and what to advise.
     pub(crate) fn words(&self) -> (String, String) {
@@ -93,11 +99,18 @@ impl Fault {
                 }
                 .to_owned(),
             ),
-            Self::UnknownKey { key, .. } if left_out(key).is_some() => (
-                format!("`{key}` is left out of this version"),
-                left_out(key).unwrap_or_default().to_owned(),
-            ),
-            Self::UnknownKey { key, known } => (format!("unknown key `{key}`"), choice(key, known)),
+            Self::UnknownKey { key, known } => {
+                if let Some(hint) = hint(&RENAMED, key) {
+                    return (format!("`{key}` has another name"), hint.to_owned());
+                }
+                match left_out(key) {
+                    Some(hint) => (
+                        format!("`{key}` is left out of this version"),
+                        hint.to_owned(),
+                    ),
+                    None => (format!("unknown key `{key}`"), choice(key, known)),
+                }
+            }
             Self::MissingKey { key } => (
                 format!("`{key}` is missing"),
                 format!("add `{key}:`, it has no default"),
@@ -109,8 +122,11 @@ impl Fault {
 
 /// What to do instead of what is left out.
 fn left_out(key: &str) -> Option<&'static str> {
-    let plain = key.strip_suffix('s').unwrap_or(key);
-    let found = LEFT_OUT.iter().find(|(name, _)| *name == plain);
+    hint(&LEFT_OUT, key.strip_suffix('s').unwrap_or(key))
+}
+
+fn hint(known: &[(&str, &'static str)], key: &str) -> Option<&'static str> {
+    let found = known.iter().find(|(name, _)| *name == key);
     found.map(|(_, hint)| *hint)
 }
 

@@ -76,7 +76,7 @@ pub struct File {
     pub npcc: Npcc,
     /// Linux as the control plane.
     pub linux: Linux,
-    /// Management socket and metrics.
+    /// Management sockets, metrics and the page.
     pub telemetry: Telemetry,
     /// Dilates every interval and rate, for real-time demonstrations on a busy machine.
     #[schemars(range(min = 0.001, max = 1_000_000.0))]

@@ -1,4 +1,4 @@
-//! `telemetry:` management socket and metrics.
+//! `telemetry:` management sockets, metrics and the page.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::units::UnitError;
 
-/// Management socket and metrics.
+/// Management sockets, metrics and the page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
@@ -19,10 +19,11 @@ pub struct Telemetry {
     pub read_only_socket: Option<String>,
     /// Group that may use it.
     pub read_only_group: String,
-    /// Address and port on which metrics are served.
+    /// Address and port on which metrics (`/metrics`) and a page for people (`/`) are served over HTTP, for reading and without a
+    /// password; absent: on none.
     #[serde(deserialize_with = "listener")]
     #[schemars(with = "Option<String>")]
-    pub prometheus: Option<SocketAddr>,
+    pub http: Option<SocketAddr>,
 }
 
 impl Default for Telemetry {
@@ -32,7 +33,7 @@ impl Default for Telemetry {
             group: "npcc".to_owned(),
             read_only_socket: None,
             read_only_group: "npcc-ro".to_owned(),
-            prometheus: None,
+            http: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::pending::{Pending, PendingShown};
 use super::query::Query;
-use super::rows::{self, Rows};
+use super::rows::{self, RowLine, Rows};
 use super::view::View;
 use crate::report::audit;
 use crate::report::lossless::{self, Group};
@@ -125,6 +125,29 @@ impl Entry {
             How::Rows { answer, .. } => Some(answer(view, query, out)),
             How::Whole { .. } => None,
         }
+    }
+
+    /// What `show NAME --json` prints of it at this moment, as the rows that are asked for.
+    ///
+    /// # Errors
+    /// What is wrong with the query.
+    pub fn json(&self, view: &View, query: &Query) -> anyhow::Result<String> {
+        if let Some(looked) = self.look(view) {
+            return Ok(self.read(looked?, true)?);
+        }
+        let mut lines = Vec::new();
+        if let Some(written) = self.answer(view, query, &mut lines) {
+            written?;
+        }
+        let mut rows = Vec::new();
+        for line in serde_json::Deserializer::from_slice(&lines).into_iter() {
+            match line? {
+                RowLine::Row(row) => rows.push(row),
+                RowLine::End(_) => break,
+                RowLine::Error(why) => anyhow::bail!(why),
+            }
+        }
+        Ok(self.read_rows(rows, query.top.is_none(), true)?)
     }
 
     /// What is printed of the switch's answer, if it comes as a whole.

@@ -88,6 +88,10 @@ pub struct Group {
     pub lossless: bool,
     /// Most held ever.
     pub held_peak_ever: u64,
+    /// What it may hold at this moment before its sender is paused; absent where nobody is.
+    pub xoff: Option<u64>,
+    /// What it holds at most when its paused sender goes on; absent where nobody is paused.
+    pub xon: Option<u64>,
     /// Size of its headroom.
     pub headroom_size: u64,
     /// Most in headroom ever.

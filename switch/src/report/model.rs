@@ -271,6 +271,15 @@ pub struct NpccQueue {
     pub zone: String,
     /// Trend: rising, falling.
     pub trend: String,
+    /// Wire bytes from which it is shallow.
+    #[serde(default)]
+    pub shallow: u64,
+    /// Wire bytes from which it is deep.
+    #[serde(default)]
+    pub deep: u64,
+    /// Wire bytes from which no filter applies.
+    #[serde(default)]
+    pub hard: u64,
     /// Ticks with each decision.
     pub decisions: BTreeMap<String, u64>,
     /// What becomes of decisions about it: the least of the switch's action, the port's and its own.

@@ -298,6 +298,7 @@ fn buffer_facts(config: &Config, lossless: &LosslessConfig) -> anyhow::Result<Bu
     let facts = BufferFacts {
         pool: lossless.buffer.pool.bytes,
         shared: lossless.buffer.shared().bytes,
+        alpha_256: lossless.buffer.pool.alpha_256,
         headroom: lossless.buffer.headroom().bytes,
         turn: Nanos(config.buffer.loop_time.nanos()),
     };

@@ -33,6 +33,8 @@ use crate::manage::orders::Management;
 use crate::manage::room::Room;
 use crate::manage::server::{self, Server, SocketError};
 use crate::report::model::Snapshot;
+use crate::telemetry::http::{Limits, Listener};
+use crate::telemetry::pages;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, pools::Pools};
 use crate::worker::Worker;
@@ -55,6 +57,7 @@ pub fn run<P: Probe>(
     let config = &source.loaded.config;
     let Signals { stop, hangup } = signals().context("cannot catch signals")?;
     let servers = servers(config)?;
+    let http = config.telemetry.http.map(Listener::bind).transpose()?;
     // Asked before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
 
@@ -96,23 +99,14 @@ pub fn run<P: Probe>(
     launch(&eal, config, workers, &ready, &mut crew)?;
 
     let management = Arc::new(management);
-    {
-        let (management, ready) = (Arc::clone(&management), Arc::clone(&ready));
-        beside(&mut crew, "npcc-manage", "management", move |stop| {
-            manage(servers, &management, stop, (&hangup, &ready), spare_core);
-        })?;
-    }
-    {
-        let management = Arc::clone(&management);
-        beside(&mut crew, "npcc-link", "link", move |stop| {
-            follow_links(&management, stop, spare_core);
-        })?;
-    }
-    if let Some(linux) = linux {
-        beside(&mut crew, "npcc-linux", "linux", move |stop| {
-            move_linux(linux, stop, spare_core);
-        })?;
-    }
+    let ends = Ends {
+        servers,
+        http,
+        linux,
+        hangup,
+        ready: Arc::clone(&ready),
+    };
+    look_after(&mut crew, &management, ends, spare_core)?;
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
         if !ready.load(Ordering::Relaxed) {
@@ -129,6 +123,52 @@ pub fn run<P: Probe>(
     }
     crew.end()?;
     Ok(management.view.snapshot())
+}
+
+/// Where others reach the switch: clients, scrapers, Linux, who sends signals.
+struct Ends {
+    servers: Vec<Server>,
+    http: Option<Listener>,
+    linux: Option<LinuxIo>,
+    hangup: Arc<AtomicBool>,
+    /// The control core runs.
+    ready: Arc<AtomicBool>,
+}
+
+/// Starts the threads beside the workers.
+fn look_after(
+    crew: &mut Crew<LcoreHandle<()>>,
+    management: &Arc<Management>,
+    ends: Ends,
+    core: Option<core_affinity::CoreId>,
+) -> anyhow::Result<()> {
+    let Ends {
+        servers,
+        http,
+        linux,
+        hangup,
+        ready,
+    } = ends;
+    let managed = Arc::clone(management);
+    beside(crew, "npcc-manage", "management", move |stop| {
+        manage(servers, &managed, stop, (&hangup, &ready), core);
+    })?;
+    let followed = Arc::clone(management);
+    beside(crew, "npcc-link", "link", move |stop| {
+        follow_links(&followed, stop, core);
+    })?;
+    if let Some(http) = http {
+        let router = pages::router(Arc::clone(management));
+        beside(crew, "npcc-http", "HTTP", move |stop| {
+            serve_http(http, &router, stop, core);
+        })?;
+    }
+    if let Some(linux) = linux {
+        beside(crew, "npcc-linux", "linux", move |stop| {
+            move_linux(linux, stop, core);
+        })?;
+    }
+    Ok(())
 }
 
 /// Starts a thread beside the workers, which ends with them: its name, and what it is called where it is missed.
@@ -217,6 +257,24 @@ fn tell_ports(config: &Config, ports: &[wiring::ports::OpenPort]) {
         note(&format!(
             "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
         ));
+    }
+}
+
+/// Serves metrics and the page until `stop`, or until the system takes the socket back: the switch forwards without it.
+fn serve_http(
+    http: Listener,
+    router: &axum::Router,
+    stop: &AtomicBool,
+    core: Option<core_affinity::CoreId>,
+) {
+    if let Some(core) = core {
+        let _ = core_affinity::set_for_current(core);
+    }
+    if let Err(error) = http.serve(router, Limits::default(), stop) {
+        note(&format!("note: metrics are served no more: {error}"));
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK);
+        }
     }
 }
 

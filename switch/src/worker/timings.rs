@@ -112,6 +112,22 @@ impl Timings {
         self.all.iter_mut().for_each(Histogram::reset);
     }
 
+    /// How many times of one lie in each bin up to and with these bounds, the last bin for all longer ones; and the sum of all, in ns.
+    #[must_use]
+    pub fn spread(&self, what: What, bounds: &[u64]) -> (Vec<u64>, u64) {
+        let mut bins = vec![0; bounds.len() + 1];
+        let mut sum = 0u64;
+        let recorded = self.all.get(what.index()).into_iter();
+        for step in recorded.flat_map(Histogram::iter_recorded) {
+            let (time, times) = (step.value_iterated_to(), step.count_since_last_iteration());
+            if let Some(bin) = bins.get_mut(bounds.partition_point(|bound| *bound < time)) {
+                *bin += times;
+            }
+            sum = sum.saturating_add(time.saturating_mul(times));
+        }
+        (bins, sum)
+    }
+
     /// What is known of one.
     #[must_use]
     pub fn of(&self, what: What) -> Distribution {
@@ -146,7 +162,12 @@ mod tests {
         assert_eq!((hard.count, timings.of(What::Latency).count), (1000, 1));
         assert!(timings.of(What::Latency).max >= LONGEST - LONGEST / 1_000);
         assert_eq!(timings.of(What::Shallow), Distribution::default());
+        // Each time counts as the highest that is not told apart from it: three digits.
+        let (bins, sum) = timings.spread(What::Hard, &[100_500, 900_900]);
+        assert_eq!(bins, [100, 800, 100]);
+        assert!((500_500_000..501_000_000).contains(&sum), "{sum}");
         timings.clear();
+        assert_eq!(timings.spread(What::Hard, &[5]), (vec![0, 0], 0));
         assert_eq!(timings.of(What::Hard), Distribution::default());
     }
 

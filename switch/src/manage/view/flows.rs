@@ -71,6 +71,21 @@ impl View {
         Ok(end)
     }
 
+    /// The heaviest flows, `most` of them at most.
+    pub(crate) fn heaviest(&self, most: usize) -> Vec<Flow> {
+        let query = Query {
+            top: Some(most),
+            ..Query::default()
+        };
+        let mut flows = Vec::new();
+        // A query without names is not refused, and nobody goes away.
+        let _ = self.each_flow(&query, &mut |flow| {
+            flows.push(flow.clone());
+            Ok(())
+        });
+        flows
+    }
+
     fn flow(&self, flow: &FlowSnapshot, now: Nanos) -> Flow {
         let key = &flow.flow.key;
         Flow {

@@ -56,6 +56,8 @@ pub struct BufferFacts {
     pub pool: u64,
     /// Shared by all.
     pub shared: u64,
+    /// Share of what is free of it that a group may hold, in 1/256.
+    pub alpha_256: u32,
     /// Headroom.
     pub headroom: u64,
     /// Longest turn of a worker's loop that headroom covers.
@@ -223,12 +225,16 @@ impl View {
     }
 
     fn snapshot_since(&self, cleared: &[PortReading]) -> Snapshot {
-        let ports = self.ports.iter().enumerate().map(|(index, facts)| {
-            let mut reading = self.reading(index);
+        let readings: Vec<PortReading> = (0..self.ports.len())
+            .map(|index| self.reading(index))
+            .collect();
+        let share = self.share(&readings);
+        let ports = self.ports.iter().enumerate().zip(readings);
+        let ports = ports.map(|((index, facts), mut reading)| {
             if let Some(then) = cleared.get(index) {
                 reading.since(then);
             }
-            self.port((index, facts), reading)
+            self.port((index, facts), reading, share)
         });
         Snapshot {
             version: self.version.clone(),
@@ -283,6 +289,22 @@ impl View {
     fn counts(&self, index: usize) -> PortCount {
         let ports = self.counters.iter();
         counters::sum(ports.filter_map(|counters| counters.port(index)))
+    }
+
+    /// What a group may hold of the shared pool at this moment, in wire bytes.
+    fn share(&self, readings: &[PortReading]) -> u64 {
+        let held = readings.iter().enumerate().map(|(index, reading)| {
+            let reserved = self.links.get(index).map_or(0, |link| link.flow.reserved);
+            let groups = reading.counts.groups.iter();
+            let of_shared = groups.map(|group| {
+                let ordinary = group.held.saturating_sub(group.headroom);
+                ordinary.saturating_sub(reserved)
+            });
+            of_shared.sum::<u64>()
+        });
+        let free = self.buffer.shared.saturating_sub(held.sum());
+        let share = u128::from(free) * u128::from(self.buffer.alpha_256) / 256;
+        u64::try_from(share).unwrap_or(u64::MAX)
     }
 
     fn longest_turn(&self) -> u64 {

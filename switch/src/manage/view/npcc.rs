@@ -94,11 +94,22 @@ impl View {
         }
     }
 
+    /// How long something took, over all workers: how many times in each of these bins, and the sum; in ns.
+    pub(crate) fn spread(&self, what: What, bounds: &[u64]) -> (Vec<u64>, u64) {
+        let mut timings = self.timings();
+        timings.take_in();
+        timings.spread(what, bounds)
+    }
+
     fn npcc_queue(&self, queue: &QueueStatus) -> NpccQueue {
         let cells = Zone::ALL
             .iter()
             .flat_map(|zone| Row::ALL.iter().map(move |row| (zone, row)));
+        let [shallow, deep, hard] = queue.thresholds();
         NpccQueue {
+            shallow,
+            deep,
+            hard,
             port: self.port_name(queue.port),
             priority: queue.priority.get(),
             depth: queue.depth.get(),

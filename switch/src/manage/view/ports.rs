@@ -32,8 +32,13 @@ impl View {
         }
     }
 
-    /// A port's row.
-    pub(super) fn port(&self, (index, facts): (usize, &PortFacts), reading: PortReading) -> Port {
+    /// A port's row; a group may hold `share` of the shared pool.
+    pub(super) fn port(
+        &self,
+        (index, facts): (usize, &PortFacts),
+        reading: PortReading,
+        share: u64,
+    ) -> Port {
         let PortReading { mut counts, device } = reading;
         counts.rx = counts.rx_ok();
         let Some(link) = self.links.get(index) else {
@@ -66,7 +71,7 @@ impl View {
             flow: self.flow_control(flow, &counts.flow),
             groups: (0..)
                 .zip(&counts.groups)
-                .map(|(priority, count)| group(flow, priority, count))
+                .map(|(priority, count)| group(flow, priority, count, share))
                 .collect(),
             roce: Roce {
                 ce: counts.ce_in,
@@ -176,11 +181,15 @@ fn queue(priority: u8, counts: &QueueCount) -> Queue {
 }
 
 /// A port's ingress group.
-fn group(facts: &PortFlow, priority: u8, counts: &GroupCount) -> Group {
+fn group(facts: &PortFlow, priority: u8, counts: &GroupCount, share: u64) -> Group {
     let lossless = facts.send & 1 << priority != 0;
+    let xoff = facts.reserved.saturating_add(share);
+    let xon = facts.reserved.max(xoff.saturating_sub(facts.xon_offset));
     Group {
         priority,
         lossless,
+        xoff: lossless.then_some(xoff),
+        xon: lossless.then_some(xon),
         headroom_size: if lossless { facts.headroom } else { 0 },
         held_peak_ever: counts.held_peak.max(counts.held_peak_before),
         headroom_peak_ever: counts.headroom_peak.max(counts.headroom_peak_before),

@@ -1,0 +1,114 @@
+//! `npcc-switch top`: a screen of a running switch, once a second, from the management socket.
+//!
+//! Law: whatever ends it (a key, a signal, an error, a panic) leaves the terminal as it was.
+
+mod draw;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use npcc_appliance::fault;
+use npcc_appliance::manage::client;
+use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_appliance::manage::query::Query;
+use npcc_appliance::report::model::{Flow, Snapshot};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use self::state::{Seen, State};
+use super::Failure;
+
+/// How often the switch is asked.
+const EACH: Duration = Duration::from_secs(1);
+/// How long a key may wait.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Flows that are asked for: the heaviest.
+const FLOWS: usize = 500;
+
+#[derive(Debug, Args)]
+pub(super) struct TopArgs {
+    /// Management socket of the switch
+    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}
+
+/// Gives the terminal back.
+struct Screen;
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A panic has done so before it printed its message, which a second time would write over.
+        if !std::thread::panicking() {
+            ratatui::restore();
+        }
+    }
+}
+
+pub(super) fn run(args: &TopArgs) -> Result<(), Failure> {
+    // A switch that is not there is told as by every other command, not on a screen.
+    let mut state = State::new(ask(&args.socket)?);
+    if !std::io::stdout().is_terminal() {
+        return Err(anyhow!("top needs a terminal: to a file goes `show ... --watch`").into());
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
+    }
+    let mut terminal = ratatui::try_init().context("cannot take the terminal")?;
+    let _screen = Screen;
+    let mut due = Instant::now() + EACH;
+    while !stop.load(Ordering::Relaxed) {
+        terminal
+            .draw(|frame| draw::screen(frame, &mut state))
+            .context("cannot draw")?;
+        fault::panics("top");
+        if event::poll(GLANCE).context("cannot read keys")? {
+            let Event::Key(key) = event::read().context("cannot read keys")? else {
+                continue;
+            };
+            if key.kind != KeyEventKind::Release && state.key(key) {
+                break;
+            }
+        }
+        if Instant::now() >= due {
+            due = Instant::now() + EACH;
+            match ask(&args.socket) {
+                Ok(seen) => state.look(seen),
+                Err(why) => state.lost(&why.to_string()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What there is to see now.
+fn ask(socket: &Path) -> anyhow::Result<Seen> {
+    let snapshot: Snapshot = match client::ask(socket, &Request::Snapshot)? {
+        Reply::Snapshot(snapshot) => *snapshot,
+        Reply::Error(why) => return Err(anyhow!("the switch refused: {why}")),
+        _ => {
+            return Err(anyhow!(
+                "the switch answered something else; are both the same version?"
+            ));
+        }
+    };
+    let query = Query {
+        top: Some(FLOWS),
+        ..Query::default()
+    };
+    let mut flows: Vec<Flow> = Vec::new();
+    client::ask_rows(socket, "flows", &query, |row| {
+        flows.push(serde_json::from_value(row)?);
+        Ok(())
+    })?;
+    Ok(Seen { snapshot, flows })
+}

@@ -1,0 +1,89 @@
+//! Answers that are told again for a moment, so that no number of clients makes more work than a tenth of the thread's time each.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+use hyper::body::Bytes;
+
+/// How long an answer is fresh at least: who asks ten times a second gets a new one each time.
+const FRESH: Duration = Duration::from_millis(90);
+/// An answer that took long to make is fresh for so many times as long.
+const TIMES: u32 = 10;
+
+/// An answer, and until when it is fresh.
+#[derive(Debug)]
+struct Answer {
+    until: Instant,
+    bytes: Bytes,
+}
+
+/// Answers by what was asked.
+#[derive(Debug)]
+pub(super) struct Cache<K>(HashMap<K, Answer>);
+
+impl<K> Default for Cache<K> {
+    fn default() -> Cache<K> {
+        Cache(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash> Cache<K> {
+    /// The fresh answer to `asked`, or what `make` makes now. What could not be made is asked for again at once.
+    pub(super) fn get<E>(
+        &mut self,
+        asked: K,
+        make: impl FnOnce() -> Result<String, E>,
+    ) -> Result<Bytes, E> {
+        let begun = Instant::now();
+        if let Some(answer) = self.0.get(&asked)
+            && begun < answer.until
+        {
+            return Ok(answer.bytes.clone());
+        }
+        let bytes = Bytes::from(make()?);
+        let now = Instant::now();
+        let fresh = FRESH.max(now.duration_since(begun) * TIMES);
+        let answer = Answer {
+            until: now + fresh,
+            bytes: bytes.clone(),
+        };
+        self.0.insert(asked, answer);
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_again_at_once_is_told_the_same_and_what_took_long_longer() {
+        let mut cache = Cache::default();
+        let mut made = 0;
+        let mut ask = |asked: &'static str, takes: Duration| {
+            cache.get(asked, || {
+                made += 1;
+                std::thread::sleep(takes);
+                Ok::<_, ()>(made.to_string())
+            })
+        };
+        let (quick, slow) = (Duration::ZERO, Duration::from_millis(60));
+        assert_eq!(ask("a", quick).unwrap(), "1");
+        assert_eq!(ask("a", quick).unwrap(), "1");
+        assert_eq!(ask("b", slow).unwrap(), "2");
+        std::thread::sleep(Duration::from_millis(150));
+        assert_eq!(ask("a", quick).unwrap(), "3");
+        assert_eq!(ask("b", quick).unwrap(), "2", "fresh for 600 ms");
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_not_kept() {
+        let mut cache = Cache::default();
+        assert_eq!(cache.get(1, || Err("no")), Err("no"));
+        assert_eq!(
+            cache.get(1, || Ok::<_, &str>("yes".to_owned())).unwrap(),
+            "yes"
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! The HTTP listener: one thread, one request a connection, and an end to all waiting.
+//!
+//! Law: a connection has [`Limits::whole`] from its first byte to its last, so no client holds anything for longer; past
+//! [`Limits::connections`] the one that has been there longest is closed for the one that comes, so none that holds on keeps
+//! others out. A request that panics ends its connection.
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+/// How long the listener waits before it looks whether the switch stops.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// What a client may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections at a time.
+    pub connections: usize,
+    /// Time of a connection, from its acceptance to its end.
+    pub whole: Duration,
+    /// Time of that for the request's head.
+    pub head: Duration,
+    /// Bytes of the request's head.
+    pub head_bytes: usize,
+    /// Headers of the request.
+    pub headers: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 64,
+            whole: Duration::from_secs(10),
+            head: Duration::from_secs(5),
+            head_bytes: 16 << 10,
+            headers: 64,
+        }
+    }
+}
+
+/// The address could not be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot listen on {address}: {source} (set telemetry.http to an address of this machine and a port that is free)"
+)]
+pub struct ListenError {
+    address: SocketAddr,
+    source: std::io::Error,
+}
+
+/// A listening socket, and what serves it.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    runtime: Runtime,
+}
+
+impl Listener {
+    /// Listens on `address`; nobody is answered yet.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn bind(address: SocketAddr) -> Result<Listener, ListenError> {
+        let listen = || {
+            let socket = TcpListener::bind(address)?;
+            socket.set_nonblocking(true)?;
+            let runtime = Builder::new_current_thread()
+                .enable_io()
+                .enable_time()
+                .build()?;
+            Ok(Listener { socket, runtime })
+        };
+        listen().map_err(|source| ListenError { address, source })
+    }
+
+    /// Answers until `stop`, looking up every 50 ms.
+    ///
+    /// # Errors
+    /// When the system takes the socket back.
+    pub fn serve(self, router: &Router, limits: Limits, stop: &AtomicBool) -> std::io::Result<()> {
+        let Listener { socket, runtime } = self;
+        runtime.block_on(accept(socket, router, limits, stop))
+    }
+}
+
+async fn accept(
+    socket: TcpListener,
+    router: &Router,
+    limits: Limits,
+    stop: &AtomicBool,
+) -> std::io::Result<()> {
+    let socket = tokio::net::TcpListener::from_std(socket)?;
+    let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
+    while !stop.load(Ordering::Relaxed) {
+        let stream = match timeout(SLICE, socket.accept()).await {
+            Err(_) => continue,
+            Ok(Ok((stream, _))) => stream,
+            // Too many descriptors, or a client that went again: both pass.
+            Ok(Err(_)) => {
+                sleep(SLICE).await;
+                continue;
+            }
+        };
+        open.retain(|connection| !connection.is_finished());
+        if open.len() >= limits.connections
+            && let Some(oldest) = open.pop_front()
+        {
+            oldest.abort();
+        }
+        open.push_back(tokio::spawn(serve_one(stream, router.clone(), limits)));
+    }
+    Ok(())
+}
+
+/// One connection, one request.
+async fn serve_one(stream: TcpStream, router: Router, limits: Limits) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(limits.head_bytes)
+        .max_headers(limits.headers)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // A client that goes away in the middle, or is too slow, is its own affair.
+    let _ = timeout(limits.whole, connection).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    const SHORT: Limits = Limits {
+        connections: 4,
+        whole: Duration::from_millis(600),
+        head: Duration::from_millis(300),
+        head_bytes: 16 << 10,
+        headers: 64,
+    };
+
+    /// A server that ends with the test.
+    struct Served {
+        address: SocketAddr,
+        stop: Arc<AtomicBool>,
+        thread: Option<std::thread::JoinHandle<std::io::Result<()>>>,
+    }
+
+    impl Served {
+        fn new() -> Served {
+            let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            let address = listener.socket.local_addr().unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            let stopped = Arc::clone(&stop);
+            let router = Router::new()
+                .route("/", get(async || "here"))
+                .route("/large", get(async || vec![b'x'; 32 << 20]))
+                .route(
+                    "/defect",
+                    get(async || {
+                        panic!("as if there were a defect");
+                        #[expect(unreachable_code)]
+                        ""
+                    }),
+                );
+            let thread = std::thread::spawn(move || listener.serve(&router, SHORT, &stopped));
+            Served {
+                address,
+                stop,
+                thread: Some(thread),
+            }
+        }
+
+        fn connect(&self) -> TcpStream {
+            let stream = TcpStream::connect(self.address).unwrap();
+            stream
+                .set_read_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
+            stream
+        }
+
+        /// What is answered to these bytes, and how long that lasted.
+        fn ask(&self, bytes: &[u8]) -> (String, Duration) {
+            let begun = Instant::now();
+            let mut stream = self.connect();
+            // Who is refused in the middle of writing is answered all the same.
+            let _ = stream.write_all(bytes);
+            (rest(&mut stream), begun.elapsed())
+        }
+
+        fn serves(&self) {
+            let (answer, _) = self.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            assert!(
+                answer.starts_with("HTTP/1.1 200") && answer.ends_with("here"),
+                "{answer}"
+            );
+        }
+    }
+
+    impl Drop for Served {
+        fn drop(&mut self) {
+            self.stop.store(true, Ordering::Relaxed);
+            let ended = self.thread.take().unwrap().join();
+            assert!(std::thread::panicking() || ended.unwrap().is_ok());
+        }
+    }
+
+    /// All that still comes; a connection that is reset has nothing more.
+    fn rest(stream: &mut TcpStream) -> String {
+        let mut all = Vec::new();
+        let _ = stream.read_to_end(&mut all);
+        String::from_utf8(all).unwrap()
+    }
+
+    #[test]
+    fn one_request_a_connection_is_answered() {
+        let served = Served::new();
+        let (answer, _) =
+            served.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(answer.matches("HTTP/1.1 200").count(), 1, "{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+
+    #[test]
+    fn who_says_nothing_or_too_much_is_left_in_time() {
+        let served = Served::new();
+        let (answer, time) = served.ask(b"GET / HTTP/1.1\r\nHost:");
+        assert!(!answer.contains(" 200 "), "{answer}");
+        assert!(time >= SHORT.head && time < 5 * SHORT.whole, "{time:?}");
+        let long = format!(
+            "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+            "x".repeat(64 << 10)
+        );
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(100));
+        for head in [long, many] {
+            assert!(served.ask(head.as_bytes()).0.starts_with("HTTP/1.1 431"));
+        }
+        assert!(
+            served
+                .ask(b"\x16\x03\x01 not HTTP \r\n\r\n")
+                .0
+                .starts_with("HTTP/1.1 400")
+        );
+        served.serves();
+    }
+
+    #[test]
+    fn who_does_not_read_is_left_in_time() {
+        let served = Served::new();
+        let mut stream = served.connect();
+        stream
+            .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+            .unwrap();
+        std::thread::sleep(2 * SHORT.whole);
+        served.serves();
+        assert!(rest(&mut stream).len() < 32 << 20, "it was cut off");
+    }
+
+    #[test]
+    fn those_that_hold_on_make_room_for_those_that_come() {
+        let served = Served::new();
+        let begun = Instant::now();
+        let held: Vec<TcpStream> = (0..10 * SHORT.connections)
+            .map(|_| served.connect())
+            .collect();
+        served.serves();
+        assert!(begun.elapsed() < SHORT.head, "{:?}", begun.elapsed());
+        drop(held);
+    }
+
+    #[test]
+    fn a_request_that_panics_ends_its_connection_only() {
+        let served = Served::new();
+        assert_eq!(served.ask(b"GET /defect HTTP/1.1\r\nHost: a\r\n\r\n").0, "");
+        served.serves();
+    }
+
+    #[test]
+    fn an_address_that_is_taken_is_refused_with_the_key() {
+        let served = Served::new();
+        let refused = Listener::bind(served.address).unwrap_err().to_string();
+        assert!(refused.contains("telemetry.http"), "{refused}");
+    }
+}

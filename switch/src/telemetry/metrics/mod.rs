@@ -1,0 +1,152 @@
+//! Metrics: families of samples, made at each scrape from the snapshot that `show` prints, since the start.
+//!
+//! A family is declared once, with its name, help, kind and how its samples are read; [`families`] are all of them. The text is
+//! OpenMetrics', or Prometheus' classic one ([`classic`]). Every label has few values: a flow's queue pairs are none.
+
+mod classic;
+mod family;
+mod flows;
+mod linux;
+mod npcc;
+mod pause;
+mod ports;
+mod queues;
+mod scrape;
+mod switch;
+mod workers;
+
+use std::fmt;
+use std::sync::Mutex;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::registry::Registry;
+
+pub use self::family::{Family, Kind};
+pub use self::scrape::{HEAVIEST, Scrape};
+
+/// The form of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus' text format 0.0.4.
+    Classic,
+}
+
+impl Format {
+    /// The form that an `Accept` header asks for.
+    #[must_use]
+    pub fn accepted(accept: Option<&str>) -> Format {
+        let asked = accept.unwrap_or_default();
+        // Prometheus names OpenMetrics first where it takes it at all.
+        if asked.contains("application/openmetrics-text") {
+            Format::OpenMetrics
+        } else {
+            Format::Classic
+        }
+    }
+
+    /// Its `Content-Type`.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Classic => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// All families, in the order of the text.
+pub fn families() -> impl Iterator<Item = &'static Family> {
+    let all = [
+        switch::FAMILIES,
+        ports::FAMILIES,
+        queues::FAMILIES,
+        pause::FAMILIES,
+        npcc::FAMILIES,
+        flows::FAMILIES,
+        workers::FAMILIES,
+        linux::FAMILIES,
+    ];
+    all.into_iter().flatten()
+}
+
+/// The text of what was seen.
+///
+/// # Errors
+/// None that a string as its target brings about.
+pub fn text(scrape: Scrape, format: Format) -> Result<String, fmt::Error> {
+    let mut registry = Registry::default();
+    // The registry wants to share what it collects.
+    registry.register_collector(Box::new(Once(Mutex::new(scrape))));
+    let mut text = String::new();
+    text::encode(&mut text, &registry)?;
+    Ok(match format {
+        Format::OpenMetrics => text,
+        Format::Classic => classic::of_open_metrics(&text),
+    })
+}
+
+/// What was seen in one scrape.
+#[derive(Debug)]
+struct Once(Mutex<Scrape>);
+
+impl Collector for Once {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let scrape = self.0.lock().map_err(|_| fmt::Error)?;
+        families().try_for_each(|family| family.encode(&scrape, &mut encoder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_family_has_a_name_of_its_own_in_the_words_of_prometheus() {
+        let mut names = BTreeSet::new();
+        for Family {
+            name, help, kind, ..
+        } in families()
+        {
+            assert!(names.insert(*name), "{name}");
+            assert!(name.starts_with("npcc_"), "{name}");
+            let plain = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+            assert!(name.chars().all(plain), "{name}");
+            assert!(help.ends_with('.') && help.is_ascii(), "{name}: {help}");
+            let total = name.ends_with("_total") || name.ends_with("_info");
+            assert!(!total, "{name}: the encoder adds it");
+            assert!(
+                *kind != Kind::Histogram || name.ends_with("_seconds"),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_scraper_gets_the_form_it_asks_for() {
+        let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
+                          text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        assert_eq!(Format::accepted(Some(prometheus)), Format::OpenMetrics);
+        assert_eq!(Format::accepted(Some("text/plain")), Format::Classic);
+        assert_eq!(Format::accepted(None), Format::Classic);
+    }
+
+    #[test]
+    fn open_metrics_ends_with_its_mark_and_the_classic_text_without() {
+        let open = text(Scrape::default(), Format::OpenMetrics).unwrap();
+        assert!(open.ends_with("# EOF\n"), "{open}");
+        assert!(
+            open.contains("# TYPE npcc_ticks counter\nnpcc_ticks_total 0\n"),
+            "{open}"
+        );
+        let classic = text(Scrape::default(), Format::Classic).unwrap();
+        assert!(!classic.contains("# EOF"), "{classic}");
+        assert!(
+            classic.contains("# TYPE npcc_ticks_total counter\nnpcc_ticks_total 0\n"),
+            "{classic}"
+        );
+    }
+}

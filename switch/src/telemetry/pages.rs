@@ -1,0 +1,187 @@
+//! What there is at which address. All of it is for reading, and the page needs nothing from elsewhere.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/` | a page for people, with its style and script beside it |
+//! | `/metrics` | [`super::metrics`] |
+//! | `/api/snapshot` | everything but flows, as `--stats-json` has it |
+//! | `/api/NAME` | what `show NAME --json` prints: of flows and hosts the first [`ROWS`], of the log the latest [`LINES`] |
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Response, StatusCode, header};
+use axum::routing::get;
+use hyper::body::Bytes;
+
+use super::cache::Cache;
+use super::metrics::{self, Format, Scrape};
+use crate::manage::orders::Management;
+use crate::manage::query::Query;
+use crate::manage::tables::{self, Entry};
+
+/// Flows and hosts that are told.
+const ROWS: usize = 50;
+/// Lines of the log that are told.
+const LINES: usize = 100;
+
+/// Scripts and styles are the page's own, and nothing comes from elsewhere.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const INDEX: &str = include_str!("page/index.html");
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/app.js");
+const CHART: &str = include_str!("page/chart.js");
+
+/// What is asked for and worth telling again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Asked {
+    Metrics(Format),
+    Snapshot,
+    Table(&'static str),
+}
+
+/// What the pages are made of.
+#[derive(Debug)]
+struct Pages {
+    management: Arc<Management>,
+    told: Mutex<Cache<Asked>>,
+}
+
+impl Pages {
+    /// What is told of `asked`, a moment ago or now.
+    fn tell(&self, asked: Asked) -> anyhow::Result<Bytes> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = &self.management.view;
+        told.get(asked, || match asked {
+            Asked::Metrics(format) => Ok(metrics::text(Scrape::of(view), format)?),
+            Asked::Snapshot => Ok(serde_json::to_string(&view.shown())?),
+            Asked::Table(name) => {
+                let query = Query {
+                    top: match name {
+                        "log" => Some(LINES),
+                        _ => Some(ROWS),
+                    },
+                    ..Query::default()
+                };
+                let table = tables::named(name);
+                table.map_or_else(|| Ok(String::new()), |table| table.json(view, &query))
+            }
+        })
+    }
+}
+
+/// All pages of a switch.
+pub fn router(management: Arc<Management>) -> Router {
+    let pages = Pages {
+        management,
+        told: Mutex::default(),
+    };
+    Router::new()
+        .route("/", get(async || asset("text/html; charset=utf-8", INDEX)))
+        .route(
+            "/style.css",
+            get(async || asset("text/css; charset=utf-8", STYLE)),
+        )
+        .route(
+            "/app.js",
+            get(async || asset("text/javascript; charset=utf-8", SCRIPT)),
+        )
+        .route(
+            "/chart.js",
+            get(async || asset("text/javascript; charset=utf-8", CHART)),
+        )
+        .route("/metrics", get(of_metrics))
+        .route("/api/snapshot", get(of_snapshot))
+        .route("/api/{table}", get(of_table))
+        .fallback(async || {
+            plain(
+                StatusCode::NOT_FOUND,
+                "there are /, /metrics and /api/snapshot here\n",
+            )
+        })
+        .with_state(Arc::new(pages))
+}
+
+async fn of_metrics(State(pages): State<Arc<Pages>>, headers: HeaderMap) -> Response<Body> {
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok());
+    let format = Format::accepted(accept);
+    answer(format.content_type(), pages.tell(Asked::Metrics(format)))
+}
+
+async fn of_snapshot(State(pages): State<Arc<Pages>>) -> Response<Body> {
+    answer("application/json", pages.tell(Asked::Snapshot))
+}
+
+async fn of_table(State(pages): State<Arc<Pages>>, Path(name): Path<String>) -> Response<Body> {
+    let Some(Entry { name, .. }) = tables::named(&name) else {
+        return plain(
+            StatusCode::NOT_FOUND,
+            "there is no such table: see npcc-switch show --help\n",
+        );
+    };
+    answer("application/json", pages.tell(Asked::Table(name)))
+}
+
+fn asset(kind: &'static str, text: &'static str) -> Response<Body> {
+    respond(StatusCode::OK, kind, Body::from(text))
+}
+
+fn plain(status: StatusCode, text: impl Into<String>) -> Response<Body> {
+    respond(status, "text/plain; charset=utf-8", Body::from(text.into()))
+}
+
+fn answer(kind: &'static str, made: anyhow::Result<Bytes>) -> Response<Body> {
+    match made {
+        Ok(bytes) => respond(StatusCode::OK, kind, Body::from(bytes)),
+        Err(why) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{why:#}\n")),
+    }
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
+    let response = Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, kind)
+        .header(header::CACHE_CONTROL, "no-store")
+        .header(header::CONTENT_SECURITY_POLICY, POLICY)
+        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .header(header::REFERRER_POLICY, "no-referrer");
+    // These headers are right.
+    response.body(body).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_names_nothing_from_elsewhere() {
+        for text in [INDEX, STYLE, SCRIPT, CHART] {
+            let own = text.replace("http://www.w3.org/2000/svg", "");
+            for foreign in [
+                "http:",
+                "https:",
+                "//cdn",
+                "url(",
+                "@import",
+                "innerHTML",
+                "eval(",
+            ] {
+                assert!(!own.contains(foreign), "{foreign}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_page_loads_is_what_there_is() {
+        for own in ["style.css", "app.js"] {
+            assert!(INDEX.contains(&format!("\"{own}\"")), "{own}");
+        }
+        assert!(SCRIPT.contains("\"./chart.js\""));
+    }
+}

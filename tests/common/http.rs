@@ -1,0 +1,97 @@
+//! A switch that serves HTTP, and who asks it.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::Lab;
+use super::busy::{BUSY, Running, busy};
+
+/// A port that was free a moment ago.
+pub fn free() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// The head and the body of what is answered; none where nobody answers.
+pub fn get(address: SocketAddr, path: &str, headers: &str) -> Option<(String, String)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.to_owned(), body.to_owned()))
+}
+
+/// A busy switch that is watched.
+pub struct Watched {
+    pub lab: Lab,
+    pub address: SocketAddr,
+    pub running: Running,
+}
+
+impl Watched {
+    /// Answers, and has told a sender.
+    pub fn new() -> Watched {
+        let (lab, address) = (busy(), free());
+        let mut text = BUSY.to_owned();
+        let socket = lab.path("switch.sock");
+        writeln!(
+            text,
+            "telemetry: {{ socket: {}, http: \"{address}\" }}",
+            socket.display()
+        )
+        .unwrap();
+        lab.config(&text);
+        let running = Running(Some(lab.start(&[])));
+        let watched = Watched {
+            lab,
+            address,
+            running,
+        };
+        watched.soon("the page answers", |watched| {
+            get(watched.address, "/metrics", "").is_some()
+        });
+        let socket = socket.to_str().unwrap().to_owned();
+        let pair = [
+            "pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31", "--socket", &socket,
+        ];
+        super::assert_success(&watched.lab.command(&pair).output().unwrap());
+        watched.soon("a CNP is sent", |watched| {
+            let cnps = watched.sample("npcc_cnps_sent_total{port=\"wan0\",priority=\"3\"}");
+            cnps > Some(0.0)
+        });
+        watched
+    }
+
+    /// Waits for something that must come.
+    pub fn soon(&self, what: &str, holds: impl Fn(&Watched) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !holds(self) {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// A scrape in the classic form.
+    pub fn scrape(&self) -> String {
+        get(self.address, "/metrics", "").unwrap().1
+    }
+
+    /// A sample of a scrape, by its name and labels.
+    pub fn sample(&self, series: &str) -> Option<f64> {
+        let scrape = self.scrape();
+        let line = scrape.lines().find(|line| line.starts_with(series))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+
+    /// Ends the switch at once.
+    pub fn kill(&mut self) {
+        drop(Running(self.running.0.take()));
+    }
+}

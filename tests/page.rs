@@ -1,0 +1,169 @@
+//! The page in a real browser: it shows a live depth, asks nobody but the switch, and says so when the switch is dead.
+//!
+//! Without Debian's `chromium` the tests say so and pass; scripts/test installs it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use common::alone;
+use common::http::{Watched, get};
+
+/// The document after some seconds of the page's time; none without a browser.
+fn dom(address: SocketAddr) -> Option<String> {
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ])
+        .args(["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--virtual-time-budget=6000", "--dump-dom"])
+        .arg(format!("http://{address}/"))
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = output else {
+        let told = "skipped: no chromium, so the page was not looked at (apt-get install chromium, or scripts/test)\n";
+        let _ = std::io::stderr().write_all(told.as_bytes());
+        return None;
+    };
+    common::assert_success(&output);
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// Text of the element that begins with this, up to its first child.
+fn after<'a>(dom: &'a str, mark: &str) -> &'a str {
+    let (_, rest) = dom
+        .split_once(mark)
+        .unwrap_or_else(|| panic!("no {mark} in\n{dom}"));
+    rest.split(['<', '"']).next().unwrap()
+}
+
+/// Stands between browser and switch, and writes down what is asked. Once `most` snapshots were handed on, it is as if the switch
+/// were dead.
+fn between(switch: SocketAddr, most: usize) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&asked);
+    // It ends with the test's process.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, noted) = (stream.unwrap(), Arc::clone(&noted));
+            std::thread::spawn(move || hand_on(stream, switch, most, &noted));
+        }
+    });
+    (address, asked)
+}
+
+fn hand_on(mut stream: TcpStream, switch: SocketAddr, most: usize, asked: &Mutex<Vec<String>>) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let Some(path) = head.split(' ').nth(1) else {
+        return;
+    };
+    let so_far = {
+        let mut asked = asked.lock().unwrap();
+        let so_far = asked.iter().filter(|one| *one == "/api/snapshot").count();
+        asked.push(path.to_owned());
+        so_far
+    };
+    if path.starts_with("/api/") && so_far >= most {
+        return;
+    }
+    let (head, body) = get(switch, path, "").unwrap();
+    let _ = stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes());
+}
+
+#[test]
+fn the_page_shows_a_live_depth_and_a_flow_and_asks_nobody_else() {
+    let _alone = alone();
+    let watched = Watched::new();
+    let (head, served) = get(watched.address, "/", "").unwrap();
+    assert!(head.contains("default-src 'none'"), "{head}");
+    assert!(served.contains("data-state=\"loading\""), "{served}");
+    let (address, asked) = between(watched.address, usize::MAX);
+    let Some(dom) = dom(address) else { return };
+    assert!(dom.contains("data-state=\"live\""), "{dom}");
+    let card = dom
+        .split_once("wan0 queue 3")
+        .unwrap_or_else(|| panic!("{dom}"))
+        .1;
+    let depth: u64 = after(card, "data-depth=\"").parse().unwrap();
+    assert!(depth > 20_000, "the queue stands above shallow: {depth}");
+    for part in [
+        "class=\"zone ",
+        "<path class=\"s0\" d=\"M",
+        "shallow <b>",
+        "kmin <b>",
+    ] {
+        assert!(card.contains(part), "{part}: {card}");
+    }
+    for part in [
+        "dc0 ingress 3",
+        "xoff <b>",
+        "xon <b>",
+        "0x31 to 0x11",
+        "no_route",
+        "storm",
+        "CNPs a second",
+    ] {
+        assert!(dom.contains(part), "{part}: {dom}");
+    }
+    let asked = asked.lock().unwrap();
+    let known = [
+        "/",
+        "/style.css",
+        "/app.js",
+        "/chart.js",
+        "/api/snapshot",
+        "/api/flows",
+        "/api/log",
+    ];
+    assert!(
+        asked.iter().all(|path| known.contains(&path.as_str())),
+        "{asked:?}"
+    );
+    let looks = asked.iter().filter(|path| *path == "/api/snapshot").count();
+    assert!(
+        (4..=8).contains(&looks),
+        "once a second for six seconds: {looks}"
+    );
+}
+
+#[test]
+fn a_switch_that_dies_is_shown_as_dead_with_what_it_said_last() {
+    let _alone = alone();
+    let mut watched = Watched::new();
+    let (address, _) = between(watched.address, 3);
+    let Some(died) = dom(address) else { return };
+    assert!(died.contains("data-state=\"dead\""), "{died}");
+    assert!(died.contains("has not answered since"), "{died}");
+    let card = died
+        .split_once("wan0 queue 3")
+        .unwrap_or_else(|| panic!("{died}"))
+        .1;
+    assert!(after(card, "data-depth=\"").parse::<u64>().unwrap() > 0);
+    // One that is dead from the beginning, but for the page itself.
+    let (address, _) = between(watched.address, 0);
+    let never = dom(address).unwrap();
+    assert!(never.contains("The switch does not answer."), "{never}");
+    watched.kill();
+    assert!(get(watched.address, "/", "").is_none());
+}
