@@ -70,7 +70,6 @@ pub struct ControlCore {
     offers: Vec<(PortId, Priority, PolicyKind)>,
     /// What the caps are shares of.
     rates: Box<[BitRate]>,
-    cap_per_second: u64,
 }
 
 impl ControlCore {
@@ -115,7 +114,6 @@ impl ControlCore {
             unpaired: config.unpaired,
             offers: Vec::new(),
             rates: config.port_rates.iter().copied().collect(),
-            cap_per_second: config.cap_per_second,
         };
         core.show_actions();
         core

@@ -77,7 +77,6 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         recovery: _,
     } = &config.npcc;
     let ControlConfig {
-        cap_per_second,
         verify_cm,
         new_flows,
         new_flows_burst,
@@ -112,7 +111,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         told: told(config),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
         cap: thousandths(cnp.cap),
-        cap_per_second,
+        cap_per_second: u64::from(cnp.per_second.get()),
         flows: flows.size(),
         ends: flows.size().saturating_mul(2),
         evidence: self::evidence(*evidence),
@@ -319,6 +318,24 @@ mod tests {
         assert_eq!(share("0.01%").unwrap(), 1);
         assert_eq!(share("0.05%").unwrap(), 1);
         assert_eq!(share("5%").unwrap(), 50);
+    }
+
+    #[test]
+    fn the_cnps_of_a_second_are_the_configurations_and_a_reload_changes_them() {
+        let plan = |npcc: &str| {
+            let text = format!(
+                "version: 1\nnpcc: {npcc}\nports:\n  - {{ name: p0, device: net_null0, speed: 100G, npcc: {{}} }}\n"
+            );
+            let config = npcc_config::parse("test.yaml", &text).unwrap().config;
+            plan(&config, &[Some(BitRate(100_000_000_000))], 1)
+        };
+        let (usual, few) = (plan("{}"), plan("{ cnp: { per_second: 5000 } }"));
+        assert_eq!(
+            usual.cap_per_second,
+            ControlConfig::default().cap_per_second
+        );
+        assert_eq!(few.cap_per_second, 5_000);
+        assert_ne!(usual.settings(), few.settings());
     }
 
     /// A policy left out of the configuration's list, or named there only, is seen here.
