@@ -98,6 +98,23 @@ fn another_host_in_its_place_is_not_it() {
 }
 
 #[test]
+fn who_is_said_to_answer_is_shown_so_before_anything_was_measured() {
+    let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
+    hosts.remember(&flow(3), u32::MAX, || true, &view);
+    hosts.remember(&flow(4), u32::MAX, || false, &view);
+    let shown: Vec<_> = view.hosts().collect();
+    assert_eq!(shown.len(), 1);
+    let HostResponse {
+        address,
+        standing,
+        worked,
+        ..
+    } = shown[0];
+    let said = (flow(3).src(), Standing::Answers, 0);
+    assert_eq!((address, standing, worked), said);
+}
+
+#[test]
 fn a_full_table_forgets_the_host_not_told_for_longest() {
     let (mut hosts, view, first) = after(&[VAINLY; 3]);
     let address = |n: u32| {
