@@ -56,6 +56,20 @@ fn a_host_falls_back_after_three_in_vain_and_comes_back_by_as_many_effects() {
     assert_eq!(standing(&history), Standing::Answers);
 }
 
+/// A CNP that is lost on its way counts as told and is measured in vain: a card that answers outweighs one in ten.
+#[test]
+fn lost_cnps_do_not_take_a_host_its_standing() {
+    let (mut hosts, view, place) = after(&[WORKED; 3]);
+    for turn in 3..10_000 {
+        // One in ten, and now and then two one after the other.
+        let is_lost = turn % 10 == 9 || turn % 90 == 10;
+        let measured = if is_lost { &VAINLY } else { &WORKED };
+        let now = Nanos(APART.0 * turn);
+        hosts.learn(&flow(3), place, measured, now, &view);
+        assert_eq!(hosts.standing(&flow(3), place), Standing::Answers, "{turn}");
+    }
+}
+
 #[test]
 fn flows_that_saw_the_same_count_once() {
     let (mut hosts, view, place) = after(&[VAINLY]);

@@ -246,7 +246,7 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
 #[must_use]
 pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
     let [shallow, deep, hard] = watch.thresholds.bytes(Rate(drain.0), mtu);
-    let (shallow, deep) = watch.mode.thresholds(shallow, deep);
+    let (shallow, deep) = watch.mode.thresholds(shallow, deep, mtu.into());
     [shallow, deep, hard]
 }
 
@@ -351,6 +351,18 @@ mod tests {
         let schema = npcc_config::schema();
         let known = schema["$defs"]["Policy"]["oneOf"].as_array().unwrap();
         assert_eq!(known.len(), names.len(), "one left out of `Policy::ALL`");
+    }
+
+    /// On a slow link half of four frames were two: a depth that any sender's burst makes.
+    #[test]
+    fn low_latency_halves_no_threshold_below_four_frames() {
+        let text = "version: 1\nnpcc: {}\n\
+            ports:\n  - { name: p0, device: net_null0, mtu: 1500, speed: 1G, npcc: { mode: low-latency } }\n";
+        let config = npcc_config::parse("test.yaml", text).unwrap().config;
+        let plan = plan(&config, &[Some(BitRate(1_000_000_000))], 1);
+        let detector = &plan.queues[0].detector;
+        // 30 us of 1G are 3,750 bytes, and 120 us 15,000.
+        assert_eq!((detector.shallow, detector.deep), (6_000, 7_500));
     }
 
     /// A queue that may have 10G of a 100G port was watched as if it had all of it: shallow above the depth at which ECN begins.
