@@ -11,6 +11,7 @@
 pub mod command;
 pub mod config;
 mod heaviest;
+pub mod level;
 mod order;
 mod queue;
 mod round;
@@ -198,3 +199,7 @@ mod starve_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod deadline_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod pause_tests;

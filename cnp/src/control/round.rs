@@ -406,7 +406,7 @@ impl ControlCore {
     /// How long a flow of this queue that is signalled now, by a CNP that should cost this share, need not be marked. Where its host is
     /// known to answer the CNPs of here are enough, and its mark would come back from a far end as a CNP for a queue that has drained.
     /// A host of which nothing is known gets a trial, where the CNP should be felt; the others keep their marks. From `hard` on the worker
-    /// marks whoever was told.
+    /// marks whoever was told. What a pause made of the queue is left to ECN likewise.
     fn earned(&self, (port, priority): PortQueue, index: u32, share: u32) -> Nanos {
         let same = |queue: &&WatchedQueue| queue.port == port && queue.priority == priority;
         let queue = self.queues.iter().find(same);
@@ -414,8 +414,9 @@ impl ControlCore {
         if queue.is_some_and(|queue| queue.given_up) || self.tracker.is_vain(index) {
             return Nanos::ZERO;
         }
-        let is_hard =
-            queue.is_some_and(|queue| queue.reading.depth >= queue.detector.config().hard);
+        let is_hard = queue.is_some_and(|queue| {
+            queue.is_held() || queue.reading.depth >= queue.detector.config().hard
+        });
         let longest = match self.tracker.standing(index) {
             Standing::Answers => HOLD,
             Standing::Unknown if share >= FELT => TRIAL,

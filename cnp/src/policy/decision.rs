@@ -108,7 +108,7 @@ pub struct QueueContext {
     pub reading: Reading,
     /// Whether that look is of this moment; between two ticks it is not.
     pub fresh: bool,
-    /// Wire bytes waiting at this moment.
+    /// Wire bytes waiting at this moment, without those that a pause kept ([`crate::control::level`]).
     pub depth: u64,
     /// Wire bytes from which the queue is deep.
     pub deep: u64,
