@@ -175,6 +175,7 @@ impl ControlCore {
                 return;
             }
             let rate = self.rate(flow, bytes, asked);
+            done.round.fastest.0 = done.round.fastest.0.max(rate);
             let cut = self.cut(flow, rate, asked.now);
             let weight = Weight::of(bytes, asked.mean, rate, cut);
             if !chosen(asked.decision.choice, rate, cut, done.counted, weight) {
@@ -183,7 +184,7 @@ impl ControlCore {
             }
             let dry = self.tracker.action(flow) < Action::Send;
             if self.too_soon(flow, dry, asked) {
-                done.left -= 1;
+                done.left -= usize::from(!dry || asked.dry);
                 status.suppress(Suppressed::Spacing);
                 continue;
             }

@@ -104,6 +104,34 @@ fn how_deep_a_cut_is_is_learned_by_the_time_since_the_one_before() {
     assert_eq!(shown[0].cuts, [Some(62), None, None, None, Some(500)]);
 }
 
+/// Each of eight queue pairs at the line rate of their host sends an eighth of what its limiter allows: of each an eighth is seen, and all
+/// of the host's link may be allowed.
+#[test]
+fn queue_pairs_of_a_host_have_each_others_bytes_as_headroom() {
+    let (mut hosts, _, place) = after(&[]);
+    let view = HostResponseView::default();
+    let other = hosts.remember(&flow(4), u32::MAX, || false, &view);
+    let now = Nanos(7);
+    for _ in 0..8 {
+        hosts.add(place, 1_000, now);
+    }
+    hosts.add(other, 500, now);
+    assert_eq!(hosts.headroom(place, 1_000, now), 8 << 16);
+    assert_eq!(hosts.headroom(place, 4_000, now), 2 << 16);
+    assert_eq!(
+        hosts.headroom(other, 500, now),
+        1 << 16,
+        "a host of one flow"
+    );
+    // What was added up in another call says nothing, nor does a host that is not known.
+    assert_eq!(hosts.headroom(place, 1_000, Nanos(8)), 1 << 16);
+    hosts.add(place, 3_000, Nanos(8));
+    assert_eq!(hosts.headroom(place, 1_000, Nanos(8)), 3 << 16);
+    assert_eq!(hosts.headroom(u32::MAX, 1_000, now), 1 << 16);
+    // Of a flow that sends next to nothing no more is allowed for than can be.
+    assert_eq!(hosts.headroom(place, 1, Nanos(8)), MOST_HEADROOM);
+}
+
 #[test]
 fn another_host_in_its_place_is_not_it() {
     let (hosts, _, place) = after(&[VAINLY; 3]);

@@ -126,6 +126,7 @@ mod tests {
             sent: 4,
             cut: BitRate(80),
             feedback: us(20),
+            ..Round::default()
         };
         flight.add(&round, us(100));
         let mut unseen = |at| flight.unseen(us(40), us(40), us(at));
@@ -141,6 +142,7 @@ mod tests {
             sent: 4,
             cut: BitRate(cut),
             feedback: us(20),
+            ..Round::default()
         };
         flight.add_to(300, &round(80), us(100));
         let mut unseen = |growth, at| flight.unseen_in(growth, us(40), us(40), us(at));

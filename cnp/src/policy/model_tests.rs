@@ -84,6 +84,7 @@ fn told(policy: &mut Model, decision: &Decision, gigabits: u64, now: Nanos) {
         sent: 4,
         cut: BitRate(gigabits * G),
         feedback: Nanos::from_micros(12),
+        ..Round::default()
     };
     policy.sent(&at(0), decision, &round, now);
 }
