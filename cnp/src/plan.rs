@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
-use crate::control::config::Settings;
 use crate::key::{FlowKey, Qpn};
 use crate::pair::{Evidence, Pairing};
 use crate::policy::{Amount, Decision};
@@ -141,13 +140,19 @@ impl Planner {
         }
     }
 
-    /// Goes by other settings from now on. What of the caps is used up stays used up.
-    pub(crate) fn reconfigure(&mut self, settings: &Settings, rates: &[BitRate], now: Nanos) {
-        self.floor = settings.evidence;
-        let (rate, burst) = of_all(settings.cap_per_second);
+    /// Goes by another floor and other caps from now on, as [`Planner::new`] does. What of the caps is used up stays used up.
+    pub(crate) fn reconfigure(
+        &mut self,
+        floor: Evidence,
+        rates: &[BitRate],
+        (cap, per_second): (u16, u64),
+        now: Nanos,
+    ) {
+        self.floor = floor;
+        let (rate, burst) = of_all(per_second);
         self.second.reconfigure(rate, burst, now);
         for (bucket, port) in self.ports.iter_mut().zip(rates) {
-            let (rate, burst) = of_port(*port, settings.cap);
+            let (rate, burst) = of_port(*port, cap);
             bucket.reconfigure(rate, burst, now);
         }
     }

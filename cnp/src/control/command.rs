@@ -265,7 +265,8 @@ impl ControlCore {
     fn resettle(&mut self, settings: &Settings, now: Nanos) {
         self.tracker.reconfigure(settings, self.period);
         for planner in [&mut self.planner, &mut self.would] {
-            planner.reconfigure(settings, &self.rates, now);
+            let caps = (settings.cap, settings.cap_per_second);
+            planner.reconfigure(settings.evidence, &self.rates, caps, now);
         }
         self.notified = settings.notified;
         self.holds_marks = settings.ecn == EcnMode::MarkUnlessNotified;

@@ -10,7 +10,7 @@ use crate::host_rules::HostRules;
 use crate::policy::model::ModelConfig;
 use crate::policy::npcc::NpccConfig;
 use crate::policy::pi::PiConfig;
-use crate::traffic_tests::rig::{DC, Rig, config};
+use crate::traffic_tests::rig::{DC, config};
 
 const STEP: Nanos = Nanos::from_micros(10);
 /// What 100G carry in a step.

@@ -391,27 +391,29 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
         ("suppressed", list(&npcc.cnps_suppressed)),
         ("reaction", reaction("shallow", npcc.reaction_us)),
         ("", reaction("hard", npcc.reaction_hard_us)),
-        (
-            "ticks",
-            format!(
-                "{} ({} late by more than half, {} early for a queue at hard, {} queues deferred)",
-                thousands(npcc.ticks),
-                thousands(npcc.ticks_late),
-                thousands(npcc.ticks_early),
-                thousands(npcc.queues_deferred)
-            ),
-        ),
-        (
-            "readings",
-            format!(
-                "{} of flows, {} weighed; {} flows woken, {} wakes lost",
-                thousands(npcc.flows_read),
-                thousands(npcc.flows_weighed),
-                thousands(npcc.flows_woken),
-                thousands(npcc.wakes_lost)
-            ),
-        ),
+        ("ticks", ticks(npcc)),
+        ("readings", readings(npcc)),
     ]
+}
+
+fn ticks(npcc: &Npcc) -> String {
+    format!(
+        "{} ({} late by more than half, {} early for a queue at hard, {} queues deferred)",
+        thousands(npcc.ticks),
+        thousands(npcc.ticks_late),
+        thousands(npcc.ticks_early),
+        thousands(npcc.queues_deferred)
+    )
+}
+
+fn readings(npcc: &Npcc) -> String {
+    format!(
+        "{} of flows, {} weighed; {} flows woken, {} wakes lost",
+        thousands(npcc.flows_read),
+        thousands(npcc.flows_weighed),
+        thousands(npcc.flows_woken),
+        thousands(npcc.wakes_lost)
+    )
 }
 
 /// A queue's policy: its parameters, the reasons it gave, and why CNPs it wanted were not sent.
