@@ -270,7 +270,7 @@ const PAIR: [&str; 6] = ["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31"];
 #[test]
 fn a_dry_run_sends_nothing_until_it_is_told_to() {
     let _alone = alone();
-    let observe = "npcc: { action: observe, ";
+    let observe = "npcc: { action: observe, hosts: { answering: [10.0.1.0/24] }, ";
     let switch = Switch::start_with(&CONFIG.replace("npcc: { tick", &format!("{observe}tick")));
     switch.done(&PAIR);
     assert!(!leave(&switch));
@@ -306,8 +306,16 @@ fn a_dry_run_sends_nothing_until_it_is_told_to() {
     );
     assert!(switch.done(&["show", "log"]).contains("would have got CNP"));
 
+    // So the operator says; nothing was measured.
+    assert_eq!(hosts[0]["standing"], "answers");
+    assert_eq!(
+        (&hosts[0]["worked"], &hosts[0]["vain"]),
+        (&0.into(), &0.into())
+    );
+
     switch.done(&["set", "npcc.action", "send"]);
     assert!(leave(&switch));
+    assert!(switch.show("npcc")["flows_read"].as_u64() > Some(0));
     switch.refused(&["set", "npcc.action", "dry"], 2, &["off, observe, send"]);
     switch.refused(
         &["set", "npcc.wan0.5.action", "send"],

@@ -132,6 +132,13 @@ impl DcqcnModel {
         }
     }
 
+    /// The sender was held back by something else at that time: nothing is learned from CNPs of before.
+    pub(crate) fn forget(&mut self, at: Nanos) {
+        if at > Nanos::ZERO && self.told.is_some_and(|told| told <= at) {
+            self.told = None;
+        }
+    }
+
     /// When did the rate fall half of the way it should?
     fn learn_delay(&mut self, now: Nanos) {
         let Some(told) = self.told.filter(|_| self.measured && !self.fallen) else {
@@ -321,6 +328,23 @@ mod tests {
         assert_eq!(share(&source.dcqcn, 142), ONE / 4);
         assert_eq!(share(&source.dcqcn, 284), ONE / 8);
         assert_eq!(share(&source.dcqcn, 100_000), STEP_UP / 2);
+    }
+
+    /// Its host was paused by us: it fell, and not by the CNP.
+    #[test]
+    fn nothing_is_learned_across_a_pause_of_the_sender() {
+        for stopped in [false, true] {
+            let mut source = Source::new();
+            source.run(40, 40);
+            source.told();
+            source.run(40, 10);
+            if stopped {
+                source.dcqcn.forget(source.now);
+            }
+            source.run(0, 400);
+            let learned = source.dcqcn.feedback > 0 || source.dcqcn.gain != UNIT;
+            assert_eq!(learned, !stopped);
+        }
     }
 
     #[test]

@@ -132,19 +132,28 @@ pub(crate) struct Planner {
 impl Planner {
     /// `rates` are the ports' wire rates, 0 for no limit; `cap` the share of them in thousandths.
     pub(crate) fn new(floor: Evidence, rates: &[BitRate], cap: u16, per_second: u64) -> Planner {
-        let bucket = |rate: &BitRate| {
-            if rate.0 == 0 {
-                return TokenBucket::new(u64::MAX, u64::MAX);
-            }
-            let bytes =
-                u64::try_from(u128::from(rate.0) * u128::from(cap) / 8_000).unwrap_or(u64::MAX);
-            // A millisecond's worth, and never less than a few CNPs.
-            TokenBucket::new(bytes, (bytes / 1_000).max(WIRE_V6 * 32))
-        };
+        let full = |(rate, burst)| TokenBucket::new(rate, burst);
         Planner {
             floor,
-            ports: rates.iter().map(bucket).collect(),
-            second: TokenBucket::new(per_second, (per_second / 1_000).max(32)),
+            ports: rates.iter().map(|rate| full(of_port(*rate, cap))).collect(),
+            second: full(of_all(per_second)),
+        }
+    }
+
+    /// Goes by another floor and other caps from now on, as [`Planner::new`] does. What of the caps is used up stays used up.
+    pub(crate) fn reconfigure(
+        &mut self,
+        floor: Evidence,
+        rates: &[BitRate],
+        (cap, per_second): (u16, u64),
+        now: Nanos,
+    ) {
+        self.floor = floor;
+        let (rate, burst) = of_all(per_second);
+        self.second.reconfigure(rate, burst, now);
+        for (bucket, port) in self.ports.iter_mut().zip(rates) {
+            let (rate, burst) = of_port(*port, cap);
+            bucket.reconfigure(rate, burst, now);
         }
     }
 
@@ -214,6 +223,20 @@ impl Planner {
             bucket.give_back(wire_bytes(ipv6));
         }
     }
+}
+
+/// Bytes of CNPs a second, and at once, that a port of this rate may carry: a millisecond's worth, and never less than a few CNPs.
+fn of_port(rate: BitRate, cap: u16) -> (u64, u64) {
+    if rate.0 == 0 {
+        return (u64::MAX, u64::MAX);
+    }
+    let bytes = u64::try_from(u128::from(rate.0) * u128::from(cap) / 8_000).unwrap_or(u64::MAX);
+    (bytes, (bytes / 1_000).max(WIRE_V6 * 32))
+}
+
+/// CNPs a second, and at once, of the whole switch.
+fn of_all(per_second: u64) -> (u64, u64) {
+    (per_second, (per_second / 1_000).max(32))
 }
 
 const fn wire_bytes(ipv6: bool) -> u64 {

@@ -189,3 +189,29 @@ fn names_are_unique_and_indices_follow() {
             .all(|(at, reason)| reason.index() == at)
     );
 }
+
+/// Every reload gave a full burst: 1,000 CNPs more by each.
+#[test]
+fn other_settings_give_no_fresh_burst_and_hold_at_once() {
+    let rates = [BitRate(100_000_000_000)];
+    let at = Nanos::from_millis(1);
+    let mut planner = Planner::new(Evidence::Port, &rates, 50, 40_000);
+    let leave = |planner: &mut Planner, now| {
+        let sent = std::iter::repeat_with(|| planner.spend(PortId(0), false, now));
+        sent.take_while(Result::is_ok).count()
+    };
+    assert_eq!(leave(&mut planner, at), 40, "its burst");
+    planner.reconfigure(Evidence::Port, &rates, (50, 40_000), at);
+    assert_eq!(leave(&mut planner, at), 0);
+    let at = at + Nanos::from_micros(500);
+    planner.reconfigure(Evidence::Port, &rates, (50, 40_000), at);
+    assert_eq!(leave(&mut planner, at), 20, "earned before");
+    planner.reconfigure(Evidence::Port, &rates, (50, 1_000_000), at);
+    assert_eq!(leave(&mut planner, at), 0);
+    assert_eq!(leave(&mut planner, at + Nanos::from_micros(100)), 100);
+    let later = at + Nanos::from_micros(100);
+    planner.reconfigure(Evidence::Cm, &rates, (1, 1_000_000), later);
+    assert!(planner.believes(Evidence::Cm) && !planner.believes(Evidence::PortHash));
+    // A thousandth of 100G is 12.5 MB/s: 127 CNPs of 98 bytes in a millisecond.
+    assert_eq!(leave(&mut planner, at + Nanos::from_millis(10)), 127);
+}

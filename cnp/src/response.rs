@@ -230,6 +230,13 @@ impl ResponseWatch {
         })
     }
 
+    /// The sender was held back by something else at that time: what is being measured since then, or over a window before, is dropped.
+    pub fn forget(&mut self, at: Nanos, window: Nanos) {
+        if at > Nanos::ZERO && self.first.0 <= at + window {
+            self.state = State::Quiet;
+        }
+    }
+
     /// Whether the effect of CNPs is being measured that must show: another one now would be taken for theirs.
     #[must_use]
     pub fn is_measured(&self) -> bool {

@@ -24,8 +24,14 @@ impl TokenBucket {
         }
     }
 
-    /// Takes `n` tokens, if they are there.
-    pub(crate) fn take(&mut self, now: Nanos, n: u64) -> bool {
+    /// Goes by another rate and burst from now on: what was saved up is kept, as far as there is room for it, and nothing is given.
+    pub(crate) fn reconfigure(&mut self, rate: u64, burst: u64, now: Nanos) {
+        self.earn(now);
+        (self.rate, self.burst, self.at) = (rate, burst, now);
+        self.tokens = self.tokens.min(burst);
+    }
+
+    fn earn(&mut self, now: Nanos) {
         let earned = u128::from(self.rate) * u128::from(now.since(self.at).0) / SECOND;
         if earned > 0 {
             // Time that earned less than a token is kept for the next call.
@@ -34,6 +40,11 @@ impl TokenBucket {
             let earned = u64::try_from(earned).unwrap_or(u64::MAX);
             self.tokens = self.tokens.saturating_add(earned).min(self.burst);
         }
+    }
+
+    /// Takes `n` tokens, if they are there.
+    pub(crate) fn take(&mut self, now: Nanos, n: u64) -> bool {
+        self.earn(now);
         match self.tokens.checked_sub(n) {
             Some(left) => {
                 self.tokens = left;

@@ -2,8 +2,8 @@
 //!
 //! The senders are the reference set of the issue (NVIDIA's defaults with the vendor variant of HPCC's simulator): alpha 1 at
 //! the first CNP and updated every 1 us, a decrease at most every 4 us, an increase every 300 us, one step of fast recovery,
-//! AI 20 Mb/s, HAI 200 Mb/s, no byte counter. Frames pass the real parser, flow cache and control core. What this does not
-//! show: marks and CNPs of the receiver (there are none), and pause.
+//! AI 20 Mb/s, HAI 200 Mb/s, no byte counter; or the same with alpha that starts anew. Frames pass the real parser, flow cache and control core. What this does not
+//! show: marks and CNPs of the receiver (there are none), and pauses of the senders.
 
 mod dcqcn;
 
@@ -94,6 +94,40 @@ fn made_up_replies_do_not_break_the_loop() {
         assert!(
             figures.peak <= 800_000 && figures.utilisation >= 0.98,
             "{replies}: {figures:?}"
+        );
+    }
+}
+
+/// Whether a card's alpha starts anew at the line rate is not known beforehand: every episode then halves where 0.24 % was expected.
+#[test]
+fn senders_whose_alpha_starts_anew_are_held_and_keep_the_link_busy() {
+    for (policy, peak, utilisation) in [
+        (PolicyKind::Npcc(NpccConfig::default()), 2_500_000, 0.80),
+        (PolicyKind::Model(ModelConfig::default()), 1_100_000, 0.99),
+        (PolicyKind::Pi(PiConfig::default()), 5_000_000, 0.80),
+    ] {
+        for phase in [0, 3_900, 10_000] {
+            let figures = Bed::new(policy, phase).with_resets().run(60_000);
+            assert!(figures.peak <= peak, "{policy:?} {figures:?}");
+            assert!(figures.utilisation >= utilisation, "{policy:?} {figures:?}");
+        }
+    }
+}
+
+/// A pause of 300 us, of which 3.75 MB are left: the senders are not told for it, and the link is as busy afterwards as it would have been.
+#[test]
+fn a_pause_costs_no_more_than_its_own_time() {
+    for policy in [
+        PolicyKind::Npcc(NpccConfig::default()),
+        PolicyKind::Model(ModelConfig::default()),
+        PolicyKind::Pi(PiConfig::default()),
+    ] {
+        let run = |us| Bed::new(policy, 0).with_pause(30_000, us).run(60_000);
+        let (without, with) = (run(0), run(300));
+        // 300 us are half a percent.
+        assert!(
+            with.utilisation >= without.utilisation - 0.007,
+            "{policy:?} {without:?} {with:?}"
         );
     }
 }

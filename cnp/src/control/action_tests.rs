@@ -255,16 +255,55 @@ fn an_observed_host_takes_no_place_among_the_few() {
     let mut rig = rig(&config(TICK));
     let host = HostSet::new([(DATA.src.into(), 32)]);
     rig.core.obey(&Command::Observed(host), rig.now).unwrap();
+    // A jump would be hard, where all are told.
+    rig.tick(Nanos::from_millis(1), 90_000);
     for tick in 0..10 {
         for packet in [DATA, DATA, DATA, OTHER] {
             rig.out(&packet);
         }
-        rig.tick(TICK, 150_000 + tick * 10_000);
+        let sent = rig.tick(TICK, 110_000 + tick * 10_000);
+        if shown(&rig, &DATA).would_send > 0 {
+            assert_eq!(
+                sent, 1,
+                "in the very round in which it would have been told"
+            );
+            break;
+        }
+        assert_eq!(sent, 0);
     }
+    let overfull = rig.core.status().queues()[0].reason(Reason::Overfull).get();
+    assert_eq!(overfull, 0, "only the few are told");
     let other = std::net::IpAddr::from(OTHER.src);
     assert!(!rig.sent.is_empty());
     assert!(rig.sent.iter().all(|order| order.flow.src() == other));
     assert!(shown(&rig, &DATA).would_send > 0);
+}
+
+/// Nor does it while it is too soon to decide of it again.
+#[test]
+fn an_observed_host_decided_of_just_now_takes_no_place_either() {
+    let mut rig = rig(&config(TICK));
+    let host = HostSet::new([(DATA.src.into(), 32)]);
+    rig.core.obey(&Command::Observed(host), rig.now).unwrap();
+    rig.tick(Nanos::from_millis(1), 90_000);
+    let tick = |rig: &mut Rig, packets: &[Packet], depth| {
+        packets.iter().for_each(|packet| {
+            rig.out(packet);
+        });
+        rig.tick(TICK, depth)
+    };
+    let mut depth = 110_000;
+    loop {
+        assert_eq!(tick(&mut rig, &[DATA, DATA, DATA], depth), 0);
+        depth += 10_000;
+        assert!(depth < 400_000);
+        if shown(&rig, &DATA).would_send > 0 {
+            break;
+        }
+    }
+    let sent = tick(&mut rig, &[DATA, DATA, DATA, OTHER], depth);
+    assert_eq!((sent, rig.sent.len()), (1, 1), "{:?}", rig.sent);
+    assert_eq!(rig.sent[0].flow.src(), std::net::IpAddr::from(OTHER.src));
 }
 
 /// `unpaired: none` holds marks back as if flows had been told, `all-qps` tells every queue pair.

@@ -1,5 +1,5 @@
 //! What an operator may change while the control core runs. One order at a time, between two ticks; nothing here allocates
-//! but a new policy and new caps.
+//! but a new policy.
 
 use arrayvec::ArrayString;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
@@ -10,7 +10,6 @@ use crate::action::{Action, HostSet};
 use crate::dcqcn::Measure;
 use crate::host_rules::HostRules;
 use crate::key::{FlowKey, Qpn};
-use crate::plan::Planner;
 use crate::policy::{self, BadParameter, PolicyKind};
 
 /// Name of a policy or of a parameter.
@@ -195,7 +194,7 @@ impl ControlCore {
                 self.put((config.port, config.priority), config.policy)
             }
             Command::Settings(settings) => {
-                self.resettle(&settings);
+                self.resettle(&settings, now);
                 Ok(())
             }
             Command::Action { queue, action } => self.act(queue, action),
@@ -266,11 +265,11 @@ impl ControlCore {
         }
     }
 
-    fn resettle(&mut self, settings: &Settings) {
+    fn resettle(&mut self, settings: &Settings, now: Nanos) {
         self.tracker.reconfigure(settings, self.period);
-        let (evidence, cap) = (settings.evidence, settings.cap);
         for planner in [&mut self.planner, &mut self.would] {
-            *planner = Planner::new(evidence, &self.rates, cap, self.cap_per_second);
+            let caps = (settings.cap, settings.cap_per_second);
+            planner.reconfigure(settings.evidence, &self.rates, caps, now);
         }
         self.notified = settings.notified;
         self.holds_marks = settings.ecn == EcnMode::MarkUnlessNotified;

@@ -138,6 +138,8 @@ pub struct Settings {
     pub notified: Nanos,
     /// Share of a port's wire rate CNPs may take, in thousandths.
     pub cap: u16,
+    /// CNPs per second of the whole switch.
+    pub cap_per_second: u64,
     /// Ports whose packets are believed, as a port set.
     pub trusted_ports: u32,
     /// By port: where the sources of packets that came by it must lie to be believed.
@@ -155,6 +157,7 @@ impl ControlConfig {
             feedback: self.feedback,
             notified: self.notified,
             cap: self.cap,
+            cap_per_second: self.cap_per_second,
             trusted_ports: self.trusted_ports,
             source_sides: self.source_sides,
         }

@@ -11,6 +11,7 @@
 pub mod command;
 pub mod config;
 mod heaviest;
+pub mod level;
 mod order;
 mod queue;
 mod round;
@@ -70,7 +71,6 @@ pub struct ControlCore {
     offers: Vec<(PortId, Priority, PolicyKind)>,
     /// What the caps are shares of.
     rates: Box<[BitRate]>,
-    cap_per_second: u64,
 }
 
 impl ControlCore {
@@ -116,7 +116,6 @@ impl ControlCore {
             unpaired: config.unpaired,
             offers: Vec::new(),
             rates: config.port_rates.iter().copied().collect(),
-            cap_per_second: config.cap_per_second,
         };
         core.show_actions();
         core
@@ -201,3 +200,7 @@ mod starve_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod deadline_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod pause_tests;

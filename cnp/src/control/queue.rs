@@ -3,6 +3,7 @@
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use super::config::QueueConfig;
+use super::level::{Held, QueueLevel};
 use crate::detector::{Detector, Reading};
 use crate::policy::{Policy, QueueContext};
 
@@ -29,7 +30,9 @@ pub(super) struct WatchedQueue {
     pub(super) next_look: Nanos,
     /// Telling does not help so many of those that fill it that nobody is spared a mark.
     pub(super) given_up: bool,
-    /// The look before: when, and the depth.
+    /// What of its depth is of a pause.
+    held: Held,
+    /// The look before: when, and the depth without that.
     looked: (Nanos, u64),
     /// The call it was made in.
     pub(super) looked_in: u64,
@@ -48,6 +51,7 @@ impl WatchedQueue {
             next_tick: Nanos::ZERO,
             next_look: Nanos::ZERO,
             given_up: false,
+            held: Held::default(),
             looked: (Nanos::ZERO, 0),
             looked_in: 0,
             context: None,
@@ -57,7 +61,7 @@ impl WatchedQueue {
     /// Looks at the depth, and at its zone when a tick has passed.
     pub(super) fn look(
         &mut self,
-        depth: u64,
+        level: &QueueLevel,
         active: usize,
         every: &Intervals,
         now: Nanos,
@@ -70,12 +74,16 @@ impl WatchedQueue {
                 now
             }
         };
+        let depth = self.held.take(level, self.detector.config().drain, now);
         let look = self.policy.look().unwrap_or(every.tick).min(every.tick);
         self.next_look = due(look);
         let fresh = now >= self.next_tick;
         if fresh {
             self.next_tick = due(every.tick);
-            self.reading = self.detector.observe(depth, now);
+            self.reading = Reading {
+                depth: level.depth,
+                ..self.detector.observe(depth, now)
+            };
         }
         let reads =
             u64::try_from(active.div_ceil(READS_PER_LOOK - READS_PER_LOOK / 8)).unwrap_or(u64::MAX);
@@ -100,9 +108,16 @@ impl WatchedQueue {
     pub(super) fn glance(&self, depth: u64) -> Option<QueueContext> {
         self.context.map(|last| QueueContext {
             fresh: false,
-            depth,
+            depth: self.held.without(depth),
             ..last
         })
+    }
+}
+
+impl WatchedQueue {
+    /// Whether some of what waits is of a pause: it is left to ECN.
+    pub(super) const fn is_held(&self) -> bool {
+        self.held.is_some()
     }
 }
 

@@ -175,6 +175,7 @@ impl ControlCore {
                 return;
             }
             let rate = self.rate(flow, bytes, asked);
+            done.round.fastest.0 = done.round.fastest.0.max(rate);
             let cut = self.cut(flow, rate, asked.now);
             let weight = Weight::of(bytes, asked.mean, rate, cut);
             if !chosen(asked.decision.choice, rate, cut, done.counted, weight) {
@@ -183,7 +184,7 @@ impl ControlCore {
             }
             let dry = self.tracker.action(flow) < Action::Send;
             if self.too_soon(flow, dry, asked) {
-                done.left -= 1;
+                done.left -= usize::from(!dry || asked.dry);
                 status.suppress(Suppressed::Spacing);
                 continue;
             }
@@ -406,7 +407,7 @@ impl ControlCore {
     /// How long a flow of this queue that is signalled now, by a CNP that should cost this share, need not be marked. Where its host is
     /// known to answer the CNPs of here are enough, and its mark would come back from a far end as a CNP for a queue that has drained.
     /// A host of which nothing is known gets a trial, where the CNP should be felt; the others keep their marks. From `hard` on the worker
-    /// marks whoever was told.
+    /// marks whoever was told. What a pause made of the queue is left to ECN likewise.
     fn earned(&self, (port, priority): PortQueue, index: u32, share: u32) -> Nanos {
         let same = |queue: &&WatchedQueue| queue.port == port && queue.priority == priority;
         let queue = self.queues.iter().find(same);
@@ -414,8 +415,9 @@ impl ControlCore {
         if queue.is_some_and(|queue| queue.given_up) || self.tracker.is_vain(index) {
             return Nanos::ZERO;
         }
-        let is_hard =
-            queue.is_some_and(|queue| queue.reading.depth >= queue.detector.config().hard);
+        let is_hard = queue.is_some_and(|queue| {
+            queue.is_held() || queue.reading.depth >= queue.detector.config().hard
+        });
         let longest = match self.tracker.standing(index) {
             Standing::Answers => HOLD,
             Standing::Unknown if share >= FELT => TRIAL,

@@ -3,6 +3,7 @@
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::ControlCore;
+use super::level::QueueLevel;
 use super::queue::{Intervals, READS_PER_LOOK};
 use super::round::REFUSALS;
 use crate::action::Action;
@@ -43,15 +44,14 @@ impl ControlCore {
         self.hurry = (next > Nanos::ZERO && next < self.period).then_some(next);
     }
 
-    /// One tick, or a look between two. `depth` gives a queue's wire bytes, those still in the device included; `out` sends
-    /// a CNP or says why not.
-    pub fn tick(
+    /// One tick, or a look between two. `level` tells how a queue stands, its depth or more; `out` sends a CNP or says why not.
+    pub fn tick<L: Into<QueueLevel>>(
         &mut self,
         now: Nanos,
-        depth: impl Fn(PortId, Priority) -> u64,
+        level: impl Fn(PortId, Priority) -> L,
         out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
     ) {
-        self.tick_within(now, &|| now, depth, out);
+        self.tick_within(now, &|| now, level, out);
     }
 
     /// As [`ControlCore::tick`], with a `clock` that is asked now and then whether the tick takes too long; `out` also says which
@@ -59,11 +59,11 @@ impl ControlCore {
     ///
     /// When it does, what is left waits for the next call: records in their rings, queues in turn. Queues at `hard` come first, and
     /// have twice the time.
-    pub fn tick_within(
+    pub fn tick_within<L: Into<QueueLevel>>(
         &mut self,
         now: Nanos,
         clock: &dyn Fn() -> Nanos,
-        depth: impl Fn(PortId, Priority) -> u64,
+        level: impl Fn(PortId, Priority) -> L,
         out: &mut impl Outlet,
     ) {
         self.status.ticks.add(1);
@@ -82,8 +82,8 @@ impl ControlCore {
                 if !due && !queue.policy.urgent() {
                     continue;
                 }
-                let depth = depth(queue.port, queue.priority);
-                if queue.looked_in == call || hard && depth < queue.detector.config().hard {
+                let level = level(queue.port, queue.priority).into();
+                if queue.looked_in == call || hard && level.depth < queue.detector.config().hard {
                     continue;
                 }
                 // One of the others has its turn in every call.
@@ -95,19 +95,19 @@ impl ControlCore {
                 queue.looked_in = call;
                 quiet += usize::from(!hard);
                 let until = if hard { deadline.twice() } else { deadline };
-                self.look(index, due, depth, (now, &until), out);
+                self.look(index, due, &level, (now, &until), out);
             }
         }
         self.plan_next(now);
         self.tracker.tidy(now);
     }
 
-    /// Looks at a queue of this depth, and does what its policy says.
+    /// Looks at a queue that stands so, and does what its policy says.
     fn look(
         &mut self,
         index: usize,
         due: bool,
-        depth: u64,
+        level: &QueueLevel,
         (now, deadline): (Nanos, &Deadline<'_>),
         out: &mut impl Outlet,
     ) {
@@ -120,10 +120,11 @@ impl ControlCore {
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
+        self.tracker.stop(level.stopped, queue.priority, now);
         let looks = queue.policy.look();
         let context = if due {
-            queue.look(depth, active, &every, now)
-        } else if let Some(context) = queue.glance(depth) {
+            queue.look(level, active, &every, now)
+        } else if let Some(context) = queue.glance(level.depth) {
             context
         } else {
             return;
@@ -133,7 +134,7 @@ impl ControlCore {
             Action::Observe | Action::Send => queue.policy.decide(&context, now),
         };
         let busy = match looks {
-            Some(_) if depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
+            Some(_) if level.depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
             _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
         };
         // What a quiet queue's readings may take is said for a tick, however often a policy looks.

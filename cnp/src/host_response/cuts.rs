@@ -13,6 +13,8 @@ const ENDS: [Nanos; GAPS - 1] = [
 ];
 /// Classes of time since the CNP before.
 pub const GAPS: usize = 5;
+/// What the classes of time since the CNP before are called.
+pub const GAP_NAMES: [&str; GAPS] = ["<100us", "<300us", "<1ms", "<4ms", ">=4ms"];
 /// Most a cut costs, in 65,536ths: DCQCN's halves, and half of that for what a measurement errs.
 const DEEPEST: u32 = ONE / 4 * 3;
 const ONE: u32 = 1 << 16;

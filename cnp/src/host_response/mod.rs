@@ -18,7 +18,7 @@ use crate::fixed_map::FixedMap;
 use crate::key::{Bits, FlowKey};
 use crate::response::Measured;
 use cuts::Cuts;
-pub use cuts::{CutDepth, GAPS};
+pub use cuts::{CutDepth, GAP_NAMES, GAPS};
 pub use view::{HostResponse, HostResponseView};
 
 /// Hosts remembered; the one not told for longest is forgotten for another.
@@ -159,7 +159,13 @@ impl HostResponses {
             score: if answers() { BELIEVED } else { 0 },
             ..HostState::default()
         };
-        self.map.insert(host, state).unwrap_or(u32::MAX)
+        let Some(place) = self.map.insert(host, state) else {
+            return u32::MAX;
+        };
+        if state.score > 0 {
+            view.show(place, host, &state);
+        }
+        place
     }
 
     /// A contributor whose host is remembered at `place` put so many bytes into a watched queue in a window. Says what is believed of the host.

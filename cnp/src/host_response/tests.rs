@@ -56,6 +56,20 @@ fn a_host_falls_back_after_three_in_vain_and_comes_back_by_as_many_effects() {
     assert_eq!(standing(&history), Standing::Answers);
 }
 
+/// A CNP that is lost on its way counts as told and is measured in vain: a card that answers outweighs one in ten.
+#[test]
+fn lost_cnps_do_not_take_a_host_its_standing() {
+    let (mut hosts, view, place) = after(&[WORKED; 3]);
+    for turn in 3..10_000 {
+        // One in ten, and now and then two one after the other.
+        let is_lost = turn % 10 == 9 || turn % 90 == 10;
+        let measured = if is_lost { &VAINLY } else { &WORKED };
+        let now = Nanos(APART.0 * turn);
+        hosts.learn(&flow(3), place, measured, now, &view);
+        assert_eq!(hosts.standing(&flow(3), place), Standing::Answers, "{turn}");
+    }
+}
+
 #[test]
 fn flows_that_saw_the_same_count_once() {
     let (mut hosts, view, place) = after(&[VAINLY]);
@@ -90,11 +104,56 @@ fn how_deep_a_cut_is_is_learned_by_the_time_since_the_one_before() {
     assert_eq!(shown[0].cuts, [Some(62), None, None, None, Some(500)]);
 }
 
+/// Each of eight queue pairs at the line rate of their host sends an eighth of what its limiter allows: of each an eighth is seen, and all
+/// of the host's link may be allowed.
+#[test]
+fn queue_pairs_of_a_host_have_each_others_bytes_as_headroom() {
+    let (mut hosts, _, place) = after(&[]);
+    let view = HostResponseView::default();
+    let other = hosts.remember(&flow(4), u32::MAX, || false, &view);
+    let now = Nanos(7);
+    for _ in 0..8 {
+        hosts.add(place, 1_000, now);
+    }
+    hosts.add(other, 500, now);
+    assert_eq!(hosts.headroom(place, 1_000, now), 8 << 16);
+    assert_eq!(hosts.headroom(place, 4_000, now), 2 << 16);
+    assert_eq!(
+        hosts.headroom(other, 500, now),
+        1 << 16,
+        "a host of one flow"
+    );
+    // What was added up in another call says nothing, nor does a host that is not known.
+    assert_eq!(hosts.headroom(place, 1_000, Nanos(8)), 1 << 16);
+    hosts.add(place, 3_000, Nanos(8));
+    assert_eq!(hosts.headroom(place, 1_000, Nanos(8)), 3 << 16);
+    assert_eq!(hosts.headroom(u32::MAX, 1_000, now), 1 << 16);
+    // Of a flow that sends next to nothing no more is allowed for than can be.
+    assert_eq!(hosts.headroom(place, 1, Nanos(8)), MOST_HEADROOM);
+}
+
 #[test]
 fn another_host_in_its_place_is_not_it() {
     let (hosts, _, place) = after(&[VAINLY; 3]);
     assert_eq!(hosts.standing(&flow(4), place), Standing::Unknown);
     assert_eq!(hosts.cut(&flow(4), place, GAP), None);
+}
+
+#[test]
+fn who_is_said_to_answer_is_shown_so_before_anything_was_measured() {
+    let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
+    hosts.remember(&flow(3), u32::MAX, || true, &view);
+    hosts.remember(&flow(4), u32::MAX, || false, &view);
+    let shown: Vec<_> = view.hosts().collect();
+    assert_eq!(shown.len(), 1);
+    let HostResponse {
+        address,
+        standing,
+        worked,
+        ..
+    } = shown[0];
+    let said = (flow(3).src(), Standing::Answers, 0);
+    assert_eq!((address, standing, worked), said);
 }
 
 #[test]

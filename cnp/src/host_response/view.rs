@@ -41,7 +41,7 @@ impl Default for HostResponseView {
 }
 
 impl HostResponseView {
-    /// All hosts of which something was measured.
+    /// All hosts of which something was measured, or of which the operator says that they answer.
     pub fn hosts(&self) -> impl Iterator<Item = HostResponse> + '_ {
         self.cells.iter().filter_map(|cell| {
             let [meta, high, low, counts, first, second] = cell.read()?;

@@ -108,7 +108,7 @@ pub struct QueueContext {
     pub reading: Reading,
     /// Whether that look is of this moment; between two ticks it is not.
     pub fresh: bool,
-    /// Wire bytes waiting at this moment.
+    /// Wire bytes waiting at this moment, without those that a pause kept ([`crate::control::level`]).
     pub depth: u64,
     /// Wire bytes from which the queue is deep.
     pub deep: u64,
@@ -129,6 +129,8 @@ pub struct Round {
     pub sent: u32,
     /// What those signalled are expected to give up together.
     pub cut: BitRate,
+    /// The rate of the fastest contributor that was looked at; 0 when none was.
+    pub fastest: BitRate,
     /// The longest time until the effect is seen in the queue, of those signalled.
     pub feedback: Nanos,
 }
@@ -139,6 +141,7 @@ impl Default for Round {
         Round {
             sent: 0,
             cut: BitRate(0),
+            fastest: BitRate(0),
             feedback: Nanos::ZERO,
         }
     }

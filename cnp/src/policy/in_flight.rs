@@ -8,6 +8,8 @@ use npcc_pipeline::units::Nanos;
 
 use super::Round;
 
+/// A growth is measured over no less than this: of frames that come in bursts, what comes in less says nothing of a rate.
+pub(super) const SHORTEST: Nanos = Nanos::from_micros(2);
 /// Rounds remembered; further ones count with the latest.
 const ROUNDS: usize = 64;
 
@@ -94,13 +96,27 @@ impl InFlight {
 /// Bits per second from one depth to another.
 pub(super) fn per_second(to: u64, from: u64, over: Nanos) -> i64 {
     let bits = (i128::from(to) - i128::from(from)) * 8 * 1_000_000_000;
-    i64::try_from(bits / i128::from(over.0.max(1))).unwrap_or(i64::MAX)
+    let rate = bits / i128::from(over.0.max(1));
+    let held = rate.clamp(i64::MIN.into(), i64::MAX.into());
+    i64::try_from(held).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use npcc_pipeline::units::BitRate;
+
+    /// A fall too fast for the unit was the fastest rise.
+    #[test]
+    fn a_rate_beyond_the_unit_keeps_its_sign() {
+        let [rise, fall] =
+            [(u64::MAX, 0), (0, u64::MAX)].map(|(to, from)| per_second(to, from, Nanos(1)));
+        assert_eq!([rise, fall], [i64::MAX, i64::MIN]);
+        assert_eq!(
+            per_second(1_000, 2_000, Nanos::from_micros(8)),
+            -1_000_000_000
+        );
+    }
 
     #[test]
     fn a_cut_is_unseen_until_its_delay_has_passed_and_then_less_and_less() {
@@ -110,6 +126,7 @@ mod tests {
             sent: 4,
             cut: BitRate(80),
             feedback: us(20),
+            ..Round::default()
         };
         flight.add(&round, us(100));
         let mut unseen = |at| flight.unseen(us(40), us(40), us(at));
@@ -125,6 +142,7 @@ mod tests {
             sent: 4,
             cut: BitRate(cut),
             feedback: us(20),
+            ..Round::default()
         };
         flight.add_to(300, &round(80), us(100));
         let mut unseen = |growth, at| flight.unseen_in(growth, us(40), us(40), us(at));

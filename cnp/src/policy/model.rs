@@ -23,7 +23,7 @@
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BitRate, Nanos};
 
-use super::in_flight::{InFlight, per_second};
+use super::in_flight::{InFlight, SHORTEST, per_second};
 use super::npcc::{CLOSEST, Npcc, NpccConfig};
 use super::parameter::{checked, time};
 use super::{
@@ -137,7 +137,10 @@ impl Model {
     /// The growth over the shortest time in which it is significant, or over all that can be remembered.
     fn growth(&self, mtu: u64) -> Option<Growth> {
         let (last, before) = self.looks.split_last()?;
-        let significant = |look: &&Look| last.depth.abs_diff(look.depth) >= SIGNIFICANT * mtu;
+        let significant = |look: &&Look| {
+            last.depth.abs_diff(look.depth) >= SIGNIFICANT * mtu
+                && last.at.since(look.at) >= SHORTEST
+        };
         let from = before
             .iter()
             .rev()

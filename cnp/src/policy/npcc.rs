@@ -23,7 +23,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::in_flight::{InFlight, per_second};
+use super::in_flight::{InFlight, SHORTEST, per_second};
 use super::parameter::{checked, time};
 use super::{
     Amount, BadParameter, Choice, Decision, Mode, Parameter, Parameters, Policy, QueueContext,
@@ -129,7 +129,7 @@ impl Npcc {
     fn begin(&mut self, wanted: Amount, context: &QueueContext, now: Nanos) {
         let before = self.before.replace((now, context.depth));
         let (at, depth) = before.unwrap_or((now, context.depth));
-        let over = now.since(at);
+        let over = now.since(at).max(SHORTEST);
         let growth = per_second(context.depth, depth, over);
         let above = context.depth.saturating_sub(context.deep);
         let pull = per_second(above, 0, self.config.recovery);
@@ -226,9 +226,9 @@ impl Policy for Npcc {
             range: (1, 1_000),
         };
         [
-            time("recovery", self.config.recovery, 0),
+            time("recovery", self.config.recovery, self.config.tick.0),
             time("min_cnp_interval", self.config.min_interval, CLOSEST.0),
-            time("feedback", self.config.feedback, 0),
+            time("feedback", self.config.feedback, 1),
             few,
         ]
         .into_iter()

@@ -102,8 +102,10 @@ fn a_round_nobody_got_is_no_round() {
 
 #[test]
 fn modes_differ_as_documented() {
-    assert_eq!(Mode::LowLatency.thresholds(100, 400), (50, 200));
-    assert_eq!(Mode::HighThroughput.thresholds(100, 400), (100, 400));
+    assert_eq!(Mode::LowLatency.thresholds(100, 400, 10), (50, 200));
+    assert_eq!(Mode::LowLatency.thresholds(100, 400, 30), (100, 200));
+    assert_eq!(Mode::LowLatency.thresholds(100, 400, 75), (100, 300));
+    assert_eq!(Mode::HighThroughput.thresholds(100, 400, 10), (100, 400));
     let few = |mode| {
         Npcc::new(NpccConfig {
             mode,
@@ -129,6 +131,39 @@ fn parameters_change_within_their_range() {
     assert_eq!(
         policy.set("min_cnp_interval", 3_999),
         Err(BadParameter::Range(4_000, 1_000_000_000))
+    );
+    // The file demands a tick; with 0 what is to be given up was without bounds.
+    let tick = NpccConfig::default().tick.0;
+    assert_eq!(
+        policy.set("recovery", tick - 1),
+        Err(BadParameter::Range(tick, 1_000_000_000))
+    );
+    assert_eq!(policy.set("recovery", tick), Ok(()));
+    assert_eq!(
+        policy.set("feedback", 0),
+        Err(BadParameter::Range(1, 1_000_000_000))
+    );
+}
+
+/// Eight frames between two hastened looks 0.2 us apart are 1.3 Tb/s: everybody was told again and again.
+#[test]
+fn looks_close_together_find_no_rate_that_no_link_has() {
+    let mut policy = Npcc::new(NpccConfig::default());
+    let mut tick = |depth, now| {
+        let context = QueueContext {
+            depth,
+            ..reading(Zone::Deep, Trend::Rising)
+        };
+        let decision = policy.decide(&context, Nanos(now));
+        policy.sent(&context, &decision, &sent(4), Nanos(now));
+        policy.excess
+    };
+    tick(1_500_000, 20_000);
+    // 33.6 KB and the pull of what is above deep, over two microseconds and not over 0.2.
+    let bits = 33_600 * 8;
+    assert_eq!(
+        tick(1_533_600, 20_200),
+        bits * 500_000 + bits * 1_000_000 / 300
     );
 }
 

@@ -9,7 +9,7 @@
 //! sources take the fair rate and rise with it, DCQCN's senders are cut by half and come back in their own time, so that what
 //! is taken off a falling queue is missing when it is empty (goodput of `paper` senders: 0.93 with, 1.00 without). The gains
 //! are RoCC's for 100G (0.45 and 2.25, of 10 Mb/s for 600 bytes), scaled to the drain rate. The fair rate stays between
-//! 1/1000 of the drain rate and all of it.
+//! 1/1000 of the drain rate and all of it, and begins where there is somebody to tell: at the rate of the fastest sender.
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
@@ -140,7 +140,13 @@ impl Policy for Pi {
         }
     }
 
-    fn sent(&mut self, _: &QueueContext, _: &Decision, _: &Round, _: Nanos) {}
+    /// Nobody is told before the fair rate is below that of the fastest sender: it begins there.
+    fn sent(&mut self, context: &QueueContext, _: &Decision, round: &Round, _: Nanos) {
+        if let Some(fair) = self.fair.as_mut().filter(|_| round.fastest.0 > 0) {
+            let least = i128::from(context.drain.0 / 1_000).max(1);
+            *fair = (*fair).min(i128::from(round.fastest.0).max(least));
+        }
+    }
 
     fn parameters(&self) -> Parameters {
         let gain = |name, value: u16| Parameter {
@@ -245,5 +251,35 @@ mod tests {
         assert_eq!(reason(1_900_000), Reason::Overload);
         assert_eq!(reason(3_000_000), Reason::Overload);
         assert_eq!(reason(2_900_000), Reason::Overload);
+    }
+
+    /// At 400G nobody was told before the fair rate had come down from the whole link to the 100G of each sender: 1.6 times ECN's peak.
+    #[test]
+    fn the_fair_rate_begins_at_the_fastest_sender_and_not_at_the_link() {
+        let mut policy = Pi::new(PiConfig::default());
+        let context = QueueContext {
+            drain: BitRate(400_000_000_000),
+            ..at(1_300_000)
+        };
+        let fair = |policy: &mut Pi, us| match policy.decide(&context, Nanos::from_micros(us)) {
+            Decision {
+                choice: Choice::Above(fair),
+                ..
+            } => fair.0,
+            other => panic!("{other:?}"),
+        };
+        let first = fair(&mut policy, 40);
+        assert!(first > 200_000_000_000, "{first}");
+        let decision = policy.decide(&context, Nanos::from_micros(40));
+        let round = |gigabits: u64| Round {
+            fastest: BitRate(gigabits * 1_000_000_000),
+            ..Round::default()
+        };
+        // Nobody was looked at: nothing is known.
+        policy.sent(&context, &decision, &round(0), Nanos::from_micros(40));
+        assert!(fair(&mut policy, 80) > 150_000_000_000);
+        policy.sent(&context, &decision, &round(100), Nanos::from_micros(80));
+        let next = fair(&mut policy, 120);
+        assert!((50_000_000_000..100_000_000_000).contains(&next), "{next}");
     }
 }

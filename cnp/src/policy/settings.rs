@@ -18,12 +18,14 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Thresholds `(shallow, deep)` in bytes as this mode uses them.
+    /// Thresholds `(shallow, deep)` in bytes as this mode uses them. None is halved to less than four frames of `mtu` bytes: below that a
+    /// depth tells of packet sizes, not of congestion.
     #[must_use]
-    pub const fn thresholds(self, shallow: u64, deep: u64) -> (u64, u64) {
+    pub fn thresholds(self, shallow: u64, deep: u64, mtu: u64) -> (u64, u64) {
+        let half = |depth: u64| (depth / 2).max(depth.min(mtu.saturating_mul(4)));
         match self {
             Mode::HighThroughput => (shallow, deep),
-            Mode::LowLatency => (shallow / 2, deep / 2),
+            Mode::LowLatency => (half(shallow), half(deep)),
         }
     }
 

@@ -189,8 +189,23 @@ impl FlowTracker {
         self.connections.prefetch_found(&ends);
     }
 
+    /// Drops what is being measured of a flow whose senders we paused meanwhile: it fell by that, and not by a CNP.
+    fn forget_stopped(&mut self, index: u32) {
+        let Some(priority) = self.flows.key(index).map(|key| key.priority) else {
+            return;
+        };
+        if let Some(flow) = self.flows.get_mut(index) {
+            let at = self.stops.of(flow.ingress, priority);
+            flow.response.forget(at, self.window);
+            flow.dcqcn.forget(at);
+        }
+    }
+
     /// Reads one flow's bytes.
     fn read_flow(&mut self, index: u32, now: Nanos) -> Found {
+        if self.stops.matter(now) {
+            self.forget_stopped(index);
+        }
         let Some(flow) = self.flows.get_mut(index) else {
             return Found::Silence;
         };

@@ -7,6 +7,7 @@ mod export;
 mod flows;
 mod intake;
 mod prefetch;
+mod stops;
 mod unproven;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -33,6 +34,7 @@ use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
 use crate::uncounted::Aside;
+use stops::Stops;
 use unproven::Unproven;
 
 /// Most workers.
@@ -65,6 +67,7 @@ pub(crate) struct FlowTracker {
     pub(crate) told: HostRules,
     responses: HostResponses,
     near: NearRtt,
+    stops: Stops,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
     /// By port and priority.
@@ -130,6 +133,7 @@ impl FlowTracker {
             told: config.told.clone(),
             responses: HostResponses::new(config.hash_seed),
             near: NearRtt::new(config.hash_seed),
+            stops: Stops::new(),
             status,
             lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
             queue_of,
@@ -168,6 +172,11 @@ impl FlowTracker {
     /// Asks these routes where sources lie from now on.
     pub(crate) fn know_routes(&mut self, routes: Box<dyn Routes>) {
         self.check.know_routes(routes);
+    }
+
+    /// The senders behind these ports are paused in this priority now: nothing is learned from what their flows do.
+    pub(crate) fn stop(&mut self, ports: u32, priority: Priority, now: Nanos) {
+        self.stops.note(ports, priority, now);
     }
 
     /// Takes a worker's cache; `false` when there are too many.

@@ -7,6 +7,7 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::ControlCore;
 use crate::control::config::{ControlConfig, QueueConfig};
+use crate::control::level::QueueLevel;
 use crate::detector::DetectorConfig;
 use crate::flow_cache::FlowCache;
 use crate::host_rules::HostRules;
@@ -159,10 +160,15 @@ impl Rig {
 
     /// Time passes, and the control core looks at a queue of this depth.
     pub(crate) fn tick(&mut self, time: Nanos, depth: u64) -> usize {
+        self.tick_at(time, depth.into())
+    }
+
+    /// The same of a queue that may be paused.
+    pub(crate) fn tick_at(&mut self, time: Nanos, level: QueueLevel) -> usize {
         self.now += time;
         let before = self.sent.len();
         let sent = &mut self.sent;
-        self.core.tick(self.now, |_, _| depth, &mut |order| {
+        self.core.tick(self.now, |_, _| level, &mut |order| {
             sent.push(order);
             Ok(())
         });

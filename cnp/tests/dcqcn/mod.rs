@@ -10,9 +10,11 @@
 )]
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::control::level::QueueLevel;
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::host_rules::HostRules;
@@ -59,6 +61,8 @@ struct Sender {
     stage: u32,
     next_frame: u64,
     bytes: u64,
+    /// A rate back at the line frees the limiter, and the next CNP is a first one.
+    resets: bool,
 }
 
 impl Sender {
@@ -76,6 +80,7 @@ impl Sender {
             stage: 0,
             next_frame: u64::from(number) * 80,
             bytes: 0,
+            resets: false,
         }
     }
 
@@ -124,6 +129,13 @@ impl Sender {
             self.rate = (self.rate + self.target) / 2.0;
             self.stage += 1;
             self.next_increase = now + 300_000;
+            if self.resets && self.rate >= LINE * 127.0 / 128.0 {
+                let next_frame = self.next_frame;
+                (self.rate, self.target, self.told) = (LINE, LINE, false);
+                (self.next_alpha, self.next_decrease, self.next_increase) =
+                    (u64::MAX, u64::MAX, u64::MAX);
+                self.next_frame = next_frame;
+            }
         }
     }
 }
@@ -136,6 +148,8 @@ pub(crate) struct Bed {
     phase: u64,
     /// Wire between the senders and the switch, one way.
     near: u64,
+    /// From when until when the far end pauses the link, in ns after the first frame.
+    pause: Range<u64>,
     /// Frames on their way to the queue.
     coming: VecDeque<(u64, usize)>,
     /// CNPs on their way to their sender.
@@ -218,9 +232,24 @@ impl Bed {
             core,
             phase,
             near,
+            pause: 0..0,
             coming: VecDeque::new(),
             going: VecDeque::new(),
         }
+    }
+
+    /// The senders' alpha starts anew once their rate is back at the line.
+    pub(crate) fn with_resets(mut self) -> Bed {
+        for sender in &mut self.senders {
+            sender.resets = true;
+        }
+        self
+    }
+
+    /// The far end pauses the link at this time, for so long.
+    pub(crate) fn with_pause(mut self, at_us: u64, us: u64) -> Bed {
+        self.pause = at_us * 1_000..(at_us + us) * 1_000;
+        self
     }
 
     /// So many microseconds from the first frame in the queue.
@@ -229,7 +258,7 @@ impl Bed {
         let (step, end) = (40, begin + us * 1_000);
         let near = self.near;
         let (mut depth, mut peak, mut sent, mut cnps) = (0.0f64, 0u64, 0.0f64, 0);
-        let mut next_look = begin + self.phase;
+        let (mut paused, mut next_look) = (0, begin + self.phase);
         for sender in &mut self.senders {
             sender.next_frame += begin - near;
         }
@@ -257,21 +286,27 @@ impl Bed {
                 depth += wire as f64;
             }
             peak = peak.max(depth as u64);
-            if now >= begin {
+            let is_paused = self.pause.contains(&now.saturating_sub(begin));
+            paused += if is_paused { step } else { 0 };
+            if now >= begin && !is_paused {
                 let out = depth.min(LINE * step as f64 / 8e9);
                 depth -= out;
                 sent += out;
             }
             if now >= next_look {
                 let going = &mut self.going;
-                self.core
-                    .tick(Nanos(now), |_, _| depth as u64, &mut |order| {
-                        let sender = order.flow.dest_qp().get() - 0x11;
-                        assert_eq!(order.sender_qpn.get(), 0x1_0018 + sender);
-                        going.push_back((now + near, sender as usize));
-                        cnps += 1;
-                        Ok(())
-                    });
+                let level = QueueLevel {
+                    depth: depth as u64,
+                    paused: Nanos(paused),
+                    stopped: 0,
+                };
+                self.core.tick(Nanos(now), |_, _| level, &mut |order| {
+                    let sender = order.flow.dest_qp().get() - 0x11;
+                    assert_eq!(order.sender_qpn.get(), 0x1_0018 + sender);
+                    going.push_back((now + near, sender as usize));
+                    cnps += 1;
+                    Ok(())
+                });
                 next_look += self.core.period().0;
             }
         }

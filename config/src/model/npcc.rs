@@ -164,6 +164,8 @@ pub struct Cnp {
     pub via: CnpVia,
     /// Most of a port's wire rate they may take.
     pub cap: Percent,
+    /// Most of them that leave in a second, by all ports together.
+    pub per_second: Ranged<1, 1_000_000_000>,
 }
 
 impl Default for Cnp {
@@ -175,6 +177,7 @@ impl Default for Cnp {
             ttl: Ranged::fixed(64),
             via: CnpVia::Route,
             cap: Percent::of_whole(5),
+            per_second: Ranged::fixed(1_000_000),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::bits::low8;
 use crate::drop::DropReason;
 use crate::per::PerPort;
 use crate::punt::PuntClass;
-use crate::units::{PRIORITIES, PortId};
+use crate::units::{Nanos, PRIORITIES, PortId, Priority};
 
 counters! {
     /// Packets and bytes (of the frame, without FCS).
@@ -28,6 +28,20 @@ counters! {
         packets: Counter,
         /// Bytes.
         bytes: Counter,
+    }
+}
+
+impl FlowCounters {
+    /// Time until now that the peer had a priority paused, all together; a pause that lasts counts, unless it is a storm: then the
+    /// watchdog empties the queue.
+    #[must_use]
+    pub fn paused_time(&self, priority: Priority, now: Nanos) -> Nanos {
+        let lasts = (self.paused.get() & !self.storm.get()) & u64::from(priority.bit()) != 0;
+        let of = self.priorities.get(priority.index());
+        of.map_or(Nanos::ZERO, |of| {
+            let begun = if lasts { of.rx_began.get() } else { now.0 };
+            Nanos(of.rx_paused_ns.get()) + now.since(Nanos(begun))
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 use arrayvec::ArrayVec;
 use npcc_cnp::build::{CnpSpec, CnpStyle};
 use npcc_cnp::control::ControlCore;
+use npcc_cnp::control::level::QueueLevel;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::FlowKey;
 use npcc_cnp::plan::{CnpOrder, Suppressed};
@@ -207,11 +208,21 @@ impl Engine {
         let mut woken = 0u32;
         let mut ready: ArrayVec<(PortId, SimFrame), 512> = ArrayVec::new();
         let stale = self.scenario.imperfections.depth_every > 1;
-        let depth = |port: PortId, priority: Priority| {
+        let level = |port: PortId, priority: Priority| {
             let seen = ports.get(port.index()).filter(|_| stale);
-            seen.map_or_else(|| path.depth(port, priority), |seen| seen.published)
+            let depth = seen.map_or_else(|| path.depth(port, priority), |seen| seen.published);
+            let counters = path.counters().ports().zip((0u8..).map(PortId));
+            let stopped = counters.fold(0, |set, (of, id)| {
+                let asserted = of.flow.asserted.get() & u64::from(priority.bit()) != 0;
+                set | if asserted { id.bit() } else { 0 }
+            });
+            QueueLevel {
+                depth,
+                paused: path.counters().of(port).flow.paused_time(priority, now),
+                stopped,
+            }
         };
-        core.tick(now, depth, &mut |order: CnpOrder| {
+        core.tick(now, level, &mut |order: CnpOrder| {
             let (port, frame) = build(fib, &order).ok_or(Suppressed::NoNeighbor)?;
             ready
                 .try_push((port, frame))

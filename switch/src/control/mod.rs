@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use npcc_cnp::control::ControlCore;
+use npcc_cnp::control::level::QueueLevel;
 use npcc_cnp::plan::{CnpOrder, Outlet, Suppressed};
 use npcc_pipeline::counters::{Counter, Counters};
 use npcc_pipeline::units::{Nanos, PortId, Priority};
@@ -149,14 +150,14 @@ impl Control {
             injector.restyle(style, priority);
         });
         injector.refresh();
-        let depth = |port: PortId, priority: Priority| depth(counters, port, priority);
+        let level = |port: PortId, priority: Priority| level(counters, port, priority, now);
         let mut out = WayOut {
             injector,
             first,
             counters,
             sent: false,
         };
-        core.tick_within(now, &|| clock.now(), depth, &mut out);
+        core.tick_within(now, &|| clock.now(), level, &mut out);
         if let Some(sleeper) = sleeper.as_ref().filter(|_| out.sent) {
             sleeper.wake_workers();
         }
@@ -209,20 +210,60 @@ fn crossed(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> [Nano
     latest
 }
 
-/// Wire bytes waiting in a queue, over all workers.
-fn depth(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> u64 {
-    let of = |counters: &Arc<Counters>| {
-        counters
-            .port(port.index())
-            .and_then(|port| port.queues.get(priority.index()))
-            .map_or(0, |queue| queue.level.depth.get())
+/// How a queue stands, over all workers.
+fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos) -> QueueLevel {
+    let depth = |counters: &Counters| {
+        let queue = counters.port(port.index())?.queues.get(priority.index())?;
+        Some(queue.level.depth.get())
     };
-    workers.iter().map(of).sum()
+    let paused = |counters: &Counters| {
+        let flow = &counters.port(port.index())?.flow;
+        Some(flow.paused_time(priority, now))
+    };
+    let stopped = |counters: &Counters| {
+        let ports = counters.ports().zip((0u8..).map(PortId));
+        ports.fold(0, |set, (port, id)| {
+            let asserted = port.flow.asserted.get() & u64::from(priority.bit()) != 0;
+            set | if asserted { id.bit() } else { 0 }
+        })
+    };
+    let mut level = QueueLevel::default();
+    for counters in workers {
+        level.depth = level.depth.saturating_add(depth(counters).unwrap_or(0));
+        level.paused += paused(counters).unwrap_or(Nanos::ZERO);
+        level.stopped |= stopped(counters);
+    }
+    level
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each worker has counters of every port; the owner's say what is so.
+    #[test]
+    fn a_pause_that_lasts_counts_until_now_and_a_stopped_port_is_named() {
+        let workers: Vec<_> = (0..2).map(|_| Arc::new(Counters::new(3))).collect();
+        let (wan, queue) = (PortId(2), Priority::new(3));
+        let flow = |worker: usize, port: usize| &workers[worker].port(port).unwrap().flow;
+        let at = |now| level(&workers, wan, queue, Nanos(now));
+        assert_eq!(at(5_000), QueueLevel::default());
+        let pauses = &flow(1, 2).priorities[3];
+        pauses.rx_paused_ns.add(700);
+        assert_eq!(at(5_000).paused, Nanos(700));
+        pauses.rx_began.set(4_000);
+        flow(1, 2).paused.set(1 << 3);
+        assert_eq!(
+            (at(5_000).paused, at(6_000).paused),
+            (Nanos(1_700), Nanos(2_700))
+        );
+        // Under a storm frames leave, one way or the other.
+        flow(1, 2).storm.set(1 << 3);
+        assert_eq!(at(6_000).paused, Nanos(700));
+        flow(0, 0).asserted.set(1 << 3 | 1);
+        flow(1, 1).asserted.set(1 << 4);
+        assert_eq!(at(6_000).stopped, 1);
+    }
 
     #[test]
     fn an_alarm_of_a_watched_port_rings_once_and_not_too_soon_after_another() {

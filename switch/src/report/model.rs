@@ -197,6 +197,21 @@ pub struct Npcc {
     /// Ticks that came early because a queue had just risen to `hard`.
     #[serde(default)]
     pub ticks_early: u64,
+    /// Times at which a tick had no time left for a queue that was due, which came first in the next.
+    #[serde(default)]
+    pub queues_deferred: u64,
+    /// Flows whose bytes were read from a worker.
+    #[serde(default)]
+    pub flows_read: u64,
+    /// Flows weighed as contributors of a decision.
+    #[serde(default)]
+    pub flows_weighed: u64,
+    /// Flows that began to send again after a pause, as a worker said.
+    #[serde(default)]
+    pub flows_woken: u64,
+    /// Flows of which a worker said so too long ago: they are found by the slow round of readings.
+    #[serde(default)]
+    pub wakes_lost: u64,
     /// Watched queues.
     pub queues: Vec<NpccQueue>,
     /// The connection manager's messages.
@@ -444,6 +459,18 @@ pub struct Host {
     /// Flows whose last CNPs had none.
     #[serde(default)]
     pub unresponsive: u64,
+    /// What is believed of its network card: `unknown`, `answers`, `doubted` or `fallen-back`.
+    #[serde(default)]
+    pub standing: String,
+    /// Measurements in which a flow of it slowed down when told and stayed slow.
+    #[serde(default)]
+    pub worked: u64,
+    /// Measurements in which none did, or not for long.
+    #[serde(default)]
+    pub vain: u64,
+    /// Thousandths of its rate that a CNP costs a flow of it, by the time since the CNP before, where that was learned.
+    #[serde(default)]
+    pub cuts: BTreeMap<String, u64>,
 }
 
 /// A line of the log.

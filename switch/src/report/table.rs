@@ -230,6 +230,8 @@ pub fn hosts(hosts: &[Host]) -> String {
         &[
             "HOST",
             "ACTION",
+            "CARD",
+            "CUT (/1000)",
             "FLOWS",
             "PAIRED",
             "CNP SENT",
@@ -237,12 +239,14 @@ pub fn hosts(hosts: &[Host]) -> String {
             "HALVED",
             "WEAK",
             "NONE",
+            "WORKED",
+            "VAIN",
             "CNP PASSED",
             "NAK",
             "RNR NAK",
             "CE (sampled)",
         ],
-        2,
+        4,
     );
     for host in hosts {
         let counts = [
@@ -253,13 +257,20 @@ pub fn hosts(hosts: &[Host]) -> String {
             host.halved,
             host.weak,
             host.unresponsive,
+            host.worked,
+            host.vain,
             host.cnps_passed,
             host.naks,
             host.rnr_naks,
             host.ce,
         ]
         .map(thousands);
-        let name = [host.address.clone(), host.action.clone()];
+        let name = [
+            host.address.clone(),
+            host.action.clone(),
+            host.standing.clone(),
+            list(&host.cuts),
+        ];
         table.add_row(name.into_iter().chain(counts));
     }
     finish(&table)
@@ -311,7 +322,7 @@ pub fn npcc(snapshot: &Snapshot) -> String {
 }
 
 /// What NPCC counts over all queues, a line each.
-fn totals_of(npcc: &Npcc) -> [(&'static str, String); 15] {
+fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
     let uncounted = npcc.uncounted.iter();
     let uncounted = uncounted
         .map(|(why, one)| (why.clone(), one.bytes))
@@ -380,16 +391,29 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 15] {
         ("suppressed", list(&npcc.cnps_suppressed)),
         ("reaction", reaction("shallow", npcc.reaction_us)),
         ("", reaction("hard", npcc.reaction_hard_us)),
-        (
-            "ticks",
-            format!(
-                "{} ({} late by more than half, {} early for a queue at hard)",
-                thousands(npcc.ticks),
-                thousands(npcc.ticks_late),
-                thousands(npcc.ticks_early)
-            ),
-        ),
+        ("ticks", ticks(npcc)),
+        ("readings", readings(npcc)),
     ]
+}
+
+fn ticks(npcc: &Npcc) -> String {
+    format!(
+        "{} ({} late by more than half, {} early for a queue at hard, {} queues deferred)",
+        thousands(npcc.ticks),
+        thousands(npcc.ticks_late),
+        thousands(npcc.ticks_early),
+        thousands(npcc.queues_deferred)
+    )
+}
+
+fn readings(npcc: &Npcc) -> String {
+    format!(
+        "{} of flows, {} weighed; {} flows woken, {} wakes lost",
+        thousands(npcc.flows_read),
+        thousands(npcc.flows_weighed),
+        thousands(npcc.flows_woken),
+        thousands(npcc.wakes_lost)
+    )
 }
 
 /// A queue's policy: its parameters, the reasons it gave, and why CNPs it wanted were not sent.
@@ -472,6 +496,21 @@ mod tests {
         assert_eq!(rate(None), "unlimited");
         assert_eq!(rate(Some(10_000_000)), "10M");
         assert_eq!(rate(Some(99_900_000_000)), "99.9G");
+    }
+
+    #[test]
+    fn what_was_learned_of_a_card_is_shown_with_its_host() {
+        let text = hosts(&[Host {
+            address: "10.0.1.3".to_owned(),
+            standing: "fallen-back".to_owned(),
+            worked: 1_234,
+            vain: 77,
+            cuts: [("<100us".to_owned(), 31), (">=4ms".to_owned(), 500)].into(),
+            ..Host::default()
+        }]);
+        for part in ["CARD", "fallen-back", "<100us 31, >=4ms 500", "1,234", "77"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]

@@ -77,7 +77,6 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         recovery: _,
     } = &config.npcc;
     let ControlConfig {
-        cap_per_second,
         verify_cm,
         new_flows,
         new_flows_burst,
@@ -112,7 +111,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         told: told(config),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
         cap: thousandths(cnp.cap),
-        cap_per_second,
+        cap_per_second: u64::from(cnp.per_second.get()),
         flows: flows.size(),
         ends: flows.size().saturating_mul(2),
         evidence: self::evidence(*evidence),
@@ -247,7 +246,7 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
 #[must_use]
 pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
     let [shallow, deep, hard] = watch.thresholds.bytes(Rate(drain.0), mtu);
-    let (shallow, deep) = watch.mode.thresholds(shallow, deep);
+    let (shallow, deep) = watch.mode.thresholds(shallow, deep, mtu.into());
     [shallow, deep, hard]
 }
 
@@ -321,6 +320,24 @@ mod tests {
         assert_eq!(share("5%").unwrap(), 50);
     }
 
+    #[test]
+    fn the_cnps_of_a_second_are_the_configurations_and_a_reload_changes_them() {
+        let plan = |npcc: &str| {
+            let text = format!(
+                "version: 1\nnpcc: {npcc}\nports:\n  - {{ name: p0, device: net_null0, speed: 100G, npcc: {{}} }}\n"
+            );
+            let config = npcc_config::parse("test.yaml", &text).unwrap().config;
+            plan(&config, &[Some(BitRate(100_000_000_000))], 1)
+        };
+        let (usual, few) = (plan("{}"), plan("{ cnp: { per_second: 5000 } }"));
+        assert_eq!(
+            usual.cap_per_second,
+            ControlConfig::default().cap_per_second
+        );
+        assert_eq!(few.cap_per_second, 5_000);
+        assert_ne!(usual.settings(), few.settings());
+    }
+
     /// A policy left out of the configuration's list, or named there only, is seen here.
     #[test]
     fn the_configuration_names_npccs_policies_and_no_others() {
@@ -334,6 +351,18 @@ mod tests {
         let schema = npcc_config::schema();
         let known = schema["$defs"]["Policy"]["oneOf"].as_array().unwrap();
         assert_eq!(known.len(), names.len(), "one left out of `Policy::ALL`");
+    }
+
+    /// On a slow link half of four frames were two: a depth that any sender's burst makes.
+    #[test]
+    fn low_latency_halves_no_threshold_below_four_frames() {
+        let text = "version: 1\nnpcc: {}\n\
+            ports:\n  - { name: p0, device: net_null0, mtu: 1500, speed: 1G, npcc: { mode: low-latency } }\n";
+        let config = npcc_config::parse("test.yaml", text).unwrap().config;
+        let plan = plan(&config, &[Some(BitRate(1_000_000_000))], 1);
+        let detector = &plan.queues[0].detector;
+        // 30 us of 1G are 3,750 bytes, and 120 us 15,000.
+        assert_eq!((detector.shallow, detector.deep), (6_000, 7_500));
     }
 
     /// A queue that may have 10G of a 100G port was watched as if it had all of it: shallow above the depth at which ECN begins.

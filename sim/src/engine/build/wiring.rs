@@ -235,7 +235,11 @@ fn control(
         let rate: Rate = plan.rate;
         let bytes =
             |threshold: npcc_config::units::Threshold| threshold.bytes_floored(rate, scenario.mtu);
-        let (shallow, deep) = mode.thresholds(bytes(thresholds.shallow), bytes(thresholds.deep));
+        let (shallow, deep) = mode.thresholds(
+            bytes(thresholds.shallow),
+            bytes(thresholds.deep),
+            scenario.mtu.into(),
+        );
         let policy = case.scheme.policy_kind()?;
         (watched & PortId(port).bit() != 0).then(|| Watched {
             port: PortId(port),

@@ -1,11 +1,12 @@
 //! Flows, hosts and the log, row by row.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use npcc_cnp::action::Action;
+use npcc_cnp::host_response::{CutDepth, GAP_NAMES, Standing};
 use npcc_cnp::hosts::Counts;
 use npcc_cnp::log::{Entry, KEPT, Outcome};
 use npcc_cnp::pair::Evidence;
@@ -24,7 +25,7 @@ use crate::report::model::{Flow, Host, LogDecision, LogLine};
 /// Hosts that flows are counted for, at most.
 const HOSTS: usize = 65_536;
 
-/// What the flows of a sender say of it.
+/// What the flows of a sender say of it, and what was learned of its card.
 #[derive(Debug, Clone, Copy, Default)]
 struct Learned {
     flows: u64,
@@ -33,6 +34,10 @@ struct Learned {
     halved: u64,
     weak: u64,
     none: u64,
+    standing: Standing,
+    worked: u32,
+    vain: u32,
+    cuts: CutDepth,
 }
 
 impl Learned {
@@ -122,6 +127,13 @@ impl View {
                 learned.entry(host).or_default().add(&flow);
             }
         }
+        for card in self.npcc.responses.hosts() {
+            if let Some(learned) = learned.get_mut(&card.address) {
+                learned.standing = card.standing;
+                (learned.worked, learned.vain) = (card.worked, card.vain);
+                learned.cuts = card.cuts;
+            }
+        }
         let counted = self.npcc.hosts.hosts().filter(|(host, _)| wanted(host));
         let mut all: Vec<(IpAddr, Counts, Learned)> = counted
             .map(|(host, counts)| (host, counts, learned.remove(&host).unwrap_or_default()))
@@ -174,6 +186,10 @@ impl View {
             halved: learned.halved,
             weak: learned.weak,
             unresponsive: learned.none,
+            standing: learned.standing.name().to_owned(),
+            worked: learned.worked.into(),
+            vain: learned.vain.into(),
+            cuts: cuts(&learned.cuts),
         }
     }
 
@@ -301,6 +317,13 @@ fn with_wall(text: &str, wall: &str) -> String {
         Some((time, rest)) => format!("{time} us: {wall} {rest}"),
         None => text.to_owned(),
     }
+}
+
+/// Those that were learned.
+fn cuts(depths: &CutDepth) -> BTreeMap<String, u64> {
+    let all = GAP_NAMES.iter().zip(depths);
+    all.filter_map(|(name, depth)| depth.map(|depth| ((*name).to_owned(), depth.into())))
+        .collect()
 }
 
 /// A line of the log before it is text.

@@ -43,6 +43,11 @@ impl View {
             ticks: self.npcc.ticks.get(),
             ticks_late: self.control.late.get(),
             ticks_early: self.control.hastened.get(),
+            queues_deferred: self.npcc.queues_deferred.get(),
+            flows_read: self.npcc.flows_read.get(),
+            flows_weighed: self.npcc.flows_weighed.get(),
+            flows_woken: self.npcc.flows_woken.get(),
+            wakes_lost: self.npcc.wakes_lost.get(),
             queues: self
                 .npcc
                 .queues()

@@ -1,0 +1,104 @@
+//! Queues that their peer pauses, and senders that we pause: neither is an overload, nor an answer to a CNP.
+
+use npcc_pipeline::tap::FlowTap;
+
+use super::level::QueueLevel;
+use super::*;
+use crate::control::tests::{data, warm};
+use crate::host_response::Standing;
+use crate::host_rules::HostRules;
+use crate::policy::model::ModelConfig;
+use crate::policy::npcc::NpccConfig;
+use crate::policy::pi::PiConfig;
+use crate::traffic_tests::rig::{DC, config};
+
+const STEP: Nanos = Nanos::from_micros(10);
+/// What 100G carry in a step.
+const CARRIED: u64 = 125_000;
+
+/// CNPs to a sender while the queue grows by so many bytes a step, for 30 steps of which the link is paused or not, and stands for 30 more.
+fn told(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
+    let mut config = config(STEP);
+    config.queues[0].policy = policy;
+    let mut rig = warm(1, &config);
+    let mut level = QueueLevel::default();
+    let mut sent = 0;
+    for step in 0..60 {
+        rig.out(&data(0x1_0018, 0x11));
+        if step < 30 {
+            level.depth += grows;
+            level.paused += if is_paused { STEP } else { Nanos::ZERO };
+        }
+        sent += rig.tick_at(STEP, level);
+    }
+    sent
+}
+
+/// Downstream's XOFF of 300 us: `model` took all that came in for too much, `npcc` told everybody five times a tick, and the link stood idle
+/// for milliseconds when it ended.
+#[test]
+fn a_paused_queue_is_not_an_overloaded_one() {
+    for policy in [
+        PolicyKind::Npcc(NpccConfig::default()),
+        PolicyKind::Model(ModelConfig::default()),
+        PolicyKind::Pi(PiConfig::default()),
+    ] {
+        assert!(told(policy, CARRIED, false) > 0, "{policy:?}");
+        assert_eq!(told(policy, CARRIED, true), 0, "{policy:?}");
+        assert!(told(policy, 2 * CARRIED, true) > 0, "{policy:?} beyond it");
+    }
+}
+
+/// A link that is paused again and again is slower than its rate. NPCC does not know by how much; ECN does not ask.
+#[test]
+fn what_a_pause_made_of_a_queue_keeps_its_marks() {
+    for (paused, unmarked) in [(Nanos::ZERO, true), (Nanos::from_micros(8), false)] {
+        let mut rig = warm(1, &config(STEP));
+        rig.tick(STEP, 500_000);
+        let slot = rig.out(&data(0x1_0018, 0x11));
+        rig.core.tracker.teach(0, Some(true), rig.now);
+        let level = QueueLevel {
+            depth: 700_000,
+            paused,
+            stopped: 0,
+        };
+        assert_eq!(rig.tick_at(STEP, level), 1);
+        let later = rig.now + Nanos::from_micros(500);
+        assert_eq!(rig.cache.notified(slot, later), unmarked, "{paused:?}");
+    }
+}
+
+/// What becomes of a stranger that is told once and sends a fifth from then on, while we pause these ports.
+fn standing_after(stopped: u32) -> Standing {
+    let mut set_up = config(STEP);
+    set_up.told = HostRules::default();
+    let mut rig = warm(1, &set_up);
+    let (mut sent, mut since) = (0, 0);
+    for step in 0..200u64 {
+        since += usize::from(sent > 0);
+        if since == 25 {
+            break;
+        }
+        if sent == 0 || step % 5 == 0 {
+            rig.out(&data(0x1_0018, 0x11));
+        }
+        let level = QueueLevel {
+            depth: if step < 30 { 0 } else { 500_000 },
+            paused: Nanos::ZERO,
+            stopped: if sent > 0 { stopped } else { 0 },
+        };
+        sent += rig.tick_at(STEP, level);
+    }
+    assert_eq!(since, 25);
+    rig.core.tracker.standing(0)
+}
+
+#[test]
+fn nothing_is_learned_from_senders_that_we_pause() {
+    assert_eq!(standing_after(0), Standing::Answers);
+    assert_eq!(standing_after(WAN_ONLY), Standing::Answers);
+    assert_eq!(standing_after(DC.bit()), Standing::Unknown);
+}
+
+/// Ports that the sender does not come by.
+const WAN_ONLY: u32 = !DC.bit();

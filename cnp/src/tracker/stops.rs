@@ -1,0 +1,51 @@
+//! When we paused the senders behind a port: what their flows did then is no answer to a CNP.
+
+use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
+
+/// A measurement that began longer ago than this is over.
+const LONGEST: Nanos = Nanos::from_millis(20);
+
+/// By port and priority, when its senders were paused last.
+#[derive(Debug)]
+pub(super) struct Stops {
+    at: Box<[[Nanos; PRIORITIES]; MAX_PORTS]>,
+    latest: Option<Nanos>,
+}
+
+impl Stops {
+    pub(super) fn new() -> Stops {
+        Stops {
+            at: Box::new([[Nanos::ZERO; PRIORITIES]; MAX_PORTS]),
+            latest: None,
+        }
+    }
+
+    /// The senders behind these ports are paused in this priority now.
+    pub(super) fn note(&mut self, ports: u32, priority: Priority, now: Nanos) {
+        if ports == 0 {
+            return;
+        }
+        self.latest = Some(now);
+        for (port, all) in (0u8..).map(PortId).zip(self.at.iter_mut()) {
+            if let Some(at) = all
+                .get_mut(priority.index())
+                .filter(|_| ports & port.bit() != 0)
+            {
+                *at = now;
+            }
+        }
+    }
+
+    /// Whether any were paused so lately that it matters.
+    #[inline]
+    pub(super) fn matter(&self, now: Nanos) -> bool {
+        self.latest.is_some_and(|at| now.since(at) < LONGEST)
+    }
+
+    /// When those behind this port were paused last.
+    pub(super) fn of(&self, port: PortId, priority: Priority) -> Nanos {
+        let all = self.at.get(port.index());
+        let at = all.and_then(|all| all.get(priority.index()));
+        at.copied().unwrap_or(Nanos::ZERO)
+    }
+}
