@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::too_many_lines,
     clippy::print_stdout,
     reason = "a test says what is wrong by panicking"
 )]

@@ -180,7 +180,7 @@ impl Drop for Frr {
                 "show ip route",
                 "show ip ospf neighbor",
             ]);
-            println!("{}: {said}\n{}", self.space, self.logs());
+            eprintln!("{}: {said}\n{}", self.space, self.logs());
         }
         for (_, child) in self.daemons.iter_mut().rev() {
             let _ = child.kill();
