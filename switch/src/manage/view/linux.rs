@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use npcc_config::ipnet::IpNet;
 use npcc_linux::netlink::handle::{Handle, RouteRow};
+use npcc_pipeline::route::nexthop::Kind;
 use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::PortId;
 
@@ -139,16 +140,32 @@ impl View {
         page(query, mended.chain(wrong).map(row), give)
     }
 
-    /// Gives the neighbours that are asked for, in the order of addresses.
+    /// Gives the neighbours that are asked for, in the order of addresses: the kernel's, or the file's where Linux is not integrated.
     pub(in crate::manage) fn each_neighbor(
         &self,
         query: &Query,
         give: &mut dyn FnMut(&Neighbor) -> io::Result<()>,
     ) -> Result<End, Unanswered> {
         let asked = query.hosts().map_err(Unanswered::Refused)?;
+        let wanted = |address: IpAddr| asked.is_none_or(|net| net.contains(&address));
+        let port = |row: &Neighbor| query.port.as_ref().is_none_or(|port| row.port == *port);
         let Some(kernel) = self.handle() else {
-            let why = "the neighbours are the file's: linux.integrate is false".to_owned();
-            return Err(Unanswered::Refused(why));
+            let table = self.file_routes();
+            let hosts = table.iter().filter_map(|(prefix, paths)| {
+                let text = prefix.to_string();
+                let (address, _) = text.split_once('/')?;
+                let address: IpAddr = address.parse().ok()?;
+                let path = paths.first().filter(|path| path.kind == Kind::Forward)?;
+                (*prefix == Prefix::host(address) && wanted(address)).then(|| Neighbor {
+                    address: address.to_string(),
+                    port: self.name(path.port).to_owned(),
+                    vlan: path.vlan,
+                    mac: Some(path.dst.to_string()),
+                    state: "static".to_owned(),
+                    kept: false,
+                })
+            });
+            return page(query, hosts.filter(port), give);
         };
         let mut all = kernel
             .neighbors()
@@ -165,8 +182,6 @@ impl View {
             state: routes::neighbor_state(one.state).to_owned(),
             kept: one.managed,
         };
-        let wanted = |address: IpAddr| asked.is_none_or(|net| net.contains(&address));
-        let port = |row: &Neighbor| query.port.as_ref().is_none_or(|port| row.port == *port);
         let rows = all.iter().filter(|(one, _)| wanted(one.address));
         page(query, rows.map(row).filter(port), give)
     }
