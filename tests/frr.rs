@@ -76,7 +76,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         ("dc", "10.101.0.1", "10.102.0.1"),
         ("wan", "2001:db8:102::1", "2001:db8:101::1"),
     ] {
-        let ping = format!("ping -c 1 -W 1 -I {from} {to}");
+        let ping = format!("ping -n -c 1 -W 1 -I {from} {to}");
         wait(&format!("{from} reaches {to}"), long, || {
             rack.host(side, &ping).0
         });
@@ -120,7 +120,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
     own.signal("zebra", "KILL");
     rack.agrees("without zebra");
     assert!(
-        installed("10.102.0.0/16") && rack.host("dc", "ping -c 1 -W 1 -I 10.101.0.1 10.102.0.1").0,
+        installed("10.102.0.0/16") && rack.host("dc", "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1").0,
         "what is forwarded stays"
     );
     for daemon in ["bgpd", "bfdd"] {
@@ -190,7 +190,7 @@ router ospf
     };
     let dc = side("dc", 101, "10.0.1.0/24");
     let wan = side("wan", 102, "10.0.2.0/24");
-    let ping = "ping -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
+    let ping = "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
     wait(
         "hosts learn of each other by OSPF",
         Duration::from_secs(60),
@@ -295,7 +295,7 @@ protocol kernel {{ ipv4 {{ export all; }}; }}
             &prefix(102),
         ),
     );
-    let ping = "ping -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
+    let ping = "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
     wait(
         "hosts reach each other by BIRD's routes",
         Duration::from_secs(40),

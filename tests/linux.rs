@@ -34,7 +34,7 @@ fn hosts_that_nobody_wrote_down_reach_the_switch_and_each_other() {
         });
     }
     // The switch itself, by Linux.
-    let from = rack.space.says("ping -c 2 -W 1 10.0.1.3");
+    let from = rack.space.says("ping -n -c 2 -W 1 10.0.1.3");
     assert!(from.contains(" 0% packet loss"), "{from}");
     let neighbors = rack.show("neighbors --host 10.0.1.0/24");
     assert_eq!(neighbors[0]["address"], "10.0.1.3");
@@ -259,7 +259,7 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
         );
         sent += 1;
         // A busy machine loses some; what is asked here is whether the next hop stays.
-        answered += u32::from(rack.host("dc", "ping -c 5 -i 0.02 -W 1 10.0.2.3").0);
+        answered += u32::from(rack.host("dc", "ping -n -c 5 -i 0.02 -W 1 10.0.2.3").0);
     }
     assert!(answered * 10 >= sent * 9, "{answered} of {sent}");
     // Without a word to anybody.

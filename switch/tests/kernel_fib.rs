@@ -176,20 +176,27 @@ impl Rack {
         }
     }
 
-    fn agrees(&mut self) {
-        let handle = self.handle().clone();
-        let asked =
-            std::thread::spawn(move || (handle.compare().unwrap(), handle.verify().unwrap()));
-        while !asked.is_finished() {
-            self.reader.refresh();
-            std::thread::sleep(Duration::from_micros(100));
+    /// Waits until a comparison finds nothing and all is as wanted; how long that took.
+    fn equal_within(&mut self, most: Duration) -> Duration {
+        let began = Instant::now();
+        loop {
+            let handle = self.handle().clone();
+            let asked =
+                std::thread::spawn(move || (handle.compare().unwrap(), handle.verify().unwrap()));
+            while !asked.is_finished() {
+                self.reader.refresh();
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            let (report, wrong) = asked.join().unwrap();
+            if report.differences == 0 && report.settled && wrong.is_empty() {
+                return began.elapsed();
+            }
+            assert!(began.elapsed() < most, "{report:?}");
         }
-        let (report, wrong) = asked.join().unwrap();
-        assert_eq!(
-            (report.differences, wrong.len()),
-            (0, 0),
-            "{report:?} {wrong:?}"
-        );
+    }
+
+    fn agrees(&mut self) {
+        self.equal_within(Duration::from_secs(60));
     }
 }
 
@@ -321,4 +328,74 @@ fn an_overrun_ends_with_the_kernels_routes() {
     });
     rack.settle();
     rack.agrees();
+}
+
+/// What is put again after a round took it: plain routes behind `p1`, its next-hop object, the group and the routes by it.
+fn put_again(rack: &mut Rack, plain: u32, grouped: u32, sixes: u32) -> Duration {
+    let objects = [
+        "nexthop replace id 7 via 10.0.0.2 dev p0",
+        "nexthop replace id 8 via 10.0.1.2 dev p1",
+        "nexthop replace id 9 group 7/8",
+        "neigh replace 10.0.1.2 dev p1 lladdr 02:00:00:00:01:11 nud permanent",
+        "neigh replace 2001:db8:1::2 dev p1 lladdr 02:00:00:00:01:11 nud permanent",
+    ];
+    let objects = objects.map(str::to_owned).into_iter();
+    let plain = (0..plain).map(|n| format!("route replace {} via 10.0.1.2", v4(n)));
+    let by_group = (0..grouped).map(|n| format!("route replace {} nhid 9", v4(300_000 + n)));
+    let sixes = (0..sixes).map(|n| format!("route replace {} via 2001:db8:1::2", v6(n)));
+    rack.batch(objects.chain(plain).chain(by_group).chain(sixes))
+}
+
+/// 200,000 IPv4 and 50,000 IPv6 routes, and what happens to them a hundred times, with a receive buffer of 64 KiB, so that every
+/// change of many ends in a resynchronisation.
+#[test]
+#[ignore = "takes a quarter of an hour: scripts/test-long linux"]
+fn a_hundred_rounds_under_a_quarter_of_a_million_routes_end_equal() {
+    let rounds = std::env::var("NPCC_ROUNDS").map_or(100, |text| text.parse().unwrap());
+    let mut rack = Rack::new("rounds", 64 << 10);
+    put_again(&mut rack, 40_000, 60_000, 25_000);
+    let fours = (0..100_000).map(|n| format!("route add {} via 10.0.0.2", v4(100_000 + n)));
+    let sixes = (0..25_000).map(|n| format!("route add {} via 2001:db8::2", v6(100_000 + n)));
+    rack.batch(fours.chain(sixes));
+    let mut worst = [Duration::ZERO; 5];
+    for round in 0..rounds {
+        let kind = round % 5;
+        match kind {
+            0 => {
+                rack.ip("link set p1 down");
+                rack.equal_within(Duration::from_secs(10));
+                rack.ip("link set p1 up");
+            }
+            1 => {
+                rack.handle().carrier(PortId(1), false);
+                rack.equal_within(Duration::from_secs(10));
+                rack.handle().carrier(PortId(1), true);
+            }
+            2 => rack.ip("nexthop replace id 8 via 10.0.0.2 dev p0"),
+            3 => {
+                rack.ip("addr del 10.0.1.1/24 dev p1");
+                rack.equal_within(Duration::from_secs(10));
+                rack.ip("addr add 10.0.1.1/24 dev p1");
+            }
+            _ => {
+                let flap =
+                    |n: u32| format!("route replace {} via 10.0.{}.2", v4(n % 40_000), n & 1);
+                rack.batch((0..100_000).map(flap));
+            }
+        }
+        put_again(&mut rack, 40_000, 60_000, 25_000);
+        let took = rack.equal_within(Duration::from_secs(10));
+        worst[kind] = worst[kind].max(took);
+        let status = rack.handle().status();
+        assert!(
+            status.kernel[0] >= 200_000 && status.kernel[1] >= 50_000,
+            "{status:?}"
+        );
+    }
+    let status = rack.handle().status();
+    println!(
+        "{rounds} rounds: equal at the latest after {worst:?} (down, carrier, replace, address, 100,000 changes); {:?}",
+        status.counts
+    );
+    assert_eq!(status.counts.faults, 0);
 }

@@ -54,7 +54,7 @@ impl Rack {
 
     /// Whether a host reaches an address.
     pub fn pings(&self, side: &str, address: &str) -> bool {
-        self.host(side, &format!("ping -c 1 -W 1 {address}")).0
+        self.host(side, &format!("ping -n -c 1 -W 1 {address}")).0
     }
 
     /// A table of `show`; null while the switch does not answer.

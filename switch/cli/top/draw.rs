@@ -167,7 +167,8 @@ fn draw_flows(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     let flows = state.flows();
     let (all, shown) = (flows.len(), usize::from(area.height).saturating_sub(2));
     let above = state.above.min(all.saturating_sub(shown));
-    let wide = area.width >= 110;
+    // Columns have to fit: what does not is cut by whichever of them the layout chooses.
+    let wide = area.width >= 120;
     let rows: Vec<Row<'static>> = flows
         .iter()
         .skip(above)
@@ -191,7 +192,11 @@ fn draw_flows(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
     let names = [
         "SENDER", "RECEIVER", "QUEUE", "BYTES", "CNPS", "EVIDENCE", "QPS", "RESPONSE",
     ];
-    let hosts = if wide { 26 } else { 15 };
+    let hosts = match area.width {
+        128.. => 26,
+        120.. => 22,
+        _ => 15,
+    };
     let widths = [hosts, hosts, 9, 9, 8, 10, 18, 14].map(Constraint::Length);
     let columns = if wide { names.len() } else { names.len() - 2 };
     let header = Row::new(names.into_iter().take(columns)).style(DIM);
