@@ -120,7 +120,10 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
     own.signal("zebra", "KILL");
     rack.agrees("without zebra");
     assert!(
-        installed("10.102.0.0/16") && rack.host("dc", "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1").0,
+        installed("10.102.0.0/16")
+            && rack
+                .host("dc", "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1")
+                .0,
         "what is forwarded stays"
     );
     for daemon in ["bgpd", "bfdd"] {
