@@ -10,13 +10,13 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::frr::{Frr, bgp_host};
 use common::net::{Space, strange_hosts};
 use common::rack::{Rack, wait};
-use common::{Lab, alone};
+use common::{Lab, Running, alone};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
@@ -74,24 +74,11 @@ while True:
     time.sleep(0.005)
 ";
 
-struct Pauser(Child);
-
-impl Drop for Pauser {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn switch() -> Rack {
     let net = strange_hosts();
     let space = Space::of("flood");
     let lab = Lab::new();
     capture::write(&lab.path("flood.pcap"), flood().iter(), 1).unwrap();
-    let device = |index: u8, side: &str| {
-        let link = net.link(side);
-        format!("net_af_packet{index},iface={link},blocksz=73728,framesz=9216,framecnt=512")
-    };
     lab.config(&format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
@@ -103,12 +90,12 @@ neighbors: [ {{ address: 10.0.3.9, port: flood, mac: \"02:00:00:00:03:09\" }} ]
 buffer: {{ pool: 32MB }}
 linux: {{ integrate: true, netns: {} }}
 ",
-        device(0, "dc"),
-        device(1, "wan"),
+        net.jumbo_device(0, "dc"),
+        net.jumbo_device(1, "wan"),
         space.0
     ));
     let rack = Rack {
-        switch: Some(lab.start(&["--stats-json", "stats.json"])),
+        switch: Running::of(lab.start(&["--stats-json", "stats.json"])),
         net,
         space,
         lab,
@@ -149,7 +136,7 @@ fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
         .arg(rack.net.link("hwan"))
         .stdin(Stdio::null())
         .spawn();
-    let _pauser = Pauser(script.unwrap());
+    let _pauser = Running::of(script.unwrap());
     let peers = ["10.0.1.3", "10.0.2.3"];
     wait(
         "BGP is established under load",

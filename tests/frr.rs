@@ -10,13 +10,13 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::alone;
 use common::frr::{Frr, bgp_host};
 use common::net::run;
 use common::rack::{Rack, wait};
+use common::{Running, alone};
 use serde_json::Value;
 
 /// BGP of the switch's namespace: numbered towards `dc`, unnumbered towards `wan`.
@@ -208,7 +208,7 @@ router ospf
 
 /// BIRD in a namespace. When this is dropped it ends.
 struct Bird(
-    Child,
+    #[expect(dead_code, reason = "it ends BIRD")] Running,
     #[expect(dead_code, reason = "kept until BIRD has ended")] tempfile::TempDir,
 );
 
@@ -228,14 +228,7 @@ impl Bird {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        Bird(child, folder)
-    }
-}
-
-impl Drop for Bird {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        Bird(Running::of(child), folder)
     }
 }
 

@@ -213,10 +213,6 @@ fn traceroute_and_path_mtu_discovery_work_through_the_switch() {
     let net = two_hosts(9000, [3, 3]);
     let space = Space::of("trace");
     let lab = Lab::new();
-    let device = |index: u8, side: &str| {
-        let link = net.link(side);
-        format!("net_af_packet{index},iface={link},blocksz=73728,framesz=9216,framecnt=512")
-    };
     lab.config(&format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
@@ -232,8 +228,8 @@ qos: {{ profile: lossy }}
 buffer: {{ pool: 8MB }}
 linux: {{ integrate: true, netns: {} }}
 ",
-        device(0, "dc"),
-        device(1, "wan"),
+        net.jumbo_device(0, "dc"),
+        net.jumbo_device(1, "wan"),
         space.0
     ));
     let switch = lab.start(&["--stats-json", "stats.json"]);

@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::busy::{BUSY, Running, busy};
+use common::Running;
+use common::busy::{BUSY, busy};
 use common::{Lab, alone, assert_success, root, switch};
 use npcc_appliance::manage::tables;
 use serde_json::Value;

@@ -10,12 +10,12 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::net::{Net, Space, run};
 use common::rack::{Rack, text, wait};
-use common::{Lab, alone, assert_success};
+use common::{Lab, Running, alone, assert_success};
 use serde_json::Value;
 
 #[test]
@@ -129,7 +129,7 @@ linux: {{ integrate: true, netns: {} }}
         space.0
     ));
     let rack = Rack {
-        switch: Some(lab.start(&["--stats-json", "stats.json"])),
+        switch: Running::of(lab.start(&["--stats-json", "stats.json"])),
         net,
         space,
         lab,
@@ -281,7 +281,7 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
 
 /// A daemon that speaks LLDP in a namespace. When this is dropped it ends.
 struct Lldp {
-    daemon: Child,
+    _daemon: Running,
     space: String,
     folder: tempfile::TempDir,
 }
@@ -303,7 +303,7 @@ impl Lldp {
         command.arg(folder.path().join("s"));
         let daemon = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
         Lldp {
-            daemon: daemon.unwrap(),
+            _daemon: Running::of(daemon.unwrap()),
             space: space.to_owned(),
             folder,
         }
@@ -315,13 +315,6 @@ impl Lldp {
         command.arg(self.folder.path().join("s")).args(commands);
         let output = command.stdin(Stdio::null()).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-}
-
-impl Drop for Lldp {
-    fn drop(&mut self) {
-        let _ = self.daemon.kill();
-        let _ = self.daemon.wait();
     }
 }
 

@@ -61,12 +61,6 @@ print('all came back')
 /// A switch between the two hosts.
 fn lab(net: &Net, idle: &str) -> Lab {
     let lab = Lab::new();
-    let device = |index: u8, side: &str| {
-        format!(
-            "net_af_packet{index},iface={},blocksz=73728,framesz=9216,framecnt=512",
-            net.link(side)
-        )
-    };
     lab.config(&format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
@@ -82,8 +76,8 @@ neighbors:
 qos: {{ profile: lossy }}
 buffer: {{ pool: 8MB }}
 ",
-        device(0, "dc"),
-        device(1, "wan")
+        net.jumbo_device(0, "dc"),
+        net.jumbo_device(1, "wan")
     ));
     lab
 }

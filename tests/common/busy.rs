@@ -1,7 +1,5 @@
 //! A switch with a queue that stands, CNPs, and a pause storm: what shows something in every table.
 
-use std::process::Child;
-
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_pipeline::wire::mac_control;
@@ -54,16 +52,4 @@ pub fn busy() -> Lab {
     let back = [captured(ack.frame()), captured(pause)];
     capture::write(&lab.path("back.pcap"), back.iter(), 1).unwrap();
     lab
-}
-
-/// A switch that ends with the test, however that ends: one that is left would poll two cores for ever.
-pub struct Running(pub Option<Child>);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }

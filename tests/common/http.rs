@@ -6,7 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::Lab;
-use super::busy::{BUSY, Running, busy};
+use super::Running;
+use super::busy::{BUSY, busy};
 
 /// A port that was free a moment ago.
 pub fn free() -> SocketAddr {

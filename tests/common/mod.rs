@@ -33,6 +33,25 @@ pub fn switch() -> Command {
     command
 }
 
+/// A process that ends with the test, however that ends: a switch that is left would poll two cores for ever.
+pub struct Running(pub Option<Child>);
+
+impl Running {
+    /// A process that was started.
+    pub fn of(child: Child) -> Running {
+        Running(Some(child))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 /// A folder with a configuration in it.
 pub struct Lab {
     pub dir: TempDir,

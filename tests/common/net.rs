@@ -28,6 +28,12 @@ impl Net {
         format!("npcc-{host}-{}", self.id)
     }
 
+    /// A packet socket on an end of a link as a device, whose ring takes frames of 9,200 octets.
+    pub fn jumbo_device(&self, index: u8, end: &str) -> String {
+        let link = self.link(end);
+        format!("net_af_packet{index},iface={link},blocksz=73728,framesz=9216,framecnt=512")
+    }
+
     /// An end of a link.
     pub fn link(&self, end: &str) -> String {
         format!("p{end}{}", self.id)

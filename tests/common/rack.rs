@@ -1,19 +1,19 @@
 //! A switch that Linux is integrated with, between two hosts of the kernel that know no MAC address of it.
 
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::net::{Net, Space, run, strange_hosts};
-use super::{Lab, assert_success};
+use super::{Lab, Running, assert_success};
 
 /// A switch between two hosts, in a namespace of its own.
 pub struct Rack {
     pub net: Net,
     pub space: Space,
     pub lab: Lab,
-    pub switch: Option<Child>,
+    pub switch: Running,
 }
 
 impl Rack {
@@ -28,7 +28,7 @@ impl Rack {
             net,
             space,
             lab,
-            switch: Some(switch),
+            switch: Running::of(switch),
         };
         rack.until("it answers", |rack| {
             rack.lab.path("switch.sock").exists() && !rack.show("ports").is_null()
@@ -103,7 +103,7 @@ impl Rack {
 
     /// Ends the switch; what it said, and its account of all frames.
     pub fn end(mut self) -> (String, Value) {
-        let switch = self.switch.take().unwrap();
+        let switch = self.switch.0.take().unwrap();
         run(&format!("kill -TERM {}", switch.id()));
         let output = switch.wait_with_output().unwrap();
         assert_success(&output);
@@ -113,21 +113,8 @@ impl Rack {
     }
 }
 
-impl Drop for Rack {
-    fn drop(&mut self) {
-        if let Some(switch) = &mut self.switch {
-            let _ = switch.kill();
-            let _ = switch.wait();
-        }
-    }
-}
-
 /// A configuration of it; `wan` are the addresses of its second port, `more` what stands behind.
 pub fn text(net: &Net, space: &Space, wan: &str, more: &str) -> String {
-    let device = |index: u8, side: &str| {
-        let link = net.link(side);
-        format!("net_af_packet{index},iface={link},blocksz=73728,framesz=9216,framecnt=512")
-    };
     format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
@@ -138,8 +125,8 @@ qos: {{ profile: lossy }}
 buffer: {{ pool: 8MB }}
 linux: {{ integrate: true, netns: {} }}
 {more}",
-        device(0, "dc"),
-        device(1, "wan"),
+        net.jumbo_device(0, "dc"),
+        net.jumbo_device(1, "wan"),
         space.0
     )
 }

@@ -48,9 +48,15 @@ impl Requests {
     /// # Errors
     /// There is no such socket, or it knows no strict checking (Linux before 4.20).
     pub fn open() -> io::Result<Requests> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        let requests = Requests::of(NETLINK_ROUTE)?;
+        requests.socket.set_netlink_get_strict_chk(true)?;
+        Ok(requests)
+    }
+
+    /// Opens a socket of a protocol of netlink.
+    pub(super) fn of(protocol: isize) -> io::Result<Requests> {
+        let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
-        socket.set_netlink_get_strict_chk(true)?;
         Ok(Requests {
             socket,
             sequence: 0,
@@ -63,11 +69,26 @@ impl Requests {
     /// # Errors
     /// The kernel's answer.
     pub fn ask(&mut self, request: Request) -> io::Result<()> {
+        self.ask_for(request, |_| ())
+    }
+
+    /// Asks for something that is told by messages, and waits for the answer behind them.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub(super) fn ask_for(
+        &mut self,
+        request: Request,
+        mut told: impl FnMut(&Message<'_>),
+    ) -> io::Result<()> {
         let sequence = self.send(request)?;
         loop {
             self.receive()?;
-            let mut answers = message::messages(&self.buffer).filter(|m| m.sequence == sequence);
-            if let Some(answer) = answers.find(|answer| answer.kind == ERROR) {
+            for answer in message::messages(&self.buffer).filter(|m| m.sequence == sequence) {
+                if answer.kind != ERROR {
+                    told(&answer);
+                    continue;
+                }
                 return match answer.errno() {
                     0 => Ok(()),
                     error => Err(io::Error::from_raw_os_error(error)),

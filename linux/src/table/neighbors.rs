@@ -1,9 +1,9 @@
 //! Neighbours, in the order of their addresses, so that those within a prefix are found.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use npcc_pipeline::route::prefix::{Family, Prefix};
+use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::units::Mac;
 
 use super::sweep::Epoch;
@@ -35,16 +35,7 @@ impl Neighbors {
 
     /// The neighbours whose address lies in a prefix.
     pub fn within(&self, prefix: Prefix) -> impl Iterator<Item = &Neighbor> {
-        let first = prefix.bits();
-        let last = first | u128::MAX.checked_shr(u32::from(prefix.len())).unwrap_or(0);
-        let address = |bits: u128| match prefix.family() {
-            Family::V4 => {
-                let top = u32::try_from(bits >> 96).unwrap_or_default();
-                IpAddr::V4(Ipv4Addr::from_bits(top))
-            }
-            Family::V6 => IpAddr::V6(Ipv6Addr::from_bits(bits)),
-        };
-        let range = (address(first), 0)..=(address(last), u32::MAX);
+        let range = (prefix.first(), 0)..=(prefix.last(), u32::MAX);
         self.all.range(range).map(|(_, (neighbor, _))| neighbor)
     }
 

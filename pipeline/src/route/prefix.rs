@@ -64,6 +64,18 @@ impl Prefix {
         self.bits
     }
 
+    /// The first address in it.
+    #[must_use]
+    pub fn first(&self) -> IpAddr {
+        address_of(self.family, self.bits)
+    }
+
+    /// The last address in it.
+    #[must_use]
+    pub fn last(&self) -> IpAddr {
+        address_of(self.family, self.bits | !mask(self.len))
+    }
+
     /// Its length in bits.
     #[expect(
         clippy::len_without_is_empty,
@@ -101,19 +113,24 @@ impl Prefix {
 
 impl fmt::Display for Prefix {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.family {
-            Family::V4 => {
-                let top = u32::try_from(self.bits >> 96).unwrap_or_default();
-                write!(out, "{}/{}", Ipv4Addr::from_bits(top), self.len)
-            }
-            Family::V6 => write!(out, "{}/{}", Ipv6Addr::from_bits(self.bits), self.len),
-        }
+        write!(out, "{}/{}", self.first(), self.len)
     }
 }
 
 impl fmt::Debug for Prefix {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, out)
+    }
+}
+
+/// The address of these bits, first bit highest.
+fn address_of(family: Family, bits: u128) -> IpAddr {
+    match family {
+        Family::V4 => {
+            let top = u32::try_from(bits >> 96).unwrap_or_default();
+            Ipv4Addr::from_bits(top).into()
+        }
+        Family::V6 => Ipv6Addr::from_bits(bits).into(),
     }
 }
 
@@ -136,6 +153,7 @@ mod tests {
     fn host_bits_are_cleared() {
         let prefix = Prefix::new("10.1.2.3".parse().unwrap(), 8).unwrap();
         assert_eq!(prefix.to_string(), "10.0.0.0/8");
+        assert_eq!(prefix.last().to_string(), "10.255.255.255");
         assert!(prefix.contains("10.255.0.1".parse().unwrap()));
         assert!(!prefix.contains("11.0.0.1".parse().unwrap()));
         assert!(Prefix::new("10.0.0.0".parse().unwrap(), 33).is_none());

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use npcc_linux::netlink::handle::Notice;
+use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::PortId;
 
 use super::orders::Management;
@@ -78,7 +79,7 @@ impl Management {
             wiring::punt::interface(*vlan, facts.mac, addresses)
         };
         let interfaces = interfaces.iter().map(of).collect();
-        let interfaces = Box::new(npcc_pipeline::punt::PuntPort { interfaces });
+        let interfaces = Box::new(PuntPort { interfaces });
         if let Err(deaf) = self.workers.give(&[Command::PuntPort { port, interfaces }]) {
             self.note_of_linux(&format!("addresses of {}: {deaf}", facts.name));
         }

@@ -53,6 +53,28 @@ impl From<io::Error> for Unanswered {
     }
 }
 
+/// Gives the page that is asked for of things that are in order, each as a row; only those of the page are made into rows.
+pub(super) fn page<T, R>(
+    query: &Query,
+    things: impl Iterator<Item = T>,
+    row: impl Fn(T) -> R,
+    give: &mut dyn FnMut(&R) -> io::Result<()>,
+) -> Result<End, Unanswered> {
+    let top = query.top.unwrap_or(usize::MAX);
+    let first = top.saturating_mul(query.page.unwrap_or(1).max(1) - 1);
+    let mut matched = 0;
+    for (place, thing) in things.enumerate() {
+        matched += 1;
+        if place >= first && place - first < top {
+            give(&row(thing))?;
+        }
+    }
+    Ok(End {
+        matched,
+        next: None,
+    })
+}
+
 /// A line of an answer as it is written.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -19,7 +19,7 @@ use super::View;
 use crate::clock::Clock;
 use crate::manage::flow_rows::{self, Filter};
 use crate::manage::query::{End, Query};
-use crate::manage::rows::Unanswered;
+use crate::manage::rows::{Unanswered, page};
 use crate::report::model::{Flow, Host, LogDecision, LogLine};
 
 /// Hosts that flows are counted for, at most.
@@ -148,16 +148,9 @@ impl View {
                 .cmp(&(counts.cnps_sent, would.would_send))
                 .then_with(|| a.cmp(b))
         });
-        let top = query.top.unwrap_or(usize::MAX);
-        let pages = query.page.unwrap_or(1).max(1) - 1;
-        let matched = all.len() as u64;
-        for (host, counts, learned) in all.iter().skip(top.saturating_mul(pages)).take(top) {
-            give(&self.host(*host, counts, learned))?;
-        }
-        Ok(End {
-            matched,
-            next: None,
-        })
+        let row =
+            |(host, counts, learned): &(IpAddr, Counts, Learned)| self.host(*host, counts, learned);
+        page(query, all.iter(), row, give)
     }
 
     fn host(&self, address: IpAddr, counts: &Counts, learned: &Learned) -> Host {

@@ -4,62 +4,34 @@ use std::io;
 use std::net::IpAddr;
 
 use npcc_config::ipnet::IpNet;
+use npcc_linux::fib::Member;
 use npcc_linux::netlink::handle::{Handle, RouteRow};
-use npcc_pipeline::route::nexthop::Kind;
-use npcc_pipeline::route::prefix::{Family, Prefix};
-use npcc_pipeline::units::PortId;
+use npcc_linux::wanted::ports::Place;
+use npcc_linux::wire::neighbor;
+use npcc_pipeline::route::nexthop::{Adjacency, Kind};
+use npcc_pipeline::route::prefix::Prefix;
 
 use super::View;
 use crate::manage::query::{End, Query};
-use crate::manage::rows::Unanswered;
+use crate::manage::rows::{Unanswered, page};
 use crate::report::routes::{self, Linux, Neighbor, NextHop, Route};
 
 /// What is said of a kernel that nobody follows any more.
-const GONE: &str = "the kernel is not followed any more: restart the switch";
-
-/// Gives the rows of the page that is asked for.
-fn page<R>(
-    query: &Query,
-    rows: impl Iterator<Item = R>,
-    mut give: impl FnMut(&R) -> io::Result<()>,
-) -> Result<End, Unanswered> {
-    let top = query.top.unwrap_or(usize::MAX);
-    let first = top.saturating_mul(query.page.unwrap_or(1).max(1) - 1);
-    let mut matched = 0;
-    for (place, row) in rows.enumerate() {
-        matched = place + 1;
-        if place >= first && place - first < top {
-            give(&row)?;
-        }
-    }
-    Ok(End {
-        matched: matched as u64,
-        next: None,
-    })
+fn gone() -> Unanswered {
+    Unanswered::Refused("the kernel is not followed any more: restart the switch".to_owned())
 }
 
 /// Whether a prefix holds, or lies in, what is asked for.
 fn touches(prefix: Prefix, asked: Option<IpNet>) -> bool {
     let Some(asked) = asked else { return true };
-    let address = asked.addr();
-    let family = if address.is_ipv4() {
-        Family::V4
-    } else {
-        Family::V6
-    };
-    let Some(asked) = Prefix::new(address, asked.prefix_len()) else {
+    let Some(asked) = Prefix::new(asked.addr(), asked.prefix_len()) else {
         return false;
     };
     let len = prefix.len().min(asked.len());
-    prefix.family() == family && prefix.covering(len) == asked.covering(len)
+    prefix.covering(len) == asked.covering(len)
 }
 
 impl View {
-    fn name(&self, port: PortId) -> &str {
-        let facts = self.ports.get(port.index());
-        facts.map_or("", |facts| facts.name.as_str())
-    }
-
     fn handle(&self) -> Option<&Handle> {
         self.linux.as_ref().map(|linux| &linux.kernel)
     }
@@ -78,7 +50,7 @@ impl View {
         give: &mut dyn FnMut(&Route) -> io::Result<()>,
     ) -> Result<End, Unanswered> {
         let asked = query.hosts().map_err(Unanswered::Refused)?;
-        let port = |row: &Route| {
+        let shown = |row: &Route| {
             let wanted = query.port.as_ref();
             wanted.is_none_or(|port| row.next_hops.iter().any(|hop| hop.port == *port))
         };
@@ -87,36 +59,39 @@ impl View {
                 let why = "the routes are the file's: linux.integrate is false".to_owned();
                 return Err(Unanswered::Refused(why));
             }
-            let table = self.file_routes();
-            let rows = table.iter().filter(|(prefix, _)| touches(**prefix, asked));
-            let row = |(prefix, paths): (&Prefix, &Vec<_>)| Route {
+            let hop = |path: &Adjacency| NextHop::of(path, &self.port_name(path.port));
+            let row = |(prefix, paths): (&Prefix, &Vec<Adjacency>)| Route {
                 prefix: prefix.to_string(),
                 state: "installed".to_owned(),
-                next_hops: paths
-                    .iter()
-                    .map(|path: &npcc_pipeline::route::nexthop::Adjacency| {
-                        NextHop::of(path, self.name(path.port))
-                    })
-                    .collect(),
+                next_hops: paths.iter().map(hop).collect(),
             };
-            return page(query, rows.map(row).filter(port), give);
+            let table = self.file_routes();
+            let asked = table.iter().filter(|(prefix, _)| touches(**prefix, asked));
+            return page(
+                query,
+                asked.filter(|route| query.port.is_none() || shown(&row(*route))),
+                row,
+                give,
+            );
         };
-        let gone = || Unanswered::Refused(GONE.to_owned());
         if query.diff {
             return self.each_difference(kernel, query, give);
         }
-        let rows = kernel.routes().ok_or_else(gone)?;
-        let rows = rows.iter().filter(|row| touches(row.prefix, asked));
+        let hop =
+            |member: &Member| NextHop::of_member(member, &self.port_name(member.adjacency.port));
         let row = |row: &RouteRow| Route {
             prefix: row.prefix.to_string(),
             state: routes::state(row.installed).to_owned(),
-            next_hops: row
-                .members
-                .iter()
-                .map(|member| NextHop::of_member(member, self.name(member.adjacency.port)))
-                .collect(),
+            next_hops: row.members.iter().map(hop).collect(),
         };
-        page(query, rows.map(row).filter(port), give)
+        let all = kernel.routes().ok_or_else(gone)?;
+        let asked = all.iter().filter(|row| touches(row.prefix, asked));
+        page(
+            query,
+            asked.filter(|route| query.port.is_none() || shown(&row(route))),
+            row,
+            give,
+        )
     }
 
     /// Gives what is not in the switch as it is in the kernel, by a comparison made now.
@@ -126,7 +101,6 @@ impl View {
         query: &Query,
         give: &mut dyn FnMut(&Route) -> io::Result<()>,
     ) -> Result<End, Unanswered> {
-        let gone = || Unanswered::Refused(GONE.to_owned());
         let report = kernel.compare().ok_or_else(gone)?;
         let wrong = kernel.verify().ok_or_else(gone)?;
         let mended = report.examples.into_iter().filter(|_| report.settled);
@@ -137,7 +111,7 @@ impl View {
             state: state.to_owned(),
             next_hops: vec![],
         };
-        page(query, mended.chain(wrong).map(row), give)
+        page(query, mended.chain(wrong), row, give)
     }
 
     /// Gives the neighbours that are asked for, in the order of addresses: the kernel's, or the file's where Linux is not integrated.
@@ -152,37 +126,30 @@ impl View {
         let Some(kernel) = self.handle() else {
             let table = self.file_routes();
             let hosts = table.iter().filter_map(|(prefix, paths)| {
-                let text = prefix.to_string();
-                let (address, _) = text.split_once('/')?;
-                let address: IpAddr = address.parse().ok()?;
+                let address = prefix.first();
                 let path = paths.first().filter(|path| path.kind == Kind::Forward)?;
                 (*prefix == Prefix::host(address) && wanted(address)).then(|| Neighbor {
                     address: address.to_string(),
-                    port: self.name(path.port).to_owned(),
+                    port: self.port_name(path.port),
                     vlan: path.vlan,
                     mac: Some(path.dst.to_string()),
                     state: "static".to_owned(),
                     kept: false,
                 })
             });
-            return page(query, hosts.filter(port), give);
+            return page(query, hosts.filter(port), |row| row, give);
         };
-        let mut all = kernel
-            .neighbors()
-            .ok_or_else(|| Unanswered::Refused(GONE.to_owned()))?;
+        let mut all = kernel.neighbors().ok_or_else(gone)?;
         all.sort_by_key(|(one, place)| (one.address, place.port, place.vlan));
-        let row = |(one, place): &(
-            npcc_linux::wire::neighbor::Neighbor,
-            npcc_linux::wanted::ports::Place,
-        )| Neighbor {
+        let row = |(one, place): &(neighbor::Neighbor, Place)| Neighbor {
             address: one.address.to_string(),
-            port: self.name(place.port).to_owned(),
+            port: self.port_name(place.port),
             vlan: place.vlan,
             mac: one.mac.map(|mac| mac.to_string()),
             state: routes::neighbor_state(one.state).to_owned(),
             kept: one.managed,
         };
         let rows = all.iter().filter(|(one, _)| wanted(one.address));
-        page(query, rows.map(row).filter(port), give)
+        page(query, rows.map(row).filter(port), |row| row, give)
     }
 }

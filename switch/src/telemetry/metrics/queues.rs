@@ -5,7 +5,7 @@ use std::fmt;
 use super::family::{Label, Samples, families};
 use super::scrape::Scrape;
 use crate::report::lossless::Group;
-use crate::report::model::Queue;
+use crate::report::model::{Port, Queue};
 
 /// Digits of the priorities, as labels have them.
 const DIGITS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
@@ -15,32 +15,32 @@ pub(super) fn digit(priority: u8) -> &'static str {
     DIGITS.get(usize::from(priority)).copied().unwrap_or("?")
 }
 
-/// Does something for each queue of each port, with its labels.
-fn each_queue(
+/// Does something for each of what every port has by priority, with its labels.
+fn each_of<T>(
     all: &Scrape,
-    mut each: impl FnMut(&[Label<'_>], &Queue) -> fmt::Result,
+    of: impl Fn(&Port) -> &[T],
+    priority: impl Fn(&T) -> u8,
+    mut each: impl FnMut(&[Label<'_>], &T) -> fmt::Result,
 ) -> fmt::Result {
     for port in &all.snapshot.ports {
-        for queue in &port.queues {
-            let priority = digit(queue.priority);
-            each(&[("port", &port.name), ("priority", priority)], queue)?;
+        for one in of(port) {
+            each(
+                &[("port", &port.name), ("priority", digit(priority(one)))],
+                one,
+            )?;
         }
     }
     Ok(())
 }
 
+/// Does something for each queue of each port, with its labels.
+fn each_queue(all: &Scrape, each: impl FnMut(&[Label<'_>], &Queue) -> fmt::Result) -> fmt::Result {
+    each_of(all, |port| &port.queues, |queue| queue.priority, each)
+}
+
 /// Does something for each ingress group of each port, with its labels.
-fn each_group(
-    all: &Scrape,
-    mut each: impl FnMut(&[Label<'_>], &Group) -> fmt::Result,
-) -> fmt::Result {
-    for port in &all.snapshot.ports {
-        for group in &port.groups {
-            let priority = digit(group.priority);
-            each(&[("port", &port.name), ("priority", priority)], group)?;
-        }
-    }
-    Ok(())
+fn each_group(all: &Scrape, each: impl FnMut(&[Label<'_>], &Group) -> fmt::Result) -> fmt::Result {
+    each_of(all, |port| &port.groups, |group| group.priority, each)
 }
 
 /// What only lossless groups have.
