@@ -1,0 +1,111 @@
+//! Memory that outlives a process: a sealed memfd, mapped as words of 64 bits: [`SharedWords`].
+//!
+//! Whoever holds the descriptor holds the memory: a service manager's descriptor store keeps it while one process ends and the next
+//! one starts. What the words mean is the caller's; the next process may be another version, so a layout begins with its version.
+//!
+//! Laws: the size never changes, so that no access is beyond the end (`F_SEAL_SHRINK`, `F_SEAL_GROW`, `F_SEAL_SEAL`; memfd_create(2),
+//! fcntl(2)), and a descriptor without these seals is refused; every access is atomic, so that two processes may look at once.
+
+use std::ffi::CString;
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::atomic::AtomicU64;
+
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::sys::stat::fstat;
+use nix::unistd::ftruncate;
+
+/// Bytes of a word.
+const WORD: usize = size_of::<AtomicU64>();
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct SharedWords {
+    memory: OwnedFd,
+    start: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: it is a mapping of atomics and a descriptor, neither of which belongs to a thread.
+unsafe impl Send for SharedWords {}
+// SAFETY: as above; a shared reference gives atomics only.
+unsafe impl Sync for SharedWords {}
+
+/// What keeps the size as it is.
+fn seals() -> SealFlag {
+    SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+impl SharedWords {
+    /// Makes memory of so many words, all zero; `/proc/PID/fd` shows it by `name`.
+    ///
+    /// # Errors
+    /// None or too many words, a name with a zero in it or of over 249 bytes, or no room.
+    pub fn new(name: &str, words: usize) -> io::Result<SharedWords> {
+        let name = CString::new(name)?;
+        let size = words
+            .checked_mul(WORD)
+            .and_then(|size| i64::try_from(size).ok());
+        let size = size.ok_or_else(|| invalid("more words than memory has"))?;
+        let memory = memfd_create(
+            name.as_c_str(),
+            MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING,
+        )?;
+        ftruncate(&memory, size)?;
+        fcntl(&memory, FcntlArg::F_ADD_SEALS(seals()))?;
+        SharedWords::of(memory)
+    }
+
+    /// Maps memory that [`SharedWords::new`] made, in this process or in one before it.
+    ///
+    /// # Errors
+    /// The descriptor is of something else, its size may change, or it holds no words.
+    pub fn of(memory: OwnedFd) -> io::Result<SharedWords> {
+        let found = fcntl(&memory, FcntlArg::F_GET_SEALS);
+        let found = found.map_err(|_| invalid("the descriptor is not of a memfd"))?;
+        if !SealFlag::from_bits_retain(found).contains(seals()) {
+            return Err(invalid("the memory may change its size"));
+        }
+        let size = usize::try_from(fstat(&memory)?.st_size).unwrap_or_default();
+        let room = NonZeroUsize::new(size).filter(|_| size.is_multiple_of(WORD));
+        let room = room.ok_or_else(|| invalid("the memory holds no whole words"))?;
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; the seals keep it backed to its end.
+        let start = unsafe { mmap(None, room, protection, MapFlags::MAP_SHARED, &memory, 0) }?;
+        Ok(SharedWords {
+            memory,
+            start: start.cast(),
+            words: size / WORD,
+        })
+    }
+
+    /// All its words.
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: `of` mapped so many words at a page's boundary, which `drop` alone takes back; every bit pattern is a word, and
+        // whoever else maps the memory meets it by atomics or by system calls.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.words) }
+    }
+}
+
+impl AsFd for SharedWords {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: `of` mapped so many bytes here, and no reference outlives `self`. A refusal would leave memory mapped.
+        let _ = unsafe { munmap(self.start.cast(), self.words * WORD) };
+    }
+}

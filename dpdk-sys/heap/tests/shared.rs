@@ -1,0 +1,50 @@
+//! Memory that outlives who made it.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use npcc_heap::shared::SharedWords;
+
+#[test]
+fn a_descriptor_brings_the_words_back_when_who_made_them_is_gone() {
+    let first = SharedWords::new("npcc-test", 1000).unwrap();
+    assert_eq!(first.words().len(), 1000);
+    assert!(
+        first
+            .words()
+            .iter()
+            .all(|word| word.load(Ordering::Relaxed) == 0)
+    );
+    first.words()[999].store(7, Ordering::Relaxed);
+    let kept = first.as_fd().try_clone_to_owned().unwrap();
+    drop(first);
+
+    let second = SharedWords::of(kept).unwrap();
+    assert_eq!(second.words()[999].load(Ordering::Relaxed), 7);
+    let both = SharedWords::of(second.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    both.words()[0].store(9, Ordering::Relaxed);
+    assert_eq!(second.words()[0].load(Ordering::Relaxed), 9);
+}
+
+#[test]
+fn its_size_never_changes() {
+    let words = SharedWords::new("npcc-test", 1000).unwrap();
+    let file = File::from(words.as_fd().try_clone_to_owned().unwrap());
+    assert!(file.set_len(8).is_err());
+    assert!(file.set_len(1 << 20).is_err());
+}
+
+#[test]
+fn what_may_change_its_size_or_holds_no_words_is_refused() {
+    let file = OwnedFd::from(tempfile::tempfile().unwrap());
+    assert!(
+        SharedWords::of(file)
+            .unwrap_err()
+            .to_string()
+            .contains("not of a memfd")
+    );
+    assert!(SharedWords::new("npcc-test", 0).is_err());
+    assert!(SharedWords::new("npcc-test", usize::MAX).is_err());
+    assert!(SharedWords::new("a\0b", 8).is_err());
+}
