@@ -397,4 +397,8 @@ fn a_hundred_rounds_under_a_quarter_of_a_million_routes_end_equal() {
         "{rounds} rounds: equal at the latest after {worst:?} (down, carrier, replace, address, 100,000 changes); {:?}",
         status.counts
     );
+    assert_eq!(
+        status.counts.faults, 0,
+        "differences nobody could account for"
+    );
 }

@@ -13,7 +13,7 @@ use npcc_pipeline::route::prefix::Prefix;
 use super::recover::EXAMPLES;
 use super::report::{Reason, Report};
 use super::requests::Dumped;
-use super::state::{State, Turn, each, in_words};
+use super::state::{State, Turn, each, hides_others, in_words};
 use super::stream::{Read, Stream};
 use crate::fib::Fib;
 use crate::wire::event::{Event, event};
@@ -87,6 +87,8 @@ pub(super) struct Comparing<'a> {
     swept: usize,
     /// It is to be given up.
     pub(super) spoiled: bool,
+    /// What is dumped, and whether the kernel may have left some of it out.
+    under_way: (Dump, bool),
 }
 
 impl<'a> Comparing<'a> {
@@ -106,16 +108,21 @@ impl<'a> Comparing<'a> {
             differing: vec![],
             swept: 0,
             spoiled: false,
+            under_way: (Dump::Links, false),
         }
     }
 
     /// Before a dump.
-    pub(super) const fn begin(&mut self) {
+    pub(super) const fn begin(&mut self, what: Dump) {
+        self.under_way = (what, false);
         self.state.model.begin_sweep();
     }
 
     /// After a dump that was whole: what it did not name, and the stream did not touch, is gone.
     pub(super) fn end(&mut self, what: Dump) {
+        if self.under_way.1 {
+            return self.torn();
+        }
         let Touched {
             prefixes,
             neighbors,
@@ -134,7 +141,7 @@ impl<'a> Comparing<'a> {
     pub(super) fn settle(&mut self) {
         self.touched = Touched::default();
         self.spoiled = self.turn.dump.is_some();
-        self.report.settled = !self.spoiled;
+        self.report.settled = !self.spoiled && !self.state.lost;
     }
 
     /// A dump was torn: it proves nothing of what it did not name, and all is to be made again.
@@ -164,9 +171,11 @@ impl<'a> Comparing<'a> {
             let (state, touched) = (&mut *self.state, &mut self.touched);
             let (mut lost, mut spoiled, mut any) = (false, false, false);
             let (model, counts) = (&mut state.model, &mut state.counts);
+            let (what, hidden) = &mut self.under_way;
             let read = self.stream.read(BATCH, |datagram| {
                 lost |= each(datagram, counts, |event| {
                     touched.note(Named::of(&event));
+                    *hidden |= hides_others(model, *what, &event);
                     let silent = match &event {
                         Event::Link(link) => !link.up || !link.carrier,
                         Event::LinkGone(_) | Event::AddressGone(_) | Event::NextHopGone(_) => true,
@@ -178,6 +187,7 @@ impl<'a> Comparing<'a> {
             })?;
             if read == Read::Overrun || lost {
                 self.state.counts.overruns += 1;
+                self.state.lost = true;
                 self.turn.dump = Some(Reason::Overrun);
                 self.spoiled = true;
                 return Ok(());

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::compare::Comparing;
-use super::recover::{EXAMPLES, Recovering};
+use super::recover::{EXAMPLES, Recovering, TRIES};
 use super::report::{Counts, Reason, Report};
 use super::requests::{Ended, Requests};
 use super::state::{State, each};
@@ -19,8 +19,6 @@ pub use super::state::Turn;
 
 /// Datagrams read before what they say is given to the switch.
 const BATCH: usize = 2_048;
-/// How often a dump is begun again that was torn, or a round of them in which messages were lost.
-const TRIES: usize = 4;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -42,6 +40,7 @@ impl Mirror {
                 differ: Differ::new(ports),
                 counts: Counts::default(),
                 doubts: 0,
+                lost: false,
             },
         }
     }
@@ -100,6 +99,7 @@ impl Mirror {
         if read == Read::Overrun || lost {
             // The switch waits for the dump: half of what changed may be worse than none.
             self.state.counts.overruns += 1;
+            self.state.lost = true;
             turn.dump = Some(Reason::Overrun);
             return Ok(turn);
         }
@@ -150,19 +150,12 @@ impl Mirror {
                 report,
                 pending: vec![],
                 lost: false,
+                under_way: (Dump::Links, false),
             };
             to.clear_stream()?;
             for what in Dump::ALL {
-                let mut ended = Ended::Torn;
-                for _ in 0..TRIES {
-                    to.state.model.begin_sweep();
-                    ended = self.requests.dump(what, &mut to)?;
-                    if ended == Ended::Whole {
-                        to.report.differences += to.state.model.sweep(what);
-                        break;
-                    }
-                }
-                to.report.whole &= ended == Ended::Whole;
+                let whole = to.dump(what, &mut self.requests)?;
+                to.report.whole &= whole;
             }
             let Recovering { pending, lost, .. } = to;
             report.settled &= pending.is_empty() && !lost;
@@ -176,6 +169,7 @@ impl Mirror {
             self.state.counts.overruns += 1;
             report.whole = false;
         }
+        self.state.lost = !report.whole;
         if !report.whole {
             turn.dump = Some(Reason::Overrun);
         }
@@ -194,7 +188,7 @@ impl Mirror {
         to.catch_up()?;
         to.settle();
         for what in Dump::ALL {
-            to.begin();
+            to.begin(what);
             match self.requests.dump(what, &mut to) {
                 Ok(Ended::Whole) => to.end(what),
                 Ok(Ended::Torn) => to.torn(),

@@ -3,16 +3,19 @@
 use std::io;
 
 use super::report::Report;
-use super::requests::Dumped;
-use super::state::{State, each, in_words};
+use super::requests::{Dumped, Ended, Requests};
+use super::state::{State, each, hides_others, in_words};
 use super::stream::{Read, Stream};
 use crate::wire::event::{Event, event};
 use crate::wire::message::Message;
+use crate::wire::request::Dump;
 
 /// Datagrams of the stream read between two of a dump.
 const BATCH: usize = 4_096;
 /// Events that may come while dumps are read.
 const PENDING: usize = 1 << 18;
+/// How often a dump is begun again that was torn, or a round of them in which messages were lost.
+pub(super) const TRIES: usize = 4;
 /// Differences that are put into words.
 pub(super) const EXAMPLES: usize = 20;
 
@@ -25,9 +28,25 @@ pub(super) struct Recovering<'a> {
     pub(super) pending: Vec<Event>,
     /// Some were lost again.
     pub(super) lost: bool,
+    /// What is dumped, and whether the kernel may have left some of it out.
+    pub(super) under_way: (Dump, bool),
 }
 
 impl Recovering<'_> {
+    /// Dumps one kind of things; whether all there are were named, so that the others are gone.
+    pub(super) fn dump(&mut self, what: Dump, requests: &mut Requests) -> io::Result<bool> {
+        for _ in 0..TRIES {
+            self.state.model.begin_sweep();
+            self.under_way = (what, false);
+            let ended = requests.dump(what, self)?;
+            if ended == Ended::Whole && !self.under_way.1 {
+                self.report.differences += self.state.model.sweep(what);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// What came before a dump is in the dump, and what followed it is not there to mend it: it is thrown away.
     pub(super) fn clear_stream(&mut self) -> io::Result<()> {
         for _ in 0..PENDING / BATCH {
@@ -59,10 +78,12 @@ impl Dumped for Recovering<'_> {
 
     fn between(&mut self) -> io::Result<()> {
         let (pending, counts) = (&mut self.pending, &mut self.state.counts);
+        let (model, (what, hidden)) = (&self.state.model, &mut self.under_way);
         let mut lost = false;
         let read = self.stream.read(BATCH, |datagram| {
             let mut full = false;
             lost |= each(datagram, counts, |event| {
+                *hidden |= hides_others(model, *what, &event);
                 if pending.len() < PENDING {
                     pending.push(event);
                 } else {

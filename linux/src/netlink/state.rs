@@ -1,10 +1,13 @@
 //! The model, what the switch has of it, and counts.
 
+use npcc_pipeline::route::prefix::Family;
+
 use crate::fib::Fib;
 use crate::table::model::Model;
 use crate::wanted::differ::{Differ, Done};
 use crate::wire::event::{Event, event};
 use crate::wire::message::{OVERRUN, messages};
+use crate::wire::request::Dump;
 use crate::wire::unread::Unread;
 
 use super::report::{Counts, Reason};
@@ -17,6 +20,8 @@ pub(super) struct State {
     pub(super) counts: Counts,
     /// The model's doubts that were acted on.
     pub(super) doubts: u64,
+    /// Messages were lost, and no dump has made up for them yet.
+    pub(super) lost: bool,
 }
 
 /// What a turn did.
@@ -82,6 +87,23 @@ pub(super) fn each(datagram: &[u8], counts: &mut Counts, mut take: impl FnMut(Ev
         }
     }
     lost
+}
+
+/// Whether what an event tells of makes the kernel leave others out of a dump that is under way, without flagging it
+/// (`NLM_F_DUMP_INTR`): where it goes on it finds by counting IPv6's routes, or a bucket's neighbours, from the first
+/// (Linux, `fib6_dump_table()` and `neigh_dump_table()`), so one that goes hides another, and a table of neighbours that grows is
+/// dealt anew. It keeps its place by the key for IPv4's routes and by the id for next-hop objects, and flags the rest.
+pub(super) fn hides_others(model: &Model, what: Dump, event: &Event) -> bool {
+    match (what, event) {
+        (Dump::Routes { v6: true, .. }, Event::RouteGone(route)) => {
+            route.prefix.family() == Family::V6
+        }
+        (Dump::Neighbors, Event::NeighborGone(_)) => true,
+        (Dump::Neighbors, Event::Neighbor(one)) => {
+            model.neighbors().get(one.link, one.address).is_none()
+        }
+        _ => false,
+    }
 }
 
 /// An event as a difference is told.

@@ -1,7 +1,7 @@
 //! What tests of the crate share: a Fib that keeps books.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use npcc_linux::fib::{Fib, GroupId, Member, Refused};
@@ -15,6 +15,8 @@ pub struct Book {
     pub group_sets: usize,
     pub route_sets: usize,
     pub route_removals: usize,
+    /// Prefixes that were ever taken away.
+    pub removed: BTreeSet<Prefix>,
     pub commits: usize,
     pub room: Option<usize>,
 }
@@ -69,6 +71,7 @@ impl Fib for Book {
 
     fn remove_route(&mut self, prefix: Prefix) {
         self.route_removals += 1;
+        self.removed.insert(prefix);
         assert!(self.routes.remove(&prefix).is_some(), "{prefix} is none");
     }
 
