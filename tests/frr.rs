@@ -173,7 +173,7 @@ router ospf
 "
         )
     };
-    let own = Frr::start(
+    let mut own = Frr::start(
         &rack.space.0,
         "! none\n",
         "",
@@ -191,8 +191,8 @@ router ospf
             &ospf(&format!("10.{number}.0.1"), net, &link),
         )
     };
-    let dc = side("dc", 101, "10.0.1.0/24");
-    let wan = side("wan", 102, "10.0.2.0/24");
+    let mut dc = side("dc", 101, "10.0.1.0/24");
+    let mut wan = side("wan", 102, "10.0.2.0/24");
     let ping = "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
     wait(
         "hosts learn of each other by OSPF",
@@ -202,6 +202,42 @@ router ospf
     let rows = rack.show("routes --host 10.102.0.0/24");
     assert_eq!(rows[0]["next_hops"][0]["gateway"], "10.0.2.3", "{rows:#}");
     rack.agrees("with OSPF");
+
+    for (side, number) in [("dc", 101), ("wan", 102)] {
+        let space = rack.net.space(side);
+        run(&format!("ip -n {space} -6 route del default"));
+        run(&format!(
+            "ip -n {space} addr add 2001:db8:{number}::1/128 dev lo"
+        ));
+    }
+    let host = |side: &str| vec![rack.net.link(&format!("h{side}"))];
+    for (frr, id, links) in [
+        (
+            &mut own,
+            "10.0.1.1",
+            vec!["dc0".to_owned(), "wan0".to_owned()],
+        ),
+        (&mut dc, "10.101.0.1", host("dc")),
+        (&mut wan, "10.102.0.1", host("wan")),
+    ] {
+        let on = |link: &String| {
+            format!(
+                "interface {link}\n ipv6 ospf6 area 0\n ipv6 ospf6 hello-interval 1\n ipv6 ospf6 dead-interval 4\n ipv6 ospf6 mtu-ignore"
+            )
+        };
+        let router = format!("router ospf6\n ospf6 router-id {id}\n redistribute connected");
+        frr.write("ospf6d.conf", links.iter().map(on).chain([router]));
+        frr.launch("ospf6d");
+    }
+    let ping = "ping -n -c 1 -W 1 -I 2001:db8:101::1 2001:db8:102::1";
+    wait(
+        "hosts learn of each other by OSPFv3",
+        Duration::from_secs(60),
+        || rack.host("dc", ping).0,
+    );
+    let rows = rack.show("routes --host 2001:db8:102::1");
+    assert_eq!(rows[0]["next_hops"][0]["port"], "wan0", "{rows:#}");
+    rack.agrees("with OSPFv3");
     drop((own, dc, wan));
     rack.end();
 }
