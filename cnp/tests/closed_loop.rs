@@ -131,3 +131,27 @@ fn a_pause_costs_no_more_than_its_own_time() {
         );
     }
 }
+
+/// Neighbours leave a quarter of the link. `model` aims at a time, and at four times as long a one where it goes by the port's rate: frames
+/// waited for 75 us, and wait for 40.
+#[test]
+fn a_queue_beside_others_is_held_by_what_it_gets() {
+    for policy in [
+        PolicyKind::Npcc(NpccConfig::default()),
+        PolicyKind::Model(ModelConfig::default()),
+        PolicyKind::Pi(PiConfig::default()),
+    ] {
+        let run = |is_told| Bed::new(policy, 0).beside_others(0.25, is_told).run(60_000);
+        let (untold, told) = (run(false), run(true));
+        let most = if matches!(policy, PolicyKind::Model(_)) {
+            0.7
+        } else {
+            1.01
+        };
+        assert!(told.wait <= most * untold.wait, "{untold:?} {told:?}");
+        assert!(
+            told.utilisation >= untold.utilisation - 0.02,
+            "{untold:?} {told:?}"
+        );
+    }
+}

@@ -17,6 +17,9 @@ pub struct QueueLevel {
     pub paused: Nanos,
     /// Ports whose senders we have paused in this priority now, as a port set.
     pub stopped: u32,
+    /// Wire bytes that ever entered it, those that are gone included; none where nobody counts them, or nothing waits: its rate is then taken
+    /// for what it gets.
+    pub entered: Option<u64>,
 }
 
 impl From<u64> for QueueLevel {
@@ -69,7 +72,7 @@ mod tests {
             let level = QueueLevel {
                 depth: *depth,
                 paused: Nanos::from_micros(*paused),
-                stopped: 0,
+                ..QueueLevel::default()
             };
             held.take(&level, DRAIN, Nanos::from_micros(*us))
         };

@@ -15,6 +15,7 @@ pub mod level;
 mod order;
 mod queue;
 mod round;
+mod share;
 mod tellable;
 mod tick;
 

@@ -60,7 +60,7 @@ fn what_a_pause_made_of_a_queue_keeps_its_marks() {
         let level = QueueLevel {
             depth: 700_000,
             paused,
-            stopped: 0,
+            ..QueueLevel::default()
         };
         assert_eq!(rig.tick_at(STEP, level), 1);
         let later = rig.now + Nanos::from_micros(500);
@@ -86,6 +86,7 @@ fn standing_after(stopped: u32) -> Standing {
             depth: if step < 30 { 0 } else { 500_000 },
             paused: Nanos::ZERO,
             stopped: if sent > 0 { stopped } else { 0 },
+            entered: None,
         };
         sent += rig.tick_at(STEP, level);
     }

@@ -4,6 +4,7 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use super::config::QueueConfig;
 use super::level::{Held, QueueLevel};
+use super::share::Share;
 use crate::detector::{Detector, Reading};
 use crate::policy::{Policy, QueueContext};
 
@@ -32,6 +33,8 @@ pub(super) struct WatchedQueue {
     pub(super) given_up: bool,
     /// What of its depth is of a pause.
     held: Held,
+    /// What it gets of its port.
+    share: Share,
     /// The look before: when, and the depth without that.
     looked: (Nanos, u64),
     /// The call it was made in.
@@ -52,6 +55,7 @@ impl WatchedQueue {
             next_look: Nanos::ZERO,
             given_up: false,
             held: Held::default(),
+            share: Share::default(),
             looked: (Nanos::ZERO, 0),
             looked_in: 0,
             context: None,
@@ -74,7 +78,8 @@ impl WatchedQueue {
                 now
             }
         };
-        let depth = self.held.take(level, self.detector.config().drain, now);
+        let drain = self.share.take(level, self.detector.config().drain, now);
+        let depth = self.held.take(level, drain, now);
         let look = self.policy.look().unwrap_or(every.tick).min(every.tick);
         self.next_look = due(look);
         let fresh = now >= self.next_tick;
@@ -89,13 +94,13 @@ impl WatchedQueue {
             u64::try_from(active.div_ceil(READS_PER_LOOK - READS_PER_LOOK / 8)).unwrap_or(u64::MAX);
         let config = self.detector.config();
         let (at, before) = std::mem::replace(&mut self.looked, (now, depth));
-        let arrival = arrival(config.drain, depth, before, now.since(at));
+        let arrival = arrival(drain, depth, before, now.since(at));
         let context = QueueContext {
             reading: self.reading,
             fresh,
             depth,
             deep: config.deep,
-            drain: config.drain,
+            drain,
             arrival,
             mtu: config.mtu,
             rates_known: reads.saturating_mul(look.0) <= every.stale.0,

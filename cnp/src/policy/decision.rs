@@ -112,7 +112,7 @@ pub struct QueueContext {
     pub depth: u64,
     /// Wire bytes from which the queue is deep.
     pub deep: u64,
-    /// The queue's drain rate.
+    /// The rate the queue drains at while it stands: its own, or its share of the port where others are served before it or beside it.
     pub drain: BitRate,
     /// What came in since the look before, if the queue drained at its rate meanwhile.
     pub arrival: BitRate,

@@ -45,6 +45,8 @@ pub(crate) struct Figures {
     pub(crate) cnps: usize,
     /// Slowest and fastest sender's share of the bytes.
     pub(crate) shares: (f64, f64),
+    /// How long frames wait in the second half of the run, on average, in us.
+    pub(crate) wait: f64,
 }
 
 /// A reaction point.
@@ -150,6 +152,8 @@ pub(crate) struct Bed {
     near: u64,
     /// From when until when the far end pauses the link, in ns after the first frame.
     pause: Range<u64>,
+    /// Part of the link that neighbours leave to the queue, and whether the core is told of departures.
+    served: (f64, bool),
     /// Frames on their way to the queue.
     coming: VecDeque<(u64, usize)>,
     /// CNPs on their way to their sender.
@@ -233,6 +237,7 @@ impl Bed {
             phase,
             near,
             pause: 0..0,
+            served: (1.0, true),
             coming: VecDeque::new(),
             going: VecDeque::new(),
         }
@@ -252,6 +257,12 @@ impl Bed {
         self
     }
 
+    /// Neighbours leave the queue so much of the link, and the core is told of departures, or not.
+    pub(crate) fn beside_others(mut self, part: f64, is_told: bool) -> Bed {
+        self.served = (part, is_told);
+        self
+    }
+
     /// So many microseconds from the first frame in the queue.
     pub(crate) fn run(mut self, us: u64) -> Figures {
         let begin = 10_000_000;
@@ -259,6 +270,8 @@ impl Bed {
         let near = self.near;
         let (mut depth, mut peak, mut sent, mut cnps) = (0.0f64, 0u64, 0.0f64, 0);
         let (mut paused, mut next_look) = (0, begin + self.phase);
+        let (part, is_told) = self.served;
+        let (mut entered, mut waits, mut steps) = (0.0f64, 0.0, 0.0f64);
         for sender in &mut self.senders {
             sender.next_frame += begin - near;
         }
@@ -284,21 +297,27 @@ impl Bed {
                 sight(&mut self.cache, data, (DC, WAN), Nanos(now));
                 self.senders[number].bytes += wire;
                 depth += wire as f64;
+                entered += wire as f64;
             }
             peak = peak.max(depth as u64);
             let is_paused = self.pause.contains(&now.saturating_sub(begin));
             paused += if is_paused { step } else { 0 };
             if now >= begin && !is_paused {
-                let out = depth.min(LINE * step as f64 / 8e9);
+                let out = depth.min(LINE * part * step as f64 / 8e9);
                 depth -= out;
                 sent += out;
+            }
+            if now >= begin + us * 500 {
+                waits += depth * 8e6 / (LINE * part);
+                steps += 1.0;
             }
             if now >= next_look {
                 let going = &mut self.going;
                 let level = QueueLevel {
                     depth: depth as u64,
                     paused: Nanos(paused),
-                    stopped: 0,
+                    entered: is_told.then_some(entered as u64),
+                    ..QueueLevel::default()
                 };
                 self.core.tick(Nanos(now), |_, _| level, &mut |order| {
                     let sender = order.flow.dest_qp().get() - 0x11;
@@ -315,7 +334,8 @@ impl Bed {
         let shares = self.senders.iter().map(share);
         Figures {
             peak,
-            utilisation: sent / (LINE * us as f64 / 8e6),
+            wait: waits / steps.max(1.0),
+            utilisation: sent / (LINE * part * us as f64 / 8e6),
             cnps,
             shares: shares.fold((1.0, 0.0), |(low, high), share| {
                 (share.min(low), share.max(high))

@@ -19,7 +19,7 @@ use crate::bits::low8;
 use crate::drop::DropReason;
 use crate::per::PerPort;
 use crate::punt::PuntClass;
-use crate::units::{Nanos, PRIORITIES, PortId, Priority};
+use crate::units::{Nanos, PRIORITIES, PortId, Priority, WIRE_OVERHEAD};
 
 counters! {
     /// Packets and bytes (of the frame, without FCS).
@@ -28,6 +28,15 @@ counters! {
         packets: Counter,
         /// Bytes.
         bytes: Counter,
+    }
+}
+
+impl QueueCounters {
+    /// Wire bytes that ever entered the queue; less its depth, those that left it.
+    #[must_use]
+    pub fn entered(&self) -> u64 {
+        let entered = &self.enqueued;
+        entered.bytes.get() + entered.packets.get() * u64::from(WIRE_OVERHEAD)
     }
 }
 

@@ -220,6 +220,7 @@ impl Engine {
                 depth,
                 paused: path.counters().of(port).flow.paused_time(priority, now),
                 stopped,
+                entered: Some(path.counters().of(port).queues[priority.index()].entered()),
             }
         };
         core.tick(now, level, &mut |order: CnpOrder| {

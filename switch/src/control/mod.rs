@@ -212,9 +212,9 @@ fn crossed(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> [Nano
 
 /// How a queue stands, over all workers.
 fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos) -> QueueLevel {
-    let depth = |counters: &Counters| {
-        let queue = counters.port(port.index())?.queues.get(priority.index())?;
-        Some(queue.level.depth.get())
+    let queues = || {
+        let ports = workers.iter().filter_map(|all| all.port(port.index()));
+        ports.filter_map(|port| port.queues.get(priority.index()))
     };
     let paused = |counters: &Counters| {
         let flow = &counters.port(port.index())?.flow;
@@ -227,9 +227,15 @@ fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos
             set | if asserted { id.bit() } else { 0 }
         })
     };
-    let mut level = QueueLevel::default();
+    let mut level = QueueLevel {
+        depth: queues().fold(0, |sum, queue| sum.saturating_add(queue.level.depth.get())),
+        ..QueueLevel::default()
+    };
+    // Of a quiet queue both cores keep the line they look at.
+    if level.depth > 0 {
+        level.entered = Some(queues().map(|queue| queue.entered()).sum());
+    }
     for counters in workers {
-        level.depth = level.depth.saturating_add(depth(counters).unwrap_or(0));
         level.paused += paused(counters).unwrap_or(Nanos::ZERO);
         level.stopped |= stopped(counters);
     }
@@ -263,6 +269,18 @@ mod tests {
         flow(0, 0).asserted.set(1 << 3 | 1);
         flow(1, 1).asserted.set(1 << 4);
         assert_eq!(at(6_000).stopped, 1);
+    }
+
+    #[test]
+    fn what_entered_a_queue_that_stands_is_in_wire_bytes_of_all_workers() {
+        let workers: Vec<_> = (0..2).map(|_| Arc::new(Counters::new(3))).collect();
+        let queue = |worker: usize| &workers[worker].port(2).unwrap().queues[3];
+        queue(0).enqueued.add(10, 10_000);
+        queue(1).enqueued.add(1, 1_000);
+        let at = || level(&workers, PortId(2), Priority::new(3), Nanos(0));
+        assert_eq!(at().entered, None, "nothing waits");
+        queue(1).level.depth.set(500);
+        assert_eq!(at().entered, Some(11_000 + 11 * 24));
     }
 
     #[test]

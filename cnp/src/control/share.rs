@@ -1,0 +1,178 @@
+//! What a queue gets of its port while it stands: less than its rate where others are served before it or beside it.
+//!
+//! A queue of a weighted or a strict neighbour drains slower than its port. By the port's rate the depths that policies aim at would be as many
+//! times too deep, and what comes in would be taken for more than it is. So departures are measured while the queue stands: over windows in
+//! which it cannot have run empty, pauses left out, and by the better of two windows, as a neighbour's burst is no share. A queue that got
+//! seven eighths of its rate has it; one that ran empty is taken to have it until it has stood again.
+
+use npcc_pipeline::units::{BitRate, Nanos};
+
+use super::level::QueueLevel;
+
+/// A window is at least so long.
+const WINDOW: Nanos = Nanos::from_micros(100);
+/// A window is long enough for the rate to carry so many bytes: departures are told by the burst.
+const CARRIES: u64 = 1 << 20;
+/// A share is not taken for less than one part in so many of the rate.
+const LEAST: u64 = 64;
+
+/// What was seen of the queue at a time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    at: Nanos,
+    depth: u64,
+    departed: u64,
+    paused: Nanos,
+}
+
+/// See the module's text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Share {
+    /// The look before.
+    last: Mark,
+    /// When the window began.
+    began: Option<Mark>,
+    /// What the window before this gave.
+    before: Option<BitRate>,
+    /// What the queue gets, where that is less than its rate.
+    less: Option<BitRate>,
+}
+
+impl Share {
+    /// Takes a look at a queue whose rate is `line`; at what rate it drains while it stands.
+    pub(super) fn take(&mut self, level: &QueueLevel, line: BitRate, now: Nanos) -> BitRate {
+        let Some(entered) = level.entered.filter(|_| level.depth > 0) else {
+            *self = Share::default();
+            return line;
+        };
+        let mark = Mark {
+            at: now,
+            depth: level.depth,
+            departed: entered.saturating_sub(level.depth),
+            paused: level.paused,
+        };
+        let last = std::mem::replace(&mut self.last, mark);
+        if last.depth < line.bytes_in(now.since(last.at)) {
+            self.began = None;
+        } else {
+            let began = *self.began.get_or_insert(last);
+            self.measure(began, mark, line);
+        }
+        self.less.unwrap_or(line)
+    }
+
+    /// Ends the window where it is long enough, and begins the next.
+    fn measure(&mut self, began: Mark, mark: Mark, line: BitRate) {
+        let paused = mark.paused.since(began.paused);
+        let time = Nanos(mark.at.since(began.at).0.saturating_sub(paused.0));
+        if time < WINDOW || line.bytes_in(time) < CARRIES {
+            return;
+        }
+        self.began = Some(mark);
+        let bytes = u128::from(mark.departed.saturating_sub(began.departed));
+        let rate = bytes * 8_000_000_000 / u128::from(time.0);
+        let rate = BitRate(u64::try_from(rate).unwrap_or(u64::MAX));
+        let Some(before) = self.before.replace(rate) else {
+            return;
+        };
+        let best = BitRate(rate.0.max(before.0));
+        let whole = line.0 / 8 * 7;
+        self.less = (best.0 < whole).then(|| BitRate(best.0.max(line.0 / LEAST)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LINE: BitRate = BitRate(100_000_000_000);
+    const LOOK: Nanos = Nanos::from_micros(20);
+    /// What the line carries in a look.
+    const CARRIED: u64 = 250_000;
+
+    /// A queue that is looked at as it fills and drains.
+    #[derive(Default)]
+    struct Queue {
+        share: Share,
+        level: QueueLevel,
+        now: Nanos,
+    }
+
+    impl Queue {
+        fn look(&mut self, came: u64, left: u64) -> BitRate {
+            self.now += LOOK;
+            self.level.entered = Some(self.level.entered.unwrap_or(0) + came);
+            self.level.depth += came;
+            self.level.depth = self.level.depth.saturating_sub(left);
+            self.share.take(&self.level, LINE, self.now)
+        }
+
+        fn looks(&mut self, looks: usize, came: u64, left: u64) -> BitRate {
+            (0..looks).map(|_| self.look(came, left)).last().unwrap()
+        }
+    }
+
+    #[test]
+    fn a_queue_beside_another_drains_by_its_share_once_it_has_stood_for_two_windows() {
+        let mut queue = Queue::default();
+        queue.look(4 * CARRIED, 0);
+        assert_eq!(queue.looks(5, CARRIED, CARRIED / 2), LINE, "one window");
+        let share = queue.looks(6, CARRIED, CARRIED / 2);
+        assert_eq!(share.0, LINE.0 / 2);
+        // The other ends.
+        assert_eq!(queue.looks(11, CARRIED, CARRIED), LINE);
+    }
+
+    #[test]
+    fn a_queue_that_may_have_run_empty_tells_nothing_and_one_that_did_begins_anew() {
+        let mut queue = Queue::default();
+        queue.level.depth = CARRIED / 2;
+        assert_eq!(queue.looks(100, CARRIED / 8, CARRIED / 8), LINE);
+        queue.look(4 * CARRIED, 0);
+        assert_ne!(queue.looks(12, CARRIED, CARRIED / 2), LINE);
+        let depth = queue.level.depth;
+        assert_eq!(queue.look(0, depth), LINE);
+    }
+
+    #[test]
+    fn a_burst_of_a_neighbour_and_a_pause_are_no_share() {
+        let mut queue = Queue::default();
+        queue.look(20 * CARRIED, 0);
+        for _ in 0..4 {
+            assert_eq!(queue.looks(15, CARRIED, CARRIED), LINE);
+            assert_eq!(queue.looks(4, 0, 0), LINE, "80 us of another's frames");
+        }
+        for _ in 0..40 {
+            queue.level.paused += LOOK;
+            assert_eq!(queue.looks(1, CARRIED, 0), LINE, "a pause");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_gets_nothing_has_a_little() {
+        let mut queue = Queue::default();
+        queue.look(4 * CARRIED, 0);
+        assert_eq!(queue.looks(20, CARRIED, 0).0, LINE.0 / 64);
+    }
+
+    proptest! {
+        /// Whatever comes and goes: never more than the line, never nothing, and nothing less than what was served in every window.
+        #[test]
+        fn it_lies_between_what_was_served_and_the_line(
+            steps in prop::collection::vec((0u64..2 * CARRIED, 0u64..=CARRIED, 0u64..20_000), 1..200),
+            least in 1u64..CARRIED,
+        ) {
+            let mut queue = Queue::default();
+            for (came, left, paused) in steps {
+                queue.level.paused += Nanos(paused);
+                let served = left.max(least);
+                let got = queue.look(came, served);
+                prop_assert!(got.0 <= LINE.0 && got.0 >= LINE.0 / LEAST);
+                let floor = least * 8_000_000_000 / LOOK.0;
+                prop_assert!(got.0 + LINE.0 / 1_000 >= floor.min(LINE.0 / 8 * 7));
+            }
+        }
+    }
+}
