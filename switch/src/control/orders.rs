@@ -2,8 +2,11 @@
 //!
 //! An order is obeyed between two ticks, one a tick; a list of pairs bit by bit, and wholly or not at all. The control core
 //! never waits for whoever gave it.
+//!
+//! Law: an order whose giver was told that nobody listens is never obeyed.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +24,7 @@ use serde::{Deserialize, Serialize};
 const RING: usize = 64;
 /// Pairs of a list taken in between two ticks.
 const PAIRS_PER_TICK: usize = 64;
-/// How long an answer is waited for: many ticks.
+/// How long it is waited for that an order is taken, and then for the answer: many ticks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What an operator asks of NPCC, as it goes over the management socket.
@@ -152,6 +155,11 @@ pub enum OrderError {
     /// Nobody took it.
     #[error("the control core does not listen")]
     Deaf,
+    /// It was taken, and nothing was said.
+    #[error(
+        "the control core took the order and does not answer; look whether it holds (show npcc)"
+    )]
+    Silent,
     /// It said no.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -270,6 +278,8 @@ enum Instruction {
 #[derive(Debug)]
 struct Order {
     instruction: Instruction,
+    /// Nobody has taken it, and it is not given up; whoever makes this false decides which.
+    waits: Arc<AtomicBool>,
     answer: SyncSender<Result<(), Refused>>,
 }
 
@@ -305,15 +315,23 @@ impl NpccOrders {
 
     fn instruct(&self, instruction: Instruction) -> Result<(), OrderError> {
         let (answer, answered) = sync_channel(1);
+        let waits = Arc::new(AtomicBool::new(true));
         let mut ring = self.0.lock().map_err(|_| OrderError::Deaf)?;
         let order = Order {
             instruction,
+            waits: Arc::clone(&waits),
             answer,
         };
         ring.push(order).map_err(|_| OrderError::Deaf)?;
         drop(ring);
-        let answer = answered.recv_timeout(PATIENCE);
-        Ok(answer.map_err(|_| OrderError::Deaf)??)
+        let answer = answered.recv_timeout(PATIENCE).or_else(|_| {
+            if waits.swap(false, Ordering::Relaxed) {
+                return Err(OrderError::Deaf);
+            }
+            let taken = answered.recv_timeout(PATIENCE);
+            taken.map_err(|_| OrderError::Silent)
+        })?;
+        Ok(answer?)
     }
 }
 
@@ -381,6 +399,9 @@ impl Inbox {
         let Ok(order) = self.orders.pop() else {
             return;
         };
+        if !order.waits.swap(false, Ordering::Relaxed) {
+            return;
+        }
         let done = match order.instruction {
             Instruction::Core(command) => core.obey(&command, now),
             Instruction::Pairs(pairs) => {
@@ -398,7 +419,7 @@ impl Inbox {
                 Ok(())
             }
         };
-        // Whoever asked may have given up.
+        // Whoever asked may have given up since.
         let _ = order.answer.try_send(done);
     }
 
@@ -462,6 +483,20 @@ mod tests {
         let (add, policy) = thread.join().unwrap();
         assert_eq!(add, Ok(()));
         assert_eq!(policy, Err(OrderError::Refused(Refused::UnknownQueue)));
+    }
+
+    /// Such an order was obeyed when the control core came to it.
+    #[test]
+    fn an_order_of_which_its_giver_heard_that_nobody_listens_is_never_obeyed() {
+        let (orders, mut inbox) = ring();
+        assert_eq!(orders.give(pair(0)), Err(OrderError::Deaf));
+        let mut core = ControlCore::new(&ControlConfig::default());
+        inbox.obey(&mut core, Nanos(1), |_, _| {});
+        let Command::AddPair { flow, .. } = pair(0) else {
+            unreachable!()
+        };
+        let gone = core.obey(&Command::DeletePair { flow }, Nanos(2));
+        assert_eq!(gone, Err(Refused::UnknownPair));
     }
 
     #[test]
