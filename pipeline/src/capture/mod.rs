@@ -23,4 +23,4 @@ pub use filter::{Filter, MOST_TESTS, Seen, Sightings};
 pub(crate) use outlet::Captured;
 pub use tracked::Tracked;
 pub(crate) use worker::Look;
-pub use worker::{Capture, CaptureEnd, CaptureOrder, CaptureStats, RING, TURN, ends};
+pub use worker::{Capture, CaptureCount, CaptureEnd, CaptureOrder, CaptureStats, RING, TURN, ends};

@@ -7,14 +7,15 @@ use super::fields::Fields;
 use super::filter::{Filter, Seen, Sightings};
 use super::tracked::Tracked;
 use crate::bits::low16;
+use crate::counters;
 use crate::counters::{Counter, Gauge};
 use crate::drop::DropReason;
 use crate::frame::FrameBuf;
 use crate::punt::{FrameReceiver, FrameSender, Place, ring};
 use crate::units::{Nanos, PortId, Priority, WorkerId};
 
-/// Bytes of a worker's ring: 8 ms of 10 Gb/s. Memory that no capture has filled is never touched.
-pub const RING: usize = 8 << 20;
+/// Bytes of a worker's ring: 3 ms of 10 Gb/s.
+pub const RING: usize = 4 << 20;
 
 /// Bytes a worker copies in one turn of its loop at most, so that a turn grows by some 15 us and no more.
 pub const TURN: usize = 128 << 10;
@@ -36,15 +37,16 @@ pub struct CaptureOrder {
     pub tracked: Option<Arc<Tracked>>,
 }
 
-/// What a worker tells of captures.
-#[derive(Debug, Default)]
-pub struct CaptureStats {
-    /// Number of the capture that is on; 0 is none.
-    pub active: Gauge,
-    /// Frames copied, of all captures.
-    pub captured: Counter,
-    /// Frames that were to be captured and found no room in the ring, or in the turn.
-    pub lost: Counter,
+counters! {
+    /// What a worker tells of captures.
+    pub struct CaptureStats => CaptureCount {
+        /// Number of the capture that is on; 0 is none.
+        active: Gauge,
+        /// Frames copied, of all captures.
+        captured: Counter,
+        /// Frames that were to be captured and found no room in the ring, or in the turn.
+        lost: Counter,
+    }
 }
 
 /// A worker's end.
@@ -63,7 +65,8 @@ pub struct CaptureEnd {
 /// Both ends of a worker's captures: its own; the frames, and what it tells.
 #[must_use]
 pub fn ends(worker: WorkerId) -> (CaptureEnd, FrameReceiver, Arc<CaptureStats>) {
-    let (ring, frames) = ring::ring(RING);
+    let (mut ring, mut frames) = ring::ring(RING);
+    touch(&mut ring, &mut frames);
     let stats = Arc::new(CaptureStats::default());
     let end = CaptureEnd {
         ring,
@@ -75,6 +78,17 @@ pub fn ends(worker: WorkerId) -> (CaptureEnd, FrameReceiver, Arc<CaptureStats>) 
         left: TURN,
     };
     (end, frames, stats)
+}
+
+/// Writes to all of a ring's memory once: a worker that had to wait for the kernel's pages would be away from its ports.
+fn touch(ring: &mut FrameSender, frames: &mut FrameReceiver) {
+    static PIECE: [u8; 32 << 10] = [0; 32 << 10];
+    for _ in 0..=RING / PIECE.len() {
+        if ring.push(Place::default(), &[&PIECE]) {
+            // It is thrown away.
+            let _ = frames.pop(&mut []);
+        }
+    }
 }
 
 /// A frame at a place of its way.
