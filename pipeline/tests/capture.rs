@@ -5,6 +5,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::cast_possible_truncation,
     reason = "test numbers are small, and a test stops at what it did not expect"
 )]

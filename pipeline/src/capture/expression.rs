@@ -13,6 +13,7 @@ use std::net::IpAddr;
 
 use super::fields::mapped;
 use super::filter::{End, Filter, MOST_TESTS, Step, Test};
+use super::words::{Word, shown, words};
 use crate::drop::DropReason;
 use crate::route::prefix::Prefix;
 use crate::units::Priority;
@@ -76,13 +77,6 @@ impl Filter {
     }
 }
 
-/// A word and where it begins.
-#[derive(Debug, Clone, Copy)]
-struct Word<'a> {
-    text: &'a str,
-    column: usize,
-}
-
 struct Reader<'a> {
     words: Vec<Word<'a>>,
     next: usize,
@@ -90,42 +84,6 @@ struct Reader<'a> {
     end: usize,
     steps: Vec<Step>,
     tests: usize,
-}
-
-/// A word as an error shows it.
-fn shown(text: &str) -> String {
-    let mut short: String = text.chars().take(40).collect();
-    if short.len() < text.len() {
-        short.push_str("...");
-    }
-    short
-}
-
-/// Words of a text: parentheses, `!`, `&&` and `||` stand for themselves, everything else ends at a blank or at one of these.
-fn words(text: &str) -> Vec<Word<'_>> {
-    let mut all = Vec::new();
-    let (mut rest, mut column) = (text, 1);
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            _ if first.is_whitespace() => first.len_utf8(),
-            '(' | ')' | '!' => 1,
-            _ if rest.starts_with("&&") || rest.starts_with("||") => 2,
-            _ => {
-                let ends = |at: &(usize, char)| {
-                    at.1.is_whitespace() || matches!(at.1, '(' | ')' | '!' | '&' | '|')
-                };
-                let end = rest.char_indices().skip(1).find(ends);
-                end.map_or(rest.len(), |(at, _)| at)
-            }
-        };
-        let (word, behind) = rest.split_at(length);
-        if !first.is_whitespace() {
-            all.push(Word { text: word, column });
-        }
-        column += word.chars().count();
-        rest = behind;
-    }
-    all
 }
 
 impl<'a> Reader<'a> {

@@ -11,6 +11,7 @@ mod fields;
 mod filter;
 mod outlet;
 mod tracked;
+mod words;
 mod worker;
 
 #[cfg(test)]

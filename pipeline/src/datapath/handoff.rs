@@ -2,7 +2,7 @@
 //!
 //! With one worker there are no channels, and none of this runs.
 
-use super::{Datapath, captured, lossless};
+use super::{Datapath, looks, lossless};
 use crate::buffer::{Buffer, Charge};
 use crate::burst::Run;
 use crate::drop::DropReason;
@@ -116,7 +116,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return taken;
         };
         if self.capture.is_on() {
-            captured::handed_over(&mut self.capture, &run);
+            looks::handed_over(&mut self.capture, &run);
         }
         let gone = channels.send(&mut run);
         self.counters.crossing.handed_over.add(gone as u64);
@@ -130,7 +130,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return taken;
         }
         for (buf, meta) in run.drain() {
-            captured::dropped(&mut self.capture, DropReason::XringFull, &buf, &meta, 0);
+            looks::dropped(&mut self.capture, DropReason::XringFull, &buf, &meta, 0);
             self.side.buffer.release(Charge::of(&meta));
             lossless::count_refused(
                 &self.counters,
@@ -200,7 +200,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (buffer, held, counters) = (&mut self.side.buffer, &mut self.held, &self.counters);
         let capture = &mut self.capture;
         let mut drop = |run: &mut Run<B>| {
-            captured::run_dropped(capture, DropReason::Shutdown, run);
+            looks::run_dropped(capture, DropReason::Shutdown, run);
             let (frames, bytes) = (run.head.amount.frames, run.head.bytes);
             buffer.release(Charge {
                 group: run.head.group,

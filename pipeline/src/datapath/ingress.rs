@@ -1,6 +1,6 @@
 //! The ingress path: a received burst through the stages into the queues, run by run.
 
-use super::captured::{self, Gone};
+use super::looks::{self, Gone};
 use super::{Datapath, count_gone, lossless};
 use crate::buffer::{Amount, Buffer, Charge};
 use crate::burst::{QueueKey, Run};
@@ -109,7 +109,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                             return;
                         }
                         if capture.is_on() {
-                            captured::gone(capture, Gone::of(reason), &buf, port);
+                            looks::gone(capture, Gone::of(reason), &buf, port);
                         }
                         count_gone(counters, reason, buf.data().len());
                         if reason.is_none() {
@@ -191,7 +191,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let mut lost = Taken::default();
         let depth = port.depth(run.head.priority);
         port.fill(&mut side.store, &mut run, |buf, meta| {
-            captured::dropped(capture, DropReason::BufferFull, &buf, &meta, depth);
+            looks::dropped(capture, DropReason::BufferFull, &buf, &meta, depth);
             no_cell(counters, buffer, &meta, &mut lost);
             let _ = trash.try_push(buf);
         });
@@ -208,7 +208,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.capture.at(now);
         for (buf, meta, reason) in refused {
             let depth = self.side.ports[meta.egress].depth(meta.priority);
-            captured::dropped(&mut self.capture, reason, &buf, &meta, depth);
+            looks::dropped(&mut self.capture, reason, &buf, &meta, depth);
             if charged {
                 self.side.buffer.release(Charge::of(&meta));
             }
@@ -227,7 +227,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             pause.storm_rx_dropped.add(frames);
         }
         counters.drop_all(DropReason::PfcStorm, frames, bytes);
-        captured::run_dropped(&mut self.capture, DropReason::PfcStorm, &run);
+        looks::run_dropped(&mut self.capture, DropReason::PfcStorm, &run);
         B::free_all(&mut run.frames);
         self.side.pool.give(run);
     }

@@ -1,6 +1,6 @@
 //! The path's lossless part: groups with headroom, pause frames to send, the watchdog's turn.
 
-use super::{Datapath, captured};
+use super::{Datapath, looks};
 use crate::buffer::{Buffer, BufferConfig, Charge};
 use crate::counters::Counters;
 use crate::drop::DropReason;
@@ -105,7 +105,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let len = frame.bytes.len();
         if self.capture.is_on() {
             self.capture.at(now);
-            captured::control_sent(&mut self.capture, port, &frame.bytes);
+            looks::control_sent(&mut self.capture, port, &frame.bytes);
         }
         egress.charge(wire_len(len));
         counters.originated.add(1, len as u64);
@@ -133,7 +133,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             left -= egress.drain_queue(store, (priority, left), |frame| {
                 let bytes = u64::from(frame.meta.len);
                 depth = depth.saturating_sub(frame.meta.wire_len().into());
-                captured::dropped(capture, reason, &frame.buf, &frame.meta, depth);
+                looks::dropped(capture, reason, &frame.buf, &frame.meta, depth);
                 buffer.release(Charge::of(&frame.meta));
                 held.give(1, bytes);
                 counters.drop(reason, bytes);

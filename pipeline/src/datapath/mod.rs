@@ -15,6 +15,7 @@ mod egress;
 mod handoff;
 mod ingress;
 mod link;
+mod looks;
 mod lossless;
 mod punted;
 mod side;
@@ -312,7 +313,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         for ((_, egress), counters) in self.side.ports.iter_mut().zip(self.counters.ports()) {
             egress.drain(&mut self.side.store, |frame| {
                 let bytes = u64::from(frame.meta.len);
-                captured::dropped(
+                looks::dropped(
                     &mut self.capture,
                     DropReason::Shutdown,
                     &frame.buf,

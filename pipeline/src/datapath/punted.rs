@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use zerocopy::FromBytes;
 
 use super::Datapath;
-use super::captured::{self, Gone};
+use super::looks::{self, Gone};
 use crate::bits::low16;
 use crate::buffer::GroupId;
 use crate::burst::{QueueKey, Record, Run};
@@ -155,7 +155,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             _ => Err(reason),
         };
         if self.capture.is_on() {
-            captured::gone(&mut self.capture, Gone::judged(judged), &buf, port);
+            looks::gone(&mut self.capture, Gone::judged(judged), &buf, port);
         }
         match judged {
             Ok(()) => {

@@ -6,6 +6,12 @@
 //! Law: when a client is gone, whatever became of it, nothing is captured any more. One capture runs at a time. A client that does not
 //! read makes the workers' rings fill, which loses captures and nothing else.
 
+mod request;
+mod rings;
+
+pub use self::request::{CaptureEnd, CaptureRequest, CaptureStart};
+pub use self::rings::{Captures, WorkerCaptures};
+
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -14,11 +20,11 @@ use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::sys::socket::{MsgFlags, recv};
-use npcc_pipeline::capture::{CaptureOrder, CaptureStats, Event, Filter, Tracked};
-use npcc_pipeline::punt::FrameReceiver;
-use npcc_pipeline::units::{MAX_PORTS, Nanos, PortId, Priority};
-use serde::{Deserialize, Serialize};
+use npcc_pipeline::capture::{CaptureOrder, Filter, Tracked};
+use npcc_pipeline::units::{MAX_PORTS, PortId, Priority};
+use serde::Serialize;
 
+use self::rings::RECORD;
 use super::orders::Management;
 use super::patience::{Limits, Patience};
 use super::protocol::Reply;
@@ -32,189 +38,6 @@ const STOP: Duration = Duration::from_secs(1);
 const NAP: Duration = Duration::from_millis(1);
 /// Frames written before anything else is looked at.
 const BATCH: usize = 256;
-/// The longest record.
-const RECORD: usize = 1 << 16;
-
-/// What is to be captured.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CaptureRequest {
-    /// Only frames that come in by this port or leave by it.
-    pub port: Option<String>,
-    /// Only frames of this priority.
-    pub priority: Option<u8>,
-    /// Which frames: see [`Filter::parse`].
-    pub filter: String,
-    /// Bytes of each at most.
-    pub snaplen: u16,
-    /// So many frames at most.
-    pub count: Option<u64>,
-    /// For so many milliseconds at most.
-    pub for_ms: Option<u64>,
-    /// Follow so many frames on their way, instead of seeing all.
-    pub trace: Option<u32>,
-}
-
-impl CaptureRequest {
-    /// What it is called where changes are logged.
-    #[must_use]
-    pub fn name(&self) -> String {
-        let what = if self.trace.is_some() {
-            "trace packet"
-        } else {
-            "capture"
-        };
-        let port = self.port.as_ref().map(|port| format!(" --port {port}"));
-        let queue = self.priority.map(|queue| format!(" --queue {queue}"));
-        let more = [port, queue].into_iter().flatten().collect::<String>();
-        format!("{what}{more} --filter {:?}", self.filter)
-    }
-
-    /// The order to the workers.
-    fn order(&self, id: u32, management: &Management) -> Result<CaptureOrder, String> {
-        let filter = Filter::parse(&self.filter).map_err(|error| error.to_string())?;
-        let ports = match &self.port {
-            None => u32::MAX,
-            Some(name) => management.port(name).map(PortId::bit).ok_or_else(|| {
-                let names = management.view.ports.iter().map(|port| port.name.as_str());
-                let names: Vec<&str> = names.collect();
-                format!("there is no port `{name}`: {}", names.join(", "))
-            })?,
-        };
-        Ok(CaptureOrder {
-            id,
-            filter,
-            ports,
-            priorities: self
-                .priority
-                .map_or(u8::MAX, |priority| Priority::new(priority).bit()),
-            snaplen: self.snaplen,
-            tracked: self.trace.map(|most| Arc::new(Tracked::new(most))),
-        })
-    }
-}
-
-/// What a client must know to read the frames.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CaptureStart {
-    /// Version of the program.
-    pub version: String,
-    /// Names and addresses of all ports, in the order of their numbers.
-    pub ports: Vec<(String, String)>,
-    /// A moment, in ns since 1970 ...
-    pub epoch_ns: u64,
-    /// ... and by the workers' clock, in ns.
-    pub clock_ns: u64,
-    /// Ns of the world in one ns of the workers' clock.
-    pub scale: f64,
-}
-
-/// How a capture ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CaptureEnd {
-    /// Frames that were written.
-    pub captured: u64,
-    /// Frames that were to be captured and found no room.
-    pub lost: u64,
-    /// Why: `count`, `time`, `client` or `stop`.
-    pub why: String,
-}
-
-/// One worker's captures.
-#[derive(Debug)]
-pub struct WorkerCaptures {
-    /// What it copied.
-    pub frames: FrameReceiver,
-    /// What it tells.
-    pub stats: Arc<CaptureStats>,
-}
-
-/// All workers' captures, of whoever has them in hand.
-#[derive(Debug)]
-pub struct Captures {
-    workers: Vec<Reading>,
-    /// Captures so far.
-    ids: u32,
-}
-
-/// A worker's ring, and the oldest of it.
-#[derive(Debug)]
-struct Reading {
-    from: WorkerCaptures,
-    record: Box<[u8; RECORD]>,
-    /// Bytes of the record that was taken out and not written yet, and its time.
-    held: Option<(usize, Nanos)>,
-}
-
-impl Reading {
-    /// Takes the next record of a capture out, if none is held.
-    fn fetch(&mut self, id: u32) {
-        while self.held.is_none() {
-            let Some((_, record)) = self.from.frames.pop(&mut self.record[..]) else {
-                return;
-            };
-            let (length, event) = (record.len(), Event::decode(record));
-            // What is left of a capture before is thrown away.
-            self.held = event
-                .filter(|(event, _)| event.capture == id)
-                .map(|(event, _)| (length, event.time));
-        }
-    }
-}
-
-impl Captures {
-    /// Of workers that capture nothing.
-    #[must_use]
-    pub fn new(workers: Vec<WorkerCaptures>) -> Captures {
-        let reading = |from| Reading {
-            from,
-            record: Box::new([0; RECORD]),
-            held: None,
-        };
-        Captures {
-            workers: workers.into_iter().map(reading).collect(),
-            ids: 0,
-        }
-    }
-
-    /// What each worker tells of captures.
-    #[must_use]
-    pub fn told(workers: &[WorkerCaptures]) -> Vec<Arc<CaptureStats>> {
-        workers.iter().map(|one| Arc::clone(&one.stats)).collect()
-    }
-
-    /// The number of a new capture, for which nothing is held yet.
-    fn begin(&mut self) -> u32 {
-        for worker in &mut self.workers {
-            worker.held = None;
-        }
-        self.ids = self.ids.wrapping_add(1).max(1);
-        self.ids
-    }
-
-    /// The oldest record of all workers' rings.
-    fn next(&mut self, id: u32) -> Option<&[u8]> {
-        for worker in &mut self.workers {
-            worker.fetch(id);
-        }
-        let held = self.workers.iter_mut().filter(|one| one.held.is_some());
-        let oldest = held.min_by_key(|one| one.held.map(|(_, time)| time))?;
-        let (length, _) = oldest.held.take()?;
-        oldest.record.get(..length)
-    }
-
-    /// Frames lost so far, of all captures.
-    fn lost(&self) -> u64 {
-        let lost = self.workers.iter().map(|one| one.from.stats.lost.get());
-        lost.fold(0, u64::wrapping_add)
-    }
-
-    /// Whether a worker still captures by this order.
-    fn is_on(&self, id: u32) -> bool {
-        let active = |one: &Reading| one.from.stats.active.get() == u64::from(id);
-        self.workers.iter().any(active)
-    }
-}
 
 /// The workers capture for as long as this is there.
 struct On<'a>(&'a WorkerOrders);
@@ -295,6 +118,33 @@ struct Begun<'a> {
     captures: MutexGuard<'a, Captures>,
 }
 
+/// The order to the workers.
+fn order(
+    wanted: &CaptureRequest,
+    id: u32,
+    management: &Management,
+) -> Result<CaptureOrder, String> {
+    let filter = Filter::parse(&wanted.filter).map_err(|error| error.to_string())?;
+    let ports = match &wanted.port {
+        None => u32::MAX,
+        Some(name) => management.port(name).map(PortId::bit).ok_or_else(|| {
+            let names = management.view.ports.iter().map(|port| port.name.as_str());
+            let names: Vec<&str> = names.collect();
+            format!("there is no port `{name}`: {}", names.join(", "))
+        })?,
+    };
+    Ok(CaptureOrder {
+        id,
+        filter,
+        ports,
+        priorities: wanted
+            .priority
+            .map_or(u8::MAX, |priority| Priority::new(priority).bit()),
+        snaplen: wanted.snaplen,
+        tracked: wanted.trace.map(|most| Arc::new(Tracked::new(most))),
+    })
+}
+
 /// Gives the order, if nobody else captures.
 fn begin<'a>(wanted: &CaptureRequest, management: &'a Management) -> Result<Begun<'a>, String> {
     let mut captures = match management.captures.try_lock() {
@@ -305,7 +155,7 @@ fn begin<'a>(wanted: &CaptureRequest, management: &'a Management) -> Result<Begu
         }
     };
     let (id, lost) = (captures.begin(), captures.lost());
-    let order = wanted.order(id, management)?;
+    let order = order(wanted, id, management)?;
     let view = &management.view;
     let start = CaptureStart {
         version: view.version.clone(),
