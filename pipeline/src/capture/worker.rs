@@ -38,7 +38,8 @@ pub struct CaptureOrder {
 }
 
 counters! {
-    /// What a worker tells of captures.
+    /// What a worker tells of captures. No two workers' share a line of the cache.
+    #[repr(align(128))]
     pub struct CaptureStats => CaptureCount {
         /// Number of the capture that is on; 0 is none.
         active: Gauge,
