@@ -31,6 +31,9 @@ pub trait FrameBuf {
     /// Keeps the first `n` bytes; `false` (and no change) when the frame is shorter.
     fn truncate(&mut self, n: usize) -> bool;
 
+    /// Which buffer this is: a number that no other buffer in use has, above 0, and that stays while the frame goes its way.
+    fn handle(&self) -> usize;
+
     /// Starts loading the buffer's own descriptor line into the cache and touches nothing of it: the first of two distances, for
     /// a frame that has long been out of the cache.
     #[inline]
@@ -269,6 +272,10 @@ impl FrameBuf for HeapFrame {
             bytes.truncate(*start + n);
         }
         fits
+    }
+
+    fn handle(&self) -> usize {
+        std::ptr::from_ref(&*self.0).addr()
     }
 }
 

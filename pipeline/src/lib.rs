@@ -12,6 +12,7 @@
 pub mod bits;
 pub mod buffer;
 pub mod burst;
+pub mod capture;
 pub mod classify;
 pub mod counters;
 pub mod craft;

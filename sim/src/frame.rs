@@ -101,6 +101,10 @@ impl FrameBuf for SimFrame {
         }
         fits
     }
+
+    fn handle(&self) -> usize {
+        self.buf.as_ptr().addr()
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod capture;
 mod check;
 mod clear;
 mod doctor;
@@ -21,6 +22,7 @@ mod show;
 mod sim;
 mod techsupport;
 mod top;
+mod trace;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,6 +61,10 @@ enum Command {
     Reload(clear::ReloadArgs),
     /// Take a port of a running switch up or down
     Port(port::PortArgs),
+    /// Capture frames of a running switch, dropped ones with the reason, as pcapng for tshark and Wireshark
+    Capture(capture::CaptureArgs),
+    /// Follow packets through a running switch, stage by stage
+    Trace(trace::TraceArgs),
     /// Keep what `reload --confirm` applied
     Commit(clear::CommitArgs),
     /// Take back what `reload --confirm` applied, now
@@ -169,6 +175,8 @@ fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Command::Rollback(args) => clear::rollback(&args),
         Command::Top(args) => top::run(&args),
         Command::Port(args) => port::run(&args),
+        Command::Trace(args) => trace::run(&args),
+        Command::Capture(args) => capture::run(&args),
         Command::Pair(args) => pair::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Bench(args) => bench::run(&args),

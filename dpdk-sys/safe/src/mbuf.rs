@@ -79,6 +79,13 @@ impl Mbuf {
         raw
     }
 
+    /// Where the buffer is: a name for it while it is in use, the same from the driver to the driver.
+    #[inline]
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.raw.as_ptr().addr()
+    }
+
     /// The first segment's bytes: the whole frame unless [`segment_count`](Self::segment_count) is
     /// above 1.
     #[inline]

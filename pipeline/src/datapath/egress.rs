@@ -12,11 +12,22 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Fills `out` with what `port` may send now, and publishes its depths.
     #[inline]
     pub fn egress(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
-        let (side, pause) = (&mut self.side, &mut self.pause[port]);
-        let egress = &mut side.ports[port];
-        if egress.is_idle() && pause.is_quiet() {
+        let pause = &self.pause[port];
+        if self.side.ports[port].is_idle() && pause.is_quiet() {
             return;
         }
+        if self.capture.is_on() {
+            self.send_captured(port, out, now);
+        } else {
+            self.send_to(port, out, now);
+        }
+    }
+
+    /// [`Datapath::egress`] of a port that has something to do.
+    #[inline]
+    pub(super) fn send_to(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
+        let (side, pause) = (&mut self.side, &mut self.pause[port]);
+        let egress = &mut side.ports[port];
         let counters = self.counters.of(port);
         egress.set_paused(pause.held_back(now, &counters.flow));
         let marking = Marking {

@@ -2,7 +2,7 @@
 //!
 //! With one worker there are no channels, and none of this runs.
 
-use super::{Datapath, lossless};
+use super::{Datapath, looks, lossless};
 use crate::buffer::{Buffer, Charge};
 use crate::burst::Run;
 use crate::drop::DropReason;
@@ -115,6 +115,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             self.side.pool.give(run);
             return taken;
         };
+        if self.capture.is_on() {
+            looks::handed_over(&mut self.capture, &run);
+        }
         let gone = channels.send(&mut run);
         self.counters.crossing.handed_over.add(gone as u64);
         if run.frames.is_empty() {
@@ -127,6 +130,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return taken;
         }
         for (buf, meta) in run.drain() {
+            looks::dropped(&mut self.capture, DropReason::XringFull, &buf, &meta, 0);
             self.side.buffer.release(Charge::of(&meta));
             lossless::count_refused(
                 &self.counters,
@@ -194,7 +198,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return;
         };
         let (buffer, held, counters) = (&mut self.side.buffer, &mut self.held, &self.counters);
+        let capture = &mut self.capture;
         let mut drop = |run: &mut Run<B>| {
+            looks::run_dropped(capture, DropReason::Shutdown, run);
             let (frames, bytes) = (run.head.amount.frames, run.head.bytes);
             buffer.release(Charge {
                 group: run.head.group,

@@ -1,5 +1,6 @@
 //! The ingress path: a received burst through the stages into the queues, run by run.
 
+use super::looks::{self, Gone};
 use super::{Datapath, count_gone, lossless};
 use crate::buffer::{Amount, Buffer, Charge};
 use crate::burst::{QueueKey, Run};
@@ -32,6 +33,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         // First of all: these loads need not wait for the stores of a driver that has copied frames.
         for frame in frames.iter() {
             frame.prefetch();
+        }
+        if self.capture.is_on() {
+            self.capture_received(port, frames, now);
         }
         self.look_again();
         self.pause[port].burst(frames.len(), BURST);
@@ -90,6 +94,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 let (owned, trash, pause) =
                     (self.side.owns(port), &mut self.trash, &mut self.pause[port]);
                 let (channels, reasons) = (&mut self.channels, &self.reasons);
+                let capture = &mut self.capture;
                 let mut aside = self.punt.as_deref_mut().map(|punt| &mut punt.aside);
                 self.sorter.sort(
                     &mut all,
@@ -102,6 +107,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                             // No more than came are put aside.
                             let _ = aside.try_push(Refusal { buf, reason });
                             return;
+                        }
+                        if capture.is_on() {
+                            looks::gone(capture, Gone::of(reason), &buf, port);
                         }
                         count_gone(counters, reason, buf.data().len());
                         if reason.is_none() {
@@ -134,7 +142,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             refused.push((buf, *meta, reason))
         });
         if !refused.is_empty() {
-            self.refuse(refused, charged);
+            self.refuse(refused, charged, now);
         }
         let taken = Taken::all(&run.head);
         if taken.frames == 0 {
@@ -146,6 +154,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         if watched(self.tap.ports(), &run.head) {
             self.tap.enqueued(&mut run, now);
+        }
+        if self.capture.is_on() {
+            self.capture_queued(&run, now);
         }
         taken.without(self.queue(run))
     }
@@ -176,9 +187,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub(super) fn fill(&mut self, mut run: Box<Run<B>>) -> Taken {
         let (side, trash) = (&mut self.side, &mut self.trash);
         let (port, buffer) = (&mut side.ports[run.head.egress], &mut side.buffer);
-        let counters = self.counters.of(run.head.egress);
+        let (counters, capture) = (self.counters.of(run.head.egress), &mut self.capture);
         let mut lost = Taken::default();
+        let depth = port.depth(run.head.priority);
         port.fill(&mut side.store, &mut run, |buf, meta| {
+            looks::dropped(capture, DropReason::BufferFull, &buf, &meta, depth);
             no_cell(counters, buffer, &meta, &mut lost);
             let _ = trash.try_push(buf);
         });
@@ -191,8 +204,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Counts frames that were not let in; `charged`: another worker had charged them.
     #[cold]
-    fn refuse(&mut self, refused: Refused<B>, charged: bool) {
+    fn refuse(&mut self, refused: Refused<B>, charged: bool, now: Nanos) {
+        self.capture.at(now);
         for (buf, meta, reason) in refused {
+            let depth = self.side.ports[meta.egress].depth(meta.priority);
+            looks::dropped(&mut self.capture, reason, &buf, &meta, depth);
             if charged {
                 self.side.buffer.release(Charge::of(&meta));
             }
@@ -211,6 +227,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             pause.storm_rx_dropped.add(frames);
         }
         counters.drop_all(DropReason::PfcStorm, frames, bytes);
+        looks::run_dropped(&mut self.capture, DropReason::PfcStorm, &run);
         B::free_all(&mut run.frames);
         self.side.pool.give(run);
     }

@@ -1,6 +1,6 @@
 //! The path's lossless part: groups with headroom, pause frames to send, the watchdog's turn.
 
-use super::Datapath;
+use super::{Datapath, looks};
 use crate::buffer::{Buffer, BufferConfig, Charge};
 use crate::counters::Counters;
 use crate::drop::DropReason;
@@ -71,6 +71,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
         }
         if self.side.ports[port].to_empty() != 0 {
+            self.capture.at(now);
             self.empty(port);
         }
         if self.side.ports[port].is_down() {
@@ -102,6 +103,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (pause, counters) = (&mut self.pause[port], self.counters.of(port));
         let egress = &mut self.side.ports[port];
         let len = frame.bytes.len();
+        if self.capture.is_on() {
+            self.capture.at(now);
+            looks::control_sent(&mut self.capture, port, &frame.bytes);
+        }
         egress.charge(wire_len(len));
         counters.originated.add(1, len as u64);
         counters.tx.add(1, len as u64);
@@ -123,9 +128,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let reason = egress.closed_for();
         let mut left = EMPTIED;
         for priority in Priority::all_of(egress.to_empty()) {
-            let store = &mut self.side.store;
+            let (store, capture) = (&mut self.side.store, &mut self.capture);
+            let mut depth = egress.depth(priority);
             left -= egress.drain_queue(store, (priority, left), |frame| {
                 let bytes = u64::from(frame.meta.len);
+                depth = depth.saturating_sub(frame.meta.wire_len().into());
+                looks::dropped(capture, reason, &frame.buf, &frame.meta, depth);
                 buffer.release(Charge::of(&frame.meta));
                 held.give(1, bytes);
                 counters.drop(reason, bytes);

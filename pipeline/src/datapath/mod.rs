@@ -10,10 +10,12 @@
 //! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed + trimmed`, in bytes, and without
 //! the tags and what was trimmed in frames.
 
+mod captured;
 mod egress;
 mod handoff;
 mod ingress;
 mod link;
+mod looks;
 mod lossless;
 mod punted;
 mod side;
@@ -27,6 +29,7 @@ use arrayvec::ArrayVec;
 pub use crate::buffer::Sent;
 use crate::buffer::{Buffer, BufferConfig, Charge, GroupId, PoolConfig};
 use crate::burst::{Runs, Sorter, Trash};
+use crate::capture::Capture;
 use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
 use crate::drop::DropReason;
@@ -78,6 +81,8 @@ pub struct Datapath<B, T> {
     channels: Option<Box<Channels<B>>>,
     /// Linux, if it is there to punt to.
     punt: Option<Box<Punt<B>>>,
+    /// What an operator captures.
+    capture: Capture,
     /// The board was read in this turn and no burst came since.
     looked: bool,
     config: BufferConfig,
@@ -138,6 +143,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             me: WorkerId::FIRST,
             channels: None,
             punt: None,
+            capture: Capture::default(),
             looked: false,
             config,
             ingress: PerPort::new(
@@ -210,6 +216,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     pub fn refresh(&mut self) {
         self.fib.refresh();
+        if self.capture.is_on() {
+            self.capture.turn();
+        }
         if self.channels.is_some() {
             self.look_around();
         }
@@ -251,6 +260,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         // What waits past the queue is older.
         self.queue_bypassed_of(port, priority);
+        if self.capture.is_on() {
+            self.capture_made(&buf, &meta, now);
+        }
         let pushed = self.side.ports[port].push(&mut self.side.store, Queued { buf, meta }, now);
         if let Err(buf) = pushed {
             self.side.buffer.release(Charge::of(&meta));
@@ -301,6 +313,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         for ((_, egress), counters) in self.side.ports.iter_mut().zip(self.counters.ports()) {
             egress.drain(&mut self.side.store, |frame| {
                 let bytes = u64::from(frame.meta.len);
+                looks::dropped(
+                    &mut self.capture,
+                    DropReason::Shutdown,
+                    &frame.buf,
+                    &frame.meta,
+                    0,
+                );
                 self.side.buffer.release(Charge::of(&frame.meta));
                 self.held.give(1, bytes);
                 counters.drop(DropReason::Shutdown, bytes);

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use zerocopy::FromBytes;
 
 use super::Datapath;
+use super::looks::{self, Gone};
 use crate::bits::low16;
 use crate::buffer::GroupId;
 use crate::burst::{QueueKey, Record, Run};
@@ -153,6 +154,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             DropReason::MtuExceeded if is_last_hop(buf.data()) => Err(DropReason::TtlExpired),
             _ => Err(reason),
         };
+        if self.capture.is_on() {
+            looks::gone(&mut self.capture, Gone::judged(judged), &buf, port);
+        }
         match judged {
             Ok(()) => {
                 self.counters.of(port).punted.add(1, bytes);
@@ -198,7 +202,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.fib.resolve(self.fib.group(address), hash)
     }
 
-    fn hash(&self, frame: &[u8], parsed: &Parsed) -> u32 {
+    pub(super) fn hash(&self, frame: &[u8], parsed: &Parsed) -> u32 {
         flow_hash(frame, parsed, self.fib.seed())
     }
 
@@ -328,7 +332,7 @@ fn is_last_hop(frame: &[u8]) -> bool {
 }
 
 /// A packet's headers and its destination.
-fn ends(frame: &[u8]) -> Option<(Parsed, IpAddr)> {
+pub(super) fn ends(frame: &[u8]) -> Option<(Parsed, IpAddr)> {
     let parsed = parse(frame).ok()?;
     if parsed.kind == Kind::MacControl {
         return None;

@@ -18,6 +18,8 @@ use crate::wire::checksum;
 
 #[path = "bypass_tests.rs"]
 mod bypass_tests;
+#[path = "captured_tests.rs"]
+mod captured_tests;
 #[path = "conservation_tests.rs"]
 mod conservation_tests;
 #[path = "given_tests.rs"]

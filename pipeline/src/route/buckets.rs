@@ -47,7 +47,8 @@ pub(super) fn deal<T: PartialEq>(
 
 /// The bucket of a flow with this hash.
 #[inline]
-pub(super) const fn first_choice(hash: u32) -> usize {
+#[must_use]
+pub const fn first_choice(hash: u32) -> usize {
     hash as usize % BUCKETS
 }
 

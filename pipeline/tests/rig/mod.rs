@@ -11,8 +11,10 @@ pub(crate) mod sender;
 pub(crate) mod several;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, GroupId, PoolConfig};
+use npcc_pipeline::capture::{self, CaptureStats};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::counters::PortCounters;
 use npcc_pipeline::craft::Craft;
@@ -21,6 +23,7 @@ use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame, Queued, wire_len};
 use npcc_pipeline::pause::{PauseConfig, PfcFrame};
+use npcc_pipeline::punt::FrameReceiver;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
@@ -222,6 +225,13 @@ pub(crate) fn wire(len: usize) -> u64 {
 }
 
 impl Rig {
+    /// With a ring for what is captured.
+    pub(crate) fn with_capture(self) -> (Rig, FrameReceiver, Arc<CaptureStats>) {
+        let (end, frames, stats) = capture::ends(WorkerId::FIRST);
+        let path = self.path.with_capture(end);
+        (Rig { path, ..self }, frames, stats)
+    }
+
     pub(crate) fn take(&mut self, port: u8, bytes: &[u8], now: u64) {
         let mut frames = FrameVec::default();
         frames.push(HeapFrame::new(bytes));

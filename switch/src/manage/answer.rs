@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 
 use super::access::Access;
+use super::capture;
 use super::orders::Management;
 use super::patience::{Limits, Patience};
 use super::protocol::{Reply, Request};
@@ -54,6 +55,13 @@ pub(super) fn serve(
         let mut out = BufWriter::with_capacity(PIECE, patience);
         write_rows(&management.view, table, query, &mut out)?;
         return out.flush();
+    }
+    if let Ok(Request::Capture(wanted)) = &request
+        && access == Access::Change
+    {
+        return capture::serve(wanted, management, (stream, stop), |reply| {
+            management.log_change(author(stream), &wanted.name(), reply);
+        });
     }
     let reply = match request {
         Ok(request) => reply(&request, management, access, || author(stream)),
@@ -149,6 +157,8 @@ fn carried_out(request: &Request, management: &Management) -> Reply {
         Request::Commit => done(management.commit()),
         Request::Rollback => reloaded(management.rollback()),
         Request::Port { name, up } => done(management.set_admin(name, *up)),
+        // It is answered frame by frame, and only where it may change something.
+        Request::Capture(_) => Reply::Error("this is not where frames are captured".to_owned()),
         Request::Pairs { pairs, suggested } => done(management.npcc_pairs(pairs, *suggested)),
         Request::Npcc(order) => done(management.npcc_order(order)),
     }

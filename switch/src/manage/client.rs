@@ -102,7 +102,7 @@ fn ask_some(
     ))
 }
 
-fn connect(socket: &Path, request: &Request) -> anyhow::Result<UnixStream> {
+pub(super) fn connect(socket: &Path, request: &Request) -> anyhow::Result<UnixStream> {
     let error = match UnixStream::connect(socket) {
         Ok(stream) => return Ok(stream),
         Err(error) => error,

@@ -4,6 +4,7 @@
 pub mod access;
 mod answer;
 pub mod apply;
+pub mod capture;
 pub mod client;
 pub mod confirm;
 mod flow_rows;
@@ -15,6 +16,7 @@ mod patience;
 pub mod pending;
 pub mod protocol;
 pub mod query;
+pub mod recording;
 pub mod reload;
 pub mod room;
 pub mod rows;

@@ -11,6 +11,7 @@ use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::{PortId, Priority};
 
+use super::capture::Captures;
 use super::reload::{Running, Settings};
 use super::view::View;
 use crate::control::orders::{ListedPair, NpccOrder, NpccOrders, OrderError};
@@ -46,6 +47,8 @@ pub struct Management {
     pub down: Arc<DownPorts>,
     /// The kernel, where Linux is integrated.
     pub kernel: Option<Kernel>,
+    /// What the workers capture, for whoever asks first.
+    pub captures: Mutex<Captures>,
 }
 
 impl Management {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::capture::{CaptureRequest, CaptureStart};
 use super::query::Query;
 use super::reload::Outcome;
 use crate::control::orders::{ListedPair, NpccOrder};
@@ -65,6 +66,8 @@ pub enum Request {
     },
     /// Change something of NPCC.
     Npcc(NpccOrder),
+    /// Capture frames. The answer is a [`Reply::Capturing`], then frames, then how it ended: see [`super::capture`].
+    Capture(Box<CaptureRequest>),
     /// Take in a list of pairs, or none of it.
     Pairs {
         /// The pairs.
@@ -112,6 +115,7 @@ impl Request {
             Request::Port { name, up } => {
                 format!("port {name} {}", if *up { "up" } else { "down" })
             }
+            Request::Capture(request) => request.name(),
             Request::Pairs { .. } => "pair import".to_owned(),
             Request::Npcc(order) => match order {
                 NpccOrder::AddPair { .. } => "pair add".to_owned(),
@@ -148,6 +152,8 @@ pub enum Reply {
     Table(serde_json::Value),
     /// To [`Request::Reload`] and [`Request::Rollback`].
     Reloaded(Outcome),
+    /// To [`Request::Capture`]: it is on, and frames follow.
+    Capturing(Box<CaptureStart>),
     /// The configuration file has mistakes: the report.
     Invalid(String),
     /// Done.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use npcc_pipeline::capture::CaptureCount;
 pub use npcc_pipeline::counters::TrafficCount as Traffic;
 use npcc_pipeline::counters::{BurstCount, CrossingCount, PortCount, QueueCount};
 use serde::{Deserialize, Serialize};
@@ -543,6 +544,9 @@ pub struct Worker {
     /// What it counted.
     #[serde(flatten)]
     pub counts: WorkerCount,
+    /// The capture that is on, frames captured and lost since the start.
+    #[serde(default)]
+    pub capture: CaptureCount,
     /// Longest turn in ns ever.
     #[serde(default)]
     pub longest_ever_ns: u64,

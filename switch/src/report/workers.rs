@@ -23,6 +23,7 @@ pub fn shown(snapshot: &Snapshot) -> String {
             "TAKEN OVER",
             "STALLS",
             "CNP LOST",
+            "CAPTURED",
             "SLEPT MS",
             "WOKEN",
         ],
@@ -42,6 +43,7 @@ pub fn shown(snapshot: &Snapshot) -> String {
             thousands(worker.crossing.taken_over),
             thousands(worker.crossing.stalls),
             thousands(worker.cnp_lost),
+            thousands(worker.capture.captured),
             thousands(worker.slept_us / 1_000),
             thousands(worker.woken),
         ]);

@@ -11,6 +11,7 @@ use npcc_config::Config;
 use npcc_config::ipnet::IpNet;
 use npcc_config::sizing::SpeedFrom;
 use npcc_linux::Integration;
+use npcc_pipeline::capture;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
 use npcc_pipeline::handoff::{WorkerLinks, links};
@@ -28,13 +29,14 @@ use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, Control, ControlStats, orders};
 use crate::linux_io::LinuxIo;
+use crate::manage::capture::{Captures, WorkerCaptures};
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
 use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
 use crate::report::events::Events;
 use crate::report::qos;
-use crate::sleep::WorkerSleeper;
+use crate::sleep::{Wakers, WorkerSleeper};
 use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PortFlow;
@@ -96,9 +98,8 @@ pub(super) fn assemble<P: Probe>(
     let readers = (routes.workers, links(plan));
     let parts = parts(readers, (queues, sleepers.workers), stats, seed);
     let (workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
-    let linux = ends.linux.zip(routes.kernel.as_ref());
-    let io = |(side, kernel): (LinuxSide, &Kernel)| side.io(&owners, kernel, sleepers.wakers);
-    let linux = linux.map(io).transpose()?;
+    let kernel = routes.kernel.as_ref();
+    let linux = linux_io(ends.linux, kernel, (&owners, sleepers.wakers))?;
 
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
@@ -109,6 +110,7 @@ pub(super) fn assemble<P: Probe>(
         links: link_states,
         cores: config.cores.workers.clone(),
         counters: ends.counters.clone(),
+        captures: Captures::told(&ends.captures),
         workers: ends.stats,
         caches: ends.caches,
         npcc: core.status(),
@@ -131,6 +133,7 @@ pub(super) fn assemble<P: Probe>(
         live: Mutex::new(live(source, options, routes.by_file)),
         down: routes.down,
         kernel: routes.kernel,
+        captures: Mutex::new(Captures::new(ends.captures)),
     };
     let control = Control {
         core,
@@ -150,6 +153,17 @@ pub(super) fn assemble<P: Probe>(
         management,
         linux,
     })
+}
+
+/// What carries frames between the workers and Linux, where it is integrated.
+fn linux_io(
+    side: Option<LinuxSide>,
+    kernel: Option<&Kernel>,
+    (owners, wakers): (&[usize], Option<Arc<Wakers>>),
+) -> anyhow::Result<Option<LinuxIo>> {
+    let linux = side.zip(kernel);
+    let io = linux.map(|(side, kernel)| side.io(owners, kernel, wakers));
+    io.transpose()
 }
 
 /// Makes all workers, and keeps the ends of what they hold.
@@ -428,6 +442,7 @@ struct WorkerPeers {
     orders: Vec<Producer<Command>>,
     injections: Vec<Producer<Injection>>,
     times: Vec<Consumer<Timing>>,
+    captures: Vec<WorkerCaptures>,
     /// What Linux's side makes of them, where it is integrated.
     linux: Option<LinuxSide>,
 }
@@ -453,9 +468,11 @@ impl WorkerPeers {
             return Err(anyhow!("the control core takes no more workers"));
         }
         let pool = wiring::path::pool(config);
+        let (capture, frames, captures) = capture::ends(parts.links.worker());
         let mut path = Datapath::new(shared.settings.clone(), pool, parts.fib, cache, parts.seed)
             .with_lossless(shared.lossless.clone())
-            .with_links(parts.links);
+            .with_links(parts.links)
+            .with_capture(capture);
         for port in &shared.down {
             path.link_down(*port, Nanos::ZERO);
         }
@@ -468,6 +485,10 @@ impl WorkerPeers {
         self.orders.push(orders);
         self.injections.push(to_worker);
         self.times.push(told);
+        self.captures.push(WorkerCaptures {
+            frames,
+            stats: captures,
+        });
         Ok(Worker {
             path,
             ports: parts.queues.own,

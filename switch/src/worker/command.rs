@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use npcc_pipeline::buffer::BufferConfig;
+use npcc_pipeline::capture::CaptureOrder;
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::port::{EcnMode, QueueConfig};
@@ -63,6 +64,8 @@ pub enum Command {
         /// Its interfaces.
         interfaces: Box<PuntPort>,
     },
+    /// Capture frames by this order from now on, or none.
+    Capture(Option<Box<CaptureOrder>>),
     /// A port's link is down.
     LinkDown {
         /// The port.

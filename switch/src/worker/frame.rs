@@ -55,6 +55,11 @@ impl FrameBuf for Frame {
     }
 
     #[inline]
+    fn handle(&self) -> usize {
+        self.0.address()
+    }
+
+    #[inline]
     fn prefetch_handle(&self) {
         self.0.prefetch_header();
     }

@@ -156,6 +156,7 @@ impl<P: Probe> Worker<P> {
                 Command::PuntPort { port, interfaces } => {
                     self.path.set_punt_port(port, *interfaces);
                 }
+                Command::Capture(order) => self.path.set_capture(order),
                 Command::LinkDown { port } => self.link_down(port, now),
                 Command::LinkUp { port, settings } => self.link_up(port, &settings),
             }

@@ -246,6 +246,7 @@ impl Transmit {
     /// Counts what is in hand as dropped: the switch stops, or the link is down.
     pub fn abandon(&mut self, path: &mut Datapath, port: PortId, reason: DropReason) {
         for lane in self.lanes_mut() {
+            path.capture_abandoned(port, reason, &lane.hand);
             let lane_of = lane.held.lane;
             path.abandon(port, lane.held, reason);
             lane.held = Sent {

@@ -2,16 +2,17 @@
 //! port sends. It uses nothing of the path but ingress, egress and sent.
 
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
+use npcc_pipeline::capture::{self, CaptureOrder, Filter};
 use npcc_pipeline::datapath::{Datapath, Sent};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::punt::{
-    Punt, PuntClass, PuntConfig, PuntHost, PuntInterface, PuntPort, PuntRates,
+    FrameReceiver, Punt, PuntClass, PuntConfig, PuntHost, PuntInterface, PuntPort, PuntRates,
 };
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
-use npcc_pipeline::units::{BURST, Mac, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BURST, Mac, Nanos, PortId, Priority, WorkerId};
 
 use crate::bench_path::port;
 use crate::mix::{Mix, VLAN};
@@ -38,6 +39,8 @@ pub struct MixedPath {
     _writer: RouteWriter,
     /// The end of what is punted, kept.
     host: Option<PuntHost>,
+    /// What is captured, and thrown away.
+    captured: Option<FrameReceiver>,
     sources: Vec<Source>,
     /// Frames that came out, kept to come in again, by their length.
     spare: Vec<(usize, Vec<HeapFrame>)>,
@@ -115,6 +118,7 @@ impl MixedPath {
             reader,
             _writer: writer,
             host: None,
+            captured: None,
             sources: sources.collect(),
             spare,
             out: (0..mix.ports).map(|_| FrameVec::default()).collect(),
@@ -147,6 +151,30 @@ impl MixedPath {
         self
     }
 
+    /// The same while frames are captured that this filter chooses, 128 bytes of each.
+    ///
+    /// # Panics
+    /// When it is no filter.
+    #[must_use]
+    #[expect(
+        clippy::expect_used,
+        reason = "a bench says what is wrong by panicking"
+    )]
+    pub fn with_capture(mut self, filter: &str) -> MixedPath {
+        let (end, frames, _) = capture::ends(WorkerId::FIRST);
+        self.path = self.path.with_capture(end);
+        self.path.set_capture(Some(Box::new(CaptureOrder {
+            id: 1,
+            filter: Filter::parse(filter).expect("a filter"),
+            ports: u32::MAX,
+            priorities: u8::MAX,
+            snaplen: 128,
+            tracked: None,
+        })));
+        self.captured = Some(frames);
+        self
+    }
+
     /// One turn of a worker: a burst in by each port that has a source, and all out.
     pub fn walk(&mut self) {
         for source in &mut self.sources {
@@ -154,6 +182,9 @@ impl MixedPath {
         }
         self.now += 2_000;
         self.turn(Nanos(self.now));
+        if let Some(frames) = &mut self.captured {
+            while frames.pop(&mut []).is_some() {}
+        }
         for frame in self.out.iter_mut().flat_map(|out| out.drain(..)) {
             self.forwarded += 1;
             let len = frame.data().len();
@@ -229,6 +260,16 @@ mod tests {
             }
             let frames = 20 * BURST * mix.traffic.len();
             assert_eq!(path.forwarded(), frames, "{name}");
+        }
+        let mix = Mix::named("data-1082").unwrap();
+        for filter in ["dropped", ""] {
+            let mut path = MixedPath::new(&mix).with_capture(filter);
+            path.walk();
+            assert_eq!(
+                path.forwarded(),
+                BURST * mix.traffic.len(),
+                "captured: {filter}"
+            );
         }
     }
 }

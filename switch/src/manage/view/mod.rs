@@ -15,6 +15,7 @@ use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
 use npcc_linux::netlink::handle::Handle;
+use npcc_pipeline::capture::CaptureStats;
 use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
 use npcc_pipeline::punt::PuntRates;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
@@ -106,6 +107,8 @@ pub struct View {
     pub cores: Vec<usize>,
     /// Each worker's counters of all ports.
     pub counters: Vec<Arc<Counters>>,
+    /// What each worker tells of captures.
+    pub captures: Vec<Arc<CaptureStats>>,
     /// What each worker tells about itself.
     pub workers: Vec<Arc<WorkerStats>>,
     /// Each worker's flow cache.

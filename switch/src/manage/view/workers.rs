@@ -23,6 +23,7 @@ impl View {
             receives: names(&|facts| facts.workers.contains(&core)),
             crossing: counters::sum([&*self.counters.get(index)?.crossing]),
             bursts: counters::sum([&*self.counters.get(index)?.bursts]),
+            capture: counters::sum([&**self.captures.get(index)?]),
             longest_ever_ns: counts.longest_ns.max(counts.longest_before_ns),
             cycles: cycles(&counts.stages),
             timed_frames: counts.stages.frames,

@@ -2,7 +2,7 @@
 //! instructions. `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS] [ASKING]`, the last two
 //! 1 or 2, and 0 or 1: whether each frame asks for an ACK. `walk mix NAME BURSTS [linux]`: a traffic mix, with Linux
 //! integrated or without, of which `walk mixes` prints
-//! the names. `scripts/count-instructions` runs it under callgrind.
+//! the names; `walk mix NAME BURSTS capture FILTER`: the same while frames are captured. `scripts/count-instructions` runs it under callgrind.
 #![forbid(unsafe_code)]
 
 use std::net::IpAddr;
@@ -12,15 +12,21 @@ use npcc_testkit::bench_path;
 use npcc_testkit::mix::{Mix, NAMES};
 use npcc_testkit::mixed_path::MixedPath;
 
-/// `mix NAME BURSTS [linux]`
-fn mix(name: &str, bursts: usize, linux: bool) -> ExitCode {
+/// `mix NAME BURSTS [linux | capture FILTER]`
+fn mix(name: &str, bursts: usize, more: &[&str]) -> ExitCode {
     let Some(mix) = Mix::named(name) else {
         eprintln!("no mix {name}: {}", NAMES.join(", "));
         return ExitCode::from(2);
     };
     let mut path = MixedPath::new(&mix);
-    if linux {
-        path = path.with_linux();
+    match more {
+        [] => {}
+        ["linux"] => path = path.with_linux(),
+        ["capture", filter] => path = path.with_capture(filter),
+        _ => {
+            eprintln!("usage: walk mix NAME BURSTS [linux | capture FILTER]");
+            return ExitCode::from(2);
+        }
     }
     for _ in 0..bursts {
         path.walk();
@@ -38,9 +44,8 @@ fn main() -> ExitCode {
             }
             return ExitCode::SUCCESS;
         }
-        ["mix", name, bursts] => return mix(name, bursts.parse().unwrap_or(1000), false),
-        ["mix", name, bursts, "linux"] => {
-            return mix(name, bursts.parse().unwrap_or(1000), true);
+        ["mix", name, bursts, ref more @ ..] => {
+            return mix(name, bursts.parse().unwrap_or(1000), more);
         }
         _ => {}
     }

@@ -1,0 +1,27 @@
+//! What an operator sees of the packet path while it runs: frames as they came, as they left and as they were dropped, copied out of it.
+//!
+//! A filter ([`Filter`]) chooses frames; the worker copies those, each behind what is known of it ([`Event`]), into a ring of bytes that
+//! another thread reads. Law: a frame's way is the same whether it is captured or not. A full ring, or a turn in which more than
+//! [`TURN`] bytes were copied already, loses the copy and counts it; nobody waits. While nothing is captured the path pays one
+//! test a burst, and none a frame.
+
+mod event;
+mod expression;
+mod fields;
+mod filter;
+mod outlet;
+mod tracked;
+mod words;
+mod worker;
+
+#[cfg(test)]
+mod filter_tests;
+
+pub use event::{Event, HEAD, Kind, Notes};
+pub use expression::FilterError;
+pub use fields::Fields;
+pub use filter::{Filter, MOST_TESTS, Seen, Sightings};
+pub(crate) use outlet::Captured;
+pub use tracked::Tracked;
+pub(crate) use worker::Look;
+pub use worker::{Capture, CaptureCount, CaptureEnd, CaptureOrder, CaptureStats, RING, TURN, ends};

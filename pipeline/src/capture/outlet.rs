@@ -1,0 +1,61 @@
+//! A port's way out while frames are captured: the same, with a look at each frame as it is handed to the device.
+
+use super::event::{Event, Kind};
+use super::worker::{Capture, Look};
+use crate::burst::Run;
+use crate::egress::serve::Outlet;
+use crate::frame::{FrameBuf, Meta, Queued};
+use crate::per::PerPriority;
+use crate::units::Priority;
+
+/// See the module's text.
+pub(crate) struct Captured<'a, O> {
+    pub(crate) out: &'a mut O,
+    pub(crate) capture: &'a mut Capture,
+    /// Wire bytes in each queue: what is handed out is taken off.
+    pub(crate) depths: PerPriority<u64>,
+}
+
+impl<O> Captured<'_, O> {
+    fn look<B: FrameBuf>(&mut self, buf: &B, meta: &Meta) {
+        let depth = &mut self.depths[meta.priority];
+        *depth = depth.saturating_sub(meta.wire_len().into());
+        let made = if meta.group.is_none() { Event::MADE } else { 0 };
+        let look = Look {
+            ingress: meta.ingress(),
+            egress: Some(meta.egress),
+            priority: Some(meta.priority),
+            depth: *depth,
+            flags: made | Event::REWRITTEN,
+            ..Look::of(Kind::Sent)
+        };
+        self.capture.look(&look, buf);
+    }
+}
+
+impl<B: FrameBuf, O: Outlet<B>> Outlet<B> for Captured<'_, O> {
+    fn room(&self) -> usize {
+        self.out.room()
+    }
+
+    fn credit(&self) -> i64 {
+        self.out.credit()
+    }
+
+    fn lane(&self, priority: Priority) -> Priority {
+        self.out.lane(priority)
+    }
+
+    fn put(&mut self, frame: Queued<B>) {
+        self.look(&frame.buf, &frame.meta);
+        self.out.put(frame);
+    }
+
+    fn put_run(&mut self, run: &mut Run<B>) {
+        let head = run.head;
+        for (buf, record) in run.frames.iter().zip(&run.records) {
+            self.look(buf, &head.meta(record));
+        }
+        self.out.put_run(run);
+    }
+}

@@ -1,0 +1,97 @@
+//! The frames that are followed through the switch: by their buffers, which keep their addresses from the driver to the driver.
+//!
+//! A frame is found again in whatever worker's hands it is, so all workers read one table. It is written only while frames are
+//! followed, once when one is chosen and once when nothing more happens to it.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Frames that are followed at a time.
+const PLACES: usize = 16;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Tracked {
+    places: [Place; PLACES],
+    /// Numbers given so far.
+    numbers: AtomicU32,
+    /// How many are followed at most.
+    most: u32,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    /// Address of the buffer; 0 is free.
+    buffer: AtomicUsize,
+    number: AtomicU32,
+}
+
+impl Tracked {
+    /// Nothing is followed yet, and `most` frames will be at most.
+    #[must_use]
+    pub fn new(most: u32) -> Tracked {
+        Tracked {
+            most,
+            ..Tracked::default()
+        }
+    }
+
+    /// Follows a frame from here on; its number, or `None` where as many as may be are followed or were.
+    pub(super) fn follow(&self, buffer: usize) -> Option<u32> {
+        // A buffer that comes again was freed where nobody looked, and is another frame now.
+        self.forget(buffer);
+        if self.numbers.load(Ordering::Relaxed) >= self.most {
+            return None;
+        }
+        let free = |place: &&Place| {
+            let taken = &place.buffer;
+            let done = taken.compare_exchange(0, buffer, Ordering::Relaxed, Ordering::Relaxed);
+            done.is_ok()
+        };
+        let place = self.places.iter().find(free)?;
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        place.number.store(number, Ordering::Relaxed);
+        Some(number)
+    }
+
+    /// The number of a frame that is followed. A worker that was handed a frame sees what was written before.
+    pub(super) fn number(&self, buffer: usize) -> Option<u32> {
+        let place = self.place(buffer)?;
+        Some(place.number.load(Ordering::Relaxed))
+    }
+
+    /// Nothing more happens to a frame.
+    pub(super) fn forget(&self, buffer: usize) {
+        if let Some(place) = self.place(buffer) {
+            place.buffer.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn place(&self, buffer: usize) -> Option<&Place> {
+        let here = |place: &&Place| place.buffer.load(Ordering::Relaxed) == buffer;
+        self.places.iter().find(here)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_as_may_be_are_followed_each_under_a_number_of_its_own() {
+        let tracked = Tracked::new(20);
+        let numbers: Vec<_> = (1..=17).map(|buffer| tracked.follow(buffer * 64)).collect();
+        assert_eq!(numbers[15], Some(16));
+        assert_eq!(numbers[16], None, "the table is full");
+        assert_eq!(tracked.number(3 * 64), Some(3));
+        tracked.forget(3 * 64);
+        assert_eq!(tracked.number(3 * 64), None);
+        for number in 17..=20 {
+            assert_eq!(
+                tracked.follow(64 * 64),
+                Some(number),
+                "a buffer that comes again"
+            );
+        }
+        assert_eq!(tracked.follow(3 * 64), None, "so many and no more");
+    }
+}

@@ -1,0 +1,166 @@
+//! The path's part of captures: where frames are looked at on their way. None of it runs while nothing is captured.
+//!
+//! What the stages decided stands in the records and heads of runs, so a look changes nothing and asks nothing of a stage.
+
+use super::Datapath;
+use super::punted::ends;
+use crate::burst::Run;
+use crate::capture::{Capture, CaptureEnd, CaptureOrder, Captured, Event, Kind, Look, Notes};
+use crate::drop::DropReason;
+use crate::egress::serve::Outlet;
+use crate::frame::{FrameBuf, FrameVec, Meta};
+use crate::parse::{Kind as Parsing, parse};
+use crate::per::PerPriority;
+use crate::tap::{FlowTap, watched};
+use crate::units::{Nanos, PortId, Priority};
+
+impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
+    /// With a ring for what is captured, before the first frame.
+    #[must_use]
+    pub fn with_capture(mut self, end: CaptureEnd) -> Datapath<B, T> {
+        self.capture = Capture::new(end);
+        self
+    }
+
+    /// Captures by this order from now on, or nothing.
+    #[cold]
+    pub fn set_capture(&mut self, order: Option<Box<CaptureOrder>>) {
+        self.capture.set(order);
+    }
+
+    /// Looks at frames that [`Datapath::egress`] handed out and that are dropped before a device took them.
+    #[cold]
+    pub fn capture_abandoned(&mut self, port: PortId, reason: DropReason, frames: &[B]) {
+        if !self.capture.is_on() {
+            return;
+        }
+        let look = Look {
+            egress: Some(port),
+            flags: Event::REWRITTEN,
+            ..Look::dropped(reason)
+        };
+        for buf in frames {
+            self.capture.look(&look, buf);
+        }
+    }
+
+    /// Looks at a burst as it came in.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn capture_received(&mut self, port: PortId, frames: &FrameVec<B>, now: Nanos) {
+        self.capture.at(now);
+        if !self.capture.may_want(Kind::Received, port) {
+            return;
+        }
+        let follows = self.capture.follows();
+        for buf in frames.iter() {
+            let notes = if follows {
+                self.notes_of(buf.data())
+            } else {
+                Notes::default()
+            };
+            let look = Look {
+                ingress: Some(port),
+                priority: self.class_of(port, buf.data()),
+                notes,
+                ..Look::of(Kind::Received)
+            };
+            self.capture.look(&look, buf);
+        }
+    }
+
+    /// The priority of a frame by what came, where it is a packet.
+    fn class_of(&self, port: PortId, frame: &[u8]) -> Option<Priority> {
+        let parsed = parse(frame).ok()?;
+        let routed = parsed.kind != Parsing::MacControl;
+        routed.then(|| self.ingress[port].classifier().priority(&parsed))
+    }
+
+    /// Where the table leads a frame that came in.
+    fn notes_of(&self, frame: &[u8]) -> Notes {
+        let Some((parsed, destination)) = ends(frame) else {
+            return Notes::default();
+        };
+        Notes {
+            next_hops: self.fib.group(destination),
+            flow_hash: self.hash(frame, &parsed),
+            ..Notes::default()
+        }
+    }
+
+    /// Looks at a run that was let in, before it is queued.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn capture_queued(&mut self, run: &Run<B>, now: Nanos) {
+        self.capture.at(now);
+        if !self.capture.follows() {
+            return;
+        }
+        let head = &run.head;
+        let (port, waits) = (&self.side.ports[head.egress], head.amount.bytes);
+        let depth = port.depth(head.priority);
+        let kind = if depth == waits {
+            Kind::Bypassed
+        } else {
+            Kind::Queued
+        };
+        let group = self.side.buffer.group(head.group);
+        let is_watched = watched(self.tap.ports(), head);
+        let look = Look {
+            ingress: Some(head.group.ingress()).filter(|_| !head.group.is_none()),
+            egress: Some(head.egress),
+            priority: Some(head.priority),
+            depth: depth.saturating_sub(waits),
+            flags: Event::REWRITTEN | if is_watched { Event::WATCHED } else { 0 },
+            notes: Notes {
+                pool: self.side.buffer.used().bytes,
+                group: group.map_or(0, |group| group.held().bytes),
+                headroom: group.map_or(0, |group| group.headroom().bytes),
+                ..Notes::default()
+            },
+            ..Look::of(kind)
+        };
+        for buf in run.frames.iter() {
+            self.capture.look(&look, buf);
+        }
+    }
+
+    /// Looks at a frame that the switch made, or Linux sent, before it is queued.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn capture_made(&mut self, buf: &B, meta: &Meta, now: Nanos) {
+        self.capture.at(now);
+        let look = Look {
+            egress: Some(meta.egress),
+            priority: Some(meta.priority),
+            depth: self.side.ports[meta.egress].depth(meta.priority),
+            flags: Event::MADE | Event::REWRITTEN,
+            ..Look::of(Kind::Made)
+        };
+        self.capture.look(&look, buf);
+    }
+
+    /// [`Datapath::egress`] with a look at what leaves.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_captured(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
+        self.capture.at(now);
+        if !self.capture.may_want(Kind::Sent, port) {
+            return self.send_to(port, out, now);
+        }
+        let egress = &self.side.ports[port];
+        let depths = Priority::all().map(|priority| egress.depth(priority));
+        let mut all = PerPriority::default();
+        for ((_, place), depth) in all.iter_mut().zip(depths) {
+            *place = depth;
+        }
+        let mut capture = std::mem::take(&mut self.capture);
+        let mut out = Captured {
+            out,
+            capture: &mut capture,
+            depths: all,
+        };
+        self.send_to(port, &mut out, now);
+        self.capture = capture;
+    }
+}

@@ -1,0 +1,70 @@
+//! Captures of a path with Linux: what is dropped after all is told with its last reason, what is punted is not dropped.
+
+use super::punted_rig::*;
+use super::*;
+use crate::capture::{self, CaptureOrder, Event, Filter, Kind, Tracked};
+
+fn events(frames: &mut crate::punt::FrameReceiver) -> Vec<(Event, Vec<u8>)> {
+    let mut record = vec![0; 1 << 16];
+    let mut all = Vec::new();
+    while let Some((_, record)) = frames.pop(&mut record) {
+        let (event, frame) = Event::decode(record).unwrap();
+        all.push((event, frame.to_vec()));
+    }
+    all
+}
+
+#[test]
+fn frames_that_linux_might_be_given_are_told_by_what_became_of_them() {
+    let expired = Craft {
+        ttl: 1,
+        ..data("10.0.2.2")
+    };
+    let arp = ethernet(ALL_HOSTS, &[], 0x0806, &[1; 28]);
+    // 10.0.1.1 is ours: a source route would be forwarded by Linux.
+    let routed = packet(
+        ("10.0.1.3", "10.0.1.1"),
+        (17, 64),
+        &[131, 7, 4, 0, 0, 0, 0],
+        &ports(9, 9),
+    );
+    let cases = [
+        (data("10.0.3.9").frame(), Some("unresolved")),
+        (data("10.0.4.9").frame(), Some("unreachable")),
+        (data("10.0.5.9").frame(), Some("prohibited")),
+        (data("10.0.6.9").frame(), Some("blackhole")),
+        (expired.frame(), Some("ttl_expired")),
+        (ip(mac(0), &routed), Some("source_route")),
+        (arp, None),
+    ];
+    for tracked in [None, Some(Tracked::new(100))] {
+        let follows = tracked.is_some();
+        let (end, mut frames, stats) = capture::ends(WorkerId::FIRST);
+        let (path, _host) = linux();
+        let mut path = path.with_capture(end);
+        path.set_capture(Some(Box::new(CaptureOrder {
+            id: 7,
+            filter: Filter::parse(if follows { "received" } else { "dropped" }).unwrap(),
+            ports: DC.bit(),
+            priorities: u8::MAX,
+            snaplen: u16::MAX,
+            tracked: tracked.map(Arc::new),
+        })));
+        for (number, (frame, reason)) in (1u64..).zip(&cases) {
+            path.refresh();
+            push(&mut path, DC, frame, number * 1_000_000);
+            let seen = events(&mut frames);
+            let last = seen.iter().find(|(event, _)| event.kind.is_last());
+            let Some((event, bytes)) = last else {
+                assert!(!follows && reason.is_none(), "{reason:?}: {seen:?}");
+                continue;
+            };
+            assert_eq!(event.reason.map(DropReason::name), *reason);
+            assert_eq!(event.kind == Kind::Punted, reason.is_none());
+            assert_eq!(bytes, frame, "as it came, not as the error made of it");
+            assert_eq!((event.capture, event.ingress), (7, Some(DC)));
+        }
+        assert_eq!(stats.lost.get(), 0);
+        assert_whole(&path);
+    }
+}

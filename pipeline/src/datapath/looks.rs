@@ -1,0 +1,100 @@
+//! Looks at frames that were dropped, punted, consumed or handed over: what the stages tell a capture, if there is one.
+
+use crate::burst::Run;
+use crate::capture::{Capture, Event, Kind, Look};
+use crate::drop::DropReason;
+use crate::frame::{FrameBuf, Meta};
+use crate::units::PortId;
+
+/// What became of a frame that goes no further than where it came in.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Gone {
+    Dropped(DropReason),
+    Punted,
+    Consumed,
+}
+
+impl Gone {
+    /// By the reason it has; without one it was MAC control.
+    pub(super) fn of(reason: Option<DropReason>) -> Gone {
+        reason.map_or(Gone::Consumed, Gone::Dropped)
+    }
+
+    /// By what was decided about a frame that Linux may be given.
+    pub(super) fn judged(judged: Result<(), DropReason>) -> Gone {
+        judged.map_or_else(Gone::Dropped, |()| Gone::Punted)
+    }
+}
+
+/// Looks at a frame that goes no further than where it came in.
+#[cold]
+pub(super) fn gone<B: FrameBuf>(capture: &mut Capture, gone: Gone, buf: &B, port: PortId) {
+    let look = match gone {
+        Gone::Dropped(reason) => Look::dropped(reason),
+        Gone::Punted => Look::of(Kind::Punted),
+        Gone::Consumed => Look::of(Kind::Consumed),
+    };
+    let look = Look {
+        ingress: Some(port),
+        ..look
+    };
+    capture.look(&look, buf);
+}
+
+/// Looks at a frame that was dropped on its way to a queue or in it, of `depth` wire bytes without it.
+#[cold]
+pub(super) fn dropped<B: FrameBuf>(
+    capture: &mut Capture,
+    reason: DropReason,
+    buf: &B,
+    meta: &Meta,
+    depth: u64,
+) {
+    if !capture.is_on() {
+        return;
+    }
+    let made = if meta.group.is_none() { Event::MADE } else { 0 };
+    let look = Look {
+        ingress: meta.ingress(),
+        egress: Some(meta.egress),
+        priority: Some(meta.priority),
+        depth,
+        flags: made | Event::REWRITTEN,
+        ..Look::dropped(reason)
+    };
+    capture.look(&look, buf);
+}
+
+/// Looks at a run of which all was dropped before it had a queue.
+#[cold]
+pub(super) fn run_dropped<B: FrameBuf>(capture: &mut Capture, reason: DropReason, run: &Run<B>) {
+    for (buf, record) in run.frames.iter().zip(&run.records) {
+        dropped(capture, reason, buf, &run.head.meta(record), 0);
+    }
+}
+
+/// Looks at a run that goes to the owner of its egress port.
+#[cold]
+pub(super) fn handed_over<B: FrameBuf>(capture: &mut Capture, run: &Run<B>) {
+    let look = Look {
+        ingress: Some(run.head.group.ingress()),
+        egress: Some(run.head.egress),
+        priority: Some(run.head.priority),
+        flags: Event::REWRITTEN,
+        ..Look::of(Kind::HandedOver)
+    };
+    for buf in run.frames.iter() {
+        capture.look(&look, buf);
+    }
+}
+
+/// Looks at a PFC frame that the device of `port` took.
+#[cold]
+pub(super) fn control_sent(capture: &mut Capture, port: PortId, frame: &[u8]) {
+    let look = Look {
+        egress: Some(port),
+        flags: Event::MADE,
+        ..Look::of(Kind::Sent)
+    };
+    capture.look_at_bytes(&look, frame);
+}

@@ -1,0 +1,210 @@
+//! `npcc-switch trace packet`: the way of single packets through a running switch, stage by stage, and why.
+
+mod steps;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use npcc_appliance::manage::capture::CaptureRequest;
+use npcc_appliance::manage::client;
+use npcc_appliance::manage::query::Query;
+use npcc_appliance::manage::recording::{Next, Recording};
+use npcc_appliance::report::routes::Route;
+use serde::Serialize;
+use serde_json::Value;
+
+use self::steps::{Route as Found, Seen, Step, steps};
+use super::capture::{checked, millis, until_signalled};
+use super::{Failure, say, say_error};
+
+/// Bytes of a frame that are looked at: headers, also of a long chain of IPv6.
+const HEADERS: u16 = 512;
+
+#[derive(Debug, Args)]
+pub(super) struct TraceArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Follow the next packets that a filter chooses from port to port, and say what each stage made of them
+    Packet(PacketArgs),
+}
+
+#[derive(Debug, Args)]
+struct PacketArgs {
+    /// Which packets, as they come in: as of `capture --filter`
+    #[arg(
+        long,
+        value_name = "EXPRESSION",
+        default_value = "",
+        hide_default_value = true
+    )]
+    filter: String,
+    /// Only packets that come in by this port, or that the switch makes for it
+    #[arg(long, value_name = "NAME")]
+    port: Option<String>,
+    /// Follow so many packets
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    count: u32,
+    /// Wait so long for them, such as 10s or 500ms
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = super::duration)]
+    duration: Duration,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Management socket of the switch
+    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}
+
+/// A packet's way.
+#[derive(Debug, Serialize)]
+struct Trace {
+    /// Its number among those that were followed.
+    packet: u32,
+    /// Bytes of the frame as it came in, or as it was made.
+    length: u16,
+    /// What became of it in the end: `sent`, `dropped`, `punted`, `consumed`, or `waits` where it is still in the switch.
+    outcome: &'static str,
+    /// What each stage made of it.
+    steps: Vec<Step>,
+}
+
+pub(super) fn run(args: &TraceArgs) -> Result<(), Failure> {
+    match &args.what {
+        What::Packet(args) => packet(args),
+    }
+}
+
+fn packet(args: &PacketArgs) -> Result<(), Failure> {
+    checked(&args.filter)?;
+    let (start, seen, lost) = follow(args)?;
+    let traces: Vec<Trace> = seen
+        .into_iter()
+        .map(|(number, mut seen)| {
+            // Workers tell what they saw in any order.
+            seen.sort_by_key(|one| one.rank());
+            let route = seen.first().and_then(Seen::destination);
+            let route = route.and_then(|host| longest(&args.socket, host));
+            let last = seen.last().filter(|one| one.event.kind.is_last());
+            Trace {
+                packet: number,
+                length: seen.first().map_or(0, |one| one.event.len),
+                outcome: last.map_or("waits", |one| one.event.kind.name()),
+                steps: steps(&start, &seen, route.as_ref()),
+            }
+        })
+        .collect();
+    if lost > 0 {
+        say_error(&format!("{lost} steps were lost for want of room"));
+    }
+    if args.json {
+        let text = serde_json::to_string_pretty(&traces).map_err(anyhow::Error::from)?;
+        return say(&(text + "\n"));
+    }
+    if traces.is_empty() {
+        return Err(anyhow::anyhow!(
+            "no packet that the filter chooses came in {:?}: see `npcc-switch show ports`, or wait longer with --for",
+            args.duration
+        )
+        .into());
+    }
+    say(&traces.iter().map(shown).collect::<String>())
+}
+
+/// What was seen of each packet, by its number, and how much was lost.
+type Followed = (
+    npcc_appliance::manage::capture::CaptureStart,
+    BTreeMap<u32, Vec<Seen>>,
+    u64,
+);
+
+/// Follows packets until as many as are wanted have left, or the time is over.
+fn follow(args: &PacketArgs) -> Result<Followed, Failure> {
+    let request = CaptureRequest {
+        port: args.port.clone(),
+        filter: args.filter.clone(),
+        snaplen: HEADERS,
+        for_ms: Some(millis(args.duration)),
+        trace: Some(args.count),
+        ..CaptureRequest::default()
+    };
+    let enough = until_signalled()?;
+    let mut recording = Recording::begin(&args.socket, request, enough.clone())?;
+    let start = recording.start.clone();
+    let mut all: BTreeMap<u32, Vec<Seen>> = BTreeMap::new();
+    let mut gone = 0;
+    loop {
+        match recording.read()? {
+            Next::Frame(event, frame) => {
+                gone += u32::from(event.kind.is_last());
+                let of = all.entry(event.trace).or_default();
+                of.push(Seen::new(event, frame));
+                if gone == args.count {
+                    enough.store(true, Ordering::Relaxed);
+                }
+            }
+            Next::End(end) => return Ok((start, all, end.lost)),
+        }
+    }
+}
+
+/// The longest route to a host, from the table of the switch.
+fn longest(socket: &Path, host: std::net::IpAddr) -> Option<Found> {
+    let query = Query {
+        host: Some(host.to_string()),
+        ..Query::default()
+    };
+    let mut longest: Option<(u8, Route)> = None;
+    let asked = client::ask_rows(socket, "routes", &query, |row| {
+        let route: Route = serde_json::from_value(row)?;
+        let Some((address, len)) = route.prefix.split_once('/') else {
+            return Ok(());
+        };
+        let prefix = address.parse().ok().zip(len.parse().ok());
+        let prefix = prefix
+            .and_then(|(address, len)| npcc_pipeline::route::prefix::Prefix::new(address, len));
+        if let Some(prefix) = prefix.filter(|prefix| prefix.contains(host))
+            && longest.as_ref().is_none_or(|(len, _)| *len <= prefix.len())
+        {
+            longest = Some((prefix.len(), route));
+        }
+        Ok(())
+    });
+    // A trace without the name of its route is still one.
+    asked.ok()?;
+    longest.map(|(_, route)| Found {
+        prefix: route.prefix,
+        next_hops: route.next_hops.len(),
+    })
+}
+
+/// A packet's way for people.
+fn shown(trace: &Trace) -> String {
+    let mut text = format!(
+        "packet {}, {} bytes: {}\n",
+        trace.packet, trace.length, trace.outcome
+    );
+    for step in &trace.steps {
+        let after = match step.after_ns {
+            None => String::new(),
+            Some(ns) => format!("+{}.{:03} us", ns / 1_000, ns % 1_000),
+        };
+        let _ = write!(text, "  {after:>14}  {:<11}", step.stage);
+        for (key, value) in &step.facts {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let _ = write!(text, " {key}={value}");
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,157 @@
+//! Reading a capture from a running switch: the client's end of [`super::capture`].
+
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use npcc_pipeline::capture::Event;
+
+use super::capture::{CaptureEnd, CaptureRequest, CaptureStart};
+use super::client::connect;
+use super::protocol::{Reply, Request};
+
+/// How long one read waits before it is looked whether to stop.
+const SLICE: Duration = Duration::from_millis(50);
+/// How long the switch has for its answer, and for its end once it was asked to stop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A capture that runs until it is read to its end, or dropped.
+#[derive(Debug)]
+pub struct Recording {
+    from: BufReader<Source>,
+    record: Vec<u8>,
+    /// What the frames are to be read with.
+    pub start: CaptureStart,
+}
+
+/// What comes next of a capture.
+#[derive(Debug)]
+pub enum Next<'a> {
+    /// A frame: what happened to it, and as many of its bytes as were asked for.
+    Frame(Event, &'a [u8]),
+    /// There are no more.
+    End(CaptureEnd),
+}
+
+impl Recording {
+    /// Begins a capture. Once `enough` is set the switch is asked to end it.
+    ///
+    /// # Errors
+    /// When no switch listens there, or it refuses; says why.
+    pub fn begin(
+        socket: &Path,
+        request: CaptureRequest,
+        enough: Arc<AtomicBool>,
+    ) -> anyhow::Result<Recording> {
+        let request = Request::Capture(Box::new(request));
+        let mut stream = connect(socket, &request)?;
+        stream
+            .set_read_timeout(Some(SLICE))
+            .context("cannot set a timeout")?;
+        let line = serde_json::to_string(&request)? + "\n";
+        // A switch with too many clients says so and does not listen.
+        let asked = std::io::Write::write_all(&mut stream, line.as_bytes());
+        let mut from = BufReader::with_capacity(
+            1 << 20,
+            Source {
+                stream,
+                enough,
+                waited: Some(Duration::ZERO),
+                asked_to_end: false,
+            },
+        );
+        let mut answer = String::new();
+        let answered = from.read_line(&mut answer);
+        if answer.is_empty() {
+            asked.context("cannot ask the switch")?;
+            answered.context("the switch did not answer")?;
+        }
+        let reply = serde_json::from_str(&answer)
+            .context("the switch answered something else; are both the same version?")?;
+        from.get_mut().waited = None;
+        match reply {
+            Reply::Capturing(start) => Ok(Recording {
+                from,
+                record: Vec::new(),
+                start: *start,
+            }),
+            Reply::Error(why) => Err(anyhow!("the switch refused: {why}")),
+            _ => Err(anyhow!(
+                "the switch answered something else; are both the same version?"
+            )),
+        }
+    }
+
+    /// Whether the next frame has not come yet, or not as a whole: time to show what was read.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        let here = self.from.buffer();
+        let length = here.first_chunk().map(|length| u32::from_le_bytes(*length));
+        length.is_none_or(|length| here.len() - 4 < usize::try_from(length).unwrap_or(usize::MAX))
+    }
+
+    /// What comes next; waits for it.
+    ///
+    /// # Errors
+    /// When the switch went away, or sends what is no capture.
+    pub fn read(&mut self) -> anyhow::Result<Next<'_>> {
+        let mut length = [0; 4];
+        let gone = "the switch went away before the capture ended";
+        self.from.read_exact(&mut length).context(gone)?;
+        let length = usize::try_from(u32::from_le_bytes(length))?;
+        if length == 0 {
+            let mut line = String::new();
+            self.from.read_line(&mut line).context(gone)?;
+            return Ok(Next::End(serde_json::from_str(&line)?));
+        }
+        self.record.resize(length.min(1 << 16), 0);
+        self.from.read_exact(&mut self.record).context(gone)?;
+        let (event, frame) = Event::decode(&self.record)
+            .ok_or_else(|| anyhow!("the switch sent no frame; are both the same version?"))?;
+        Ok(Next::Frame(event, frame))
+    }
+}
+
+/// The stream, and who may end it.
+#[derive(Debug)]
+struct Source {
+    stream: UnixStream,
+    enough: Arc<AtomicBool>,
+    /// How long nothing came, where that is limited.
+    waited: Option<Duration>,
+    asked_to_end: bool,
+}
+
+impl Read for Source {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            if self.enough.load(Ordering::Relaxed) && !self.asked_to_end {
+                self.asked_to_end = true;
+                self.waited = Some(Duration::ZERO);
+                // A switch that is gone is found out by the next read.
+                let _ = self.stream.shutdown(Shutdown::Write);
+            }
+            match self.stream.read(into) {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) =>
+                {
+                    if let Some(waited) = &mut self.waited {
+                        *waited += SLICE;
+                        if *waited > PATIENCE {
+                            return Err(ErrorKind::TimedOut.into());
+                        }
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Captures end, and nothing of them stays on.
+
+use std::process::{Child, Command, Stdio};
+
+use super::common::net::run;
+use super::common::{Running, alone, assert_success};
+use super::{LOSING, Switch, losing, pause, tshark};
+
+#[test]
+fn a_capture_ends_with_its_client_however_that_goes() {
+    let _alone = alone();
+    let switch = Switch::start(LOSING, &losing(), &[pause()]);
+    let begin = || -> Running {
+        let child = switch
+            .command(&["capture", "-w", "a.pcapng"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        switch.until("it captures", Switch::captures);
+        Running::of(child)
+    };
+    let said = |child: Child| {
+        let output = child.wait_with_output().unwrap();
+        (output.status, String::from_utf8(output.stderr).unwrap())
+    };
+    // One runs at a time, and the other is told.
+    let mut first = begin();
+    let second = switch.output(&["capture", "-w", "b.pcapng"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("another capture runs"));
+    // Killed: nothing of it stays on, and the next may begin.
+    first.0.as_mut().unwrap().kill().unwrap();
+    switch.until("a killed client's capture ends", |switch| {
+        !switch.captures()
+    });
+    // By SIGINT it is ended well: the file says what was lost.
+    let mut third = begin();
+    let child = third.0.take().unwrap();
+    run(&format!("kill -INT {}", child.id()));
+    let (status, text) = said(child);
+    assert!(status.success(), "{text}");
+    assert!(text.contains("frames captured, "), "{text}");
+    switch.until("an interrupted capture ends", |switch| !switch.captures());
+    let whole = Command::new("capinfos")
+        .arg("-M")
+        .arg(switch.lab.path("a.pcapng"))
+        .output();
+    // It comes with tshark where that is packaged so; tshark reads to the end in any case.
+    assert!(whole.is_err() || whole.unwrap().status.success());
+    assert!(!tshark(&switch.lab.path("a.pcapng"), &["frame.number"]).is_empty());
+    // A reader of the pipe that goes away.
+    let script = format!(
+        "'{}' capture --socket switch.sock -w - | head -c 100000 >/dev/null",
+        env!("CARGO_BIN_EXE_npcc-switch")
+    );
+    let piped = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(switch.lab.dir.path())
+        .output()
+        .unwrap();
+    assert_success(&piped);
+    switch.until("a capture whose reader left ends", |switch| {
+        !switch.captures()
+    });
+    // A switch that ends tells its client.
+    let mut last = begin();
+    let mut switch = switch;
+    let child = switch.run.0.take().unwrap();
+    run(&format!("kill -TERM {}", child.id()));
+    assert!(child.wait_with_output().unwrap().status.success());
+    let (status, text) = said(last.0.take().unwrap());
+    assert!(
+        status.success() && text.contains("the switch stopped"),
+        "{status} {text}"
+    );
+}

@@ -1,0 +1,81 @@
+//! Captures of all there is, at full rate.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::common::net::run;
+use super::common::{Running, alone};
+use super::{Switch, roce};
+
+/// Two ports without a limit: what goes in goes out, as fast as a worker can.
+const FAST: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: \"net_pcap0,rx_pcap=in.pcap,infinite_rx=1\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null0,no-rx=1\", mac: \"02:00:00:00:02:01\", addresses: [10.0.12.1/24] }
+routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
+neighbors: [ { address: 10.0.12.2, port: wan0, mac: \"02:00:00:00:02:02\" } ]
+qos: { profile: lossy }
+buffer: { pool: 16MB }
+";
+
+#[test]
+fn at_full_rate_captures_are_lost_and_counted_and_no_frame_is() {
+    let _alone = alone();
+    let frames: Vec<Vec<u8>> = (0..8).map(|_| roce("10.0.2.2", 26, 1024).frame()).collect();
+    let mut switch = Switch::start(FAST, &frames, &[]);
+    let forwarded = |switch: &Switch| {
+        let begun = Instant::now();
+        let before = switch.show("ports")[1]["tx"]["packets"].as_u64().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        let after = switch.show("ports")[1]["tx"]["packets"].as_u64().unwrap();
+        (after - before) as f64 / begun.elapsed().as_secs_f64() / 1e6
+    };
+    let off = forwarded(&switch);
+    let mut capture = Running::of(
+        switch
+            .command(&["capture", "-w", "-"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    switch.until("it captures", Switch::captures);
+    let on = forwarded(&switch);
+    let child = capture.0.take().unwrap();
+    run(&format!("kill -INT {}", child.id()));
+    let said = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+    println!("{off:.2} M frames a second, {on:.2} while all of them are captured; {said}");
+    let numbers: Vec<u64> = said
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let workers = switch.show("workers");
+    let told = &workers[0]["capture"];
+    assert_eq!(
+        numbers[1],
+        told["lost"].as_u64().unwrap(),
+        "what is said is what was counted: {told}"
+    );
+    assert!(
+        numbers[0] > 1_000 && numbers[1] > 0,
+        "more than a ring takes: {said}"
+    );
+    assert!(on > 0.0, "frames go on");
+    // Every frame that came in left: none was dropped for the capture's sake.
+    let child = switch.run.0.take().unwrap();
+    run(&format!("kill -TERM {}", child.id()));
+    assert!(child.wait_with_output().unwrap().status.success());
+    let stats: Value =
+        serde_json::from_str(&std::fs::read_to_string(switch.lab.path("stats.json")).unwrap())
+            .unwrap();
+    let (dc0, wan0) = (&stats["ports"][0], &stats["ports"][1]);
+    assert_eq!(dc0["rx"]["packets"], wan0["tx"]["packets"], "{stats:#}");
+    assert_eq!(
+        stats["conservation"]["drops"]["packets"], 0,
+        "{:#}",
+        stats["conservation"]
+    );
+}
