@@ -30,6 +30,17 @@ impl Clock {
         }
     }
 
+    /// Real ns of one of this clock.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a report rounds to microseconds"
+    )]
+    pub fn scale(&self) -> f64 {
+        self.scale
+            .map_or(1.0, |factor| 4_294_967_296.0 / factor as f64)
+    }
+
     /// How long ago `then` was, in seconds of the world.
     #[must_use]
     #[expect(
@@ -37,10 +48,7 @@ impl Clock {
         reason = "a report rounds to microseconds"
     )]
     pub fn seconds_since(&self, then: Nanos) -> f64 {
-        let scale = self
-            .scale
-            .map_or(1.0, |factor| 4_294_967_296.0 / factor as f64);
-        self.now().since(then).0 as f64 * scale / 1e9
+        self.now().since(then).0 as f64 * self.scale() / 1e9
     }
 
     /// Now.

@@ -32,6 +32,7 @@ use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
 use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
+use crate::recorder::start::Recorder;
 use crate::report::events::Events;
 use crate::report::qos;
 use crate::sleep::WorkerSleeper;
@@ -66,7 +67,7 @@ pub(super) fn assemble<P: Probe>(
     ports: Vec<OpenPort>,
     pools: &Pools,
     clock: Clock,
-    mut probe: impl FnMut(Telemetry) -> P,
+    (mut recorder, mut probe): (Option<&mut Recorder>, impl FnMut(Telemetry) -> P),
 ) -> anyhow::Result<Assembly<P>> {
     let config = &source.loaded.config;
     let seed = unforeseen();
@@ -95,7 +96,8 @@ pub(super) fn assemble<P: Probe>(
     let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
     let readers = (routes.workers, links(plan));
     let parts = parts(readers, (queues, sleepers.workers), stats, seed);
-    let (workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
+    let (mut workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
+    record(recorder.as_deref_mut(), &mut workers, &clock);
     let linux = ends.linux.zip(routes.kernel.as_ref());
     let io = |(side, kernel): (LinuxSide, &Kernel)| side.io(&owners, kernel, sleepers.wakers);
     let linux = linux.map(io).transpose()?;
@@ -143,6 +145,7 @@ pub(super) fn assemble<P: Probe>(
         stats: control_stats,
         yields: wiring::eal::shares(config).then_some(config.time_scale),
         sleeper: sleepers.control,
+        recorder: recorder.map(|recorder| recorder.copier()),
     };
     Ok(Assembly {
         workers,
@@ -150,6 +153,19 @@ pub(super) fn assemble<P: Probe>(
         management,
         linux,
     })
+}
+
+/// Has each worker's odd frames kept.
+fn record<P: Probe>(recorder: Option<&mut Recorder>, workers: &mut [Worker<P>], clock: &Clock) {
+    let Some(recorder) = recorder else {
+        return;
+    };
+    recorder.tell_time(clock);
+    for worker in workers {
+        if let Some(keeper) = recorder.keeper() {
+            worker.path.show_odd(Box::new(keeper));
+        }
+    }
 }
 
 /// Makes all workers, and keeps the ends of what they hold.
