@@ -22,11 +22,15 @@ const DUMPED: &str = "0x11";
 
 /// Keeps packet memory out of a core of this process; where that fails, it says so.
 pub(super) fn keep_packets_out_of_cores(eal: &Eal) {
-    let advised = eal.keep_out_of_cores().map_err(|error| error.to_string());
+    let advised = eal.keep_out_of_cores();
     let filtered = std::fs::write("/proc/self/coredump_filter", DUMPED);
-    if let Err(error) = advised.and(filtered.map_err(|error| error.to_string())) {
+    let advised = advised.map_err(|error| error.to_string());
+    let why = advised
+        .err()
+        .or(filtered.err().map(|error| error.to_string()));
+    if let Some(why) = why {
         note(&format!(
-            "note: packet memory may be in a core of this process: {error}"
+            "note: packet memory may be in a core of this process: {why}"
         ));
     }
 }
@@ -67,6 +71,13 @@ fn begin(source: &Source, config: &Config, socket: &Path) -> Option<Recorder> {
         ));
     });
     refused.ok()
+}
+
+/// All that was started has ended without a panic.
+pub(super) fn ends_in_order(recorder: Option<&Recorder>) {
+    if let Some(recorder) = recorder {
+        recorder.end();
+    }
 }
 
 /// Tells of a crash, and starts who reports it.

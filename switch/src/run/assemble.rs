@@ -94,8 +94,12 @@ pub(super) fn assemble<P: Probe>(
     let queues = wiring::workers::queues(config, ports);
     let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
     let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
-    let readers = (routes.workers, links(plan));
-    let parts = parts(readers, (queues, sleepers.workers), stats, seed);
+    let parts = parts(
+        (routes.workers, links(plan)),
+        (queues, sleepers.workers),
+        stats,
+        seed,
+    );
     let (mut workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
     record(recorder.as_deref_mut(), &mut workers, &clock);
     let linux = ends.linux.zip(routes.kernel.as_ref());

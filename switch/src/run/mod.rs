@@ -63,11 +63,11 @@ pub fn run<P: Probe>(
     let config = &source.loaded.config;
     let Signals { stop, hangup } = signals().context("cannot catch signals")?;
     let servers = servers(config)?;
-    // The sockets are ours: nobody else writes the recorder.
-    let mut recorder = aftermath::look_back(source, options, spare_core(config));
-    let http = config.telemetry.http.map(Listener::bind).transpose()?;
     // Asked before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
+    // The sockets are ours: nobody else writes the recorder.
+    let mut recorder = aftermath::look_back(source, options, spare_core);
+    let http = config.telemetry.http.map(Listener::bind).transpose()?;
 
     let sizing = Sizing::of(config);
     let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
@@ -141,9 +141,7 @@ pub fn run<P: Probe>(
         std::thread::sleep(Duration::from_secs(60));
     }
     crew.end()?;
-    if let Some(recorder) = recorder {
-        recorder.end();
-    }
+    aftermath::ends_in_order(recorder.as_deref());
     Ok(management.view.snapshot())
 }
 
