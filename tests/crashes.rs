@@ -297,7 +297,7 @@ qos: {{ profile: lossy }}
         path.file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with("core"))
     });
-    let core = core.expect("no core");
+    let core = core.unwrap_or_else(|| panic!("no core"));
     let size = core.metadata().unwrap().blocks() * 512;
     println!("core: {} KiB; marks in packet memory: {there}", size >> 10);
     assert!(size < 64 << 20, "{size}");

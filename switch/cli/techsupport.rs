@@ -193,7 +193,7 @@ pub(super) fn run(args: &TechsupportArgs) -> Result<(), Failure> {
 fn keep(written: &Path, path: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot keep {}", path.display());
     std::fs::rename(written, path).with_context(cannot)?;
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
     reports::thin_out(folder).context("cannot remove old reports")
 }
 
@@ -216,9 +216,9 @@ fn add_recorders(bundle: &mut Bundle, socket: &Path) -> anyhow::Result<()> {
         bundle.add_file(&format!("{name}.bin"), Ok(path))?;
         // The one that runs has left no core.
         let runs = |reading: &Reading| Path::new("/proc").join(reading.pid.to_string()).exists();
-        crashed = crashed.or(reading.ok().filter(|reading| !runs(reading)));
+        crashed = crashed.or_else(|| reading.ok().filter(|reading| !runs(reading)));
     }
-    let core = crashed.ok_or("no run that has ended left a recorder".to_owned());
+    let core = crashed.ok_or_else(|| "no run that has ended left a recorder".to_owned());
     let core = core.and_then(|reading| {
         let begun = humantime::parse_rfc3339(&reading.begun).map_err(|error| error.to_string())?;
         core_file::newest(begun, Path::new(&reading.folder))

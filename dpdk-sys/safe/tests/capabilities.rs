@@ -1,4 +1,8 @@
 //! Every thread gives its capabilities away, whatever it does. Skips where the process has none.
+#![allow(
+    clippy::unwrap_used,
+    reason = "clippy knows tests by their attribute, which helpers lack"
+)]
 
 use std::fs;
 use std::sync::Arc;

@@ -1,4 +1,8 @@
 //! Packet memory in ordinary pages is kept out of core dumps, as the kernel says of each mapping.
+#![allow(
+    clippy::unwrap_used,
+    reason = "clippy knows tests by their attribute, which helpers lack"
+)]
 
 mod common;
 

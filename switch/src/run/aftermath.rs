@@ -27,7 +27,7 @@ pub(super) fn keep_packets_out_of_cores(eal: &Eal) {
     let advised = advised.map_err(|error| error.to_string());
     let why = advised
         .err()
-        .or(filtered.err().map(|error| error.to_string()));
+        .or_else(|| filtered.err().map(|error| error.to_string()));
     if let Some(why) = why {
         note(&format!(
             "note: packet memory may be in a core of this process: {why}"

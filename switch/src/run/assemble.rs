@@ -13,7 +13,7 @@ use npcc_config::sizing::SpeedFrom;
 use npcc_linux::Integration;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
-use npcc_pipeline::handoff::{WorkerLinks, links};
+use npcc_pipeline::handoff::{WorkerLinks, WorkerPlan, links};
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
@@ -79,8 +79,7 @@ pub(super) fn assemble<P: Probe>(
     let qos = qos::effective(config, &settings);
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let facts = port_facts(config, &ports);
-    let plan = wiring::workers::seating(config, &ports);
-    let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
+    let (plan, owners) = seats(config, &ports);
 
     let shared = Shared {
         config,
@@ -94,12 +93,8 @@ pub(super) fn assemble<P: Probe>(
     let queues = wiring::workers::queues(config, ports);
     let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
     let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
-    let parts = parts(
-        (routes.workers, links(plan)),
-        (queues, sleepers.workers),
-        stats,
-        seed,
-    );
+    let readers = (routes.workers, links(plan));
+    let parts = parts(readers, (queues, sleepers.workers), stats, seed);
     let (mut workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
     record(recorder.as_deref_mut(), &mut workers, &clock);
     let linux = ends.linux.zip(routes.kernel.as_ref());
@@ -157,6 +152,13 @@ pub(super) fn assemble<P: Probe>(
         management,
         linux,
     })
+}
+
+/// Who has which port, and each port's owner.
+fn seats(config: &Config, ports: &[OpenPort]) -> (WorkerPlan, Vec<usize>) {
+    let plan = wiring::workers::seating(config, ports);
+    let owners = plan.owners.iter().map(|owner| owner.index()).collect();
+    (plan, owners)
 }
 
 /// Has each worker's odd frames kept.
