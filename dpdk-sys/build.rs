@@ -178,7 +178,13 @@ fn main() -> ExitCode {
 }
 
 fn build() -> Result<(), BuildError> {
-    for file in ["build.rs", "csrc/wrapper.h", "csrc/shim.h", "csrc/shim.c"] {
+    for file in [
+        "build.rs",
+        "csrc/wrapper.h",
+        "csrc/shim.h",
+        "csrc/shim.c",
+        "csrc/capabilities.c",
+    ] {
         println!("cargo::rerun-if-changed={file}");
     }
     let dpdk = pkg_config::Config::new()
@@ -197,6 +203,7 @@ fn build() -> Result<(), BuildError> {
     )?;
     let mut shim = cc::Build::new();
     shim.file(root.join("csrc/shim.c"))
+        .file(root.join("csrc/capabilities.c"))
         .include(root.join("csrc"))
         .warnings(true);
     for flag in &flags {

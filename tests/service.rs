@@ -269,15 +269,12 @@ fn unpacked(path: &std::path::Path) -> BTreeMap<String, String> {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut text = String::new();
-        child
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut text)
-            .unwrap();
+        // A recorder is there as it is, too.
+        let mut bytes = Vec::new();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_to_end(&mut bytes).unwrap();
         assert!(child.wait().unwrap().success());
-        text
+        String::from_utf8_lossy(&bytes).into_owned()
     };
     let names = String::from_utf8(list.stdout).unwrap();
     let names = names.lines().map(|name| {
@@ -317,6 +314,10 @@ fn techsupport_has_every_table_the_configuration_and_the_doctors_findings() {
     assert_eq!(doctor["configured"], true);
     assert!(parts["MANIFEST"].contains("show/ports.json: "));
     assert!(parts.contains_key("host/meminfo.txt"));
+    let recorder: serde_json::Value = serde_json::from_str(&parts["recorder.json"]).unwrap();
+    assert_eq!(recorder["pid"], service.child.id());
+    assert!(parts["recorder.txt"].contains("worker on core 1"));
+    assert!(parts["MANIFEST"].contains("recorder-previous.txt: absent: "));
 
     // A switch that does not answer is when it is wanted.
     terminate(&service.child);

@@ -14,7 +14,8 @@ use crate::seqlock::SeqCell;
 
 /// Entries kept.
 pub const KEPT: usize = 4_096;
-const WORDS: usize = 9;
+/// Words of an entry.
+pub const WORDS: usize = 9;
 const LIVE: u64 = 1 << 63;
 
 /// What became of a decision to signal a flow's sender.
@@ -113,7 +114,9 @@ impl std::fmt::Display for Entry {
 }
 
 impl Entry {
-    fn to_words(self) -> [u64; WORDS] {
+    /// As words of memory, for whoever keeps it; [`Entry::from_words`] of the same version reads them.
+    #[must_use]
+    pub fn to_words(self) -> [u64; WORDS] {
         let [a, b, c, d, e] = self.flow.words();
         let meta = u64::from(self.sender_qpn.get())
             | (self.evidence as u64) << 24
@@ -125,7 +128,9 @@ impl Entry {
         [a, b, c, d, e, meta, self.time.0, self.depth, self.cnps]
     }
 
-    fn from_words(words: [u64; WORDS]) -> Option<Entry> {
+    /// The inverse of [`Entry::to_words`]; none where no entry was written.
+    #[must_use]
+    pub fn from_words(words: [u64; WORDS]) -> Option<Entry> {
         let [a, b, c, d, e, meta, time, depth, cnps] = words;
         let [_, _, _, evidence, reason, zone, trend, outcome] = meta.to_le_bytes();
         (meta & LIVE != 0).then(|| Entry {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* CPU_COUNT */
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "wrapper.h"
@@ -82,4 +83,36 @@ bool npcc_is_packet_socket(int fd)
 
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
 	       (domain == AF_PACKET || domain == AF_XDP);
+}
+
+/* Parts that are not mapped are passed over: ENOMEM says that there were some. */
+static int keep_out(const void *start, size_t length)
+{
+	if (madvise((void *)(uintptr_t)start, length, MADV_DONTDUMP) == 0 || errno == ENOMEM)
+		return 0;
+	return -errno;
+}
+
+static int keep_list_out(const struct rte_memseg_list *list, void *unused)
+{
+	(void)unused;
+	return keep_out(list->base_va, list->len);
+}
+
+/* A segment that is mapped later is mapped anew, and has lost the advice. */
+static void on_memory(enum rte_mem_event event, const void *start, size_t length, void *unused)
+{
+	(void)unused;
+	if (event == RTE_MEM_EVENT_ALLOC)
+		(void)keep_out(start, length);
+}
+
+int npcc_keep_out_of_cores(void)
+{
+	int rc = rte_mem_event_callback_register("npcc-cores", on_memory, NULL);
+
+	/* Without hugepages nothing is mapped later, and DPDK tells of nothing. */
+	if (rc != 0 && rte_errno != ENOTSUP && rte_errno != EEXIST)
+		return -rte_errno;
+	return rte_memseg_list_walk(keep_list_out, NULL);
 }

@@ -36,4 +36,10 @@ int npcc_eth_link(uint16_t port, uint32_t *speed_mbps, bool *up);
 /* Whether the descriptor is a packet socket or an AF_XDP socket. */
 bool npcc_is_packet_socket(int fd);
 
+/* Keeps all memory of DPDK, what it has now and what it takes later, out of core dumps: 0, or a negative errno. */
+int npcc_keep_out_of_cores(void);
+
+/* All threads give all capabilities away but these (a bit each, by the kernel's numbers): 0, or a negative errno. */
+int npcc_keep_capabilities(uint64_t keep);
+
 #endif

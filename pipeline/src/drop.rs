@@ -80,6 +80,23 @@ crate::named! {
 pub const REASONS: usize = DropReason::COUNT;
 
 impl DropReason {
+    /// What no neighbour in order sends: damaged, forged, or meant for a port that is set up otherwise. Worth a look at its bytes.
+    #[must_use]
+    pub const fn is_odd(self) -> bool {
+        matches!(
+            self,
+            DropReason::Runt
+                | DropReason::Oversize
+                | DropReason::VlanDepth
+                | DropReason::VlanUnknown
+                | DropReason::IpHeader
+                | DropReason::IpTruncated
+                | DropReason::IpChecksum
+                | DropReason::Martian
+                | DropReason::SourceRoute
+        )
+    }
+
     /// Lost for want of room: what must never happen to a lossless frame.
     #[must_use]
     pub const fn is_congestion(self) -> bool {

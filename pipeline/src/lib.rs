@@ -22,6 +22,7 @@ pub mod egress;
 pub mod frame;
 pub mod handoff;
 pub mod named;
+pub mod odd;
 pub mod parse;
 pub mod pause;
 pub mod per;

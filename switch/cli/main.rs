@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod bundle;
 mod capture;
 mod check;
 mod clear;
+mod core_file;
 mod doctor;
 mod export;
 mod gen_pcap;
@@ -15,6 +17,8 @@ mod generate;
 mod pair;
 mod pairs_file;
 mod port;
+mod recorder;
+mod reports;
 mod run;
 mod schema;
 mod set;
@@ -81,6 +85,8 @@ enum Command {
     Schema,
     /// Write an archive for whoever helps: configuration, state, log, findings of `doctor`, versions
     Techsupport(techsupport::TechsupportArgs),
+    /// Print the flight recorder: messages, decisions, odd frames and when each thread last moved, of this run or the last
+    Recorder(recorder::RecorderArgs),
     /// Write manual pages and completions for shells
     #[command(hide = true)]
     Generate(generate::GenerateArgs),
@@ -183,6 +189,7 @@ fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Command::GenPcap(args) => gen_pcap::run(&args),
         Command::Schema => schema::run(),
         Command::Techsupport(args) => techsupport::run(&args),
+        Command::Recorder(args) => recorder::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),
     }?;
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::{Failure, RunArgs, load, say};
+use super::{Failure, RunArgs, load, reports, say};
 use npcc_appliance::report::model::Snapshot;
 use npcc_appliance::report::table;
 use npcc_appliance::run::{Options, Source, run as run_switch};
@@ -35,6 +35,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let options = Options {
         duration: args.duration,
         prefixes,
+        after_crash: reports::command(&source.path, &source.loaded.config.telemetry.socket),
     };
     let templates = args.stamps.as_deref().map(Templates::read).transpose()?;
     let snapshot = if templates.is_some() || args.timetable.is_some() {

@@ -2,37 +2,39 @@
 //!
 //! Law: what cannot be had is named with the reason in the archive's MANIFEST, and the rest is there all the same: a switch
 //! that does not answer is when it is wanted.
+//!
+//! After a crash the next start has one written by itself (`--after-crash`), where the service manager gives a folder for it.
 
-use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use clap::Args;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables;
+use npcc_appliance::recorder;
+use npcc_appliance::recorder::read::{self, Reading};
 use npcc_doctor::Host;
 
-use super::{Failure, doctor, say, show};
+use super::bundle::Bundle;
+use super::{Failure, core_file, doctor, reports, say, show};
 
 /// The package's configuration.
 const CONFIG: &str = "/etc/npcc-switch/npcc-switch.yaml";
 /// Rows of tables that may have very many.
 const ROWS: usize = 10_000;
-/// Bytes of a part at most, so that no log makes the archive too large to send.
-const LONGEST: usize = 32 << 20;
+/// How long a report of a crash waits for the switch that starts.
+const START: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Args)]
 pub(super) struct TechsupportArgs {
     /// Archive to write; default npcc-switch-HOST-TIME.tar.gz in this folder
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write to the service's folder, unless there is a recent report of a crash there
+    #[arg(long, hide = true, conflicts_with = "output")]
+    after_crash: bool,
     /// Configuration file of the switch
     #[arg(short = 'c', long, value_name = "FILE", default_value = CONFIG)]
     config: PathBuf,
@@ -101,66 +103,6 @@ const FILES: [(&str, &str); 6] = [
     ("host/sysctl.txt", "/etc/sysctl.d/80-npcc-switch.conf"),
 ];
 
-/// An archive that is being written, and what is in it.
-struct Bundle {
-    archive: tar::Builder<GzEncoder<File>>,
-    folder: String,
-    manifest: String,
-    time: u64,
-}
-
-impl Bundle {
-    fn new(path: &Path, folder: String) -> anyhow::Result<Bundle> {
-        // Addresses and routes are nobody else's business.
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let file = options
-            .open(path)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        Ok(Bundle {
-            archive: tar::Builder::new(GzEncoder::new(file, Compression::default())),
-            folder,
-            manifest: String::new(),
-            time: time.unwrap_or_default().as_secs(),
-        })
-    }
-
-    /// Puts a part in, or says in the manifest why it is not there.
-    fn add(&mut self, name: &str, part: Result<String, String>) -> anyhow::Result<()> {
-        match part {
-            Ok(text) => {
-                let end = text.floor_char_boundary(LONGEST);
-                let cut = if end < text.len() { ", cut off" } else { "" };
-                let _ = writeln!(self.manifest, "{name}: {} bytes{cut}", text.len());
-                self.put(name, text.get(..end).unwrap_or_default())
-            }
-            Err(why) => {
-                let _ = writeln!(self.manifest, "{name}: absent: {}", why.trim());
-                Ok(())
-            }
-        }
-    }
-
-    fn put(&mut self, name: &str, text: &str) -> anyhow::Result<()> {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(text.len() as u64);
-        header.set_mode(0o644);
-        header.set_mtime(self.time);
-        let path = format!("{}/{name}", self.folder);
-        let put = self.archive.append_data(&mut header, path, text.as_bytes());
-        put.context("cannot write the archive")
-    }
-
-    fn finish(mut self) -> anyhow::Result<()> {
-        let manifest = std::mem::take(&mut self.manifest);
-        self.put("MANIFEST", &manifest)?;
-        let file = self.archive.into_inner().and_then(GzEncoder::finish);
-        let flushed = file.and_then(|mut file| file.flush());
-        flushed.context("cannot write the archive")
-    }
-}
-
 fn text_of(failure: Failure) -> String {
     match failure {
         Failure::Config(message) => message,
@@ -180,23 +122,125 @@ fn answer(words: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// Where the archive goes; none where it is a report of a crash and there is one.
+fn output(args: &TechsupportArgs, name: &str, stamp: &str) -> anyhow::Result<Option<PathBuf>> {
+    if !args.after_crash {
+        let path = args.output.clone();
+        return Ok(Some(
+            path.unwrap_or_else(|| format!("{name}.tar.gz").into()),
+        ));
+    }
+    let folder = reports::folder().context("STATE_DIRECTORY names no folder for reports")?;
+    let due = reports::due(&folder, stamp, SystemTime::now());
+    due.with_context(|| format!("cannot look at the reports in {}", folder.display()))
+}
+
+/// Waits until the switch answers, for a time; whether it does.
+fn await_switch(socket: &Path) -> bool {
+    let deadline = Instant::now() + START;
+    let Some(table) = tables::named("ports") else {
+        return false;
+    };
+    loop {
+        if show::json(socket, table, &Query::default()).is_ok() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 pub(super) fn run(args: &TechsupportArgs) -> Result<(), Failure> {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let host = answer(&["uname", "-n"]).unwrap_or_default();
     let stamp: String = now.chars().filter(|c| !matches!(c, '-' | ':')).collect();
     let name = format!("npcc-switch-{}-{stamp}", host.trim());
-    let path = args.output.clone();
-    let path = path.unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
-    let mut bundle = Bundle::new(&path, name)?;
+    let Some(path) = output(args, &name, &stamp)? else {
+        return Ok(());
+    };
+    // Under another name until it is whole.
+    let written = if args.after_crash {
+        path.with_extension("part")
+    } else {
+        path.clone()
+    };
+    let mut bundle = Bundle::new(&written, name)?;
     bundle.add(
         "VERSION",
         Ok(format!("npcc-switch {}\n{now}\n", env!("NPCC_VERSION"))),
     )?;
-    let read = |path: &Path| {
-        let text = std::fs::read_to_string(path);
-        text.map_err(|error| format!("{}: {error}", path.display()))
+    // First of all what the next crash would write over.
+    add_recorders(&mut bundle, &args.socket)?;
+    // One that is stuck would have every table waited for.
+    let answers = !args.after_crash || await_switch(&args.socket);
+    add_state(&mut bundle, args, answers)?;
+    for (name, command) in COMMANDS {
+        bundle.add(name, answer(command))?;
+    }
+    for (name, path) in FILES {
+        bundle.add(name, text(Path::new(path)))?;
+    }
+    bundle.finish()?;
+    if args.after_crash {
+        keep(&written, &path)?;
+    }
+    say(&format!("{}\n", path.display()))
+}
+
+/// Gives a report of a crash its name, and removes the oldest.
+fn keep(written: &Path, path: &Path) -> anyhow::Result<()> {
+    let cannot = || format!("cannot keep {}", path.display());
+    std::fs::rename(written, path).with_context(cannot)?;
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    reports::thin_out(folder).context("cannot remove old reports")
+}
+
+/// The flight recorders of this run and the last, and the last one's core.
+fn add_recorders(bundle: &mut Bundle, socket: &Path) -> anyhow::Result<()> {
+    let mut crashed = None;
+    let both = [
+        ("recorder", recorder::path(socket)),
+        ("recorder-previous", recorder::previous(socket)),
+    ];
+    for (name, path) in both {
+        let reading = read::file(&path).map_err(|error| format!("{}: {error}", path.display()));
+        let json = reading.as_ref().map_err(Clone::clone).and_then(|reading| {
+            serde_json::to_string_pretty(reading).map_err(|error| error.to_string())
+        });
+        bundle.add(&format!("{name}.json"), json)?;
+        let text = reading.as_ref().map(ToString::to_string);
+        bundle.add(&format!("{name}.txt"), text.map_err(Clone::clone))?;
+        // Another version reads its own.
+        bundle.add_file(&format!("{name}.bin"), Ok(path))?;
+        // The one that runs has left no core.
+        let runs = |reading: &Reading| Path::new("/proc").join(reading.pid.to_string()).exists();
+        crashed = crashed.or_else(|| reading.ok().filter(|reading| !runs(reading)));
+    }
+    let core = crashed.ok_or_else(|| "no run that has ended left a recorder".to_owned());
+    let core = core.and_then(|reading| {
+        let begun = humantime::parse_rfc3339(&reading.begun).map_err(|error| error.to_string())?;
+        core_file::newest(begun, Path::new(&reading.folder))
+    });
+    let name = match core.as_ref().map(|path| path.extension()) {
+        Ok(Some(end)) if end == "zst" || end == "lz4" || end == "xz" => {
+            format!("core.{}", end.display())
+        }
+        _ => "core".to_owned(),
     };
-    let config = read(&args.config);
+    bundle.add_file(&name, core)
+}
+
+/// A file's text, or why it cannot be had.
+fn text(path: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(path);
+    text.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The configuration, what the switch shows, and what the doctor finds.
+fn add_state(bundle: &mut Bundle, args: &TechsupportArgs, answers: bool) -> anyhow::Result<()> {
+    let config = text(&args.config);
     let configured = config.is_ok().then(|| args.config.clone());
     bundle.add("npcc-switch.yaml", config)?;
     let query = Query {
@@ -204,7 +248,11 @@ pub(super) fn run(args: &TechsupportArgs) -> Result<(), Failure> {
         ..Query::default()
     };
     for table in tables::ALL {
-        let json = show::json(&args.socket, table, &query).map_err(text_of);
+        let json = if answers {
+            show::json(&args.socket, table, &query).map_err(text_of)
+        } else {
+            Err("the switch does not answer".to_owned())
+        };
         bundle.add(&format!("show/{}.json", table.name), json)?;
     }
     let diagnosis = doctor::diagnosis(configured, &Host::this()).map_err(text_of);
@@ -218,13 +266,5 @@ pub(super) fn run(args: &TechsupportArgs) -> Result<(), Failure> {
     bundle.add(
         "doctor.txt",
         diagnosis.map(|diagnosis| diagnosis.to_string()),
-    )?;
-    for (name, command) in COMMANDS {
-        bundle.add(name, answer(command))?;
-    }
-    for (name, path) in FILES {
-        bundle.add(name, read(Path::new(path)))?;
-    }
-    bundle.finish()?;
-    say(&format!("{}\n", path.display()))
+    )
 }

@@ -30,6 +30,17 @@ impl Clock {
         }
     }
 
+    /// Real ns of one of this clock.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a report rounds to microseconds"
+    )]
+    pub fn scale(&self) -> f64 {
+        self.scale
+            .map_or(1.0, |factor| 4_294_967_296.0 / factor as f64)
+    }
+
     /// How long ago `then` was, in seconds of the world.
     #[must_use]
     #[expect(
@@ -38,14 +49,6 @@ impl Clock {
     )]
     pub fn seconds_since(&self, then: Nanos) -> f64 {
         self.now().since(then).0 as f64 * self.scale() / 1e9
-    }
-
-    /// Nanoseconds of the world in one of this clock.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a factor of 32 bits")]
-    pub fn scale(&self) -> f64 {
-        self.scale
-            .map_or(1.0, |factor| 4_294_967_296.0 / factor as f64)
     }
 
     /// Now.

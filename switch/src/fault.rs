@@ -39,15 +39,50 @@ pub fn panics(place: &str) {
     }
 }
 
+/// Ends the process without a word, if that was asked for at this place, once the file named by `NPCC_FAULT_UNTIL` exists.
+pub fn aborts(place: &str) {
+    if strikes(place) && is_time() {
+        std::process::abort();
+    }
+}
+
+/// Tries what a sandbox forbids and says what became of it, if that was asked for at this place, once the file named by
+/// `NPCC_FAULT_UNTIL` exists.
+pub fn forbidden(place: &str) {
+    if !strikes(place) || !is_time() || !strikes_once(place) {
+        return;
+    }
+    let program = std::process::Command::new("/bin/true").status();
+    let program = program.map_err(|error| error.kind());
+    crate::log::note(&format!("forbidden: a program: {program:?}"));
+    let raw = nix::sys::socket::socket(
+        nix::sys::socket::AddressFamily::Packet,
+        nix::sys::socket::SockType::Raw,
+        nix::sys::socket::SockFlag::empty(),
+        None,
+    );
+    crate::log::note(&format!("forbidden: a packet socket: {raw:?}"));
+    let moved = std::os::unix::fs::chroot("/");
+    crate::log::note(&format!(
+        "forbidden: another root: {:?}",
+        moved.map_err(|error| error.kind())
+    ));
+}
+
+/// Whether the file named by `NPCC_FAULT_UNTIL` exists.
+fn is_time() -> bool {
+    let until = std::env::var_os("NPCC_FAULT_UNTIL").unwrap_or_default();
+    std::path::Path::new(&until).exists()
+}
+
 /// Waits here until the file named by `NPCC_FAULT_UNTIL` exists, if that was asked for at this place; a minute at most.
 pub fn waits(place: &str) {
     if !strikes(place) {
         return;
     }
-    let until = std::env::var_os("NPCC_FAULT_UNTIL").unwrap_or_default();
     let pause = Duration::from_millis(10);
     for _ in 0..6_000 {
-        if std::path::Path::new(&until).exists() {
+        if is_time() {
             return;
         }
         std::thread::sleep(pause);

@@ -11,7 +11,7 @@
 //! | clients, bounded | as management | [`manage`]: one request each |
 //!
 //! [`run`] brings them up and takes them down; [`wiring`] makes the parts from a configuration; [`report`] is what an
-//! operator sees of them.
+//! operator sees of them; [`recorder`] is what is left of a run that crashed.
 #![forbid(unsafe_code)]
 
 pub mod clock;
@@ -20,8 +20,10 @@ pub mod fault;
 pub mod linux_io;
 pub mod log;
 pub mod manage;
+pub mod recorder;
 pub mod report;
 pub mod run;
+pub mod sandbox;
 pub mod sleep;
 pub mod telemetry;
 pub mod wiring;

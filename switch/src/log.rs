@@ -6,6 +6,7 @@
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Write as _};
 
+use crate::recorder::said::Recorded;
 use nix::sys::stat::fstat;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -21,9 +22,9 @@ pub fn init() {
             let layer = layer
                 .with_field_prefix(Some("NPCC".to_owned()))
                 .with_syslog_identifier("npcc-switch".to_owned());
-            tracing::subscriber::set_global_default(registry().with(layer))
+            tracing::subscriber::set_global_default(registry().with(layer).with(Recorded))
         }
-        _ => tracing::subscriber::set_global_default(registry().with(Lines)),
+        _ => tracing::subscriber::set_global_default(registry().with(Lines).with(Recorded)),
     };
 }
 

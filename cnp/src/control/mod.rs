@@ -143,6 +143,12 @@ impl ControlCore {
         Arc::clone(&self.status)
     }
 
+    /// The same, for its own thread.
+    #[must_use]
+    pub fn published(&self) -> &NpccStatus {
+        &self.status
+    }
+
     /// The flow table for readers on other threads.
     #[must_use]
     pub fn flows(&self) -> Arc<FlowView> {

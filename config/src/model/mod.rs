@@ -14,6 +14,7 @@ mod ports;
 mod qos;
 mod routes;
 mod routing;
+mod sandbox;
 mod telemetry;
 
 use schemars::JsonSchema;
@@ -32,6 +33,7 @@ pub use ports::{PeerResponse, Port, PortNpcc, PortPfc, Vlan};
 pub use qos::{Ecn, EcnChoice, Priority, Profile, Qos, Scheduler, Trust, Wred};
 pub use routes::{Route, Via};
 pub use routing::{EcmpSeed, Routing};
+pub use sandbox::Sandbox;
 pub use telemetry::{Telemetry, read_only_beside};
 
 use crate::units::Ranged;
@@ -78,6 +80,8 @@ pub struct File {
     pub linux: Linux,
     /// Management sockets, metrics and the page.
     pub telemetry: Telemetry,
+    /// Whether what only the start needed is given away then: system calls and capabilities.
+    pub sandbox: Sandbox,
     /// Dilates every interval and rate, for real-time demonstrations on a busy machine.
     #[schemars(range(min = 0.001, max = 1_000_000.0))]
     pub time_scale: f64,
@@ -99,6 +103,7 @@ impl Default for File {
             npcc: Npcc::default(),
             linux: Linux::default(),
             telemetry: Telemetry::default(),
+            sandbox: Sandbox::default(),
             time_scale: 1.0,
         }
     }

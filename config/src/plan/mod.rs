@@ -14,7 +14,7 @@ pub use ports::{Device, Interface, Port, PortNpcc, Vlan, linux_link};
 pub use qos::{EffectiveQos, PriorityPlan};
 pub use routes::{Neighbor, NextHop, Route};
 
-use crate::model::{Buffer, Dpdk, Idle, Linux, Npcc, Pfc, Routing, Telemetry};
+use crate::model::{Buffer, Dpdk, Idle, Linux, Npcc, Pfc, Routing, Sandbox, Telemetry};
 
 /// Which cores do what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct Config {
     pub linux: Linux,
     /// Management socket and metrics.
     pub telemetry: Telemetry,
+    /// Whether what only the start needed is given away.
+    pub sandbox: Sandbox,
     /// Dilates every interval and rate; finite and above 0.
     pub time_scale: f64,
 }

@@ -58,6 +58,7 @@ impl Config {
             pfc: file.pfc,
             linux: file.linux,
             telemetry: file.telemetry,
+            sandbox: file.sandbox,
             time_scale: file.time_scale,
         }
     }

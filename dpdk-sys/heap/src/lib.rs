@@ -9,6 +9,9 @@
 //! A few freed mappings are kept for the next piece of their size: a mapping that goes is told to every core, those that poll for
 //! packets included, and a client that asks for a long list frees dozens.
 //!
+//! Large pieces are left out of core dumps: they are tables, of which a core would be hundreds of megabytes, with the addresses of the
+//! network's hosts in it.
+//!
 //! Laws: memory costs nothing until it is touched, zeroed pieces included where they are mapped anew; a piece goes back the way its
 //! size says it came; at most [`KEPT`] x [`KEPT_BYTES`] stay mapped that nobody uses.
 
@@ -131,6 +134,7 @@ fn map(size: usize) -> *mut u8 {
         unmap(start, before);
         unmap(piece.add(size), after);
         let _ = madvise(piece.cast(), size, MmapAdvise::MADV_HUGEPAGE);
+        let _ = madvise(piece.cast(), size, MmapAdvise::MADV_DONTDUMP);
         piece.as_ptr()
     }
 }

@@ -1,20 +1,29 @@
-//! Memory that outlives a process: a sealed memfd, mapped as words of 64 bits: [`SharedWords`].
+//! Memory that outlives a process: a sealed memfd or a file of its own, mapped as words of 64 bits: [`SharedWords`].
 //!
 //! Whoever holds the descriptor holds the memory: a service manager's descriptor store keeps it while one process ends and the next
 //! one starts. What the words mean is the caller's; the next process may be another version, so a layout begins with its version.
 //!
-//! Laws: the size never changes, so that no access is beyond the end (`F_SEAL_SHRINK`, `F_SEAL_GROW`, `F_SEAL_SEAL`; memfd_create(2),
+//! A file ([`SharedWords::in_file`]) is found by its name, without anybody who keeps a descriptor: what a process that was killed wrote is
+//! read from it by whoever comes next. Its place is a tmpfs, where a store is a store to memory.
+//!
+//! Laws: the size of a memfd never changes, so that no access is beyond the end (`F_SEAL_SHRINK`, `F_SEAL_GROW`, `F_SEAL_SEAL`; memfd_create(2),
 //! fcntl(2)), and a descriptor without these seals is refused; every access is atomic, so that two processes may look at once.
+//! A file has no seals: it is new, of its maker's alone (mode 0600), and all its room is taken beforehand, so that neither a full disk nor
+//! another user makes an access fail. Who may shorten it all the same, root and the maker, may also kill the process, which is what
+//! an access beyond the end does (SIGBUS).
 
 use std::ffi::CString;
+use std::fs::OpenOptions;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::atomic::AtomicU64;
 
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::fcntl::{FcntlArg, SealFlag, fcntl, posix_fallocate};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::sys::stat::fstat;
@@ -41,6 +50,13 @@ fn seals() -> SealFlag {
     SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL
 }
 
+/// Bytes of so many words, as files count them.
+fn size_of_words(words: usize) -> io::Result<i64> {
+    let size = words.checked_mul(WORD);
+    size.and_then(|size| i64::try_from(size).ok())
+        .ok_or_else(|| invalid("more words than memory has"))
+}
+
 fn invalid(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
@@ -52,10 +68,7 @@ impl SharedWords {
     /// None or too many words, a name with a zero in it or of over 249 bytes, or no room.
     pub fn new(name: &str, words: usize) -> io::Result<SharedWords> {
         let name = CString::new(name)?;
-        let size = words
-            .checked_mul(WORD)
-            .and_then(|size| i64::try_from(size).ok());
-        let size = size.ok_or_else(|| invalid("more words than memory has"))?;
+        let size = size_of_words(words)?;
         let memory = memfd_create(
             name.as_c_str(),
             MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING,
@@ -75,11 +88,30 @@ impl SharedWords {
         if !SealFlag::from_bits_retain(found).contains(seals()) {
             return Err(invalid("the memory may change its size"));
         }
+        SharedWords::map(memory)
+    }
+
+    /// Makes a new file of so many words, all zero. It is not removed.
+    ///
+    /// # Errors
+    /// There is something of that name, no or too many words, or no room for them.
+    pub fn in_file(path: &Path, words: usize) -> io::Result<SharedWords> {
+        let size = size_of_words(words)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = OwnedFd::from(options.open(path)?);
+        posix_fallocate(&file, 0, size)?;
+        SharedWords::map(file)
+    }
+
+    /// Maps all of a file that stays as long as it is.
+    fn map(memory: OwnedFd) -> io::Result<SharedWords> {
         let size = usize::try_from(fstat(&memory)?.st_size).unwrap_or_default();
         let room = NonZeroUsize::new(size).filter(|_| size.is_multiple_of(WORD));
         let room = room.ok_or_else(|| invalid("the memory holds no whole words"))?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; the seals keep it backed to its end.
+        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing; seals keep it backed to its end, or
+        // nobody but its maker and root may shorten it and its room is taken.
         let start = unsafe { mmap(None, room, protection, MapFlags::MAP_SHARED, &memory, 0) }?;
         Ok(SharedWords {
             memory,
@@ -91,7 +123,7 @@ impl SharedWords {
     /// All its words.
     #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: `of` mapped so many words at a page's boundary, which `drop` alone takes back; every bit pattern is a word, and
+        // SAFETY: `map` mapped so many words at a page's boundary, which `drop` alone takes back; every bit pattern is a word, and
         // whoever else maps the memory meets it by atomics or by system calls.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
@@ -105,7 +137,7 @@ impl AsFd for SharedWords {
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        // SAFETY: `of` mapped so many bytes here, and no reference outlives `self`. A refusal would leave memory mapped.
+        // SAFETY: `map` mapped so many bytes here, and no reference outlives `self`. A refusal would leave memory mapped.
         let _ = unsafe { munmap(self.start.cast(), self.words * WORD) };
     }
 }

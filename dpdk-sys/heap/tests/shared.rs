@@ -48,3 +48,22 @@ fn what_may_change_its_size_or_holds_no_words_is_refused() {
     assert!(SharedWords::new("npcc-test", usize::MAX).is_err());
     assert!(SharedWords::new("a\0b", 8).is_err());
 }
+
+#[test]
+fn a_file_has_what_was_stored_when_who_made_it_is_gone_and_is_nobody_elses() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("words");
+    let words = SharedWords::in_file(&path, 1000).unwrap();
+    words.words()[999].store(0x0102_0304_0506_0708, Ordering::Relaxed);
+    let meta = std::fs::metadata(&path).unwrap();
+    assert_eq!((meta.len(), meta.mode() & 0o777), (8000, 0o600));
+    assert!(meta.blocks() * 512 >= 8000, "its room is not taken");
+    assert!(SharedWords::in_file(&path, 8).is_err(), "it is there");
+    drop(words);
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(bytes[7992..], 0x0102_0304_0506_0708_u64.to_ne_bytes());
+    let other = folder.path().join("none");
+    assert!(SharedWords::in_file(&other, 0).is_err());
+    assert!(SharedWords::in_file(&other, usize::MAX).is_err());
+}

@@ -15,6 +15,7 @@
 //! run` gives that; under `cargo test` each such test is the only one in its file under `tests/`.
 
 mod burst;
+mod capabilities;
 mod eal;
 mod errno;
 mod frames;
@@ -30,6 +31,7 @@ mod rx_interrupt;
 mod tsc;
 
 pub use burst::{Burst, Drain};
+pub use capabilities::{Capability, keep_capabilities};
 pub use eal::{Eal, EalError, LaunchError, Lcore, LcoreHandle, LcorePanic};
 pub use errno::Errno;
 pub use frames::{Frames, free_all};

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use zerocopy::FromBytes;
 
-use super::Datapath;
 use super::looks::{self, Gone};
+use super::{Datapath, show_if_odd};
 use crate::bits::low16;
 use crate::buffer::GroupId;
 use crate::burst::{QueueKey, Record, Run};
@@ -164,6 +164,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
             Err(reason) => {
                 self.counters.of(port).drop(reason, bytes);
+                show_if_odd(&mut self.odd, (port, buf.data()), reason, now);
                 self.tell(punt, (port, buf), reason, now)
             }
         }

@@ -14,7 +14,7 @@ use npcc_linux::Integration;
 use npcc_pipeline::capture;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
-use npcc_pipeline::handoff::{WorkerLinks, links};
+use npcc_pipeline::handoff::{WorkerLinks, WorkerPlan, links};
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
@@ -34,6 +34,7 @@ use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
 use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
+use crate::recorder::start::Recorder;
 use crate::report::events::Events;
 use crate::report::qos;
 use crate::sleep::{Wakers, WorkerSleeper};
@@ -68,7 +69,7 @@ pub(super) fn assemble<P: Probe>(
     ports: Vec<OpenPort>,
     pools: &Pools,
     clock: Clock,
-    mut probe: impl FnMut(Telemetry) -> P,
+    (mut recorder, mut probe): (Option<&mut Recorder>, impl FnMut(Telemetry) -> P),
 ) -> anyhow::Result<Assembly<P>> {
     let config = &source.loaded.config;
     let seed = unforeseen();
@@ -80,8 +81,7 @@ pub(super) fn assemble<P: Probe>(
     let qos = qos::effective(config, &settings);
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let facts = port_facts(config, &ports);
-    let plan = wiring::workers::seating(config, &ports);
-    let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
+    let (plan, owners) = seats(config, &ports);
 
     let shared = Shared {
         config,
@@ -97,7 +97,8 @@ pub(super) fn assemble<P: Probe>(
     let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
     let readers = (routes.workers, links(plan));
     let parts = parts(readers, (queues, sleepers.workers), stats, seed);
-    let (workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
+    let (mut workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
+    record(recorder.as_deref_mut(), &mut workers, &clock);
     let kernel = routes.kernel.as_ref();
     let linux = linux_io(ends.linux, kernel, (&owners, sleepers.wakers))?;
 
@@ -146,6 +147,7 @@ pub(super) fn assemble<P: Probe>(
         stats: control_stats,
         yields: wiring::eal::shares(config).then_some(config.time_scale),
         sleeper: sleepers.control,
+        recorder: recorder.map(|recorder| recorder.copier()),
     };
     Ok(Assembly {
         workers,
@@ -164,6 +166,26 @@ fn linux_io(
     let linux = side.zip(kernel);
     let io = linux.map(|(side, kernel)| side.io(owners, kernel, wakers));
     io.transpose()
+}
+
+/// Who has which port, and each port's owner.
+fn seats(config: &Config, ports: &[OpenPort]) -> (WorkerPlan, Vec<usize>) {
+    let plan = wiring::workers::seating(config, ports);
+    let owners = plan.owners.iter().map(|owner| owner.index()).collect();
+    (plan, owners)
+}
+
+/// Has each worker's odd frames kept.
+fn record<P: Probe>(recorder: Option<&mut Recorder>, workers: &mut [Worker<P>], clock: &Clock) {
+    let Some(recorder) = recorder else {
+        return;
+    };
+    recorder.tell_time(clock);
+    for worker in workers {
+        if let Some(keeper) = recorder.keeper() {
+            worker.path.show_odd(Box::new(keeper));
+        }
+    }
 }
 
 /// Makes all workers, and keeps the ends of what they hold.

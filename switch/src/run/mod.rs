@@ -1,8 +1,10 @@
 //! `run`: brings everything up in order, forwards until told to stop, and takes everything down in the reverse order.
 
+mod aftermath;
 mod assemble;
 mod crew;
 mod linux;
+mod pulse;
 mod service;
 mod source;
 mod vigil;
@@ -22,6 +24,7 @@ use signal_hook::flag;
 
 use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
+use self::pulse::Pulse;
 use self::service::Service;
 pub use self::source::{Options, Source};
 use crate::clock::Clock;
@@ -32,7 +35,10 @@ use crate::manage::access::Access;
 use crate::manage::orders::Management;
 use crate::manage::room::Room;
 use crate::manage::server::{self, Server, SocketError};
+use crate::recorder::beats::{Beat, wall};
+use crate::recorder::start::Recorder;
 use crate::report::model::Snapshot;
+use crate::sandbox;
 use crate::telemetry::http::{Limits, Listener};
 use crate::telemetry::pages;
 use crate::wiring::speeds::LinkFrom;
@@ -57,9 +63,11 @@ pub fn run<P: Probe>(
     let config = &source.loaded.config;
     let Signals { stop, hangup } = signals().context("cannot catch signals")?;
     let servers = servers(config)?;
-    let http = config.telemetry.http.map(Listener::bind).transpose()?;
     // Asked before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
+    // The sockets are ours: nobody else writes the recorder.
+    let mut recorder = aftermath::look_back(source, options, spare_core);
+    let http = config.telemetry.http.map(Listener::bind).transpose()?;
 
     let sizing = Sizing::of(config);
     let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
@@ -69,6 +77,7 @@ pub fn run<P: Probe>(
         );
     }
     let eal = Eal::init(&plan.args)?;
+    aftermath::keep_packets_out_of_cores(&eal);
     let pools = Pools::new(&eal, config, &sizing)?;
     let waits = |down: &[&str]| {
         let text = format!(
@@ -92,21 +101,31 @@ pub fn run<P: Probe>(
         control,
         management,
         linux,
-    } = assemble(source, options, ports, &pools, clock, probe)?;
+    } = assemble(
+        source,
+        options,
+        ports,
+        &pools,
+        clock,
+        (recorder.as_mut(), probe),
+    )?;
     management.wait_for_linux(LINUX_WAIT, &stop);
     let ready = Arc::new(AtomicBool::new(false));
     let mut crew = Crew::new(Arc::default());
     launch(&eal, config, workers, &ready, &mut crew)?;
 
     let management = Arc::new(management);
+    let recorder = recorder.map(Arc::new);
     let ends = Ends {
         servers,
         http,
         linux,
         hangup,
         ready: Arc::clone(&ready),
+        recorder: recorder.clone(),
     };
     look_after(&mut crew, &management, ends, spare_core)?;
+    sandbox::close(config);
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
         if !ready.load(Ordering::Relaxed) {
@@ -122,6 +141,7 @@ pub fn run<P: Probe>(
         std::thread::sleep(Duration::from_secs(60));
     }
     crew.end()?;
+    aftermath::ends_in_order(recorder.as_deref());
     Ok(management.view.snapshot())
 }
 
@@ -133,6 +153,7 @@ struct Ends {
     hangup: Arc<AtomicBool>,
     /// The control core runs.
     ready: Arc<AtomicBool>,
+    recorder: Option<Arc<Recorder>>,
 }
 
 /// Starts the threads beside the workers.
@@ -148,14 +169,17 @@ fn look_after(
         linux,
         hangup,
         ready,
+        recorder,
     } = ends;
+    let link = recorder.as_ref().and_then(|recorder| recorder.beat("link"));
     let managed = Arc::clone(management);
+    let pulse = Pulse::new(recorder, &management.view);
     beside(crew, "npcc-manage", "management", move |stop| {
-        manage(servers, &managed, stop, (&hangup, &ready), core);
+        manage((servers, pulse), &managed, stop, (&hangup, &ready), core);
     })?;
     let followed = Arc::clone(management);
     beside(crew, "npcc-link", "link", move |stop| {
-        follow_links(&followed, stop, core);
+        follow_links(&followed, link, stop, core);
     })?;
     if let Some(http) = http {
         let router = pages::router(Arc::clone(management));
@@ -229,11 +253,19 @@ const LINUX_WAIT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Follows the links until `stop`: a thread of its own, so that no client and no reload keeps it.
-fn follow_links(management: &Management, stop: &AtomicBool, core: Option<core_affinity::CoreId>) {
+fn follow_links(
+    management: &Management,
+    mut beat: Option<Beat>,
+    stop: &AtomicBool,
+    core: Option<core_affinity::CoreId>,
+) {
     if let Some(core) = core {
         let _ = core_affinity::set_for_current(core);
     }
     while !stop.load(Ordering::Relaxed) {
+        if let Some(beat) = &mut beat {
+            beat.moves(wall());
+        }
         management.look_at_links();
         management.look_at_linux();
         std::thread::sleep(LOOK);
@@ -316,6 +348,7 @@ fn launch<P: Probe>(
                 std::hint::spin_loop();
             }
             fault::waits("worker-stuck");
+            fault::panics("worker");
             worker.run(&stop);
         })?);
     }
@@ -341,7 +374,7 @@ fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
 /// The management thread: clients get theirs, events are looked for, signals are obeyed, the service manager hears that all is
 /// well, and a terminal has a progress line.
 fn manage(
-    servers: Vec<Server>,
+    (servers, mut pulse): (Vec<Server>, Pulse),
     management: &Arc<Management>,
     stop: &Arc<AtomicBool>,
     (hangup, ready): (&AtomicBool, &AtomicBool),
@@ -358,7 +391,10 @@ fn manage(
     let mut service = Service::new(due);
     server::serve(servers, management, stop, || {
         fault::panics("manage");
+        fault::aborts("abort");
+        fault::forbidden("forbidden");
         management.view.watch();
+        pulse.turn(&management.view);
         if ready.load(Ordering::Relaxed) {
             service.turn(&management.view, Instant::now());
         }

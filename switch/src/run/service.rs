@@ -95,7 +95,7 @@ impl Service {
 }
 
 /// Who is watched.
-fn names(view: &View) -> Vec<String> {
+pub(super) fn names(view: &View) -> Vec<String> {
     let workers = view.cores.iter();
     let mut names: Vec<String> = workers
         .map(|core| format!("worker on core {core}"))
@@ -105,7 +105,7 @@ fn names(view: &View) -> Vec<String> {
 }
 
 /// What grows while each of them moves.
-fn progress(view: &View) -> impl Iterator<Item = u64> {
+pub(super) fn progress(view: &View) -> impl Iterator<Item = u64> {
     let workers = view.workers.iter().map(|stats| stats.loops.get());
     workers.chain([view.npcc.ticks.get()])
 }

@@ -1,5 +1,6 @@
 //! What the appliance is asked to run.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Prefixes to route beside those of the file, until the first reload; dealt round the neighbours of the last port.
     pub prefixes: Vec<IpNet>,
+    /// Program and arguments to run where the last run crashed; none to report nothing.
+    pub after_crash: Vec<OsString>,
 }
 
 /// What to run, and where it came from.

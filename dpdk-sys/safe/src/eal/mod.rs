@@ -92,6 +92,17 @@ impl Eal {
         })
     }
 
+    /// Keeps DPDK's memory, and with it all packets, out of core dumps from now on: hugepages and ordinary pages, those it takes
+    /// later too.
+    ///
+    /// # Errors
+    /// The kernel's reason.
+    pub fn keep_out_of_cores(&self) -> Result<(), Errno> {
+        // SAFETY: EAL is up, as `self` proves; the function walks DPDK's own list of its memory under DPDK's lock, and the advice it
+        // gives about each piece changes no content.
+        Errno::check(unsafe { dpdk_sys::npcc_keep_out_of_cores() })
+    }
+
     pub(crate) fn core(&self) -> &Arc<EalCore> {
         &self.core
     }

@@ -1,0 +1,41 @@
+//! `npcc-switch recorder`: what the flight recorder holds, of a switch that runs or of one that crashed.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use npcc_appliance::recorder::{self, read};
+
+use super::{Failure, say};
+
+#[derive(Debug, Args)]
+pub(super) struct RecorderArgs {
+    /// File to read; default is the recorder of the switch with this management socket
+    #[arg(value_name = "FILE", conflicts_with = "previous")]
+    file: Option<PathBuf>,
+    /// Read what the run before left
+    #[arg(long)]
+    previous: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Management socket of the switch
+    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}
+
+pub(super) fn run(args: &RecorderArgs) -> Result<(), Failure> {
+    let beside = if args.previous {
+        recorder::previous(&args.socket)
+    } else {
+        recorder::path(&args.socket)
+    };
+    let path = args.file.as_ref().unwrap_or(&beside);
+    let reading = read::file(path);
+    let reading = reading.with_context(|| format!("cannot read {}", path.display()))?;
+    if !args.json {
+        return say(&reading.to_string());
+    }
+    let text = serde_json::to_string_pretty(&reading).context("cannot encode the records")?;
+    say(&(text + "\n"))
+}

@@ -1,0 +1,72 @@
+//! When each thread last moved: a thread of management's by itself, a worker and the control thread by the counters they have anyway.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use npcc_heap::shared::SharedWords;
+
+use super::layout::{BEATS, Head, THREAD, THREAD_NAME, THREADS, words_of};
+
+/// Ns since 1970.
+#[must_use]
+pub fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A thread's place. Whoever holds it writes it alone.
+#[derive(Debug)]
+pub struct Beat {
+    memory: Arc<SharedWords>,
+    first: usize,
+    loops: u64,
+}
+
+impl Beat {
+    /// Takes a place for the thread of this name; none when all are taken.
+    pub fn new(memory: &Arc<SharedWords>, name: &str) -> Option<Beat> {
+        let taken = memory.words().get(Head::Threads as usize)?;
+        let next = |taken| (taken < THREADS as u64).then_some(taken + 1);
+        let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+        let at = taken.fetch_update(set, get, next).ok()?;
+        let beat = Beat {
+            memory: Arc::clone(memory),
+            first: BEATS + usize::try_from(at).ok()? * THREAD,
+            loops: 0,
+        };
+        for (to, word) in beat.words().iter().zip(words_of(name, THREAD_NAME)) {
+            to.store(word, Ordering::Relaxed);
+        }
+        beat.write(0, wall());
+        Some(beat)
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        let words = self.memory.words();
+        words
+            .get(self.first..self.first + THREAD)
+            .unwrap_or_default()
+    }
+
+    fn write(&self, loops: u64, now: u64) {
+        if let [.., counted, moved] = self.words() {
+            counted.store(loops, Ordering::Relaxed);
+            moved.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// The thread itself moves.
+    pub fn moves(&mut self, now: u64) {
+        self.loops += 1;
+        self.write(self.loops, now);
+    }
+
+    /// Another one looks: it had done so many loops by `now`.
+    pub fn look(&mut self, loops: u64, now: u64) {
+        if loops != self.loops {
+            self.loops = loops;
+            self.write(loops, now);
+        }
+    }
+}

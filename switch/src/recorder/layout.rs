@@ -1,0 +1,188 @@
+//! Where what stands in a recorder: words of 64 bits, in the byte order of the machine.
+//!
+//! ```text
+//! 0      magic, version, hash, pid, begun, ended, panicked, offset of the clock, its scale, rings, threads     [`Head`]
+//! 32     the version of the program, the folder it ran in: texts of [`TEXT`] words
+//! 96     names of ports, [`NAME`] words each
+//! 224    threads, [`THREAD`] words each: name, loops, when it last moved
+//! 736    the list of rings, [`ENTRY`] words each: kind, number, first word, slots, words of a slot
+//! 896    the rings
+//! ```
+
+use npcc_cnp::log;
+use npcc_cnp::pair::Evidence;
+use npcc_cnp::plan::Suppressed;
+use npcc_cnp::policy::Reason;
+use npcc_pipeline::drop::DropReason;
+use npcc_pipeline::units::MAX_PORTS;
+
+/// The first word: `npccrec` and a zero.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"npccrec\0");
+/// Version of the layout.
+pub const VERSION: u64 = 1;
+
+/// Words at the beginning, by their places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Head {
+    /// [`MAGIC`].
+    Magic,
+    /// [`VERSION`].
+    Version,
+    /// [`hash`].
+    Hash,
+    /// The process.
+    Pid,
+    /// When the run began, in ns since 1970.
+    Begun,
+    /// When it ended in order; 0 while it runs, and where it never did.
+    Ended,
+    /// When a thread of it first panicked, or 0.
+    Panicked,
+    /// What is added to a scaled time of the switch's clock to have ns since 1970.
+    Offset,
+    /// Real ns of one of the switch's clock, as the bits of an `f64`.
+    Scale,
+    /// How many rings there are.
+    Rings,
+    /// How many threads have a place.
+    Threads,
+}
+
+/// Words of a text in the head.
+pub const TEXT: usize = 32;
+/// Where the program's version stands.
+pub const PROGRAM: usize = 32;
+/// Where the folder it ran in stands.
+pub const FOLDER: usize = PROGRAM + TEXT;
+/// Where the ports' names stand.
+pub const PORTS: usize = FOLDER + TEXT;
+/// Words of a port's name.
+pub const NAME: usize = 4;
+/// Where the threads stand.
+pub const BEATS: usize = PORTS + MAX_PORTS * NAME;
+/// Threads with a place.
+pub const THREADS: usize = 64;
+/// Words of a thread: its name, its loops, when it last moved.
+pub const THREAD: usize = 8;
+/// Words of a thread's name.
+pub const THREAD_NAME: usize = 6;
+/// Where the list of rings stands.
+pub const LIST: usize = BEATS + THREADS * THREAD;
+/// Words of a ring in the list.
+pub const ENTRY: usize = 5;
+/// Rings there may be: each worker's, decisions, messages.
+pub const RINGS: usize = 32;
+/// Where the first ring stands.
+pub const FIRST: usize = LIST + RINGS * ENTRY;
+
+/// What a ring's records are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Kind {
+    /// Messages, the event log's among them.
+    Said = 1,
+    /// Decisions of NPCC.
+    Decisions = 2,
+    /// Odd frames of one worker.
+    Frames = 3,
+}
+
+impl Kind {
+    /// What a ring says it is.
+    #[must_use]
+    pub const fn of(word: u64) -> Option<Kind> {
+        match word {
+            1 => Some(Kind::Said),
+            2 => Some(Kind::Decisions),
+            3 => Some(Kind::Frames),
+            _ => None,
+        }
+    }
+
+    /// How many records it keeps.
+    #[must_use]
+    pub const fn slots(self) -> usize {
+        match self {
+            Kind::Said => 256,
+            Kind::Decisions => 1024,
+            Kind::Frames => 64,
+        }
+    }
+
+    /// Words of a record beside [`super::ring::HEAD`].
+    #[must_use]
+    pub const fn payload(self) -> usize {
+        match self {
+            Kind::Said => 28,
+            Kind::Decisions => log::WORDS,
+            Kind::Frames => 16,
+        }
+    }
+}
+
+/// A number that differs where another program would read something else into the words: the names behind the numbers, and the
+/// sizes.
+#[must_use]
+pub fn hash() -> u64 {
+    let kinds = [Kind::Said, Kind::Decisions, Kind::Frames];
+    let sizes = kinds.map(|kind| format!("{} {}", kind.slots(), kind.payload()));
+    let names = DropReason::ALL.iter().map(|one| one.name());
+    let names = names.chain(Reason::ALL.iter().map(|one| one.name()));
+    let names = names.chain(Suppressed::ALL.iter().map(|one| one.name()));
+    let names = names.chain(Evidence::ALL.iter().map(|one| one.name()));
+    let all = sizes.iter().map(String::as_str).chain(names);
+    // FNV-1a.
+    let bytes = all.flat_map(|text| text.bytes().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// A text as words, cut where there is no room.
+pub fn words_of(text: &str, room: usize) -> impl Iterator<Item = u64> {
+    let end = text.floor_char_boundary(room * 8);
+    let bytes = text.as_bytes().get(..end).unwrap_or_default();
+    let chunks = bytes.chunks(8).map(word_of);
+    chunks.chain(std::iter::repeat(0)).take(room)
+}
+
+/// Up to eight bytes as a word.
+#[must_use]
+pub fn word_of(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    u64::from_le_bytes(word)
+}
+
+/// The text that words hold, to its first zero.
+#[must_use]
+pub fn text_of(words: &[u64]) -> String {
+    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+    let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_comes_back_and_is_cut_between_letters() {
+        for text in ["", "wan0", "exactly8", "a folder of some length"] {
+            let words: Vec<u64> = words_of(text, 4).collect();
+            assert_eq!((words.len(), text_of(&words)), (4, text.to_owned()));
+        }
+        let words: Vec<u64> = words_of("1234567\u{e9}", 1).collect();
+        assert_eq!(text_of(&words), "1234567");
+    }
+
+    #[test]
+    fn nothing_stands_on_anything_else() {
+        let ends = [PROGRAM, FOLDER, PORTS, BEATS, LIST, FIRST];
+        assert!(ends.is_sorted() && (Head::Threads as usize) < PROGRAM);
+        assert_eq!(FIRST, 896, "as the text says");
+    }
+}

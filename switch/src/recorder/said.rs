@@ -1,0 +1,121 @@
+//! What the switch says, the event log's lines and panics among it, as records: a layer beside the one that writes it down.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use npcc_heap::shared::SharedWords;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+
+use super::beats::wall;
+use super::layout::{Head, Kind, text_of, words_of};
+use super::ring::{Record, Writer};
+
+/// Where the messages of this process go, from when there is a recorder.
+static MESSAGES: OnceLock<Messages> = OnceLock::new();
+
+/// The writer's end.
+#[derive(Debug)]
+pub struct Messages {
+    memory: Arc<SharedWords>,
+    ring: Mutex<Writer>,
+}
+
+impl Messages {
+    /// Writes into this ring.
+    #[must_use]
+    pub fn new(memory: Arc<SharedWords>, ring: Writer) -> Messages {
+        Messages {
+            memory,
+            ring: Mutex::new(ring),
+        }
+    }
+
+    /// Takes all that the process says from now on, panics too. A second recorder in one process gets none of it.
+    pub fn listen(self) {
+        if MESSAGES.set(self).is_err() {
+            return;
+        }
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if let Some(messages) = MESSAGES.get() {
+                messages.panicked(&panic.to_string());
+            }
+            before(panic);
+        }));
+    }
+
+    fn write(&self, level: u64, text: &str) {
+        // Whoever panics with the lock in its hand is in the middle of a record, which is then torn.
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        ring.write(wall(), level, words_of(text, Kind::Said.payload()));
+    }
+
+    fn panicked(&self, text: &str) {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("a thread without a name");
+        self.write(PANIC, &format!("{name}: {text}"));
+        if let Some(word) = self.memory.words().get(Head::Panicked as usize) {
+            word.store(wall(), std::sync::atomic::Ordering::Release);
+        }
+    }
+}
+
+/// The level of a panic's record; others are those of [`level`].
+const PANIC: u64 = 4;
+
+const fn level(level: &Level) -> u64 {
+    match *level {
+        Level::ERROR => 3,
+        Level::WARN => 2,
+        _ => 1,
+    }
+}
+
+/// What a record's level is called.
+#[must_use]
+pub const fn level_name(head: u64) -> &'static str {
+    match head {
+        PANIC => "panic",
+        3 => "error",
+        2 => "warning",
+        _ => "info",
+    }
+}
+
+/// The text of a record.
+#[must_use]
+pub fn message(record: &Record) -> String {
+    text_of(&record.words)
+}
+
+/// Writes messages into the recorder, once there is one.
+#[derive(Debug)]
+pub struct Recorded;
+
+impl<S: Subscriber> Layer<S> for Recorded {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let Some(messages) = MESSAGES.get() else {
+            return;
+        };
+        if *event.metadata().level() > Level::INFO {
+            return;
+        }
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        messages.write(level(event.metadata().level()), &text.0);
+    }
+}
+
+/// The message of an event.
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            // Writing to a string does not fail.
+            let _ = write!(self.0, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+use super::*;
+use crate::recorder::start::{About, Recorder, keep_previous};
+use npcc_pipeline::drop::DropReason;
+use npcc_pipeline::odd::OddFrames;
+use npcc_pipeline::units::{Nanos, PortId};
+
+fn begun(folder: &Path) -> (std::path::PathBuf, Recorder) {
+    let socket = folder.join("switch.sock");
+    let ports = ["dc0", "wan0"].map(str::to_owned);
+    let about = About {
+        version: "1.2.3",
+        ports: &ports,
+        workers: 2,
+        time_scale: 2.0,
+    };
+    let recorder = Recorder::begin(&socket, &about).unwrap();
+    (socket, recorder)
+}
+
+#[test]
+fn what_was_recorded_is_read_in_order_while_it_runs_and_after_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, mut recorder) = begun(folder.path());
+    let mut first = recorder.keeper().unwrap();
+    let mut second = recorder.keeper().unwrap();
+    assert!(recorder.keeper().is_none());
+    second.saw(PortId(1), DropReason::Runt, &[0xab; 3], Nanos(2_000));
+    first.saw(PortId(0), DropReason::IpHeader, &[0xcd; 200], Nanos(1_000));
+    let mut worker = recorder.beat("worker on core 1").unwrap();
+    let mut manager = recorder.beat("management").unwrap();
+    let now = crate::recorder::beats::wall();
+    worker.look(5, now);
+    worker.look(5, now + 3_000_000_000);
+    manager.moves(now + 3_000_000_000);
+    let reading = file(&crate::recorder::path(&socket)).unwrap();
+    assert_eq!((reading.version.as_str(), reading.torn), ("1.2.3", 0));
+    assert_eq!(reading.pid, u64::from(std::process::id()));
+    assert_eq!(reading.ending, Ending::Unknown);
+    let lines: Vec<_> = reading
+        .lines
+        .iter()
+        .filter(|line| line.kind == "frame")
+        .collect();
+    assert_eq!(lines[0].text, "worker 0, dc0: ip_header, 200 bytes");
+    assert_eq!(lines[1].text, "worker 1, wan0: runt, 3 bytes");
+    assert_eq!(
+        (lines[0].ns, lines[1].ns),
+        (2_000, 4_000),
+        "the clock is dilated"
+    );
+    assert_eq!(lines[1].bytes.as_deref(), Some("ababab"));
+    assert_eq!(lines[0].bytes.as_ref().unwrap().len(), 256);
+    let names: Vec<_> = reading
+        .threads
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(names, ["worker on core 1", "management"]);
+    assert_eq!((reading.threads[0].loops, reading.threads[1].loops), (5, 1));
+    assert!((reading.threads[0].still_s - 3.0).abs() < 1e-6);
+    let text = reading.to_string();
+    assert!(
+        text.contains("worker on core 1                      5  "),
+        "{text}"
+    );
+
+    recorder.end();
+    drop((recorder, first, second, worker, manager));
+    assert_eq!(keep_previous(&socket), Some(Ending::Ordered));
+    assert_eq!(keep_previous(&socket), None, "there is none any more");
+    let kept = file(&crate::recorder::previous(&socket)).unwrap();
+    assert_eq!(kept.lines, reading.lines);
+}
+
+#[test]
+fn what_is_no_recorder_or_another_versions_is_refused_with_the_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, _recorder) = begun(folder.path());
+    let bytes = std::fs::read(crate::recorder::path(&socket)).unwrap();
+    let words: Vec<u64> = bytes
+        .chunks_exact(8)
+        .map(crate::recorder::layout::word_of)
+        .collect();
+    assert!(Reading::of(&words).is_ok());
+    for place in [Head::Version, Head::Hash] {
+        let mut other = words.clone();
+        other[place as usize] += 1;
+        let why = Reading::of(&other).unwrap_err().to_string();
+        assert!(why.contains("is of npcc-switch 1.2.3"), "{why}");
+    }
+    assert!(matches!(Reading::of(&[]), Err(ReadError::Foreign)));
+    assert!(matches!(Reading::of(&[0; 10_000]), Err(ReadError::Foreign)));
+}
+
+proptest::proptest! {
+    /// A crash of the machine may leave anything.
+    #[test]
+    fn no_words_make_the_reader_panic(
+        noise in proptest::collection::vec(proptest::num::u64::ANY, 0..2_000),
+        places in proptest::collection::vec(0..2_000usize, 0..50),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, mut recorder) = begun(folder.path());
+        let mut keeper = recorder.keeper().unwrap();
+        keeper.saw(PortId(0), DropReason::Runt, &[1], Nanos(1));
+        let bytes = std::fs::read(crate::recorder::path(&socket)).unwrap();
+        let mut words: Vec<u64> = bytes.chunks_exact(8).map(crate::recorder::layout::word_of).collect();
+        for (place, word) in places.iter().zip(&noise) {
+            if *place > Head::Hash as usize {
+                words[*place] = *word;
+            }
+        }
+        let _ = Reading::of(&words).map(|reading| reading.to_string());
+        let _ = Reading::of(&noise);
+    }
+}

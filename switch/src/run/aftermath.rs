@@ -1,0 +1,119 @@
+//! What the last run left, and the beginning of this one's flight recorder.
+//!
+//! Law: a run that ended otherwise than in order is told of, and whoever writes reports is started once, beside the start: nothing waits
+//! for it.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use core_affinity::CoreId;
+use npcc_config::Config;
+use npcc_dpdk::Eal;
+
+use super::source::{Options, Source};
+use crate::log::note;
+use crate::recorder::read::Ending;
+use crate::recorder::start::{About, Recorder, keep_previous};
+
+/// What a core may hold of this process, as bits of core(5): its own anonymous memory and the headers of its files. Not what it shares,
+/// in which packets lie, and no hugepages.
+const DUMPED: &str = "0x11";
+
+/// Keeps packet memory out of a core of this process; where that fails, it says so.
+pub(super) fn keep_packets_out_of_cores(eal: &Eal) {
+    let advised = eal.keep_out_of_cores();
+    let filtered = std::fs::write("/proc/self/coredump_filter", DUMPED);
+    let advised = advised.map_err(|error| error.to_string());
+    let why = advised
+        .err()
+        .or_else(|| filtered.err().map(|error| error.to_string()));
+    if let Some(why) = why {
+        note(&format!(
+            "note: packet memory may be in a core of this process: {why}"
+        ));
+    }
+}
+
+/// Keeps the last run's recorder and begins this one's; to be called once the sockets are this process's. A switch runs without one
+/// where there can be none.
+pub(super) fn look_back(
+    source: &Source,
+    options: &Options,
+    core: Option<CoreId>,
+) -> Option<Recorder> {
+    let config = &source.loaded.config;
+    let socket = Path::new(&config.telemetry.socket);
+    let last = keep_previous(socket);
+    let recorder = begin(source, config, socket);
+    match last {
+        Some(Ending::Panicked) => crashed("panicked", options, core),
+        Some(Ending::Unknown) => crashed("ended without a word", options, core),
+        Some(Ending::Ordered) | None => {}
+    }
+    recorder
+}
+
+fn begin(source: &Source, config: &Config, socket: &Path) -> Option<Recorder> {
+    let ports: Vec<String> = config.ports.iter().map(|port| port.name.clone()).collect();
+    let about = About {
+        version: &source.version,
+        ports: &ports,
+        workers: config.cores.workers.len(),
+        time_scale: config.time_scale,
+    };
+    let begun = Recorder::begin(socket, &about);
+    let refused = begun.map_err(|error| {
+        let path = crate::recorder::path(socket);
+        let path = path.display();
+        note(&format!(
+            "note: no flight recorder: cannot make {path}: {error}"
+        ));
+    });
+    refused.ok()
+}
+
+/// All that was started has ended without a panic.
+pub(super) fn ends_in_order(recorder: Option<&Recorder>) {
+    if let Some(recorder) = recorder {
+        recorder.end();
+    }
+}
+
+/// Tells of a crash, and starts who reports it.
+fn crashed(how: &str, options: &Options, core: Option<CoreId>) {
+    note(&format!(
+        "note: the last run {how}: `npcc-switch recorder --previous` has what it did last"
+    ));
+    if options.after_crash.is_empty() {
+        return;
+    }
+    let command = options.after_crash.clone();
+    let waiter = std::thread::Builder::new().name("npcc-report".to_owned());
+    let started = waiter.spawn(move || {
+        // It inherits the core: none that a worker polls, where there is another.
+        if let Some(core) = core {
+            let _ = core_affinity::set_for_current(core);
+        }
+        // Its end is awaited, so that the system can forget it.
+        let ended = run_to_end(&command);
+        let why = match ended {
+            Ok(status) if status.success() => return,
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        note(&format!("note: no report of the last run: {why}"));
+    });
+    if let Err(error) = started {
+        note(&format!("note: no report of the last run: {error}"));
+    }
+}
+
+fn run_to_end(command: &[OsString]) -> std::io::Result<ExitStatus> {
+    let (program, arguments) = command
+        .split_first()
+        .ok_or(std::io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).status()
+}

@@ -1,0 +1,190 @@
+//! Ways for a switch to end that it did not choose, and what is looked at before and after.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{Lab, Running};
+
+/// A way to crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crash {
+    /// A panic at a place of `switch/src/fault.rs`.
+    Panic(&'static str),
+    /// `abort` in the management thread.
+    Abort,
+    /// A signal from outside.
+    Signal(&'static str),
+    /// A thread stands still at a place, and the service manager loses patience as systemd does.
+    Stuck(&'static str),
+}
+
+impl Crash {
+    /// All of them.
+    pub const ALL: [Crash; 8] = [
+        Crash::Panic("worker"),
+        Crash::Panic("control"),
+        Crash::Panic("manage"),
+        Crash::Abort,
+        Crash::Signal("KILL"),
+        Crash::Signal("SEGV"),
+        Crash::Stuck("worker-stuck"),
+        Crash::Stuck("control-stuck"),
+    ];
+
+    fn fault(self) -> Option<&'static str> {
+        match self {
+            Crash::Panic(place) | Crash::Stuck(place) => Some(place),
+            Crash::Abort => Some("abort"),
+            Crash::Signal(_) => None,
+        }
+    }
+}
+
+/// A switch in a lab, whose service manager the test is.
+pub struct Victim {
+    pub lab: Lab,
+}
+
+impl Victim {
+    /// In a lab whose configuration is written.
+    pub fn of(lab: Lab) -> Victim {
+        let socket = UnixDatagram::bind(lab.path("notify")).unwrap();
+        fs::create_dir(lab.path("state")).unwrap();
+        // A service manager that does not listen holds up who tells it something.
+        std::thread::spawn(move || {
+            let mut line = [0; 4096];
+            while socket.recv(&mut line).is_ok() {}
+        });
+        Victim { lab }
+    }
+
+    /// Starts it; a crash is reported if `reports`.
+    pub fn start(&self, fault: Option<&str>, reports: bool) -> Running {
+        let mut command = self.lab.command(&["run", "-c", "switch.yaml"]);
+        command.env("NOTIFY_SOCKET", self.lab.path("notify"));
+        command.env("WATCHDOG_USEC", "2000000");
+        if let Some(fault) = fault {
+            command.env("NPCC_FAULT", fault);
+            command.env("NPCC_FAULT_UNTIL", self.lab.path("now"));
+        }
+        if reports {
+            command.env("STATE_DIRECTORY", self.lab.path("state"));
+        }
+        let said = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.lab.path("stderr"));
+        let child = command.stdout(Stdio::null()).stderr(said.unwrap()).spawn();
+        Running::of(child.unwrap())
+    }
+
+    /// Starts it and has it crash in this way.
+    pub fn crash(&self, how: Crash) {
+        let mut switch = self.start(how.fault(), false);
+        let child = switch.0.as_mut().unwrap();
+        match how {
+            Crash::Panic(_) => {}
+            Crash::Abort => {
+                self.await_answer();
+                fs::write(self.lab.path("now"), "").unwrap();
+            }
+            Crash::Signal(signal) => {
+                self.await_answer();
+                signal_until_dead(child, signal);
+            }
+            Crash::Stuck(_) => {
+                let stuck = || self.said().contains("has not moved for 1 s");
+                self.wait("nobody is named as stuck", stuck);
+                signal_until_dead(child, "ABRT");
+            }
+        }
+        let ended = child.wait().unwrap();
+        assert!(!ended.success(), "{how:?}: {ended}");
+        let _ = fs::remove_file(self.lab.path("now"));
+    }
+
+    /// Waits until it answers.
+    pub fn await_answer(&self) {
+        let socket = self.lab.path("switch.sock");
+        let shown = ["show", "ports", "--socket", socket.to_str().unwrap()];
+        self.wait("it does not answer", || {
+            let output = self.lab.command(&shown).output().unwrap();
+            output.status.success()
+        });
+    }
+
+    /// Waits until something is so.
+    pub fn wait(&self, or: &str, mut so: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(40);
+        while !so() {
+            assert!(Instant::now() < deadline, "{or}: {}", self.said());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What all runs said.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.lab.path("stderr")).unwrap_or_default()
+    }
+
+    /// The reports there are.
+    pub fn reports(&self) -> Vec<PathBuf> {
+        let all = fs::read_dir(self.lab.path("state")).unwrap();
+        let paths = all.map(|entry| entry.unwrap().path());
+        let mut reports: Vec<PathBuf> = paths
+            .filter(|path| path.extension().is_some_and(|end| end == "gz"))
+            .collect();
+        reports.sort();
+        reports
+    }
+
+    /// Names in the lab's folder.
+    pub fn names(&self) -> BTreeSet<String> {
+        let all = fs::read_dir(self.lab.dir.path()).unwrap();
+        all.map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+}
+
+/// Sends a signal until the process is gone: a Rust program survives a SIGSEGV that nothing caused, once.
+pub fn signal_until_dead(child: &mut Child, signal: &str) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "it survives {signal}");
+        let id = child.id().to_string();
+        let _ = Command::new("kill").args(["-s", signal, &id]).status();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// How many descriptors a process has.
+pub fn descriptors(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// Processes that one has started and not waited for.
+pub fn children(pid: u32) -> String {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of = |task: PathBuf| fs::read_to_string(task.join("children")).unwrap_or_default();
+    tasks.map(|task| of(task.unwrap().path())).collect()
+}
+
+/// Names of files in a folder that hold this text.
+pub fn named(folder: &Path, text: &str) -> Vec<String> {
+    let all = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.contains(text)).collect()
+}
+
+/// The name EAL gives its files for a socket, as the process's arguments do not tell it: the first file that is there.
+pub fn eal_files() -> BTreeSet<String> {
+    let folders = ["/dev/hugepages", "/run/dpdk"];
+    let all = folders
+        .iter()
+        .flat_map(|folder| named(Path::new(folder), "npcc-"));
+    all.collect()
+}

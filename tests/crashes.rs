@@ -1,0 +1,323 @@
+//! Crashes of every kind, each of which leaves a flight recorder that tells it, one report, and nothing else; and a core without packets.
+//!
+//! `NPCC_CRASHES` says how many are injected (default: each kind once). The test of the core needs root.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use common::crash::{Crash, Victim, children, descriptors, eal_files, signal_until_dead};
+use common::net::{run, two_hosts};
+use common::{Lab, Running, alone, assert_success};
+use serde_json::Value;
+
+const NULL_PORTS: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\"] }
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
+buffer: { pool: 4MB }
+qos: { profile: lossy }
+";
+
+fn victim() -> Victim {
+    let lab = Lab::new();
+    lab.config(NULL_PORTS);
+    Victim::of(lab)
+}
+
+/// A part of an archive.
+fn part(archive: &Path, name: &str) -> String {
+    let output = Command::new("tar")
+        .arg("-xOzf")
+        .arg(archive)
+        .args(["--wildcards", &format!("*/{name}")])
+        .output()
+        .unwrap();
+    assert_success(&output);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn recorder(victim: &Victim, more: &[&str]) -> Value {
+    let socket = victim.lab.path("switch.sock");
+    let mut command = victim.lab.command(&["recorder", "--json", "--socket"]);
+    let output = command.arg(socket).args(more).output().unwrap();
+    assert_success(&output);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What the recorder says of a crash.
+fn is_told(how: Crash, recorder: &Value) {
+    let ending = match how {
+        Crash::Panic(_) => "panicked",
+        _ => "unknown",
+    };
+    assert_eq!(recorder["ending"], ending, "{how:?}: {recorder:#}");
+    let lines = recorder["lines"].as_array().unwrap();
+    let says = |level: &str, text: &str| {
+        lines.iter().any(|line| {
+            line["level"] == level && line["text"].as_str().is_some_and(|all| all.contains(text))
+        })
+    };
+    let still = |name: &str| {
+        let threads = recorder["threads"].as_array().unwrap();
+        let one = threads
+            .iter()
+            .find(|thread| thread["name"].as_str().unwrap().starts_with(name));
+        one.unwrap()["still_s"].as_f64().unwrap()
+    };
+    match how {
+        Crash::Panic(place) => assert!(says("panic", place), "{how:?}: {recorder:#}"),
+        Crash::Stuck(place) => {
+            let (stuck, well) = if place == "worker-stuck" {
+                ("worker on core", "control thread")
+            } else {
+                ("control thread", "worker on core")
+            };
+            assert!(says("error", "has not moved for 1 s"), "{recorder:#}");
+            assert!(still(stuck) > 0.9, "{stuck}: {recorder:#}");
+            assert!(still(well) < 0.5, "{well}: {recorder:#}");
+            assert!(still("management") < 0.5, "{recorder:#}");
+        }
+        Crash::Abort | Crash::Signal(_) => {
+            assert!(still("management") < 0.5 && still("worker on core") < 0.5);
+        }
+    }
+}
+
+fn terminate(switch: &mut Running) {
+    let child = switch.0.as_mut().unwrap();
+    run(&format!("kill {}", child.id()));
+    assert!(child.wait().unwrap().success());
+}
+
+/// One crash, the start after it, and an end in order.
+fn crash_and_start(how: Crash) {
+    let victim = victim();
+    let files = eal_files();
+    // What a switch holds that never crashed.
+    let mut first = victim.start(None, true);
+    victim.await_answer();
+    let pid = first.0.as_ref().unwrap().id();
+    let held = descriptors(pid);
+    terminate(&mut first);
+    assert!(victim.reports().is_empty(), "an end in order is no crash");
+
+    victim.crash(how);
+    let mut second = victim.start(None, true);
+    victim.await_answer();
+    let pid = second.0.as_ref().unwrap().id();
+    victim.wait("no report", || !victim.reports().is_empty());
+    victim.wait("processes are left", || children(pid).is_empty());
+    victim.wait("descriptors are left", || descriptors(pid) <= held);
+    let reports = victim.reports();
+    assert_eq!(reports.len(), 1, "{how:?}: {reports:?}");
+    assert_eq!(reports[0].metadata().unwrap().mode() & 0o777, 0o600);
+    let told: Value = serde_json::from_str(&part(&reports[0], "recorder-previous.json")).unwrap();
+    is_told(how, &told);
+    assert_eq!(told["pid"], recorder(&victim, &["--previous"])["pid"]);
+    assert!(part(&reports[0], "show/ports.json").contains("wan0"));
+    terminate(&mut second);
+    assert_eq!(recorder(&victim, &[])["ending"], "ordered");
+    assert_eq!(victim.reports().len(), 1);
+    let names = victim.names();
+    let names: Vec<_> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !name.starts_with("core"))
+        .collect();
+    let wanted = [
+        "notify",
+        "state",
+        "stderr",
+        "switch.recorder",
+        "switch.recorder.previous",
+        "switch.yaml",
+    ];
+    assert_eq!(names, wanted, "{how:?}");
+    let new: Vec<String> = eal_files().difference(&files).cloned().collect();
+    // EAL keeps its folder; what lies in hugepages would keep them.
+    assert!(!new.iter().any(|name| name.contains("map_")), "{new:?}");
+}
+
+#[test]
+fn each_crash_leaves_a_recorder_that_tells_it_one_report_and_nothing_else() {
+    let _alone = alone();
+    let crashes = std::env::var("NPCC_CRASHES").ok();
+    let crashes = crashes.map_or(Crash::ALL.len(), |number| number.parse().unwrap());
+    for how in Crash::ALL.iter().cycle().take(crashes) {
+        println!("{how:?}");
+        crash_and_start(*how);
+    }
+}
+
+#[test]
+fn a_burst_of_crashes_has_one_report_of_the_first() {
+    let _alone = alone();
+    let victim = victim();
+    victim.crash(Crash::Panic("manage"));
+    let first = recorder(&victim, &[]);
+    for _ in 0..3 {
+        let mut next = victim.start(None, true);
+        victim.await_answer();
+        victim.wait("no report", || !victim.reports().is_empty());
+        let child = next.0.as_mut().unwrap();
+        victim.wait("processes are left", || children(child.id()).is_empty());
+        signal_until_dead(child, "KILL");
+    }
+    let reports = victim.reports();
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    let told: Value = serde_json::from_str(&part(&reports[0], "recorder-previous.json")).unwrap();
+    assert_eq!(told["pid"], first["pid"]);
+    let said = victim.said();
+    assert!(said.contains("note: the last run panicked: `npcc-switch recorder --previous`"));
+    assert!(
+        said.contains("note: the last run ended without a word"),
+        "{said}"
+    );
+}
+
+/// 16 octets that no program has by chance.
+const MARKER: &[u8; 16] = b"NpccPayload#7351";
+
+/// How often the marker stands in what a reader gives.
+fn marks(mut from: impl Read) -> usize {
+    let mut found = 0;
+    let mut kept = Vec::new();
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        let Ok(length @ 1..) = from.read(&mut piece) else {
+            return found;
+        };
+        kept.extend_from_slice(&piece[..length]);
+        found += kept
+            .windows(MARKER.len())
+            .filter(|window| window == MARKER)
+            .count();
+        let rest = kept.len().min(MARKER.len() - 1);
+        kept.drain(..kept.len() - rest);
+    }
+}
+
+/// How often it stands in the mappings of a process that a core leaves out.
+fn marks_left_out(pid: u32) -> usize {
+    let smaps = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
+    let mut memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let mut range = (0, 0);
+    let mut found = 0;
+    for line in smaps.lines() {
+        let words = line.split(' ').next().and_then(|word| word.split_once('-'));
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        if let Some((Some(start), Some(end))) = words.map(|(a, b)| (number(a), number(b))) {
+            range = (start, end);
+        }
+        let left_out = line.strip_prefix("VmFlags: ").is_some_and(|flags| {
+            let has = |flag| flags.split(' ').any(|one| one == flag);
+            has("dd") && has("wr") && !has("io")
+        });
+        if left_out {
+            memory.seek(SeekFrom::Start(range.0)).unwrap();
+            found += marks((&memory).take(range.1 - range.0));
+        }
+    }
+    found
+}
+
+/// A core without its notes: the registers among them hold what was copied last, a few hundred octets at most.
+fn memory_in(core: &Path) -> Vec<u8> {
+    const NOTE: u32 = 4;
+    let mut bytes = fs::read(core).unwrap();
+    let number = |bytes: &[u8], at: usize| {
+        usize::try_from(u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())).unwrap()
+    };
+    let headers = number(&bytes, 32);
+    let count = usize::from(u16::from_le_bytes(bytes[56..58].try_into().unwrap()));
+    for header in (0..count).map(|index| headers + index * 56) {
+        let kind = u32::from_le_bytes(bytes[header..header + 4].try_into().unwrap());
+        let (offset, size) = (number(&bytes, header + 8), number(&bytes, header + 32));
+        if kind == NOTE {
+            assert!(size < 1 << 20, "{size}");
+            bytes[offset..offset + size].fill(0);
+        }
+    }
+    bytes
+}
+
+fn no_packets_in_the_core(dpdk: &str) {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    if pattern.starts_with(['|', '/']) {
+        println!("skipped: kernel.core_pattern puts cores elsewhere");
+        return;
+    }
+    let _alone = alone();
+    let net = two_hosts(1500, [2, 3]);
+    let lab = Lab::new();
+    lab.config(&format!(
+        "version: 1
+dpdk: {dpdk}
+ports:
+  - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24] }}
+  - {{ name: wan0, device: \"{}\", mac: \"02:00:00:00:02:01\", addresses: [10.0.2.1/24] }}
+neighbors:
+  - {{ address: 10.0.1.2, port: dc0, mac: \"02:00:00:00:01:03\" }}
+  - {{ address: 10.0.2.3, port: wan0, mac: \"02:00:00:00:02:03\" }}
+buffer: {{ pool: 8MB }}
+qos: {{ profile: lossy }}
+",
+        net.jumbo_device(0, "dc"),
+        net.jumbo_device(1, "wan")
+    ));
+    let victim = Victim::of(lab);
+    let mut switch = victim.start(None, false);
+    victim.await_answer();
+    let child = switch.0.as_mut().unwrap();
+    run(&format!("prlimit --pid {} --core=unlimited", child.id()));
+    let pattern: String = MARKER.iter().map(|byte| format!("{byte:02x}")).collect();
+    let space = net.space("dc");
+    run(&format!(
+        "ip netns exec {space} ping -q -c 20 -i 0.01 -s 1000 -p {pattern} 10.0.2.3"
+    ));
+    // Otherwise the core would prove nothing.
+    let there = marks_left_out(child.id());
+    assert!(there > 100, "the pings are not in packet memory: {there}");
+    signal_until_dead(child, "ABRT");
+    let core = fs::read_dir(victim.lab.dir.path()).unwrap().flatten();
+    let core = core.map(|entry| entry.path()).find(|path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("core"))
+    });
+    let core = core.unwrap_or_else(|| panic!("no core"));
+    let size = core.metadata().unwrap().blocks() * 512;
+    println!("core: {} KiB; marks in packet memory: {there}", size >> 10);
+    assert!(size < 64 << 20, "{size}");
+    assert_eq!(marks(memory_in(&core).as_slice()), 0);
+    let output = victim
+        .lab
+        .command(&["techsupport", "-o", "all.tar.gz", "--socket"]);
+    let mut output = output;
+    assert_success(&output.arg(victim.lab.path("switch.sock")).output().unwrap());
+    let manifest = part(&victim.lab.path("all.tar.gz"), "MANIFEST");
+    let core = core.display().to_string();
+    assert!(manifest.contains(&core), "{manifest}");
+}
+
+#[test]
+fn a_core_is_small_and_holds_no_packet_from_hugepages() {
+    no_packets_in_the_core("{ eal_args: [\"--no-pci\", \"--in-memory\"] }");
+}
+
+#[test]
+fn a_core_is_small_and_holds_no_packet_from_ordinary_pages() {
+    no_packets_in_the_core("{ eal_args: [\"--no-pci\"], hugepages: off }");
+}

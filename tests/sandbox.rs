@@ -1,0 +1,124 @@
+//! A running switch can do what it must and nothing more. Skips what needs root where the process has no capabilities.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use common::crash::Victim;
+use common::{Lab, alone};
+
+const NULL_PORTS: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\"] }
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
+buffer: { pool: 4MB }
+qos: { profile: lossy }
+";
+
+/// CAP_NET_ADMIN.
+const NET_ADMIN: u64 = 1 << 12;
+
+fn victim(sandbox: &str) -> Victim {
+    let lab = Lab::new();
+    lab.config(&format!("{NULL_PORTS}{sandbox}"));
+    Victim::of(lab)
+}
+
+/// What the kernel says of each thread: its name and these lines of its status.
+fn threads(pid: u32) -> Vec<(String, BTreeMap<String, u64>)> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of = |text: &str| {
+        let lines = text.lines().filter_map(|line| line.split_once(":\t"));
+        let all: BTreeMap<&str, &str> = lines.collect();
+        let number = |name: &str, radix| u64::from_str_radix(all[name].trim(), radix).unwrap();
+        let caps = ["CapEff", "CapPrm", "CapInh"].map(|name| (name.to_owned(), number(name, 16)));
+        let rest = ["Seccomp", "NoNewPrivs"].map(|name| (name.to_owned(), number(name, 10)));
+        let name = all["Name"].to_owned();
+        (name, caps.into_iter().chain(rest).collect())
+    };
+    let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status")).ok();
+    tasks
+        .filter_map(|task| status(task.unwrap()))
+        .map(|text| of(&text))
+        .collect()
+}
+
+#[test]
+fn every_thread_is_in_the_sandbox_those_of_dpdk_too() {
+    let _alone = alone();
+    let victim = victim("");
+    let switch = victim.start(None, false);
+    victim.await_answer();
+    victim.wait("no sandbox", || {
+        victim.said().contains("the sandbox is closed")
+    });
+    let all = threads(switch.0.as_ref().unwrap().id());
+    assert!(all.len() >= 5, "{all:?}");
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.iter().any(|name| name.contains("intr")), "{names:?}");
+    for (name, status) in &all {
+        assert_eq!((status["Seccomp"], status["NoNewPrivs"]), (2, 1), "{name}");
+        for set in ["CapEff", "CapPrm", "CapInh"] {
+            assert_eq!(
+                status[set] & !NET_ADMIN,
+                0,
+                "{name}: {set} {:x}",
+                status[set]
+            );
+        }
+    }
+}
+
+#[test]
+fn what_the_sandbox_forbids_is_refused_and_the_switch_runs_on() {
+    let _alone = alone();
+    let victim = victim("");
+    let _switch = victim.start(Some("forbidden"), false);
+    victim.await_answer();
+    victim.wait("no sandbox", || {
+        victim.said().contains("the sandbox is closed")
+    });
+    fs::write(victim.lab.path("now"), "").unwrap();
+    victim.wait("nothing was tried", || {
+        victim.said().contains("forbidden: another root")
+    });
+    let said = victim.said();
+    for line in [
+        "forbidden: a program: Err(PermissionDenied)",
+        "forbidden: a packet socket: Err(EPERM)",
+        "forbidden: another root: Err(PermissionDenied)",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    victim.await_answer();
+}
+
+#[test]
+fn without_the_sandbox_the_same_is_let_through_and_the_switch_says_so() {
+    let _alone = alone();
+    let victim = victim("sandbox: off\n");
+    let switch = victim.start(Some("forbidden"), false);
+    victim.await_answer();
+    let said = || victim.said();
+    victim.wait("it does not say so", || {
+        said().contains("note: the sandbox is off")
+    });
+    fs::write(victim.lab.path("now"), "").unwrap();
+    victim.wait("nothing was tried", || {
+        said().contains("forbidden: another root")
+    });
+    assert!(said().contains("forbidden: a program: Ok("), "{}", said());
+    let all = threads(switch.0.as_ref().unwrap().id());
+    assert!(
+        all.iter().all(|(_, status)| status["Seccomp"] == 0),
+        "{all:?}"
+    );
+}
