@@ -23,6 +23,7 @@ mod techsupport;
 mod top;
 
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -136,10 +137,12 @@ impl From<anyhow::Error> for Failure {
 static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
 
 fn main() -> ExitCode {
+    // They are known by their numbers, so before anything is opened.
+    let handed = npcc_heap::inherited::claim();
     // clap prints its own mistakes and exits with 2, or help and exits with 0.
     let command = Cli::parse().command;
     // The panic has told where it was; whatever it passed on its way here has been taken down.
-    let result = catch_unwind(AssertUnwindSafe(|| carry_out(command)));
+    let result = catch_unwind(AssertUnwindSafe(|| carry_out(command, handed)));
     let result = result
         .unwrap_or_else(|_| Err(anyhow!("a panic: this is a defect, please report it").into()));
     match result {
@@ -156,10 +159,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn carry_out(command: Command) -> Result<ExitCode, Failure> {
+/// Does what was asked for; `handed` are the descriptors a service manager gave.
+fn carry_out(command: Command, handed: Vec<(String, OwnedFd)>) -> Result<ExitCode, Failure> {
     match command {
         Command::Doctor(args) => return doctor::run(&args),
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args, handed),
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Clear(args) => clear::clear(&args),

@@ -5,6 +5,7 @@
 pub mod busy;
 pub mod frr;
 pub mod http;
+pub mod manager;
 pub mod net;
 pub mod rack;
 

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod crew;
+mod keeping;
 mod linux;
 mod service;
 mod source;
@@ -26,6 +27,8 @@ use self::service::Service;
 pub use self::source::{Options, Source};
 use crate::clock::Clock;
 use crate::fault;
+use crate::keep::Keep;
+use crate::keep::store::Store;
 use crate::linux_io::LinuxIo;
 use crate::log::{self, note};
 use crate::manage::access::Access;
@@ -55,6 +58,7 @@ pub fn run<P: Probe>(
     // The start takes longer than the clock needs to be measured.
     let begin = Calibration::now();
     let config = &source.loaded.config;
+    let keep = Arc::new(Keep::open(&options.store));
     let Signals { stop, hangup } = signals().context("cannot catch signals")?;
     let servers = servers(config)?;
     let http = config.telemetry.http.map(Listener::bind).transpose()?;
@@ -92,7 +96,15 @@ pub fn run<P: Probe>(
         control,
         management,
         linux,
-    } = assemble(source, options, ports, &pools, clock, probe)?;
+    } = assemble(
+        source,
+        (options, Arc::clone(&keep)),
+        ports,
+        &pools,
+        clock,
+        probe,
+    )?;
+    close_rest(&options.store);
     management.wait_for_linux(LINUX_WAIT, &stop);
     let ready = Arc::new(AtomicBool::new(false));
     let mut crew = Crew::new(Arc::default());
@@ -122,7 +134,19 @@ pub fn run<P: Probe>(
         std::thread::sleep(Duration::from_secs(60));
     }
     crew.end()?;
+    // The last look is written down as every other.
     Ok(management.view.snapshot())
+}
+
+/// Closes what the process before left and nobody took.
+fn close_rest(store: &Store) {
+    let rest = store.close_rest();
+    if !rest.is_empty() {
+        note(&format!(
+            "note: the service manager kept what nobody uses, which is closed: {}",
+            rest.join(", ")
+        ));
+    }
 }
 
 /// Where others reach the switch: clients, scrapers, Linux, who sends signals.
@@ -149,6 +173,7 @@ fn look_after(
         hangup,
         ready,
     } = ends;
+    let ends_ready = Arc::clone(&ready);
     let managed = Arc::clone(management);
     beside(crew, "npcc-manage", "management", move |stop| {
         manage(servers, &managed, stop, (&hangup, &ready), core);
@@ -157,6 +182,12 @@ fn look_after(
     beside(crew, "npcc-link", "link", move |stop| {
         follow_links(&followed, stop, core);
     })?;
+    if Store::listens() {
+        let (kept, ready) = (Arc::clone(management), Arc::clone(&ends_ready));
+        beside(crew, "npcc-keep", "keeping", move |stop| {
+            keeping::run(&kept, (&ready, stop), core);
+        })?;
+    }
     if let Some(http) = http {
         let router = pages::router(Arc::clone(management));
         beside(crew, "npcc-http", "HTTP", move |stop| {

@@ -1,10 +1,13 @@
 //! What the appliance is asked to run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use npcc_config::Loaded;
 use npcc_config::ipnet::IpNet;
+
+use crate::keep::store::Store;
 
 /// How to run.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +16,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Prefixes to route beside those of the file, until the first reload; dealt round the neighbours of the last port.
     pub prefixes: Vec<IpNet>,
+    /// What the process before left.
+    pub store: Arc<Store>,
 }
 
 /// What to run, and where it came from.
