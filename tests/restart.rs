@@ -9,11 +9,19 @@
 
 mod common;
 
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use common::alone;
+use common::busy::{BUSY, busy};
+use common::frr::{Frr, bgp_host};
+use common::manager::Manager;
 use common::net::run;
-use common::rack::{Rack, text, wait};
+use common::rack::{Rack, wait};
+use common::{Lab, alone, assert_success, http};
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::units::Mac;
+use npcc_testkit::capture::{self, Captured};
 
 /// Links, addresses and routes of the switch's namespace, as `ip` prints them; lifetimes and counters are not among them.
 fn linux(rack: &Rack) -> String {
@@ -67,4 +75,291 @@ fn taps_addresses_and_routes_stay_over_a_kill_and_a_restart() {
         !rack.space.says("ip -o link").contains("dc0"),
         "a stop for good takes all"
     );
+}
+
+/// Prefixes that one host announces.
+const ROUTES: u32 = 10_000;
+
+/// BGP of the switch's namespace with a host on either side.
+const SWITCH: &str = "router bgp 65000
+ bgp router-id 10.0.1.1
+ no bgp ebgp-requires-policy
+ timers bgp 1 3
+ neighbor 10.0.1.3 remote-as 65101
+ neighbor 10.0.1.3 timers connect 1
+ neighbor 10.0.1.3 advertisement-interval 0
+ neighbor 10.0.2.3 remote-as 65102
+ neighbor 10.0.2.3 timers connect 1
+ neighbor 10.0.2.3 advertisement-interval 0
+";
+
+/// How often a session was established, and for how long it has been, in ms.
+fn uptime(frr: &Frr, neighbor: &str) -> (u64, u64) {
+    let all = frr.json("show bgp neighbors json");
+    let up = all[neighbor]["bgpTimerUpMsec"].as_u64().unwrap_or(0);
+    (frr.times(neighbor), up)
+}
+
+/// The longest time without an answer, in ms, of pings one after the other at this pace.
+fn longest_gap(said: &str, every_ms: u64) -> u64 {
+    let sequence = |line: &str| {
+        let rest = line.split("icmp_seq=").nth(1)?;
+        rest.split(' ').next()?.parse::<u64>().ok()
+    };
+    let answered: Vec<u64> = said.lines().filter_map(sequence).collect();
+    assert!(answered.len() > 100, "{said}");
+    let gaps = answered
+        .windows(2)
+        .map(|two| two[1].saturating_sub(two[0]) - 1);
+    gaps.max().unwrap_or(0) * every_ms
+}
+
+/// Routes of the switch's kernel, one a line, in order.
+fn kernel_routes(rack: &Rack) -> BTreeSet<String> {
+    let all = rack.space.says("ip route show table main");
+    all.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn bgp_with_ten_thousand_routes_does_not_notice_a_kill() {
+    let _alone = alone();
+    let (rack, mut manager) = Rack::managed("bgp", "");
+    let own = Frr::start(&rack.space.0, "! none\n", SWITCH, "");
+    let dc = bgp_host(&rack, "dc", 101, "10.0.1.1", "remote-as 65000");
+    let wan = bgp_host(&rack, "wan", 102, "10.0.2.1", "remote-as 65000");
+    let long = Duration::from_secs(60);
+    wait("BGP is established", long, || {
+        own.established(&["10.0.1.3", "10.0.2.3"])
+    });
+    let networks = (0..ROUTES).map(|n| format!("  network 20.{}.{}.0/24", n / 250, n % 250));
+    let head = ["router bgp 65102", " address-family ipv4 unicast"].map(str::to_owned);
+    let many = wan.write("many", head.into_iter().chain(networks));
+    wan.vtysh_file(&many);
+    wait("the kernel has all routes", long, || {
+        kernel_routes(&rack).len() > ROUTES as usize
+    });
+    wait("the switch has all routes", long, || {
+        rack.show("linux")["installed"].as_u64() > Some(u64::from(ROUTES))
+    });
+    wait("a host reaches one of them", long, || {
+        rack.host("dc", "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1")
+            .0
+    });
+    let before = (
+        kernel_routes(&rack),
+        uptime(&own, "10.0.1.3"),
+        uptime(&dc, "10.0.1.1"),
+        uptime(&wan, "10.0.2.1"),
+    );
+    for round in 0..3 {
+        let mut ping = Command::new("ip");
+        ping.args([
+            "netns",
+            "exec",
+            &rack.net.space("dc"),
+            "ping",
+            "-n",
+            "-i",
+            "0.01",
+            "-w",
+            "8",
+            "-I",
+            "10.101.0.1",
+            "10.102.0.1",
+        ]);
+        let ping = ping
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        manager.kill();
+        let output = ping.wait_with_output().unwrap();
+        let gap = longest_gap(&String::from_utf8_lossy(&output.stdout), 10);
+        println!("round {round}: {gap} ms without an answer");
+        assert!(gap > 20, "nothing was killed");
+        assert!(gap <= 1_000, "{gap} ms: {}", manager.said());
+        let now = kernel_routes(&rack);
+        let differ: Vec<_> = before.0.symmetric_difference(&now).take(5).collect();
+        assert!(differ.is_empty(), "{differ:?}");
+        rack.agrees("after a kill");
+    }
+    println!("{}", manager.said());
+    let after = (
+        uptime(&own, "10.0.1.3"),
+        uptime(&dc, "10.0.1.1"),
+        uptime(&wan, "10.0.2.1"),
+    );
+    for ((times, up), (times_now, up_now)) in [
+        (before.1, after.0),
+        (before.2, after.1),
+        (before.3, after.2),
+    ] {
+        assert_eq!(times, times_now, "a session was established anew");
+        assert!(up_now >= up + 20_000, "{up} ms, and 24 s later {up_now}");
+    }
+    drop((own, dc, wan));
+    manager.stop();
+}
+
+/// Data of one connection to a slow queue and its answers, all by one UDP port; only evidence like the connection manager's is believed.
+fn telling() -> (Lab, std::net::SocketAddr, &'static str) {
+    let (lab, address) = (busy(), http::free());
+    let craft = |src: &str, dst: &str, opcode, qpn, len| {
+        let mut craft = Craft::roce(src.parse().unwrap(), dst.parse().unwrap(), opcode, qpn, len);
+        craft.src_port = 50_007;
+        craft
+    };
+    let data = craft("10.0.1.3", "10.0.2.2", 0x0a, 0x11, 1024);
+    let ack = Craft {
+        dst_mac: Mac([2, 0, 0, 0, 2, 1]),
+        ..craft("10.0.2.2", "10.0.1.3", 0x11, 0x31, 4)
+    };
+    for (name, craft) in [("in.pcap", &data), ("back.pcap", &ack)] {
+        let all = [Captured {
+            time: 0,
+            frame: craft.frame(),
+        }];
+        capture::write(&lab.path(name), all.iter(), 1).unwrap();
+    }
+    let text = BUSY.replace("npcc: { tick", "npcc: { evidence: cm, tick");
+    assert_ne!(text, BUSY);
+    let socket = lab.path("switch.sock");
+    lab.config(&format!(
+        "{text}telemetry: {{ socket: {}, http: \"{address}\" }}\n",
+        socket.display()
+    ));
+    (
+        lab,
+        address,
+        "npcc_cnps_sent_total{port=\"wan0\",priority=\"3\"}",
+    )
+}
+
+/// What only grows, of a scrape, by its name and labels.
+fn counters(address: std::net::SocketAddr) -> Option<BTreeMap<String, f64>> {
+    let (_, text) = http::get(address, "/metrics", "")?;
+    let mut kinds = BTreeMap::new();
+    let mut all = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ')?;
+            kinds.insert(name.to_owned(), kind.to_owned());
+        } else if !line.starts_with('#') {
+            let (series, value) = line.rsplit_once(' ')?;
+            let name = series.split('{').next()?;
+            let family = ["_bucket", "_count", "_sum"]
+                .iter()
+                .find_map(|end| name.strip_suffix(end));
+            let kind = kinds.get(name).or_else(|| kinds.get(family?));
+            if kind.is_some_and(|kind| kind == "counter" || kind == "histogram") {
+                all.insert(series.to_owned(), value.parse().ok()?);
+            }
+        }
+    }
+    Some(all)
+}
+
+/// Waits for a scrape, and that no counter is less than it was; returns it.
+fn next(address: std::net::SocketAddr, before: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let now = loop {
+        if let Some(all) = counters(address) {
+            break all;
+        }
+        assert!(Instant::now() < deadline, "no scrape");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    for (series, value) in before {
+        let now = now.get(series);
+        assert!(
+            now.is_some_and(|now| now >= value),
+            "{series}: {value}, then {now:?}"
+        );
+    }
+    now
+}
+
+#[test]
+fn counters_never_go_back_and_the_same_senders_are_told() {
+    let _alone = alone();
+    let (lab, address, cnps) = telling();
+    let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
+    let told = |all: &BTreeMap<String, f64>| all.get(cnps).copied().unwrap_or(0.0);
+    let mut all = next(address, &BTreeMap::new());
+    std::thread::sleep(Duration::from_millis(500));
+    all = next(address, &all);
+    assert!(told(&all) < 0.5, "nobody said who sends");
+    let socket = lab.path("switch.sock");
+    let pair = [
+        "pair",
+        "add",
+        "10.0.1.3",
+        "10.0.2.2",
+        "0x11",
+        "0x31",
+        "--socket",
+        socket.to_str().unwrap(),
+    ];
+    assert_success(&lab.command(&pair).output().unwrap());
+    while told(&all) < 3.0 {
+        all = next(address, &all);
+    }
+    assert!(all.len() > 500, "{}", all.len());
+    let frames = "npcc_port_receive_frames_total{port=\"dc0\"}";
+    for round in 0..6 {
+        // Not always a moment after a look.
+        std::thread::sleep(Duration::from_millis(300 + 70 * round));
+        all = next(address, &all);
+        if round % 3 == 2 {
+            manager.restart();
+        } else {
+            manager.kill();
+        }
+        let before = all.clone();
+        all = next(address, &all);
+        let began = Instant::now();
+        while told(&all) <= told(&before) {
+            assert!(
+                began.elapsed() < Duration::from_secs(1),
+                "told no more: {}",
+                manager.said()
+            );
+            all = next(address, &all);
+        }
+        println!(
+            "round {round}: told {:?} after the first answer",
+            began.elapsed()
+        );
+        assert!(all[frames] > before[frames], "{frames}");
+    }
+    // The answers go another way from now on: nothing confirms the pair.
+    let far = Craft {
+        dst_mac: Mac([2, 0, 0, 0, 2, 1]),
+        ..Craft::roce(
+            "10.0.2.7".parse().unwrap(),
+            "10.0.1.3".parse().unwrap(),
+            0x11,
+            0x99,
+            4,
+        )
+    };
+    let none = [Captured {
+        time: 0,
+        frame: far.frame(),
+    }];
+    capture::write(&lab.path("back.pcap"), none.iter(), 1).unwrap();
+    manager.kill();
+    all = next(address, &all);
+    std::thread::sleep(Duration::from_secs(2));
+    let after = next(address, &all);
+    assert_eq!(told(&all), told(&after), "told without a confirmation");
+    assert!(
+        manager
+            .said()
+            .contains("1 pairs were known before the start"),
+        "{}",
+        manager.said()
+    );
+    manager.stop();
 }

@@ -6,6 +6,7 @@ mod keeping;
 mod linux;
 mod service;
 mod source;
+mod steps;
 mod vigil;
 
 use std::io::{IsTerminal, Write};
@@ -25,6 +26,7 @@ use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
 use self::service::Service;
 pub use self::source::{Options, Source};
+use self::steps::Steps;
 use crate::clock::Clock;
 use crate::fault;
 use crate::keep::Keep;
@@ -58,6 +60,7 @@ pub fn run<P: Probe>(
     // The start takes longer than the clock needs to be measured.
     let begin = Calibration::now();
     let config = &source.loaded.config;
+    let mut steps = Steps::new();
     let keep = Arc::new(Keep::open(&options.store));
     let Signals { stop, hangup } = signals().context("cannot catch signals")?;
     let servers = servers(config)?;
@@ -72,8 +75,11 @@ pub fn run<P: Probe>(
             "note: packet memory is in ordinary pages, which costs speed: reserve hugepages for production",
         );
     }
+    steps.done("what was left");
     let eal = Eal::init(&plan.args)?;
+    steps.done("EAL");
     let pools = Pools::new(&eal, config, &sizing)?;
+    steps.done("pools");
     let waits = |down: &[&str]| {
         let text = format!(
             "waiting for the link of {}, {} at most (dpdk.link_wait)",
@@ -86,6 +92,7 @@ pub fn run<P: Probe>(
     service::starting("opening the ports");
     let ports = wiring::ports::open(&eal, config, &pools, (&stop, waits))?;
     tell_ports(config, &ports);
+    steps.done("ports");
     let clock = Clock::new(
         npcc_dpdk::Clock::calibrated(&eal, &begin),
         config.time_scale,
@@ -105,7 +112,9 @@ pub fn run<P: Probe>(
         probe,
     )?;
     close_rest(&options.store);
+    steps.done("tables");
     management.wait_for_linux(LINUX_WAIT, &stop);
+    steps.done("the kernel's routes");
     let ready = Arc::new(AtomicBool::new(false));
     let mut crew = Crew::new(Arc::default());
     launch(&eal, config, workers, &ready, &mut crew)?;
@@ -119,6 +128,10 @@ pub fn run<P: Probe>(
         ready: Arc::clone(&ready),
     };
     look_after(&mut crew, &management, ends, spare_core)?;
+    steps.done("threads");
+    if Store::listens() {
+        note(&steps.to_string());
+    }
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
         if !ready.load(Ordering::Relaxed) {
