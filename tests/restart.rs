@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use common::busy::{BUSY, busy};
 use common::frr::{Frr, bgp_host};
 use common::manager::Manager;
-use common::net::run;
-use common::rack::{Rack, wait};
+use common::net::{Space, run};
+use common::rack::{Rack, text, wait};
 use common::{Lab, alone, assert_success, http};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
@@ -361,5 +361,256 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
         "{}",
         manager.said()
     );
+    manager.stop();
+}
+
+/// What it takes to be left over: descriptors of the switch, TAPs, namespaces, files of huge pages, names in the store.
+fn belongings(rack: &Rack, manager: &mut Manager) -> Vec<(&'static str, usize)> {
+    let files = |path: &str| std::fs::read_dir(path).map_or(0, Iterator::count);
+    let links = rack.space.says("ip -o link");
+    let own: Vec<String> = std::fs::read_dir(format!("/proc/{}/fd", manager.pid))
+        .unwrap()
+        .filter_map(|entry| {
+            Some(
+                std::fs::read_link(entry.ok()?.path())
+                    .ok()?
+                    .display()
+                    .to_string(),
+            )
+        })
+        .collect();
+    let of = |what: &str| own.iter().filter(|target| target.contains(what)).count();
+    vec![
+        ("descriptors", own.len()),
+        ("memory", of("memfd:npcc")),
+        ("TAPs", of("/dev/net/tun")),
+        ("links", links.lines().count()),
+        ("namespaces", files("/run/netns")),
+        ("huge pages", files("/dev/hugepages")),
+        ("names", manager.names().len()),
+    ]
+}
+
+/// `NPCC_RESTARTS` times, every third in order.
+#[test]
+fn nothing_is_left_over_after_many_restarts() {
+    let _alone = alone();
+    let times = std::env::var("NPCC_RESTARTS").map_or(5, |text| text.parse().unwrap());
+    let (rack, mut manager) = Rack::managed("many", "");
+    rack.until("hosts reach each other", |rack| {
+        rack.pings("dc", "10.0.2.3")
+    });
+    let mut first = None;
+    for round in 0..times {
+        if round % 3 == 2 {
+            manager.restart();
+        } else {
+            manager.kill();
+        }
+        rack.answers();
+        // The first that found something left is the measure.
+        let first = first.get_or_insert_with(|| {
+            std::thread::sleep(Duration::from_millis(500));
+            belongings(&rack, &mut manager)
+        });
+        // A client's socket is closed a moment after its answer.
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut now = belongings(&rack, &mut manager);
+        while now != *first && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
+            now = belongings(&rack, &mut manager);
+        }
+        assert_eq!(now, *first, "after {round} restarts: {}", manager.said());
+    }
+    assert!(first.unwrap().contains(&("TAPs", 2)));
+    rack.until("hosts reach each other", |rack| {
+        rack.pings("dc", "10.0.2.3")
+    });
+    manager.stop();
+}
+
+#[test]
+fn what_the_new_file_does_not_want_goes_and_what_is_foreign_is_refused() {
+    let _alone = alone();
+    let routes = "routes: [ { prefix: 10.9.1.0/24, via: 10.0.2.3 }, { prefix: 10.9.2.0/24, via: 10.0.2.3 } ]\n";
+    let (rack, mut manager) = Rack::managed("other", routes);
+    let kernel = |what: &str| rack.space.says(&format!("ip {what}"));
+    assert!(kernel("route").contains("10.9.2.0/24"));
+    run(&format!(
+        "ip -n {} route add 10.9.7.0/24 via 10.0.2.3 dev wan0 proto bgp",
+        rack.space.0
+    ));
+    // Another address, a route less, a port of another name, and descriptors that are no TAP, or of another TAP.
+    let new = text(
+        &rack.net,
+        &rack.space,
+        "10.0.2.1/24, 10.0.22.1/24",
+        "routes: [ { prefix: 10.9.1.0/24, via: 10.0.2.3 } ]\n",
+    );
+    rack.lab.config(&new.replace("name: dc0", "name: lan0"));
+    manager.put("tap.lan0", "/dev/null");
+    manager.put("odd", "/dev/null");
+    manager.kill();
+    rack.answers();
+    rack.until("hosts reach each other", |rack| {
+        rack.pings("dc", "10.0.2.3")
+    });
+    let links = kernel("-o link");
+    assert!(links.contains("lan0") && !links.contains("dc0"), "{links}");
+    let addresses = kernel("-o addr show dev wan0");
+    assert!(
+        addresses.contains("10.0.22.1") && !addresses.contains("2001:db8:2::1"),
+        "{addresses}"
+    );
+    let routes = kernel("route");
+    for (prefix, stays) in [
+        ("10.9.1.0/24", true),
+        ("10.9.2.0/24", false),
+        ("10.9.7.0/24", true),
+    ] {
+        assert_eq!(routes.contains(prefix), stays, "{prefix}: {routes}");
+    }
+    assert_eq!(
+        manager.names(),
+        ["counters", "facts", "pairs", "tap.lan0", "tap.wan0"]
+    );
+    let said = manager.said();
+    for line in [
+        "TAP lan0: taking it over: the descriptor is not of a TAP",
+        "TAP dc0 is of no port any more",
+        "which is closed: odd",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+
+    // Another namespace: the TAPs of the first go.
+    let second = Space::of("second");
+    let there = std::fs::read_to_string(rack.lab.path("switch.yaml")).unwrap();
+    std::fs::write(
+        rack.lab.path("switch.yaml"),
+        there.replace(
+            &format!("netns: {}", rack.space.0),
+            &format!("netns: {}", second.0),
+        ),
+    )
+    .unwrap();
+    manager.restart();
+    rack.answers();
+    wait(
+        "the TAPs are in the other namespace",
+        Duration::from_secs(10),
+        || second.says("ip -o link").contains("wan0") && !kernel("-o link").contains("wan0"),
+    );
+    assert!(
+        manager
+            .said()
+            .contains("it is in another network namespace"),
+        "{}",
+        manager.said()
+    );
+    assert_eq!(
+        manager.names(),
+        ["counters", "facts", "pairs", "tap.lan0", "tap.wan0"]
+    );
+    manager.stop();
+}
+
+#[test]
+fn memory_of_another_kind_is_not_used_and_the_switch_says_so() {
+    let _alone = alone();
+    let (lab, address, _) = telling();
+    let file = lab.path("zeros");
+    std::fs::write(&file, [0; 4096]).unwrap();
+    let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
+    next(address, &BTreeMap::new());
+    for name in ["counters", "facts", "pairs"] {
+        manager.forget(name);
+        manager.put(name, file.to_str().unwrap());
+    }
+    manager.kill();
+    next(address, &BTreeMap::new());
+    let said = manager.said();
+    assert!(said.contains("counters begin at 0"), "{said}");
+    for name in ["facts", "pairs"] {
+        assert!(
+            said.contains(&format!("left as `{name}` is not used")),
+            "{name}: {said}"
+        );
+    }
+    assert_eq!(manager.names(), ["counters", "facts", "pairs"]);
+    manager.stop();
+}
+
+/// `NPCC_ROUTES` routes of the kernel, a million without it.
+#[test]
+#[ignore = "takes minutes and gigabytes: scripts/test-long restarts"]
+fn a_full_table_is_read_again() {
+    let _alone = alone();
+    let routes =
+        std::env::var("NPCC_ROUTES").map_or(1_000_000, |text| text.parse::<u32>().unwrap());
+    let (rack, mut manager) = Rack::managed(
+        "full",
+        &format!("routing: {{ ipv4_routes: {} }}\n", routes + 10_000),
+    );
+    rack.until("hosts reach each other", |rack| {
+        rack.pings("dc", "10.0.2.3")
+    });
+    let lines = (0..routes).map(|n| {
+        let n = n + (20 << 16);
+        format!(
+            "route add {}.{}.{}.0/24 via 10.0.2.3 dev wan0 proto bgp\n",
+            n >> 16,
+            n >> 8 & 255,
+            n & 255
+        )
+    });
+    let batch = rack.lab.path("batch");
+    std::fs::write(&batch, lines.collect::<String>()).unwrap();
+    run(&format!(
+        "ip -n {} -batch {}",
+        rack.space.0,
+        batch.display()
+    ));
+    wait(
+        "the switch has all routes",
+        Duration::from_secs(300),
+        || rack.show("linux")["installed"].as_u64() > Some(u64::from(routes)),
+    );
+    for round in 0..3 {
+        let mut ping = Command::new("ip");
+        ping.args([
+            "netns",
+            "exec",
+            &rack.net.space("dc"),
+            "ping",
+            "-n",
+            "-i",
+            "0.01",
+            "-w",
+            "20",
+            "10.0.2.3",
+        ]);
+        let ping = ping
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        manager.kill();
+        let output = ping.wait_with_output().unwrap();
+        let gap = longest_gap(&String::from_utf8_lossy(&output.stdout), 10);
+        let steps = manager.said();
+        let steps = steps.lines().rfind(|line| line.starts_with("forwarding"));
+        println!(
+            "{routes} routes, round {round}: {gap} ms without an answer; {}",
+            steps.unwrap()
+        );
+        assert!(gap < 10_000, "{gap} ms");
+        wait(
+            "the switch has all routes again",
+            Duration::from_secs(60),
+            || rack.show("linux")["installed"].as_u64() > Some(u64::from(routes)),
+        );
+    }
     manager.stop();
 }

@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod clear;
 mod doctor;
+mod drain;
 mod export;
 mod gen_pcap;
 mod generate;
@@ -60,6 +61,10 @@ enum Command {
     Reload(clear::ReloadArgs),
     /// Take a port of a running switch up or down
     Port(port::PortArgs),
+    /// Have the neighbours send their traffic another way, wait until they do, and say so
+    Drain(drain::DrainArgs),
+    /// Have the neighbours send their traffic this way again
+    Undrain(drain::UndrainArgs),
     /// Keep what `reload --confirm` applied
     Commit(clear::CommitArgs),
     /// Take back what `reload --confirm` applied, now
@@ -169,6 +174,8 @@ fn carry_out(command: Command, handed: Vec<(String, OwnedFd)>) -> Result<ExitCod
         Command::Clear(args) => clear::clear(&args),
         Command::Set(args) => clear::set(&args),
         Command::Reload(args) => clear::reload(&args),
+        Command::Drain(args) => drain::drain(&args),
+        Command::Undrain(args) => drain::undrain(&args),
         Command::Commit(args) => clear::commit(&args),
         Command::Rollback(args) => clear::rollback(&args),
         Command::Top(args) => top::run(&args),

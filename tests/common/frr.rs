@@ -44,6 +44,11 @@ impl Frr {
         self.folder.path().join(name)
     }
 
+    /// Where its daemons' sockets are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Starts a daemon, also again after [`Frr::signal`].
     pub fn launch(&mut self, daemon: &'static str) {
         let of = |name: &str| self.path(name).into_os_string();

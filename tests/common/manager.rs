@@ -108,6 +108,11 @@ impl Manager {
         self.order(&format!("put {name} {path}"));
     }
 
+    /// Forgets a descriptor.
+    pub fn forget(&mut self, name: &str) {
+        self.order(&format!("drop {name}"));
+    }
+
     /// What all processes wrote to standard error.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.said).unwrap_or_default()

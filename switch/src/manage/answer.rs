@@ -11,6 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 
+use signal_hook::consts::SIGTERM;
+
 use super::access::Access;
 use super::orders::Management;
 use super::patience::{Limits, Patience};
@@ -149,6 +151,11 @@ fn carried_out(request: &Request, management: &Management) -> Reply {
         Request::Commit => done(management.commit()),
         Request::Rollback => reloaded(management.rollback()),
         Request::Port { name, up } => done(management.set_admin(name, *up)),
+        Request::Drain { on } => {
+            management.drain(*on);
+            Reply::Done
+        }
+        Request::Stop => done(signal_hook::low_level::raise(SIGTERM)),
         Request::Pairs { pairs, suggested } => done(management.npcc_pairs(pairs, *suggested)),
         Request::Npcc(order) => done(management.npcc_order(order)),
     }

@@ -189,6 +189,7 @@ fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Optio
         rates: wiring::punt::rates(config),
         stats: io?.stats(),
         kernel: kernel?.handle().clone(),
+        namespace: config.linux.namespace().map(str::to_owned),
     })
 }
 

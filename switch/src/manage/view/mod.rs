@@ -7,7 +7,7 @@ mod ports;
 mod workers;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use npcc_cnp::action::HostSet;
 use npcc_cnp::flow_cache::CacheShared;
@@ -90,6 +90,8 @@ pub struct LinuxFacts {
     pub stats: Arc<LinuxStats>,
     /// Who follows the kernel.
     pub kernel: Handle,
+    /// The name of the network namespace; none where it is that of whoever started the switch.
+    pub namespace: Option<String>,
 }
 
 /// Everything there is to see.
@@ -345,6 +347,14 @@ impl View {
         workers.each(Path::ROOT.then("punt"), &mut self.settles());
         host.each(Path::ROOT.then("host"), &mut self.settles());
         Punt::of(rates, workers, host)
+    }
+
+    /// For how long the switch's traffic has been taken away; `None` when it is not.
+    #[must_use]
+    pub fn draining(&self) -> Option<Duration> {
+        let begun = UNIX_EPOCH + Duration::from_secs(self.keep.facts().draining?);
+        // A clock that was set back says nothing of the time, but it is being drained.
+        Some(SystemTime::now().duration_since(begun).unwrap_or_default())
     }
 
     /// Makes of what this process counted what is shown, with what the ones before did.
