@@ -25,6 +25,7 @@ notify.bind(path)
 libc = ctypes.CDLL(None)
 waits = selectors.DefaultSelector()
 leaving = False
+unread = ""
 
 
 def say(text):
@@ -91,11 +92,18 @@ def heard(_=None):
 
 
 def told(_):
-    global leaving
-    words = sys.stdin.readline().split()
-    if not words:
+    global unread
+    some = os.read(0, 65536)
+    if not some:
         os.kill(child, signal.SIGKILL)
         sys.exit(0)
+    *lines, unread = (unread + some.decode()).split("\n")
+    for line in lines:
+        obey(line.split())
+
+
+def obey(words):
+    global leaving
     if words[0] == "kill":
         os.kill(child, signal.SIGKILL)
     elif words[0] == "restart":
@@ -114,7 +122,7 @@ def told(_):
 
 
 waits.register(notify, selectors.EVENT_READ, lambda _: heard())
-waits.register(sys.stdin.fileno(), selectors.EVENT_READ, told)
+waits.register(0, selectors.EVENT_READ, told)
 child = start()
 while True:
     for key, _ in waits.select():

@@ -82,7 +82,11 @@ pub fn open(
     for tap in taps.iter().filter(|tap| tap.is_new()) {
         let name = &tap.settings().name;
         let kept = keep.store().keep(&format!("{TAP}{name}"), tap.as_fd());
-        kept.with_context(|| format!("the service manager does not take TAP {name}"))?;
+        if let Err(error) = kept {
+            note(&format!(
+                "note: the service manager does not take TAP {name}, which goes at the next restart: {error}"
+            ));
+        }
     }
     keep.change(|facts| facts.wanted = Some(Named::of(&wanted(config))));
     let interface = |tap: Tap| {
