@@ -70,26 +70,14 @@ pub fn run<P: Probe>(
 
     let sizing = Sizing::of(config);
     let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
-    if plan.no_huge {
-        note(
-            "note: packet memory is in ordinary pages, which costs speed: reserve hugepages for production",
-        );
-    }
+    tell_pages(plan.no_huge);
     steps.done("what was left");
     let eal = Eal::init(&plan.args)?;
     steps.done("EAL");
     let pools = Pools::new(&eal, config, &sizing)?;
     steps.done("pools");
-    let waits = |down: &[&str]| {
-        let text = format!(
-            "waiting for the link of {}, {} at most (dpdk.link_wait)",
-            down.join(", "),
-            config.dpdk.link_wait
-        );
-        note(&text);
-        service::starting(&text);
-    };
     service::starting("opening the ports");
+    let waits = |down: &[&str]| tell_waiting(config, down);
     let ports = wiring::ports::open(&eal, config, &pools, (&stop, waits))?;
     tell_ports(config, &ports);
     steps.done("ports");
@@ -149,6 +137,26 @@ pub fn run<P: Probe>(
     crew.end()?;
     // The last look is written down as every other.
     Ok(management.view.snapshot())
+}
+
+/// Says whose links are waited for.
+fn tell_waiting(config: &Config, down: &[&str]) {
+    let text = format!(
+        "waiting for the link of {}, {} at most (dpdk.link_wait)",
+        down.join(", "),
+        config.dpdk.link_wait
+    );
+    note(&text);
+    service::starting(&text);
+}
+
+/// Says what ordinary pages cost.
+fn tell_pages(ordinary: bool) {
+    if ordinary {
+        note(
+            "note: packet memory is in ordinary pages, which costs speed: reserve hugepages for production",
+        );
+    }
 }
 
 /// Closes what the process before left and nobody took.
