@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -47,10 +48,20 @@ impl Default for Settings {
     }
 }
 
+/// What a process before left.
+#[derive(Debug, Default)]
+pub struct Left {
+    /// Descriptors of TAPs, by the names they are said to have.
+    pub taps: BTreeMap<String, OwnedFd>,
+    /// What the kernel was to have; `None` if that is not known: then nothing is taken away.
+    pub wanted: Option<Wanted>,
+}
+
 /// What was opened and does not run yet.
 #[derive(Debug)]
 pub struct Integration {
     taps: Vec<Tap>,
+    refused: Vec<io::Error>,
     mirror: Mirror,
     wants: Wants,
     ethtool: Option<Ethtool>,
@@ -66,13 +77,22 @@ pub struct Running {
 }
 
 impl Integration {
-    /// Enters the namespace in a thread of its own, makes the TAPs there and gives them their addresses.
+    /// As [`Integration::after`], with nothing that was left.
+    ///
+    /// # Errors
+    /// Those of [`Integration::after`].
+    pub fn open(settings: Settings) -> io::Result<Integration> {
+        Integration::after(Left::default(), settings)
+    }
+
+    /// Enters the namespace in a thread of its own, takes over the TAPs that were left there, makes those that are missing, and gives
+    /// them their addresses. What the kernel was to have and is not to have any more is taken away.
     ///
     /// # Errors
     /// What Linux refused, with the device it is about. Root, or `CAP_NET_ADMIN` and, for a namespace, `CAP_SYS_ADMIN`, is needed.
-    pub fn open(settings: Settings) -> io::Result<Integration> {
+    pub fn after(left: Left, settings: Settings) -> io::Result<Integration> {
         std::thread::scope(|scope| {
-            let inside = scope.spawn(|| open_here(settings));
+            let inside = scope.spawn(|| open_here(left, settings));
             let panicked = |_| Err(io::Error::other("the thread that opens the TAPs panicked"));
             inside.join().unwrap_or_else(panicked)
         })
@@ -82,6 +102,12 @@ impl Integration {
     #[must_use]
     pub fn take_taps(&mut self) -> Vec<Tap> {
         std::mem::take(&mut self.taps)
+    }
+
+    /// Why TAPs that were left were not taken over; their descriptors are closed.
+    #[must_use]
+    pub fn refused(&self) -> &[io::Error] {
+        &self.refused
     }
 
     /// Starts the thread: it gives `fib` what is wanted, and `notice` what is to be told.
@@ -100,6 +126,7 @@ impl Integration {
             namespace,
             compare_every,
             taps,
+            refused: _,
         } = self;
         let (service, handle) = Service::new(mirror, (wants, ethtool), compare_every, fib, notice)?;
         let thread = std::thread::Builder::new().name("npcc-netlink".to_owned());
@@ -136,7 +163,7 @@ impl Drop for Running {
     }
 }
 
-fn open_here(settings: Settings) -> io::Result<Integration> {
+fn open_here(left: Left, settings: Settings) -> io::Result<Integration> {
     sysctl::room_for_neighbors();
     if let Some(name) = &settings.namespace {
         namespace::enter(name)?;
@@ -149,9 +176,13 @@ fn open_here(settings: Settings) -> io::Result<Integration> {
         ..LinkSettings::default()
     };
     requests.ask(set_link(LOOPBACK, &up))?;
-    let mut wants = Wants::new(settings.wanted);
-    let mut places = BTreeMap::new();
-    let mut taps = vec![];
+    let Left {
+        taps: mut left,
+        wanted: before,
+    } = left;
+    // What was wanted before is known by the names of links, so it is changed once those are.
+    let mut wants = Wants::new(before.unwrap_or_default());
+    let (mut places, mut taps, mut refused) = (BTreeMap::new(), vec![], vec![]);
     for port in settings.ports {
         let place = Place {
             port: port.port,
@@ -159,25 +190,30 @@ fn open_here(settings: Settings) -> io::Result<Integration> {
             mac: port.mac,
         };
         places.insert(port.name.clone(), place);
-        let tap = Tap::open(port, &mut requests)?;
+        let tap = match left.remove(&port.name) {
+            Some(fd) => Tap::take_over(fd, port.clone(), &mut requests).or_else(|why| {
+                refused.push(why);
+                Tap::open(port, &mut requests)
+            }),
+            None => Tap::open(port, &mut requests),
+        }?;
         let TapPort { name, mac, .. } = tap.settings();
         wants.link(name, tap.index(), *mac);
-        if let Some(refused) = wants
-            .put_link(tap.index(), &mut requests)
-            .into_iter()
-            .next()
-        {
-            let message = format!("TAP {name}: {refused}");
-            return Err(io::Error::new(refused.source.kind(), message));
-        }
         taps.push(tap);
     }
-    if let Some(refused) = wants.put_routes(&mut requests).into_iter().next() {
-        let message = refused.to_string();
-        return Err(io::Error::new(refused.source.kind(), message));
+    // Those of ports that are no more go before anything is put: an address may have moved.
+    drop(left);
+    if let Some(not) = wants
+        .change(settings.wanted, &mut requests)
+        .into_iter()
+        .next()
+    {
+        let message = not.to_string();
+        return Err(io::Error::new(not.source.kind(), message));
     }
     Ok(Integration {
         taps,
+        refused,
         mirror: Mirror::new(stream, requests, Ports::new(places)),
         wants,
         ethtool: Ethtool::open().ok(),

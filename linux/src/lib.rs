@@ -24,4 +24,4 @@ pub mod tap;
 pub mod wanted;
 pub mod wire;
 
-pub use integration::{Integration, Running, Settings};
+pub use integration::{Integration, Left, Running, Settings};

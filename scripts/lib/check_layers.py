@@ -18,7 +18,7 @@ MAY = {
     "npcc-doctor": {"npcc-config"},
     "npcc-dpdk": {"npcc-dpdk-sys", "npcc-pipeline"},
     "npcc-cnp": {"npcc-pipeline"},
-    "npcc-linux": {"npcc-pipeline"},
+    "npcc-linux": {"npcc-pipeline", "npcc-heap"},
     "npcc-sim": {"npcc-pipeline", "npcc-cnp", "npcc-config"},
     # The library in switch/ knows neither what measures it nor the binary.
     "npcc-appliance": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-linux"},

@@ -11,6 +11,7 @@ mod check;
 mod clear;
 mod core_file;
 mod doctor;
+mod drain;
 mod export;
 mod gen_pcap;
 mod generate;
@@ -29,6 +30,7 @@ mod top;
 mod trace;
 
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,6 +71,10 @@ enum Command {
     Capture(capture::CaptureArgs),
     /// Follow packets through a running switch, stage by stage
     Trace(trace::TraceArgs),
+    /// Have the neighbours send their traffic another way, wait until they do, and say so
+    Drain(drain::DrainArgs),
+    /// Have the neighbours send their traffic this way again
+    Undrain(drain::UndrainArgs),
     /// Keep what `reload --confirm` applied
     Commit(clear::CommitArgs),
     /// Take back what `reload --confirm` applied, now
@@ -148,10 +154,12 @@ impl From<anyhow::Error> for Failure {
 static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
 
 fn main() -> ExitCode {
+    // They are known by their numbers, so before anything is opened.
+    let handed = npcc_heap::inherited::claim();
     // clap prints its own mistakes and exits with 2, or help and exits with 0.
     let command = Cli::parse().command;
     // The panic has told where it was; whatever it passed on its way here has been taken down.
-    let result = catch_unwind(AssertUnwindSafe(|| carry_out(command)));
+    let result = catch_unwind(AssertUnwindSafe(|| carry_out(command, handed)));
     let result = result
         .unwrap_or_else(|_| Err(anyhow!("a panic: this is a defect, please report it").into()));
     match result {
@@ -168,15 +176,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn carry_out(command: Command) -> Result<ExitCode, Failure> {
+/// Does what was asked for; `handed` are the descriptors a service manager gave.
+fn carry_out(command: Command, handed: Vec<(String, OwnedFd)>) -> Result<ExitCode, Failure> {
     match command {
         Command::Doctor(args) => return doctor::run(&args),
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args, handed),
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Clear(args) => clear::clear(&args),
         Command::Set(args) => clear::set(&args),
         Command::Reload(args) => clear::reload(&args),
+        Command::Drain(args) => drain::drain(&args),
+        Command::Undrain(args) => drain::undrain(&args),
         Command::Commit(args) => clear::commit(&args),
         Command::Rollback(args) => clear::rollback(&args),
         Command::Top(args) => top::run(&args),

@@ -1,10 +1,13 @@
 //! `npcc-switch run -c FILE`
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 
 use super::{Failure, RunArgs, load, reports, say};
+use npcc_appliance::keep::store::Store;
 use npcc_appliance::report::model::Snapshot;
 use npcc_appliance::report::table;
 use npcc_appliance::run::{Options, Source, run as run_switch};
@@ -12,7 +15,7 @@ use npcc_lab::instruments::Instruments;
 use npcc_lab::prefixes;
 use npcc_lab::template::Templates;
 
-pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
+pub(super) fn run(args: &RunArgs, handed: Vec<(String, OwnedFd)>) -> Result<(), Failure> {
     let loaded = load(&args.config)?;
     let path = &args.config.config;
     let source = Source {
@@ -36,6 +39,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
         duration: args.duration,
         prefixes,
         after_crash: reports::command(&source.path, &source.loaded.config.telemetry.socket),
+        store: Arc::new(Store::of(handed)),
     };
     let templates = args.stamps.as_deref().map(Templates::read).transpose()?;
     let snapshot = if templates.is_some() || args.timetable.is_some() {

@@ -17,6 +17,7 @@
 pub mod clock;
 pub mod control;
 pub mod fault;
+pub mod keep;
 pub mod linux_io;
 pub mod log;
 pub mod manage;

@@ -1,7 +1,7 @@
 //! FRR as Debian ships it, its daemons started one by one in a namespace of the test's own.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -42,6 +42,11 @@ impl Frr {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Where its daemons' sockets are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Starts a daemon, also again after [`Frr::signal`].
@@ -113,6 +118,14 @@ impl Frr {
         }
         let output = vtysh.stdin(Stdio::null()).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Has it take in a file of configuration.
+    pub fn vtysh_file(&self, file: &Path) {
+        let mut vtysh = Command::new("vtysh");
+        vtysh.arg("--vty_socket").arg(self.folder.path());
+        let output = vtysh.arg("-f").arg(file).stdin(Stdio::null()).output();
+        super::assert_success(&output.unwrap());
     }
 
     /// What it says to a command that ends in `json`.

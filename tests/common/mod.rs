@@ -6,6 +6,7 @@ pub mod busy;
 pub mod crash;
 pub mod frr;
 pub mod http;
+pub mod manager;
 pub mod net;
 pub mod rack;
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::manager::Manager;
 use super::net::{Net, Space, run, strange_hosts};
 use super::{Lab, Running, assert_success};
 
@@ -30,10 +31,33 @@ impl Rack {
             lab,
             switch: Running::of(switch),
         };
-        rack.until("it answers", |rack| {
+        rack.answers();
+        rack
+    }
+
+    /// As [`Rack::new`], with a service manager that keeps descriptors for the switch.
+    pub fn managed(test: &str, more: &str) -> (Rack, Manager) {
+        let net = strange_hosts();
+        let space = Space::of(test);
+        let lab = Lab::new();
+        lab.config(&text(&net, &space, "10.0.2.1/24, '2001:db8:2::1/64'", more));
+        let run = lab.command(&["run", "-c", "switch.yaml"]);
+        let manager = Manager::start(lab.dir.path(), &run);
+        let rack = Rack {
+            net,
+            space,
+            lab,
+            switch: Running(None),
+        };
+        rack.answers();
+        (rack, manager)
+    }
+
+    /// Waits until it does.
+    pub fn answers(&self) {
+        self.until("it answers", |rack| {
             rack.lab.path("switch.sock").exists() && !rack.show("ports").is_null()
         });
-        rack
     }
 
     /// What a command says in the namespace of a host.

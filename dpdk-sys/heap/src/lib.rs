@@ -1,4 +1,5 @@
-//! Memory of a program: a heap whose large pieces lie in huge pages where the kernel has them ([`HugeHeap`]), and memory that outlives a process ([`shared`]).
+//! Memory of a program: a heap whose large pieces lie in huge pages where the kernel has them ([`HugeHeap`]); and what outlives a process:
+//! memory ([`shared`]) and descriptors ([`inherited`], [`tap`]).
 //!
 //! Route images, flow caches and ledgers are read at random. In pages of 4 KiB nearly every such read also misses the TLB, and
 //! filling a table costs a fault for every 4 KiB. A piece of [`LARGE`] bytes or more therefore gets a mapping of its own that
@@ -15,7 +16,9 @@
 //! Laws: memory costs nothing until it is touched, zeroed pieces included where they are mapped anew; a piece goes back the way its
 //! size says it came; at most [`KEPT`] x [`KEPT_BYTES`] stay mapped that nobody uses.
 
+pub mod inherited;
 pub mod shared;
+pub mod tap;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroUsize;

@@ -174,7 +174,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     fn earliest(&self, reason: Reason) -> Instant {
         let (ended, took) = self.last;
         match reason {
-            Reason::Start => Instant::now(),
+            Reason::Start => ended,
             Reason::Overrun => ended + BREATH.max(took),
             Reason::Doubt => ended + PATIENCE.max(took),
             Reason::Time | Reason::Asked => ended + PATIENCE.max(took * SHARE),

@@ -3,7 +3,8 @@
 use std::ops::{Deref, DerefMut};
 
 use super::cell::Cell;
-use crate::drop::REASONS;
+use super::path::Path;
+use crate::drop::{DropReason, REASONS};
 
 /// One `T` for every drop reason, at its index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,5 +41,12 @@ impl<C: Cell> Cell for ByReason<C> {
 
     fn since(now: &mut ByReason<C::Count>, then: &ByReason<C::Count>) {
         <[C; REASONS]>::since(&mut now.0, &then.0);
+    }
+
+    /// By the names of the reasons: another version may have others between them.
+    fn each(count: &mut ByReason<C::Count>, path: Path, show: &mut dyn FnMut(Path, &mut u64)) {
+        for (reason, count) in DropReason::ALL.iter().zip(&mut count.0) {
+            C::each(count, path.then(reason.name()), show);
+        }
     }
 }

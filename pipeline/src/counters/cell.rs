@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
+use super::path::Path;
+
 /// A monotonic count with a single writer.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -96,6 +98,9 @@ pub trait Cell {
 
     /// Takes off what had been counted `then`. A gauge stays as it is.
     fn since(now: &mut Self::Count, then: &Self::Count);
+
+    /// Shows each count that only grows, and which it is: `path` with the names behind it. A gauge is not shown.
+    fn each(count: &mut Self::Count, path: Path, show: &mut dyn FnMut(Path, &mut u64));
 }
 
 impl Cell for Counter {
@@ -108,6 +113,10 @@ impl Cell for Counter {
     fn since(now: &mut u64, then: &u64) {
         *now = now.saturating_sub(*then);
     }
+
+    fn each(count: &mut u64, path: Path, show: &mut dyn FnMut(Path, &mut u64)) {
+        show(path, count);
+    }
 }
 
 impl Cell for Gauge {
@@ -119,6 +128,8 @@ impl Cell for Gauge {
     }
 
     fn since(_: &mut u64, _: &u64) {}
+
+    fn each(_: &mut u64, _: Path, _: &mut dyn FnMut(Path, &mut u64)) {}
 }
 
 impl Cell for Highest {
@@ -129,6 +140,8 @@ impl Cell for Highest {
     }
 
     fn since(_: &mut u64, _: &u64) {}
+
+    fn each(_: &mut u64, _: Path, _: &mut dyn FnMut(Path, &mut u64)) {}
 }
 
 impl Cell for Mask {
@@ -139,6 +152,8 @@ impl Cell for Mask {
     }
 
     fn since(_: &mut u64, _: &u64) {}
+
+    fn each(_: &mut u64, _: Path, _: &mut dyn FnMut(Path, &mut u64)) {}
 }
 
 impl<C: Cell> Cell for CachePadded<C> {
@@ -150,6 +165,10 @@ impl<C: Cell> Cell for CachePadded<C> {
 
     fn since(now: &mut C::Count, then: &C::Count) {
         C::since(now, then);
+    }
+
+    fn each(count: &mut C::Count, path: Path, show: &mut dyn FnMut(Path, &mut u64)) {
+        C::each(count, path, show);
     }
 }
 
@@ -165,6 +184,12 @@ impl<C: Cell, const N: usize> Cell for [C; N] {
     fn since(now: &mut [C::Count; N], then: &[C::Count; N]) {
         for (now, then) in now.iter_mut().zip(then) {
             C::since(now, then);
+        }
+    }
+
+    fn each(count: &mut [C::Count; N], path: Path, show: &mut dyn FnMut(Path, &mut u64)) {
+        for (place, count) in count.iter_mut().enumerate() {
+            C::each(count, path.at(place), show);
         }
     }
 }
@@ -213,12 +238,33 @@ macro_rules! counters {
             fn since(now: &mut $Counts, then: &$Counts) {
                 $( <$Cell as $crate::counters::Cell>::since(&mut now.$field, &then.$field); )*
             }
+
+            fn each(
+                count: &mut $Counts,
+                path: $crate::counters::Path,
+                show: &mut dyn FnMut($crate::counters::Path, &mut u64),
+            ) {
+                $( <$Cell as $crate::counters::Cell>::each(
+                    &mut count.$field,
+                    path.then(stringify!($field)),
+                    show,
+                ); )*
+            }
         }
 
         impl $Counts {
             /// Takes off what had been counted `then`; gauges stay as they are.
             pub fn since(&mut self, then: &$Counts) {
                 <$Cells as $crate::counters::Cell>::since(self, then);
+            }
+
+            /// Shows each count that only grows, and which it is.
+            pub fn each(
+                &mut self,
+                path: $crate::counters::Path,
+                show: &mut dyn FnMut($crate::counters::Path, &mut u64),
+            ) {
+                <$Cells as $crate::counters::Cell>::each(self, path, show);
             }
         }
     };

@@ -10,11 +10,13 @@
 #[macro_use]
 mod cell;
 mod by_reason;
+mod path;
 
 use crossbeam_utils::CachePadded;
 
 pub use self::by_reason::ByReason;
 pub use self::cell::{Cell, Counter, Gauge, Highest, Mask, sum};
+pub use self::path::Path;
 use crate::bits::low8;
 use crate::drop::DropReason;
 use crate::per::PerPort;

@@ -11,6 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 
+use signal_hook::consts::SIGTERM;
+
 use super::access::Access;
 use super::capture;
 use super::orders::Management;
@@ -159,6 +161,11 @@ fn carried_out(request: &Request, management: &Management) -> Reply {
         Request::Port { name, up } => done(management.set_admin(name, *up)),
         // It is answered frame by frame, and only where it may change something.
         Request::Capture(_) => Reply::Error("this is not where frames are captured".to_owned()),
+        Request::Drain { on } => {
+            management.drain(*on);
+            Reply::Done
+        }
+        Request::Stop => done(signal_hook::low_level::raise(SIGTERM)),
         Request::Pairs { pairs, suggested } => done(management.npcc_pairs(pairs, *suggested)),
         Request::Npcc(order) => done(management.npcc_order(order)),
     }

@@ -16,6 +16,7 @@ use super::orders::Management;
 use super::reload::{ReloadError, Settings};
 use crate::control::orders::OrderError;
 use crate::fault;
+use crate::keep::facts::Named;
 use crate::wiring;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::worker::command::{Command, Deaf};
@@ -120,8 +121,10 @@ impl Management {
         if before == after {
             return Ok(());
         }
+        let named = Named::of(&after);
         let refused = kernel.want(after).ok_or_else(gone)?;
         if refused.is_empty() {
+            self.view.keep.change(|facts| facts.wanted = Some(named));
             return Ok(());
         }
         // What it had before it took then.

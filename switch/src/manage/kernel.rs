@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use npcc_linux::netlink::handle::Notice;
+use npcc_linux::netlink::report::Reason;
 use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::PortId;
 
@@ -56,7 +57,10 @@ impl Management {
                 }
             }
             Notice::Addresses(port, interfaces) => self.address(port, &interfaces),
-            Notice::Compared(report) if !report.settled || report.differences == 0 => {}
+            // At the start all that is there is new.
+            Notice::Compared(report)
+                if !report.settled || report.differences == 0 || report.reason == Reason::Start => {
+            }
             Notice::Compared(report) => self.note_of_linux(&format!(
                 "{} differences between the kernel and what was known of it, mended: {}",
                 report.differences,

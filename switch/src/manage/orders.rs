@@ -4,6 +4,7 @@
 //! shown changes.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use npcc_cnp::control::command::Command as NpccCommand;
 use npcc_config::Config;
@@ -65,6 +66,15 @@ impl Management {
         let mut ids = self.view.ports.iter().zip(0u8..);
         ids.find(|(port, _)| port.name == name)
             .map(|(_, id)| PortId(id))
+    }
+
+    /// Notes that the switch's traffic is being taken away, or no more; the next process knows it too.
+    pub fn drain(&self, on: bool) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |since| since.as_secs());
+        self.view.keep.change(|facts| {
+            facts.draining = on.then(|| facts.draining.unwrap_or(now));
+        });
     }
 
     /// Has the control core take in a list of pairs, or none of it.

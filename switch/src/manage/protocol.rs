@@ -64,6 +64,13 @@ pub enum Request {
         /// Whether it may be up.
         up: bool,
     },
+    /// Its traffic is being taken away, or no more: for those who look. Who takes it away is not the switch.
+    Drain {
+        /// Whether it is.
+        on: bool,
+    },
+    /// Stop, as at SIGTERM.
+    Stop,
     /// Change something of NPCC.
     Npcc(NpccOrder),
     /// Capture frames. The answer is a [`Reply::Capturing`], then frames, then how it ended: see [`super::capture`].
@@ -116,6 +123,9 @@ impl Request {
                 format!("port {name} {}", if *up { "up" } else { "down" })
             }
             Request::Capture(request) => request.name(),
+            Request::Drain { on: true } => "drain".to_owned(),
+            Request::Drain { on: false } => "undrain".to_owned(),
+            Request::Stop => "stop".to_owned(),
             Request::Pairs { .. } => "pair import".to_owned(),
             Request::Npcc(order) => match order {
                 NpccOrder::AddPair { .. } => "pair add".to_owned(),

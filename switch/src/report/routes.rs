@@ -172,6 +172,10 @@ pub fn neighbors(rows: &[Neighbor]) -> String {
 pub struct Linux {
     /// Whether Linux is integrated; nothing else is said where it is not.
     pub integrated: bool,
+    /// The name of its network namespace; absent where it is that of whoever started the switch.
+    pub namespace: Option<String>,
+    /// For how many seconds the switch's traffic has been taken away (`drain`); absent when it is not.
+    pub draining_s: Option<u64>,
     /// Prefixes of IPv4 in the kernel.
     pub kernel_ipv4: usize,
     /// Prefixes of IPv6 in the kernel.
@@ -211,6 +215,8 @@ impl Linux {
         let [kernel_ipv4, kernel_ipv6] = status.kernel;
         Linux {
             integrated: true,
+            namespace: None,
+            draining_s: None,
             kernel_ipv4,
             kernel_ipv6,
             installed: figures.routes,
@@ -233,12 +239,18 @@ impl Linux {
     /// `show linux`
     #[must_use]
     pub fn text(&self) -> String {
+        let drained = self.draining_s.map_or_else(String::new, |seconds| {
+            format!(
+                "draining    since {} s: `undrain` ends it\n",
+                thousands(seconds)
+            )
+        });
         if !self.integrated {
-            return "Linux is not integrated: linux.integrate is false\n".to_owned();
+            return format!("{drained}Linux is not integrated: linux.integrate is false\n");
         }
         let count = |number: usize| thousands(number as u64);
         format!(
-            "kernel      {} IPv4 and {} IPv6 prefixes\n\
+            "{drained}kernel      {} IPv4 and {} IPv6 prefixes\n\
              switch      {} installed by {} groups, {} left out, {} refused\n\
              messages    {} read, {} malformed, {} overruns, receive buffer {} B\n\
              comparisons {}, the last took {} us and found {} differences; {} faults\n",

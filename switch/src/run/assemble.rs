@@ -28,6 +28,7 @@ use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, Control, ControlStats, orders};
+use crate::keep::Keep;
 use crate::linux_io::LinuxIo;
 use crate::manage::capture::{Captures, WorkerCaptures};
 use crate::manage::link_state::{DownReason, LinkState, Links};
@@ -65,7 +66,7 @@ pub(super) struct Assembly<P> {
 /// Makes all that runs. `probe` makes each worker's probe of the appliance's own.
 pub(super) fn assemble<P: Probe>(
     source: &Source,
-    options: &Options,
+    (options, keep): (&Options, Arc<Keep>),
     ports: Vec<OpenPort>,
     pools: &Pools,
     clock: Clock,
@@ -73,7 +74,7 @@ pub(super) fn assemble<P: Probe>(
 ) -> anyhow::Result<Assembly<P>> {
     let config = &source.loaded.config;
     let seed = unforeseen();
-    let (linux, integration) = LinuxSide::of(config, &ports)?.unzip();
+    let (linux, integration) = LinuxSide::of(config, &ports, &keep)?.unzip();
     let routes = routes(config, &ports, integration, &options.prefixes)?;
     let mut core = control_core(config, &ports, routes.sources, seed);
 
@@ -126,6 +127,7 @@ pub(super) fn assemble<P: Probe>(
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(ends.times)?),
         operators: operators(config),
+        keep,
     };
     let management = Management {
         view,
@@ -223,6 +225,7 @@ fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Optio
         rates: wiring::punt::rates(config),
         stats: io?.stats(),
         kernel: kernel?.handle().clone(),
+        namespace: config.linux.namespace().map(str::to_owned),
     })
 }
 

@@ -8,6 +8,7 @@ use npcc_linux::Integration;
 use npcc_pipeline::punt::{Punt, PuntConfig, PuntHost};
 use npcc_pipeline::units::Mac;
 
+use crate::keep::Keep;
 use crate::linux_io::{self, FromHost, HostInterface, LinuxIo, ToHost, ToWorker};
 use crate::sleep::Wakers;
 use crate::wiring::kernel::Kernel;
@@ -28,12 +29,13 @@ impl LinuxSide {
     pub(super) fn of(
         config: &Config,
         ports: &[OpenPort],
+        keep: &Keep,
     ) -> anyhow::Result<Option<(LinuxSide, Integration)>> {
         let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
         let Some(punt) = wiring::punt::config(config, &macs) else {
             return Ok(None);
         };
-        let (interfaces, integration) = wiring::hosts::open(config, ports)?;
+        let (interfaces, integration) = wiring::hosts::open(config, ports, keep)?;
         let side = LinuxSide {
             punt,
             interfaces,

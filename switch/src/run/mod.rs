@@ -3,10 +3,12 @@
 mod aftermath;
 mod assemble;
 mod crew;
+mod keeping;
 mod linux;
 mod pulse;
 mod service;
 mod source;
+mod steps;
 mod vigil;
 
 use std::io::{IsTerminal, Write};
@@ -27,8 +29,11 @@ use self::crew::Crew;
 use self::pulse::Pulse;
 use self::service::Service;
 pub use self::source::{Options, Source};
+use self::steps::Steps;
 use crate::clock::Clock;
 use crate::fault;
+use crate::keep::Keep;
+use crate::keep::store::Store;
 use crate::linux_io::LinuxIo;
 use crate::log::{self, note};
 use crate::manage::access::Access;
@@ -61,6 +66,8 @@ pub fn run<P: Probe>(
     // The start takes longer than the clock needs to be measured.
     let begin = Calibration::now();
     let config = &source.loaded.config;
+    let mut steps = Steps::new();
+    let keep = Arc::new(Keep::open(&options.store));
     let Signals { stop, hangup } = signals().context("cannot catch signals")?;
     let servers = servers(config)?;
     // Asked before EAL binds this thread to the control core.
@@ -71,26 +78,18 @@ pub fn run<P: Probe>(
 
     let sizing = Sizing::of(config);
     let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
-    if plan.no_huge {
-        note(
-            "note: packet memory is in ordinary pages, which costs speed: reserve hugepages for production",
-        );
-    }
+    tell_pages(plan.no_huge);
+    steps.done("what was left");
     let eal = Eal::init(&plan.args)?;
     aftermath::keep_packets_out_of_cores(&eal);
+    steps.done("EAL");
     let pools = Pools::new(&eal, config, &sizing)?;
-    let waits = |down: &[&str]| {
-        let text = format!(
-            "waiting for the link of {}, {} at most (dpdk.link_wait)",
-            down.join(", "),
-            config.dpdk.link_wait
-        );
-        note(&text);
-        service::starting(&text);
-    };
+    steps.done("pools");
     service::starting("opening the ports");
+    let waits = |down: &[&str]| tell_waiting(config, down);
     let ports = wiring::ports::open(&eal, config, &pools, (&stop, waits))?;
     tell_ports(config, &ports);
+    steps.done("ports");
     let clock = Clock::new(
         npcc_dpdk::Clock::calibrated(&eal, &begin),
         config.time_scale,
@@ -103,13 +102,16 @@ pub fn run<P: Probe>(
         linux,
     } = assemble(
         source,
-        options,
+        (options, Arc::clone(&keep)),
         ports,
         &pools,
         clock,
         (recorder.as_mut(), probe),
     )?;
+    close_rest(&options.store);
+    steps.done("tables");
     management.wait_for_linux(LINUX_WAIT, &stop);
+    steps.done("the kernel's routes");
     let ready = Arc::new(AtomicBool::new(false));
     let mut crew = Crew::new(Arc::default());
     launch(&eal, config, workers, &ready, &mut crew)?;
@@ -125,6 +127,10 @@ pub fn run<P: Probe>(
         recorder: recorder.clone(),
     };
     look_after(&mut crew, &management, ends, spare_core)?;
+    steps.done("threads");
+    if Store::listens() {
+        note(&steps.to_string());
+    }
     sandbox::close(config);
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
@@ -142,7 +148,39 @@ pub fn run<P: Probe>(
     }
     crew.end()?;
     aftermath::ends_in_order(recorder.as_deref());
+    // The last look is written down as every other.
     Ok(management.view.snapshot())
+}
+
+/// Says whose links are waited for.
+fn tell_waiting(config: &Config, down: &[&str]) {
+    let text = format!(
+        "waiting for the link of {}, {} at most (dpdk.link_wait)",
+        down.join(", "),
+        config.dpdk.link_wait
+    );
+    note(&text);
+    service::starting(&text);
+}
+
+/// Says what ordinary pages cost.
+fn tell_pages(ordinary: bool) {
+    if ordinary {
+        note(
+            "note: packet memory is in ordinary pages, which costs speed: reserve hugepages for production",
+        );
+    }
+}
+
+/// Closes what the process before left and nobody took.
+fn close_rest(store: &Store) {
+    let rest = store.close_rest();
+    if !rest.is_empty() {
+        note(&format!(
+            "note: the service manager kept what nobody uses, which is closed: {}",
+            rest.join(", ")
+        ));
+    }
 }
 
 /// Where others reach the switch: clients, scrapers, Linux, who sends signals.
@@ -172,6 +210,7 @@ fn look_after(
         recorder,
     } = ends;
     let link = recorder.as_ref().and_then(|recorder| recorder.beat("link"));
+    let ends_ready = Arc::clone(&ready);
     let managed = Arc::clone(management);
     let pulse = Pulse::new(recorder, &management.view);
     beside(crew, "npcc-manage", "management", move |stop| {
@@ -181,6 +220,12 @@ fn look_after(
     beside(crew, "npcc-link", "link", move |stop| {
         follow_links(&followed, link, stop, core);
     })?;
+    if Store::listens() {
+        let (kept, ready) = (Arc::clone(management), Arc::clone(&ends_ready));
+        beside(crew, "npcc-keep", "keeping", move |stop| {
+            keeping::run(&kept, (&ready, stop), core);
+        })?;
+    }
     if let Some(http) = http {
         let router = pages::router(Arc::clone(management));
         beside(crew, "npcc-http", "HTTP", move |stop| {

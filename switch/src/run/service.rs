@@ -124,8 +124,11 @@ fn status(view: &View) -> String {
             down.join(", ")
         ),
     };
+    let drained = view.draining().map_or_else(String::new, |since| {
+        format!("draining since {} s; ", since.as_secs())
+    });
     format!(
-        "{links}; {} flows, {} CNPs sent",
+        "{drained}{links}; {} flows, {} CNPs sent",
         snapshot.npcc.flows, snapshot.npcc.cnps_sent
     )
 }

@@ -2,10 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use npcc_config::Loaded;
 use npcc_config::ipnet::IpNet;
+
+use crate::keep::store::Store;
 
 /// How to run.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +19,8 @@ pub struct Options {
     pub prefixes: Vec<IpNet>,
     /// Program and arguments to run where the last run crashed; none to report nothing.
     pub after_crash: Vec<OsString>,
+    /// What the process before left.
+    pub store: Arc<Store>,
 }
 
 /// What to run, and where it came from.

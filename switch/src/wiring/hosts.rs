@@ -10,12 +10,18 @@ use npcc_config::Config;
 use npcc_config::plan::{self, NextHop};
 use npcc_linux::netlink::wants::{StaticNeighbor, StaticRoute, Wanted};
 use npcc_linux::tap::{Tap, TapPort};
-use npcc_linux::{Integration, Settings};
+use npcc_linux::{Integration, Left, Settings};
 use npcc_pipeline::punt::Place;
 use npcc_pipeline::units::{Mac, PortId};
 
 use super::ports::OpenPort;
+use crate::keep::Keep;
+use crate::keep::facts::Named;
 use crate::linux_io::{HostInterface, HostPort};
+use crate::log::note;
+
+/// What the names of TAPs in the store begin with.
+const TAP: &str = "tap.";
 
 /// A TAP as frames go through it.
 struct TapHost(Tap);
@@ -34,13 +40,15 @@ impl HostPort for TapHost {
     }
 }
 
-/// An interface in Linux for each port and VLAN, and the kernel's routes, which are not followed yet.
+/// An interface in Linux for each port and VLAN, that which the process before left where it did, and the kernel's routes, which are not
+/// followed yet.
 ///
 /// # Errors
 /// What could not be made there, and what to do about it.
 pub fn open(
     config: &Config,
     ports: &[OpenPort],
+    keep: &Keep,
 ) -> anyhow::Result<(Vec<HostInterface>, Integration)> {
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
     let settings = Settings {
@@ -50,10 +58,37 @@ pub fn open(
         wanted: wanted(config),
         ..Settings::default()
     };
-    let integration = Integration::open(settings);
+    let left = Left {
+        taps: keep.store().take_all(TAP),
+        wanted: keep.facts().wanted.map(|wanted| wanted.wanted()),
+    };
+    let named: Vec<String> = left.taps.keys().cloned().collect();
+    let integration = Integration::after(left, settings);
     let mut integration = integration.context(
         "linux.integrate: start as root, or with CAP_NET_ADMIN, CAP_SYS_ADMIN and /dev/net/tun, or write linux: { integrate: false }",
     )?;
+    for refused in integration.refused() {
+        note(&format!("note: {refused}: another was made"));
+    }
+    let taps = integration.take_taps();
+    let own = |name: &String| taps.iter().any(|tap| tap.settings().name == *name);
+    for gone in named.iter().filter(|name| !own(name)) {
+        note(&format!(
+            "note: TAP {gone} is of no port any more: it is closed"
+        ));
+        // A service manager that went away keeps nothing anyway.
+        let _ = keep.store().forget(&format!("{TAP}{gone}"));
+    }
+    for tap in taps.iter().filter(|tap| tap.is_new()) {
+        let name = &tap.settings().name;
+        let kept = keep.store().keep(&format!("{TAP}{name}"), tap.as_fd());
+        if let Err(error) = kept {
+            note(&format!(
+                "note: the service manager does not take TAP {name}, which goes at the next restart: {error}"
+            ));
+        }
+    }
+    keep.change(|facts| facts.wanted = Some(Named::of(&wanted(config))));
     let interface = |tap: Tap| {
         let settings = tap.settings();
         HostInterface {
@@ -64,7 +99,7 @@ pub fn open(
             host: Box::new(TapHost(tap)),
         }
     };
-    let interfaces = integration.take_taps().into_iter().map(interface);
+    let interfaces = taps.into_iter().map(interface);
     Ok((interfaces.collect(), integration))
 }
 

@@ -25,6 +25,16 @@ pub enum What {
 impl What {
     const ALL: usize = 3;
 
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            What::Shallow => "shallow",
+            What::Hard => "hard",
+            What::Latency => "latency",
+        }
+    }
+
     const fn index(self) -> usize {
         self as usize
     }

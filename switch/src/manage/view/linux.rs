@@ -40,7 +40,15 @@ impl View {
     #[must_use]
     pub fn linux(&self) -> Linux {
         let status = self.handle().map(Handle::status);
-        status.map_or_else(Linux::default, |status| Linux::of(&status))
+        let linux = status.map_or_else(Linux::default, |status| Linux::of(&status));
+        Linux {
+            namespace: self
+                .linux
+                .as_ref()
+                .and_then(|linux| linux.namespace.clone()),
+            draining_s: self.draining().map(|since| since.as_secs()),
+            ..linux
+        }
     }
 
     /// Gives the routes that are asked for, in the order of prefixes.

@@ -7,7 +7,7 @@ mod ports;
 mod workers;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use npcc_cnp::action::HostSet;
 use npcc_cnp::flow_cache::CacheShared;
@@ -16,7 +16,7 @@ use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
 use npcc_linux::netlink::handle::Handle;
 use npcc_pipeline::capture::CaptureStats;
-use npcc_pipeline::counters::{self, Counters, Gauge, PortCount};
+use npcc_pipeline::counters::{self, Counters, Gauge, Path, PortCount};
 use npcc_pipeline::punt::PuntRates;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
 
@@ -24,6 +24,7 @@ use super::link_state::Links;
 use super::pending::Pending;
 use crate::clock::Clock;
 use crate::control::ControlStats;
+use crate::keep::Keep;
 use crate::linux_io::LinuxStats;
 use crate::report::audit::AuditLog;
 use crate::report::events::{Event, Events, Kind};
@@ -90,6 +91,8 @@ pub struct LinuxFacts {
     pub stats: Arc<LinuxStats>,
     /// Who follows the kernel.
     pub kernel: Handle,
+    /// The name of the network namespace; none where it is that of whoever started the switch.
+    pub namespace: Option<String>,
 }
 
 /// Everything there is to see.
@@ -137,6 +140,8 @@ pub struct View {
     pub timings: Mutex<Timings>,
     /// What operators did.
     pub operators: Operators,
+    /// What outlives the process: what the ones before counted is shown too.
+    pub keep: Arc<Keep>,
 }
 
 /// What operators did.
@@ -170,7 +175,7 @@ fn look<T>(at: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl View {
-    /// Everything but flows, now, as it was counted since the start.
+    /// Everything but flows, now, as it was counted since the first start.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.snapshot_since(&[])
@@ -338,13 +343,29 @@ impl View {
 
     /// To and from Linux, over all workers.
     fn punt(&self) -> Punt {
-        let workers = counters::sum(self.counters.iter().map(|counters| &*counters.punt));
+        let mut workers = counters::sum(self.counters.iter().map(|counters| &*counters.punt));
         let host = self.linux.as_ref();
         let rates = host.map(|linux| &linux.rates);
-        let host = counters::sum(host.iter().map(|linux| &*linux.stats));
+        let mut host = counters::sum(host.iter().map(|linux| &*linux.stats));
+        workers.each(Path::ROOT.then("punt"), &mut self.settles());
+        host.each(Path::ROOT.then("host"), &mut self.settles());
         Punt::of(rates, workers, host)
     }
 
+    /// For how long the switch's traffic has been taken away; `None` when it is not.
+    #[must_use]
+    pub fn draining(&self) -> Option<Duration> {
+        let begun = UNIX_EPOCH + Duration::from_secs(self.keep.facts().draining?);
+        // A clock that was set back says nothing of the time, but it is being drained.
+        Some(SystemTime::now().duration_since(begun).unwrap_or_default())
+    }
+
+    /// Makes of what this process counted what is shown, with what the ones before did.
+    fn settles(&self) -> impl FnMut(Path, &mut u64) {
+        |path, count| self.keep.ledger.settle(path, count)
+    }
+
+    /// The account of this process's frames: those that another one held are gone.
     fn conservation(&self) -> Conservation {
         let mut account = Conservation::default();
         let held = || self.counters.iter().map(|counters| &counters.held);

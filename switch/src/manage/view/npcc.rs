@@ -9,6 +9,7 @@ use npcc_cnp::policy::{Parameter, PolicyName, Reason};
 use npcc_cnp::status::{NpccStatus, QueueStatus, Row};
 
 use npcc_cnp::uncounted::{Uncounted, UncountedStatus};
+use npcc_pipeline::counters::Path;
 use npcc_pipeline::units::PortId;
 
 use super::View;
@@ -17,7 +18,15 @@ use crate::report::model::{Cm, Health, Npcc, NpccQueue, Percentiles, Seen, Setti
 use crate::worker::timings::What;
 
 impl View {
+    /// NPCC's part, with what the processes before counted.
     pub(super) fn npcc(&self) -> Npcc {
+        let mut npcc = self.npcc_of_this_process();
+        let ports = self.ports.iter().map(|port| port.name.as_str());
+        npcc.each(Path::ROOT.then("npcc"), ports, &mut self.settles());
+        npcc
+    }
+
+    fn npcc_of_this_process(&self) -> Npcc {
         let caches = || self.caches.iter().map(|cache| &cache.counters);
         let named = |count: u64, name: &str| (count > 0).then(|| (name.to_owned(), count));
         Npcc {
@@ -103,7 +112,17 @@ impl View {
     pub(crate) fn spread(&self, what: What, bounds: &[u64]) -> (Vec<u64>, u64) {
         let mut timings = self.timings();
         timings.take_in();
-        timings.spread(what, bounds)
+        let (mut bins, mut sum) = timings.spread(what, bounds);
+        let path = Path::ROOT.then("took").then(what.name());
+        for (at, bin) in bins.iter_mut().enumerate() {
+            // Bins are known by their bounds: another version may have others.
+            let bound = bounds
+                .get(at)
+                .map_or(usize::MAX, |ns| usize::try_from(*ns).unwrap_or(usize::MAX));
+            self.settles()(path.at(bound), bin);
+        }
+        self.settles()(path, &mut sum);
+        (bins, sum)
     }
 
     fn npcc_queue(&self, queue: &QueueStatus) -> NpccQueue {

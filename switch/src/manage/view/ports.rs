@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use npcc_dpdk::LinkPause;
-use npcc_pipeline::counters::{FlowCount, GroupCount, PauseCount, PortCount, QueueCount};
+use npcc_pipeline::counters::{FlowCount, GroupCount, Path, PauseCount, PortCount, QueueCount};
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::Nanos;
 
@@ -21,15 +21,18 @@ impl View {
         // A device that cannot tell has lost nothing it knows of.
         let device = port.and_then(|facts| facts.port.stats().ok());
         let device = device.unwrap_or_default();
-        PortReading {
-            counts,
-            device: DeviceDrops {
-                rx_missed: device.rx_missed,
-                rx_nombuf: device.rx_no_mbuf,
-                rx_errors: device.rx_errors,
-                tx_errors: device.tx_errors,
-            },
-        }
+        let mut device = DeviceDrops {
+            rx_missed: device.rx_missed,
+            rx_nombuf: device.rx_no_mbuf,
+            rx_errors: device.rx_errors,
+            tx_errors: device.tx_errors,
+        };
+        // What is shown is settled, not what it is made of: a difference may go back where both parts of it do not.
+        counts.rx = counts.rx_ok();
+        let path = port.map_or(Path::ROOT, path);
+        counts.each(path, &mut self.settles());
+        device.each(path.then("device"), &mut self.settles());
+        PortReading { counts, device }
     }
 
     /// A port's row; a group may hold `share` of the shared pool.
@@ -40,11 +43,11 @@ impl View {
         share: u64,
     ) -> Port {
         let PortReading { mut counts, device } = reading;
-        counts.rx = counts.rx_ok();
         let Some(link) = self.links.get(index) else {
             return Port::default();
         };
-        let flow = &link.flow;
+        let (flow, mut flaps) = (&link.flow, link.flaps);
+        self.settles()(path(facts).then("flaps"), &mut flaps);
         if flow.send != 0 {
             counts.lossless_lost += device.rx_missed + device.rx_nombuf;
         }
@@ -59,7 +62,7 @@ impl View {
             link_speed: link.speeds.link.0,
             link_speed_from: link.speeds.from.name().to_owned(),
             last_change: humantime::format_rfc3339_millis(link.since).to_string(),
-            flaps: link.flaps,
+            flaps,
             rate: link.speeds.shaper.map(|rate| rate.0),
             workers: facts.workers.clone(),
             drops: drops(&counts),
@@ -136,6 +139,11 @@ impl View {
             counts: counts.clone(),
         }
     }
+}
+
+/// A port's counters, whatever its place in the configuration.
+fn path(facts: &PortFacts) -> Path {
+    Path::ROOT.then("port").then(&facts.name)
 }
 
 /// Adds the time that pauses have lasted so far, which the worker counts when they end.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use npcc_pipeline::counters;
+use npcc_pipeline::counters::{self, Path};
 
 use super::{PortFacts, View};
 use crate::report::model::Worker;
@@ -12,7 +12,14 @@ impl View {
     /// A worker's row.
     pub(super) fn worker(&self, index: usize) -> Option<Worker> {
         let (stats, core) = (self.workers.get(index)?, *self.cores.get(index)?);
-        let counts = counters::sum([&**stats]);
+        let path = Path::ROOT.then("worker").at(core);
+        let own = self.counters.get(index)?;
+        let mut counts = counters::sum([&**stats]);
+        let mut crossing = counters::sum([&*own.crossing]);
+        let mut bursts = counters::sum([&*own.bursts]);
+        counts.each(path, &mut self.settles());
+        crossing.each(path.then("crossing"), &mut self.settles());
+        bursts.each(path.then("bursts"), &mut self.settles());
         let names = |mine: &dyn Fn(&PortFacts) -> bool| {
             let ports = self.ports.iter().filter(|facts| mine(facts));
             ports.map(|facts| facts.name.clone()).collect()
@@ -21,8 +28,8 @@ impl View {
             core,
             owns: names(&|facts| facts.workers.first() == Some(&core)),
             receives: names(&|facts| facts.workers.contains(&core)),
-            crossing: counters::sum([&*self.counters.get(index)?.crossing]),
-            bursts: counters::sum([&*self.counters.get(index)?.bursts]),
+            crossing,
+            bursts,
             capture: counters::sum([&**self.captures.get(index)?]),
             longest_ever_ns: counts.longest_ns.max(counts.longest_before_ns),
             cycles: cycles(&counts.stages),

@@ -1,0 +1,174 @@
+//! What else the next process has to know: what the file wanted of the kernel, so that what it wants no more is taken away, and that the
+//! switch was being drained.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use npcc_linux::netlink::wants::{StaticNeighbor, StaticRoute, Wanted};
+use npcc_pipeline::units::Mac;
+use serde::{Deserialize, Serialize};
+
+use super::copies::Copies;
+use super::store::Store;
+
+/// Words there is room for at first.
+const FIRST: usize = 1 << 10;
+const WHAT: (&str, &str) = ("facts", "1 word: octets; JSON of them, 8 a word");
+
+/// See the module's text. What is not there is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// What the kernel was to have, by what tells it from others.
+    pub wanted: Option<Named>,
+    /// Since when the switch is being drained, in seconds since 1970; absent when it is not.
+    pub draining: Option<u64>,
+}
+
+/// Addresses, neighbours and routes by what tells them from others.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Named {
+    /// By the names of their links.
+    addresses: BTreeMap<String, Vec<String>>,
+    /// Their links and addresses.
+    neighbors: Vec<(String, String)>,
+    /// Their prefixes and metrics.
+    routes: Vec<(String, u32)>,
+}
+
+impl Named {
+    /// Of all that is wanted.
+    #[must_use]
+    pub fn of(wanted: &Wanted) -> Named {
+        let texts = |nets: &Vec<_>| nets.iter().map(ToString::to_string).collect();
+        let addresses = wanted.addresses.iter();
+        let neighbors = wanted.neighbors.iter();
+        let routes = wanted.routes.iter();
+        Named {
+            addresses: addresses
+                .map(|(link, nets)| (link.clone(), texts(nets)))
+                .collect(),
+            neighbors: neighbors
+                .map(|one| (one.link.clone(), one.address.to_string()))
+                .collect(),
+            routes: routes
+                .map(|route| (route.prefix.to_string(), route.metric))
+                .collect(),
+        }
+    }
+
+    /// As the kernel's side takes it, to be taken away and not to be put.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        let nets =
+            |texts: &Vec<String>| texts.iter().filter_map(|text| text.parse().ok()).collect();
+        let addresses = self.addresses.iter();
+        let neighbor = |(link, address): &(String, String)| {
+            Some(StaticNeighbor {
+                link: link.clone(),
+                address: address.parse().ok()?,
+                mac: Mac([0; 6]),
+            })
+        };
+        let route = |(prefix, metric): &(String, u32)| {
+            Some(StaticRoute {
+                prefix: prefix.parse().ok()?,
+                via: vec![],
+                metric: *metric,
+            })
+        };
+        Wanted {
+            addresses: addresses
+                .map(|(link, texts)| (link.clone(), nets(texts)))
+                .collect(),
+            neighbors: self.neighbors.iter().filter_map(neighbor).collect(),
+            routes: self.routes.iter().filter_map(route).collect(),
+        }
+    }
+}
+
+/// The facts, and where they are left.
+#[derive(Debug, Default)]
+pub(super) struct FactsKept {
+    /// None where nothing outlives the process.
+    copies: Option<Copies>,
+    pub(super) now: Facts,
+}
+
+impl FactsKept {
+    /// What the process before left.
+    ///
+    /// # Errors
+    /// Nothing can be left.
+    pub(super) fn open(store: &Store, note: &mut dyn FnMut(String)) -> io::Result<FactsKept> {
+        let (copies, list) = Copies::open(store, WHAT, FIRST, note)?;
+        let now = list.and_then(|list| read(&list)).unwrap_or_default();
+        let copies = Some(copies);
+        Ok(FactsKept { copies, now })
+    }
+
+    /// Leaves others.
+    ///
+    /// # Errors
+    /// Nothing more can be left.
+    pub(super) fn leave(&mut self, store: &Store, facts: Facts) -> io::Result<()> {
+        if facts == self.now {
+            return Ok(());
+        }
+        let words = words(&facts)?;
+        self.now = facts;
+        let copies = self.copies.as_mut();
+        copies.map_or(Ok(()), |copies| copies.write(store, &words))
+    }
+}
+
+fn words(facts: &Facts) -> io::Result<Vec<u64>> {
+    let text = serde_json::to_vec(facts)?;
+    let octets = |some: &[u8]| {
+        let mut word = [0; 8];
+        word.iter_mut().zip(some).for_each(|(to, from)| *to = *from);
+        u64::from_le_bytes(word)
+    };
+    Ok([text.len() as u64]
+        .into_iter()
+        .chain(text.chunks(8).map(octets))
+        .collect())
+}
+
+fn read(list: &[u64]) -> Option<Facts> {
+    let (length, words) = list.split_first()?;
+    let text: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    serde_json::from_slice(text.get(..usize::try_from(*length).ok()?)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_wanted_comes_back_as_far_as_it_is_to_be_taken_away() {
+        let text = "version: 1
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24, '2001:db8:1::1/64'] }
+  - { name: wan0, device: net_null1, addresses: [10.0.2.1/24] }
+routes: [ { prefix: 10.0.3.0/24, via: 10.0.2.9 } ]
+neighbors: [ { address: 10.0.2.9, port: wan0, mac: '02:00:00:00:07:07' } ]
+linux: { integrate: true }
+";
+        let config = npcc_config::parse("t.yaml", text).unwrap().config;
+        let wanted = crate::wiring::hosts::wanted(&config);
+        let facts = Facts {
+            wanted: Some(Named::of(&wanted)),
+            draining: Some(7),
+        };
+        let back = read(&words(&facts).unwrap()).unwrap();
+        assert_eq!(back, facts);
+        let taken = back.wanted.unwrap().wanted();
+        assert_eq!(taken.addresses, wanted.addresses);
+        let keys = |of: &Wanted| (of.routes[0].prefix, of.neighbors[0].address);
+        assert_eq!(keys(&taken), keys(&wanted));
+        assert_eq!(read(&[]), None);
+        assert_eq!(read(&[9, 7]), None);
+    }
+}

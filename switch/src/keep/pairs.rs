@@ -1,0 +1,182 @@
+//! Pairs for the next process, which has packets confirm each of them before it tells anybody.
+//!
+//! Law: what the process before knew and nobody contradicted is left again for a time ([`CARRIED`]), though no packet has confirmed it
+//! yet: a second restart soon after the first loses nothing.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use npcc_cnp::pair::Evidence;
+use npcc_cnp::table::FlowView;
+
+use super::copies::Copies;
+use super::store::Store;
+use crate::control::orders::ListedPair;
+
+/// Pairs that are left at most: 21 MB of memory.
+const MOST: usize = 1 << 18;
+/// Pairs there is room for at first.
+const FIRST: usize = 1 << 10;
+/// How long a pair that nobody saw again is left anew.
+const CARRIED: Duration = Duration::from_secs(600);
+/// A word list is left so many times as seldom as it takes to make.
+const SHARE: u32 = 20;
+
+/// Words of a pair.
+const WORDS: usize = 5;
+const WHAT: (&str, &str) = (
+    "pairs",
+    "5 words a pair: source and destination as IPv6, receiver's queue pair << 32 | sender's",
+);
+
+type Words = [u64; WORDS];
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    copies: Copies,
+    /// What the process before knew and no flow here says yet.
+    carried: HashMap<[u64; WORDS - 1], HashMap<u32, u32>>,
+    until: Instant,
+    due: Instant,
+    last: Vec<u64>,
+}
+
+impl Pairs {
+    /// What the process before left, to be suggested.
+    ///
+    /// # Errors
+    /// Nothing can be left.
+    pub(super) fn open(
+        store: &Store,
+        note: &mut dyn FnMut(String),
+    ) -> io::Result<(Pairs, Vec<ListedPair>)> {
+        let (copies, list) = Copies::open(store, WHAT, FIRST * WORDS, note)?;
+        let list = list.unwrap_or_default();
+        let (words, _) = list.as_chunks::<WORDS>();
+        let mut carried: HashMap<[u64; WORDS - 1], HashMap<u32, u32>> = HashMap::new();
+        for [ends @ .., qps] in words {
+            let (receiver, sender) = parted(*qps);
+            carried.entry(*ends).or_default().insert(receiver, sender);
+        }
+        let now = Instant::now();
+        let pairs = Pairs {
+            copies,
+            carried,
+            until: now + CARRIED,
+            due: now,
+            last: list.clone(),
+        };
+        Ok((pairs, words.iter().map(listed).collect()))
+    }
+
+    /// Leaves what is known now; seldom enough that it takes a small share of the time.
+    ///
+    /// # Errors
+    /// Nothing more can be left.
+    pub(super) fn leave(&mut self, store: &Store, flows: &FlowView) -> io::Result<()> {
+        let begun = Instant::now();
+        if begun < self.due {
+            return Ok(());
+        }
+        if begun >= self.until {
+            self.carried.clear();
+        }
+        let known = flows.flows().filter(|flow| flow.evidence != Evidence::None);
+        let mut all: Vec<Words> = Vec::new();
+        for flow in known.take(MOST) {
+            let key = &flow.flow.key;
+            let ends = ends(key.src(), key.dst());
+            let receiver = key.dest_qp().get();
+            if let Some(queue_pairs) = self.carried.get_mut(&ends) {
+                queue_pairs.remove(&receiver);
+            }
+            all.push(words(ends, receiver, flow.sender_qpn.get()));
+        }
+        for (ends, queue_pairs) in &self.carried {
+            let more = queue_pairs
+                .iter()
+                .map(|(receiver, sender)| words(*ends, *receiver, *sender));
+            all.extend(more.take(MOST.saturating_sub(all.len())));
+        }
+        // A flow in two queues is one pair.
+        all.sort_unstable();
+        all.dedup();
+        let list = all.into_flattened();
+        if list != self.last {
+            self.copies.write(store, &list)?;
+            self.last = list;
+        }
+        self.due = begun + begun.elapsed() * SHARE;
+        Ok(())
+    }
+}
+
+/// Both addresses as words.
+fn ends(src: IpAddr, dst: IpAddr) -> [u64; WORDS - 1] {
+    let [a, b] = halves(src);
+    let [c, d] = halves(dst);
+    [a, b, c, d]
+}
+
+fn halves(address: IpAddr) -> [u64; 2] {
+    let bits = match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+    .to_bits();
+    [low(bits >> 64), low(bits)]
+}
+
+/// The low half.
+const fn low(bits: u128) -> u64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+    {
+        bits as u64
+    }
+}
+
+fn words([a, b, c, d]: [u64; WORDS - 1], receiver: u32, sender: u32) -> Words {
+    [a, b, c, d, u64::from(receiver) << 32 | u64::from(sender)]
+}
+
+/// The receiver's and the sender's queue pair.
+fn parted(qps: u64) -> (u32, u32) {
+    let half = |word: u64| u32::try_from(word & u64::from(u32::MAX)).unwrap_or_default();
+    (half(qps >> 32), half(qps))
+}
+
+fn listed([a, b, c, d, qps]: &Words) -> ListedPair {
+    let address = |high: u64, low: u64| {
+        let bits = u128::from(high) << 64 | u128::from(low);
+        IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical()
+    };
+    let (dest_qp, sender_qp) = parted(*qps);
+    ListedPair {
+        src: address(*a, *b),
+        dst: address(*c, *d),
+        dest_qp,
+        sender_qp,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_of_either_family_comes_back_from_words() {
+        for (src, dst) in [("10.0.1.3", "10.0.2.2"), ("2001:db8::1", "fe80::7")] {
+            let (src, dst): (IpAddr, IpAddr) = (src.parse().unwrap(), dst.parse().unwrap());
+            let pair = ListedPair {
+                src,
+                dst,
+                dest_qp: 0x00ff_ffff,
+                sender_qp: 17,
+            };
+            assert_eq!(listed(&words(ends(src, dst), 0x00ff_ffff, 17)), pair);
+        }
+    }
+}

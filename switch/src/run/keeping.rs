@@ -1,0 +1,69 @@
+//! The thread that writes down what outlives the process: counters and pairs, and first gives the control core the pairs that the process
+//! before knew.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::keep::EVERY;
+use crate::log::note;
+use crate::manage::orders::Management;
+
+/// Pairs given to the control core at a time: it takes a few dozen a tick.
+const AT_ONCE: usize = 8_192;
+/// How often `stop` is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Runs until `stop`; nothing is given before `ready`.
+pub(super) fn run(
+    management: &Management,
+    (ready, stop): (&AtomicBool, &AtomicBool),
+    core: Option<core_affinity::CoreId>,
+) {
+    if let Some(core) = core {
+        // Not being moved costs some reaction time and nothing else.
+        let _ = core_affinity::set_for_current(core);
+    }
+    let goes_on = || !stop.load(Ordering::Relaxed);
+    while !ready.load(Ordering::Relaxed) && goes_on() {
+        std::thread::sleep(LOOK);
+    }
+    suggest(management, &goes_on);
+    let mut due = Instant::now();
+    while goes_on() {
+        std::thread::sleep(LOOK);
+        if Instant::now() < due {
+            continue;
+        }
+        // To look is to write down.
+        drop(management.view.snapshot());
+        let keep = &management.view.keep;
+        if keep.keeps_pairs() {
+            keep.leave_pairs(&management.view.flows);
+        }
+        due = Instant::now() + EVERY;
+    }
+}
+
+/// Gives the control core the pairs that the process before knew; packets have to confirm each.
+fn suggest(management: &Management, goes_on: &impl Fn() -> bool) {
+    let pairs = management.view.keep.take_pairs();
+    let mut given = 0;
+    for some in pairs.chunks(AT_ONCE) {
+        if !goes_on() {
+            return;
+        }
+        if let Err(why) = management.npcc_pairs(some, true) {
+            note(&format!(
+                "note: of {} pairs that were known before the start {given} wait for packets that confirm them, the others are forgotten: {why}",
+                pairs.len()
+            ));
+            return;
+        }
+        given += some.len();
+    }
+    if given > 0 {
+        note(&format!(
+            "{given} pairs were known before the start; packets have to confirm each"
+        ));
+    }
+}

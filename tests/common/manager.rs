@@ -1,0 +1,120 @@
+//! A service manager of the test's own, with a descriptor store: `tests/manager/manager.py`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use super::{Running, root};
+
+/// Longest wait for a line.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// See the module's text. When it is dropped, it and what it runs end at once.
+pub struct Manager {
+    _python: Running,
+    orders: ChildStdin,
+    lines: Receiver<String>,
+    /// The process that runs.
+    pub pid: u32,
+    /// What all processes wrote to standard error, one after the other.
+    said: PathBuf,
+}
+
+impl Manager {
+    /// Runs a command, which it starts again whenever that ends; `folder` is where its socket and its log are.
+    pub fn start(folder: &Path, command: &Command) -> Manager {
+        let said = folder.join("stderr");
+        let mut python = Command::new("/usr/bin/python3");
+        python
+            .arg("-B")
+            .arg(root().join("tests/manager/manager.py"))
+            .arg(folder.join("notify"))
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(&said).unwrap());
+        let mut python = python.spawn().unwrap();
+        let (orders, lines) = (python.stdin.take().unwrap(), python.stdout.take().unwrap());
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(lines).lines().map_while(Result::ok) {
+                // What the switch itself prints at its end is not asked for.
+                let _ = tell.send(line);
+            }
+        });
+        let mut manager = Manager {
+            _python: Running::of(python),
+            orders,
+            lines: told,
+            pid: 0,
+            said,
+        };
+        manager.pid = manager.started();
+        manager
+    }
+
+    fn order(&mut self, what: &str) {
+        writeln!(self.orders, "{what}").unwrap();
+    }
+
+    /// The rest of the next line that begins with a word.
+    fn line(&self, word: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("no line `{word}`: {}", self.said()));
+            if let Some(rest) = line.strip_prefix(word) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+
+    fn started(&self) -> u32 {
+        self.line("started ").parse().unwrap()
+    }
+
+    /// Kills what runs and waits until the next is started.
+    pub fn kill(&mut self) {
+        self.order("kill");
+        assert_eq!(self.line("ended "), "-9");
+        self.pid = self.started();
+    }
+
+    /// Stops what runs in order and waits until the next is started.
+    pub fn restart(&mut self) {
+        self.order("restart");
+        assert_eq!(self.line("ended "), "0", "{}", self.said());
+        self.pid = self.started();
+    }
+
+    /// Stops what runs in order, and the store goes.
+    pub fn stop(mut self) {
+        self.order("stop");
+        assert_eq!(self.line("ended "), "0", "{}", self.said());
+    }
+
+    /// The names in the store, in order.
+    pub fn names(&mut self) -> Vec<String> {
+        self.order("names");
+        let line = self.line("names");
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Keeps a file by a name.
+    pub fn put(&mut self, name: &str, path: &str) {
+        self.order(&format!("put {name} {path}"));
+    }
+
+    /// Forgets a descriptor.
+    pub fn forget(&mut self, name: &str) {
+        self.order(&format!("drop {name}"));
+    }
+
+    /// What all processes wrote to standard error.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.said).unwrap_or_default()
+    }
+}

@@ -1,0 +1,208 @@
+//! Restarts under a service manager that keeps descriptors: what goes on, counters and whom NPCC tells.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use common::busy::{BUSY, busy};
+use common::manager::Manager;
+use common::{Lab, alone, assert_success, http};
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::units::Mac;
+use npcc_testkit::capture::{self, Captured};
+
+/// Data of one connection to a slow queue and its answers, all by one UDP port; only evidence like the connection manager's is believed.
+fn telling() -> (Lab, std::net::SocketAddr, &'static str) {
+    let (lab, address) = (busy(), http::free());
+    let craft = |src: &str, dst: &str, opcode, qpn, len| {
+        let mut craft = Craft::roce(src.parse().unwrap(), dst.parse().unwrap(), opcode, qpn, len);
+        craft.src_port = 50_007;
+        craft
+    };
+    let data = craft("10.0.1.3", "10.0.2.2", 0x0a, 0x11, 1024);
+    let ack = Craft {
+        dst_mac: Mac([2, 0, 0, 0, 2, 1]),
+        ..craft("10.0.2.2", "10.0.1.3", 0x11, 0x31, 4)
+    };
+    for (name, craft) in [("in.pcap", &data), ("back.pcap", &ack)] {
+        let all = [Captured {
+            time: 0,
+            frame: craft.frame(),
+        }];
+        capture::write(&lab.path(name), all.iter(), 1).unwrap();
+    }
+    let text = BUSY.replace("npcc: { tick", "npcc: { evidence: cm, tick");
+    assert_ne!(text, BUSY);
+    let socket = lab.path("switch.sock");
+    lab.config(&format!(
+        "{text}telemetry: {{ socket: {}, http: \"{address}\" }}\n",
+        socket.display()
+    ));
+    (
+        lab,
+        address,
+        "npcc_cnps_sent_total{port=\"wan0\",priority=\"3\"}",
+    )
+}
+
+/// What only grows, of a scrape, by its name and labels.
+fn counters(address: std::net::SocketAddr) -> Option<BTreeMap<String, f64>> {
+    let (_, text) = http::get(address, "/metrics", "")?;
+    let mut kinds = BTreeMap::new();
+    let mut all = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ')?;
+            kinds.insert(name.to_owned(), kind.to_owned());
+        } else if !line.starts_with('#') {
+            let (series, value) = line.rsplit_once(' ')?;
+            let name = series.split('{').next()?;
+            let family = ["_bucket", "_count", "_sum"]
+                .iter()
+                .find_map(|end| name.strip_suffix(end));
+            let kind = kinds.get(name).or_else(|| kinds.get(family?));
+            if kind.is_some_and(|kind| kind == "counter" || kind == "histogram") {
+                all.insert(series.to_owned(), value.parse().ok()?);
+            }
+        }
+    }
+    Some(all)
+}
+
+/// Waits for a scrape, and that no counter is less than it was; returns it.
+fn next(address: std::net::SocketAddr, before: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let now = loop {
+        if let Some(all) = counters(address) {
+            break all;
+        }
+        assert!(Instant::now() < deadline, "no scrape");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    for (series, value) in before {
+        let now = now.get(series);
+        assert!(
+            now.is_some_and(|now| now >= value),
+            "{series}: {value}, then {now:?}"
+        );
+    }
+    now
+}
+
+#[test]
+fn counters_never_go_back_and_the_same_senders_are_told() {
+    let _alone = alone();
+    let (lab, address, cnps) = telling();
+    let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
+    let told = |all: &BTreeMap<String, f64>| all.get(cnps).copied().unwrap_or(0.0);
+    let mut all = next(address, &BTreeMap::new());
+    std::thread::sleep(Duration::from_millis(500));
+    all = next(address, &all);
+    assert!(told(&all) < 0.5, "nobody said who sends");
+    let socket = lab.path("switch.sock");
+    let pair = [
+        "pair",
+        "add",
+        "10.0.1.3",
+        "10.0.2.2",
+        "0x11",
+        "0x31",
+        "--socket",
+        socket.to_str().unwrap(),
+    ];
+    assert_success(&lab.command(&pair).output().unwrap());
+    while told(&all) < 3.0 {
+        all = next(address, &all);
+    }
+    assert!(all.len() > 500, "{}", all.len());
+    let frames = "npcc_port_receive_frames_total{port=\"dc0\"}";
+    for round in 0..6 {
+        // Not always a moment after a look.
+        std::thread::sleep(Duration::from_millis(300 + 70 * round));
+        all = next(address, &all);
+        if round % 3 == 2 {
+            manager.restart();
+        } else {
+            manager.kill();
+        }
+        let before = all.clone();
+        all = next(address, &all);
+        let began = Instant::now();
+        while told(&all) <= told(&before) {
+            assert!(
+                began.elapsed() < Duration::from_secs(1),
+                "told no more: {}",
+                manager.said()
+            );
+            all = next(address, &all);
+        }
+        println!(
+            "round {round}: told {:?} after the first answer",
+            began.elapsed()
+        );
+        assert!(all[frames] > before[frames], "{frames}");
+    }
+    // The answers go another way from now on: nothing confirms the pair.
+    let far = Craft {
+        dst_mac: Mac([2, 0, 0, 0, 2, 1]),
+        ..Craft::roce(
+            "10.0.2.7".parse().unwrap(),
+            "10.0.1.3".parse().unwrap(),
+            0x11,
+            0x99,
+            4,
+        )
+    };
+    let none = [Captured {
+        time: 0,
+        frame: far.frame(),
+    }];
+    capture::write(&lab.path("back.pcap"), none.iter(), 1).unwrap();
+    manager.kill();
+    all = next(address, &all);
+    std::thread::sleep(Duration::from_secs(2));
+    let after = next(address, &all);
+    assert_eq!(told(&all), told(&after), "told without a confirmation");
+    assert!(
+        manager
+            .said()
+            .contains("1 pairs were known before the start"),
+        "{}",
+        manager.said()
+    );
+    manager.stop();
+}
+
+#[test]
+fn memory_of_another_kind_is_not_used_and_the_switch_says_so() {
+    let _alone = alone();
+    let (lab, address, _) = telling();
+    let file = lab.path("zeros");
+    std::fs::write(&file, [0; 4096]).unwrap();
+    let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
+    next(address, &BTreeMap::new());
+    for name in ["counters", "facts", "pairs"] {
+        manager.forget(name);
+        manager.put(name, file.to_str().unwrap());
+    }
+    manager.kill();
+    next(address, &BTreeMap::new());
+    let said = manager.said();
+    assert!(said.contains("counters begin at 0"), "{said}");
+    for name in ["facts", "pairs"] {
+        assert!(
+            said.contains(&format!("left as `{name}` is not used")),
+            "{name}: {said}"
+        );
+    }
+    assert_eq!(manager.names(), ["counters", "facts", "pairs"]);
+    manager.stop();
+}
