@@ -43,7 +43,7 @@ use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds::LinkFrom;
-use crate::wiring::workers::Queues;
+use crate::wiring::workers::{Queues, Sleepers};
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
 use crate::worker::command::{self, Command, WorkerOrders};
@@ -77,7 +77,6 @@ pub(super) fn assemble<P: Probe>(
     let (linux, integration) = LinuxSide::of(config, &ports, &keep)?.unzip();
     let routes = routes(config, &ports, integration, &options.prefixes)?;
     let mut core = control_core(config, &ports, routes.sources, seed);
-
     let settings = settings(config, &ports);
     let qos = qos::effective(config, &settings);
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
@@ -94,14 +93,11 @@ pub(super) fn assemble<P: Probe>(
         receiving: Arc::new(Receiving::new(config.cores.workers.len())),
     };
     let queues = wiring::workers::queues(config, ports);
-    let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
-    let sleepers = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
-    let readers = (routes.workers, links(plan));
-    let parts = parts(readers, (queues, sleepers.workers), stats, seed);
+    let (parts, sleepers) = parts(config, (routes.workers, links(plan)), queues, seed)?;
     let (mut workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
     record(recorder.as_deref_mut(), &mut workers, &clock);
-    let kernel = routes.kernel.as_ref();
-    let linux = linux_io(ends.linux, kernel, (&owners, sleepers.wakers))?;
+    let (kernel, wakers) = (routes.kernel.as_ref(), sleepers.wakers);
+    let linux = linux_io(ends.linux, kernel, (&owners, wakers))?;
 
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
@@ -119,7 +115,7 @@ pub(super) fn assemble<P: Probe>(
         flows: core.flows(),
         control: Arc::clone(&control_stats),
         buffer,
-        linux: seen(config, linux.as_ref(), routes.kernel.as_ref()),
+        linux: seen(config, linux.as_ref(), kernel),
         file_routes: routes.by_file.as_ref().map(LiveRoutes::shared),
         qos: Mutex::new(qos),
         events: Mutex::new(Events::default()),
@@ -438,13 +434,16 @@ struct WorkerParts {
 
 /// Each worker's parts, in the order of the cores.
 fn parts(
+    config: &Config,
     (fibs, links): (Vec<FibReader>, Vec<WorkerLinks<Frame>>),
-    (queues, sleepers): (Vec<Queues>, Vec<Option<WorkerSleeper>>),
-    stats: Vec<Arc<WorkerStats>>,
+    queues: Vec<Queues>,
     seed: u64,
-) -> Vec<WorkerParts> {
+) -> anyhow::Result<(Vec<WorkerParts>, Sleepers)> {
+    let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
+    let mut all = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
     let (mut links, mut queues) = (links.into_iter(), queues.into_iter());
-    let (mut sleepers, mut stats) = (sleepers.into_iter(), stats.into_iter());
+    let mut sleepers = std::mem::take(&mut all.workers).into_iter();
+    let mut stats = stats.into_iter();
     let one = |(fib, seed)| {
         Some(WorkerParts {
             fib,
@@ -455,7 +454,8 @@ fn parts(
             seed,
         })
     };
-    fibs.into_iter().zip(seed..).map_while(one).collect()
+    let parts = fibs.into_iter().zip(seed..).map_while(one).collect();
+    Ok((parts, all))
 }
 
 /// The other ends of what the workers hold, each in the workers' order.

@@ -128,9 +128,7 @@ pub fn run<P: Probe>(
     };
     look_after(&mut crew, &management, ends, spare_core)?;
     steps.done("threads");
-    if Store::listens() {
-        note(&steps.to_string());
-    }
+    steps.tell();
     sandbox::close(config);
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crate::keep::store::Store;
+use crate::log::note;
+
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Steps {
@@ -27,6 +30,13 @@ impl Steps {
         let now = Instant::now();
         self.taken.push((what, now.duration_since(self.last)));
         self.last = now;
+    }
+
+    /// Says so where somebody restarts the switch and keeps what it leaves.
+    pub(super) fn tell(&self) {
+        if Store::listens() {
+            note(&self.to_string());
+        }
     }
 }
 

@@ -333,5 +333,7 @@ impl<P: Probe> Worker<P> {
                 .abandon(&mut self.path, port.id, DropReason::Shutdown);
         }
         self.path.shut_down();
+        // Whoever reads what was captured waits for no more.
+        self.path.set_capture(None);
     }
 }

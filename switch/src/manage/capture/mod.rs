@@ -32,8 +32,8 @@ use crate::worker::command::{Command, WorkerOrders};
 
 /// How long a client may read nothing before it is left.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the workers are waited for at the end.
-const STOP: Duration = Duration::from_secs(1);
+/// How long the workers are waited for at the end: less than an answer may take when the switch stops.
+const STOP: Duration = Duration::from_millis(250);
 /// How long it sleeps where nothing was captured: a third of what a ring holds of 10 Gb/s.
 const NAP: Duration = Duration::from_millis(1);
 /// Frames written before anything else is looked at.
