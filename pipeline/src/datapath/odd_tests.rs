@@ -42,6 +42,7 @@ fn shown(mut path: Path) -> Vec<(PortId, DropReason, Vec<u8>, Nanos)> {
     ];
     let seen = seen.lock().unwrap().clone();
     assert_eq!(seen, odd);
+    path.publish_held();
     assert_conserved(&path);
     seen
 }
