@@ -17,19 +17,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::crash::{Crash, Victim, children, descriptors, eal_files, signal_until_dead};
+use common::crash::{
+    Crash, NULL_PORTS, Victim, children, descriptors, eal_files, signal_until_dead,
+};
 use common::net::{run, two_hosts};
 use common::{Lab, Running, alone, assert_success};
 use serde_json::Value;
-
-const NULL_PORTS: &str = "version: 1
-dpdk: { eal_args: [\"--no-pci\"] }
-ports:
-  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
-  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
-buffer: { pool: 4MB }
-qos: { profile: lossy }
-";
 
 fn victim() -> Victim {
     let lab = Lab::new();

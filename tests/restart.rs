@@ -96,6 +96,22 @@ fn uptime(frr: &Frr, neighbor: &str) -> (u64, u64) {
     (frr.times(neighbor), up)
 }
 
+/// Kills the switch while a host pings another every 10 ms; the longest time in ms without an answer.
+fn gap_of_a_kill(rack: &Rack, manager: &mut Manager, to: &[&str]) -> u64 {
+    let mut ping = Command::new("ip");
+    ping.args(["netns", "exec", &rack.net.space("dc")]);
+    ping.args(["ping", "-n", "-i", "0.01"]).args(to);
+    let ping = ping
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    manager.kill();
+    let output = ping.wait_with_output().unwrap();
+    longest_gap(&String::from_utf8_lossy(&output.stdout), 10)
+}
+
 /// The longest time without an answer, in ms, of pings one after the other at this pace.
 fn longest_gap(said: &str, every_ms: u64) -> u64 {
     let sequence = |line: &str| {
@@ -156,30 +172,11 @@ fn bgp_with_ten_thousand_routes_does_not_notice_a_kill() {
     );
     let mut gaps = Vec::new();
     for round in 0..3 {
-        let mut ping = Command::new("ip");
-        ping.args([
-            "netns",
-            "exec",
-            &rack.net.space("dc"),
-            "ping",
-            "-n",
-            "-i",
-            "0.01",
-            "-c",
-            "600",
-            "-I",
-            "10.101.0.1",
-            "10.102.0.1",
-        ]);
-        let ping = ping
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_secs(2));
-        manager.kill();
-        let output = ping.wait_with_output().unwrap();
-        let gap = longest_gap(&String::from_utf8_lossy(&output.stdout), 10);
+        let gap = gap_of_a_kill(
+            &rack,
+            &mut manager,
+            &["-c", "600", "-I", "10.101.0.1", "10.102.0.1"],
+        );
         println!("round {round}: {gap} ms without an answer");
         assert!(gap > 20, "nothing was killed: {}", manager.said());
         gaps.push(gap);
@@ -410,28 +407,7 @@ fn a_full_table_is_read_again() {
         || rack.show("linux")["installed"].as_u64() > Some(u64::from(routes)),
     );
     for round in 0..3 {
-        let mut ping = Command::new("ip");
-        ping.args([
-            "netns",
-            "exec",
-            &rack.net.space("dc"),
-            "ping",
-            "-n",
-            "-i",
-            "0.01",
-            "-c",
-            "1500",
-            "10.0.2.3",
-        ]);
-        let ping = ping
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_secs(2));
-        manager.kill();
-        let output = ping.wait_with_output().unwrap();
-        let gap = longest_gap(&String::from_utf8_lossy(&output.stdout), 10);
+        let gap = gap_of_a_kill(&rack, &mut manager, &["-c", "1500", "10.0.2.3"]);
         let steps = manager.said();
         let steps = steps.lines().rfind(|line| line.starts_with("forwarding"));
         println!(

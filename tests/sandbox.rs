@@ -11,17 +11,8 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::crash::Victim;
+use common::crash::{NULL_PORTS, Victim};
 use common::{Lab, alone};
-
-const NULL_PORTS: &str = "version: 1
-dpdk: { eal_args: [\"--no-pci\"] }
-ports:
-  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
-  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
-buffer: { pool: 4MB }
-qos: { profile: lossy }
-";
 
 /// CAP_NET_ADMIN.
 const NET_ADMIN: u64 = 1 << 12;

@@ -9,6 +9,16 @@ use std::time::{Duration, Instant};
 
 use super::{Lab, Running};
 
+/// A switch whose ports need nothing of the machine.
+pub const NULL_PORTS: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\"] }
+ports:
+  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
+buffer: { pool: 4MB }
+qos: { profile: lossy }
+";
+
 /// A way to crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
