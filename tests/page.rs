@@ -135,6 +135,7 @@ fn the_page_shows_a_live_depth_and_a_flow_and_asks_nobody_else() {
         "/api/snapshot",
         "/api/flows",
         "/api/log",
+        "/api/linux",
     ];
     assert!(
         asked.iter().all(|path| known.contains(&path.as_str())),

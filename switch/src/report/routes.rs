@@ -236,6 +236,15 @@ impl Linux {
         }
     }
 
+    /// What is counted, by its name.
+    pub fn each_count(&mut self, mut each: impl FnMut(&'static str, &mut u64)) {
+        each("messages", &mut self.messages);
+        each("malformed", &mut self.malformed);
+        each("overruns", &mut self.overruns);
+        each("comparisons", &mut self.comparisons);
+        each("faults", &mut self.faults);
+    }
+
     /// `show linux`
     #[must_use]
     pub fn text(&self) -> String {

@@ -8,6 +8,7 @@ use npcc_linux::fib::Member;
 use npcc_linux::netlink::handle::{Handle, RouteRow};
 use npcc_linux::wanted::ports::Place;
 use npcc_linux::wire::neighbor;
+use npcc_pipeline::counters::Path;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 
@@ -36,11 +37,13 @@ impl View {
         self.linux.as_ref().map(|linux| &linux.kernel)
     }
 
-    /// How the kernel is followed.
+    /// How the kernel is followed. Its counts go on where those of the process before ended.
     #[must_use]
     pub fn linux(&self) -> Linux {
         let status = self.handle().map(Handle::status);
-        let linux = status.map_or_else(Linux::default, |status| Linux::of(&status));
+        let mut linux = status.map_or_else(Linux::default, |status| Linux::of(&status));
+        let mut settle = self.settles();
+        linux.each_count(|name, count| settle(Path::ROOT.then("netlink").then(name), count));
         Linux {
             namespace: self
                 .linux

@@ -361,7 +361,7 @@ impl View {
     }
 
     /// Makes of what this process counted what is shown, with what the ones before did.
-    fn settles(&self) -> impl FnMut(Path, &mut u64) {
+    pub(super) fn settles(&self) -> impl FnMut(Path, &mut u64) {
         |path, count| self.keep.ledger.settle(path, count)
     }
 

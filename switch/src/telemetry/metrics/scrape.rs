@@ -2,6 +2,7 @@
 
 use crate::manage::view::View;
 use crate::report::model::{Flow, Snapshot};
+use crate::report::routes::Linux;
 use crate::worker::timings::What;
 
 /// Flows that a scrape tells of: the heaviest.
@@ -41,6 +42,8 @@ pub struct Scrape {
     pub(super) snapshot: Snapshot,
     /// The heaviest flows.
     pub(super) flows: Vec<Flow>,
+    /// How the kernel's routes are followed.
+    pub(super) linux: Linux,
     /// From `shallow` to the CNP.
     pub(super) shallow: Spread,
     /// From `hard` to the CNP.
@@ -54,6 +57,7 @@ impl Scrape {
         Scrape {
             snapshot: view.snapshot(),
             flows: view.heaviest(HEAVIEST),
+            linux: view.linux(),
             shallow: Spread::of(view, What::Shallow),
             hard: Spread::of(view, What::Hard),
         }

@@ -42,7 +42,7 @@ function fill(place, children, otherwise) {
   at(place).replaceChildren(...(children.length ? children : [element("p", { class: "empty" }, otherwise)]));
 }
 
-function tiles(now, grown) {
+function tiles(now, grown, linux) {
   const total = (snapshot, of) => snapshot ? snapshot.ports.reduce((sum, port) => sum + of(port), 0) : undefined;
   const of = get => grown(total(now, get), total(before, get));
   const dropped = port => Object.values(port.drops).reduce((sum, one) => sum + one, 0);
@@ -58,6 +58,8 @@ function tiles(now, grown) {
     ["flows", count(now.npcc.flows)],
     ["ports down", String(down), down > 0],
   ];
+  if (linux.integrated) all.push(["of the kernel's prefixes installed", count(linux.installed), linux.refused > 0]);
+  if (linux.draining_s !== null) all.push(["draining for", units(linux.draining_s, 60, ["s", "min", "h"]), true]);
   fill("tiles", all.map(([name, value, bad]) =>
     element("div", { class: bad ? "tile bad" : "tile" }, element("b", {}, value), element("span", {}, name))), "");
 }
@@ -186,12 +188,12 @@ async function ask(what) {
   return answer.json();
 }
 
-function show(now, all, lines) {
+function show(now, all, lines, linux) {
   // A switch that was started anew counts from 0.
   if (before && now.seconds < before.seconds) before = null;
   const grown = rate(now);
   at("version").textContent = `${now.version}, up ${units(now.seconds, 60, ["s", "min", "h"])}`;
-  tiles(now, grown);
+  tiles(now, grown, linux);
   queues(now, grown);
   groups(now);
   cnps(now, grown);
@@ -203,7 +205,7 @@ function show(now, all, lines) {
 
 async function look() {
   try {
-    show(...await Promise.all(["snapshot", "flows", "log"].map(ask)));
+    show(...await Promise.all(["snapshot", "flows", "log", "linux"].map(ask)));
     heard = new Date();
     document.body.dataset.state = "live";
     at("state").textContent = `Live, ${heard.toLocaleTimeString()}`;
