@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
 use super::Failure;
@@ -134,15 +133,13 @@ fn outcome(socket: &std::path::Path, request: &Request, json: bool) -> Result<()
         }
         Reply::Reloaded(outcome) => super::say(&outcome.to_string()),
         Reply::Invalid(report) => Err(Failure::Config(report)),
-        Reply::Error(message) => Err(anyhow!("the switch refused: {message}").into()),
-        _ => Err(anyhow!("the switch answered something else; are both the same version?").into()),
+        other => Err(other.unexpected().into()),
     }
 }
 
 pub(super) fn ask(socket: &std::path::Path, request: &Request) -> Result<(), Failure> {
     match client::ask(socket, request)? {
         Reply::Done => Ok(()),
-        Reply::Error(message) => Err(anyhow!("the switch refused: {message}").into()),
-        _ => Err(anyhow!("the switch answered something else; are both the same version?").into()),
+        other => Err(other.unexpected().into()),
     }
 }

@@ -105,10 +105,9 @@ fn vtysh(namespace: Option<&str>, change: &str) -> Command {
 /// The name of the switch's network namespace.
 fn namespace(socket: &Path) -> Result<Option<String>, Failure> {
     let table = "linux".to_owned();
-    let Reply::Table(linux) = client::ask(socket, &Request::Show { table })? else {
-        return Err(
-            anyhow!("the switch answered something else; are both the same version?").into(),
-        );
+    let linux = match client::ask(socket, &Request::Show { table })? {
+        Reply::Table(linux) => linux,
+        other => return Err(other.unexpected().into()),
     };
     if linux["integrated"] != true {
         let error = "Linux is not integrated, so no routing daemon runs beside this switch: say by `--by` what tells the neighbours";
@@ -119,10 +118,9 @@ fn namespace(socket: &Path) -> Result<Option<String>, Failure> {
 
 /// Frames that came in and were not for Linux, of all ports.
 fn frames(socket: &Path) -> anyhow::Result<(u64, Instant)> {
-    let Reply::Snapshot(now) = client::ask(socket, &Request::Snapshot)? else {
-        return Err(anyhow!(
-            "the switch answered something else; are both the same version?"
-        ));
+    let now = match client::ask(socket, &Request::Snapshot)? {
+        Reply::Snapshot(now) => now,
+        other => return Err(other.unexpected()),
     };
     Ok((of(&now), Instant::now()))
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use npcc_appliance::manage::client;
+use npcc_appliance::manage::protocol::OTHER_ANSWER;
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::report::model::Flow;
 use serde::Serialize;
@@ -29,8 +30,7 @@ pub(super) fn run(socket: &Path, evidence: Option<&str>) -> Result<(), Failure> 
     };
     let mut text = String::new();
     client::ask_rows(socket, "flows", &query, |row| {
-        let flow = serde_json::from_value(row)
-            .context("the switch answered something else; are both the same version?")?;
+        let flow = serde_json::from_value(row).context(OTHER_ANSWER)?;
         if let Some(line) = line(&flow) {
             text += &(serde_json::to_string(&line)? + "\n");
         }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use super::{Failure, pairs_file};
@@ -115,8 +115,7 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
     };
     match client::ask(&args.socket, &request)? {
         Reply::Done => Ok(()),
-        Reply::Error(message) => Err(anyhow!("the switch refused: {message}").into()),
-        _ => Err(anyhow!("the switch answered something else").into()),
+        other => Err(other.unexpected().into()),
     }
 }
 

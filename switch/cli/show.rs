@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_appliance::manage::protocol::{OTHER_ANSWER, Reply, Request};
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables::{self, Entry};
 
@@ -156,10 +156,6 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
     }
 }
 
-fn other() -> anyhow::Error {
-    anyhow!("the switch answered something else; are both the same version?")
-}
-
 fn once(args: &ShowArgs, table: &Entry, query: &Query) -> Result<String, Failure> {
     look(&args.socket, table, query, args.json)
 }
@@ -178,15 +174,16 @@ fn look(socket: &Path, table: &Entry, query: &Query, json: bool) -> Result<Strin
         })?;
         // The switch puts in order what --top asks for, and nothing else.
         let sort = query.top.is_none();
-        return Ok(table.read_rows(rows, sort, json).map_err(|_| other())?);
+        return Ok(table
+            .read_rows(rows, sort, json)
+            .map_err(|_| anyhow!(OTHER_ANSWER))?);
     }
     let request = Request::Show {
         table: table.name.to_owned(),
     };
     match client::ask(socket, &request)? {
-        Reply::Table(data) => Ok(table.read(data, json).map_err(|_| other())?),
-        Reply::Error(message) => Err(anyhow!("the switch refused: {message}").into()),
-        _ => Err(other().into()),
+        Reply::Table(data) => Ok(table.read(data, json).map_err(|_| anyhow!(OTHER_ANSWER))?),
+        other => Err(other.unexpected().into()),
     }
 }
 

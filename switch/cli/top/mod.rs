@@ -94,12 +94,7 @@ pub(super) fn run(args: &TopArgs) -> Result<(), Failure> {
 fn ask(socket: &Path) -> anyhow::Result<Seen> {
     let snapshot: Snapshot = match client::ask(socket, &Request::Snapshot)? {
         Reply::Snapshot(snapshot) => *snapshot,
-        Reply::Error(why) => return Err(anyhow!("the switch refused: {why}")),
-        _ => {
-            return Err(anyhow!(
-                "the switch answered something else; are both the same version?"
-            ));
-        }
+        other => return Err(other.unexpected()),
     };
     let query = Query {
         top: Some(FLOWS),

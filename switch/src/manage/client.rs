@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use npcc_config::model::read_only_beside;
 use serde_json::Value;
 
-use super::protocol::{Reply, Request};
+use super::protocol::{OTHER_ANSWER, Reply, Request};
 use super::query::{End, Query};
 use super::rows::RowLine;
 
@@ -42,8 +42,7 @@ pub fn ask(socket: &Path, request: &Request) -> anyhow::Result<Reply> {
             "the switch closed the connection without an answer: it stops, or was too busy"
         ));
     }
-    serde_json::from_str(&answer)
-        .context("the switch answered something else; are both the same version?")
+    serde_json::from_str(&answer).context(OTHER_ANSWER)
 }
 
 /// Asks for rows, and gives each; asks again where an answer ended before the last. A switch that refuses says why.
@@ -91,8 +90,7 @@ fn ask_some(
             Ok(RowLine::End(end)) => return Ok(end),
             Ok(RowLine::Error(why)) => return Err(anyhow!("the switch refused: {why}")),
             Err(error) => {
-                return Err(error)
-                    .context("the switch answered something else; are both the same version?");
+                return Err(error).context(OTHER_ANSWER);
             }
         }
     }

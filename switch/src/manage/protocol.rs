@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
 
 use super::capture::{CaptureRequest, CaptureStart};
@@ -170,4 +171,19 @@ pub enum Reply {
     Done,
     /// The question was not understood.
     Error(String),
+}
+
+/// What is said of an answer that cannot be read, or is to another question.
+pub const OTHER_ANSWER: &str = "the switch answered something else; are both the same version?";
+
+impl Reply {
+    /// The error it is to who wanted another answer: why the switch refused, or that this is no answer to the question.
+    #[must_use]
+    pub fn unexpected(self) -> anyhow::Error {
+        match self {
+            Reply::Error(why) => anyhow!("the switch refused: {why}"),
+            Reply::Invalid(report) => anyhow!(report),
+            _ => anyhow!(OTHER_ANSWER),
+        }
+    }
 }

@@ -13,7 +13,7 @@ use npcc_pipeline::capture::Event;
 
 use super::capture::{CaptureEnd, CaptureRequest, CaptureStart};
 use super::client::connect;
-use super::protocol::{Reply, Request};
+use super::protocol::{OTHER_ANSWER, Reply, Request};
 
 /// How long one read waits before it is looked whether to stop.
 const SLICE: Duration = Duration::from_millis(50);
@@ -71,8 +71,7 @@ impl Recording {
             asked.context("cannot ask the switch")?;
             answered.context("the switch did not answer")?;
         }
-        let reply = serde_json::from_str(&answer)
-            .context("the switch answered something else; are both the same version?")?;
+        let reply = serde_json::from_str(&answer).context(OTHER_ANSWER)?;
         from.get_mut().waited = None;
         match reply {
             Reply::Capturing(start) => Ok(Recording {
@@ -80,10 +79,7 @@ impl Recording {
                 record: Vec::new(),
                 start: *start,
             }),
-            Reply::Error(why) => Err(anyhow!("the switch refused: {why}")),
-            _ => Err(anyhow!(
-                "the switch answered something else; are both the same version?"
-            )),
+            other => Err(other.unexpected()),
         }
     }
 
