@@ -197,6 +197,10 @@ impl ResponseWatch {
             // It had only begun, or its application sends more now: what it would have sent is not known.
             return None;
         }
+        if after == 0 {
+            // It ended, or its application waits: a limiter lets something through. A deaf sender's bursts end, too.
+            return None;
+        }
         let response = Response::of(before, after);
         let expected = ONE.saturating_sub(self.left);
         let fell = before.saturating_sub(after);
@@ -298,7 +302,7 @@ mod tests {
     #[test]
     fn effects_are_graded() {
         for (after, grade) in [
-            (0, Response::Halved),
+            (100, Response::Halved),
             (500, Response::Halved),
             (800, Response::Weak),
             (1_000, Response::None),
@@ -307,6 +311,22 @@ mod tests {
         ] {
             assert_eq!(Bed::default().measure(after), grade, "{after}");
         }
+    }
+
+    /// A burst that ends after the CNP looks the same from a deaf sender as from one that answers; what a rate limiter holds still sends.
+    #[test]
+    fn silence_proves_nothing() {
+        let mut bed = Bed::default();
+        assert_eq!(bed.run(12, 0, 100, ONE / 2), []);
+        assert_eq!(bed.watch.last(), Response::Unknown);
+        for _ in 0..3 {
+            bed.measure(1_000);
+        }
+        assert!(bed.watch.is_unresponsive());
+        for _ in 0..6 {
+            bed.measure(0);
+        }
+        assert!(bed.watch.is_unresponsive(), "its bursts ended");
     }
 
     #[test]
