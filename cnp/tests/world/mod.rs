@@ -10,6 +10,8 @@
 //! Law: whoever is told did send. The oracle forgives what nobody can know: until a record of a queue pair's new use came, and for
 //! [`REFRESH`] where its packets look like the old ones, or somebody's made-up ones were shown instead.
 
+pub(crate) mod octets;
+
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
