@@ -341,3 +341,26 @@ fn answers_to_what_was_sent_milliseconds_ago_part_nobody() {
     let told = book.0.resolve(end.unwrap(), ms(150));
     assert_eq!(told, paired(0x18, Evidence::Port));
 }
+
+/// Four packets made up over a connection; the number is another's later, by a port of its own, which nobody looked at any more.
+#[test]
+fn numbers_that_jump_often_leave_no_port_behind() {
+    let mut book = Book::new();
+    let (old, new) = (hash(0x18, 0x11), hash(0x55, 0x11));
+    for n in 0..4 {
+        book.data(0x11, old, ms(1 + 2 * n));
+        let far = Record {
+            psn: 0x40_0000,
+            ..record(A, B, 0x11, 0x0a, old, ms(2 + 2 * n))
+        };
+        book.0.observe(&far, 0);
+    }
+    book.ack(0x18, old, ms(20));
+    let data = book.data(0x11, new, ms(100));
+    assert_eq!(book.0.resolve(data, ms(100)).evidence(), Evidence::None);
+    // Once it has been silent for a while its port says something again.
+    book.data(0x11, new, ms(5_000));
+    book.ack(0x55, new, ms(5_000));
+    let told = book.0.resolve(data, ms(5_000));
+    assert_eq!(told, paired(0x55, Evidence::PortHash));
+}
