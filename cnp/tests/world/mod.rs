@@ -523,7 +523,7 @@ impl<D: Dice> World<D> {
         if let Some(seen) = self.seen.get_mut(key) {
             (seen.shown, seen.port) = (now, port);
             seen.details = seen.details.saturating_sub(1);
-            if now.since(seen.delivered) >= LISTED {
+            if seen.delivered == Nanos::ZERO || now.since(seen.delivered) >= LISTED {
                 seen.since = now;
             }
             seen.delivered = now;
