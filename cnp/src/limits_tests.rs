@@ -199,7 +199,8 @@ fn sides() -> Sides {
     sides
 }
 
-fn checked(config: ControlConfig) -> Rig {
+/// A rig that asks where sources lie.
+pub(crate) fn checked(config: ControlConfig) -> Rig {
     let mut rig = Rig::new(&ControlConfig {
         source_sides: sides(),
         ..config

@@ -13,6 +13,7 @@ use crate::control::ControlCore;
 use crate::flow_cache::FlowCache;
 use crate::icrc::icrc;
 use crate::key::Qpn;
+use crate::limits_tests::checked;
 use crate::pair::port_hash::port_of;
 use crate::plan::CnpOrder;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
@@ -162,15 +163,34 @@ fn a_forged_connection_over_a_connection_reaches_no_bystander() {
 /// The same while the flow pauses for long, at a checkpoint.
 #[test]
 fn a_forged_connection_over_one_that_pauses_reaches_no_bystander() {
-    let mut rig = Rig::new(&config(TICK));
-    connect(&mut rig, 7, SENDER, RECEIVER, true);
-    assert_eq!(told(&mut rig), [SENDER]);
-    rig.now += Nanos::from_millis(60_000);
-    connect(&mut rig, 8, 0x998, RECEIVER, true);
-    connect(&mut rig, 8, BYSTANDER, RECEIVER, true);
-    rig.now += Nanos::from_millis(60_000);
-    let told = told(&mut rig);
-    assert!(!told.contains(&BYSTANDER), "{told:x?}");
+    // Once, and twice with the same id.
+    for forged in [&[BYSTANDER][..], &[0x998, BYSTANDER]] {
+        let mut rig = Rig::new(&config(TICK));
+        connect(&mut rig, 7, SENDER, RECEIVER, true);
+        assert_eq!(told(&mut rig), [SENDER]);
+        rig.now += Nanos::from_millis(60_000);
+        for sender in forged {
+            connect(&mut rig, 8, *sender, RECEIVER, true);
+        }
+        rig.now += Nanos::from_millis(60_000);
+        let told = told(&mut rig);
+        assert!(!told.contains(&BYSTANDER), "{told:x?}");
+    }
+}
+
+/// Whoever is on the far side writes both hosts' addresses; no packet of the flow was seen that could speak against him.
+#[test]
+fn a_made_up_request_by_the_far_port_is_not_heard() {
+    for (port, known) in [(DC, true), (WAN, false)] {
+        let mut rig = checked(config(TICK));
+        let req = [(0, 7), (32, BYSTANDER << 8), (88, 0x1234_5000)];
+        rig.pass_frame(&message(A, B, 0x10, &req, true), port, WAN);
+        let rep = [(0, 9), (4, 7), (12, RECEIVER << 8)];
+        rig.pass_frame(&message(B, A, 0x13, &rep, true), WAN, DC);
+        rig.tick(TICK, 0);
+        assert_eq!(rig.core.status().wrong_port.get(), u64::from(!known));
+        assert_eq!(told(&mut rig).contains(&BYSTANDER), known);
+    }
 }
 
 /// Of a flow that began before the switch did, or whose answers take another path, nothing is known but that it lives.

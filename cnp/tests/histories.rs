@@ -11,7 +11,8 @@
 
 mod world;
 
-use world::{Dice, World};
+use proptest::prelude::*;
+use world::{Dice, World, octets};
 
 const EVENTS: u32 = 120;
 
@@ -71,4 +72,15 @@ fn whoever_is_told_did_send() {
     );
     // A test that tells nobody could not fail: every evidence is there.
     assert!(told.iter().skip(2).all(|told| *told > 100), "{told:?}");
+}
+
+proptest! {
+    /// The fuzzer's way in (`tests/fuzz/fuzz_targets/pairs.rs`), by chance: as short, as long and as uneven as octets make it.
+    #[test]
+    fn whatever_octets_choose_whoever_is_told_did_send(
+        octets in prop::collection::vec(prop_oneof![3 => any::<u8>(), 1 => 0u8..32], 0..4_096),
+    ) {
+        let outcome = octets::tell(&octets);
+        prop_assert!(outcome.is_ok(), "{outcome:?}");
+    }
 }

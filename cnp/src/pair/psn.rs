@@ -107,7 +107,10 @@ impl Endpoints {
         if !state.psn.reads && last != NONE && !follows(last, record.psn, since) {
             self.forget_psn(end);
             self.unsettle(end, record.time);
-            self.note_change(end, record.time);
+            if !self.note_change(end, record.time) {
+                // Nor does its port, which is another's then and not looked at again.
+                self.set_port(end, None, record.time);
+            }
         }
         self.see_number(end, record, reader);
         if let Some(state) = self.end_mut(end) {

@@ -10,6 +10,8 @@
 //! Law: whoever is told did send. The oracle forgives what nobody can know: until a record of a queue pair's new use came, and for
 //! [`REFRESH`] where its packets look like the old ones, or somebody's made-up ones were shown instead.
 
+pub(crate) mod octets;
+
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -521,7 +523,7 @@ impl<D: Dice> World<D> {
         if let Some(seen) = self.seen.get_mut(key) {
             (seen.shown, seen.port) = (now, port);
             seen.details = seen.details.saturating_sub(1);
-            if now.since(seen.delivered) >= LISTED {
+            if seen.delivered == Nanos::ZERO || now.since(seen.delivered) >= LISTED {
                 seen.since = now;
             }
             seen.delivered = now;

@@ -120,7 +120,7 @@ impl Endpoints {
         self.set_port(end, told.then_some(port), now);
     }
 
-    pub(super) fn set_port(&mut self, end: u32, port: Option<u16>, now: Nanos) {
+    pub(in crate::pair) fn set_port(&mut self, end: u32, port: Option<u16>, now: Nanos) {
         self.leave_group(end, now);
         let (Some(port), Some(key)) = (port, self.ends.key(end)) else {
             return;

@@ -90,3 +90,77 @@ fn the_operators_pair_is_doubted_when_packets_contradict() {
     book.ack(0x18, port, ms(2));
     assert_eq!(book.0.resolve(data, ms(2)), Pairing::Unpaired);
 }
+
+#[test]
+fn the_operators_pair_is_doubted_when_the_port_contradicts() {
+    let mut book = Book::new();
+    let port = hash(0x18, 0x11) ^ 1;
+    let data = book.data(0x11, port, ms(1));
+    book.ack(0x18, port, ms(1));
+    assert!(book.0.give(&to_receiver(), Qpn::new(0x55), ms(1)));
+    assert_eq!(book.0.resolve(data, ms(1)), paired(0x55, Evidence::Cm));
+    book.data(0x11, port, ms(60));
+    book.ack(0x18, port, ms(60));
+    assert_eq!(book.0.resolve(data, ms(60)), Pairing::Unpaired);
+}
+
+/// A connection that rdma_cm set up has a label; the next on its number has none, and nobody says that it began.
+#[test]
+fn a_flow_label_goes_with_its_connection() {
+    use crate::cm::message::{Message, Service};
+    let way = to_receiver().with_qp(Qpn::new(1));
+    let req = Message::Req {
+        local: 7,
+        qpn: Qpn::new(0x18),
+        psn: 0,
+        service: Service::Rc,
+        flow_label: 5,
+    };
+    let rep = Message::Rep {
+        local: 9,
+        remote: 7,
+        qpn: Qpn::new(0x11),
+        psn: 0,
+    };
+    let mut book = Book::new();
+    book.0.observe_message(&way, &req, ms(1));
+    book.0
+        .observe_message(&way.reversed(Qpn::new(1)), &rep, ms(1));
+    let data = book.data(0x11, 50_000, ms(2));
+    assert_eq!(book.0.resolve(data, ms(2)), paired(0x18, Evidence::Cm));
+    let port = hash(0x55, 0x11);
+    book.data(0x11, port, ms(9_000));
+    book.ack(0x55, port, ms(9_000));
+    let told = book.0.resolve(data, ms(9_000));
+    assert_eq!(told, paired(0x55, Evidence::PortHash));
+}
+
+/// What the connection manager says of a queue pair of one transport is not said of another that took its number.
+#[test]
+fn a_name_of_one_transport_is_none_of_another() {
+    use crate::cm::message::{Message, Service};
+    let way = to_receiver().with_qp(Qpn::new(1));
+    let req = Message::Req {
+        local: 7,
+        qpn: Qpn::new(0x55),
+        psn: 0,
+        service: Service::Uc,
+        flow_label: 5,
+    };
+    let rep = Message::Rep {
+        local: 9,
+        remote: 7,
+        qpn: Qpn::new(0x11),
+        psn: 0,
+    };
+    for (opcode, known) in [(0x2a, true), (0x0a, false)] {
+        let mut book = Book::new();
+        book.0.observe_message(&way, &req, ms(1));
+        book.0
+            .observe_message(&way.reversed(Qpn::new(1)), &rep, ms(1));
+        let data = record(A, B, 0x11, opcode, 50_000, ms(9_000));
+        let end = book.0.observe(&data, 0).unwrap();
+        let told = book.0.resolve(end, ms(9_000));
+        assert_eq!(told == paired(0x55, Evidence::Cm), known, "{opcode:#x}");
+    }
+}

@@ -214,6 +214,28 @@ fn equal_ports_of_equal_numbers_are_no_evidence() {
     assert_eq!(book.0.resolve(victim, ms(70)).evidence(), Evidence::None);
 }
 
+/// A number of both hosts puts the evidence `port` out for as long as both have it.
+#[test]
+fn a_number_is_common_until_one_of_its_ends_is_forgotten() {
+    let mut book = Book::new();
+    book.ack(0x30, 51_000, ms(1));
+    let told = |book: &mut Book, now| {
+        for (a, b, port) in [(0x20, 0x30, 50_001), (0x21, 0x31, 50_002)] {
+            book.data(b, port, now);
+            book.ack(a, port, now);
+        }
+        book.0.age(now);
+        let end = book.data(0x31, 50_002, now);
+        book.0.resolve(end, now)
+    };
+    for now in 1..12 {
+        assert_eq!(told(&mut book, ms(500 * now)).evidence(), Evidence::None);
+    }
+    told(&mut book, ms(1) + FORGET);
+    let later = ms(100) + FORGET;
+    assert_eq!(told(&mut book, later), paired(0x21, Evidence::Port));
+}
+
 #[test]
 fn a_port_says_nothing_for_uc() {
     let mut book = Book::new();
@@ -360,6 +382,28 @@ fn connections_by_the_hash_are_known_beside_others() {
     // One that is not alone on its port is not known by so little.
     book.ack(0x300, hash(0x200, 0x401), ms(3));
     assert_eq!(book.0.resolve(end, ms(3)).evidence(), Evidence::None);
+}
+
+/// So many ends on one port are put there by somebody: each arrival would compare all of them with each other.
+#[test]
+fn more_than_eight_ends_on_a_port_are_not_compared() {
+    let port = hash(0x18, 0x11);
+    let fits = |a: u32| (0x8000..0x10_0000).find(|b| hash(a, *b) == port);
+    let pairs: Vec<_> = (0x1000..)
+        .filter_map(|a| Some((a, fits(a)?)))
+        .take(9)
+        .collect();
+    for (count, compared) in [(8, true), (9, false)] {
+        let mut book = Book::new();
+        for (a, b) in &pairs[..count] {
+            book.data(*b, port, ms(1));
+            book.ack(*a, port, ms(1));
+        }
+        let (a, b) = pairs[0];
+        let end = book.data(b, port, ms(2));
+        let told = book.0.resolve(end, ms(2));
+        assert_eq!(told == paired(a, Evidence::PortHash), compared, "{count}");
+    }
 }
 
 /// Answers made up on ports that others have.

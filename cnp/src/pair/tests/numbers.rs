@@ -304,3 +304,63 @@ fn a_number_made_up_does_not_hide_that_numbers_were_small() {
         assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
     }
 }
+
+/// An operator's slip, or a connection made up before the first packet.
+#[test]
+fn a_name_is_doubted_when_numbers_show_another() {
+    let mut numbers = Numbers::new();
+    numbers.exchange(0x300, 0x200, 1 << 20);
+    let end = numbers.exchange(0x18, 0x11, 0);
+    let (to_receiver, now) = (record(A, B, 0x11, 0x0a, 0, ms(1)).key, numbers.now);
+    assert!(numbers.connections.give(&to_receiver, Qpn::new(0x55), now));
+    numbers.exchange(0x18, 0x11, 1);
+    assert_eq!(numbers.resolve(end), paired(0x55, Evidence::Cm));
+    numbers.exchange(0x18, 0x11, 2);
+    assert_eq!(numbers.resolve(end), Pairing::Unpaired);
+}
+
+/// 400G of packets of half a kilobyte, 6 ms to the far end and back: 600,000 are on their way at a time.
+#[test]
+fn answers_to_what_was_sent_milliseconds_ago_part_nobody() {
+    let mut book = Book::new();
+    let port = hash(0x18, 0x11) ^ 1;
+    // It begins slowly.
+    let number = |n: u32| n.min(25) * 1_000 + n.saturating_sub(25) * 100_000;
+    for n in 1..150 {
+        let packet = |src, dst, qpn, opcode, number| Record {
+            psn: number,
+            packets: number,
+            syndrome: (opcode == 0x11).then_some(0x1f),
+            ..record(src, dst, qpn, opcode, port, ms(n.into()))
+        };
+        book.0.observe(&packet(A, B, 0x11, 0x0a, number(n)), 0);
+        let answered = number(n.saturating_sub(6));
+        book.0.observe(&packet(B, A, 0x18, 0x11, answered), 0);
+    }
+    let end = book.0.find(&record(A, B, 0x11, 0x0a, 0, ms(1)).key);
+    let told = book.0.resolve(end.unwrap(), ms(150));
+    assert_eq!(told, paired(0x18, Evidence::Port));
+}
+
+/// Four packets made up over a connection; the number is another's later, by a port of its own, which nobody looked at any more.
+#[test]
+fn numbers_that_jump_often_leave_no_port_behind() {
+    let mut book = Book::new();
+    let (old, new) = (hash(0x18, 0x11), hash(0x55, 0x11));
+    for n in 0..4 {
+        book.data(0x11, old, ms(1 + 2 * n));
+        let far = Record {
+            psn: 0x40_0000,
+            ..record(A, B, 0x11, 0x0a, old, ms(2 + 2 * n))
+        };
+        book.0.observe(&far, 0);
+    }
+    book.ack(0x18, old, ms(20));
+    let data = book.data(0x11, new, ms(100));
+    assert_eq!(book.0.resolve(data, ms(100)).evidence(), Evidence::None);
+    // Once it has been silent for a while its port says something again.
+    book.data(0x11, new, ms(5_000));
+    book.ack(0x55, new, ms(5_000));
+    let told = book.0.resolve(data, ms(5_000));
+    assert_eq!(told, paired(0x55, Evidence::PortHash));
+}
