@@ -73,10 +73,10 @@ fn is_told(how: Crash, recorder: &Value) {
     match how {
         Crash::Panic(place) => assert!(says("panic", place), "{how:?}: {recorder:#}"),
         Crash::Stuck(place) => {
-            let (stuck, well) = if place == "worker-stuck" {
-                ("worker on core", "control thread")
-            } else {
-                ("control thread", "worker on core")
+            let (stuck, well) = match place {
+                "worker-stuck" => ("worker on core", "control thread"),
+                "control-stuck" => ("control thread", "link thread"),
+                _ => ("link thread", "worker on core"),
             };
             assert!(says("error", "has not moved for 1 s"), "{recorder:#}");
             assert!(still(stuck) > 0.9, "{stuck}: {recorder:#}");

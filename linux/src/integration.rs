@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use npcc_pipeline::counters::Counter;
 
 use crate::fib::Fib;
 use crate::netlink::ethtool::Ethtool;
@@ -108,6 +111,12 @@ impl Integration {
     #[must_use]
     pub fn refused(&self) -> &[io::Error] {
         &self.refused
+    }
+
+    /// What grows while the thread moves; `fib`, which is the thread's too, may add to it.
+    #[must_use]
+    pub fn turns(&self) -> Arc<Counter> {
+        Arc::clone(self.mirror.turns())
     }
 
     /// Starts the thread: it gives `fib` what is wanted, and `notice` what is to be told.

@@ -1,7 +1,10 @@
 //! The model kept equal to the kernel, and the switch to the model.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use npcc_pipeline::counters::Counter;
 
 use super::compare::Comparing;
 use super::recover::{EXAMPLES, Recovering, TRIES};
@@ -41,8 +44,15 @@ impl Mirror {
                 counts: Counts::default(),
                 doubts: 0,
                 lost: false,
+                turns: Arc::default(),
             },
         }
+    }
+
+    /// What grows while the thread moves that uses this; it may add to it itself.
+    #[must_use]
+    pub const fn turns(&self) -> &Arc<Counter> {
+        &self.state.turns
     }
 
     /// The kernel's state.

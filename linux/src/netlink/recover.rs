@@ -77,6 +77,7 @@ impl Dumped for Recovering<'_> {
     }
 
     fn between(&mut self) -> io::Result<()> {
+        self.state.turns.add(1);
         let (pending, counts) = (&mut self.pending, &mut self.state.counts);
         let (model, (what, hidden)) = (&self.state.model, &mut self.under_way);
         let mut lost = false;

@@ -4,6 +4,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use npcc_pipeline::counters::Counter;
+
+use crate::fault;
 use crate::keep::EVERY;
 use crate::log::note;
 use crate::manage::orders::Management;
@@ -17,13 +20,17 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(super) fn run(
     management: &Management,
     (ready, stop): (&AtomicBool, &AtomicBool),
+    turns: &Counter,
     core: Option<core_affinity::CoreId>,
 ) {
     if let Some(core) = core {
         // Not being moved costs some reaction time and nothing else.
         let _ = core_affinity::set_for_current(core);
     }
-    let goes_on = || !stop.load(Ordering::Relaxed);
+    let goes_on = || {
+        turns.add(1);
+        !stop.load(Ordering::Relaxed)
+    };
     while !ready.load(Ordering::Relaxed) && goes_on() {
         std::thread::sleep(LOOK);
     }
@@ -31,6 +38,7 @@ pub(super) fn run(
     let mut due = Instant::now();
     while goes_on() {
         std::thread::sleep(LOOK);
+        fault::waits("keeping-stuck");
         if Instant::now() < due {
             continue;
         }

@@ -6,6 +6,7 @@ mod crew;
 mod keeping;
 mod linux;
 mod pulse;
+mod roll;
 mod service;
 mod source;
 mod steps;
@@ -21,12 +22,14 @@ use anyhow::{Context, anyhow};
 use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal, LcoreHandle};
+use npcc_pipeline::counters::Counter;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
 use self::pulse::Pulse;
+use self::roll::Roll;
 use self::service::Service;
 pub use self::source::{Options, Source};
 use self::steps::Steps;
@@ -40,7 +43,6 @@ use crate::manage::access::Access;
 use crate::manage::orders::Management;
 use crate::manage::room::Room;
 use crate::manage::server::{self, Server, SocketError};
-use crate::recorder::beats::{Beat, wall};
 use crate::recorder::start::Recorder;
 use crate::report::model::Snapshot;
 use crate::sandbox;
@@ -132,12 +134,7 @@ pub fn run<P: Probe>(
     sandbox::close(config);
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(&stop, || {
-        if !ready.load(Ordering::Relaxed) {
-            fault::waits("ready");
-            ready.store(true, Ordering::Release);
-        }
-        fault::waits("control-stuck");
-        fault::panics("control");
+        turned(&ready);
         deadline.is_some_and(|deadline| Instant::now() >= deadline) || crew.has_ended()
     });
     service::stopping();
@@ -148,6 +145,16 @@ pub fn run<P: Probe>(
     aftermath::ends_in_order(recorder.as_deref());
     // The last look is written down as every other.
     Ok(management.view.snapshot())
+}
+
+/// The control core turned: with its first turn it runs.
+fn turned(ready: &AtomicBool) {
+    if !ready.load(Ordering::Relaxed) {
+        fault::waits("ready");
+        ready.store(true, Ordering::Release);
+    }
+    fault::waits("control-stuck");
+    fault::panics("control");
 }
 
 /// Says whose links are waited for.
@@ -207,27 +214,24 @@ fn look_after(
         ready,
         recorder,
     } = ends;
-    let link = recorder.as_ref().and_then(|recorder| recorder.beat("link"));
-    let ends_ready = Arc::clone(&ready);
-    let managed = Arc::clone(management);
-    let pulse = Pulse::new(recorder, &management.view);
-    beside(crew, "npcc-manage", "management", move |stop| {
-        manage((servers, pulse), &managed, stop, (&hangup, &ready), core);
-    })?;
+    let mut roll = Roll::of(&management.view);
     let followed = Arc::clone(management);
+    let turns = roll.add("link thread", true);
     beside(crew, "npcc-link", "link", move |stop| {
-        follow_links(&followed, link, stop, core);
+        follow_links(&followed, &turns, stop, core);
     })?;
     if Store::listens() {
-        let (kept, ready) = (Arc::clone(management), Arc::clone(&ends_ready));
+        let (kept, ready) = (Arc::clone(management), Arc::clone(&ready));
+        let turns = roll.add("keeping thread", false);
         beside(crew, "npcc-keep", "keeping", move |stop| {
-            keeping::run(&kept, (&ready, stop), core);
+            keeping::run(&kept, (&ready, stop), &turns, core);
         })?;
     }
     if let Some(http) = http {
         let router = pages::router(Arc::clone(management));
+        let turns = roll.add("HTTP thread", false);
         beside(crew, "npcc-http", "HTTP", move |stop| {
-            serve_http(http, &router, stop, core);
+            serve_http(http, &router, (stop, &turns), core);
         })?;
     }
     if let Some(linux) = linux {
@@ -235,6 +239,12 @@ fn look_after(
             move_linux(linux, stop, core);
         })?;
     }
+    // Last: it watches all the others.
+    let watching = (Pulse::new(recorder, &roll), roll);
+    let managed = Arc::clone(management);
+    beside(crew, "npcc-manage", "management", move |stop| {
+        manage((servers, watching), &managed, stop, (&hangup, &ready), core);
+    })?;
     Ok(())
 }
 
@@ -298,7 +308,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Follows the links until `stop`: a thread of its own, so that no client and no reload keeps it.
 fn follow_links(
     management: &Management,
-    mut beat: Option<Beat>,
+    turns: &Counter,
     stop: &AtomicBool,
     core: Option<core_affinity::CoreId>,
 ) {
@@ -306,11 +316,10 @@ fn follow_links(
         let _ = core_affinity::set_for_current(core);
     }
     while !stop.load(Ordering::Relaxed) {
-        if let Some(beat) = &mut beat {
-            beat.moves(wall());
-        }
+        turns.add(1);
+        fault::waits("link-stuck");
         management.look_at_links();
-        management.look_at_linux();
+        management.look_at_linux(|| turns.add(1));
         std::thread::sleep(LOOK);
     }
 }
@@ -339,15 +348,16 @@ fn tell_ports(config: &Config, ports: &[wiring::ports::OpenPort]) {
 fn serve_http(
     http: Listener,
     router: &axum::Router,
-    stop: &AtomicBool,
+    (stop, turns): (&AtomicBool, &Counter),
     core: Option<core_affinity::CoreId>,
 ) {
     if let Some(core) = core {
         let _ = core_affinity::set_for_current(core);
     }
-    if let Err(error) = http.serve(router, Limits::default(), stop) {
+    if let Err(error) = http.serve(router, Limits::default(), (stop, turns)) {
         note(&format!("note: metrics are served no more: {error}"));
         while !stop.load(Ordering::Relaxed) {
+            turns.add(1);
             std::thread::sleep(LOOK);
         }
     }
@@ -417,7 +427,7 @@ fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
 /// The management thread: clients get theirs, events are looked for, signals are obeyed, the service manager hears that all is
 /// well, and a terminal has a progress line.
 fn manage(
-    (servers, mut pulse): (Vec<Server>, Pulse),
+    (servers, (mut pulse, roll)): (Vec<Server>, (Pulse, Roll)),
     management: &Arc<Management>,
     stop: &Arc<AtomicBool>,
     (hangup, ready): (&AtomicBool, &AtomicBool),
@@ -437,9 +447,9 @@ fn manage(
         fault::aborts("abort");
         fault::forbidden("forbidden");
         management.view.watch();
-        pulse.turn(&management.view);
+        pulse.turn(&roll, &management.view.clock);
         if ready.load(Ordering::Relaxed) {
-            service.turn(&management.view, Instant::now());
+            service.turn(&management.view, &roll, Instant::now());
         }
         if !reloads.is_full()
             && let Some(change) = wanted(management, hangup)
