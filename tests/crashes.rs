@@ -156,6 +156,42 @@ fn each_crash_leaves_a_recorder_that_tells_it_one_report_and_nothing_else() {
 }
 
 #[test]
+fn an_end_by_a_second_signal_is_told_and_is_no_crash() {
+    let _alone = alone();
+    let victim = victim();
+    for (second, code) in [("TERM", 143), ("INT", 130)] {
+        let mut switch = victim.start(Some("stop"), true);
+        victim.await_answer();
+        let child = switch.0.as_mut().unwrap();
+        run(&format!("kill {}", child.id()));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert_eq!(child.try_wait().unwrap(), None, "the stop hangs");
+        signal_until_dead(child, second);
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(recorder(&victim, &[])["ending"], "second-signal");
+    }
+    let mut next = victim.start(None, true);
+    victim.await_answer();
+    assert_eq!(
+        recorder(&victim, &["--previous"])["ending"],
+        "second-signal"
+    );
+    terminate(&mut next);
+    let told = "note: the last run was ended by a second signal before it had stopped";
+    assert_eq!(victim.said().matches(told).count(), 2, "{}", victim.said());
+    assert!(!victim.said().contains("without a word"));
+    assert!(victim.reports().is_empty(), "{:?}", victim.reports());
+    // A stop that hangs and is killed by somebody else is looked into.
+    let mut hung = victim.start(Some("stop"), true);
+    victim.await_answer();
+    let child = hung.0.as_mut().unwrap();
+    run(&format!("kill {}", child.id()));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal_until_dead(child, "KILL");
+    assert_eq!(recorder(&victim, &[])["ending"], "unknown");
+}
+
+#[test]
 fn a_burst_of_crashes_has_one_report_of_the_first() {
     let _alone = alone();
     let victim = victim();

@@ -8,6 +8,7 @@ mod linux;
 mod pulse;
 mod roll;
 mod service;
+mod signals;
 mod source;
 mod steps;
 mod vigil;
@@ -23,14 +24,13 @@ use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal, LcoreHandle};
 use npcc_pipeline::counters::Counter;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
 
 use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
 use self::pulse::Pulse;
 use self::roll::Roll;
 use self::service::Service;
+use self::signals::Signals;
 pub use self::source::{Options, Source};
 use self::steps::Steps;
 use crate::clock::Clock;
@@ -70,12 +70,13 @@ pub fn run<P: Probe>(
     let config = &source.loaded.config;
     let mut steps = Steps::new();
     let keep = Arc::new(Keep::open(&options.store));
-    let Signals { stop, hangup } = signals().context("cannot catch signals")?;
+    let caught = Signals::caught().context("cannot catch signals")?;
+    let stop = &caught.stop;
     let servers = servers(config)?;
     // Asked before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
     // The sockets are ours: nobody else writes the recorder.
-    let mut recorder = aftermath::look_back(source, options, spare_core);
+    let mut recorder = aftermath::look_back(source, options, spare_core, &caught.second);
     let http = config.telemetry.http.map(Listener::bind).transpose()?;
 
     let sizing = Sizing::of(config);
@@ -89,7 +90,7 @@ pub fn run<P: Probe>(
     steps.done("pools");
     service::starting("opening the ports");
     let waits = |down: &[&str]| tell_waiting(config, down);
-    let ports = wiring::ports::open(&eal, config, &pools, (&stop, waits))?;
+    let ports = wiring::ports::open(&eal, config, &pools, (stop, waits))?;
     tell_ports(config, &ports);
     steps.done("ports");
     let clock = Clock::new(
@@ -112,7 +113,7 @@ pub fn run<P: Probe>(
     )?;
     close_rest(&options.store);
     steps.done("tables");
-    management.wait_for_linux(LINUX_WAIT, &stop);
+    management.wait_for_linux(LINUX_WAIT, stop);
     steps.done("the kernel's routes");
     let ready = Arc::new(AtomicBool::new(false));
     let mut crew = Crew::new(Arc::default());
@@ -124,7 +125,7 @@ pub fn run<P: Probe>(
         servers,
         http,
         linux,
-        hangup,
+        hangup: caught.hangup,
         ready: Arc::clone(&ready),
         recorder: recorder.clone(),
     };
@@ -133,7 +134,7 @@ pub fn run<P: Probe>(
     steps.tell();
     sandbox::close(config);
     let deadline = options.duration.map(|duration| Instant::now() + duration);
-    control.run(&stop, || {
+    control.run(stop, || {
         turned(&ready);
         deadline.is_some_and(|deadline| Instant::now() >= deadline) || crew.has_ended()
     });
@@ -262,29 +263,6 @@ fn beside(
         .with_context(|| format!("cannot start the {what} thread"))?;
     crew.manage(what, thread);
     Ok(())
-}
-
-/// What signals set.
-struct Signals {
-    /// SIGINT or SIGTERM: stop in order.
-    stop: Arc<AtomicBool>,
-    /// SIGHUP: read the configuration file again.
-    hangup: Arc<AtomicBool>,
-}
-
-/// Catches signals. A second SIGINT or SIGTERM ends the process at once, with 128 and the signal's number as its exit code.
-fn signals() -> std::io::Result<Signals> {
-    let signals = Signals {
-        stop: Arc::default(),
-        hangup: Arc::default(),
-    };
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: the first signal finds the flag down.
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop))?;
-        flag::register(signal, Arc::clone(&signals.stop))?;
-    }
-    flag::register(SIGHUP, Arc::clone(&signals.hangup))?;
-    Ok(signals)
 }
 
 /// The socket that may change things, and the one for reading.
