@@ -11,6 +11,7 @@ mod service;
 mod signals;
 mod source;
 mod steps;
+mod storms;
 mod vigil;
 
 use std::io::{IsTerminal, Write};
@@ -20,10 +21,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use npcc_cnp::pair::loose_end::LooseEnd;
 use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal, LcoreHandle};
 use npcc_pipeline::counters::Counter;
+use rtrb::Consumer;
 
 use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
@@ -103,6 +106,7 @@ pub fn run<P: Probe>(
         control,
         management,
         linux,
+        loose,
     } = assemble(
         source,
         (options, Arc::clone(&keep)),
@@ -125,6 +129,7 @@ pub fn run<P: Probe>(
         servers,
         http,
         linux,
+        loose,
         hangup: caught.hangup,
         ready: Arc::clone(&ready),
         recorder: recorder.clone(),
@@ -194,6 +199,8 @@ struct Ends {
     servers: Vec<Server>,
     http: Option<Listener>,
     linux: Option<LinuxIo>,
+    /// Ends that are not paired.
+    loose: Option<Consumer<LooseEnd>>,
     hangup: Arc<AtomicBool>,
     /// The control core runs.
     ready: Arc<AtomicBool>,
@@ -211,6 +218,7 @@ fn look_after(
         servers,
         http,
         linux,
+        loose,
         hangup,
         ready,
         recorder,
@@ -225,7 +233,7 @@ fn look_after(
         let (kept, ready) = (Arc::clone(management), Arc::clone(&ready));
         let turns = roll.add("keeping thread", false);
         beside(crew, "npcc-keep", "keeping", move |stop| {
-            keeping::run(&kept, (&ready, stop), &turns, core);
+            keeping::run(&kept, (&ready, stop), (loose, &turns), core);
         })?;
     }
     if let Some(http) = http {
