@@ -43,6 +43,18 @@ pub struct Turn {
 }
 
 impl State {
+    /// With nothing counted.
+    pub(super) fn new(model: Model, differ: Differ) -> State {
+        State {
+            model,
+            differ,
+            counts: Counts::default(),
+            doubts: 0,
+            lost: false,
+            turns: Arc::default(),
+        }
+    }
+
     /// Gives the switch what changed in the model.
     pub(super) fn give(&mut self, fib: &mut dyn Fib, turn: &mut Turn) {
         let changes = self.model.take_changes();

@@ -12,6 +12,7 @@ use npcc_config::Config;
 use npcc_config::ipnet::IpNet;
 use npcc_config::sizing::SpeedFrom;
 use npcc_linux::Integration;
+use npcc_linux::netlink::ahead::Ahead;
 use npcc_pipeline::capture;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
@@ -72,7 +73,7 @@ pub(super) struct Assembly<P> {
 /// Makes all that runs. `probe` makes each worker's probe of the appliance's own.
 pub(super) fn assemble<P: Probe>(
     source: &Source,
-    (options, keep): (&Options, Arc<Keep>),
+    (options, keep, ahead): (&Options, Arc<Keep>, Option<Ahead>),
     ports: Vec<OpenPort>,
     pools: &Pools,
     clock: Clock,
@@ -80,7 +81,7 @@ pub(super) fn assemble<P: Probe>(
 ) -> anyhow::Result<Assembly<P>> {
     let config = &source.loaded.config;
     let seed = unforeseen();
-    let (linux, integration) = LinuxSide::of(config, &ports, &keep)?.unzip();
+    let (linux, integration) = LinuxSide::of(config, &ports, &keep, ahead)?.unzip();
     let routes = routes(config, &ports, integration, &options.prefixes)?;
     let mut core = control_core(config, &ports, routes.sources, seed);
     let settings = settings(config, &ports);

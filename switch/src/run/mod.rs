@@ -85,6 +85,7 @@ pub fn run<P: Probe>(
     let sizing = Sizing::of(config);
     let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
     tell_pages(plan.no_huge);
+    let ahead = wiring::hosts::read_ahead(config, &keep);
     steps.done("what was left");
     let eal = Eal::init(&plan.args)?;
     aftermath::keep_packets_out_of_cores(&eal);
@@ -109,7 +110,7 @@ pub fn run<P: Probe>(
         loose,
     } = assemble(
         source,
-        (options, Arc::clone(&keep)),
+        (options, Arc::clone(&keep), ahead),
         ports,
         &pools,
         clock,
