@@ -73,10 +73,10 @@ fn is_told(how: Crash, recorder: &Value) {
     match how {
         Crash::Panic(place) => assert!(says("panic", place), "{how:?}: {recorder:#}"),
         Crash::Stuck(place) => {
-            let (stuck, well) = if place == "worker-stuck" {
-                ("worker on core", "control thread")
-            } else {
-                ("control thread", "worker on core")
+            let (stuck, well) = match place {
+                "worker-stuck" => ("worker on core", "control thread"),
+                "control-stuck" => ("control thread", "link thread"),
+                _ => ("link thread", "worker on core"),
             };
             assert!(says("error", "has not moved for 1 s"), "{recorder:#}");
             assert!(still(stuck) > 0.9, "{stuck}: {recorder:#}");
@@ -153,6 +153,42 @@ fn each_crash_leaves_a_recorder_that_tells_it_one_report_and_nothing_else() {
         println!("{how:?}");
         crash_and_start(*how);
     }
+}
+
+#[test]
+fn an_end_by_a_second_signal_is_told_and_is_no_crash() {
+    let _alone = alone();
+    let victim = victim();
+    for (second, code) in [("TERM", 143), ("INT", 130)] {
+        let mut switch = victim.start(Some("stop"), true);
+        victim.await_answer();
+        let child = switch.0.as_mut().unwrap();
+        run(&format!("kill {}", child.id()));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert_eq!(child.try_wait().unwrap(), None, "the stop hangs");
+        signal_until_dead(child, second);
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(recorder(&victim, &[])["ending"], "second-signal");
+    }
+    let mut next = victim.start(None, true);
+    victim.await_answer();
+    assert_eq!(
+        recorder(&victim, &["--previous"])["ending"],
+        "second-signal"
+    );
+    terminate(&mut next);
+    let told = "note: the last run was ended by a second signal before it had stopped";
+    assert_eq!(victim.said().matches(told).count(), 2, "{}", victim.said());
+    assert!(!victim.said().contains("without a word"));
+    assert!(victim.reports().is_empty(), "{:?}", victim.reports());
+    // A stop that hangs and is killed by somebody else is looked into.
+    let mut hung = victim.start(Some("stop"), true);
+    victim.await_answer();
+    let child = hung.0.as_mut().unwrap();
+    run(&format!("kill {}", child.id()));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal_until_dead(child, "KILL");
+    assert_eq!(recorder(&victim, &[])["ending"], "unknown");
 }
 
 #[test]

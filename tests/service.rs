@@ -14,7 +14,8 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Lab, alone, assert_success};
+use common::net::Space;
+use common::{Lab, alone, assert_success, http};
 
 const NULL_PORTS: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
@@ -43,6 +44,11 @@ impl Service {
     fn start(fault: Option<&str>) -> Service {
         let lab = Lab::new();
         lab.config(NULL_PORTS);
+        Service::of(lab, fault)
+    }
+
+    /// In a lab whose configuration is written.
+    fn of(lab: Lab, fault: Option<&str>) -> Service {
         let socket = UnixDatagram::bind(lab.path("notify")).unwrap();
         let timeout = Some(Duration::from_millis(100));
         socket.set_read_timeout(timeout).unwrap();
@@ -119,10 +125,9 @@ fn the_service_manager_hears_that_it_is_ready_alive_how_it_is_and_that_it_stops(
     assert!(service.child.wait().unwrap().success());
 }
 
-/// Keep-alives end, whoever is stuck is named, and they come again when he goes on.
-fn is_noticed(fault: &str, name: &str) {
-    let _alone = alone();
-    let service = Service::start(Some(fault));
+/// A switch whose thread stands still at a place, once that is named.
+fn stuck(lab: Lab, fault: &str, name: &str) -> Service {
+    let service = Service::of(lab, Some(fault));
     service.await_line("READY=1");
     let deadline = Instant::now() + Duration::from_secs(30);
     while !service
@@ -132,6 +137,18 @@ fn is_noticed(fault: &str, name: &str) {
         assert!(Instant::now() < deadline, "{}", service.said());
         std::thread::sleep(Duration::from_millis(50));
     }
+    service
+}
+
+fn null_ports(more: &str) -> Lab {
+    let lab = Lab::new();
+    lab.config(&format!("{NULL_PORTS}{more}"));
+    lab
+}
+
+/// Keep-alives end, whoever is stuck is named, and they come again when he goes on.
+fn is_noticed(lab: Lab, fault: &str, name: &str) {
+    let service = stuck(lab, fault, name);
     service.hear(Duration::from_millis(200), "never");
     let lines = service.hear(Duration::from_secs(2), "WATCHDOG=1");
     assert!(!lines.iter().any(|line| line == "WATCHDOG=1"), "{lines:?}");
@@ -142,12 +159,62 @@ fn is_noticed(fault: &str, name: &str) {
 
 #[test]
 fn a_worker_that_is_stuck_is_named_and_no_keep_alive_is_sent() {
-    is_noticed("worker-stuck", "worker on core 1");
+    let _alone = alone();
+    is_noticed(null_ports(""), "worker-stuck", "worker on core 1");
 }
 
 #[test]
 fn a_control_thread_that_is_stuck_is_named_and_no_keep_alive_is_sent() {
-    is_noticed("control-stuck", "control thread");
+    let _alone = alone();
+    is_noticed(null_ports(""), "control-stuck", "control thread");
+}
+
+#[test]
+fn a_link_thread_that_is_stuck_is_named_and_no_keep_alive_is_sent() {
+    let _alone = alone();
+    is_noticed(null_ports(""), "link-stuck", "link thread");
+}
+
+#[test]
+fn threads_between_the_switch_and_linux_that_are_stuck_are_named_and_no_keep_alive_is_sent() {
+    let _alone = alone();
+    for (fault, name) in [
+        ("linux-stuck", "linux thread"),
+        ("netlink-stuck", "netlink thread"),
+    ] {
+        let space = Space::of("stuck");
+        let linux = format!("linux: {{ integrate: true, netns: {} }}\n", space.0);
+        is_noticed(null_ports(&linux), fault, name);
+    }
+}
+
+/// A restart would cost frames, and the switch forwards without them.
+#[test]
+fn a_thread_that_forwarding_does_without_is_named_and_keep_alives_go_on() {
+    let _alone = alone();
+    for (fault, name) in [
+        ("http-stuck", "HTTP thread"),
+        ("keeping-stuck", "keeping thread"),
+    ] {
+        let lab = Lab::new();
+        lab.config(&format!(
+            "{NULL_PORTS}telemetry: {{ socket: {}, http: \"{}\" }}\n",
+            lab.path("switch.sock").display(),
+            http::free()
+        ));
+        let service = stuck(lab, fault, name);
+        service.hear(Duration::from_millis(500), "never");
+        let lines = service.hear(Duration::from_secs(2), "never");
+        let alive = lines.iter().filter(|line| *line == "WATCHDOG=1").count();
+        assert!(alive >= 4, "{fault}: {lines:?}");
+        std::fs::write(service.lab.path("goes-on"), "").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let again = format!("the {name} moves again");
+        while !service.said().contains(&again) {
+            assert!(Instant::now() < deadline, "{}", service.said());
+            service.hear(Duration::from_millis(100), "never");
+        }
+    }
 }
 
 /// Fields of an entry as the journal's socket takes them.

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use npcc_pipeline::counters::Counter;
+
 use crate::fib::Fib;
+use crate::netlink::ahead::Ahead;
 use crate::netlink::ethtool::Ethtool;
 use crate::netlink::handle::{Handle, Notice};
 use crate::netlink::mirror::Mirror;
@@ -55,6 +59,8 @@ pub struct Left {
     pub taps: BTreeMap<String, OwnedFd>,
     /// What the kernel was to have; `None` if that is not known: then nothing is taken away.
     pub wanted: Option<Wanted>,
+    /// Who reads the kernel's state already, in the namespace of the settings.
+    pub ahead: Option<Ahead>,
 }
 
 /// What was opened and does not run yet.
@@ -108,6 +114,12 @@ impl Integration {
     #[must_use]
     pub fn refused(&self) -> &[io::Error] {
         &self.refused
+    }
+
+    /// What grows while the thread moves; `fib`, which is the thread's too, may add to it.
+    #[must_use]
+    pub fn turns(&self) -> Arc<Counter> {
+        Arc::clone(self.mirror.turns())
     }
 
     /// Starts the thread: it gives `fib` what is wanted, and `notice` what is to be told.
@@ -179,6 +191,7 @@ fn open_here(left: Left, settings: Settings) -> io::Result<Integration> {
     let Left {
         taps: mut left,
         wanted: before,
+        ahead,
     } = left;
     // What was wanted before is known by the names of links, so it is changed once those are.
     let mut wants = Wants::new(before.unwrap_or_default());
@@ -214,7 +227,7 @@ fn open_here(left: Left, settings: Settings) -> io::Result<Integration> {
     Ok(Integration {
         taps,
         refused,
-        mirror: Mirror::new(stream, requests, Ports::new(places)),
+        mirror: Mirror::new(stream, requests, Ports::new(places)).after(ahead),
         wants,
         ethtool: Ethtool::open().ok(),
         namespace: settings.namespace,

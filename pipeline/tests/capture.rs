@@ -365,3 +365,46 @@ fn a_frame_is_followed_from_worker_to_worker() {
         ]
     );
 }
+
+/// More frames of a lossy priority to another worker's port than its ring takes: those that are left are told by the worker that had
+/// them.
+#[test]
+fn frames_that_find_the_ring_to_another_worker_full_are_told_as_they_are_counted() {
+    let setup = Setup {
+        ports: 2,
+        ..Setup::default()
+    };
+    let mut several = Several::new(&setup, seating(&[0, 1], &[1, 1], 32));
+    let mut rings = Vec::new();
+    let mut paths = std::mem::take(&mut several.paths);
+    for (worker, path) in (0..).zip(paths.drain(..)) {
+        let (end, frames, _) = ends(WorkerId(worker));
+        let mut path = path.with_capture(end);
+        path.set_capture(Some(headers("dropped")));
+        several.paths.push(path);
+        rings.push(frames);
+    }
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        several.refresh(0);
+        assert_eq!(several.receive(0, (0, 1, 0), 500, 32), 32);
+        seen.extend(drain(&mut rings[0]));
+    }
+    // Nobody takes over meanwhile.
+    let dropped = several.dropped(DropReason::XringFull);
+    assert!(dropped >= 64, "{dropped}");
+    assert_eq!(seen.len() as u64, dropped);
+    for (event, bytes) in &seen {
+        assert_eq!(event.kind, Kind::Dropped);
+        assert_eq!(event.reason, Some(DropReason::XringFull));
+        let ports = (event.ingress, event.egress, event.worker);
+        assert_eq!(ports, (Some(PortId(0)), Some(PortId(1)), WorkerId(0)));
+        assert!(event.has(Event::REWRITTEN) && bytes.len() == SNAPLEN);
+    }
+    several.refresh(1);
+    several.turn(1);
+    assert!(
+        drain(&mut rings[1]).is_empty(),
+        "the owner drops none of them"
+    );
+}

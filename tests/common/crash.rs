@@ -34,7 +34,7 @@ pub enum Crash {
 
 impl Crash {
     /// All of them.
-    pub const ALL: [Crash; 8] = [
+    pub const ALL: [Crash; 9] = [
         Crash::Panic("worker"),
         Crash::Panic("control"),
         Crash::Panic("manage"),
@@ -43,6 +43,7 @@ impl Crash {
         Crash::Signal("SEGV"),
         Crash::Stuck("worker-stuck"),
         Crash::Stuck("control-stuck"),
+        Crash::Stuck("link-stuck"),
     ];
 
     fn fault(self) -> Option<&'static str> {

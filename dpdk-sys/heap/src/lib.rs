@@ -1,5 +1,5 @@
 //! Memory of a program: a heap whose large pieces lie in huge pages where the kernel has them ([`HugeHeap`]); and what outlives a process:
-//! memory ([`shared`]) and descriptors ([`inherited`], [`tap`]).
+//! memory ([`shared`], [`mark`]) and descriptors ([`inherited`], [`tap`]).
 //!
 //! Route images, flow caches and ledgers are read at random. In pages of 4 KiB nearly every such read also misses the TLB, and
 //! filling a table costs a fault for every 4 KiB. A piece of [`LARGE`] bytes or more therefore gets a mapping of its own that
@@ -17,6 +17,7 @@
 //! size says it came; at most [`KEPT`] x [`KEPT_BYTES`] stay mapped that nobody uses.
 
 pub mod inherited;
+pub mod mark;
 pub mod shared;
 pub mod tap;
 

@@ -221,6 +221,7 @@ impl Dumped for Comparing<'_> {
     }
 
     fn between(&mut self) -> io::Result<()> {
+        self.state.turns.add(1);
         self.catch_up()?;
         if self.spoiled {
             return Err(io::ErrorKind::Interrupted.into());

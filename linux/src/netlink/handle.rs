@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::units::PortId;
 
@@ -96,6 +97,7 @@ pub struct Handle {
     pub(super) commands: Sender<Command>,
     pub(super) bell: Arc<UnixStream>,
     pub(super) status: Arc<Mutex<Status>>,
+    pub(super) turns: Arc<Counter>,
 }
 
 impl Handle {
@@ -152,6 +154,12 @@ impl Handle {
             |poisoned| poisoned.into_inner().clone(),
             |status| status.clone(),
         )
+    }
+
+    /// What grows while the thread moves: a few times a second with nothing to do, and in the middle of a dump too.
+    #[must_use]
+    pub fn turns(&self) -> u64 {
+        self.turns.get()
     }
 
     /// Lets the thread end.

@@ -1,10 +1,14 @@
 //! The model kept equal to the kernel, and the switch to the model.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
+use npcc_pipeline::counters::Counter;
+
+use super::ahead::{Ahead, WasRead};
 use super::compare::Comparing;
-use super::recover::{EXAMPLES, Recovering, TRIES};
+use super::recover::{EXAMPLES, recover};
 use super::report::{Counts, Reason, Report};
 use super::requests::{Ended, Requests};
 use super::state::{State, each};
@@ -26,6 +30,8 @@ pub struct Mirror {
     stream: Stream,
     requests: Requests,
     state: State,
+    /// What is being read ahead, until the first dump.
+    ahead: Option<Ahead>,
 }
 
 impl Mirror {
@@ -35,14 +41,21 @@ impl Mirror {
         Mirror {
             stream,
             requests,
-            state: State {
-                model: Model::default(),
-                differ: Differ::new(ports),
-                counts: Counts::default(),
-                doubts: 0,
-                lost: false,
-            },
+            state: State::new(Model::default(), Differ::new(ports)),
+            ahead: None,
         }
+    }
+
+    /// Begins with what was read ahead in the same namespace.
+    #[must_use]
+    pub fn after(self, ahead: Option<Ahead>) -> Mirror {
+        Mirror { ahead, ..self }
+    }
+
+    /// What grows while the thread moves that uses this; it may add to it itself.
+    #[must_use]
+    pub const fn turns(&self) -> &Arc<Counter> {
+        &self.state.turns
     }
 
     /// The kernel's state.
@@ -114,18 +127,11 @@ impl Mirror {
     /// A socket is of no use any more, or the kernel refuses a dump.
     pub fn dump(&mut self, reason: Reason, fib: &mut dyn Fib) -> io::Result<(Report, Turn)> {
         let began = Instant::now();
-        let mut report = Report {
-            reason,
-            took: Duration::ZERO,
-            compared: 0,
-            differences: 0,
-            examples: vec![],
-            settled: true,
-            whole: true,
-        };
+        let mut report = Report::of(reason);
         let mut turn = Turn::default();
         match reason {
-            Reason::Start | Reason::Overrun => self.recover(&mut report, &mut turn)?,
+            Reason::Start => self.start(&mut report, &mut turn)?,
+            Reason::Overrun => self.recover(&mut report, &mut turn)?,
             Reason::Doubt | Reason::Time | Reason::Asked => {
                 self.compare(&mut report, &mut turn, fib)?;
             }
@@ -140,40 +146,47 @@ impl Mirror {
         Ok((report, turn))
     }
 
-    /// After messages were lost.
+    /// At the start: what was read ahead, and what the stream said since; or all anew.
+    fn start(&mut self, report: &mut Report, turn: &mut Turn) -> io::Result<()> {
+        let Some(WasRead {
+            stream,
+            state,
+            report: ahead,
+        }) = self.ahead.take().and_then(Ahead::wait)
+        else {
+            return self.recover(report, turn);
+        };
+        let State {
+            model,
+            counts,
+            doubts,
+            ..
+        } = state;
+        self.stream = stream;
+        (self.state.model, self.state.counts) = (model, counts);
+        self.state.doubts = doubts;
+        *report = ahead;
+        loop {
+            let (model, counts) = (&mut self.state.model, &mut self.state.counts);
+            let mut lost = false;
+            let read = self.stream.read(BATCH, |datagram| {
+                lost |= each(datagram, counts, |event| {
+                    model.apply(event);
+                });
+            })?;
+            if read == Read::Overrun || lost {
+                self.state.counts.overruns += 1;
+                return self.recover(report, turn);
+            }
+            if read == Read::Empty {
+                return Ok(());
+            }
+        }
+    }
+
     fn recover(&mut self, report: &mut Report, turn: &mut Turn) -> io::Result<()> {
-        for _ in 0..TRIES {
-            report.whole = true;
-            let mut to = Recovering {
-                stream: &mut self.stream,
-                state: &mut self.state,
-                report,
-                pending: vec![],
-                lost: false,
-                under_way: (Dump::Links, false),
-            };
-            to.clear_stream()?;
-            for what in Dump::ALL {
-                let whole = to.dump(what, &mut self.requests)?;
-                to.report.whole &= whole;
-            }
-            let Recovering { pending, lost, .. } = to;
-            report.settled &= pending.is_empty() && !lost;
-            self.state.doubts_anew();
-            for event in pending {
-                self.state.model.apply_late(event);
-            }
-            if !lost {
-                break;
-            }
-            self.state.counts.overruns += 1;
-            report.whole = false;
-        }
-        self.state.lost = !report.whole;
-        if !report.whole {
-            turn.dump = Some(Reason::Overrun);
-        }
-        Ok(())
+        let sockets = (&mut self.stream, &mut self.requests);
+        recover(sockets, &mut self.state, report, turn)
     }
 
     /// To prove that all is equal.

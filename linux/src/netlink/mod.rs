@@ -3,6 +3,7 @@
 //! [`stream`] is what the kernel tells of its own accord, [`requests`] what it is asked. [`mirror`] keeps the model equal to
 //! the kernel by both: the stream, and when messages of it were lost, or every few seconds to prove it, dumps.
 
+pub mod ahead;
 mod compare;
 pub mod ethtool;
 pub mod handle;

@@ -36,6 +36,21 @@ pub struct Report {
     pub whole: bool,
 }
 
+impl Report {
+    /// Of a comparison that begins.
+    pub(super) const fn of(reason: Reason) -> Report {
+        Report {
+            reason,
+            took: Duration::ZERO,
+            compared: 0,
+            differences: 0,
+            examples: vec![],
+            settled: true,
+            whole: true,
+        }
+    }
+}
+
 /// Counts since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {

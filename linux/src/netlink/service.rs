@@ -28,6 +28,8 @@ use crate::wire::request::{LinkSettings, Resolve, forget, resolve, set_link};
 const BREATH: Duration = Duration::from_millis(100);
 /// The least rest before a comparison that is not due, but follows from a doubt or one that was given up.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Longest sleep: who watches the thread sees that it moves.
+const SLEEP: Duration = Duration::from_millis(250);
 /// A comparison takes at most one part in so many of the time.
 const SHARE: u32 = 10;
 
@@ -77,6 +79,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             commands: sender,
             bell: Arc::new(ringer),
             status: Arc::clone(&status),
+            turns: Arc::clone(mirror.turns()),
         };
         let service = Service {
             mirror,
@@ -115,6 +118,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     }
 
     fn turn(&mut self) -> io::Result<bool> {
+        self.mirror.turns().add(1);
         let now = Instant::now();
         if let Some(reason) = self.wanted
             && now >= self.earliest(reason)
@@ -143,7 +147,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             Some(reason) => self.due.min(self.earliest(reason)),
             None => self.due,
         };
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(Instant::now()).min(SLEEP);
         let millis = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
         let stream = PollFd::new(self.mirror.stream().as_fd(), PollFlags::POLLIN);
         let bell = PollFd::new(self.bell.as_fd(), PollFlags::POLLIN);

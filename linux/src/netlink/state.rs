@@ -1,5 +1,8 @@
 //! The model, what the switch has of it, and counts.
 
+use std::sync::Arc;
+
+use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::prefix::Family;
 
 use crate::fib::Fib;
@@ -22,6 +25,8 @@ pub(super) struct State {
     pub(super) doubts: u64,
     /// Messages were lost, and no dump has made up for them yet.
     pub(super) lost: bool,
+    /// Grows while the thread moves, in the middle of a dump too.
+    pub(super) turns: Arc<Counter>,
 }
 
 /// What a turn did.
@@ -38,6 +43,18 @@ pub struct Turn {
 }
 
 impl State {
+    /// With nothing counted.
+    pub(super) fn new(model: Model, differ: Differ) -> State {
+        State {
+            model,
+            differ,
+            counts: Counts::default(),
+            doubts: 0,
+            lost: false,
+            turns: Arc::default(),
+        }
+    }
+
     /// Gives the switch what changed in the model.
     pub(super) fn give(&mut self, fib: &mut dyn Fib, turn: &mut Turn) {
         let changes = self.model.take_changes();

@@ -68,3 +68,43 @@ fn frames_that_linux_might_be_given_are_told_by_what_became_of_them() {
         assert_whole(&path);
     }
 }
+
+/// No driver leaves a frame without room before it; a buffer that comes so is dropped, and told.
+#[test]
+fn a_frame_without_room_for_its_tag_is_told_with_that_reason() {
+    let (end, mut frames, stats) = capture::ends(WorkerId::FIRST);
+    let (path, _host) = linux();
+    let mut path = path.with_capture(end);
+    path.set_capture(Some(Box::new(CaptureOrder {
+        id: 7,
+        filter: Filter::parse("reason no_headroom").unwrap(),
+        ports: u32::MAX,
+        priorities: u8::MAX,
+        snaplen: u16::MAX,
+        tracked: None,
+    })));
+    path.refresh();
+    let frame = data("10.0.100.9").frame();
+    // With room it leaves by VLAN 100.
+    push(&mut path, DC, &frame, 1);
+    assert_eq!(pull(&mut path, WAN, 1).len(), 1);
+    let (head, tail) = frame.split_at(HeapFrame::HEADROOM);
+    let mut full = HeapFrame::new(tail);
+    assert!(full.prepend(head.len()));
+    full.data_mut()[..head.len()].copy_from_slice(head);
+    assert_eq!(full.data(), frame);
+    let mut burst = FrameVec::default();
+    burst.push(full);
+    path.refresh();
+    path.ingress(DC, &mut burst, Nanos(2));
+    assert_eq!(drops(&path, DC), [("no_headroom", 1)]);
+    let seen = events(&mut frames);
+    let [(event, bytes)] = &seen[..] else {
+        panic!("{seen:?}");
+    };
+    assert_eq!(event.reason, Some(DropReason::NoHeadroom));
+    assert_eq!((event.kind, event.ingress), (Kind::Dropped, Some(DC)));
+    assert_eq!(bytes.len(), frame.len());
+    assert_eq!(stats.lost.get(), 0);
+    assert_whole(&path);
+}

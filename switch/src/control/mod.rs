@@ -1,6 +1,7 @@
 //! The control core's loop: NPCC's tick, and nothing else on this core.
 
 pub mod inject;
+pub mod loose;
 pub mod orders;
 pub mod reaction;
 pub mod sources;
@@ -18,6 +19,7 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::clock::Clock;
 use crate::control::inject::Injector;
+use crate::control::loose::LooseEnds;
 use crate::control::orders::Inbox;
 use crate::control::reaction::FirstAnswer;
 use crate::recorder::decisions::Copier;
@@ -94,6 +96,8 @@ pub struct Control {
     pub sleeper: Option<ControlSleeper>,
     /// Keeps its decisions for after a crash.
     pub recorder: Option<Copier>,
+    /// Shows the ends that are not paired to who keeps them; none where nothing is kept.
+    pub loose: Option<LooseEnds>,
 }
 
 impl Control {
@@ -148,6 +152,7 @@ impl Control {
             sleeper,
             clock,
             recorder,
+            loose,
             ..
         } = self;
         inbox.obey(core, now, |style, priority| {
@@ -164,6 +169,9 @@ impl Control {
         core.tick_within(now, &|| clock.now(), level, &mut out);
         if let Some(recorder) = recorder {
             recorder.turn(core.published());
+        }
+        if let Some(loose) = loose {
+            loose.turn(core, now);
         }
         if let Some(sleeper) = sleeper.as_ref().filter(|_| out.sent) {
             sleeper.wake_workers();

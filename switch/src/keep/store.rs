@@ -37,6 +37,12 @@ impl Store {
         self.handed().remove(name)
     }
 
+    /// Whether the process before left one whose name begins like this.
+    #[must_use]
+    pub fn has(&self, begin: &str) -> bool {
+        self.handed().keys().any(|name| name.starts_with(begin))
+    }
+
     /// Takes all whose names begin like this, by the rest of their names.
     #[must_use]
     pub fn take_all(&self, begin: &str) -> BTreeMap<String, OwnedFd> {
@@ -103,6 +109,7 @@ mod tests {
         let names = ["tap.dc0", "state", "tap.wan0", "odd"];
         let handed = names.map(|name| (name.to_owned(), fd()));
         let store = Store::of(handed.into());
+        assert!(store.has("tap.") && !store.has("taps"));
         assert!(store.take("state").is_some() && store.take("state").is_none());
         let taps = store.take_all("tap.");
         let taps: Vec<&str> = taps.keys().map(String::as_str).collect();

@@ -19,6 +19,8 @@ pub use self::stats::LinuxStats;
 pub use self::to_host::ToHost;
 pub use self::worker_end::{LinuxFrames, ToWorker, ring};
 
+use crate::fault;
+
 /// Turns without a frame before it sleeps.
 const PATIENCE: u32 = 16;
 /// Longest sleep in ms: punted frames wake nobody.
@@ -38,6 +40,7 @@ impl LinuxIo {
     pub fn run(mut self, stop: &AtomicBool) {
         let mut idle = 0u32;
         while !stop.load(Ordering::Relaxed) {
+            fault::waits("linux-stuck");
             let moved = self.to_host.turn(self.from_host.interfaces())
                 + self.from_host.turn(if idle < PATIENCE { 0 } else { SLEEP });
             idle = if moved > 0 { 0 } else { idle.saturating_add(1) };

@@ -16,14 +16,15 @@ use crate::wiring::kernel::Kernel;
 use crate::worker::command::Command;
 
 impl Management {
-    /// Does what Linux told of the ports, and tells Linux of their links; every few milliseconds. Does nothing where Linux is not
-    /// integrated.
-    pub fn look_at_linux(&self) {
+    /// Does what Linux told of the ports, and tells Linux of their links; every few milliseconds. `turned` is called between
+    /// two things, as one may take a device a while. Does nothing where Linux is not integrated.
+    pub fn look_at_linux(&self, turned: impl Fn()) {
         let Some(kernel) = &self.kernel else {
             return;
         };
         while let Some(notice) = kernel.next() {
             self.heed(notice);
+            turned();
         }
         kernel.tell(&self.view.links.for_linux());
     }

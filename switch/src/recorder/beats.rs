@@ -1,4 +1,4 @@
-//! When each thread last moved: a thread of management's by itself, a worker and the control thread by the counters they have anyway.
+//! When each thread last moved: that of management by itself, each other by what grows while it moves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

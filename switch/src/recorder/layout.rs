@@ -1,7 +1,7 @@
 //! Where what stands in a recorder: words of 64 bits, in the byte order of the machine.
 //!
 //! ```text
-//! 0      magic, version, hash, pid, begun, ended, panicked, offset of the clock, its scale, rings, threads     [`Head`]
+//! 0      magic, version, hash, pid, begun, ended, panicked, offset of the clock, its scale, rings, threads, signal     [`Head`]
 //! 32     the version of the program, the folder it ran in: texts of [`TEXT`] words
 //! 96     names of ports, [`NAME`] words each
 //! 224    threads, [`THREAD`] words each: name, loops, when it last moved
@@ -47,6 +47,8 @@ pub enum Head {
     Rings,
     /// How many threads have a place.
     Threads,
+    /// The number of the signal that ended the run at once while it was stopping, or 0.
+    Signal,
 }
 
 /// Words of a text in the head.
@@ -182,7 +184,7 @@ mod tests {
     #[test]
     fn nothing_stands_on_anything_else() {
         let ends = [PROGRAM, FOLDER, PORTS, BEATS, LIST, FIRST];
-        assert!(ends.is_sorted() && (Head::Threads as usize) < PROGRAM);
+        assert!(ends.is_sorted() && (Head::Signal as usize) < PROGRAM);
         assert_eq!(FIRST, 896, "as the text says");
     }
 }

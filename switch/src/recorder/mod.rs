@@ -7,7 +7,7 @@
 //!
 //! Who writes what, each alone: a worker its ring of odd frames (on the way of a frame that is dropped for an odd reason, and of no
 //! other), the control thread the ring of decisions, whoever has something to say the ring of messages, under a lock; the management
-//! thread looks when workers and control last moved, which costs them nothing.
+//! thread looks when each other last moved, which costs them nothing.
 //!
 //! Law: a record that was being written when the process died is told apart from one that is whole ([`ring`]).
 

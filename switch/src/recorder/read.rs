@@ -38,6 +38,8 @@ pub enum Ending {
     Ordered,
     /// A thread panicked.
     Panicked,
+    /// A second signal ended it at once while it was stopping: somebody lost patience.
+    SecondSignal,
     /// It runs, or ended without a word: it was killed, or the machine was.
     Unknown,
 }
@@ -46,7 +48,7 @@ impl Ending {
     /// Whether somebody should look into it.
     #[must_use]
     pub fn is_crash(self) -> bool {
-        self != Ending::Ordered
+        matches!(self, Ending::Panicked | Ending::Unknown)
     }
 }
 
@@ -145,6 +147,8 @@ impl Reading {
             Ending::Panicked
         } else if head(Head::Ended) != 0 {
             Ending::Ordered
+        } else if head(Head::Signal) != 0 {
+            Ending::SecondSignal
         } else {
             Ending::Unknown
         };
@@ -286,6 +290,7 @@ impl fmt::Display for Reading {
         let ending = match self.ending {
             Ending::Ordered => "ended in order",
             Ending::Panicked => "a thread panicked",
+            Ending::SecondSignal => "ended by a second signal",
             Ending::Unknown => "runs, or ended without a word",
         };
         writeln!(out, "{ending}; records torn: {torn}\n")?;

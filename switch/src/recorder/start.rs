@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use npcc_heap::mark::Mark;
 use npcc_heap::shared::SharedWords;
 use npcc_pipeline::units::MAX_PORTS;
 
@@ -123,6 +124,11 @@ impl Recorder {
         )]
         let offset = wall().saturating_sub(scaled as u64);
         self.put(Head::Offset, offset);
+    }
+
+    /// Has a signal that ends the run at once written down.
+    pub fn note_signal(&self, mark: &Mark) {
+        mark.at(Arc::clone(&self.memory), Head::Signal as usize);
     }
 
     /// The run ends in order.

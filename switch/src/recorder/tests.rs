@@ -73,6 +73,40 @@ fn what_was_recorded_is_read_in_order_while_it_runs_and_after_its_end() {
 }
 
 #[test]
+fn a_run_that_a_second_signal_ended_is_no_crash_but_a_panic_before_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, recorder) = begun(folder.path());
+    let ending = |words: &[(Head, u64)]| {
+        let bytes = std::fs::read(crate::recorder::path(&socket)).unwrap();
+        let all = bytes.chunks_exact(8).map(crate::recorder::layout::word_of);
+        let mut all: Vec<u64> = all.collect();
+        for (head, word) in words {
+            all[*head as usize] = *word;
+        }
+        Reading::of(&all).unwrap().ending
+    };
+    assert_eq!(ending(&[]), Ending::Unknown);
+    assert_eq!(ending(&[(Head::Signal, 15)]), Ending::SecondSignal);
+    let panicked = [(Head::Signal, 15), (Head::Panicked, 7)];
+    assert_eq!(ending(&panicked), Ending::Panicked);
+    let ended = [(Head::Signal, 15), (Head::Ended, 7)];
+    assert_eq!(ending(&ended), Ending::Ordered);
+    drop(recorder);
+    let crashes = [Ending::Panicked, Ending::Unknown];
+    let all = [
+        Ending::Ordered,
+        Ending::SecondSignal,
+        crashes[0],
+        crashes[1],
+    ];
+    assert_eq!(
+        all.map(Ending::is_crash),
+        [false, false, true, true],
+        "{all:?}"
+    );
+}
+
+#[test]
 fn what_is_no_recorder_or_another_versions_is_refused_with_the_version() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, _recorder) = begun(folder.path());

@@ -1,7 +1,7 @@
 //! What the last run left, and the beginning of this one's flight recorder.
 //!
-//! Law: a run that ended otherwise than in order is told of, and whoever writes reports is started once, beside the start: nothing waits
-//! for it.
+//! Law: a run that ended otherwise than in order is told of, and after a crash whoever writes reports is started once, beside the start:
+//! nothing waits for it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use core_affinity::CoreId;
 use npcc_config::Config;
 use npcc_dpdk::Eal;
+use npcc_heap::mark::Mark;
 
 use super::source::{Options, Source};
 use crate::log::note;
@@ -35,20 +36,27 @@ pub(super) fn keep_packets_out_of_cores(eal: &Eal) {
     }
 }
 
-/// Keeps the last run's recorder and begins this one's; to be called once the sockets are this process's. A switch runs without one
-/// where there can be none.
+/// Keeps the last run's recorder and begins this one's, into which `signal` writes; to be called once the sockets are this process's. A
+/// switch runs without one where there can be none.
 pub(super) fn look_back(
     source: &Source,
     options: &Options,
     core: Option<CoreId>,
+    signal: &Mark,
 ) -> Option<Recorder> {
     let config = &source.loaded.config;
     let socket = Path::new(&config.telemetry.socket);
     let last = keep_previous(socket);
     let recorder = begin(source, config, socket);
+    if let Some(recorder) = &recorder {
+        recorder.note_signal(signal);
+    }
     match last {
         Some(Ending::Panicked) => crashed("panicked", options, core),
         Some(Ending::Unknown) => crashed("ended without a word", options, core),
+        Some(Ending::SecondSignal) => {
+            note("note: the last run was ended by a second signal before it had stopped");
+        }
         Some(Ending::Ordered) | None => {}
     }
     recorder

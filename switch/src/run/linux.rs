@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use npcc_config::Config;
 use npcc_linux::Integration;
+use npcc_linux::netlink::ahead::Ahead;
 use npcc_pipeline::punt::{Punt, PuntConfig, PuntHost};
 use npcc_pipeline::units::Mac;
 
@@ -30,12 +31,13 @@ impl LinuxSide {
         config: &Config,
         ports: &[OpenPort],
         keep: &Keep,
+        ahead: Option<Ahead>,
     ) -> anyhow::Result<Option<(LinuxSide, Integration)>> {
         let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
         let Some(punt) = wiring::punt::config(config, &macs) else {
             return Ok(None);
         };
-        let (interfaces, integration) = wiring::hosts::open(config, ports, keep)?;
+        let (interfaces, integration) = wiring::hosts::open(config, ports, keep, ahead)?;
         let side = LinuxSide {
             punt,
             interfaces,

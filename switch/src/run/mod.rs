@@ -6,9 +6,12 @@ mod crew;
 mod keeping;
 mod linux;
 mod pulse;
+mod roll;
 mod service;
+mod signals;
 mod source;
 mod steps;
+mod storms;
 mod vigil;
 
 use std::io::{IsTerminal, Write};
@@ -18,16 +21,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use npcc_cnp::pair::loose_end::LooseEnd;
 use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal, LcoreHandle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use npcc_pipeline::counters::Counter;
+use rtrb::Consumer;
 
 use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
 use self::pulse::Pulse;
+use self::roll::Roll;
 use self::service::Service;
+use self::signals::Signals;
 pub use self::source::{Options, Source};
 use self::steps::Steps;
 use crate::clock::Clock;
@@ -40,7 +46,6 @@ use crate::manage::access::Access;
 use crate::manage::orders::Management;
 use crate::manage::room::Room;
 use crate::manage::server::{self, Server, SocketError};
-use crate::recorder::beats::{Beat, wall};
 use crate::recorder::start::Recorder;
 use crate::report::model::Snapshot;
 use crate::sandbox;
@@ -68,17 +73,19 @@ pub fn run<P: Probe>(
     let config = &source.loaded.config;
     let mut steps = Steps::new();
     let keep = Arc::new(Keep::open(&options.store));
-    let Signals { stop, hangup } = signals().context("cannot catch signals")?;
+    let caught = Signals::caught().context("cannot catch signals")?;
+    let stop = &caught.stop;
     let servers = servers(config)?;
     // Asked before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
     // The sockets are ours: nobody else writes the recorder.
-    let mut recorder = aftermath::look_back(source, options, spare_core);
+    let mut recorder = aftermath::look_back(source, options, spare_core, &caught.second);
     let http = config.telemetry.http.map(Listener::bind).transpose()?;
 
     let sizing = Sizing::of(config);
     let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
     tell_pages(plan.no_huge);
+    let ahead = wiring::hosts::read_ahead(config, &keep);
     steps.done("what was left");
     let eal = Eal::init(&plan.args)?;
     aftermath::keep_packets_out_of_cores(&eal);
@@ -87,7 +94,7 @@ pub fn run<P: Probe>(
     steps.done("pools");
     service::starting("opening the ports");
     let waits = |down: &[&str]| tell_waiting(config, down);
-    let ports = wiring::ports::open(&eal, config, &pools, (&stop, waits))?;
+    let ports = wiring::ports::open(&eal, config, &pools, (stop, waits))?;
     tell_ports(config, &ports);
     steps.done("ports");
     let clock = Clock::new(
@@ -100,9 +107,10 @@ pub fn run<P: Probe>(
         control,
         management,
         linux,
+        loose,
     } = assemble(
         source,
-        (options, Arc::clone(&keep)),
+        (options, Arc::clone(&keep), ahead),
         ports,
         &pools,
         clock,
@@ -110,7 +118,7 @@ pub fn run<P: Probe>(
     )?;
     close_rest(&options.store);
     steps.done("tables");
-    management.wait_for_linux(LINUX_WAIT, &stop);
+    management.wait_for_linux(LINUX_WAIT, stop);
     steps.done("the kernel's routes");
     let ready = Arc::new(AtomicBool::new(false));
     let mut crew = Crew::new(Arc::default());
@@ -122,7 +130,8 @@ pub fn run<P: Probe>(
         servers,
         http,
         linux,
-        hangup,
+        loose,
+        hangup: caught.hangup,
         ready: Arc::clone(&ready),
         recorder: recorder.clone(),
     };
@@ -131,13 +140,8 @@ pub fn run<P: Probe>(
     steps.tell();
     sandbox::close(config);
     let deadline = options.duration.map(|duration| Instant::now() + duration);
-    control.run(&stop, || {
-        if !ready.load(Ordering::Relaxed) {
-            fault::waits("ready");
-            ready.store(true, Ordering::Release);
-        }
-        fault::waits("control-stuck");
-        fault::panics("control");
+    control.run(stop, || {
+        turned(&ready);
         deadline.is_some_and(|deadline| Instant::now() >= deadline) || crew.has_ended()
     });
     service::stopping();
@@ -148,6 +152,16 @@ pub fn run<P: Probe>(
     aftermath::ends_in_order(recorder.as_deref());
     // The last look is written down as every other.
     Ok(management.view.snapshot())
+}
+
+/// The control core turned: with its first turn it runs.
+fn turned(ready: &AtomicBool) {
+    if !ready.load(Ordering::Relaxed) {
+        fault::waits("ready");
+        ready.store(true, Ordering::Release);
+    }
+    fault::waits("control-stuck");
+    fault::panics("control");
 }
 
 /// Says whose links are waited for.
@@ -186,6 +200,8 @@ struct Ends {
     servers: Vec<Server>,
     http: Option<Listener>,
     linux: Option<LinuxIo>,
+    /// Ends that are not paired.
+    loose: Option<Consumer<LooseEnd>>,
     hangup: Arc<AtomicBool>,
     /// The control core runs.
     ready: Arc<AtomicBool>,
@@ -203,31 +219,29 @@ fn look_after(
         servers,
         http,
         linux,
+        loose,
         hangup,
         ready,
         recorder,
     } = ends;
-    let link = recorder.as_ref().and_then(|recorder| recorder.beat("link"));
-    let ends_ready = Arc::clone(&ready);
-    let managed = Arc::clone(management);
-    let pulse = Pulse::new(recorder, &management.view);
-    beside(crew, "npcc-manage", "management", move |stop| {
-        manage((servers, pulse), &managed, stop, (&hangup, &ready), core);
-    })?;
+    let mut roll = Roll::of(&management.view);
     let followed = Arc::clone(management);
+    let turns = roll.add("link thread", true);
     beside(crew, "npcc-link", "link", move |stop| {
-        follow_links(&followed, link, stop, core);
+        follow_links(&followed, &turns, stop, core);
     })?;
     if Store::listens() {
-        let (kept, ready) = (Arc::clone(management), Arc::clone(&ends_ready));
+        let (kept, ready) = (Arc::clone(management), Arc::clone(&ready));
+        let turns = roll.add("keeping thread", false);
         beside(crew, "npcc-keep", "keeping", move |stop| {
-            keeping::run(&kept, (&ready, stop), core);
+            keeping::run(&kept, (&ready, stop), (loose, &turns), core);
         })?;
     }
     if let Some(http) = http {
         let router = pages::router(Arc::clone(management));
+        let turns = roll.add("HTTP thread", false);
         beside(crew, "npcc-http", "HTTP", move |stop| {
-            serve_http(http, &router, stop, core);
+            serve_http(http, &router, (stop, &turns), core);
         })?;
     }
     if let Some(linux) = linux {
@@ -235,6 +249,12 @@ fn look_after(
             move_linux(linux, stop, core);
         })?;
     }
+    // Last: it watches all the others.
+    let watching = (Pulse::new(recorder, &roll), roll);
+    let managed = Arc::clone(management);
+    beside(crew, "npcc-manage", "management", move |stop| {
+        manage((servers, watching), &managed, stop, (&hangup, &ready), core);
+    })?;
     Ok(())
 }
 
@@ -252,29 +272,6 @@ fn beside(
         .with_context(|| format!("cannot start the {what} thread"))?;
     crew.manage(what, thread);
     Ok(())
-}
-
-/// What signals set.
-struct Signals {
-    /// SIGINT or SIGTERM: stop in order.
-    stop: Arc<AtomicBool>,
-    /// SIGHUP: read the configuration file again.
-    hangup: Arc<AtomicBool>,
-}
-
-/// Catches signals. A second SIGINT or SIGTERM ends the process at once, with 128 and the signal's number as its exit code.
-fn signals() -> std::io::Result<Signals> {
-    let signals = Signals {
-        stop: Arc::default(),
-        hangup: Arc::default(),
-    };
-    for signal in [SIGINT, SIGTERM] {
-        // In this order: the first signal finds the flag down.
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop))?;
-        flag::register(signal, Arc::clone(&signals.stop))?;
-    }
-    flag::register(SIGHUP, Arc::clone(&signals.hangup))?;
-    Ok(signals)
 }
 
 /// The socket that may change things, and the one for reading.
@@ -298,7 +295,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Follows the links until `stop`: a thread of its own, so that no client and no reload keeps it.
 fn follow_links(
     management: &Management,
-    mut beat: Option<Beat>,
+    turns: &Counter,
     stop: &AtomicBool,
     core: Option<core_affinity::CoreId>,
 ) {
@@ -306,11 +303,10 @@ fn follow_links(
         let _ = core_affinity::set_for_current(core);
     }
     while !stop.load(Ordering::Relaxed) {
-        if let Some(beat) = &mut beat {
-            beat.moves(wall());
-        }
+        turns.add(1);
+        fault::waits("link-stuck");
         management.look_at_links();
-        management.look_at_linux();
+        management.look_at_linux(|| turns.add(1));
         std::thread::sleep(LOOK);
     }
 }
@@ -339,15 +335,16 @@ fn tell_ports(config: &Config, ports: &[wiring::ports::OpenPort]) {
 fn serve_http(
     http: Listener,
     router: &axum::Router,
-    stop: &AtomicBool,
+    (stop, turns): (&AtomicBool, &Counter),
     core: Option<core_affinity::CoreId>,
 ) {
     if let Some(core) = core {
         let _ = core_affinity::set_for_current(core);
     }
-    if let Err(error) = http.serve(router, Limits::default(), stop) {
+    if let Err(error) = http.serve(router, Limits::default(), (stop, turns)) {
         note(&format!("note: metrics are served no more: {error}"));
         while !stop.load(Ordering::Relaxed) {
+            turns.add(1);
             std::thread::sleep(LOOK);
         }
     }
@@ -417,7 +414,7 @@ fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
 /// The management thread: clients get theirs, events are looked for, signals are obeyed, the service manager hears that all is
 /// well, and a terminal has a progress line.
 fn manage(
-    (servers, mut pulse): (Vec<Server>, Pulse),
+    (servers, (mut pulse, roll)): (Vec<Server>, (Pulse, Roll)),
     management: &Arc<Management>,
     stop: &Arc<AtomicBool>,
     (hangup, ready): (&AtomicBool, &AtomicBool),
@@ -437,9 +434,9 @@ fn manage(
         fault::aborts("abort");
         fault::forbidden("forbidden");
         management.view.watch();
-        pulse.turn(&management.view);
+        pulse.turn(&roll, &management.view.clock);
         if ready.load(Ordering::Relaxed) {
-            service.turn(&management.view, Instant::now());
+            service.turn(&management.view, &roll, Instant::now());
         }
         if !reloads.is_full()
             && let Some(change) = wanted(management, hangup)

@@ -1,10 +1,10 @@
-//! What the management thread writes into the flight recorder each turn: that it moves itself, when workers and control last moved, and
-//! how the switch's clock stands to the time of day.
+//! What the management thread writes into the flight recorder each turn: that it moves itself, when each other thread last moved, and how
+//! the switch's clock stands to the time of day.
 
 use std::sync::Arc;
 
-use super::service::{names, progress};
-use crate::manage::view::View;
+use super::roll::Roll;
+use crate::clock::Clock;
 use crate::recorder::beats::{Beat, wall};
 use crate::recorder::start::Recorder;
 
@@ -17,18 +17,19 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    /// Of management, and of all that `view` sees.
-    pub(super) fn new(recorder: Option<Arc<Recorder>>, view: &View) -> Pulse {
+    /// Of management, and of all on the roll.
+    pub(super) fn new(recorder: Option<Arc<Recorder>>, roll: &Roll) -> Pulse {
         let beat = |name: &str| recorder.as_ref()?.beat(name);
+        let others = roll.threads().filter_map(|one| beat(&one.name));
         Pulse {
             own: beat("management"),
-            others: names(view).iter().filter_map(|name| beat(name)).collect(),
+            others: others.collect(),
             recorder,
         }
     }
 
     /// Once a turn.
-    pub(super) fn turn(&mut self, view: &View) {
+    pub(super) fn turn(&mut self, roll: &Roll, clock: &Clock) {
         let Some(recorder) = &self.recorder else {
             return;
         };
@@ -36,9 +37,9 @@ impl Pulse {
         if let Some(own) = &mut self.own {
             own.moves(now);
         }
-        for (beat, loops) in self.others.iter_mut().zip(progress(view)) {
-            beat.look(loops, now);
+        for (beat, turns) in self.others.iter_mut().zip(roll.progress()) {
+            beat.look(turns, now);
         }
-        recorder.tell_time(&view.clock);
+        recorder.tell_time(clock);
     }
 }

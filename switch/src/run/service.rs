@@ -1,12 +1,13 @@
 //! What the service manager hears of the switch, by systemd's protocol; nothing where nobody listens.
 //!
-//! Law: the keep-alive goes out only while every worker and the control thread move. It comes from the management thread, so that
-//! one is watched too.
+//! Law: the keep-alive goes out only while every thread moves that the switch is of no use without ([`super::roll`]). It comes from the
+//! management thread, so that one is watched too. The others are named where they stand still: a restart would cost frames.
 
 use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 
+use super::roll::Roll;
 use super::vigil::Vigil;
 use crate::log::note;
 use crate::manage::view::View;
@@ -53,23 +54,23 @@ impl Service {
     }
 
     /// Once a turn of the management thread; the first time is when all runs.
-    pub(super) fn turn(&mut self, view: &View, now: Instant) {
+    pub(super) fn turn(&mut self, view: &View, roll: &Roll, now: Instant) {
         if !self.listens {
             return;
         }
         if self.vigil.is_none() {
             let patience = self.patience.unwrap_or(Duration::MAX);
-            self.vigil = Some(Vigil::new(names(view), patience, now));
+            self.vigil = Some(Vigil::new(threads(roll), patience, now));
             tell(&[NotifyState::Ready]);
         }
         if now >= self.status_due {
             self.status_due = now + STATUS;
             tell(&[NotifyState::Status(&status(view))]);
         }
-        self.keep_alive(view, now);
+        self.keep_alive(roll, now);
     }
 
-    fn keep_alive(&mut self, view: &View, now: Instant) {
+    fn keep_alive(&mut self, roll: &Roll, now: Instant) {
         let (Some(patience), Some(vigil)) = (self.patience, &mut self.vigil) else {
             return;
         };
@@ -77,12 +78,17 @@ impl Service {
             return;
         }
         self.keep_alive_due = now + patience / 4;
-        let found = vigil.look(progress(view), now);
-        for name in found.stuck {
+        let found = vigil.look(roll.progress(), now);
+        for (name, is_needed) in found.stuck {
             let seconds = patience.as_secs_f64();
+            let follows = if is_needed {
+                "the service manager gets no keep-alive and will restart the switch"
+            } else {
+                "frames are forwarded without it, a restart mends it"
+            };
             tracing::error!(
                 thread = name.as_str(),
-                "the {name} has not moved for {seconds} s: the service manager gets no keep-alive and will restart the switch"
+                "the {name} has not moved for {seconds} s: {follows}"
             );
         }
         for name in found.well {
@@ -94,20 +100,9 @@ impl Service {
     }
 }
 
-/// Who is watched.
-pub(super) fn names(view: &View) -> Vec<String> {
-    let workers = view.cores.iter();
-    let mut names: Vec<String> = workers
-        .map(|core| format!("worker on core {core}"))
-        .collect();
-    names.push("control thread".to_owned());
-    names
-}
-
-/// What grows while each of them moves.
-pub(super) fn progress(view: &View) -> impl Iterator<Item = u64> {
-    let workers = view.workers.iter().map(|stats| stats.loops.get());
-    workers.chain([view.npcc.ticks.get()])
+/// Who is watched, and who of them is needed.
+fn threads(roll: &Roll) -> impl Iterator<Item = (String, bool)> {
+    roll.threads().map(|one| (one.name.clone(), one.is_needed))
 }
 
 /// One line for `systemctl status`.

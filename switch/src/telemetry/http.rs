@@ -13,10 +13,13 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use npcc_pipeline::counters::Counter;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+
+use crate::fault;
 
 /// How long the listener waits before it looks whether the switch stops.
 const SLICE: Duration = Duration::from_millis(50);
@@ -83,13 +86,18 @@ impl Listener {
         listen().map_err(|source| ListenError { address, source })
     }
 
-    /// Answers until `stop`, looking up every 50 ms.
+    /// Answers until `stop`, looking up every 50 ms, and adds one to `turns` each time.
     ///
     /// # Errors
     /// When the system takes the socket back.
-    pub fn serve(self, router: &Router, limits: Limits, stop: &AtomicBool) -> std::io::Result<()> {
+    pub fn serve(
+        self,
+        router: &Router,
+        limits: Limits,
+        (stop, turns): (&AtomicBool, &Counter),
+    ) -> std::io::Result<()> {
         let Listener { socket, runtime } = self;
-        runtime.block_on(accept(socket, router, limits, stop))
+        runtime.block_on(accept(socket, router, limits, (stop, turns)))
     }
 }
 
@@ -97,11 +105,13 @@ async fn accept(
     socket: TcpListener,
     router: &Router,
     limits: Limits,
-    stop: &AtomicBool,
+    (stop, turns): (&AtomicBool, &Counter),
 ) -> std::io::Result<()> {
     let socket = tokio::net::TcpListener::from_std(socket)?;
     let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     while !stop.load(Ordering::Relaxed) {
+        turns.add(1);
+        fault::waits("http-stuck");
         let stream = match timeout(SLICE, socket.accept()).await {
             Err(_) => continue,
             Ok(Ok((stream, _))) => stream,
@@ -176,7 +186,10 @@ mod tests {
                         ""
                     }),
                 );
-            let thread = std::thread::spawn(move || listener.serve(&router, SHORT, &stopped));
+            let thread = std::thread::spawn(move || {
+                let turns = Counter::default();
+                listener.serve(&router, SHORT, (&stopped, &turns))
+            });
             Served {
                 address,
                 stop,

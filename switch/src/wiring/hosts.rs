@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use anyhow::Context;
 use npcc_config::Config;
 use npcc_config::plan::{self, NextHop};
+use npcc_linux::netlink::ahead::Ahead;
 use npcc_linux::netlink::wants::{StaticNeighbor, StaticRoute, Wanted};
 use npcc_linux::tap::{Tap, TapPort};
 use npcc_linux::{Integration, Left, Settings};
@@ -49,11 +50,12 @@ pub fn open(
     config: &Config,
     ports: &[OpenPort],
     keep: &Keep,
+    ahead: Option<Ahead>,
 ) -> anyhow::Result<(Vec<HostInterface>, Integration)> {
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
     let settings = Settings {
         namespace: config.linux.namespace().map(str::to_owned),
-        receive_buffer: usize::try_from(config.linux.receive_buffer.0).unwrap_or(usize::MAX),
+        receive_buffer: receive_buffer(config),
         ports: taps(config, &macs),
         wanted: wanted(config),
         ..Settings::default()
@@ -61,6 +63,7 @@ pub fn open(
     let left = Left {
         taps: keep.store().take_all(TAP),
         wanted: keep.facts().wanted.map(|wanted| wanted.wanted()),
+        ahead,
     };
     let named: Vec<String> = left.taps.keys().cloned().collect();
     let integration = Integration::after(left, settings);
@@ -101,6 +104,21 @@ pub fn open(
     };
     let interfaces = taps.into_iter().map(interface);
     Ok((interfaces.collect(), integration))
+}
+
+/// Begins to read the kernel's state where the process before left interfaces, and so routes: it is read while packet memory and ports
+/// are opened. Where that cannot be it is read later.
+#[must_use]
+pub fn read_ahead(config: &Config, keep: &Keep) -> Option<Ahead> {
+    if !config.linux.integrate || !keep.store().has(TAP) {
+        return None;
+    }
+    let namespace = config.linux.namespace().map(str::to_owned);
+    Ahead::begin(namespace, receive_buffer(config)).ok()
+}
+
+fn receive_buffer(config: &Config) -> usize {
+    usize::try_from(config.linux.receive_buffer.0).unwrap_or(usize::MAX)
 }
 
 fn taps(config: &Config, macs: &[Mac]) -> Vec<TapPort> {

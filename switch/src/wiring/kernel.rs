@@ -42,7 +42,7 @@ impl Kernel {
     /// There can be no thread.
     pub fn follow(integration: Integration, writer: RouteWriter) -> std::io::Result<Kernel> {
         let stop = Arc::new(AtomicBool::new(false));
-        let fib = KernelFib::new(writer, Arc::clone(&stop));
+        let fib = KernelFib::new(writer, Arc::clone(&stop)).moving(integration.turns());
         let (tell, notices) = channel();
         let running = integration.run(fib, move |notice| {
             // Nobody listens any more when the switch comes down.

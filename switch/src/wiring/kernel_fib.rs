@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use npcc_linux::fib::{Fib, GroupId, Member, Refused};
+use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::buckets::BUCKETS;
 use npcc_pipeline::route::nexthop::{Adjacency, NextHopGroupId};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteError, RouteWriter};
+
+use crate::fault;
 
 /// How long to wait before the workers are looked at again: many turns of them.
 const LOOK: Duration = Duration::from_micros(50);
@@ -21,6 +24,8 @@ pub struct KernelFib {
     groups: HashMap<GroupId, NextHopGroupId>,
     /// The switch is coming down: workers that ended pass no table any more.
     stop: Arc<AtomicBool>,
+    /// Grows with every change: a million of them take a while.
+    turns: Arc<Counter>,
 }
 
 impl KernelFib {
@@ -31,7 +36,14 @@ impl KernelFib {
             writer,
             groups: HashMap::new(),
             stop,
+            turns: Arc::default(),
         }
+    }
+
+    /// Adds to what grows while the thread moves.
+    #[must_use]
+    pub fn moving(self, turns: Arc<Counter>) -> KernelFib {
+        KernelFib { turns, ..self }
     }
 
     /// Waits until every worker has passed the last change; `false`: they will not any more.
@@ -50,6 +62,7 @@ impl KernelFib {
         &mut self,
         make: impl FnOnce(&mut RouteWriter) -> Result<T, RouteError>,
     ) -> Result<T, Refused> {
+        self.turns.add(1);
         if !self.ready() {
             return Err(Refused("the switch is stopping".to_owned()));
         }
@@ -89,6 +102,7 @@ impl Fib for KernelFib {
     }
 
     fn commit(&mut self) {
+        fault::waits("netlink-stuck");
         self.writer.commit();
     }
 }

@@ -1,0 +1,147 @@
+//! A switch that begins anew reads the kernel's state before it has its ports, and has all that changed meanwhile.
+//!
+//! Needs root: namespaces and TAPs of the test's own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::Shared;
+use npcc_linux::netlink::ahead::Ahead;
+use npcc_linux::netlink::report::Reason;
+use npcc_linux::netlink::wants::Wanted;
+use npcc_linux::tap::{TapPort, namespace};
+use npcc_linux::{Integration, Left, Settings};
+use npcc_pipeline::units::{Mac, PortId};
+
+/// A namespace that goes with the test.
+struct Space(String);
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        let _ = namespace::remove(&self.0);
+    }
+}
+
+impl Space {
+    fn settings(&self) -> Settings {
+        let port = |name: &str, port| TapPort {
+            name: name.to_owned(),
+            port: PortId(port),
+            vlan: 0,
+            mac: Mac([2, 0, 0, 0, 0, port]),
+            mtu: 1500,
+        };
+        let nets = |text: &str| vec![text.parse().unwrap()];
+        Settings {
+            namespace: Some(self.0.clone()),
+            ports: vec![port("p0", 0), port("p1", 1)],
+            wanted: Wanted {
+                addresses: BTreeMap::from([
+                    ("p0".to_owned(), nets("10.0.0.1/24")),
+                    ("p1".to_owned(), nets("10.0.1.1/24")),
+                ]),
+                ..Wanted::default()
+            },
+            ..Settings::default()
+        }
+    }
+
+    fn batch(&self, lines: impl Iterator<Item = String>) {
+        let mut ip = Command::new("ip")
+            .args(["-n", &self.0, "-batch", "-"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = std::io::BufWriter::new(ip.stdin.take().unwrap());
+        for line in lines {
+            writeln!(input, "{line}").unwrap();
+        }
+        drop(input);
+        assert!(ip.wait().unwrap().success());
+    }
+}
+
+fn route(what: &str, n: u32, port: u32) -> String {
+    let (high, low) = (n >> 8, n & 255);
+    format!("route {what} 10.{high}.{low}.0/24 via 10.0.{port}.2 dev p{port}")
+}
+
+/// The switch that was there ends while the one that comes reads; routes come, go and change at the same time.
+fn begins_anew(test: &str, receive_buffer: usize, overruns: bool) {
+    let space = Space(format!("npcc-{test}-{}", std::process::id()));
+    let mut first = Integration::open(space.settings()).unwrap();
+    let taps = first.take_taps();
+    let neighbors = (0..2).map(|port| {
+        format!("neigh add 10.0.{port}.2 dev p{port} lladdr 02:00:00:00:01:0{port} nud permanent")
+    });
+    space.batch(neighbors.chain((256..4_256).map(|n| route("add", n, 0))));
+    let ahead = Ahead::begin(Some(space.0.clone()), receive_buffer).unwrap();
+    // In the dump or after it.
+    std::thread::sleep(Duration::from_millis(300));
+    let changes = (256..1_256).map(|n| route("del", n, 0));
+    let changes = changes.chain((1_256..2_256).map(|n| route("replace", n, 1)));
+    space.batch(changes.chain((4_256..5_256).map(|n| route("add", n, 1))));
+    let fd = |tap: &npcc_linux::tap::Tap| tap.as_fd().try_clone_to_owned().unwrap();
+    let left = Left {
+        taps: taps
+            .iter()
+            .map(|tap| (tap.settings().name.clone(), fd(tap)))
+            .collect(),
+        wanted: None,
+        ahead: Some(ahead),
+    };
+    drop((first, taps));
+    let second = Integration::after(left, space.settings()).unwrap();
+    assert!(second.refused().is_empty(), "{:?}", second.refused());
+    let book = Shared::default();
+    let running = second.run(book, |_| ()).unwrap();
+    let handle = running.handle();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while handle.status().compared.is_none() {
+        assert!(Instant::now() < deadline, "{:?}", handle.status());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let began = handle.status();
+    assert_eq!(began.compared.unwrap().reason, Reason::Start);
+    assert_eq!(began.counts.overruns > 0, overruns, "{:?}", began.counts);
+    assert!(
+        overruns || began.counts.messages > 3_000,
+        "{:?}",
+        began.counts
+    );
+    let report = handle.compare().unwrap();
+    assert_eq!(report.differences, 0, "{report:#?}");
+    let wrong = handle.verify().unwrap();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let all = handle.routes().unwrap();
+    let has = |n: u32| {
+        let prefix = format!("10.{}.{}.0/24", n >> 8, n & 255);
+        let row = all.iter().find(|row| row.prefix.to_string() == prefix);
+        row.map(|row| row.members[0].adjacency.port)
+    };
+    assert_eq!((has(256), has(1_255)), (None, None));
+    assert_eq!((has(1_256), has(2_255)), (Some(PortId(1)), Some(PortId(1))));
+    assert_eq!((has(2_256), has(4_255)), (Some(PortId(0)), Some(PortId(0))));
+    assert_eq!((has(4_256), has(5_255)), (Some(PortId(1)), Some(PortId(1))));
+}
+
+#[test]
+fn what_was_read_ahead_and_what_changed_since_is_what_the_kernel_has() {
+    begins_anew("ahead", 16 << 20, false);
+}
+
+#[test]
+fn messages_lost_after_reading_ahead_have_all_read_again() {
+    begins_anew("aheadlost", 8 << 10, true);
+}
