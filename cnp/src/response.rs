@@ -3,7 +3,8 @@
 //! What CNPs should have cost together is added up, as DCQCN's alpha fades and a single late one proves nothing: by when they should have
 //! cost a fifth of the rate, a quarter of that must be seen, over a window that begins [`SETTLED`] after the feedback delay. A sender whose
 //! byte counter takes it back within microseconds shows as little there as one that hears nothing. What a sender wins back by its own
-//! clock ([`RECOVERY`]) is allowed for, and so is that flows of one host share its link: each of eight queue pairs at their line rate sends an
+//! clock ([`RECOVERY`]) is allowed for, at the first CNP of a measurement too, where that meets a sender that has just won back half of the way
+//! to what it sent before; and so is that flows of one host share its link: each of eight queue pairs at their line rate sends an
 //! eighth of what its rate limiter allows, and its first two cuts cost it nothing (its *headroom*). Three times in vain makes a flow unresponsive; it keeps its ECN marks and gets at most one CNP a
 //! millisecond until as many effects were seen: a flow falls for many reasons, and one fall proves little.
 
@@ -52,12 +53,21 @@ const MOST: u8 = 6;
 const SETTLED: Nanos = Nanos::from_micros(20);
 /// Time in which a sender that is not told wins back half of what it lost, at the soonest.
 const RECOVERY: Nanos = Nanos::from_micros(300);
+/// The same by the clock of a sender that was told a little later than was noted.
+const NEARLY_RECOVERY: Nanos = Nanos::from_micros(200);
 /// An effect is measured over as long as a flow needs for so many bytes, so that a few frames more or less prove nothing, ...
 const ENOUGH: u64 = 64 << 10;
 /// ... but never over less than this: of a byte counter that brings a sender back, the end is seen.
 const SHORTEST: Nanos = Nanos::from_micros(40);
 /// CNPs that have not added up to a proof in this time are forgotten.
 const PATIENCE: Nanos = Nanos::from_millis(5);
+
+/// Half of the way from these bytes to `top`, in 65,536ths of them.
+fn halfway(before: u64, top: u64) -> u32 {
+    let middle = u128::from(before) + u128::from(top.saturating_sub(before) / 2);
+    let share = middle * u128::from(ONE) / u128::from(before.max(1));
+    u32::try_from(share).unwrap_or(u32::MAX)
+}
 
 /// How long a signalled flow is watched.
 #[derive(Debug, Clone, Copy)]
@@ -122,6 +132,9 @@ pub struct ResponseWatch {
     left: u32,
     /// Whether more may have been allowed than was sent.
     has_headroom: bool,
+    /// The most it sent in a window before CNPs that followed each other within [`PATIENCE`]: what a sender wins back leads half of the way
+    /// there.
+    top: u64,
 }
 
 impl ResponseWatch {
@@ -139,10 +152,21 @@ impl ResponseWatch {
             }
             self.state = State::Told;
             self.first = (now, before);
+            self.top = if gap > PATIENCE {
+                before
+            } else {
+                self.top.max(before)
+            };
             // Lately it was seen to be held by its rate limiter, and not by its host's link.
             let fell = matches!(self.last, Response::Halved | Response::Weak);
             let is_limited = fell && gap < RECOVERY;
             let headroom = if is_limited { ONE } else { headroom.max(ONE) };
+            // By its clock it may win back half of what it lost at this very moment.
+            let headroom = if gap >= NEARLY_RECOVERY {
+                headroom.max(halfway(before, self.top))
+            } else {
+                headroom
+            };
             self.has_headroom = headroom > ONE;
             (self.gap, self.cnps, self.left, self.ripe) = (gap, 0, headroom, now);
         } else if gap >= RECOVERY {
@@ -356,6 +380,26 @@ mod tests {
         let found = bed.run(9, 1_000, 0, 0);
         assert_eq!(found.len(), 1);
         assert!(!found[0].worked && bed.watch.last() == Response::None);
+    }
+
+    /// DCQCN wins back half of the way to its target 300 us after a cut. The CNP for that met senders whose rate had not risen yet when it was
+    /// read: the cut after the rise showed as none, and hosts that answer were left to ECN in two runs of eight.
+    #[test]
+    fn what_is_won_back_at_the_first_cnp_is_no_answer() {
+        let mut bed = Bed::default();
+        bed.watch.record_cnp_sent(bed.now, 1_000, ONE / 2, ONE);
+        bed.run(13, 500, 0, 0);
+        assert_eq!(bed.watch.last(), Response::Halved);
+        // 260 us later, at half its rate: it rises to three quarters, and two cuts of a fifth take it to where it was.
+        for _ in 0..2 {
+            bed.watch.record_cnp_sent(bed.now, 500, ONE / 5, ONE);
+        }
+        let found = bed.run(12, 480, 0, 0);
+        assert!(found.iter().all(|found| found.worked), "{found:?}");
+        // One that hears nothing is found out by its first CNP, as nothing was taken from it before.
+        let mut deaf = Bed::default();
+        assert_eq!(deaf.measure(1_000), Response::None);
+        assert_eq!(deaf.measure(1_000), Response::None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How each host's network card answers CNPs: whether its flows slow down and stay slow, and how deep a cut is.
 //!
-//! A card is one for all queue pairs of its host, so that what one flow showed counts for the others. A host is believed to answer when more
-//! measurements ([`crate::response`]) found an effect that lasted than did not. One that is doubted, because there were more in vain, is left
+//! A card is one for all queue pairs of its host, so that what one flow showed counts for the others. A host is believed to answer when
+//! measurements ([`crate::response`]) found an effect that lasted, where one with an effect counts as two in vain. One that is doubted, because there were more in vain, is left
 //! to its ECN marks as if there were no NPCC, but for one CNP a flow in [`SILENCE`] by which it comes back when it answers after all; three more
 //! in vain and it has *fallen back*. CNPs that do not hold a sender are not merely useless: with every one of them alpha starts to fade, and
 //! what its receiver's CNPs could still have held is held by nobody.
@@ -23,7 +23,11 @@ pub use view::{HostResponse, HostResponseView};
 
 /// Hosts remembered; the one not told for longest is forgotten for another.
 const HOSTS: usize = 4_096;
-/// Measurements in vain, less those with an effect, by which a host falls back.
+/// What a measurement with an effect counts against one in vain. A card that answers is misread now and then, as its own recovery, a
+/// changed path or another queue's CNPs fall into the measurement: three in ten were. One that does not answer hardly ever shows an effect.
+/// The logarithms of how likely each is with either card (Wald's sequential test) are two to one.
+const WORKED: i8 = 2;
+/// Measurements in vain, less [`WORKED`] times those with an effect, by which a host falls back.
 const VAIN: i8 = -3;
 /// Flows of a host that are measured closer together than this saw the same, and count once.
 const APART: Nanos = Nanos::from_micros(200);
@@ -82,7 +86,7 @@ impl HostState {
 
     fn learn(&mut self, measured: &Measured, now: Nanos) {
         let counts = self.scored.is_none_or(|at| now.since(at) >= APART);
-        let step = if measured.worked { 1 } else { -1 };
+        let step = if measured.worked { WORKED } else { -1 };
         if measured.worked {
             self.worked = self.worked.saturating_add(1);
         } else {
