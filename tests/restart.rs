@@ -44,7 +44,7 @@ fn taps_addresses_and_routes_stay_over_a_kill_and_a_restart() {
     });
     assert_eq!(
         manager.names(),
-        ["counters", "ends", "facts", "pairs", "tap.dc0", "tap.wan0"]
+        ["counters", "facts", "pairs", "tap.dc0", "tap.wan0"]
     );
     let before = linux(&rack);
     assert!(before.contains("10.7.99.0/24"), "{before}");
@@ -63,7 +63,7 @@ fn taps_addresses_and_routes_stay_over_a_kill_and_a_restart() {
         rack.agrees("after a restart");
         assert_eq!(
             manager.names(),
-            ["counters", "ends", "facts", "pairs", "tap.dc0", "tap.wan0"]
+            ["counters", "facts", "pairs", "tap.dc0", "tap.wan0"]
         );
     }
     manager.stop();

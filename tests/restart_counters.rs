@@ -15,11 +15,8 @@ use std::time::{Duration, Instant};
 use common::busy::{BUSY, busy};
 use common::manager::Manager;
 use common::{Lab, alone, assert_success, http};
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
-use npcc_pipeline::wire::mac_control;
 use npcc_testkit::capture::{self, Captured};
 
 /// Data of one connection to a slow queue and its answers, all by one UDP port; only evidence like the connection manager's is believed.
@@ -184,178 +181,6 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
     manager.stop();
 }
 
-/// Only answers are seen before the kill, and only data after it.
-#[test]
-fn an_end_that_was_learned_before_a_kill_pairs_after_it_without_being_learned_anew() {
-    let _alone = alone();
-    let (lab, address, cnps) = telling();
-    let path = lab.path("switch.yaml");
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("evidence: cm", "evidence: only")).unwrap();
-    let roce = |src: &str, dst: &str, opcode, qpn, port| {
-        let len = if opcode == 0x11 { 4 } else { 1_024 };
-        let mut craft = Craft::roce(src.parse().unwrap(), dst.parse().unwrap(), opcode, qpn, len);
-        craft.src_port = port;
-        if opcode == 0x11 {
-            craft.dst_mac = Mac([2, 0, 0, 0, 2, 1]);
-        }
-        craft
-    };
-    let put = |name: &str, craft: &Craft| {
-        let all = [Captured {
-            time: 0,
-            frame: craft.frame(),
-        }];
-        capture::write(&lab.path(name), all.iter(), 1).unwrap();
-    };
-    let hash = port_of(Qpn::new(0x11), Qpn::new(0x31));
-    let nothing = roce("10.0.1.3", "10.0.9.9", 0x0a, 0x51, 50_000);
-    let elsewhere = roce("10.0.2.7", "10.0.1.3", 0x11, 0x99, 50_000);
-    let told = |all: &BTreeMap<String, f64>| all.get(cnps).copied().unwrap_or(0.0);
-    put("in.pcap", &nothing);
-    put("back.pcap", &roce("10.0.2.2", "10.0.1.3", 0x11, 0x31, hash));
-    let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
-    let learn = |all: &BTreeMap<String, f64>| {
-        let all = next(address, all);
-        std::thread::sleep(Duration::from_millis(1_500));
-        next(address, &all)
-    };
-    let all = learn(&BTreeMap::new());
-    // Data by another port: what was learned does not say whose they are, however long that lasts.
-    put(
-        "in.pcap",
-        &roce("10.0.1.3", "10.0.2.2", 0x0a, 0x11, hash ^ 1),
-    );
-    put("back.pcap", &elsewhere);
-    manager.kill();
-    let mut all = learn(&all);
-    assert!(told(&all) < 0.5, "told without a confirmation");
-    let said = manager.said();
-    assert!(
-        said.contains("ends were known before the start and not paired"),
-        "{said}"
-    );
-    // Learned once more; then data by the hash of both.
-    put("in.pcap", &nothing);
-    put("back.pcap", &roce("10.0.2.2", "10.0.1.3", 0x11, 0x31, hash));
-    manager.kill();
-    all = learn(&all);
-    assert!(told(&all) < 0.5, "there are no data");
-    put("in.pcap", &roce("10.0.1.3", "10.0.2.2", 0x0a, 0x11, hash));
-    put("back.pcap", &elsewhere);
-    manager.kill();
-    all = next(address, &all);
-    let began = Instant::now();
-    while told(&all) < 1.0 {
-        assert!(
-            began.elapsed() < Duration::from_secs(3),
-            "never paired: {}",
-            manager.said()
-        );
-        all = next(address, &all);
-    }
-    println!("told {:?} after the first answer", began.elapsed());
-    manager.stop();
-}
-
-/// Data of priority 4 alone.
-fn send_into_the_storm(lab: &Lab) {
-    let held = Craft {
-        tos: 34 << 2,
-        ..Craft::roce(
-            "10.0.1.3".parse().unwrap(),
-            "10.0.2.2".parse().unwrap(),
-            0x0a,
-            0x11,
-            1024,
-        )
-    };
-    let data = [Captured {
-        time: 0,
-        frame: held.frame(),
-    }];
-    capture::write(&lab.path("in.pcap"), data.iter(), 1).unwrap();
-}
-
-/// Found anew it would take the watchdog a minute, and meanwhile frames would be held and not dropped.
-#[test]
-fn a_pause_storm_goes_on_over_a_kill_and_ends_once_the_peer_is_quiet() {
-    let _alone = alone();
-    let (lab, address, _) = telling();
-    let path = lab.path("switch.yaml");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let pause =
-        |priority: u8| mac_control::build(Mac([2, 0, 0, 0, 2, 2]), 1 << priority, [u16::MAX; 8]);
-    let peer = |frame: &[u8]| {
-        let frame = [Captured {
-            time: 0,
-            frame: frame.to_vec(),
-        }];
-        capture::write(&lab.path("back.pcap"), frame.iter(), 1).unwrap();
-    };
-    send_into_the_storm(&lab);
-    peer(&pause(4));
-    let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
-    let of = |all: &BTreeMap<String, f64>, name: &str| {
-        let series = format!("npcc_pfc_{name}_total{{port=\"wan0\",priority=\"4\"}}");
-        all.get(&series).copied()
-    };
-    let storm = || {
-        let (_, text) = http::get(address, "/metrics", "").unwrap();
-        let mut lines = text.lines();
-        lines.any(|line| line == "npcc_pfc_storm{port=\"wan0\",priority=\"4\"} 1")
-    };
-    let wait = |what: &str, so: &dyn Fn() -> bool| {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !so() {
-            assert!(Instant::now() < deadline, "{what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
-    next(address, &BTreeMap::new());
-    wait("no storm", &storm);
-    // It is written down.
-    std::thread::sleep(Duration::from_millis(600));
-    let slow = text.replace("detect: 100ms", "detect: 5s");
-    assert_ne!(slow, text);
-    std::fs::write(&path, slow).unwrap();
-    let before = next(address, &BTreeMap::new());
-    assert_eq!(of(&before, "storms"), Some(1.0), "{before:?}");
-    manager.kill();
-    let after = next(address, &before);
-    assert!(storm(), "{}", manager.said());
-    let again = next(address, &after);
-    let dropped = "npcc_port_drops_total{port=\"wan0\",reason=\"pfc_storm\"}";
-    assert!(again[dropped] > before[dropped], "{dropped}");
-    assert_eq!(of(&again, "storms"), Some(1.0), "it is the same one");
-    let said = manager.said();
-    assert!(
-        said.contains(
-            "note: the pause storm on port wan0, priority 4, from before the start goes on"
-        ),
-        "{said}"
-    );
-    // The peer comes back while the switch is away.
-    peer(&pause(5));
-    manager.kill();
-    let after = next(address, &again);
-    wait("the storm has no end", &|| !storm());
-    let end = next(address, &after);
-    assert_eq!(of(&end, "storms"), Some(1.0));
-    std::thread::sleep(Duration::from_millis(600));
-    manager.kill();
-    next(address, &end);
-    assert!(!storm());
-    assert_eq!(
-        manager
-            .said()
-            .matches("from before the start goes on")
-            .count(),
-        2
-    );
-    manager.stop();
-}
-
 #[test]
 fn memory_of_another_kind_is_not_used_and_the_switch_says_so() {
     let _alone = alone();
@@ -364,7 +189,7 @@ fn memory_of_another_kind_is_not_used_and_the_switch_says_so() {
     std::fs::write(&file, [0; 4096]).unwrap();
     let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
     next(address, &BTreeMap::new());
-    for name in ["counters", "ends", "facts", "pairs"] {
+    for name in ["counters", "facts", "pairs"] {
         manager.forget(name);
         manager.put(name, file.to_str().unwrap());
     }
@@ -372,12 +197,12 @@ fn memory_of_another_kind_is_not_used_and_the_switch_says_so() {
     next(address, &BTreeMap::new());
     let said = manager.said();
     assert!(said.contains("counters begin at 0"), "{said}");
-    for name in ["ends", "facts", "pairs"] {
+    for name in ["facts", "pairs"] {
         assert!(
             said.contains(&format!("left as `{name}` is not used")),
             "{name}: {said}"
         );
     }
-    assert_eq!(manager.names(), ["counters", "ends", "facts", "pairs"]);
+    assert_eq!(manager.names(), ["counters", "facts", "pairs"]);
     manager.stop();
 }

@@ -302,17 +302,6 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         }
     }
 
-    /// Whether an entry is in this list.
-    pub(crate) fn is_in(&self, index: u32, list: u8) -> bool {
-        self.slot(index)
-            .is_some_and(|slot| slot.live && slot.list == list)
-    }
-
-    /// Places that have ever been used: every entry's index is below.
-    pub(crate) fn places(&self) -> u32 {
-        u32::try_from(self.slots.len()).unwrap_or(NONE)
-    }
-
     /// Entries in this list.
     pub(crate) fn len_of(&self, list: u8) -> usize {
         self.lists

@@ -10,7 +10,6 @@ use crate::action::{Action, HostSet};
 use crate::dcqcn::Measure;
 use crate::host_rules::HostRules;
 use crate::key::{FlowKey, Qpn};
-use crate::pair::loose_end::LooseEnd;
 use crate::policy::{self, BadParameter, PolicyKind};
 
 /// Name of a policy or of a parameter.
@@ -37,8 +36,6 @@ pub enum Command {
         /// The sender's.
         sender: Qpn,
     },
-    /// This end was learned before the start and not paired: packets of the other direction may show whose it is.
-    RecallEnd(LooseEnd),
     /// Forgets the pair packets of this flow belong to, however it was named.
     DeletePair {
         /// Addresses of either direction and the destination's queue pair.
@@ -141,18 +138,6 @@ impl ControlCore {
         }
     }
 
-    /// Gives the ends that are learned and not paired in so many places of the table from one on; where to go on. Bounded work.
-    pub fn loose_ends(
-        &self,
-        from: u32,
-        places: u32,
-        now: Nanos,
-        give: impl FnMut(LooseEnd),
-    ) -> u32 {
-        let ends = &self.tracker.connections;
-        ends.loose_ends(from, places, now, give)
-    }
-
     /// Obeys an order.
     ///
     /// # Errors
@@ -166,11 +151,6 @@ impl ControlCore {
             Command::SuggestPair { flow, sender } => {
                 let added = self.tracker.connections.suggest(&flow, sender, now);
                 added.then_some(()).ok_or(Refused::Full)
-            }
-            Command::RecallEnd(end) => {
-                // Without room it is learned anew when it is seen.
-                self.tracker.connections.recall(&end, now);
-                Ok(())
             }
             Command::DeletePair { flow } => {
                 let gone = self.tracker.connections.take_back(&flow);

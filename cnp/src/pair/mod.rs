@@ -13,8 +13,6 @@ pub mod connections;
 mod datagram;
 pub(crate) mod ends;
 mod judge;
-mod loose;
-pub mod loose_end;
 mod names;
 mod only;
 mod pair_state;

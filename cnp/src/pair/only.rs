@@ -1,7 +1,6 @@
 //! Evidence `only`: one queue pair in each direction between these addresses, for a second.
 //!
-//! Weaker than the default floor: a second connection whose first packet is still to come would make it wrong. Packets of both are
-//! seen: one that is known from before the switch began may be no more.
+//! Weaker than the default floor: a second connection whose first packet is still to come would make it wrong.
 
 use npcc_pipeline::units::Nanos;
 
@@ -13,7 +12,6 @@ pub(crate) const ALONE: Nanos = Nanos(1_000_000_000);
 pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
     let state = ends.end(end)?;
     let (other, since) = ends.pair(state.pair)?.sole_partner(end)?;
-    let partner = ends.end(other)?;
-    let alike = partner.transport == state.transport && partner.packets > 0;
+    let alike = ends.end(other)?.transport == state.transport;
     (alike && now.since(since) >= ALONE).then_some(other)
 }

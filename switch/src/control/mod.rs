@@ -1,7 +1,6 @@
 //! The control core's loop: NPCC's tick, and nothing else on this core.
 
 pub mod inject;
-pub mod loose;
 pub mod orders;
 pub mod reaction;
 pub mod sources;
@@ -19,7 +18,6 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::clock::Clock;
 use crate::control::inject::Injector;
-use crate::control::loose::LooseEnds;
 use crate::control::orders::Inbox;
 use crate::control::reaction::FirstAnswer;
 use crate::recorder::decisions::Copier;
@@ -96,8 +94,6 @@ pub struct Control {
     pub sleeper: Option<ControlSleeper>,
     /// Keeps its decisions for after a crash.
     pub recorder: Option<Copier>,
-    /// Shows the ends that are not paired to who keeps them; none where nothing is kept.
-    pub loose: Option<LooseEnds>,
 }
 
 impl Control {
@@ -152,7 +148,6 @@ impl Control {
             sleeper,
             clock,
             recorder,
-            loose,
             ..
         } = self;
         inbox.obey(core, now, |style, priority| {
@@ -169,9 +164,6 @@ impl Control {
         core.tick_within(now, &|| clock.now(), level, &mut out);
         if let Some(recorder) = recorder {
             recorder.turn(core.published());
-        }
-        if let Some(loose) = loose {
-            loose.turn(core, now);
         }
         if let Some(sleeper) = sleeper.as_ref().filter(|_| out.sent) {
             sleeper.wake_workers();

@@ -1,29 +1,22 @@
 //! What outlives the process: descriptors in the service manager's store, and memory behind some of them.
 //!
 //! A TAP whose last descriptor is closed goes, and the kernel's routes with it; so the store holds a second one ([`store`]). Counters
-//! ([`ledger`]), pairs, ends that are not paired, what the file wanted of Linux, whether the switch is being drained and which pause
-//! storms there are ([`facts`]) lie in sealed memory that the store holds too. A thread of its own writes them down; no worker knows of
-//! any of it, and the control core only shows its ends to whoever asks. `docs/restart.md` tells the
+//! ([`ledger`]), pairs, what the file wanted of Linux and whether the switch is being drained ([`facts`]) lie in sealed memory that the
+//! store holds too. A thread of its own writes them down; no worker and no control core knows of any of it. `docs/restart.md` tells the
 //! whole.
 
 mod copies;
-mod ends;
 pub mod facts;
 pub mod ledger;
 mod memory;
 mod pairs;
 pub mod store;
-pub mod storms;
-mod words;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use npcc_cnp::pair::loose_end::LooseEnd;
 use npcc_cnp::table::FlowView;
-use npcc_pipeline::units::Nanos;
 
-use self::ends::Ends;
 use self::facts::{Facts, FactsKept};
 use self::ledger::Ledger;
 use self::pairs::Pairs;
@@ -44,9 +37,6 @@ pub struct Keep {
     pairs: Mutex<Option<Pairs>>,
     /// What the process before knew.
     suggested: Mutex<Vec<ListedPair>>,
-    ends: Mutex<Option<Ends>>,
-    /// What the process before had learned and not paired.
-    recalled: Mutex<Vec<LooseEnd>>,
 }
 
 impl Keep {
@@ -63,10 +53,6 @@ impl Keep {
             .map_err(|error| say(format!("pairs do not outlive the switch: {error}")))
             .ok()
             .unzip();
-        let (ends, recalled) = Ends::open(store, &mut say)
-            .map_err(|error| say(format!("ends do not outlive the switch: {error}")))
-            .ok()
-            .unzip();
         let facts = facts.map_err(|error| say(format!("facts do not outlive the switch: {error}")));
         Keep {
             store: Arc::clone(store),
@@ -74,8 +60,6 @@ impl Keep {
             facts: Mutex::new(facts.unwrap_or_default()),
             pairs: Mutex::new(pairs),
             suggested: Mutex::new(suggested.unwrap_or_default()),
-            ends: Mutex::new(ends),
-            recalled: Mutex::new(recalled.unwrap_or_default()),
         }
     }
 
@@ -130,28 +114,6 @@ impl Keep {
                 "note: pairs are left for the next start no more: {error}"
             ));
             *pairs = None;
-        }
-    }
-
-    /// Hands out the ends that the process before had not paired, once.
-    #[must_use]
-    pub fn take_ends(&self) -> Vec<LooseEnd> {
-        let mut recalled = self.recalled.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *recalled)
-    }
-
-    /// Leaves the ends that are not paired: those known, and those the control core shows.
-    pub fn leave_ends(&self, shown: impl Iterator<Item = LooseEnd>, now: Nanos) {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = ends.as_mut().map(|ends| {
-            shown.for_each(|end| ends.see(&end));
-            ends.leave(&self.store, now)
-        });
-        if let Some(Err(error)) = left {
-            note(&format!(
-                "note: ends are left for the next start no more: {error}"
-            ));
-            *ends = None;
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use npcc_cnp::pair::Evidence;
@@ -12,7 +13,6 @@ use npcc_cnp::table::FlowView;
 
 use super::copies::Copies;
 use super::store::Store;
-use super::words::{self, Addresses, addresses};
 use crate::control::orders::ListedPair;
 
 /// Pairs that are left at most: 21 MB of memory.
@@ -88,7 +88,7 @@ impl Pairs {
         let mut all: Vec<Words> = Vec::new();
         for flow in known.take(MOST) {
             let key = &flow.flow.key;
-            let ends = words::words(key.src(), key.dst());
+            let ends = ends(key.src(), key.dst());
             let receiver = key.dest_qp().get();
             if let Some(queue_pairs) = self.carried.get_mut(&ends) {
                 queue_pairs.remove(&receiver);
@@ -114,6 +114,30 @@ impl Pairs {
     }
 }
 
+/// Both addresses as words.
+fn ends(src: IpAddr, dst: IpAddr) -> [u64; WORDS - 1] {
+    let [a, b] = halves(src);
+    let [c, d] = halves(dst);
+    [a, b, c, d]
+}
+
+fn halves(address: IpAddr) -> [u64; 2] {
+    let bits = match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+    .to_bits();
+    [low(bits >> 64), low(bits)]
+}
+
+/// The low half.
+const fn low(bits: u128) -> u64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+    {
+        bits as u64
+    }
+}
+
 fn words([a, b, c, d]: [u64; WORDS - 1], receiver: u32, sender: u32) -> Words {
     [a, b, c, d, u64::from(receiver) << 32 | u64::from(sender)]
 }
@@ -125,11 +149,14 @@ fn parted(qps: u64) -> (u32, u32) {
 }
 
 fn listed([a, b, c, d, qps]: &Words) -> ListedPair {
-    let Addresses { src, dst } = addresses([*a, *b, *c, *d]);
+    let address = |high: u64, low: u64| {
+        let bits = u128::from(high) << 64 | u128::from(low);
+        IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical()
+    };
     let (dest_qp, sender_qp) = parted(*qps);
     ListedPair {
-        src,
-        dst,
+        src: address(*a, *b),
+        dst: address(*c, *d),
         dest_qp,
         sender_qp,
     }
@@ -138,7 +165,6 @@ fn listed([a, b, c, d, qps]: &Words) -> ListedPair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::IpAddr;
 
     #[test]
     fn a_pair_of_either_family_comes_back_from_words() {
@@ -150,10 +176,7 @@ mod tests {
                 dest_qp: 0x00ff_ffff,
                 sender_qp: 17,
             };
-            assert_eq!(
-                listed(&words(words::words(src, dst), 0x00ff_ffff, 17)),
-                pair
-            );
+            assert_eq!(listed(&words(ends(src, dst), 0x00ff_ffff, 17)), pair);
         }
     }
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use npcc_cnp::control::command::Command as NpccCommand;
-use npcc_cnp::pair::loose_end::LooseEnd;
 use npcc_config::Config;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::route::down_ports::DownPorts;
@@ -88,17 +87,6 @@ impl Management {
         let commands = commands.map_err(|error| error.to_string())?;
         let given = self.npcc.give_pairs(&commands);
         given.map_err(|error| format!("{error}: none of the list holds"))
-    }
-
-    /// Has the control core recall ends that were learned before the start and not paired.
-    ///
-    /// # Errors
-    /// Nobody listens.
-    pub fn npcc_ends(&self, ends: &[LooseEnd]) -> Result<(), String> {
-        let commands: Arc<[NpccCommand]> =
-            ends.iter().copied().map(NpccCommand::RecallEnd).collect();
-        let given = self.npcc.give_pairs(&commands);
-        given.map_err(|error| error.to_string())
     }
 
     /// Has the control core obey an order.

@@ -7,7 +7,6 @@ use std::time::{Instant, SystemTime};
 use anyhow::{Context, anyhow};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::{CacheShared, FlowCache};
-use npcc_cnp::pair::loose_end::LooseEnd;
 use npcc_config::Config;
 use npcc_config::ipnet::IpNet;
 use npcc_config::sizing::SpeedFrom;
@@ -25,15 +24,12 @@ use rtrb::{Consumer, Producer};
 
 use super::linux::LinuxSide;
 use super::source::{Options, Source};
-use super::storms;
 use crate::clock::Clock;
 use crate::control::inject::{self, Injection, Injector};
 use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
-use crate::control::{Alarms, Control, loose, orders};
+use crate::control::{Alarms, Control, ControlStats, orders};
 use crate::keep::Keep;
-use crate::keep::store::Store;
-use crate::keep::storms::Storm;
 use crate::linux_io::LinuxIo;
 use crate::manage::capture::{Captures, WorkerCaptures};
 use crate::manage::link_state::{DownReason, LinkState, Links};
@@ -66,8 +62,6 @@ pub(super) struct Assembly<P> {
     pub(super) management: Management,
     /// Between the workers and Linux, where it is integrated.
     pub(super) linux: Option<LinuxIo>,
-    /// Ends that are not paired, where they are kept.
-    pub(super) loose: Option<Consumer<LooseEnd>>,
 }
 
 /// Makes all that runs. `probe` makes each worker's probe of the appliance's own.
@@ -85,13 +79,14 @@ pub(super) fn assemble<P: Probe>(
     let routes = routes(config, &ports, integration, &options.prefixes)?;
     let mut core = control_core(config, &ports, routes.sources, seed);
     let settings = settings(config, &ports);
+    let qos = qos::effective(config, &settings);
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
-    let (facts, (plan, owners)) = (port_facts(config, &ports), seats(config, &ports));
+    let facts = port_facts(config, &ports);
+    let (plan, owners) = seats(config, &ports);
 
     let shared = Shared {
         config,
         down: down_at_start(&ports, &routes.down),
-        storms: keep.facts().storms,
         settings,
         lossless,
         pools,
@@ -105,8 +100,8 @@ pub(super) fn assemble<P: Probe>(
     let (kernel, wakers) = (routes.kernel.as_ref(), sleepers.wakers);
     let linux = linux_io(ends.linux, kernel, (&owners, wakers))?;
 
+    let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
-    let (shown, loose) = Store::listens().then(loose::ring).unzip();
     let view = View {
         version: format!("{}, DPDK {}", source.version, npcc_dpdk::DPDK_VERSION),
         started: Instant::now(),
@@ -119,11 +114,11 @@ pub(super) fn assemble<P: Probe>(
         caches: ends.caches,
         npcc: core.status(),
         flows: core.flows(),
-        control: Arc::default(),
+        control: Arc::clone(&control_stats),
         buffer,
         linux: seen(config, linux.as_ref(), kernel),
         file_routes: routes.by_file.as_ref().map(LiveRoutes::shared),
-        qos: Mutex::new(qos::effective(config, &shared.settings)),
+        qos: Mutex::new(qos),
         events: Mutex::new(Events::default()),
         clock,
         cleared: Mutex::default(),
@@ -148,18 +143,16 @@ pub(super) fn assemble<P: Probe>(
         counters: ends.counters,
         inbox,
         clock,
-        stats: Arc::clone(&management.view.control),
+        stats: control_stats,
         yields: wiring::eal::shares(config).then_some(config.time_scale),
         sleeper: sleepers.control,
         recorder: recorder.map(|recorder| recorder.copier()),
-        loose: shown,
     };
     Ok(Assembly {
         workers,
         control,
         management,
         linux,
-        loose,
     })
 }
 
@@ -423,8 +416,6 @@ struct Shared<'a> {
     config: &'a Config,
     /// Ports whose links are down.
     down: Vec<PortId>,
-    /// Pause storms that the process before left.
-    storms: Vec<Storm>,
     settings: Vec<PortConfig>,
     lossless: LosslessConfig,
     pools: &'a Pools,
@@ -508,7 +499,6 @@ impl WorkerPeers {
             .with_lossless(shared.lossless.clone())
             .with_links(parts.links)
             .with_capture(capture);
-        storms::resume(&mut path, &shared.storms, (config, &shared.clock));
         for port in &shared.down {
             path.link_down(*port, Nanos::ZERO);
         }

@@ -1,16 +1,13 @@
-//! The thread that writes down what outlives the process: counters, pairs, ends and pause storms, and first gives the control core the
-//! pairs and ends that the process before knew.
+//! The thread that writes down what outlives the process: counters and pairs, and first gives the control core the pairs that the process
+//! before knew.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use npcc_cnp::pair::loose_end::LooseEnd;
 use npcc_pipeline::counters::Counter;
-use rtrb::Consumer;
 
 use crate::fault;
 use crate::keep::EVERY;
-use crate::keep::storms::as_written;
 use crate::log::note;
 use crate::manage::orders::Management;
 
@@ -23,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(super) fn run(
     management: &Management,
     (ready, stop): (&AtomicBool, &AtomicBool),
-    (mut loose, turns): (Option<Consumer<LooseEnd>>, &Counter),
+    turns: &Counter,
     core: Option<core_affinity::CoreId>,
 ) {
     if let Some(core) = core {
@@ -37,16 +34,11 @@ pub(super) fn run(
     while !ready.load(Ordering::Relaxed) && goes_on() {
         std::thread::sleep(LOOK);
     }
-    recall(management);
     suggest(management, &goes_on);
     let mut due = Instant::now();
     while goes_on() {
         std::thread::sleep(LOOK);
         fault::waits("keeping-stuck");
-        let shown = loose.as_mut().into_iter();
-        let shown = shown.flat_map(|ring| std::iter::from_fn(move || ring.pop().ok()));
-        let view = &management.view;
-        view.keep.leave_ends(shown, view.clock.now());
         if Instant::now() < due {
             continue;
         }
@@ -56,27 +48,7 @@ pub(super) fn run(
         if keep.keeps_pairs() {
             keep.leave_pairs(&management.view.flows);
         }
-        let storms = management.view.storms();
-        keep.change(|facts| facts.storms = as_written(storms, &facts.storms));
         due = Instant::now() + EVERY;
-    }
-}
-
-/// Gives the control core the ends that the process before had learned and not paired: first of all, as they are soon of no use.
-fn recall(management: &Management) {
-    let ends = management.view.keep.take_ends();
-    for some in ends.chunks(AT_ONCE) {
-        if let Err(why) = management.npcc_ends(some) {
-            return note(&format!(
-                "note: ends that were known before the start are forgotten: {why}"
-            ));
-        }
-    }
-    if !ends.is_empty() {
-        note(&format!(
-            "{} ends were known before the start and not paired: packets may pair them",
-            ends.len()
-        ));
     }
 }
 

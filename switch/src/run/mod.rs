@@ -11,7 +11,6 @@ mod service;
 mod signals;
 mod source;
 mod steps;
-mod storms;
 mod vigil;
 
 use std::io::{IsTerminal, Write};
@@ -21,12 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use npcc_cnp::pair::loose_end::LooseEnd;
 use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal, LcoreHandle};
 use npcc_pipeline::counters::Counter;
-use rtrb::Consumer;
 
 use self::assemble::{Assembly, assemble};
 use self::crew::Crew;
@@ -107,7 +104,6 @@ pub fn run<P: Probe>(
         control,
         management,
         linux,
-        loose,
     } = assemble(
         source,
         (options, Arc::clone(&keep), ahead),
@@ -130,7 +126,6 @@ pub fn run<P: Probe>(
         servers,
         http,
         linux,
-        loose,
         hangup: caught.hangup,
         ready: Arc::clone(&ready),
         recorder: recorder.clone(),
@@ -200,8 +195,6 @@ struct Ends {
     servers: Vec<Server>,
     http: Option<Listener>,
     linux: Option<LinuxIo>,
-    /// Ends that are not paired.
-    loose: Option<Consumer<LooseEnd>>,
     hangup: Arc<AtomicBool>,
     /// The control core runs.
     ready: Arc<AtomicBool>,
@@ -219,7 +212,6 @@ fn look_after(
         servers,
         http,
         linux,
-        loose,
         hangup,
         ready,
         recorder,
@@ -234,7 +226,7 @@ fn look_after(
         let (kept, ready) = (Arc::clone(management), Arc::clone(&ready));
         let turns = roll.add("keeping thread", false);
         beside(crew, "npcc-keep", "keeping", move |stop| {
-            keeping::run(&kept, (&ready, stop), (loose, &turns), core);
+            keeping::run(&kept, (&ready, stop), &turns, core);
         })?;
     }
     if let Some(http) = http {

@@ -11,8 +11,6 @@ pub(super) mod psn_state;
 
 use npcc_pipeline::units::Nanos;
 
-pub(crate) use super::loose_end::FORGET;
-use super::loose_end::LooseEnd;
 use super::pair_state::{PairKey, PairState, Side};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::key::{FlowKey, low32};
@@ -23,6 +21,8 @@ use numbers::{Like, NumberIndex};
 
 /// An end seen this recently is in use.
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
+/// An end that is not paired is forgotten after this time unseen.
+pub(crate) const FORGET: Nanos = Nanos::from_millis(6_000);
 /// One in so many ends may be loose before no paired one gives way to a newcomer.
 const LOOSE_SHARE: usize = 4;
 /// A packet of a new connection may be taken in so long before the REP that granted it: they come by different workers.
@@ -323,26 +323,6 @@ impl Endpoints {
             }
             self.remove(end, now);
         }
-    }
-
-    /// Places of the table that have ever been used.
-    pub(super) fn places(&self) -> u32 {
-        self.ends.places()
-    }
-
-    /// The end in a place, if it is of a connection, not paired, and its packets had one port.
-    pub(super) fn loose(&self, place: u32) -> Option<LooseEnd> {
-        let state = self.ends.get(place)?;
-        let is_plain = !state.transport.is_ud() && state.port_changes == 0 && !state.labelled;
-        if !is_plain || !self.ends.is_in(place, LOOSE) {
-            return None;
-        }
-        Some(LooseEnd {
-            key: self.ends.key(place)?,
-            port: state.port?,
-            is_uc: state.transport.is_uc(),
-            seen: state.last_seen,
-        })
     }
 
     /// Notes whom an end belongs to, and that both are to be kept.

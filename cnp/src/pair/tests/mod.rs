@@ -11,7 +11,6 @@ use npcc_pipeline::wire::bth::RoceClass;
 mod datagrams;
 mod given;
 mod numbers;
-mod recalled;
 
 const A: &str = "10.0.1.3";
 const B: &str = "10.0.2.2";
