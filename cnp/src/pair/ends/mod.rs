@@ -285,7 +285,8 @@ impl Endpoints {
         let Some(state) = self.ends.get(end) else {
             return Ok(None);
         };
-        if now.since(state.began) < JUST {
+        // After a farewell its last packets are still on their way: what they were like until then counts.
+        if state.began <= now && now.since(state.began) < JUST {
             return Ok(None);
         }
         if state.port_changes > 0 {
