@@ -97,21 +97,14 @@ impl Mirror {
     /// # Errors
     /// The socket is of no use any more.
     pub fn turn(&mut self, fib: &mut dyn Fib) -> io::Result<Turn> {
-        let (model, counts) = (&mut self.state.model, &mut self.state.counts);
-        let mut lost = false;
-        let read = self.stream.read(BATCH, |datagram| {
-            lost |= each(datagram, counts, |event| {
-                model.apply(event);
-            });
-        })?;
+        let read = self.read()?;
         let mut turn = Turn {
             more: read == Read::More,
             ..Turn::default()
         };
         let doubts = self.state.doubts_anew();
-        if read == Read::Overrun || lost {
+        if read == Read::Overrun {
             // The switch waits for the dump: half of what changed may be worse than none.
-            self.state.counts.overruns += 1;
             self.state.lost = true;
             turn.dump = Some(Reason::Overrun);
             return Ok(turn);
@@ -167,21 +160,28 @@ impl Mirror {
         self.state.doubts = doubts;
         *report = ahead;
         loop {
-            let (model, counts) = (&mut self.state.model, &mut self.state.counts);
-            let mut lost = false;
-            let read = self.stream.read(BATCH, |datagram| {
-                lost |= each(datagram, counts, |event| {
-                    model.apply(event);
-                });
-            })?;
-            if read == Read::Overrun || lost {
-                self.state.counts.overruns += 1;
-                return self.recover(report, turn);
-            }
-            if read == Read::Empty {
-                return Ok(());
+            match self.read()? {
+                Read::Overrun => return self.recover(report, turn),
+                Read::Empty => return Ok(()),
+                Read::More => {}
             }
         }
+    }
+
+    /// Reads a batch of the stream into the model. Where messages were lost, which is counted, it is an overrun.
+    fn read(&mut self) -> io::Result<Read> {
+        let State { model, counts, .. } = &mut self.state;
+        let mut lost = false;
+        let read = self.stream.read(BATCH, |datagram| {
+            lost |= each(datagram, counts, |event| {
+                model.apply(event);
+            });
+        })?;
+        if read != Read::Overrun && !lost {
+            return Ok(read);
+        }
+        self.state.counts.overruns += 1;
+        Ok(Read::Overrun)
     }
 
     fn recover(&mut self, report: &mut Report, turn: &mut Turn) -> io::Result<()> {
