@@ -1,6 +1,7 @@
 //! Pairs that the operator gives, or a list suggests.
 
 use super::*;
+use crate::cm::message::{Message, Service};
 
 fn to_receiver() -> FlowKey {
     FlowKey::new(A.parse().unwrap(), B.parse().unwrap(), Qpn::new(0x11))
@@ -10,6 +11,27 @@ fn suggested(sender: u32) -> Book {
     let mut book = Book::new();
     assert!(book.0.suggest(&to_receiver(), Qpn::new(sender), ms(1)));
     book
+}
+
+/// The connection manager sets up a connection of `sender` to queue pair 0x11, with a flow label.
+fn connect(book: &mut Book, sender: u32, service: Service, now: Nanos) {
+    let way = to_receiver().with_qp(Qpn::new(1));
+    let req = Message::Req {
+        local: 7,
+        qpn: Qpn::new(sender),
+        psn: 0,
+        service,
+        flow_label: 5,
+    };
+    let rep = Message::Rep {
+        local: 9,
+        remote: 7,
+        qpn: Qpn::new(0x11),
+        psn: 0,
+    };
+    book.0.observe_message(&way, &req, now);
+    let back = way.reversed(Qpn::new(1));
+    book.0.observe_message(&back, &rep, now);
 }
 
 /// Both directions of it, at a port of its own.
@@ -51,28 +73,11 @@ fn a_suggestion_that_mixes_peers_is_never_told() {
 
 #[test]
 fn what_the_connection_manager_says_stands_above_a_suggestion() {
-    use crate::cm::message::{Message, Service};
-    let way = to_receiver().with_qp(Qpn::new(1));
-    let req = Message::Req {
-        local: 7,
-        qpn: Qpn::new(0x18),
-        psn: 0,
-        service: Service::Rc,
-        flow_label: 5,
-    };
-    let rep = Message::Rep {
-        local: 9,
-        remote: 7,
-        qpn: Qpn::new(0x11),
-        psn: 0,
-    };
     for suggest_first in [true, false] {
         let mut book = Book::new();
         let suggest = |book: &mut Book| book.0.suggest(&to_receiver(), Qpn::new(0x55), ms(1));
         assert!(!suggest_first || suggest(&mut book));
-        book.0.observe_message(&way, &req, ms(1));
-        book.0
-            .observe_message(&way.reversed(Qpn::new(1)), &rep, ms(1));
+        connect(&mut book, 0x18, Service::Rc, ms(1));
         assert!(suggest_first || suggest(&mut book));
         let data = book.data(0x11, hash(0x55, 0x11), ms(2));
         assert_eq!(book.0.resolve(data, ms(2)), paired(0x18, Evidence::Cm));
@@ -107,25 +112,8 @@ fn the_operators_pair_is_doubted_when_the_port_contradicts() {
 /// A connection that rdma_cm set up has a label; the next on its number has none, and nobody says that it began.
 #[test]
 fn a_flow_label_goes_with_its_connection() {
-    use crate::cm::message::{Message, Service};
-    let way = to_receiver().with_qp(Qpn::new(1));
-    let req = Message::Req {
-        local: 7,
-        qpn: Qpn::new(0x18),
-        psn: 0,
-        service: Service::Rc,
-        flow_label: 5,
-    };
-    let rep = Message::Rep {
-        local: 9,
-        remote: 7,
-        qpn: Qpn::new(0x11),
-        psn: 0,
-    };
     let mut book = Book::new();
-    book.0.observe_message(&way, &req, ms(1));
-    book.0
-        .observe_message(&way.reversed(Qpn::new(1)), &rep, ms(1));
+    connect(&mut book, 0x18, Service::Rc, ms(1));
     let data = book.data(0x11, 50_000, ms(2));
     assert_eq!(book.0.resolve(data, ms(2)), paired(0x18, Evidence::Cm));
     let port = hash(0x55, 0x11);
@@ -138,26 +126,9 @@ fn a_flow_label_goes_with_its_connection() {
 /// What the connection manager says of a queue pair of one transport is not said of another that took its number.
 #[test]
 fn a_name_of_one_transport_is_none_of_another() {
-    use crate::cm::message::{Message, Service};
-    let way = to_receiver().with_qp(Qpn::new(1));
-    let req = Message::Req {
-        local: 7,
-        qpn: Qpn::new(0x55),
-        psn: 0,
-        service: Service::Uc,
-        flow_label: 5,
-    };
-    let rep = Message::Rep {
-        local: 9,
-        remote: 7,
-        qpn: Qpn::new(0x11),
-        psn: 0,
-    };
     for (opcode, known) in [(0x2a, true), (0x0a, false)] {
         let mut book = Book::new();
-        book.0.observe_message(&way, &req, ms(1));
-        book.0
-            .observe_message(&way.reversed(Qpn::new(1)), &rep, ms(1));
+        connect(&mut book, 0x55, Service::Uc, ms(1));
         let data = record(A, B, 0x11, opcode, 50_000, ms(9_000));
         let end = book.0.observe(&data, 0).unwrap();
         let told = book.0.resolve(end, ms(9_000));
