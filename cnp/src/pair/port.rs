@@ -3,12 +3,13 @@
 //! Equal ports alone mislead where a network card takes the port from its *own* queue pair: then equal ports belong to
 //! different connections whose queue pairs happen to have equal numbers. So with several queue pairs between two addresses
 //! it is refused while any number occurs in both directions, and while half of the ports or more are seen in one direction
-//! only; both must have been seen since; whatever the cards' rule, what is left cannot be such a coincidence. Never for UC, whose reverse packets are not
+//! only; both must have been seen since, and an answer must have had the number of a request in flight, to the packet, and none another. Never for UC, whose reverse packets are not
 //! acknowledgements; never where the hash is believed and says otherwise.
 
 use npcc_pipeline::units::Nanos;
 
 use super::ends::Endpoints;
+use super::ends::psn_state::PortFit;
 use super::pair_state::Verdict;
 
 /// How long nothing may have changed on the port.
@@ -20,7 +21,7 @@ pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
     let state = ends.end(end)?;
     let pair = ends.pair(state.pair)?;
     let refuted = pair.hash_usual() && state.verdict == Verdict::Disagree;
-    if state.transport.is_uc() || refuted || state.psn.refutes_port || !pair.ports_match() {
+    if state.transport.is_uc() || refuted || !pair.ports_match() {
         return None;
     }
     let own = ends.group(state.group)?;
@@ -29,6 +30,10 @@ pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
     let steady =
         now.since(changed) >= STEADY && state.packets - state.packets_at_change >= STEADY_PACKETS;
     // One that went quiet when the other began is another connection's, by chance: their numbers were never compared.
-    let both = ends.end(opposite.ends.head)?.last_seen > changed;
-    (ends.is_alone(end) && steady && both).then_some(opposite.ends.head)
+    let partner = ends.end(opposite.ends.head)?;
+    let both = partner.last_seen > changed;
+    let fit = [state, partner]
+        .iter()
+        .all(|end| end.psn.port == PortFit::Fits);
+    (ends.is_alone(end) && steady && both && fit).then_some(opposite.ends.head)
 }

@@ -17,7 +17,7 @@
 //! others. Where the two together come to more than 1 in 2^14, no match between these addresses is believed.
 
 use super::ends::numbers::{NEAR, SMALL, distance, follows};
-use super::ends::psn_state::PsnState;
+use super::ends::psn_state::{PortFit, PsnState};
 use super::ends::{End, Endpoints};
 use super::port_hash;
 use super::senders::Senders;
@@ -229,7 +229,11 @@ impl Endpoints {
                 .is_some_and(|state| !state.sent.holds(present, number, now))
     }
 
-    /// Whether a reply fits the only end opposite with the same UDP source port.
+    /// Compares a reply with the only end opposite with the same UDP source port: of one that it does not answer the port says nothing.
+    ///
+    /// Where the worker's present number is at hand the reply's must be among those of the last requests, to the packet: cards that take
+    /// the port from their own queue pair bring the data of one connection and the answers of another to one port, and of those
+    /// one in 128 are near. What is in flight is known once requests were seen for 20 ms; an answer that fits then is needed.
     fn weigh_port(
         &mut self,
         end: u32,
@@ -240,14 +244,28 @@ impl Endpoints {
         let Some(other) = sole.map(|group| group.ends.head) else {
             return;
         };
-        let Some(present) = self.number(other, live) else {
+        let sent = self.end(other).map(|state| state.sent);
+        let Some(sent) = sent.filter(|sent| sent.last != NONE) else {
             return;
         };
-        if self.is_far(other, present, reply.psn, reply.time) {
-            for end in [end, other] {
-                if let Some(state) = self.end_mut(end) {
-                    state.psn.refutes_port = true;
-                }
+        let at_hand = self
+            .request_slot(other)
+            .and_then(|(reader, slot)| live(reader, slot));
+        let (number, now) = (reply.psn, reply.time);
+        let fits = sent.holds(at_hand.unwrap_or(sent.last), number, now);
+        // What was shown last may be long ago.
+        let refuted = !fits && (at_hand.is_some() || distance(sent.last, number) > NEAR);
+        let fit = match (refuted, fits && sent.is_known(now)) {
+            (true, _) => PortFit::Refuted,
+            (false, true) => PortFit::Fits,
+            (false, false) => return,
+        };
+        for end in [end, other] {
+            if let Some(state) = self
+                .end_mut(end)
+                .filter(|state| state.psn.port != PortFit::Refuted)
+            {
+                state.psn.port = fit;
             }
         }
     }

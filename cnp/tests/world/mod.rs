@@ -115,6 +115,8 @@ pub(crate) struct World<D> {
     requests: HashMap<u32, u32>,
     next_id: u32,
     last_port: HashMap<FlowKey, u16>,
+    /// Connections made up for numbers of datagrams: whom they name, and when.
+    made_up: HashMap<FlowKey, (u32, Nanos)>,
     /// Decisions by evidence.
     pub(crate) told: [u64; Evidence::COUNT],
     /// What happened, when asked for.
@@ -165,6 +167,7 @@ impl<D: Dice> World<D> {
             requests: HashMap::new(),
             next_id: 1,
             last_port: HashMap::new(),
+            made_up: HashMap::new(),
             told: [0; Evidence::COUNT],
             log: None,
         })
@@ -584,7 +587,11 @@ impl<D: Dice> World<D> {
         }
         let looks_old = one.looks_old && self.now.since(one.began.max(one.run)) < REFRESH;
         let hidden = seen.real < seen.forged && self.now.since(seen.forged) < HIDDEN;
-        if looks_old || hidden || self.now.since(seen.forged) < REFRESH {
+        // No packet of a connection was seen to that number when its connection was made up.
+        let before = self.made_up.get(&one.data());
+        let named = before.is_some_and(|(sender, at)| told.get() == *sender && *at < one.began);
+        let named = named && evidence == Evidence::Cm;
+        if looks_old || hidden || named || self.now.since(seen.forged) < REFRESH {
             return Ok(());
         }
         Err(format!(
@@ -627,6 +634,9 @@ impl<D: Dice> World<D> {
         match self.below(5)? {
             0 => {
                 self.note(|| format!("FORGED connection of {bystander:#x} over {one:?}"));
+                if one.kind == Kind::Datagrams {
+                    self.made_up.insert(one.data(), (bystander, self.now));
+                }
                 self.connect(one.hosts, (bystander, one.receiver), ids, (label, false))?;
             }
             1 => {

@@ -145,9 +145,14 @@ impl Sent {
         self.reader = u32::try_from(reader).unwrap_or(NONE);
     }
 
+    /// Whether all that is in flight at this moment was seen.
+    pub(in crate::pair) fn is_known(&self, now: Nanos) -> bool {
+        now.since(self.since) >= FLIGHT
+    }
+
     /// Whether a reply of this moment can have this number, when the latest request has `present`.
     pub(in crate::pair) fn holds(&self, present: u32, number: u32, now: Nanos) -> bool {
-        if now.since(self.since) < FLIGHT {
+        if !self.is_known(now) {
             return distance(present, number) <= NEAR;
         }
         let (forth, back) = (

@@ -5,6 +5,17 @@ use crate::links::NONE;
 /// Requests remembered that ask for a reply.
 pub(in crate::pair) const MARKS: u8 = 4;
 
+/// What replies say of the only end with the same UDP source port in the other direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pair) enum PortFit {
+    /// Nothing yet.
+    Unknown,
+    /// One had the number of a request in flight, to the packet, and none had another.
+    Fits,
+    /// One had a number that was none in flight.
+    Refuted,
+}
+
 /// What is known of whose numbers an end's fit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PsnState {
@@ -18,8 +29,8 @@ pub(crate) struct PsnState {
     pub(in crate::pair) supported: u32,
     /// The end whose replies fit this one.
     pub(in crate::pair) claimed: u32,
-    /// Replies do not fit the only end with the same UDP source port.
-    pub(in crate::pair) refutes_port: bool,
+    /// Whether replies fit the only end with the same UDP source port.
+    pub(in crate::pair) port: PortFit,
     /// READs were among the requests: one has as many numbers as its answer has packets.
     pub(in crate::pair) reads: bool,
     /// The last reply to this end fits nobody seen.
@@ -35,7 +46,7 @@ impl PsnState {
             supports: 0,
             supported: NONE,
             claimed: NONE,
-            refutes_port: false,
+            port: PortFit::Unknown,
             reads: false,
             orphan: false,
         }

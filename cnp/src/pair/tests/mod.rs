@@ -149,6 +149,12 @@ fn a_port_pairs_after_fifty_milliseconds_and_sixty_four_packets() {
     book.data(0x11, port, Nanos(100_000));
     book.ack(0x18, port, Nanos(101_000));
     assert_eq!(
+        book.0.resolve(data, ms(51)).evidence(),
+        Evidence::None,
+        "what is in flight was not known yet"
+    );
+    book.ack(0x18, port, ms(30));
+    assert_eq!(
         book.0.resolve(data, ms(49)).evidence(),
         Evidence::None,
         "too early"
@@ -197,6 +203,39 @@ fn one_equal_port_among_many_unequal_is_chance() {
     }
     let victim = book.data(0x30, 50_001, ms(70));
     assert_eq!(book.0.resolve(victim, ms(70)).evidence(), Evidence::None);
+}
+
+/// Cards that take the port from their own queue pair, of whose paths this switch has half: of one connection it sees the data, of
+/// another the answers, on one port and with numbers that are near each other. An answer that goes before its request is none, nor is
+/// one so old that it came long ago (histories 706044 and 716496 of `tests/histories.rs`).
+#[test]
+fn a_near_number_that_no_request_of_late_had_refutes_the_port() {
+    for (from_request, evidence) in [
+        (0, Evidence::Port),
+        (-90, Evidence::Port),
+        (60, Evidence::None),
+        (-440, Evidence::None),
+    ] {
+        let mut book = Book::new();
+        let mut last = Evidence::None;
+        for now in 1..100 {
+            let number = 10_000 + 5 * u32::try_from(now).unwrap();
+            let live = |_: usize, _: SlotRef| Some(number);
+            let request = Record {
+                psn: number,
+                ..record(A, B, 0x11, 0x0a, 50_000, ms(now))
+            };
+            let answer = Record {
+                psn: number.saturating_add_signed(from_request),
+                syndrome: Some(0x1f),
+                ..record(B, A, 0x18, 0x11, 50_000, ms(now))
+            };
+            let data = book.0.observe_with(&request, 0, live).unwrap();
+            book.0.observe_with(&answer, 0, live).unwrap();
+            last = book.0.resolve(data, ms(now)).evidence();
+        }
+        assert_eq!(last, evidence, "{from_request}");
+    }
 }
 
 /// The same, with numbers that occur on both sides: every port has one of each, all of them wrong.
