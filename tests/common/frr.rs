@@ -20,6 +20,12 @@ pub struct Frr {
     daemons: Vec<(&'static str, Child)>,
 }
 
+/// Whether bfdd has a control socket, which several in one place would take from each other: FRR had it until 10.0.
+fn has_control_socket() -> bool {
+    let help = Command::new("/usr/lib/frr/bfdd").arg("--help").output();
+    String::from_utf8_lossy(&help.unwrap().stdout).contains("--bfdctl")
+}
+
 impl Frr {
     /// Starts FRR in a namespace, with a configuration for each daemon but bfdd; one without is not started.
     pub fn start(space: &str, zebra: &str, bgpd: &str, ospfd: &str) -> Frr {
@@ -71,7 +77,7 @@ impl Frr {
             ));
         match daemon {
             "zebra" => drop(command.args(["-s", "16777216"])),
-            "bfdd" => drop(command.arg("--bfdctl").arg(of("bfdd.sock"))),
+            "bfdd" if has_control_socket() => drop(command.arg("--bfdctl").arg(of("bfdd.sock"))),
             _ => {}
         }
         if daemon == "bgpd" {
