@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use super::{Failure, pairs_file};
-use npcc_appliance::control::orders::NpccOrder;
+use npcc_appliance::control::order::NpccOrder;
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use npcc_appliance::control::orders::ListedPair;
+use npcc_appliance::control::order::ListedPair;
 use serde::Deserialize;
 
 /// Pairs given to the switch at once.

@@ -4,7 +4,7 @@
 use npcc_config::model::Action;
 use npcc_config::units::Time;
 
-use npcc_appliance::control::orders::NpccOrder;
+use npcc_appliance::control::order::NpccOrder;
 use npcc_appliance::manage::protocol::Request;
 use npcc_appliance::manage::thresholds::KEYS;
 

@@ -1,6 +1,7 @@
 //! The control core's loop: NPCC's tick, and nothing else on this core.
 
 pub mod inject;
+pub mod order;
 pub mod orders;
 pub mod reaction;
 pub mod sources;
@@ -251,6 +252,11 @@ fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos
 
 #[cfg(test)]
 mod tests {
+    use npcc_cnp::build::CnpStyle;
+    use npcc_cnp::key::{FlowKey, Qpn};
+    use npcc_cnp::pair::Evidence;
+    use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+
     use super::*;
 
     /// Each worker has counters of every port; the owner's say what is so.
@@ -288,6 +294,43 @@ mod tests {
         assert_eq!(at().entered, None, "nothing waits");
         queue(1).level.depth.set(500);
         assert_eq!(at().entered, Some(11_000 + 11 * 24));
+    }
+
+    /// The slowest answers were missing among the times: those of crossings whose first CNP found no way.
+    #[test]
+    fn a_cnp_that_was_refused_leaves_its_crossing_to_the_next() {
+        let capacity = RouteCapacity {
+            ipv4_routes: 4,
+            ipv6_routes: 4,
+            adjacencies: 4,
+            groups: 4,
+        };
+        let (_routes, mut readers) = RouteWriter::new(capacity, 1);
+        let (style, queue) = (CnpStyle::with_dscp(48), Priority::new(6));
+        let mut injector = Injector::new(readers.remove(0), style, queue, Vec::new(), Vec::new());
+        let counters = [Arc::new(Counters::new(2))];
+        let level = &counters[0].port(1).unwrap().queues[3].level;
+        level.crossed[1].set(5_000);
+        let mut first = FirstAnswer::default();
+        let order = CnpOrder {
+            flow: FlowKey::new([10, 0, 1, 3].into(), [10, 0, 2, 2].into(), Qpn::new(1)),
+            sender_qpn: Qpn::new(2),
+            evidence: Evidence::Cm,
+            ingress: PortId(0),
+            egress: PortId(1),
+            priority: Priority::new(3),
+        };
+        let mut out = WayOut {
+            injector: &mut injector,
+            first: &mut first,
+            counters: &counters,
+            sent: false,
+        };
+        assert_eq!(out.send(order), Err(Suppressed::NoNeighbor));
+        assert!(!out.sent);
+        let crossed = crossed(&counters, order.egress, order.priority);
+        let left = first.of(&order, crossed).map(|crossing| crossing.at);
+        assert_eq!(left, Some(Nanos(5_000)));
     }
 
     #[test]

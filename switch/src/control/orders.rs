@@ -5,20 +5,18 @@
 //!
 //! Law: an order whose giver was told that nobody listens is never obeyed.
 
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use npcc_cnp::action::Action;
 use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::command::{Command, Name, Refused};
-use npcc_cnp::key::{FlowKey, Qpn};
-use npcc_pipeline::units::{Nanos, PortId, Priority};
+use npcc_cnp::control::command::{Command, Refused};
+use npcc_pipeline::units::{Nanos, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
-use serde::{Deserialize, Serialize};
+
+use super::order::OrderError;
 
 /// Orders on the way at a time: an operator's pace.
 const RING: usize = 64;
@@ -26,245 +24,6 @@ const RING: usize = 64;
 const PAIRS_PER_TICK: usize = 64;
 /// How long it is waited for that an order is taken, and then for the answer: many ticks.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// What an operator asks of NPCC, as it goes over the management socket.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NpccOrder {
-    /// These queue pairs are one connection.
-    AddPair {
-        /// Who sends the data.
-        src: IpAddr,
-        /// Who receives them.
-        dst: IpAddr,
-        /// The receiver's queue pair.
-        dest_qp: u32,
-        /// The sender's.
-        sender_qp: u32,
-    },
-    /// Forget the pair of these packets.
-    DeletePair {
-        /// Who sends them.
-        src: IpAddr,
-        /// Who receives them.
-        dst: IpAddr,
-        /// The receiver's queue pair.
-        dest_qp: u32,
-    },
-    /// Another policy for a queue.
-    Policy {
-        /// The port's name.
-        port: String,
-        /// The queue.
-        priority: u8,
-        /// The policy's name.
-        name: String,
-    },
-    /// Another value for a parameter of a queue's policy.
-    Parameter {
-        /// The port's name.
-        port: String,
-        /// The queue.
-        priority: u8,
-        /// The parameter's name.
-        name: String,
-        /// Its value, in its unit.
-        value: u64,
-    },
-    /// Whether CNPs leave, for the whole switch.
-    Action {
-        /// What becomes of decisions.
-        action: Action,
-    },
-    /// Whether CNPs leave, for a queue.
-    QueueAction {
-        /// The port's name.
-        port: String,
-        /// The queue.
-        priority: u8,
-        /// What becomes of decisions.
-        action: Action,
-    },
-}
-
-/// A pair of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ListedPair {
-    /// Who sends the data.
-    pub src: IpAddr,
-    /// Who receives them.
-    pub dst: IpAddr,
-    /// The receiver's queue pair.
-    pub dest_qp: u32,
-    /// The sender's.
-    pub sender_qp: u32,
-}
-
-impl ListedPair {
-    /// As the control core takes it; one that is only `suggested` must be confirmed by packets.
-    ///
-    /// # Errors
-    /// What is not as it must be.
-    pub fn command(self, suggested: bool) -> Result<Command, OrderError> {
-        let ListedPair {
-            src,
-            dst,
-            dest_qp,
-            sender_qp,
-        } = self;
-        let (flow, sender) = (key(src, dst, dest_qp)?, qpn(sender_qp)?);
-        Ok(if suggested {
-            Command::SuggestPair { flow, sender }
-        } else {
-            Command::AddPair { flow, sender }
-        })
-    }
-}
-
-/// A queue pair that may be one of a connection.
-const fn qpn(number: u32) -> Result<Qpn, OrderError> {
-    match number {
-        2..=0x00ff_ffff => Ok(Qpn::new(number)),
-        _ => Err(OrderError::QueuePair(number)),
-    }
-}
-
-/// Packets between two hosts to a queue pair.
-fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, OrderError> {
-    if src.is_ipv4() != dst.is_ipv4() {
-        return Err(OrderError::Families(src, dst));
-    }
-    Ok(FlowKey::new(src, dst, qpn(dest_qp)?))
-}
-
-/// Why an order did not reach the control core.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OrderError {
-    /// There is no such port.
-    #[error("there is no port `{0}`; see show ports")]
-    Port(String),
-    /// The name cannot be one.
-    #[error("`{0}` is no policy and no parameter")]
-    Name(String),
-    /// A queue pair's number has 24 bits.
-    #[error("{0} is no queue pair: write 2 to 16777215")]
-    QueuePair(u32),
-    /// A connection has two addresses of one family.
-    #[error("{0} and {1} are no two ends of a connection: write two IPv4 or two IPv6 addresses")]
-    Families(IpAddr, IpAddr),
-    /// Nobody took it.
-    #[error("the control core does not listen")]
-    Deaf,
-    /// It was taken, and nothing was said.
-    #[error(
-        "the control core took the order and does not answer; look whether it holds (show npcc)"
-    )]
-    Silent,
-    /// It said no.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-}
-
-impl NpccOrder {
-    /// The key that `set` names it by, if it is a setting.
-    #[must_use]
-    pub fn key(&self) -> Option<String> {
-        match self {
-            NpccOrder::AddPair { .. } | NpccOrder::DeletePair { .. } => None,
-            NpccOrder::Policy { port, priority, .. } => {
-                Some(format!("npcc.{port}.{priority}.policy"))
-            }
-            NpccOrder::Parameter {
-                port,
-                priority,
-                name,
-                ..
-            } => Some(format!("npcc.{port}.{priority}.{name}")),
-            NpccOrder::Action { .. } => Some("npcc.action".to_owned()),
-            NpccOrder::QueueAction { port, priority, .. } => {
-                Some(format!("npcc.{port}.{priority}.action"))
-            }
-        }
-    }
-
-    /// The watched queue whose policy it is about, if it is a setting of one.
-    #[must_use]
-    pub fn slot(&self) -> Option<(&str, u8)> {
-        match self {
-            NpccOrder::AddPair { .. }
-            | NpccOrder::DeletePair { .. }
-            | NpccOrder::Action { .. }
-            | NpccOrder::QueueAction { .. } => None,
-            NpccOrder::Policy { port, priority, .. }
-            | NpccOrder::Parameter { port, priority, .. } => Some((port, *priority)),
-        }
-    }
-
-    /// As the control core takes it; `port` finds a port by its name.
-    ///
-    /// # Errors
-    /// What is not as it must be.
-    pub fn command(&self, port: impl Fn(&str) -> Option<PortId>) -> Result<Command, OrderError> {
-        let place = |named: &str, priority: u8| {
-            let found = port(named).filter(|_| priority < 8);
-            let found = found.ok_or_else(|| OrderError::Port(named.to_owned()))?;
-            Ok::<_, OrderError>((found, Priority::new(priority)))
-        };
-        let short = |name: &str| Name::from(name).map_err(|_| OrderError::Name(name.to_owned()));
-        Ok(match self {
-            NpccOrder::AddPair {
-                src,
-                dst,
-                dest_qp,
-                sender_qp,
-            } => Command::AddPair {
-                flow: key(*src, *dst, *dest_qp)?,
-                sender: qpn(*sender_qp)?,
-            },
-            NpccOrder::DeletePair { src, dst, dest_qp } => Command::DeletePair {
-                flow: key(*src, *dst, *dest_qp)?,
-            },
-            NpccOrder::Policy {
-                port,
-                priority,
-                name,
-            } => {
-                let (port, priority) = place(port, *priority)?;
-                Command::Policy {
-                    port,
-                    priority,
-                    name: short(name)?,
-                }
-            }
-            NpccOrder::Parameter {
-                port,
-                priority,
-                name,
-                value,
-            } => {
-                let (port, priority) = place(port, *priority)?;
-                Command::Parameter {
-                    port,
-                    priority,
-                    name: short(name)?,
-                    value: *value,
-                }
-            }
-            NpccOrder::Action { action } => Command::Action {
-                queue: None,
-                action: *action,
-            },
-            NpccOrder::QueueAction {
-                port,
-                priority,
-                action,
-            } => Command::Action {
-                queue: Some(place(port, *priority)?),
-                action: *action,
-            },
-        })
-    }
-}
 
 /// What may be told between two ticks.
 #[derive(Debug)]
@@ -448,7 +207,9 @@ pub fn ring() -> (NpccOrders, Inbox) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::order::{ListedPair, NpccOrder};
     use npcc_cnp::control::config::ControlConfig;
+    use npcc_pipeline::units::PortId;
 
     fn ports(name: &str) -> Option<PortId> {
         (name == "wan0").then_some(PortId(1))
@@ -499,30 +260,6 @@ mod tests {
         assert_eq!(gone, Err(Refused::UnknownPair));
     }
 
-    #[test]
-    fn what_cannot_be_is_said() {
-        let order = |port: &str, name: &str| NpccOrder::Policy {
-            port: port.to_owned(),
-            priority: 3,
-            name: name.to_owned(),
-        };
-        assert_eq!(
-            order("lan9", "npcc").command(ports),
-            Err(OrderError::Port("lan9".to_owned()))
-        );
-        let long = "a name that nothing has ever had";
-        assert_eq!(
-            order("wan0", long).command(ports),
-            Err(OrderError::Name(long.to_owned()))
-        );
-        let pair = NpccOrder::DeletePair {
-            src: [10, 0, 1, 3].into(),
-            dst: [10, 0, 2, 2].into(),
-            dest_qp: 1 << 24,
-        };
-        assert_eq!(pair.command(ports), Err(OrderError::QueuePair(1 << 24)));
-    }
-
     fn pair(n: u32) -> Command {
         let listed = ListedPair {
             src: [10, 0, 1, 3].into(),
@@ -531,25 +268,6 @@ mod tests {
             sender_qp: 0x1000 + n,
         };
         listed.command(false).unwrap()
-    }
-
-    #[test]
-    fn a_connection_has_two_addresses_of_one_family() {
-        let mixed = ListedPair {
-            src: [10, 0, 1, 3].into(),
-            dst: std::net::Ipv6Addr::LOCALHOST.into(),
-            dest_qp: 0x11,
-            sender_qp: 0x18,
-        };
-        let refused = mixed.command(false).unwrap_err();
-        assert_eq!(refused, OrderError::Families(mixed.src, mixed.dst));
-        let add = NpccOrder::AddPair {
-            src: mixed.src,
-            dst: mixed.dst,
-            dest_qp: 0x11,
-            sender_qp: 0x18,
-        };
-        assert_eq!(add.command(ports), Err(refused));
     }
 
     /// A list took a tick for each of its pairs, and half of it held where the table was full.

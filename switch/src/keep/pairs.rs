@@ -13,7 +13,7 @@ use npcc_cnp::table::FlowView;
 
 use super::copies::Copies;
 use super::store::Store;
-use crate::control::orders::ListedPair;
+use crate::control::order::ListedPair;
 
 /// Pairs that are left at most: 21 MB of memory.
 const MOST: usize = 1 << 18;

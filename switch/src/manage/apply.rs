@@ -14,7 +14,7 @@ use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
 
 use super::orders::Management;
 use super::reload::{ReloadError, Settings};
-use crate::control::orders::OrderError;
+use crate::control::order::OrderError;
 use crate::fault;
 use crate::keep::facts::Named;
 use crate::wiring;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::capture::{CaptureRequest, CaptureStart};
 use super::query::Query;
 use super::reload::Outcome;
-use crate::control::orders::{ListedPair, NpccOrder};
+use crate::control::order::{ListedPair, NpccOrder};
 use crate::report::model::Snapshot;
 
 /// A question: one line of JSON.

@@ -18,7 +18,7 @@ use npcc_config::model::{File, Npcc, PortNpcc};
 use npcc_config::{Config, Difference, Loaded, differences};
 use serde::{Deserialize, Serialize};
 
-use crate::control::orders::NpccOrder;
+use crate::control::order::NpccOrder;
 
 /// A change of one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
