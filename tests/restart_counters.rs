@@ -17,6 +17,7 @@ use common::manager::Manager;
 use common::{Lab, alone, assert_success, http};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
+use npcc_pipeline::wire::mac_control;
 use npcc_testkit::capture::{self, Captured};
 
 /// Data of one connection to a slow queue and its answers, all by one UDP port; only evidence like the connection manager's is believed.
@@ -177,6 +178,110 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
             .contains("1 pairs were known before the start"),
         "{}",
         manager.said()
+    );
+    manager.stop();
+}
+
+/// Data of priority 4 alone.
+fn send_into_the_storm(lab: &Lab) {
+    let held = Craft {
+        tos: 34 << 2,
+        ..Craft::roce(
+            "10.0.1.3".parse().unwrap(),
+            "10.0.2.2".parse().unwrap(),
+            0x0a,
+            0x11,
+            1024,
+        )
+    };
+    let data = [Captured {
+        time: 0,
+        frame: held.frame(),
+    }];
+    capture::write(&lab.path("in.pcap"), data.iter(), 1).unwrap();
+}
+
+/// Found anew it would take the watchdog five seconds, and meanwhile frames would be held and not dropped.
+#[test]
+fn a_pause_storm_goes_on_over_a_kill_and_ends_once_the_peer_is_quiet() {
+    let _alone = alone();
+    let (lab, address, _) = telling();
+    let path = lab.path("switch.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let pause =
+        |priority: u8| mac_control::build(Mac([2, 0, 0, 0, 2, 2]), 1 << priority, [u16::MAX; 8]);
+    let peer = |frame: &[u8]| {
+        let frame = [Captured {
+            time: 0,
+            frame: frame.to_vec(),
+        }];
+        capture::write(&lab.path("back.pcap"), frame.iter(), 1).unwrap();
+    };
+    send_into_the_storm(&lab);
+    peer(&pause(4));
+    let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
+    let of = |all: &BTreeMap<String, f64>, name: &str| {
+        let series = format!("npcc_pfc_{name}_total{{port=\"wan0\",priority=\"4\"}}");
+        all.get(&series).copied()
+    };
+    let storm = || {
+        let (_, text) = http::get(address, "/metrics", "").unwrap();
+        let mut lines = text.lines();
+        lines.any(|line| line == "npcc_pfc_storm{port=\"wan0\",priority=\"4\"} 1")
+    };
+    let wait = |what: &str, so: &dyn Fn() -> bool| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !so() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    next(address, &BTreeMap::new());
+    wait("no storm", &storm);
+    // It is written down.
+    std::thread::sleep(Duration::from_millis(600));
+    let slow = text.replace("detect: 100ms", "detect: 5s");
+    assert_ne!(slow, text);
+    std::fs::write(&path, slow).unwrap();
+    let before = next(address, &BTreeMap::new());
+    assert_eq!(of(&before, "storms"), Some(1.0), "{before:?}");
+    manager.kill();
+    let after = next(address, &before);
+    assert!(storm(), "{}", manager.said());
+    let dropped = "npcc_port_drops_total{port=\"wan0\",reason=\"pfc_storm\"}";
+    let began = Instant::now();
+    let mut again = next(address, &after);
+    while again[dropped] <= after[dropped] {
+        // Less than `detect` is over: found anew there would be none yet.
+        assert!(began.elapsed() < Duration::from_secs(3), "{dropped}");
+        std::thread::sleep(Duration::from_millis(20));
+        again = next(address, &again);
+    }
+    assert_eq!(of(&again, "storms"), Some(1.0), "it is the same one");
+    let said = manager.said();
+    assert!(
+        said.contains(
+            "note: the pause storm on port wan0, priority 4, from before the start goes on"
+        ),
+        "{said}"
+    );
+    // The peer comes back while the switch is away.
+    peer(&pause(5));
+    manager.kill();
+    let after = next(address, &again);
+    wait("the storm has no end", &|| !storm());
+    let end = next(address, &after);
+    assert_eq!(of(&end, "storms"), Some(1.0));
+    std::thread::sleep(Duration::from_millis(600));
+    manager.kill();
+    next(address, &end);
+    assert!(!storm());
+    assert_eq!(
+        manager
+            .said()
+            .matches("from before the start goes on")
+            .count(),
+        2
     );
     manager.stop();
 }

@@ -97,6 +97,68 @@ fn a_storm_is_found_and_left_in_time() {
     }
 }
 
+/// What a process before this one found and counted goes on from the first frame, and is over once the peer is quiet for `restore`.
+#[test]
+fn a_storm_from_before_the_start_goes_on_at_once_and_ends_in_time() {
+    for quiet_after in [0, 1_000 * MS] {
+        let mut rig = rig_with(StormAction::Drop);
+        // Forwarding begins long after the path was made.
+        let (port, start) = (npcc_pipeline::units::PortId(1), 5_000 * MS);
+        assert!(rig.path.resume_storm(port, rig::prio(3), Nanos(4_000 * MS)));
+        rig.push(0, 1, 3, LEN, 10, start);
+        rig.push(0, 1, 5, LEN, 10, start);
+        assert_eq!(rig.dropped(DropReason::PfcStorm), 10);
+        assert_eq!(rig.pull_all(1, start), 10, "others are forwarded");
+        let mut came_back = 0;
+        let end = storm(&mut rig, 1 << 3, start, quiet_after, |rig, _| {
+            assert_eq!(rig.counters(1).flow.storm.get(), 1 << 3);
+        });
+        let mut left = None;
+        storm(&mut rig, 0, end, 400 * MS, |rig, now| {
+            if rig.counters(1).flow.storm.get() == 0 {
+                left.get_or_insert(now);
+                rig.push(0, 1, 3, LEN, 1, now);
+                came_back += rig.pull_all(1, now);
+            }
+        });
+        let took = left.unwrap() - end;
+        let heard = if quiet_after == 0 { 0 } else { 4 * MS };
+        assert!(
+            (RESTORE..=RESTORE + POLL + heard).contains(&took),
+            "{quiet_after}: {took}"
+        );
+        assert!(came_back > 0);
+        assert_eq!(storms(&rig), (0, 1), "it was counted when it was found");
+        assert_eq!(
+            rig.counters(1).flow.priorities[3].storm_at.get(),
+            4_000 * MS
+        );
+    }
+}
+
+#[test]
+fn a_storm_from_before_the_start_is_of_no_meaning_where_nobody_watches_for_it() {
+    let (port, began) = (npcc_pipeline::units::PortId(1), Nanos(MS));
+    let mut setup = Setup::default();
+    setup.pause.watchdog = None;
+    let mut none = setup.build();
+    assert!(!none.path.resume_storm(port, rig::prio(3), began));
+    let mut setup = Setup::default();
+    setup.pause.watchdog = Some(WatchdogConfig {
+        detect: Nanos(DETECT),
+        restore: Nanos(RESTORE),
+        poll: Nanos(POLL),
+        action: StormAction::Drop,
+    });
+    let mut lossy = setup.build();
+    assert!(!lossy.path.resume_storm(port, rig::prio(0), began));
+    for rig in [&mut none, &mut lossy] {
+        rig.push(0, 1, 0, LEN, 10, 0);
+        rig.push(0, 1, 3, LEN, 10, 0);
+        assert_eq!((rig.pull_all(1, 0), rig.all_drops()), (20, 0));
+    }
+}
+
 /// A storm shorter than detect loses nothing.
 #[test]
 fn a_short_storm_loses_nothing() {

@@ -3,6 +3,8 @@
 //! A dilated clock dilates every interval and rate at once: with `time_scale: 100` a 100 Gb/s port sends 1 Gb/s of real
 //! time, and a 20 us tick comes every 2 ms.
 
+use std::time::Duration;
+
 use npcc_dpdk::Clock as Tsc;
 use npcc_pipeline::units::Nanos;
 
@@ -49,6 +51,19 @@ impl Clock {
     )]
     pub fn seconds_since(&self, then: Nanos) -> f64 {
         self.now().since(then).0 as f64 * self.scale() / 1e9
+    }
+
+    /// So long ago in the world, as far as this clock goes back.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a time to be shown in seconds; the cast saturates"
+    )]
+    pub fn before(&self, ago: Duration) -> Nanos {
+        let scaled = ago.as_nanos() as f64 / self.scale();
+        Nanos(self.now().0.saturating_sub(scaled as u64))
     }
 
     /// Now.

@@ -42,6 +42,18 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self
     }
 
+    /// A pause storm goes on that a process before this one found on `port` at `began`, from the first frame on: it is over once the peer
+    /// is quiet for `restore`. Whether it does: not on a port of another worker's, nor where nobody watches for it any more.
+    pub fn resume_storm(&mut self, port: PortId, priority: Priority, began: Nanos) -> bool {
+        if !self.side.owns(port) {
+            return false;
+        }
+        let (pause, counters) = (&mut self.pause[port], self.counters.of(port));
+        let resumed = pause.resume(priority, began, &counters.flow);
+        self.side.ports[port].set_dropping(pause.dropping());
+        resumed
+    }
+
     /// Starts the user watermarks of all ports anew.
     pub fn clear_watermarks(&mut self) {
         for port in self.counters.ports() {

@@ -185,6 +185,18 @@ impl PortPause {
         self.watchdog.as_ref().map_or(0, Watchdog::drops)
     }
 
+    /// A storm goes on that a process before this one found at `began`; not where pauses of the priority are not obeyed any more, or
+    /// nobody watches. Whether it does.
+    pub fn resume(&mut self, priority: Priority, began: Nanos, counters: &FlowCounters) -> bool {
+        match &mut self.watchdog {
+            Some(watchdog) if self.heard.honours(priority) => {
+                watchdog.resume(priority, began, counters);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Priorities whose senders can be paused.
     #[inline]
     #[must_use]

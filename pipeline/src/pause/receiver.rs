@@ -75,6 +75,12 @@ impl PauseReceiver {
         counters.paused.set(u64::from(self.paused));
     }
 
+    /// Whether pauses of a priority are obeyed.
+    #[must_use]
+    pub const fn honours(&self, priority: Priority) -> bool {
+        self.honour & priority.bit() != 0
+    }
+
     /// Nothing is paused, so no timer can run out.
     #[inline]
     #[must_use]

@@ -2,7 +2,8 @@
 //!
 //! A storm is found at the first poll at which frames have waited behind an unbroken pause for `detect`; it is over at the
 //! first poll at which no pause has been seen for `restore`. Pauses are listened to during a storm as before, so the end is
-//! judged by what the peer says and not by counters that stand still: priorities that storm together do not flap.
+//! judged by what the peer says and not by counters that stand still: priorities that storm together do not flap. A storm that was found
+//! before the process began goes on from its first poll, as if a pause had ended then.
 
 use super::receiver::PauseReceiver;
 use crate::counters::FlowCounters;
@@ -55,6 +56,10 @@ pub struct Watchdog {
     config: WatchdogConfig,
     next: Nanos,
     storm: u8,
+    /// Storms go on that were found before the first poll.
+    resumes: bool,
+    /// When that was.
+    resumed: Nanos,
 }
 
 impl Watchdog {
@@ -65,6 +70,18 @@ impl Watchdog {
             config,
             next: Nanos::ZERO,
             storm: 0,
+            resumes: false,
+            resumed: Nanos::ZERO,
+        }
+    }
+
+    /// A storm goes on that a process before this one found at `began`, and counted; before the first poll.
+    pub fn resume(&mut self, priority: Priority, began: Nanos, counters: &FlowCounters) {
+        self.storm |= priority.bit();
+        self.resumes = true;
+        counters.storm.set(u64::from(self.storm));
+        if let Some(pause) = counters.priorities.get(priority.index()) {
+            pause.storm_at.set(began.0);
         }
     }
 
@@ -118,12 +135,16 @@ impl Watchdog {
     ) -> Option<Change> {
         // Missed polls are not made up for.
         self.next = (self.next + self.config.poll).max(now);
+        if std::mem::take(&mut self.resumes) {
+            self.resumed = now;
+        }
         let mut change = Change::default();
         for priority in Priority::all() {
             let bit = priority.bit();
             let paused = heard.is_paused(priority);
             if self.storm & bit != 0 {
-                if !paused && now.since(heard.ended(priority)) >= self.config.restore {
+                let quiet = now.since(heard.ended(priority).max(self.resumed));
+                if !paused && quiet >= self.config.restore {
                     change.ended |= bit;
                 }
             } else if paused && let Some(waiting) = waiting(priority) {

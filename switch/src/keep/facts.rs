@@ -1,5 +1,5 @@
-//! What else the next process has to know: what the file wanted of the kernel, so that what it wants no more is taken away, and that the
-//! switch was being drained.
+//! What else the next process has to know: what the file wanted of the kernel, so that what it wants no more is taken away, that the
+//! switch was being drained, and which pause storms there were.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::copies::Copies;
 use super::store::Store;
+use super::storms::Storm;
 
 /// Words there is room for at first.
 const FIRST: usize = 1 << 10;
@@ -23,6 +24,8 @@ pub struct Facts {
     pub wanted: Option<Named>,
     /// Since when the switch is being drained, in seconds since 1970; absent when it is not.
     pub draining: Option<u64>,
+    /// The pause storms there were.
+    pub storms: Vec<Storm>,
 }
 
 /// Addresses, neighbours and routes by what tells them from others.
@@ -161,6 +164,11 @@ linux: { integrate: true }
         let facts = Facts {
             wanted: Some(Named::of(&wanted)),
             draining: Some(7),
+            storms: vec![Storm {
+                port: "wan0".to_owned(),
+                priority: 3,
+                since_ms: 9,
+            }],
         };
         let back = read(&words(&facts).unwrap()).unwrap();
         assert_eq!(back, facts);

@@ -1,8 +1,8 @@
 //! What outlives the process: descriptors in the service manager's store, and memory behind some of them.
 //!
 //! A TAP whose last descriptor is closed goes, and the kernel's routes with it; so the store holds a second one ([`store`]). Counters
-//! ([`ledger`]), pairs, what the file wanted of Linux and whether the switch is being drained ([`facts`]) lie in sealed memory that the
-//! store holds too. A thread of its own writes them down; no worker and no control core knows of any of it. `docs/restart.md` tells the
+//! ([`ledger`]), pairs, what the file wanted of Linux, whether the switch is being drained and which pause storms there are ([`facts`])
+//! lie in sealed memory that the store holds too. A thread of its own writes them down; no worker and no control core knows of any of it. `docs/restart.md` tells the
 //! whole.
 
 mod copies;
@@ -11,6 +11,7 @@ pub mod ledger;
 mod memory;
 mod pairs;
 pub mod store;
+pub mod storms;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use self::facts::{Facts, FactsKept};
 use self::ledger::Ledger;
 use self::pairs::Pairs;
 use self::store::Store;
-use crate::control::orders::ListedPair;
+use crate::control::order::ListedPair;
 use crate::log::note;
 
 /// How often counters and pairs are written down.

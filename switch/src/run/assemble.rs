@@ -6,32 +6,30 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, anyhow};
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::flow_cache::{CacheShared, FlowCache};
 use npcc_config::Config;
 use npcc_config::ipnet::IpNet;
 use npcc_config::sizing::SpeedFrom;
 use npcc_linux::Integration;
 use npcc_linux::netlink::ahead::Ahead;
-use npcc_pipeline::capture;
-use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
-use npcc_pipeline::handoff::{WorkerLinks, WorkerPlan, links};
+use npcc_pipeline::handoff::{WorkerPlan, links};
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{Mac, Nanos, PortId};
-use rtrb::{Consumer, Producer};
+use rtrb::Producer;
 
 use super::linux::LinuxSide;
 use super::source::{Options, Source};
+use super::workers::{Shared, parts, workers};
 use crate::clock::Clock;
-use crate::control::inject::{self, Injection, Injector};
+use crate::control::inject::{Injection, Injector};
 use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, Control, ControlStats, orders};
 use crate::keep::Keep;
 use crate::linux_io::LinuxIo;
-use crate::manage::capture::{Captures, WorkerCaptures};
+use crate::manage::capture::Captures;
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
 use crate::manage::reload::Running;
@@ -39,21 +37,18 @@ use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
 use crate::recorder::start::Recorder;
 use crate::report::events::Events;
 use crate::report::qos;
-use crate::sleep::{Wakers, WorkerSleeper};
+use crate::sleep::Wakers;
 use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds::LinkFrom;
-use crate::wiring::workers::{Queues, Sleepers};
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
-use crate::worker::command::{self, Command, WorkerOrders};
-use crate::worker::frame::{Datapath, Frame};
+use crate::worker::command::WorkerOrders;
 use crate::worker::probe::Probe;
 use crate::worker::receiving::Receiving;
-use crate::worker::stats::WorkerStats;
 use crate::worker::telemetry::Telemetry;
-use crate::worker::timings::{self, Timing, Timings};
+use crate::worker::timings::Timings;
 
 /// Things that run, and the service that watches them.
 pub(super) struct Assembly<P> {
@@ -87,6 +82,7 @@ pub(super) fn assemble<P: Probe>(
     let shared = Shared {
         config,
         down: down_at_start(&ports, &routes.down),
+        storms: keep.facts().storms,
         settings,
         lossless,
         pools,
@@ -185,24 +181,6 @@ fn record<P: Probe>(recorder: Option<&mut Recorder>, workers: &mut [Worker<P>], 
             worker.path.show_odd(Box::new(keeper));
         }
     }
-}
-
-/// Makes all workers, and keeps the ends of what they hold.
-fn workers<P: Probe>(
-    shared: &Shared<'_>,
-    parts: Vec<WorkerParts>,
-    linux: Option<LinuxSide>,
-    (core, probe): (&mut ControlCore, &mut impl FnMut(Telemetry) -> P),
-) -> anyhow::Result<(Vec<Worker<P>>, WorkerPeers)> {
-    let mut ends = WorkerPeers {
-        linux,
-        ..WorkerPeers::default()
-    };
-    let workers = parts
-        .into_iter()
-        .map(|parts| ends.worker(shared, parts, core, probe))
-        .collect::<anyhow::Result<_>>()?;
-    Ok((workers, ends))
 }
 
 /// What builds CNPs, of the configured style.
@@ -409,127 +387,6 @@ fn port_facts(config: &Config, ports: &[OpenPort]) -> Vec<PortFacts> {
             workers: wiring::workers::receivers(config, plan, port),
         })
         .collect()
-}
-
-/// What all workers are made with.
-struct Shared<'a> {
-    config: &'a Config,
-    /// Ports whose links are down.
-    down: Vec<PortId>,
-    settings: Vec<PortConfig>,
-    lossless: LosslessConfig,
-    pools: &'a Pools,
-    clock: Clock,
-    receiving: Arc<Receiving>,
-}
-
-/// What is one worker's alone.
-struct WorkerParts {
-    fib: FibReader,
-    links: WorkerLinks<Frame>,
-    queues: Queues,
-    sleeper: Option<WorkerSleeper>,
-    stats: Arc<WorkerStats>,
-    seed: u64,
-}
-
-/// Each worker's parts, in the order of the cores.
-fn parts(
-    config: &Config,
-    (fibs, links): (Vec<FibReader>, Vec<WorkerLinks<Frame>>),
-    queues: Vec<Queues>,
-    seed: u64,
-) -> anyhow::Result<(Vec<WorkerParts>, Sleepers)> {
-    let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
-    let mut all = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
-    let (mut links, mut queues) = (links.into_iter(), queues.into_iter());
-    let mut sleepers = std::mem::take(&mut all.workers).into_iter();
-    let mut stats = stats.into_iter();
-    let one = |(fib, seed)| {
-        Some(WorkerParts {
-            fib,
-            links: links.next()?,
-            queues: queues.next()?,
-            sleeper: sleepers.next()?,
-            stats: stats.next()?,
-            seed,
-        })
-    };
-    let parts = fibs.into_iter().zip(seed..).map_while(one).collect();
-    Ok((parts, all))
-}
-
-/// The other ends of what the workers hold, each in the workers' order.
-#[derive(Default)]
-struct WorkerPeers {
-    counters: Vec<Arc<Counters>>,
-    stats: Vec<Arc<WorkerStats>>,
-    caches: Vec<Arc<CacheShared>>,
-    orders: Vec<Producer<Command>>,
-    injections: Vec<Producer<Injection>>,
-    times: Vec<Consumer<Timing>>,
-    captures: Vec<WorkerCaptures>,
-    /// What Linux's side makes of them, where it is integrated.
-    linux: Option<LinuxSide>,
-}
-
-impl WorkerPeers {
-    /// Makes a worker of its parts, and keeps the ends of what it holds.
-    fn worker<P: Probe>(
-        &mut self,
-        shared: &Shared<'_>,
-        parts: WorkerParts,
-        core: &mut ControlCore,
-        probe: &mut impl FnMut(Telemetry) -> P,
-    ) -> anyhow::Result<Worker<P>> {
-        let config = shared.config;
-        let (cache, reader) = FlowCache::new(
-            config.npcc.flows.size(),
-            wiring::control::ports(config),
-            wiring::control::RING,
-            parts.seed,
-        );
-        self.caches.push(reader.shared());
-        if !core.attach(reader) {
-            return Err(anyhow!("the control core takes no more workers"));
-        }
-        let pool = wiring::path::pool(config);
-        let (capture, frames, captures) = capture::ends(parts.links.worker());
-        let mut path = Datapath::new(shared.settings.clone(), pool, parts.fib, cache, parts.seed)
-            .with_lossless(shared.lossless.clone())
-            .with_links(parts.links)
-            .with_capture(capture);
-        for port in &shared.down {
-            path.link_down(*port, Nanos::ZERO);
-        }
-        let (orders, commands) = command::ring();
-        let (to_worker, injections) = inject::ring();
-        let (times, told) = timings::ring();
-        let linux = self.linux.as_mut().map(|side| side.worker(&mut path));
-        self.counters.push(Arc::clone(path.counters()));
-        self.stats.push(Arc::clone(&parts.stats));
-        self.orders.push(orders);
-        self.injections.push(to_worker);
-        self.times.push(told);
-        self.captures.push(WorkerCaptures {
-            frames,
-            stats: captures,
-        });
-        Ok(Worker {
-            path,
-            ports: parts.queues.own,
-            remotes: parts.queues.remotes,
-            receiving: Arc::clone(&shared.receiving),
-            injections,
-            linux,
-            commands,
-            pool: shared.pools.near(parts.queues.socket).clone(),
-            clock: shared.clock,
-            stats: parts.stats,
-            probe: probe(Telemetry::new(times)),
-            sleeper: parts.sleeper,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The thread that writes down what outlives the process: counters and pairs, and first gives the control core the pairs that the process
+//! The thread that writes down what outlives the process: counters, pairs and pause storms, and first gives the control core the pairs that the process
 //! before knew.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +8,7 @@ use npcc_pipeline::counters::Counter;
 
 use crate::fault;
 use crate::keep::EVERY;
+use crate::keep::storms::as_written;
 use crate::log::note;
 use crate::manage::orders::Management;
 
@@ -48,6 +49,8 @@ pub(super) fn run(
         if keep.keeps_pairs() {
             keep.leave_pairs(&management.view.flows);
         }
+        let storms = management.view.storms();
+        keep.change(|facts| facts.storms = as_written(storms, &facts.storms));
         due = Instant::now() + EVERY;
     }
 }

@@ -11,7 +11,9 @@ mod service;
 mod signals;
 mod source;
 mod steps;
+mod storms;
 mod vigil;
+mod workers;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;

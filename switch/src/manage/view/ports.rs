@@ -1,6 +1,7 @@
 //! A port's row of the report, from what its counters and its device say.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use npcc_dpdk::LinkPause;
 use npcc_pipeline::counters::{FlowCount, GroupCount, Path, PauseCount, PortCount, QueueCount};
@@ -8,6 +9,7 @@ use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::Nanos;
 
 use super::{PortFacts, PortReading, View};
+use crate::keep::storms::Storm;
 use crate::report::lossless::{FlowControl, Group, Pause};
 use crate::report::model::{DeviceDrops, Pfc, Port, Queue, Roce};
 use crate::wiring::pfc::PortFlow;
@@ -121,6 +123,31 @@ impl View {
                 .collect(),
             counts: counts.clone(),
         }
+    }
+
+    /// The pause storms that the watchdogs have found and that are not over.
+    #[must_use]
+    pub fn storms(&self) -> Vec<Storm> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_secs_f64();
+        let mut all = Vec::new();
+        for (index, facts) in self.ports.iter().enumerate() {
+            let of_port = self.counters.iter().filter_map(|own| own.port(index));
+            for flow in of_port.map(|port| &port.flow) {
+                let storm = flow.storm.get();
+                let stormy = (0u8..).zip(&flow.priorities);
+                for (priority, pause) in stormy.filter(|(one, _)| storm & 1 << one != 0) {
+                    let ago = self.clock.seconds_since(Nanos(pause.storm_at.get()));
+                    let since = Duration::try_from_secs_f64(now - ago).unwrap_or_default();
+                    all.push(Storm {
+                        port: facts.name.clone(),
+                        priority,
+                        since_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+                    });
+                }
+            }
+        }
+        all
     }
 
     fn pause(&self, priority: u8, counts: &PauseCount) -> Pause {

@@ -1,0 +1,36 @@
+//! Pause storms that the process before left go on.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use npcc_config::Config;
+use npcc_pipeline::units::{PortId, Priority};
+
+use crate::clock::Clock;
+use crate::keep::storms::Storm;
+use crate::log::note;
+use crate::worker::frame::Datapath;
+
+/// Has storms go on, as far as their ports are this worker's and are still there, and says which do.
+pub(super) fn resume(path: &mut Datapath, storms: &[Storm], (config, clock): (&Config, &Clock)) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    for storm in storms {
+        let Storm {
+            port,
+            priority,
+            since_ms,
+        } = storm;
+        let place = config.ports.iter().position(|one| one.name == *port);
+        let id = place.and_then(|index| u8::try_from(index).ok());
+        let found = Priority::all().find(|one| one.index() == usize::from(*priority));
+        let (Some(id), Some(found)) = (id, found) else {
+            continue;
+        };
+        let ago = now.saturating_sub(Duration::from_millis(*since_ms));
+        if path.resume_storm(PortId(id), found, clock.before(ago)) {
+            note(&format!(
+                "note: the pause storm on port {port}, priority {priority}, from before the start goes on until its peer is quiet"
+            ));
+        }
+    }
+}

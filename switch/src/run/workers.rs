@@ -1,0 +1,175 @@
+//! The workers, made of their parts, and the other ends of what they hold.
+
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use npcc_cnp::control::ControlCore;
+use npcc_cnp::flow_cache::{CacheShared, FlowCache};
+use npcc_config::Config;
+use npcc_pipeline::capture;
+use npcc_pipeline::counters::Counters;
+use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
+use npcc_pipeline::handoff::WorkerLinks;
+use npcc_pipeline::route::fib::FibReader;
+use npcc_pipeline::units::{Nanos, PortId};
+use rtrb::{Consumer, Producer};
+
+use super::linux::LinuxSide;
+use super::storms;
+use crate::clock::Clock;
+use crate::control::inject::{self, Injection};
+use crate::keep::storms::Storm;
+use crate::manage::capture::WorkerCaptures;
+use crate::sleep::WorkerSleeper;
+use crate::wiring::workers::{Queues, Sleepers};
+use crate::wiring::{self, pools::Pools};
+use crate::worker::Worker;
+use crate::worker::command::{self, Command};
+use crate::worker::frame::{Datapath, Frame};
+use crate::worker::probe::Probe;
+use crate::worker::receiving::Receiving;
+use crate::worker::stats::WorkerStats;
+use crate::worker::telemetry::Telemetry;
+use crate::worker::timings::{self, Timing};
+
+/// Makes all workers, and keeps the ends of what they hold.
+pub(super) fn workers<P: Probe>(
+    shared: &Shared<'_>,
+    parts: Vec<WorkerParts>,
+    linux: Option<LinuxSide>,
+    (core, probe): (&mut ControlCore, &mut impl FnMut(Telemetry) -> P),
+) -> anyhow::Result<(Vec<Worker<P>>, WorkerPeers)> {
+    let mut ends = WorkerPeers {
+        linux,
+        ..WorkerPeers::default()
+    };
+    let workers = parts
+        .into_iter()
+        .map(|parts| ends.worker(shared, parts, core, probe))
+        .collect::<anyhow::Result<_>>()?;
+    Ok((workers, ends))
+}
+
+/// What all workers are made with.
+pub(super) struct Shared<'a> {
+    pub(super) config: &'a Config,
+    /// Ports whose links are down.
+    pub(super) down: Vec<PortId>,
+    /// Pause storms that the process before left.
+    pub(super) storms: Vec<Storm>,
+    pub(super) settings: Vec<PortConfig>,
+    pub(super) lossless: LosslessConfig,
+    pub(super) pools: &'a Pools,
+    pub(super) clock: Clock,
+    pub(super) receiving: Arc<Receiving>,
+}
+
+/// What is one worker's alone.
+pub(super) struct WorkerParts {
+    fib: FibReader,
+    links: WorkerLinks<Frame>,
+    queues: Queues,
+    sleeper: Option<WorkerSleeper>,
+    stats: Arc<WorkerStats>,
+    seed: u64,
+}
+
+/// Each worker's parts, in the order of the cores.
+pub(super) fn parts(
+    config: &Config,
+    (fibs, links): (Vec<FibReader>, Vec<WorkerLinks<Frame>>),
+    queues: Vec<Queues>,
+    seed: u64,
+) -> anyhow::Result<(Vec<WorkerParts>, Sleepers)> {
+    let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
+    let mut all = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
+    let (mut links, mut queues) = (links.into_iter(), queues.into_iter());
+    let mut sleepers = std::mem::take(&mut all.workers).into_iter();
+    let mut stats = stats.into_iter();
+    let one = |(fib, seed)| {
+        Some(WorkerParts {
+            fib,
+            links: links.next()?,
+            queues: queues.next()?,
+            sleeper: sleepers.next()?,
+            stats: stats.next()?,
+            seed,
+        })
+    };
+    let parts = fibs.into_iter().zip(seed..).map_while(one).collect();
+    Ok((parts, all))
+}
+
+/// The other ends of what the workers hold, each in the workers' order.
+#[derive(Default)]
+pub(super) struct WorkerPeers {
+    pub(super) counters: Vec<Arc<Counters>>,
+    pub(super) stats: Vec<Arc<WorkerStats>>,
+    pub(super) caches: Vec<Arc<CacheShared>>,
+    pub(super) orders: Vec<Producer<Command>>,
+    pub(super) injections: Vec<Producer<Injection>>,
+    pub(super) times: Vec<Consumer<Timing>>,
+    pub(super) captures: Vec<WorkerCaptures>,
+    /// What Linux's side makes of them, where it is integrated.
+    pub(super) linux: Option<LinuxSide>,
+}
+
+impl WorkerPeers {
+    /// Makes a worker of its parts, and keeps the ends of what it holds.
+    fn worker<P: Probe>(
+        &mut self,
+        shared: &Shared<'_>,
+        parts: WorkerParts,
+        core: &mut ControlCore,
+        probe: &mut impl FnMut(Telemetry) -> P,
+    ) -> anyhow::Result<Worker<P>> {
+        let config = shared.config;
+        let (cache, reader) = FlowCache::new(
+            config.npcc.flows.size(),
+            wiring::control::ports(config),
+            wiring::control::RING,
+            parts.seed,
+        );
+        self.caches.push(reader.shared());
+        if !core.attach(reader) {
+            return Err(anyhow!("the control core takes no more workers"));
+        }
+        let pool = wiring::path::pool(config);
+        let (capture, frames, captures) = capture::ends(parts.links.worker());
+        let mut path = Datapath::new(shared.settings.clone(), pool, parts.fib, cache, parts.seed)
+            .with_lossless(shared.lossless.clone())
+            .with_links(parts.links)
+            .with_capture(capture);
+        storms::resume(&mut path, &shared.storms, (config, &shared.clock));
+        for port in &shared.down {
+            path.link_down(*port, Nanos::ZERO);
+        }
+        let (orders, commands) = command::ring();
+        let (to_worker, injections) = inject::ring();
+        let (times, told) = timings::ring();
+        let linux = self.linux.as_mut().map(|side| side.worker(&mut path));
+        self.counters.push(Arc::clone(path.counters()));
+        self.stats.push(Arc::clone(&parts.stats));
+        self.orders.push(orders);
+        self.injections.push(to_worker);
+        self.times.push(told);
+        self.captures.push(WorkerCaptures {
+            frames,
+            stats: captures,
+        });
+        Ok(Worker {
+            path,
+            ports: parts.queues.own,
+            remotes: parts.queues.remotes,
+            receiving: Arc::clone(&shared.receiving),
+            injections,
+            linux,
+            commands,
+            pool: shared.pools.near(parts.queues.socket).clone(),
+            clock: shared.clock,
+            stats: parts.stats,
+            probe: probe(Telemetry::new(times)),
+            sleeper: parts.sleeper,
+        })
+    }
+}
