@@ -5,6 +5,8 @@ use crate::detector::Reading;
 use crate::host_rules::HostRules;
 use crate::policy::model::ModelConfig;
 use crate::policy::{Amount, PolicyKind, Reason};
+use crate::response::Measured;
+use crate::tracker::FlowTracker;
 use crate::traffic_tests::rig::{QUEUE, RATE, Rig, WAN, config};
 use npcc_pipeline::tap::FlowTap;
 
@@ -88,6 +90,32 @@ fn unmarked(worked: Option<bool>, depths: &[u64], ecn: EcnMode) -> u64 {
             .notified(slot, rig.now + Nanos::from_micros(time * 100 + 50))
     };
     (0..300).take_while(told).count() as u64
+}
+
+/// A card whose alpha fades slowly is cut by half also 2 ms after the CNP before, where a few thousandths are usual. Sooner several CNPs are on
+/// their way at once, and what one of them does is not to be told apart.
+#[test]
+fn from_a_millisecond_on_a_cut_is_as_deep_as_the_host_showed() {
+    let mut rig = warm(1, &config(STEP));
+    assert_eq!(rig.tick(STEP, 500_000), 1);
+    let tracker = &mut rig.core.tracker;
+    let told = tracker.flows.get(0).unwrap().dcqcn.last_told().unwrap();
+    let shares = |tracker: &FlowTracker| {
+        [500, 2_000].map(|us| tracker.cut_share(0, told + Nanos::from_micros(us)))
+    };
+    let usual = shares(tracker);
+    tracker.remember_host(0);
+    for gap in [500, 2_000] {
+        let measured = Measured {
+            worked: true,
+            expected: 1 << 15,
+            seen: 1 << 15,
+            after: Some((Nanos::from_micros(gap), 1)),
+        };
+        tracker.learn_response(0, &measured, rig.now);
+    }
+    assert_eq!(shares(tracker), [usual[0], 1 << 15], "{usual:?}");
+    assert!(usual[1] < 1 << 10, "{usual:?}");
 }
 
 /// Marks of the first moments come back from 300 km as CNPs when the queue has long drained.

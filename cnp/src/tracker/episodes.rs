@@ -110,7 +110,7 @@ impl FlowTracker {
     }
 
     /// What a flow did after its CNPs was measured. Whom telling does not help is marked again at once.
-    pub(super) fn learn_response(&mut self, index: u32, measured: &Measured, now: Nanos) {
+    pub(crate) fn learn_response(&mut self, index: u32, measured: &Measured, now: Nanos) {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return;
         };
