@@ -5,7 +5,8 @@
 //! byte counter takes it back within microseconds shows as little there as one that hears nothing. What a sender wins back by its own
 //! clock ([`RECOVERY`]) is allowed for, at the first CNP of a measurement too, where that meets a sender that has just won back half of the way
 //! to what it sent before; and so is that flows of one host share its link: each of eight queue pairs at their line rate sends an
-//! eighth of what its rate limiter allows, and its first two cuts cost it nothing (its *headroom*). Three times in vain makes a flow unresponsive; it keeps its ECN marks and gets at most one CNP a
+//! eighth of what its rate limiter allows, and its first two cuts cost it nothing (its *headroom*). So is a full link
+//! on the way here that others share, a leaf's uplink or that of a host whose other flows go elsewhere ([`HELD_BACK`]). Three times in vain makes a flow unresponsive; it keeps its ECN marks and gets at most one CNP a
 //! millisecond until as many effects were seen: a flow falls for many reasons, and one fall proves little.
 
 use npcc_pipeline::named;
@@ -61,6 +62,10 @@ const ENOUGH: u64 = 64 << 10;
 const SHORTEST: Nanos = Nanos::from_micros(40);
 /// CNPs that have not added up to a proof in this time are forgotten.
 const PATIENCE: Nanos = Nanos::from_millis(5);
+/// A link of which others take less than this beside a flow, in 65,536ths of what it sends itself, is its own.
+const SHARED: u64 = 5 << 14;
+/// So long an effect may take to show by a link that is full: what waits before it is as much as a switch's buffer holds.
+const HELD_BACK: Nanos = Nanos::from_millis(2);
 
 /// Half of the way from these bytes to `top`, in 65,536ths of them.
 fn halfway(before: u64, top: u64) -> u32 {
@@ -130,8 +135,10 @@ pub struct ResponseWatch {
     cnps: u8,
     /// What the CNPs of this measurement should leave of what was allowed, in 65,536ths of what was sent: above 1 nothing need be seen.
     left: u32,
-    /// Whether more may have been allowed than was sent.
-    has_headroom: bool,
+    /// What may have been allowed of more than was sent, in 65,536ths of that.
+    headroom: u32,
+    /// Whether `left` takes in what the link it came by held back.
+    is_held_back: bool,
     /// The most it sent in a window before CNPs that followed each other within [`PATIENCE`]: what a sender wins back leads half of the way
     /// there.
     top: u64,
@@ -167,7 +174,8 @@ impl ResponseWatch {
             } else {
                 headroom
             };
-            self.has_headroom = headroom > ONE;
+            self.headroom = headroom;
+            self.is_held_back = false;
             (self.gap, self.cnps, self.left, self.ripe) = (gap, 0, headroom, now);
         } else if gap >= RECOVERY {
             self.left = u32::midpoint(self.left, ONE).max(self.left);
@@ -181,9 +189,16 @@ impl ResponseWatch {
         }
     }
 
-    /// Takes the flow's running total of bytes; says what was measured, when something was. A measurement that was not looked at
+    /// Takes the flow's running total of bytes; says what was measured, when something was. `allowed` is what a flow that sent so many
+    /// bytes in a time that ends now may have been allowed to send, in 65,536ths of them, where the link it comes by was full. A measurement that was not looked at
     /// in time is dropped.
-    pub fn observe(&mut self, now: Nanos, total: u64, config: &ResponseConfig) -> Option<Measured> {
+    pub fn observe(
+        &mut self,
+        now: Nanos,
+        total: u64,
+        config: &ResponseConfig,
+        allowed: impl FnOnce(u64, Nanos) -> u32,
+    ) -> Option<Measured> {
         let (told, before) = self.first;
         match self.state {
             State::Quiet => None,
@@ -211,12 +226,20 @@ impl ResponseWatch {
                 }
                 let counted = u128::from(total.saturating_sub(start));
                 let after = counted * u128::from(config.window.0) / u128::from(passed.0.max(1));
-                self.conclude(before, u64::try_from(after).unwrap_or(u64::MAX), now)
+                let after = u64::try_from(after).unwrap_or(u64::MAX);
+                let allowed = || allowed(total.saturating_sub(start), passed);
+                self.conclude(before, after, now, allowed)
             }
         }
     }
 
-    fn conclude(&mut self, before: u64, after: u64, now: Nanos) -> Option<Measured> {
+    fn conclude(
+        &mut self,
+        before: u64,
+        after: u64,
+        now: Nanos,
+        allowed: impl FnOnce() -> u32,
+    ) -> Option<Measured> {
         if after > before.saturating_mul(3) / 2 {
             // It had only begun, or its application sends more now: what it would have sent is not known.
             return None;
@@ -226,17 +249,27 @@ impl ResponseWatch {
             return None;
         }
         let response = Response::of(before, after);
-        let expected = ONE.saturating_sub(self.left);
         let fell = before.saturating_sub(after);
         let seen = u128::from(fell) * u128::from(ONE) / u128::from(before.max(1));
         let seen = u32::try_from(seen).unwrap_or(ONE);
+        let has_shown = |left: u32| u64::from(seen) * PART >= u64::from(ONE.saturating_sub(left));
+        if self.left <= PROOF && !has_shown(self.left) && now.since(self.first.0) < HELD_BACK {
+            // What its host's other flows take of the link was reckoned with before.
+            let more = u64::from(allowed()) * u64::from(ONE) / u64::from(self.headroom.max(1));
+            if self.is_held_back || more >= SHARED {
+                self.hold_back(more);
+                (self.state, self.ripe) = (State::Told, now);
+                return None;
+            }
+        }
+        let expected = ONE.saturating_sub(self.left);
         let must_show = self.left <= PROOF;
         if !must_show && response != Response::Halved {
             // Little was asked for and little is seen: the next CNPs count with these.
             (self.state, self.ripe) = (State::Told, now);
             return None;
         }
-        let worked = u64::from(seen) * PART >= u64::from(expected);
+        let worked = has_shown(self.left);
         self.last = if worked { response } else { Response::None };
         self.misses = if worked {
             self.misses.saturating_sub(1)
@@ -248,7 +281,7 @@ impl ResponseWatch {
         } else {
             self.misses >= MISSES
         };
-        let is_cut = self.gap.0 < u64::MAX && !self.has_headroom;
+        let is_cut = self.gap.0 < u64::MAX && self.headroom <= ONE;
         let after = is_cut.then_some((self.gap, self.cnps));
         Some(Measured {
             worked,
@@ -256,6 +289,18 @@ impl ResponseWatch {
             seen,
             after,
         })
+    }
+
+    /// Something on the way here held back what the sender was allowed to send, so that the first cuts are not missed; and what waits there
+    /// comes at the old rate for a while.
+    fn hold_back(&mut self, more: u64) {
+        if !self.is_held_back {
+            let times = |share: u32| u64::from(share).saturating_mul(more) / u64::from(ONE);
+            let [left, headroom] = [self.left, self.headroom].map(times);
+            self.left = u32::try_from(left).unwrap_or(u32::MAX);
+            self.headroom = u32::try_from(headroom).unwrap_or(u32::MAX);
+            self.is_held_back = true;
+        }
     }
 
     /// The sender was held back by something else at that time: what is being measured since then, or over a window before, is dropped.
@@ -299,6 +344,8 @@ mod tests {
         watch: ResponseWatch,
         now: Nanos,
         total: u64,
+        /// What may have been allowed of more than was sent; nothing but by a full link.
+        allowed: u32,
     }
 
     impl Bed {
@@ -311,7 +358,10 @@ mod tests {
                 }
                 self.now += Nanos::from_micros(20);
                 self.total += rate / 5;
-                found.extend(self.watch.observe(self.now, self.total, &CONFIG));
+                found.extend(
+                    self.watch
+                        .observe(self.now, self.total, &CONFIG, |_, _| self.allowed.max(ONE)),
+                );
             }
             found
         }
@@ -402,6 +452,41 @@ mod tests {
         assert_eq!(deaf.measure(1_000), Response::None);
     }
 
+    /// Four flows share a full link: each is seen with a quarter of what its sender's link carries, and its first two cuts by half are not
+    /// missed; what waits before the link comes at the old rate for half a millisecond more.
+    #[test]
+    fn what_a_full_link_holds_back_is_no_disobedience() {
+        let mut bed = Bed {
+            allowed: 4 * ONE,
+            ..Bed::default()
+        };
+        assert_eq!(bed.run(20, 1_000, 100, ONE / 2), [], "the first");
+        assert!(!bed.watch.is_measured(), "it may be told again");
+        assert_eq!(bed.run(6, 1_000, 3, ONE / 2), [], "two more");
+        assert_eq!(bed.run(25, 1_000, 0, 0), [], "what waits is on its way");
+        let found = bed.run(12, 500, 0, 0);
+        assert_eq!(found.len(), 1);
+        // How deep one cut is cannot be told.
+        assert_eq!((found[0].worked, found[0].after), (true, None));
+    }
+
+    /// A deaf sender by a link that others share is found all the same, but for so long; by a link of its own at once.
+    #[test]
+    fn a_deaf_sender_by_a_full_link_is_found_within_milliseconds() {
+        let mut bed = Bed {
+            allowed: 4 * ONE,
+            ..Bed::default()
+        };
+        let found = bed.run(150, 1_000, 5, ONE / 2);
+        assert!(!found.is_empty() && found.iter().all(|found| !found.worked));
+        assert_eq!(Bed::default().measure(1_000), Response::None);
+        let mut own = Bed {
+            allowed: ONE / 8 * 9,
+            ..Bed::default()
+        };
+        assert_eq!(own.measure(1_000), Response::None);
+    }
+
     #[test]
     fn small_cuts_add_up_until_their_effect_must_show() {
         // 1 % each, 60 us apart, as of `pi` when alpha has faded: 23 of them.
@@ -429,8 +514,8 @@ mod tests {
     fn a_measurement_missed_is_no_answer() {
         let mut watch = ResponseWatch::default();
         watch.record_cnp_sent(Nanos::ZERO, 1_000, ONE / 2, ONE);
-        watch.observe(Nanos::from_millis(10), 1_000_000, &CONFIG);
-        watch.observe(Nanos::from_millis(20), 2_000_000, &CONFIG);
+        watch.observe(Nanos::from_millis(10), 1_000_000, &CONFIG, |_, _| ONE);
+        watch.observe(Nanos::from_millis(20), 2_000_000, &CONFIG, |_, _| ONE);
         assert_eq!(watch.last(), Response::Unknown);
     }
 }

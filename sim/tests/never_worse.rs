@@ -8,10 +8,11 @@
 
 use std::fmt::Write;
 
+use npcc_config::units::Time;
 use npcc_sim::engine::Outcome;
 use npcc_sim::harm::{self, Pair};
 use npcc_sim::matrix::{self, SHORT};
-use npcc_sim::scenario::Scheme;
+use npcc_sim::scenario::{Case, Scenario, Scheme};
 use npcc_sim::sweep::{self, Run};
 
 /// Seeds a cell is run with.
@@ -89,4 +90,34 @@ fn no_policy_is_worse_than_ecn_alone() {
         "only {asserted} of {} are asserted",
         3 * SHORT.len()
     );
+}
+
+/// A leaf's full uplink, and a host's own link that its flows to neighbours share, held senders back that had been told: nothing of the first
+/// cuts was seen, they were taken for deaf, and the queue was left to ECN (30.8 MB instead of 2.9, 19.5 instead of 2.2).
+#[test]
+fn senders_that_share_a_full_link_are_not_taken_for_deaf() {
+    for (name, times) in [("ecn-modes", 4), ("victim", 3)] {
+        let path = format!(
+            "{}/../config/scenarios/{name}.yaml",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let mut scenario = Scenario::load(path.as_ref()).unwrap();
+        scenario.duration = Time(20_000_000);
+        for seed in 0..SEEDS {
+            let scenario = scenario.with_seed(seed);
+            let case = scenario.cases()[0];
+            let run = |scheme: Scheme| (&scenario, Case { scheme, ..case });
+            let schemes = ["ecn", "npcc", "model", "pi"].map(|name| run(name.parse().unwrap()));
+            let outcomes = sweep::run(&schemes, 2, &|_, _| {}).unwrap();
+            let (ecn, policies) = outcomes.split_first().unwrap();
+            for (policy, with) in ["npcc", "model", "pi"].iter().zip(policies) {
+                assert!(
+                    with.peak * times < ecn.peak,
+                    "{name} {policy} {seed}: {} against {}",
+                    with.peak,
+                    ecn.peak
+                );
+            }
+        }
+    }
 }

@@ -122,6 +122,12 @@ impl ControlCore {
         core
     }
 
+    /// Before a tick: takes the bytes that have come by each port in all, of whatever class. A sender is judged by what it does after its
+    /// CNPs, and what shares a full link with others may do it unseen.
+    pub fn count_arrivals(&mut self, now: Nanos, total: impl Fn(PortId) -> u64) {
+        self.tracker.arrivals.count(now, total);
+    }
+
     /// Touches all memory there will ever be, so that no tick waits for the system to find a page. Before the first tick.
     pub fn touch_memory(&mut self) {
         self.tracker.touch_memory();

@@ -57,7 +57,7 @@ fn a_sender_that_recovers_from_small_cuts_is_not_unresponsive() {
         if step % 30 == 0 {
             watch.record_cnp_sent(now, 1_000, 2_000, 1 << 16);
         }
-        watch.observe(now, step * 100, &config);
+        watch.observe(now, step * 100, &config, |_, _| 1 << 16);
     }
     assert!(!watch.is_unresponsive());
 }

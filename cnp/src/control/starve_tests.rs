@@ -177,7 +177,8 @@ fn unresponsive() -> ResponseWatch {
         response.record_cnp_sent(told, 1_000, 1 << 15, 1 << 16);
         for tick in 1..=20 {
             total += 200;
-            response.observe(told + Nanos::from_micros(20 * tick), total, &watch);
+            let now = told + Nanos::from_micros(20 * tick);
+            response.observe(now, total, &watch, |_, _| 1 << 16);
         }
     }
     assert!(response.is_unresponsive());

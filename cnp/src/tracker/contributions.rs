@@ -247,7 +247,9 @@ impl FlowTracker {
             feedback: flow.dcqcn.feedback(self.response.feedback),
             ..self.response
         };
-        let measured = flow.response.observe(now, flow.bytes, &response);
+        let (arrivals, port) = (&self.arrivals, flow.ingress);
+        let allowed = |bytes, time| arrivals.allowed(port, bytes, time);
+        let measured = flow.response.observe(now, flow.bytes, &response, allowed);
         flow.dcqcn.observe(now, flow.bytes, &self.measure);
         flow.asleep = counted == 0 && falls_asleep(flow, reading.as_ref(), now);
         let (silent, asleep) = (now.since(flow.last_seen) >= IDLE, flow.asleep);

@@ -1,6 +1,7 @@
 //! What the control core knows of flows: takes in records, reads byte counts, keeps flows, ends and pairing together.
 
 mod active;
+mod arrivals;
 mod contributions;
 mod episodes;
 mod export;
@@ -34,6 +35,7 @@ use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
 use crate::uncounted::Aside;
+use arrivals::Arrivals;
 use stops::Stops;
 use unproven::Unproven;
 
@@ -52,6 +54,8 @@ const FEW: usize = 1_024;
 
 #[derive(Debug)]
 pub(crate) struct FlowTracker {
+    /// What came by each port.
+    pub(crate) arrivals: Arrivals,
     pub(crate) flows: FlowTable,
     pub(crate) connections: ConnectionTable,
     readers: ArrayVec<CacheReader, MAX_READERS>,
@@ -140,6 +144,7 @@ impl FlowTracker {
             paired: [0; Evidence::COUNT],
             actions,
             window,
+            arrivals: Arrivals::new(&config.port_rates),
             response: ResponseConfig {
                 feedback: config.feedback,
                 window,

@@ -223,6 +223,7 @@ impl Engine {
                 entered: Some(path.counters().of(port).queues[priority.index()].entered()),
             }
         };
+        core.count_arrivals(now, |port| path.counters().of(port).rx.bytes.get());
         core.tick(now, level, &mut |order: CnpOrder| {
             let (port, frame) = build(fib, &order).ok_or(Suppressed::NoNeighbor)?;
             ready

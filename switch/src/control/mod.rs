@@ -155,6 +155,7 @@ impl Control {
             injector.restyle(style, priority);
         });
         injector.refresh();
+        core.count_arrivals(now, |port| came(counters, port));
         let level = |port: PortId, priority: Priority| level(counters, port, priority, now);
         let mut out = WayOut {
             injector,
@@ -202,6 +203,12 @@ impl Outlet for WayOut<'_> {
 fn sleep(time: Nanos, scale: f64) {
     let real = Duration::try_from_secs_f64(time.0 as f64 * scale / 1e9);
     std::thread::sleep(real.unwrap_or(Duration::from_millis(1)));
+}
+
+/// Bytes that have come by a port, over all workers.
+fn came(workers: &[Arc<Counters>], port: PortId) -> u64 {
+    let ports = workers.iter().filter_map(|all| all.port(port.index()));
+    ports.map(|port| port.rx.bytes.get()).sum()
 }
 
 /// When a queue last rose to `shallow` and to `hard`.
