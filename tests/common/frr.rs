@@ -117,8 +117,10 @@ impl Frr {
 
     /// What it says to a command; commands for `configure terminal` one after the other.
     pub fn vtysh(&self, commands: &[&str]) -> String {
-        let mut vtysh = Command::new("vtysh");
-        vtysh.arg("--vty_socket").arg(self.folder.path());
+        // A daemon that does not answer would be waited for until the test is ended, which says nothing.
+        let mut vtysh = Command::new("timeout");
+        vtysh.args(["10", "vtysh", "--vty_socket"]);
+        vtysh.arg(self.folder.path());
         for command in commands {
             vtysh.args(["-c", command]);
         }
