@@ -12,13 +12,20 @@ LINE = 64
 STACK = 0x1F00000000
 
 
+def place(binary, code):
+    """The function and, where the program tells, the lines of an instruction, the innermost first."""
+    lines = subprocess.run(["addr2line", "-Cfie", binary, hex(code)], capture_output=True, text=True).stdout.splitlines()
+    return f"{lines[0] if lines else hex(code)} ({' < '.join(lines[1::2][:3])})"
+
+
 def main():
     marks = dict(zip((int(word, 16) for word in sys.argv[1:4]), "AB-"))
     frames, binary = int(sys.argv[4]), sys.argv[5]
     base, who, turns, code = None, "-", 0, 0
     written = {"A": collections.Counter(), "B": collections.Counter()}
     touched = {"A": collections.Counter(), "B": collections.Counter()}
-    writers = {}
+    # The instructions that touched a line, by worker: what a finding is traced by.
+    users = {}
     # The program is loaded at a page of valgrind's choice: the first mark tells which.
     low = {mark & 0xFFF: mark for mark in marks}
     for text in sys.stdin:
@@ -46,9 +53,9 @@ def main():
             if not mask:
                 continue
             touched[who][at] |= mask
+            users.setdefault((who, at), set()).add((kind.strip(), first if at == line else 0, code))
             if kind != " L":
                 written[who][at] |= mask
-                writers[who, at] = code
     both = [at for at in touched["A"] if at in touched["B"] and (written["A"][at] or written["B"][at])]
     false = [at for at in both if not written["A"][at] & touched["B"][at] and not written["B"][at] & touched["A"][at]]
     contended = [at for at in both if written["A"][at] and written["B"][at]]
@@ -58,9 +65,9 @@ def main():
         sys.exit("the trace shows no crossing: are the marks right?")
     for at in false or ("--contended" in sys.argv and contended) or ():
         for side in "AB":
-            if (side, at) in writers:
-                where = subprocess.run(["addr2line", "-Cfie", binary, hex(writers[side, at] - base)], capture_output=True, text=True)
-                print(f"  line {at * LINE:#x} written by {side}: {' < '.join(where.stdout.split()[1::2][:3])}")
+            for access, octet, by in sorted(users[side, at])[:8]:
+                did = {"L": "reads", "S": "writes", "M": "changes"}[access]
+                print(f"  line {at * LINE:#x}: {side} {did} octet {octet} in {place(binary, by - base)}")
     sys.exit(1 if false else 0)
 
 

@@ -4,7 +4,7 @@ use super::amount::Amount;
 use super::group::Beside;
 use super::pool::{Buffer, Queue};
 use crate::counters::PortCounters;
-use crate::units::{PRIORITIES, PortId};
+use crate::units::{MAX_PORTS, PRIORITIES, PortId};
 
 /// What a worker keeps to reckon with the others.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Others {
     /// What the others took less what they gave back, modulo 2^64.
     pub(super) used: Amount,
     /// Groups of each port of which this worker held something when last published.
-    pub(super) holding: Box<[u8]>,
+    pub(super) holding: [u8; MAX_PORTS],
     /// Ports that several workers receive from.
     pub(super) spread: u32,
 }
@@ -26,7 +26,7 @@ impl Buffer {
     /// frames. Once a turn, where there are others: it is a line of another core's for each group and worker.
     pub fn look(&mut self) {
         self.look_at_pool();
-        for (stale, holding) in self.stale.iter_mut().zip(&self.others.holding) {
+        for (stale, holding) in self.stale.iter_mut().zip(self.others.holding) {
             *stale |= holding;
         }
         self.unsettled = true;

@@ -80,10 +80,13 @@ pub struct Buffer {
     pub(super) me: WorkerId,
     /// Whether there are any in `stale`.
     pub(super) unsettled: bool,
-    /// Groups of each port whose releases were not looked at yet.
-    pub(super) stale: Box<[u8]>,
+    /// Groups of each port whose releases were not looked at yet. It lies in here, as `touched` does: boxes so small would share
+    /// a line with those of the next worker.
+    pub(super) stale: [u8; MAX_PORTS],
     /// Groups of each port that changed since last published.
-    pub(super) touched: Box<[u8]>,
+    pub(super) touched: [u8; MAX_PORTS],
+    /// How many ports there are.
+    ports: usize,
     /// What there is to know of other workers.
     pub(super) others: Others,
 }
@@ -132,13 +135,14 @@ impl Buffer {
             board,
             me,
             unsettled: false,
-            stale: vec![0; ports].into_boxed_slice(),
-            touched: vec![0; ports].into_boxed_slice(),
+            stale: [0; MAX_PORTS],
+            touched: [0; MAX_PORTS],
+            ports: ports.min(MAX_PORTS),
             others: Others {
                 shared: config.shared(),
                 headroom: config.headroom(),
                 used: Amount::ZERO,
-                holding: vec![0; ports].into_boxed_slice(),
+                holding: [0; MAX_PORTS],
                 spread: spread.fold(0, |set, port| set | 1 << port),
             },
         }
@@ -353,7 +357,7 @@ impl Buffer {
         if !std::mem::take(&mut self.unsettled) {
             return;
         }
-        for port in 0..self.stale.len() {
+        for port in 0..self.ports {
             let stale = self.stale.get_mut(port).map_or(0, std::mem::take);
             if stale == 0 {
                 continue;
