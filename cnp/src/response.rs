@@ -6,8 +6,9 @@
 //! clock ([`RECOVERY`]) is allowed for, at the first CNP of a measurement too, where that meets a sender that has just won back half of the way
 //! to what it sent before; and so is that flows of one host share its link: each of eight queue pairs at their line rate sends an
 //! eighth of what its rate limiter allows, and its first two cuts cost it nothing (its *headroom*). So is a full link
-//! on the way here that others share, a leaf's uplink or that of a host whose other flows go elsewhere ([`HELD_BACK`]). Three times in vain makes a flow unresponsive; it keeps its ECN marks and gets at most one CNP a
-//! millisecond until as many effects were seen: a flow falls for many reasons, and one fall proves little.
+//! on the way here that others share, a leaf's uplink or that of a host whose other flows go elsewhere; and by a full link that a flow shares,
+//! its own host's too, an effect has longer to show ([`HELD_BACK`]). Three times in vain makes a flow unresponsive; it keeps its ECN marks and
+//! gets at most one CNP a millisecond until as many effects were seen: a flow falls for many reasons, and one fall proves little.
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
@@ -254,10 +255,11 @@ impl ResponseWatch {
         let seen = u32::try_from(seen).unwrap_or(ONE);
         let has_shown = |left: u32| u64::from(seen) * PART >= u64::from(ONE.saturating_sub(left));
         if self.left <= PROOF && !has_shown(self.left) && now.since(self.first.0) < HELD_BACK {
-            // What its host's other flows take of the link was reckoned with before.
-            let more = u64::from(allowed()) * u64::from(ONE) / u64::from(self.headroom.max(1));
-            if self.is_held_back || more >= SHARED {
-                self.hold_back(more);
+            let allowed = u64::from(allowed());
+            if self.is_held_back || allowed >= SHARED {
+                // What its host's other flows take of the link was reckoned with before.
+                let more = allowed * u64::from(ONE) / u64::from(self.headroom.max(1));
+                self.hold_back(more.max(ONE.into()));
                 (self.state, self.ripe) = (State::Told, now);
                 return None;
             }
@@ -468,6 +470,27 @@ mod tests {
         assert_eq!(found.len(), 1);
         // How deep one cut is cannot be told.
         assert_eq!((found[0].worked, found[0].after), (true, None));
+    }
+
+    /// Two flows fill their host's link, each at half of what its limiter allows, and DCQCN as published wins half of a cut back within 55 us:
+    /// two cuts by half leave the link as full as before, and the host was taken for deaf (`storage`, 20.1 MB instead of 5.0).
+    #[test]
+    fn flows_that_fill_their_own_hosts_link_get_time_to_show_an_effect() {
+        let mut bed = Bed {
+            allowed: 2 * ONE,
+            ..Bed::default()
+        };
+        for _ in 0..3 {
+            bed.watch.record_cnp_sent(bed.now, 1_000, ONE / 2, 2 * ONE);
+            assert_eq!(bed.run(3, 970, 0, 0), []);
+        }
+        assert_eq!(
+            bed.run(6, 970, 0, 0),
+            [],
+            "a link that is full proves nothing"
+        );
+        let found = bed.run(12, 700, 0, 0);
+        assert!(found.iter().all(|found| found.worked) && !found.is_empty());
     }
 
     /// A deaf sender by a link that others share is found all the same, but for so long; by a link of its own at once.
