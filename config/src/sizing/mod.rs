@@ -28,6 +28,14 @@ pub const LINK_HEADERS: u64 = 14 + 8;
 pub const MBUF_STRUCT: u64 = 128;
 /// Bytes of a mempool object's header with padding.
 pub const MEMPOOL_HEADER: u64 = 64;
+/// Bytes that so many objects take of which none crosses an ordinary page, but where one is larger than a page.
+fn in_pages(objects: u64, object: u64) -> u64 {
+    match PAGE / object.max(1) {
+        0 => objects.saturating_mul(object),
+        each => objects.div_ceil(each).saturating_mul(PAGE),
+    }
+}
+
 /// Descriptors of a port's receive ring and of its transmit ring, at least.
 pub const RING: u16 = 1024;
 /// The largest ring that is asked for unasked; NICs have 4,096 or 8,192 at most.
@@ -53,6 +61,8 @@ const ROUTE_ENTRY: u64 = 256;
 const FIB_BASE: u64 = 2 * 2 * (4 << 24);
 /// Bytes of a hugepage of the usual size.
 const HUGEPAGE: u64 = 2 << 20;
+/// Bytes of an ordinary page.
+const PAGE: u64 = 4 << 10;
 
 /// Memory a configuration needs; bytes unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +73,8 @@ pub struct Sizing {
     pub mbufs: u64,
     /// Packet memory.
     pub mempool_bytes: u64,
+    /// The same in ordinary pages (`--no-huge`), where DPDK lets no buffer cross a page that fits into one (`rte_mempool_op_populate_helper`).
+    pub mempool_bytes_ordinary: u64,
     /// Queues of all ports.
     pub queue_bytes: u64,
     /// Routing tables.
@@ -119,6 +131,7 @@ impl Sizing {
             mbuf_data_room,
             mbufs,
             mempool_bytes,
+            mempool_bytes_ordinary: in_pages(mbufs, object),
             queue_bytes: mbufs.saturating_mul(QUEUE_SLOT),
             fib_bytes: routes.saturating_mul(ROUTE_ENTRY).saturating_add(FIB_BASE),
             flow_bytes: flows
@@ -200,6 +213,16 @@ mod tests {
     }
 
     /// vmxnet3 refuses smaller ones, which an MTU of 1500 would do with.
+    /// Frames of 1,500 bytes from a device of 2 KiB buffers: 37,888 of 2,368 bytes had a page each, and 64 MiB beside them were too few.
+    #[test]
+    fn no_buffer_crosses_an_ordinary_page() {
+        assert_eq!(in_pages(37_888, 2_176 + 192), 37_888 * 4_096);
+        assert_eq!(in_pages(5, 2_048), 3 * 4_096);
+        assert_eq!(in_pages(5, 1_365), 2 * 4_096);
+        assert_eq!(in_pages(5, 4_096), 5 * 4_096);
+        assert_eq!(in_pages(5, 4_097), 5 * 4_097);
+    }
+
     #[test]
     fn buffers_of_a_pci_port_are_such_as_every_driver_takes() {
         let room = |device: &str| {
@@ -235,6 +258,7 @@ mod tests {
         assert_eq!(sizing.mbuf_data_room, 9280);
         assert_eq!(sizing.mempool_bytes, 68_608 * (9280 + 192));
         assert_eq!(sizing.hugepages_2m, sizing.mempool_bytes.div_ceil(2 << 20));
+        assert_eq!(sizing.mempool_bytes_ordinary, sizing.mempool_bytes);
         assert!(sizing.to_string().contains("68608"));
     }
 }

@@ -154,10 +154,12 @@ fn file_prefix(socket: &str) -> String {
 /// When hugepages are required and too few, or memory is short altogether.
 pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, EalPlanError> {
     let nodes = u64::try_from(super::pools::nodes(config).len()).unwrap_or(u64::MAX);
-    let needed = sizing
-        .mempool_bytes
-        .saturating_mul(nodes.max(1))
-        .saturating_add(EAL_MARGIN);
+    let with = |pools: u64| {
+        pools
+            .saturating_mul(nodes.max(1))
+            .saturating_add(EAL_MARGIN)
+    };
+    let needed = with(sizing.mempool_bytes);
     let asked = &config.dpdk.eal_args;
     let asks = |name: &str| {
         asked
@@ -181,10 +183,11 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
     }
     let no_huge = asks("--no-huge") || config.dpdk.hugepages == Hugepages::Off || !enough;
 
-    if no_huge && free.ordinary < needed {
+    let ordinary = with(sizing.mempool_bytes_ordinary);
+    if no_huge && free.ordinary < ordinary {
         return Err(EalPlanError::Memory {
             free: free.ordinary >> 20,
-            needed: needed >> 20,
+            needed: ordinary >> 20,
         });
     }
 
@@ -210,7 +213,7 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
             }
         }
         if !asked.iter().any(|arg| arg == "-m" || arg.starts_with("-m")) {
-            args.extend(["-m".to_owned(), (needed >> 20).to_string()]);
+            args.extend(["-m".to_owned(), (ordinary >> 20).to_string()]);
         }
     }
     if !asks("--file-prefix") && !args.iter().any(|arg| arg == "--in-memory") {
