@@ -364,7 +364,7 @@ pub(super) fn is_marked(record: &Record) -> u64 {
 pub(super) fn hear(record: &Record, syndrome: u8, counters: &PortCounters) -> Traits {
     let traits = record.traits;
     // One question of both, as what one frame says foretells nothing about the next.
-    if traits.any(SPEAK) | traits.is_negative(syndrome) {
+    if traits.of_negative(SPEAK, syndrome) != 0 {
         return hear_closely(traits, record.dest_qp(), syndrome, counters);
     }
     traits

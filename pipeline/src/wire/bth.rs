@@ -255,7 +255,16 @@ impl Traits {
     #[inline]
     #[must_use]
     pub const fn is_negative(self, syndrome: u8) -> bool {
-        self.any(RoceClass::Ack.bit()) & (syndrome & 0b0110_0000 != 0)
+        self.of_negative(0, syndrome) != 0
+    }
+
+    /// Those of `bits` that are set, and that of an ACK where the syndrome says NAK or RNR NAK: one number, of which one branch can be made
+    /// where compilers make two of two questions.
+    #[inline]
+    #[must_use]
+    pub const fn of_negative(self, bits: u16, syndrome: u8) -> u16 {
+        let negative = ((syndrome & 0b0110_0000 != 0) as u16).wrapping_neg();
+        self.0 & (bits | RoceClass::Ack.bit() & negative)
     }
 }
 
