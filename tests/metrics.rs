@@ -210,13 +210,18 @@ fn the_rows_of_show_come_as_json_and_hostile_clients_end_nothing() {
         ];
         let shown = watched.lab.command(&show).output().unwrap();
         let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
-        let keys = |value: &Value| -> Vec<String> {
-            let one = value.get(0).unwrap_or(value).as_object();
-            one.into_iter()
-                .flat_map(|one| one.keys().cloned())
-                .collect()
+        // A row of the log has the keys of its kind, and another may be the first by the second look.
+        let kinds = |value: &Value| -> BTreeSet<Vec<String>> {
+            let rows = match value {
+                Value::Array(rows) => rows.as_slice(),
+                one => std::slice::from_ref(one),
+            };
+            let keys = |row: &Value| row.as_object().unwrap().keys().cloned().collect();
+            rows.iter().map(keys).collect()
         };
-        assert_eq!(keys(&json), keys(&shown), "{}", table.name);
+        let (json, shown) = (kinds(&json), kinds(&shown));
+        let same = json == shown || table.name == "log" && !json.is_disjoint(&shown);
+        assert!(same, "{}: {json:?}, {shown:?}", table.name);
     }
     assert!(
         get(watched.address, "/api/marks", "")
