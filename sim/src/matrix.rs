@@ -168,6 +168,17 @@ const fn duration(rate: u32, length: &str) -> u32 {
     }
 }
 
+/// Microseconds until a queue that has grown over a round trip of 100 km has left again: what ECN alone lets pile up leaves at the
+/// link's rate however slow its senders are by then, and is no goodput of theirs.
+const fn backlog(hundredths: u32, length: &str) -> u32 {
+    let far = length.len() > 3;
+    if far {
+        (hundredths - 100) / 100 * 1_100
+    } else {
+        0
+    }
+}
+
 fn cell(pattern: Pattern, fleet: Fleet, rate: u32, overload: (u32, u32), length: &str) -> Cell {
     let (hundredths, hosts) = overload;
     let name = format!(
@@ -180,7 +191,8 @@ fn cell(pattern: Pattern, fleet: Fleet, rate: u32, overload: (u32, u32), length:
     // In Mb/s.
     let offered = rate * hundredths * 10;
     let line = offered / hosts;
-    let duration = duration(rate, length);
+    let (duration, backlog) = (duration(rate, length), backlog(hundredths, length));
+    let whole = duration + backlog;
     let second = hosts.checked_div(fleet.second_in);
     let second = second.map_or(0, |hosts| hosts.max(1));
     // Who is deaf to everything leaves half of the link to the others, or nobody could do anything but pause.
@@ -190,10 +202,10 @@ fn cell(pattern: Pattern, fleet: Fleet, rate: u32, overload: (u32, u32), length:
         line
     };
     let mut text = format!(
-        "version: 1\nname: {name}\nduration: {duration}us\nutilisation_over: {duration}us\ngoodput_from: {}us\n\
+        "version: 1\nname: {name}\nduration: {whole}us\nutilisation_over: {whole}us\ngoodput_from: {}us\n\
          start_jitter: 10us\nswitches: [edge, far]\nhosts:\n",
         // All have begun, and there is as much time again.
-        duration / 2
+        backlog + duration / 2
     );
     for (group, count, line, sender) in [
         ("a", hosts - second, line, fleet.senders[0]),
