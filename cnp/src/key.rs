@@ -2,11 +2,13 @@
 //!
 //! A key names one *direction*. The reverse direction of a connection is another key, with the other queue pair.
 
+mod hasher;
+
 use std::fmt;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use foldhash::fast::FixedState;
+pub(crate) use hasher::KeyHasher;
 pub(crate) use npcc_pipeline::bits::low32;
 use npcc_pipeline::parse::{Kind, L3, Parsed};
 use npcc_pipeline::units::{PortId, Priority};
@@ -316,80 +318,6 @@ impl Hash for QueueFlow {
     }
 }
 
-/// The hash used everywhere here: foldhash with a seed of its owner.
-#[derive(Debug, Clone)]
-pub(crate) struct KeyHasher {
-    fold: FixedState,
-    /// Odd.
-    seeds: [u64; 3],
-}
-
-impl KeyHasher {
-    pub(crate) fn new(seed: u64) -> KeyHasher {
-        let fold = FixedState::with_seed(seed);
-        let seeds = [1u64, 2, 3].map(|n| fold.hash_one(n) | 1);
-        KeyHasher { fold, seeds }
-    }
-
-    #[inline]
-    pub(crate) fn hash<T: Hash>(&self, value: &T) -> u64 {
-        self.fold.hash_one(value)
-    }
-
-    /// The hash of a queue flow's words, in two multiplications where the addresses are IPv4 and four where not. The high
-    /// bits are the good ones.
-    ///
-    /// One multiplication is not enough: numbers that follow one another then give an arithmetic progression, which may
-    /// meet few sets. The second puts all bits of the first one's halves, combined, into the high ones.
-    #[inline]
-    pub(crate) fn of_words(&self, words: &[u64; 5]) -> u64 {
-        let [tail, first, second, third, fourth] = *words;
-        if is_v4(words) {
-            return self.of_v4([tail, first]);
-        }
-        let [a, b, c] = self.seeds;
-        let addresses = multiply(first ^ a, third ^ b) ^ multiply(second ^ c, fourth ^ a);
-        multiply(addresses ^ tail, b).wrapping_mul(SPREAD)
-    }
-
-    /// The hash of an IPv4 flow's first two words, which are all that it has.
-    #[inline]
-    pub(crate) fn of_v4(&self, [tail, addresses]: [u64; 2]) -> u64 {
-        self.v4().hash([tail, addresses])
-    }
-
-    /// The hasher of IPv4 flows by itself, to be kept in registers.
-    #[inline]
-    pub(crate) const fn v4(&self) -> V4Hasher {
-        let [a, b, _] = self.seeds;
-        V4Hasher { a, b }
-    }
-}
-
-/// [`KeyHasher::of_v4`] by itself.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct V4Hasher {
-    a: u64,
-    b: u64,
-}
-
-impl V4Hasher {
-    #[inline(always)]
-    pub(crate) fn hash(self, [tail, addresses]: [u64; 2]) -> u64 {
-        multiply(addresses ^ self.a, tail ^ self.b).wrapping_mul(SPREAD)
-    }
-}
-
-/// 2^64 over the golden ratio, odd.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Both halves of a product, combined.
-#[inline]
-fn multiply(a: u64, b: u64) -> u64 {
-    let (low, high) = a.carrying_mul(b, 0);
-    low ^ high
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -428,81 +356,6 @@ mod tests {
             Qpn::new(1),
         );
         assert_ne!(v4, v6);
-    }
-
-    /// An address of either family whose last 32 bits are these.
-    fn host(v6: bool, last: u32) -> IpAddr {
-        if v6 {
-            Ipv6Addr::from(0x2001_0db8 << 96 | u128::from(last)).into()
-        } else {
-            Ipv4Addr::from(0x0a00_0000 | last).into()
-        }
-    }
-
-    /// Source, destination and queue pair of flow `n`.
-    type Fields = fn(u32) -> [u32; 3];
-
-    /// Flows as they come in practice: numbers follow one another in one field or in two.
-    const FAMILIES: [(&str, Fields); 9] = [
-        ("consecutive queue pairs", |n| [1, 0x0201, 0x11 + n]),
-        ("every fourth queue pair", |n| [1, 0x0201, n << 2]),
-        ("every 64th queue pair", |n| [1, 0x0201, n << 6]),
-        ("queue pairs counted in the high octet", |n| {
-            [1, 0x0201, (n & 0xff) << 16 | n >> 8]
-        }),
-        ("consecutive senders", |n| [n, 0x80_0000, 0x11]),
-        ("consecutive receivers", |n| [0x80_0000, n, 0x11]),
-        ("senders a subnet apart", |n| {
-            [(n & 0xff) << 16 | n >> 8, 1, 0x11]
-        }),
-        ("eight by eight hosts", |n| {
-            [n & 7, 0x200 | n >> 3 & 7, n >> 6]
-        }),
-        ("256 senders to 256 receivers, one queue pair each", |n| {
-            [n & 0xff, 0x1_0000 | n >> 8, 0x11]
-        }),
-    ];
-
-    /// As many flows do not find room in their sets of eight as when sets were drawn by lot, give or take 5 sigma.
-    #[test]
-    fn flows_that_follow_one_another_crowd_no_more_than_by_chance() {
-        const FLOWS: u32 = 1 << 15;
-        const SETS_LOG2: u32 = 13;
-        // Poisson with mean 4: flows beyond eight of a set, and their square.
-        let (mut more, mut square, mut chance) = (0.0, 0.0, (-4.0f64).exp());
-        for flows in 0..60u32 {
-            let beyond = f64::from(flows.saturating_sub(8));
-            more += beyond * chance;
-            square += beyond * beyond * chance;
-            chance *= 4.0 / f64::from(flows + 1);
-        }
-        let sets = f64::from(1u32 << SETS_LOG2);
-        let (mean, sigma) = (more * sets, ((square - more * more) * sets).sqrt());
-        for (name, fields) in FAMILIES {
-            for (seed, v6) in [1, 7, 0xdead, 1 << 40]
-                .into_iter()
-                .zip([false, true].into_iter().cycle())
-                .chain([(1, true), (7, false)])
-            {
-                let hasher = KeyHasher::new(seed);
-                let mut sets = vec![0u32; 1 << SETS_LOG2];
-                for [src, dst, qpn] in (0..FLOWS).map(fields) {
-                    let flow = QueueFlow {
-                        key: FlowKey::new(host(v6, src), host(v6, dst), Qpn::new(qpn)),
-                        egress: PortId(1),
-                        priority: Priority::new(3),
-                    };
-                    // Three bits choose the slot of the set: see the flow cache.
-                    let set = hasher.of_words(&flow.words()) >> 35 & ((1 << SETS_LOG2) - 1);
-                    sets[set as usize] += 1;
-                }
-                let beyond: u32 = sets.iter().map(|flows| flows.saturating_sub(8)).sum();
-                assert!(
-                    f64::from(beyond) < mean + 5.0 * sigma,
-                    "{name}, seed {seed}, IPv6 {v6}: {beyond} beyond eight, by chance {mean:.0} +- {sigma:.0}"
-                );
-            }
-        }
     }
 
     #[test]

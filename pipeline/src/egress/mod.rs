@@ -3,6 +3,7 @@
 //! Owned by one worker. Depths are wire bytes, so that a depth divided by the drain rate is a time.
 
 pub mod bypass;
+pub mod config;
 pub mod ecn;
 pub mod fifo;
 pub mod marking;

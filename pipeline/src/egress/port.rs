@@ -1,6 +1,6 @@
 //! One port's egress side: queues, scheduler, shapers and marking put together.
 
-use super::ecn::Red;
+pub use super::config::{EgressConfig, QueueConfig};
 use super::fifo::{Fifo, FifoStore};
 pub use super::marking::{EcnMode, Marking};
 use super::rng::Xorshift;
@@ -12,69 +12,7 @@ use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::frame::{FrameBuf, Meta, Queued};
 use crate::per::PerPriority;
-use crate::units::{BitRate, Nanos, PRIORITIES, Priority};
-
-/// One queue's settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueConfig {
-    /// How it is served.
-    pub discipline: Discipline,
-    /// Highest rate on the wire, if any.
-    pub max_rate: Option<BitRate>,
-    /// Rate on the wire served before every share and every strict queue, if any.
-    pub min_rate: Option<BitRate>,
-    /// CE marking of ECT frames at dequeue.
-    pub ecn: Option<Red>,
-    /// Early drop of Not-ECT frames at enqueue; never for a lossless queue.
-    pub wred: Option<Red>,
-    /// Frames must not be dropped for want of a share of the pool.
-    pub lossless: bool,
-    /// Wire bytes it may hold whatever others hold: of a queue of control frames.
-    pub reserve: u64,
-    /// Depths in wire bytes whose crossing is timed; `u64::MAX` for none.
-    pub watch: [u64; 2],
-}
-
-impl Default for QueueConfig {
-    fn default() -> QueueConfig {
-        QueueConfig {
-            discipline: Discipline::Dwrr(1),
-            max_rate: None,
-            min_rate: None,
-            ecn: None,
-            wred: None,
-            lossless: false,
-            reserve: 0,
-            watch: [u64::MAX; 2],
-        }
-    }
-}
-
-/// One port's settings.
-#[derive(Debug, Clone)]
-pub struct EgressConfig {
-    /// Rate on the wire the port is shaped to, if any.
-    pub rate: Option<BitRate>,
-    /// Longest frame, for the shaper's burst.
-    pub max_frame: u16,
-    /// Longest time the worker may be away without the port losing rate: what its shapers save up, at least
-    /// [`SHAPER_BURST`].
-    pub away: Nanos,
-    /// Lowest priority first.
-    pub queues: [QueueConfig; PRIORITIES],
-}
-
-impl EgressConfig {
-    /// Of a port that is not configured.
-    pub(crate) fn nothing() -> EgressConfig {
-        EgressConfig {
-            rate: None,
-            max_frame: 0,
-            away: Nanos::ZERO,
-            queues: Default::default(),
-        }
-    }
-}
+use crate::units::{BitRate, Nanos, Priority};
 
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -510,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_rise_to_the_second_watched_depth_is_told_with_that_depth() {
-        let mut queues: [QueueConfig; PRIORITIES] = Default::default();
+        let mut queues: [QueueConfig; crate::units::PRIORITIES] = Default::default();
         queues[3].watch = [1_000, 2_000];
         let config = EgressConfig {
             rate: None,

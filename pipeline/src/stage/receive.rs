@@ -1,8 +1,12 @@
 //! Stages 1, 2 and 4 in one look at each frame: what it is, its path, the frame as that path sends it, and its queue.
 //!
 //! Most frames are untagged IPv4 and stay so: they are read in one loop, routed and rewritten in a second. Each other frame is
-//! taken after them, by itself. Law: the other way of the same frame, [`parse`](super::parse), [`route`] and [`rewrite`] one
+//! taken after them, by itself. Law: the other way of the same frame, [`parse`], [`route`] and [`rewrite`] one
 //! after the other, ends with the same bytes and the same record.
+
+mod next_hop;
+
+use next_hop::{Known, NextHop};
 
 use super::parse::{self, Admitted, IngressPort, hear, is_marked};
 use super::route::FlowWords;
@@ -15,7 +19,7 @@ use crate::frame::{FrameBuf, MetaFlags};
 use crate::parse::common::{self, NO_OCTETS, Untagged};
 use crate::route::fib::FibReader;
 use crate::route::image::View;
-use crate::route::nexthop::{Path, UNTAGGED};
+use crate::route::nexthop::UNTAGGED;
 use crate::units::{BURST, MAX_PORTS};
 use crate::wire::bth::Traits;
 use crate::wire::ethernet;
@@ -190,28 +194,6 @@ impl Keys {
     }
 }
 
-/// Next hops known at a time.
-const KNOWN: usize = 8;
-
-/// Next hops that were found, by the low bits of their groups.
-#[derive(Debug)]
-struct Known([NextHop; KNOWN]);
-
-impl Known {
-    /// What stands where a group's next hop does: that of this group or of another.
-    #[inline(always)]
-    fn of(&self, group: u32) -> &NextHop {
-        self.0.get(group as usize % KNOWN).unwrap_or(&NextHop::NONE)
-    }
-
-    #[inline]
-    fn keep(&mut self, hop: NextHop) {
-        if let Some(place) = self.0.get_mut(hop.group as usize % KNOWN) {
-            *place = hop;
-        }
-    }
-}
-
 /// Where frames are sent on to.
 #[derive(Debug)]
 struct Hops<'a> {
@@ -238,7 +220,7 @@ impl<'a> Hops<'a> {
             fib,
             v4: fib.images().v4.view(),
             mtus,
-            known: Known([NextHop::NONE; KNOWN]),
+            known: Known::new(),
         }
     }
 
@@ -471,58 +453,6 @@ fn send_stretch<B: FrameBuf>(
     }
     *keys = all;
     sent
-}
-
-/// A path and what it asks of a packet.
-#[derive(Debug, Clone, Copy)]
-struct NextHop {
-    path: Path,
-    /// The group that leads to it.
-    group: u32,
-    /// Largest IP packet.
-    mtu: u16,
-    /// Longest untagged frame that is sent as it is but for addresses and TTL; 0 for none.
-    longest: u16,
-    /// Each flow of the group chooses its own, and this is none of them.
-    is_chosen: bool,
-}
-
-impl NextHop {
-    /// Of no group.
-    const NONE: NextHop = NextHop {
-        path: Path::NONE,
-        group: u32::MAX,
-        mtu: 0,
-        longest: 0,
-        is_chosen: false,
-    };
-
-    /// Stands for a group whose flows choose.
-    const fn chosen(group: u32) -> NextHop {
-        NextHop {
-            group,
-            is_chosen: true,
-            ..NextHop::NONE
-        }
-    }
-
-    #[inline]
-    fn new(group: u32, path: Path, mtus: &Mtus) -> NextHop {
-        let mtu = mtus.get(path.port().index()).copied().unwrap_or(0);
-        let plain = path.forwards() && path.vlan() == UNTAGGED;
-        NextHop {
-            path,
-            group,
-            mtu,
-            longest: if plain {
-                mtu.saturating_add(low16(ethernet::HEADER_LEN))
-                    .min(u16::MAX - 1)
-            } else {
-                0
-            },
-            is_chosen: false,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::query::{End, Query};
 use super::view::View;
 use crate::report::model::{Flow, Host, LogLine};
+use crate::report::npcc_table;
 use crate::report::routes::{self, Neighbor, Route};
-use crate::report::table;
 
 /// A table whose rows come one by one.
 pub(super) trait Rows {
@@ -155,7 +155,7 @@ impl Rows for Flows {
     }
 
     fn text(rows: &[Flow]) -> String {
-        table::flows(rows)
+        npcc_table::flows(rows)
     }
 }
 
@@ -183,7 +183,7 @@ impl Rows for Hosts {
     }
 
     fn text(rows: &[Host]) -> String {
-        table::hosts(rows)
+        npcc_table::hosts(rows)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::report::audit;
 use crate::report::lossless::{self, Group};
 use crate::report::model::Snapshot;
 use crate::report::routes::Linux;
-use crate::report::{dcbx, lossless_table, punt_table, table, workers};
+use crate::report::{dcbx, lossless_table, npcc_table, punt_table, table, workers};
 
 /// A table of `show`.
 trait Table {
@@ -238,7 +238,7 @@ of_the_snapshot! {
     Punt: "punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &all.punt;
     Qos: "qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &all.qos;
     Dcbx: "dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &dcbx::Dcbx::of_snapshot(all);
-    Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", table::npcc, |all| &all.npcc;
+    Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &all.npcc;
 }
 
 enum LinuxTable {}

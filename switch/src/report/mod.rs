@@ -10,6 +10,7 @@ mod grown;
 pub mod lossless;
 pub mod lossless_table;
 pub mod model;
+pub mod npcc_table;
 pub mod punt;
 pub mod punt_table;
 pub mod qos;
