@@ -1,6 +1,6 @@
 //! The YAML of npcc-switch: types, units, defaults, and checks that point at line and column.
 //!
-//! [`load`] and [`parse`] give either a [`Config`] that can be run, with [warnings](Loaded), or a
+//! [`load()`] and [`parse`] give either a [`Config`] that can be run, with [warnings](Loaded), or a
 //! [`Report`] of everything that is wrong, each with file, line, column, excerpt and hint.
 //!
 //! How: one event pass builds a tree whose nodes know their place (`tree`); scalars are resolved

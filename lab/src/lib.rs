@@ -2,7 +2,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`bench`] | runs the switch between an endless source and a sink and counts |
+//! | [`mod@bench`] | runs the switch between an endless source and a sink and counts |
 //! | [`instruments`] | the probe of a measured worker: a paced source, traffic templates |
 //! | [`traffic`] | valid RoCEv2 frames from a few numbers |
 //! | [`prefixes`] | files of prefixes |

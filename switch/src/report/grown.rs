@@ -1,4 +1,4 @@
-//! The counts of the report that only grow and are no cells of [`counters!`](npcc_pipeline::counters): NPCC's and the devices'.
+//! The counts of the report that only grow and are no cells of [`counters!`](npcc_pipeline::counters!): NPCC's and the devices'.
 //!
 //! A map leaves out what never happened; here each of its names is shown, so that what another process counted can be added.
 

@@ -10,7 +10,7 @@ pub struct CaptureRequest {
     pub port: Option<String>,
     /// Only frames of this priority.
     pub priority: Option<u8>,
-    /// Which frames: see [`Filter::parse`].
+    /// Which frames: see [`Filter::parse`](npcc_pipeline::capture::Filter::parse).
     pub filter: String,
     /// Bytes of each at most.
     pub snaplen: u16,
