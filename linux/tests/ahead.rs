@@ -14,10 +14,12 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use common::Shared;
 use npcc_linux::netlink::ahead::Ahead;
+use npcc_linux::netlink::handle::Notice;
 use npcc_linux::netlink::report::Reason;
 use npcc_linux::netlink::wants::Wanted;
 use npcc_linux::tap::{TapPort, namespace};
@@ -105,21 +107,29 @@ fn begins_anew(test: &str, receive_buffer: usize, overruns: bool) {
     let second = Integration::after(left, space.settings()).unwrap();
     assert!(second.refused().is_empty(), "{:?}", second.refused());
     let book = Shared::default();
-    let running = second.run(book, |_| ()).unwrap();
+    let (compared, reports) = channel();
+    let running = second.run(book, move |notice| {
+        if let Notice::Compared(report) = notice {
+            let _ = compared.send(report);
+        }
+    });
+    let running = running.unwrap();
     let handle = running.handle();
+    // Whoever sees that there was a comparison sees what it counted.
     let deadline = Instant::now() + Duration::from_secs(20);
-    while handle.status().compared.is_none() {
-        assert!(Instant::now() < deadline, "{:?}", handle.status());
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let began = handle.status();
-    assert_eq!(began.compared.unwrap().reason, Reason::Start);
-    assert_eq!(began.counts.overruns > 0, overruns, "{:?}", began.counts);
-    assert!(
-        overruns || began.counts.messages > 3_000,
-        "{:?}",
-        began.counts
-    );
+    let status = loop {
+        let status = handle.status();
+        if status.compared.is_some() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "{status:?}");
+    };
+    assert!(status.counts.dumps > 0, "{status:?}");
+    let began = reports.recv_timeout(Duration::from_secs(20)).unwrap();
+    let counts = status.counts;
+    assert_eq!(began.reason, Reason::Start);
+    assert_eq!(counts.overruns > 0, overruns, "{counts:?}");
+    assert!(overruns || counts.messages > 3_000, "{counts:?}");
     let report = handle.compare().unwrap();
     assert_eq!(report.differences, 0, "{report:#?}");
     let wrong = handle.verify().unwrap();

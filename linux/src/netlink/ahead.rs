@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use super::recover::recover;
@@ -31,27 +32,48 @@ pub(super) struct WasRead {
 
 impl Ahead {
     /// Begins to read the state of a namespace, without a name that of the calling thread; `receive_buffer` octets of its messages may
-    /// wait.
+    /// wait. When this returns the stream is joined: what changes from now on is known.
     ///
     /// # Errors
-    /// There can be no thread.
+    /// There can be no thread or no socket, or there is no such namespace.
     pub fn begin(name: Option<String>, receive_buffer: usize) -> io::Result<Ahead> {
+        let (joined, wait) = channel();
         let thread = std::thread::Builder::new().name("npcc-ahead".to_owned());
-        let reading = thread.spawn(move || {
-            name.as_deref().map_or(Ok(()), namespace::enter)?;
-            read(Stream::open(receive_buffer)?, Requests::open()?)
-        });
-        Ok(Ahead(reading?))
+        let reading = thread.spawn(move || match sockets(name.as_deref(), receive_buffer) {
+            Ok(sockets) => {
+                let _ = joined.send(Ok(()));
+                read(sockets)
+            }
+            Err(error) => {
+                let kind = error.kind();
+                let _ = joined.send(Err(error));
+                Err(kind.into())
+            }
+        })?;
+        let told: io::Result<()> = wait.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
+        told?;
+        Ok(Ahead(reading))
     }
 
-    /// Waits for what it read; none where it could not read all.
+    /// Waits for what it read, whole or not; none where it could not read.
     pub(super) fn wait(self) -> Option<WasRead> {
-        let read = self.0.join().ok()?.ok();
-        read.filter(|read| read.report.whole && !read.state.lost)
+        self.0.join().ok()?.ok()
     }
 }
 
-fn read(mut stream: Stream, mut requests: Requests) -> io::Result<WasRead> {
+impl WasRead {
+    /// All was read, and no message was lost meanwhile.
+    pub(super) const fn whole(&self) -> bool {
+        self.report.whole && !self.state.lost
+    }
+}
+
+fn sockets(namespace: Option<&str>, receive_buffer: usize) -> io::Result<(Stream, Requests)> {
+    namespace.map_or(Ok(()), namespace::enter)?;
+    Ok((Stream::open(receive_buffer)?, Requests::open()?))
+}
+
+fn read((mut stream, mut requests): (Stream, Requests)) -> io::Result<WasRead> {
     let mut state = State::new(Model::default(), Differ::new(Ports::new(BTreeMap::new())));
     let mut report = Report::of(Reason::Start);
     let sockets = (&mut stream, &mut requests);

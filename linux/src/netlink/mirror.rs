@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use npcc_pipeline::counters::Counter;
 
-use super::ahead::{Ahead, WasRead};
+use super::ahead::Ahead;
 use super::compare::Comparing;
 use super::recover::{EXAMPLES, recover};
 use super::report::{Counts, Reason, Report};
@@ -141,24 +141,17 @@ impl Mirror {
 
     /// At the start: what was read ahead, and what the stream said since; or all anew.
     fn start(&mut self, report: &mut Report, turn: &mut Turn) -> io::Result<()> {
-        let Some(WasRead {
-            stream,
-            state,
-            report: ahead,
-        }) = self.ahead.take().and_then(Ahead::wait)
-        else {
+        let Some(read) = self.ahead.take().and_then(Ahead::wait) else {
             return self.recover(report, turn);
         };
-        let State {
-            model,
-            counts,
-            doubts,
-            ..
-        } = state;
-        self.stream = stream;
-        (self.state.model, self.state.counts) = (model, counts);
-        self.state.doubts = doubts;
-        *report = ahead;
+        let whole = read.whole();
+        self.stream = read.stream;
+        self.state.counts = read.state.counts;
+        if !whole {
+            return self.recover(report, turn);
+        }
+        (self.state.model, self.state.doubts) = (read.state.model, read.state.doubts);
+        *report = read.report;
         loop {
             match self.read()? {
                 Read::Overrun => return self.recover(report, turn),

@@ -166,10 +166,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         self.due = Instant::now() + pause;
         self.last = (Instant::now(), report.took);
         self.after(turn);
-        let mut status = self.lock();
-        status.compared = Some(report.clone());
-        drop(status);
-        self.tell_status();
+        self.status_after(Some(&report));
         (self.notice)(Notice::Compared(report.clone()));
         Ok(report)
     }
@@ -351,6 +348,11 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     }
 
     fn tell_status(&self) {
+        self.status_after(None);
+    }
+
+    /// Tells what there is now, and with it the comparison it follows from, if it is a new one.
+    fn status_after(&self, compared: Option<&Report>) {
         let routes = self.mirror.model().routes();
         let kernel = [routes.len_of(Family::V4), routes.len_of(Family::V6)];
         let receive_buffer = self.mirror.stream().receive_buffer().unwrap_or(0);
@@ -359,6 +361,9 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         status.figures = self.mirror.differ().figures();
         status.counts = self.mirror.counts();
         status.receive_buffer = receive_buffer;
+        if let Some(report) = compared {
+            status.compared = Some(report.clone());
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Status> {
