@@ -161,7 +161,9 @@ fn a_member_goes_with_its_link(test: &str, routes: u32) {
             after.messages - before.messages,
             after.routes - before.routes,
         );
-        assert!(moved < Duration::from_secs(1), "{moved:?}");
+        // The kernel takes a loss of carrier at once, or a second after the one before, whichever device had that
+        // (Linux, `linkwatch_schedule_work()`). Workers pass over the port before, by themselves.
+        assert!(moved < Duration::from_secs(3), "{moved:?}");
         for n in [0, routes / 2, routes - 1] {
             assert_eq!(rack.ports(&v4(n).replace(".0/24", ".1")), [0]);
         }

@@ -48,8 +48,6 @@ pub struct Service<F, N> {
     admin: BTreeMap<PortId, bool>,
     /// Our addresses on the VLANs of each port, as last told.
     addresses: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>>,
-    /// The carrier each port was given, for links that come later.
-    carriers: BTreeMap<PortId, bool>,
     /// When to compare next.
     due: Instant,
     /// When the last dump ended, and how long it took.
@@ -93,7 +91,6 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             status,
             admin: BTreeMap::new(),
             addresses: BTreeMap::new(),
-            carriers: BTreeMap::new(),
             due: Instant::now(),
             last: (Instant::now(), Duration::ZERO),
             wanted: Some(Reason::Start),
@@ -306,7 +303,6 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     }
 
     fn carrier(&mut self, port: PortId, carrier: bool) {
-        self.carriers.insert(port, carrier);
         for index in self.links_of(port) {
             let settings = LinkSettings {
                 carrier: Some(carrier),

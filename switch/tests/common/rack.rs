@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use npcc_appliance::wiring::kernel_fib::KernelFib;
@@ -103,9 +104,27 @@ impl Rack {
 
     /// Has `ip` do many things, while the table is read as a worker reads it; how long `ip` took.
     pub fn batch(&mut self, lines: impl Iterator<Item = String> + Send + 'static) -> Duration {
+        let load = self.ip_batch(lines);
+        while !load.is_finished() {
+            self.reader.refresh();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        load.join().unwrap()
+    }
+
+    /// As [`Rack::batch`], while the worker stands still, so that the thread waits for it in the middle of a change and messages of
+    /// the kernel are lost.
+    pub fn batch_unread(&mut self, lines: impl Iterator<Item = String> + Send + 'static) {
+        self.ip_batch(lines).join().unwrap();
+    }
+
+    fn ip_batch(
+        &self,
+        lines: impl Iterator<Item = String> + Send + 'static,
+    ) -> JoinHandle<Duration> {
         let space = self.space.clone();
         let began = Instant::now();
-        let load = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             let ip = Command::new("ip")
                 .args(["-n", &space, "-force", "-batch", "-"])
                 .stdin(Stdio::piped())
@@ -119,12 +138,7 @@ impl Rack {
             drop(input);
             ip.wait().unwrap();
             began.elapsed()
-        });
-        while !load.is_finished() {
-            self.reader.refresh();
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        load.join().unwrap()
+        })
     }
 
     /// Reads the table as a worker does until something holds; how long that took.
