@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use super::recover::recover;
@@ -35,24 +34,20 @@ impl Ahead {
     /// wait. When this returns the stream is joined: what changes from now on is known.
     ///
     /// # Errors
-    /// There can be no thread or no socket, or there is no such namespace.
+    /// There can be no thread or no socket, or the namespace may not be entered.
     pub fn begin(name: Option<String>, receive_buffer: usize) -> io::Result<Ahead> {
-        let (joined, wait) = channel();
-        let thread = std::thread::Builder::new().name("npcc-ahead".to_owned());
-        let reading = thread.spawn(move || match sockets(name.as_deref(), receive_buffer) {
-            Ok(sockets) => {
-                let _ = joined.send(Ok(()));
-                read(sockets)
-            }
-            Err(error) => {
-                let kind = error.kind();
-                let _ = joined.send(Err(error));
-                Err(kind.into())
-            }
+        // A socket stays in the namespace it was opened in; the thread that entered that ends.
+        let sockets = std::thread::scope(|scope| {
+            let inside = scope.spawn(|| sockets(name.as_deref(), receive_buffer));
+            let panicked = |_| {
+                Err(io::Error::other(
+                    "the thread that opens the sockets panicked",
+                ))
+            };
+            inside.join().unwrap_or_else(panicked)
         })?;
-        let told: io::Result<()> = wait.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
-        told?;
-        Ok(Ahead(reading))
+        let thread = std::thread::Builder::new().name("npcc-ahead".to_owned());
+        Ok(Ahead(thread.spawn(|| read(sockets))?))
     }
 
     /// Waits for what it read, whole or not; none where it could not read.

@@ -132,7 +132,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             return Ok(false);
         }
         if !more {
-            self.tell_status();
+            self.tell_status(None);
             self.wait()?;
         }
         Ok(true)
@@ -163,7 +163,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         self.due = Instant::now() + pause;
         self.last = (Instant::now(), report.took);
         self.after(turn);
-        self.status_after(Some(&report));
+        self.tell_status(Some(&report));
         (self.notice)(Notice::Compared(report.clone()));
         Ok(report)
     }
@@ -343,12 +343,8 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         }
     }
 
-    fn tell_status(&self) {
-        self.status_after(None);
-    }
-
     /// Tells what there is now, and with it the comparison it follows from, if it is a new one.
-    fn status_after(&self, compared: Option<&Report>) {
+    fn tell_status(&self, compared: Option<&Report>) {
         let routes = self.mirror.model().routes();
         let kernel = [routes.len_of(Family::V4), routes.len_of(Family::V6)];
         let receive_buffer = self.mirror.stream().receive_buffer().unwrap_or(0);
