@@ -26,6 +26,7 @@ mod set;
 mod show;
 mod sim;
 mod techsupport;
+mod terminal;
 mod top;
 mod trace;
 

@@ -1,6 +1,7 @@
 //! `npcc-switch show WHAT`
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -11,7 +12,7 @@ use npcc_appliance::manage::protocol::{OTHER_ANSWER, Reply, Request};
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables::{self, Entry};
 
-use super::{Failure, say};
+use super::{Failure, say, terminal};
 
 /// Rows printed at a time where they come as lines of JSON.
 const LINES: usize = 1_000;
@@ -143,11 +144,16 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
     if args.jsonl {
         return lines(args, &query);
     }
+    if !args.watch {
+        return say(&once(args, table, &query)?);
+    }
+    terminal::repeat(Arc::default(), || {}, || watch(args, table, &query))
+}
+
+/// Prints a table every second.
+fn watch(args: &ShowArgs, table: &Entry, query: &Query) -> Result<(), Failure> {
     loop {
-        say(&once(args, table, &query)?)?;
-        if !args.watch {
-            return Ok(());
-        }
+        say(&once(args, table, query)?)?;
         std::thread::sleep(Duration::from_secs(1));
         if !args.json {
             // Home and clear, as watch(1) does.

@@ -25,7 +25,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use self::state::{Seen, State};
-use super::Failure;
+use super::{Failure, terminal};
 
 /// How often the switch is asked.
 const EACH: Duration = Duration::from_secs(1);
@@ -48,21 +48,34 @@ impl Drop for Screen {
     fn drop(&mut self) {
         // A panic has done so before it printed its message, which a second time would write over.
         if !std::thread::panicking() {
-            ratatui::restore();
+            restore();
         }
     }
 }
 
+/// Leaves the alternate screen and raw mode; a terminal that is gone needs neither.
+fn restore() {
+    let _ = ratatui::try_restore();
+}
+
 pub(super) fn run(args: &TopArgs) -> Result<(), Failure> {
     // A switch that is not there is told as by every other command, not on a screen.
-    let mut state = State::new(ask(&args.socket)?);
+    let state = State::new(ask(&args.socket)?);
     if !std::io::stdout().is_terminal() {
         return Err(anyhow!("top needs a terminal: to a file goes `show ... --watch`").into());
     }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order: the first signal finds the flag down, the second ends the process.
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
+            .context("cannot catch signals")?;
         flag::register(signal, Arc::clone(&stop)).context("cannot catch signals")?;
     }
+    terminal::repeat(Arc::clone(&stop), restore, || screen(args, state, &stop))
+}
+
+/// Shows the switch until a key or `stop` ends it.
+fn screen(args: &TopArgs, mut state: State, stop: &AtomicBool) -> Result<(), Failure> {
     let mut terminal = ratatui::try_init().context("cannot take the terminal")?;
     let _screen = Screen;
     let mut due = Instant::now() + EACH;

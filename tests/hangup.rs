@@ -1,0 +1,219 @@
+//! Commands that repeat end with their terminal and at the first signal, whatever the switch they show does.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Lab, Running};
+use nix::pty::{Winsize, openpty};
+use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_appliance::manage::query::End;
+use npcc_appliance::report::model::Snapshot;
+
+const TOP: &[&str] = &["top"];
+const WATCH: &[&str] = &["show", "ports", "--watch"];
+const SIGTERM: i32 = 15;
+const SIGHUP: i32 = 1;
+/// What leaves the alternate screen.
+const RESTORED: &str = "\x1b[?1049l";
+
+/// Answers as a switch without ports does, so many requests; later ones are read and left without an answer.
+fn stand_in(socket: &Path, answers: usize) {
+    let listener = UnixListener::bind(socket).unwrap();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for (count, stream) in listener.incoming().enumerate() {
+            let stream = stream.unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            if count >= answers {
+                kept.push(stream);
+                continue;
+            }
+            let snapshot = Snapshot::default();
+            let answer = match serde_json::from_str(&line).unwrap() {
+                Request::Snapshot => serde_json::to_string(&Reply::Snapshot(Box::new(snapshot))),
+                Request::Show { .. } => {
+                    let table = serde_json::to_value(snapshot).unwrap();
+                    serde_json::to_string(&Reply::Table(table))
+                }
+                _ => serde_json::to_string(&serde_json::json!({ "end": End::default() })),
+            };
+            // The command may be gone.
+            let _ = writeln!(&stream, "{}", answer.unwrap());
+        }
+    });
+}
+
+/// A command on a terminal of its own.
+struct Session {
+    running: Running,
+    terminal: File,
+    shown: String,
+    _lab: Lab,
+}
+
+impl Session {
+    /// Starts a command, with the terminal as its controlling one or not, and waits until it has drawn something.
+    fn new(args: &[&str], controls: bool, answers: usize) -> Session {
+        let lab = Lab::new();
+        let socket = lab.path("switch.sock");
+        stand_in(&socket, answers);
+        let size = Winsize {
+            ws_row: 40,
+            ws_col: 120,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let pty = openpty(&size, None).unwrap();
+        // A copy that no child inherits: the terminal hangs up when it closes.
+        let terminal = File::from(pty.master.try_clone().unwrap());
+        drop(pty.master);
+        let program = env!("CARGO_BIN_EXE_npcc-switch");
+        let mut command = if controls {
+            let mut command = Command::new("setsid");
+            command.args(["--ctty", program]);
+            command
+        } else {
+            Command::new(program)
+        };
+        let end = |end: &OwnedFd| Stdio::from(end.try_clone().unwrap());
+        command.args(args).arg("--socket").arg(&socket);
+        command.env("TERM", "xterm-256color");
+        command.stdin(end(&pty.slave)).stdout(end(&pty.slave));
+        command.stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        drop((pty.slave, command));
+        let mut session = Session {
+            running: Running::of(child),
+            terminal,
+            shown: String::new(),
+            _lab: lab,
+        };
+        session.read_until(|shown| shown.contains("PORT") || shown.contains("port"));
+        session
+    }
+
+    /// Reads what the command shows until that holds, or it has ended.
+    fn read_until(&mut self, holds: impl Fn(&str) -> bool) {
+        let mut bytes = [0; 4096];
+        while !holds(&self.shown) {
+            let Ok(read @ 1..) = self.terminal.read(&mut bytes) else {
+                return;
+            };
+            self.shown += &String::from_utf8_lossy(&bytes[..read]);
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        let id = self.running.0.as_ref().unwrap().id().to_string();
+        let mut kill = Command::new("kill");
+        let sent = kill.arg(format!("-{signal}")).arg(id).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// How it ends; it has to.
+    fn end(mut self) -> ExitStatus {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let child = self.running.0.as_mut().unwrap();
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Closes the other end of the terminal, as an SSH session does that is cut.
+    fn hang_up(self) -> ExitStatus {
+        let Session {
+            running,
+            terminal,
+            shown,
+            _lab,
+        } = self;
+        drop(terminal);
+        let nowhere = File::open("/dev/null").unwrap();
+        let session = Session {
+            running,
+            terminal: nowhere,
+            shown,
+            _lab,
+        };
+        session.end()
+    }
+}
+
+#[test]
+fn a_command_that_repeats_ends_with_its_terminal() {
+    for args in [TOP, WATCH] {
+        let status = Session::new(args, false, usize::MAX).hang_up();
+        assert_eq!(status.code(), Some(0), "{args:?}: {status}");
+        // The kernel signals the session of a controlling terminal besides, and a default action may come first.
+        let status = Session::new(args, true, usize::MAX).hang_up();
+        let ended = status.success() || status.signal() == Some(SIGHUP);
+        assert!(ended, "{args:?}: {status}");
+    }
+}
+
+#[test]
+fn the_first_signal_ends_a_command_that_repeats() {
+    let mut top = Session::new(TOP, false, usize::MAX);
+    top.signal(SIGTERM);
+    top.read_until(|shown| shown.contains(RESTORED));
+    assert!(top.shown.contains(RESTORED), "{:?}", top.shown);
+    let status = top.end();
+    assert_eq!(status.code(), Some(0), "{status}");
+
+    let watch = Session::new(WATCH, false, usize::MAX);
+    watch.signal(SIGTERM);
+    let status = watch.end();
+    assert_eq!(status.signal(), Some(SIGTERM), "{status}");
+}
+
+#[test]
+fn top_restores_the_terminal_at_a_signal_while_the_switch_does_not_answer() {
+    // Snapshot and flows of the first screen are answered.
+    let mut top = Session::new(TOP, false, 2);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let begun = Instant::now();
+    top.signal(SIGTERM);
+    top.read_until(|shown| shown.contains(RESTORED));
+    assert!(top.shown.contains(RESTORED), "{:?}", top.shown);
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "it waited for the answer, which may take 5 s"
+    );
+    let status = top.end();
+    assert_eq!(status.code(), Some(0), "{status}");
+}
+
+#[test]
+fn a_watch_ends_when_the_reader_of_its_pipe_does() {
+    let lab = Lab::new();
+    let socket = lab.path("switch.sock");
+    stand_in(&socket, usize::MAX);
+    let socket = socket.to_str().unwrap();
+    let args = ["show", "ports", "--watch", "--socket", socket];
+    let child = lab.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut running = Running::of(child);
+    let output = running.0.as_mut().unwrap().stdout.take().unwrap();
+    let mut first = String::new();
+    BufReader::new(output).read_line(&mut first).unwrap();
+    assert!(first.contains("PORT"), "{first}");
+    let status = running.0.as_mut().unwrap().wait().unwrap();
+    assert_eq!(status.code(), Some(0), "{status}");
+}
