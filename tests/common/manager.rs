@@ -108,6 +108,11 @@ impl Manager {
         self.order(&format!("put {name} {path}"));
     }
 
+    /// Keeps the bytes of a gzip file by a name, in sealed memory, in place of what had the name.
+    pub fn seal(&mut self, name: &str, path: &Path) {
+        self.order(&format!("seal {name} {}", path.display()));
+    }
+
     /// Forgets a descriptor.
     pub fn forget(&mut self, name: &str) {
         self.order(&format!("drop {name}"));

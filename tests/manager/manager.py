@@ -6,12 +6,14 @@ It starts the command, takes descriptors it is sent (FDSTORE=1, FDNAME=, FDSTORE
   kill      SIGKILL to the command        restart   SIGTERM, and a start when it has ended
   names     the names in the store        drop NAME  forget a descriptor
   put NAME PATH  keep a file by a name    stop      SIGTERM, and the end
+  seal NAME PATH keep the bytes of a gzip file by a name, in sealed memory, in place of what had the name
 
 and answers with a line each: `started PID`, `ended CODE`, `names A B C`.
 """
 import array
 import ctypes
 import fcntl
+import gzip
 import os
 import selectors
 import signal
@@ -116,6 +118,13 @@ def obey(words):
         forget(words[1])
     elif words[0] == "put":
         store.append((words[1], os.open(words[2], os.O_RDWR)))
+    elif words[0] == "seal":
+        forget(words[1])
+        memory = os.memfd_create(words[1], os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        with gzip.open(words[2]) as file, os.fdopen(os.dup(memory), "wb") as out:
+            out.write(file.read())
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        store.append((words[1], memory))
     elif words[0] == "stop":
         leaving = True
         os.kill(child, signal.SIGTERM)

@@ -1,0 +1,102 @@
+//! Upgrades: this version starts with the configurations and the state that an older one left (`tests/upgrade/`).
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use common::manager::Manager;
+use common::net::Space;
+use common::{Lab, alone, assert_success, root};
+use serde_json::Value;
+
+/// The oldest version whose configurations and state must start this one.
+const OLD: &str = "7c7eca1";
+
+/// Ports named as those of the run that left the state.
+const PORTS: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+ports:
+  - { name: dc0, device: \"net_null0,no-rx=1\", addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24], speed: 10M, npcc: { queues: [3] } }
+buffer: { pool: 4MB }
+qos: { profile: lossy }
+";
+
+fn left(name: &str) -> PathBuf {
+    root().join("tests/upgrade").join(OLD).join(name)
+}
+
+fn json(lab: &Lab, arguments: &[&str]) -> Value {
+    let mut command = lab.command(arguments);
+    let output = command.args(["--json", "--socket", "switch.sock"]).output();
+    serde_json::from_slice(&output.unwrap().stdout).unwrap_or_default()
+}
+
+fn answers(lab: &Lab) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while json(lab, &["show", "ports"]).is_null() {
+        assert!(Instant::now() < deadline, "the switch does not answer");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn configurations_of_the_old_version_are_valid() {
+    let folder = std::fs::read_dir(left("")).unwrap();
+    let mut checked = 0;
+    for file in folder.map(|entry| entry.unwrap().path()) {
+        if file.extension().is_some_and(|end| end == "yaml") {
+            let loaded = npcc_config::load(&file);
+            assert!(loaded.is_ok(), "{}", loaded.unwrap_err());
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 3);
+}
+
+#[test]
+fn counters_pairs_drain_and_recorder_of_the_old_version_are_taken_over() {
+    let _alone = alone();
+    let (lab, space) = (Lab::new(), Space::of("upgrade"));
+    let linux = format!("linux: {{ integrate: true, netns: {} }}", space.0);
+    lab.config(&(PORTS.to_owned() + &linux));
+    let mut recorder = Vec::new();
+    let file = std::fs::File::open(left("recorder.gz")).unwrap();
+    flate2::read::GzDecoder::new(file)
+        .read_to_end(&mut recorder)
+        .unwrap();
+    std::fs::write(lab.path("switch.recorder"), recorder).unwrap();
+    let run = lab.command(&["run", "-c", "switch.yaml"]);
+    let mut manager = Manager::start(lab.dir.path(), &run);
+    answers(&lab);
+
+    // The recorder belongs to the run before this one.
+    let output = lab
+        .command(&["recorder", "--previous", "--socket", "switch.sock"])
+        .output()
+        .unwrap();
+    assert_success(&output);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("npcc-switch"), "{text}");
+
+    for name in ["counters", "facts", "pairs"] {
+        manager.seal(name, &left(&format!("{name}.gz")));
+    }
+    manager.kill();
+    answers(&lab);
+    let ports = json(&lab, &["show", "ports"]);
+    let received = |port: usize| ports[port]["rx"]["packets"].as_u64().unwrap();
+    assert_eq!((received(0), received(1)), (867, 193), "{ports:#}");
+    assert!(!json(&lab, &["show", "linux"])["draining_s"].is_null());
+    let said = manager.said();
+    assert!(!said.contains("is not used"), "{said}");
+    manager.stop();
+}
