@@ -535,6 +535,49 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     assert_success(&switch.stop().1);
 }
 
+/// A link that came up again gave its queues the policy and the parameters of the file.
+#[test]
+fn a_link_that_flaps_keeps_what_was_set() {
+    let _alone = alone();
+    let switch = Switch::start();
+    for (key, value) in [
+        ("npcc.wan0.3.policy", "pi"),
+        ("npcc.wan0.3.alpha", "777"),
+        ("npcc.wan0.3.set_point", "250us"),
+        ("npcc.wan0.3.action", "observe"),
+        ("qos.priorities.3.weight", "7"),
+        ("qos.priorities.3.ecn.kmax", "123KB"),
+    ] {
+        switch.done(&["set", key, value]);
+    }
+    let held = || {
+        let queue = switch.queue();
+        let of = |name: &str| queue[name].clone();
+        let qos = switch.show("qos")["priorities"][3].clone();
+        (of("policy"), of("parameters"), of("action"), qos)
+    };
+    let before = held();
+    assert_eq!(before.0, "pi");
+    assert_eq!(
+        (switch.parameter("alpha"), switch.parameter("set_point")),
+        (777, 250_000)
+    );
+    let up = |up: bool| switch.show("ports")[1]["up"] == up;
+    switch.done(&["port", "wan0", "down"]);
+    switch.soon("the link is down", || up(false));
+    switch.done(&["port", "wan0", "up"]);
+    switch.soon("the link is up", || up(true));
+    assert_eq!(held(), before);
+    // A reload still knows that these are not the file's.
+    let said = switch.done(&["reload"]);
+    assert!(
+        said.contains("npcc.wan0.3.policy: as set -> as in the file"),
+        "{said}"
+    );
+    assert_eq!(switch.queue()["policy"], "npcc");
+    assert_success(&switch.stop().1);
+}
+
 /// The configuration with changes of which some apply and some wait for a restart.
 fn changed_everywhere() -> String {
     CONFIG

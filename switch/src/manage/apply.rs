@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use npcc_cnp::action::Action;
 use npcc_cnp::control::command::Command as NpccCommand;
-use npcc_cnp::control::config::ControlConfig;
+use npcc_cnp::control::config::{ControlConfig, QueueConfig};
 use npcc_config::Config;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
@@ -194,6 +194,21 @@ impl Management {
         Ok(())
     }
 
+    /// Gives NPCC a watched queue, and after it everything that `set` has changed of that queue.
+    pub(super) fn give_queue(
+        &self,
+        queue: &QueueConfig,
+        settings: &Settings,
+    ) -> Result<(), OrderError> {
+        self.npcc.give(NpccCommand::Queue(*queue))?;
+        let port = self.view.ports.get(queue.port.index());
+        let slot = port.map(|port| (port.name.as_str(), queue.priority.get()));
+        for order in settings.orders.iter().filter(|order| order.slot() == slot) {
+            self.npcc.give(order.command(|name| self.port(name))?)?;
+        }
+        Ok(())
+    }
+
     /// Watched queues, what holds for all of them, and what `set` gave them.
     fn rewatch(&self, from: &Settings, to: &Settings) -> Result<(), OrderError> {
         let (old, new) = (&from.config, &to.config);
@@ -239,10 +254,7 @@ impl Management {
             if known == Some(after) && !of_this(from) && !of_this(to) {
                 continue;
             }
-            self.npcc.give(NpccCommand::Queue(*after))?;
-            for order in to.orders.iter().filter(|order| order.slot() == slot) {
-                self.npcc.give(order.command(|name| self.port(name))?)?;
-            }
+            self.give_queue(after, to)?;
         }
         if old != new && fault::strikes_once("reload") {
             return Err(OrderError::Deaf);

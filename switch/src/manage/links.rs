@@ -151,9 +151,6 @@ impl Management {
         let rates = self.view.links.rates();
         let npcc = wiring::control::plan(config, &rates, 0);
         // NPCC may be off, or stopping: then nobody is told anything.
-        for queue in npcc.queues.iter().filter(|queue| queue.port == port) {
-            let _ = self.npcc.give(NpccCommand::Queue(*queue));
-        }
         for (of, priority, kind) in wiring::control::offers(config, &rates) {
             if of == port {
                 let _ = self.npcc.give(NpccCommand::Offer {
@@ -162,6 +159,9 @@ impl Management {
                     kind,
                 });
             }
+        }
+        for queue in npcc.queues.iter().filter(|queue| queue.port == port) {
+            let _ = self.give_queue(queue, &live.running.now);
         }
         self.down.set(port, false);
         self.view
