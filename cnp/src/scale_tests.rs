@@ -10,8 +10,7 @@ use crate::flow_cache::FlowCache;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
-use crate::policy::PolicyKind;
-use crate::policy::model::ModelConfig;
+use crate::policy::PolicyName;
 use crate::table::RECENT;
 use crate::traffic_tests::rig::{Packet, Rig, WAN, config};
 
@@ -384,7 +383,7 @@ fn of_many_listed_flows_those_that_send_are_weighed_in_every_tick() {
 #[test]
 fn model_works_on_any_number_of_idle_queue_pairs() {
     let mut config = big(LISTED);
-    config.queues[0].policy = PolicyKind::Model(ModelConfig::default());
+    config.queues[0].policy = PolicyName::Model.defaults();
     let mut rig = listed(&config, LISTED);
     let every = rig.core.period();
     for step in 0..200u32 {

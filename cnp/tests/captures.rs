@@ -15,8 +15,7 @@ use npcc_cnp::control::config::{ControlConfig, QueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::pair::Evidence;
-use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::npcc::NpccConfig;
+use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::Sighting;
@@ -71,7 +70,7 @@ fn pairs(file: &str, sender: u8) -> (Known, Known) {
                 drain,
                 mtu: 1_500,
             },
-            policy: PolicyKind::Npcc(NpccConfig::default()),
+            policy: PolicyName::Npcc.defaults(),
         }],
         port_rates: vec![drain, drain],
         ..ControlConfig::default()

@@ -8,10 +8,7 @@
 mod dcqcn;
 
 use dcqcn::{Bed, Figures};
-use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::model::ModelConfig;
-use npcc_cnp::policy::npcc::NpccConfig;
-use npcc_cnp::policy::pi::PiConfig;
+use npcc_cnp::policy::{PolicyKind, PolicyName};
 
 fn run(policy: PolicyKind, phase_ns: u64) -> Figures {
     let figures = Bed::new(policy, phase_ns).run(60_000);
@@ -23,7 +20,7 @@ fn run(policy: PolicyKind, phase_ns: u64) -> Figures {
 #[test]
 fn npcc_holds_the_peak() {
     for phase in [0, 10_000] {
-        let figures = run(PolicyKind::Npcc(NpccConfig::default()), phase);
+        let figures = run(PolicyName::Npcc.defaults(), phase);
         assert!(figures.peak <= 2_500_000, "{figures:?}");
         assert!(figures.utilisation >= 0.80, "{figures:?}");
     }
@@ -32,7 +29,7 @@ fn npcc_holds_the_peak() {
 #[test]
 fn model_holds_the_peak_lower_and_keeps_the_link_busy() {
     for phase in [0, 1_000, 2_000, 3_900] {
-        let figures = run(PolicyKind::Model(ModelConfig::default()), phase);
+        let figures = run(PolicyName::Model.defaults(), phase);
         assert!(figures.peak <= 800_000, "{figures:?}");
         assert!(figures.utilisation >= 0.98, "{figures:?}");
     }
@@ -43,9 +40,9 @@ fn model_holds_the_peak_lower_and_keeps_the_link_busy() {
 #[test]
 fn strangers_that_obey_are_found_out_and_held() {
     for policy in [
-        PolicyKind::Npcc(NpccConfig::default()),
-        PolicyKind::Model(ModelConfig::default()),
-        PolicyKind::Pi(PiConfig::default()),
+        PolicyName::Npcc.defaults(),
+        PolicyName::Model.defaults(),
+        PolicyName::Pi.defaults(),
     ] {
         for phase in [0, 1_000, 3_900, 10_000] {
             let figures = Bed::of_strangers(policy, phase).run(60_000);
@@ -57,7 +54,7 @@ fn strangers_that_obey_are_found_out_and_held() {
 
 #[test]
 fn pi_settles() {
-    let figures = run(PolicyKind::Pi(PiConfig::default()), 0);
+    let figures = run(PolicyName::Pi.defaults(), 0);
     assert!(figures.peak <= 5_000_000, "{figures:?}");
     assert!(figures.utilisation >= 0.80, "{figures:?}");
 }
@@ -66,9 +63,7 @@ fn pi_settles() {
 #[test]
 fn model_uses_the_length_of_the_near_side_that_replies_show() {
     let near = 20_000;
-    let run = |replies| {
-        Bed::with_near(PolicyKind::Model(ModelConfig::default()), 0, near, replies).run(60_000)
-    };
+    let run = |replies| Bed::with_near(PolicyName::Model.defaults(), 0, near, replies).run(60_000);
     let (guessed, learned) = (run(None), run(Some(2 * near)));
     assert!(
         learned.utilisation >= 0.98 && learned.peak <= guessed.peak,
@@ -84,13 +79,8 @@ fn model_uses_the_length_of_the_near_side_that_replies_show() {
 #[test]
 fn made_up_replies_do_not_break_the_loop() {
     for replies in [1, 200_000, 4_990_000] {
-        let figures = Bed::with_near(
-            PolicyKind::Model(ModelConfig::default()),
-            0,
-            5_000,
-            Some(replies),
-        )
-        .run(60_000);
+        let figures =
+            Bed::with_near(PolicyName::Model.defaults(), 0, 5_000, Some(replies)).run(60_000);
         assert!(
             figures.peak <= 800_000 && figures.utilisation >= 0.98,
             "{replies}: {figures:?}"
@@ -102,9 +92,9 @@ fn made_up_replies_do_not_break_the_loop() {
 #[test]
 fn senders_whose_alpha_starts_anew_are_held_and_keep_the_link_busy() {
     for (policy, peak, utilisation) in [
-        (PolicyKind::Npcc(NpccConfig::default()), 2_500_000, 0.80),
-        (PolicyKind::Model(ModelConfig::default()), 1_100_000, 0.99),
-        (PolicyKind::Pi(PiConfig::default()), 5_000_000, 0.80),
+        (PolicyName::Npcc.defaults(), 2_500_000, 0.80),
+        (PolicyName::Model.defaults(), 1_100_000, 0.99),
+        (PolicyName::Pi.defaults(), 5_000_000, 0.80),
     ] {
         for phase in [0, 3_900, 10_000] {
             let figures = Bed::new(policy, phase).with_resets().run(60_000);
@@ -118,9 +108,9 @@ fn senders_whose_alpha_starts_anew_are_held_and_keep_the_link_busy() {
 #[test]
 fn a_pause_costs_no_more_than_its_own_time() {
     for policy in [
-        PolicyKind::Npcc(NpccConfig::default()),
-        PolicyKind::Model(ModelConfig::default()),
-        PolicyKind::Pi(PiConfig::default()),
+        PolicyName::Npcc.defaults(),
+        PolicyName::Model.defaults(),
+        PolicyName::Pi.defaults(),
     ] {
         let run = |us| Bed::new(policy, 0).with_pause(30_000, us).run(60_000);
         let (without, with) = (run(0), run(300));
@@ -137,13 +127,13 @@ fn a_pause_costs_no_more_than_its_own_time() {
 #[test]
 fn a_queue_beside_others_is_held_by_what_it_gets() {
     for policy in [
-        PolicyKind::Npcc(NpccConfig::default()),
-        PolicyKind::Model(ModelConfig::default()),
-        PolicyKind::Pi(PiConfig::default()),
+        PolicyName::Npcc.defaults(),
+        PolicyName::Model.defaults(),
+        PolicyName::Pi.defaults(),
     ] {
         let run = |is_told| Bed::new(policy, 0).beside_others(0.25, is_told).run(60_000);
         let (untold, told) = (run(false), run(true));
-        let most = if matches!(policy, PolicyKind::Model(_)) {
+        let most = if policy.which() == PolicyName::Model {
             0.7
         } else {
             1.01

@@ -24,8 +24,7 @@ use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::port_hash::port_of;
-use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::npcc::NpccConfig;
+use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
@@ -109,7 +108,7 @@ fn core(mode: Mode) -> ControlCore {
                 drain,
                 mtu: 4_200,
             },
-            policy: PolicyKind::Npcc(NpccConfig::default()),
+            policy: PolicyName::Npcc.defaults(),
         }],
         port_rates: vec![drain, drain],
         ecn: mode,

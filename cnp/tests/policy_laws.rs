@@ -11,8 +11,8 @@
 use npcc_cnp::detector::Reading;
 use npcc_cnp::policy::model::ModelConfig;
 use npcc_cnp::policy::npcc::CLOSEST;
-use npcc_cnp::policy::pi::PiConfig;
-use npcc_cnp::policy::{Amount, Choice, Decision, Policy, PolicyKind, QueueContext};
+use npcc_cnp::policy::pi::{Pi, PiConfig};
+use npcc_cnp::policy::{Amount, Choice, Decision, Policy, PolicyName, QueueContext};
 use npcc_pipeline::units::{BitRate, Nanos};
 use proptest::prelude::*;
 
@@ -33,25 +33,28 @@ fn context(depth: u64) -> QueueContext {
     }
 }
 
-fn model() -> PolicyKind {
-    PolicyKind::Model(ModelConfig::default())
+const fn model() -> PolicyName {
+    PolicyName::Model
 }
 
-fn pi() -> PolicyKind {
-    PolicyKind::Pi(PiConfig::default())
+const fn pi() -> PolicyName {
+    PolicyName::Pi
 }
 
-fn set_point(kind: PolicyKind) -> u64 {
-    match kind {
-        PolicyKind::Model(config) => DRAIN.bytes_in(config.set_point),
-        PolicyKind::Pi(config) => DRAIN.bytes_in(config.set_point),
+fn set_point(policy: PolicyName) -> u64 {
+    match policy {
+        PolicyName::Model => DRAIN.bytes_in(ModelConfig::default().set_point),
+        PolicyName::Pi => DRAIN.bytes_in(PiConfig::default().set_point),
         _ => 0,
     }
 }
 
 /// All decisions at these depths, one a look, nobody being told.
-fn decisions(kind: PolicyKind, depths: &[u64]) -> Vec<Decision> {
-    let mut policy: Box<dyn Policy> = kind.slot();
+fn decisions(policy: PolicyName, depths: &[u64]) -> Vec<Decision> {
+    decisions_of(&mut *policy.defaults().slot(), depths)
+}
+
+fn decisions_of(policy: &mut dyn Policy, depths: &[u64]) -> Vec<Decision> {
     let look = policy.look().unwrap_or(TICK);
     let mut now = Nanos::ZERO;
     let decide = |depth: &u64| {
@@ -151,7 +154,7 @@ proptest! {
     #[test]
     fn spacing_is_never_under_the_interval(depths in walk(), interval in 0u64..200_000, period in 1_000u64..200_000) {
         let config = PiConfig { min_interval: Nanos(interval), period: Nanos(period), ..PiConfig::default() };
-        for decision in decisions(PolicyKind::Pi(config), &depths) {
+        for decision in decisions_of(&mut Pi::new(config), &depths) {
             let least = config.min_interval.min(Nanos(period / 16 * 7)).max(CLOSEST);
             prop_assert!(decision.amount == Amount::None || decision.spacing >= least);
         }

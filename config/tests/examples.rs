@@ -58,7 +58,7 @@ fn both_readers_agree() {
 fn the_edge_is_as_designed() {
     let config = example("dci-edge.yaml");
     let (wan, port) = config.port("wan0").unwrap();
-    assert_eq!(port.speed.unwrap().bits_per_second(), 10_000_000_000);
+    assert_eq!(port.speed.unwrap().0, 10_000_000_000);
     assert_eq!(
         port.npcc.as_ref().unwrap().priorities().collect::<Vec<_>>(),
         [3]

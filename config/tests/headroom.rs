@@ -12,10 +12,10 @@ mod rig;
 
 use npcc_config::model::PeerResponse;
 use npcc_config::sizing::Link;
-use npcc_config::units::{Length, Rate, Time};
+use npcc_config::units::Length;
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::pause::PauseConfig;
-use npcc_pipeline::units::{BURST, BitRate, PortId};
+use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId};
 use rig::sender::Sender;
 use rig::{GIG, LOSSLESS, Rig, Setup, wire};
 
@@ -40,11 +40,11 @@ struct Incast {
 fn link(incast: &Incast) -> Link {
     Link {
         cable: Length::from_metres(incast.km * 1_000),
-        speed: Rate(100 * GIG),
+        speed: BitRate(100 * GIG),
         response: PeerResponse::Ieee,
         mtu: (incast.len - 14) as u16,
         outstanding: None,
-        turn: Time::from_micros(AWAY / 1_000),
+        turn: Nanos::from_micros(AWAY / 1_000),
         receivers: 1,
     }
 }

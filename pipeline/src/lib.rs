@@ -27,6 +27,7 @@ pub mod parse;
 pub mod pause;
 pub mod per;
 pub mod punt;
+pub mod quantity;
 pub mod route;
 pub mod stage;
 pub mod sync;

@@ -1,7 +1,11 @@
-//! Newtypes of the packet path: time, ports, priorities, MAC addresses, wire rates.
+//! Newtypes of the packet path: time, ports, priorities, MAC addresses, wire rates. Those an operator writes are read and printed as he
+//! writes them ([`crate::quantity`]).
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
+use std::str::FromStr;
+
+use crate::quantity::UnitError;
 
 /// Priorities (and egress queues) of a port, as in IEEE 802.1Q.
 pub const PRIORITIES: usize = 8;
@@ -38,6 +42,24 @@ impl Nanos {
     #[must_use]
     pub const fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+crate::quantity!(
+    Nanos as "Time", "a time",
+    "write a number with ns, us, ms or s, such as 20us or 200ms",
+    parse: &[
+        ("ns", 1), ("us", 1_000), ("\u{b5}s", 1_000), ("\u{3bc}s", 1_000),
+        ("ms", 1_000_000), ("s", 1_000_000_000),
+    ],
+    print: &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)],
+    bare: None,
+    pattern: r"^[0-9]+(\.[0-9]+)? *(ns|us|µs|ms|s)$", examples: ["20us", "200ms"]
+);
+
+impl From<Nanos> for std::time::Duration {
+    fn from(time: Nanos) -> Self {
+        Self::from_nanos(time.0)
     }
 }
 
@@ -171,12 +193,41 @@ impl Mac {
     }
 }
 
-impl fmt::Display for Mac {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, f] = self.0;
-        write!(out, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+impl FromStr for Mac {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refuse = || UnitError::not(text, "an Ethernet address", MAC);
+        let separator = if text.contains('-') { '-' } else { ':' };
+        let mut bytes = [0; 6];
+        let mut parts = text.split(separator);
+        for byte in &mut bytes {
+            let part = parts.next().ok_or_else(refuse)?;
+            if part.len() != 2 || !part.bytes().all(|b| b.is_ascii_hexdigit()) {
+                return Err(refuse());
+            }
+            *byte = u8::from_str_radix(part, 16).map_err(|_| refuse())?;
+        }
+        if parts.next().is_some() {
+            Err(refuse())
+        } else {
+            Ok(Self(bytes))
+        }
     }
 }
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        f.pad(&format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}"))
+    }
+}
+
+const MAC: &str = "write six bytes in hexadecimal, such as \"02:00:00:00:01:01\"";
+
+crate::textual!(
+    Mac as "MacAddr", "an Ethernet address", MAC, examples: ["02:00:00:00:01:01"]
+);
 
 impl fmt::Debug for Mac {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -185,7 +236,7 @@ impl fmt::Debug for Mac {
 }
 
 /// A wire rate in bits per second; bytes on the wire include [`WIRE_OVERHEAD`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BitRate(pub u64);
 
 impl BitRate {
@@ -206,6 +257,63 @@ impl BitRate {
         Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 }
+
+crate::quantity!(
+    BitRate as "Rate", "a rate",
+    "write bits per second as a number with K, M, G or T, with or without bps, such as 100G, 25Gbps or 10M",
+    parse: &[
+        ("", 1), ("bps", 1),
+        ("k", 1_000), ("K", 1_000), ("kbps", 1_000), ("Kbps", 1_000), ("kbit", 1_000),
+        ("M", 1_000_000), ("Mbps", 1_000_000), ("Mbit", 1_000_000),
+        ("G", 1_000_000_000), ("Gbps", 1_000_000_000), ("Gbit", 1_000_000_000),
+        ("T", 1_000_000_000_000), ("Tbps", 1_000_000_000_000), ("Tbit", 1_000_000_000_000),
+    ],
+    print: &[
+        ("T", 1_000_000_000_000), ("G", 1_000_000_000), ("M", 1_000_000), ("K", 1_000), ("bps", 1),
+    ],
+    bare: Some(1),
+    pattern: r"^[0-9]+(\.[0-9]+)? *([kKMGT]?(bps|bit)?)?$", examples: ["100G", "25Gbps", "10M"]
+);
+
+/// A size in bytes. `KB`, `MB`, `GB` are powers of 1000; `KiB`, `MiB`, `GiB` of 1024.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// The number of bytes.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+crate::quantity!(
+    Bytes as "Bytes", "a size",
+    "write bytes as a number with B, KB, KiB, MB, MiB, GB or GiB, such as 64MB or 1.5MiB",
+    parse: &[
+        ("", 1), ("B", 1),
+        ("KB", 1_000), ("kB", 1_000), ("KiB", 1 << 10),
+        ("MB", 1_000_000), ("MiB", 1 << 20),
+        ("GB", 1_000_000_000), ("GiB", 1 << 30),
+    ],
+    print: &[
+        ("GiB", 1 << 30), ("GB", 1_000_000_000), ("MiB", 1 << 20), ("MB", 1_000_000),
+        ("KiB", 1 << 10), ("KB", 1_000), ("B", 1),
+    ],
+    bare: Some(1),
+    pattern: r"^[0-9]+(\.[0-9]+)? *([KMG]i?B|kB|B)?$", examples: ["64MB", "20KB", "1.5MiB", 9216]
+);
+
+/// A number of thousandths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct PerMille(pub u64);
+
+crate::quantity!(
+    PerMille as "PerMille", "a share",
+    "write thousandths, such as 50/1000, or percent, such as 5%",
+    parse: &[("/1000", 1), ("", 1), ("%", 10)], print: &[("/1000", 1)], bare: Some(1),
+    pattern: r"^[0-9]+(\.[0-9]+)? *(/1000|%)?$", examples: ["50/1000", "5%"]
+);
 
 #[cfg(test)]
 mod tests {

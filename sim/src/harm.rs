@@ -10,7 +10,7 @@
 //! The median over the seeds of each figure's excess must be within that; the peak of no seed beyond 1.2 times ECN's and the
 //! same allowance.
 
-use npcc_config::units::Rate;
+use npcc_config::units::BitRate;
 use npcc_pipeline::frame::wire_len;
 use npcc_pipeline::units::BURST;
 
@@ -53,7 +53,7 @@ pub struct Harm {
 #[must_use]
 pub fn allowance(scenario: &Scenario) -> u64 {
     let frame = u64::from(wire_len(OVERHEAD + usize::from(scenario.mtu)));
-    let Rate(bits) = scenario.watched_rate();
+    let BitRate(bits) = scenario.watched_rate();
     let drain = bits / 8 / 100_000;
     drain.max(2 * BURST as u64 * frame)
 }

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use npcc_cnp::policy::PolicyName;
+
 use crate::scenario::{Scenario, ScenarioError};
 
 /// A place where ECN alone and NPCC's policies are compared.
@@ -230,7 +232,8 @@ fn cell(pattern: Pattern, fleet: Fleet, rate: u32, overload: (u32, u32), length:
         text.push_str(&format!("  - {{ from: b, to: to-b{how} }}\n"));
     }
     text.push_str(around(pattern));
-    text.push_str("vary: { scheme: [ecn, npcc, model, pi]");
+    let policies = PolicyName::ALL.map(PolicyName::name).join(", ");
+    let _ = write!(text, "vary: {{ scheme: [ecn, {policies}]");
     if pattern == Pattern::Cold {
         text.push_str(", warm: [false]");
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use npcc_config::units::Time;
+use npcc_config::units::Nanos;
 use npcc_sim::engine;
 use npcc_sim::host::rc::Recovery;
 use npcc_sim::scenario::Scenario;
@@ -56,12 +56,12 @@ fn frames_are_conserved_and_no_link_is_faster_than_its_rate() {
     let mut scenarios: Vec<Scenario> = ["small.yaml", "lossy.yaml"].map(small).into();
     for entry in std::fs::read_dir(root().join("../config/scenarios")).unwrap() {
         let mut scenario = Scenario::load(&entry.unwrap().path()).unwrap();
-        scenario.duration = Time::from_millis(2);
+        scenario.duration = Nanos::from_millis(2);
         scenario.vary.sender.truncate(1);
         scenario.vary.length.truncate(3);
         for failure in &mut scenario.failures {
-            failure.at = Time::from_micros(700);
-            failure.rerouted_after = Time::from_micros(100);
+            failure.at = Nanos::from_micros(700);
+            failure.rerouted_after = Nanos::from_micros(100);
         }
         scenarios.push(scenario);
     }

@@ -8,7 +8,8 @@
 
 use std::fmt::Write;
 
-use npcc_config::units::Time;
+use npcc_cnp::policy::PolicyName;
+use npcc_config::units::Nanos;
 use npcc_sim::engine::Outcome;
 use npcc_sim::harm::{self, Pair};
 use npcc_sim::host::params::Sender;
@@ -62,7 +63,7 @@ fn no_policy_is_worse_than_ecn_alone() {
                 .collect()
         };
         let ecn = of(Scheme::ECN);
-        for policy in ["npcc", "model", "pi"] {
+        for policy in PolicyName::ALL.map(PolicyName::name) {
             if KNOWN_BAD.contains(&(cell.name.as_str(), policy)) {
                 continue;
             }
@@ -89,7 +90,7 @@ fn no_policy_is_worse_than_ecn_alone() {
     assert!(
         asserted >= 30,
         "only {asserted} of {} are asserted",
-        3 * SHORT.len()
+        PolicyName::COUNT * SHORT.len()
     );
 }
 
@@ -108,16 +109,21 @@ fn senders_that_share_a_full_link_are_not_taken_for_deaf() {
             env!("CARGO_MANIFEST_DIR")
         );
         let mut scenario = Scenario::load(path.as_ref()).unwrap();
-        scenario.duration = Time(20_000_000);
+        scenario.duration = Nanos(20_000_000);
         for seed in 0..SEEDS {
             let scenario = scenario.with_seed(seed);
             let cases = scenario.cases();
             let case = cases.iter().find(|case| case.sender == sender).unwrap();
             let run = |scheme: Scheme| (&scenario, Case { scheme, ..*case });
-            let schemes = ["ecn", "npcc", "model", "pi"].map(|name| run(name.parse().unwrap()));
+            let names = PolicyName::ALL.map(PolicyName::name);
+            let schemes = ["ecn"]
+                .into_iter()
+                .chain(names)
+                .map(|name| run(name.parse().unwrap()));
+            let schemes: Vec<_> = schemes.collect();
             let outcomes = sweep::run(&schemes, 2, &|_, _| {}).unwrap();
             let (ecn, policies) = outcomes.split_first().unwrap();
-            for (policy, with) in ["npcc", "model", "pi"].iter().zip(policies) {
+            for (policy, with) in names.iter().zip(policies) {
                 assert!(
                     with.peak * times < ecn.peak,
                     "{name} {policy} {seed}: {} against {}",

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use npcc_config::units::{Length, Time};
+use npcc_config::units::{Length, Nanos};
 use npcc_sim::report;
 use npcc_sim::scenario::Scenario;
 use npcc_sim::sweep;
@@ -13,16 +13,16 @@ use npcc_sim::sweep;
 fn shortened(name: &str) -> Scenario {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/scenarios");
     let mut scenario = Scenario::load(&root.join(name).with_extension("yaml")).unwrap();
-    scenario.duration = Time::from_millis(3);
-    scenario.utilisation_over = Time::from_millis(3);
-    scenario.goodput_from = Time::from_millis(1);
+    scenario.duration = Nanos::from_millis(3);
+    scenario.utilisation_over = Nanos::from_millis(3);
+    scenario.goodput_from = Nanos::from_millis(1);
     scenario.vary.sender.truncate(2);
     if !scenario.vary.length.is_empty() {
         scenario.vary.length = vec![Length::from_metres(1_000), Length::from_metres(100_000)];
     }
     for failure in &mut scenario.failures {
-        failure.at = Time::from_millis(1);
-        failure.rerouted_after = Time::from_micros(200);
+        failure.at = Nanos::from_millis(1);
+        failure.rerouted_after = Nanos::from_micros(200);
     }
     scenario
 }

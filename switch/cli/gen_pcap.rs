@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use npcc_config::units::{MacAddr, Rate};
+use npcc_config::units::BitRate;
 use npcc_pipeline::frame::wire_len;
 use npcc_pipeline::units::Mac;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
@@ -68,20 +68,19 @@ pub(super) struct GenPcapArgs {
     ecn: u8,
     /// Wire rate the time stamps are of
     #[arg(long, default_value = "100G", value_parser = rate)]
-    rate: Rate,
+    rate: BitRate,
     /// Same seed, same bytes
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
 fn mac(text: &str) -> Result<Mac, String> {
-    let mac: MacAddr = text.parse().map_err(|error| format!("{error}"))?;
-    Ok(Mac(mac.0))
+    text.parse().map_err(|error| format!("{error}"))
 }
 
-fn rate(text: &str) -> Result<Rate, String> {
-    let rate: Rate = text.parse().map_err(|error| format!("{error}"))?;
-    match rate.bits_per_second() {
+fn rate(text: &str) -> Result<BitRate, String> {
+    let rate: BitRate = text.parse().map_err(|error| format!("{error}"))?;
+    match rate.0 {
         0 => Err("must be above 0".to_owned()),
         _ => Ok(rate),
     }
@@ -185,7 +184,7 @@ pub(super) fn run(args: &GenPcapArgs) -> Result<(), Failure> {
         };
         file.put(time, &frame)?;
         let bits = u64::from(wire_len(frame.len())) * 8;
-        time += Duration::from_nanos(bits * 1_000_000_000 / args.rate.bits_per_second());
+        time += Duration::from_nanos(bits * 1_000_000_000 / args.rate.0);
     }
     for file in [Some(out), reverse].into_iter().flatten() {
         file.finish()?;

@@ -128,11 +128,11 @@ struct RunArgs {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let time: npcc_config::units::Time = text.parse().map_err(|error| format!("{error}"))?;
-    if time.nanos() == 0 {
+    let time: npcc_config::units::Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    if time.0 == 0 {
         return Err("must be above 0".to_owned());
     }
-    Ok(Duration::from_nanos(time.nanos()))
+    Ok(Duration::from_nanos(time.0))
 }
 
 /// Why a command failed, and with which exit code.

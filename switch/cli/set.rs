@@ -2,7 +2,7 @@
 //! `set npcc.action VALUE`.
 
 use npcc_config::model::Action;
-use npcc_config::units::Time;
+use npcc_config::units::Nanos;
 
 use npcc_appliance::control::order::NpccOrder;
 use npcc_appliance::manage::protocol::Request;
@@ -36,7 +36,7 @@ pub(super) fn npcc(key: &str, value: &str) -> Option<Result<NpccOrder, String>> 
             action,
         }));
     }
-    let time = || value.parse::<Time>().ok().map(Time::nanos);
+    let time = || value.parse::<Nanos>().ok().map(|time| time.0);
     let Some(number) = value.parse().ok().or_else(time) else {
         return Some(Err(format!(
             "error: `{value}` is neither a number nor a time such as 300us"

@@ -3,8 +3,7 @@
 use npcc_cnp::control::config::{ControlConfig, QueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::npcc::NpccConfig;
+use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, Meta};
 use npcc_pipeline::parse::parse;
@@ -44,7 +43,7 @@ pub(crate) fn config(flows: u32) -> ControlConfig {
                 drain: RATE,
                 mtu: 4_200,
             },
-            policy: PolicyKind::Npcc(NpccConfig::default()),
+            policy: PolicyName::Npcc.defaults(),
         }],
         port_rates: vec![RATE, RATE],
         // Those that nobody answers have three quarters of the table.

@@ -111,15 +111,7 @@ impl std::fmt::Display for Refused {
             Refused::UnknownPolicy => {
                 write!(out, "no such policy: write {}", policy::names())
             }
-            Refused::Parameter(BadParameter::Unknown) => {
-                write!(
-                    out,
-                    "the queue's policy has no such parameter; see show npcc"
-                )
-            }
-            Refused::Parameter(BadParameter::Range(low, high)) => {
-                write!(out, "out of range: write {low} to {high}")
-            }
+            Refused::Parameter(why) => why.fmt(out),
         }
     }
 }
@@ -282,8 +274,7 @@ impl ControlCore {
 mod tests {
     use super::*;
     use crate::pair::Evidence;
-    use crate::policy::model::ModelConfig;
-    use crate::policy::npcc::NpccConfig;
+    use crate::policy::PolicyName;
     use crate::traffic_tests::rig::{Packet, QUEUE, Rig, WAN, config};
 
     const TICK: Nanos = Nanos::from_micros(20);
@@ -363,10 +354,7 @@ mod tests {
             rig.core.obey(&policy("model"), rig.now),
             Err(Refused::UnknownPolicy)
         );
-        for kind in [
-            PolicyKind::Npcc(NpccConfig::default()),
-            PolicyKind::Model(ModelConfig::default()),
-        ] {
+        for kind in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {
             rig.core.offer(WAN, QUEUE, kind);
         }
         assert_eq!(rig.core.obey(&parameter("few", 200), rig.now), Ok(()));
@@ -394,10 +382,8 @@ mod tests {
     #[test]
     fn model_gets_its_faster_look_at_once_and_gives_it_back() {
         let mut rig = Rig::new(&config(TICK));
-        rig.core
-            .offer(WAN, QUEUE, PolicyKind::Npcc(NpccConfig::default()));
-        rig.core
-            .offer(WAN, QUEUE, PolicyKind::Model(ModelConfig::default()));
+        rig.core.offer(WAN, QUEUE, PolicyName::Npcc.defaults());
+        rig.core.offer(WAN, QUEUE, PolicyName::Model.defaults());
         let policy = |to: &str| Command::Policy {
             port: WAN,
             priority: QUEUE,

@@ -7,9 +7,7 @@ use super::*;
 use crate::control::tests::{data, warm};
 use crate::host_response::Standing;
 use crate::host_rules::HostRules;
-use crate::policy::model::ModelConfig;
-use crate::policy::npcc::NpccConfig;
-use crate::policy::pi::PiConfig;
+use crate::policy::PolicyName;
 use crate::traffic_tests::rig::{DC, config};
 
 const STEP: Nanos = Nanos::from_micros(10);
@@ -39,9 +37,9 @@ fn told(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
 #[test]
 fn a_paused_queue_is_not_an_overloaded_one() {
     for policy in [
-        PolicyKind::Npcc(NpccConfig::default()),
-        PolicyKind::Model(ModelConfig::default()),
-        PolicyKind::Pi(PiConfig::default()),
+        PolicyName::Npcc.defaults(),
+        PolicyName::Model.defaults(),
+        PolicyName::Pi.defaults(),
     ] {
         assert!(told(policy, CARRIED, false) > 0, "{policy:?}");
         assert_eq!(told(policy, CARRIED, true), 0, "{policy:?}");

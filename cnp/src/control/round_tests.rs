@@ -3,8 +3,7 @@ use crate::control::config::{ControlConfig, EcnMode};
 use crate::control::tests::{data, warm};
 use crate::detector::Reading;
 use crate::host_rules::HostRules;
-use crate::policy::model::ModelConfig;
-use crate::policy::{Amount, PolicyKind, Reason};
+use crate::policy::{Amount, PolicyKind, PolicyName, Reason};
 use crate::response::Measured;
 use crate::tracker::FlowTracker;
 use crate::traffic_tests::rig::{QUEUE, RATE, Rig, WAN, config};
@@ -17,8 +16,8 @@ const G: u64 = 1_000_000_000;
 /// still does not.
 #[test]
 fn a_deaf_stranger_is_found_by_its_first_cnp_and_keeps_its_marks() {
-    let few = PolicyKind::Npcc(crate::policy::npcc::NpccConfig::default());
-    let pi = PolicyKind::Pi(crate::policy::pi::PiConfig::default());
+    let few = PolicyName::Npcc.defaults();
+    let pi = PolicyName::Pi.defaults();
     // Shallow and rising slowly again and again; standing above the set-point.
     for (policy, depth, rise) in [(few, 200_000, 2_000), (pi, 700_000, 0)] {
         let mut config = config(STEP);
@@ -172,7 +171,7 @@ fn flows_of_a_quiet_queue_are_read_by_ticks_however_often_its_policy_looks() {
     };
     let (every, seldom) = reads(None);
     assert_eq!(every, tick);
-    let (every, often) = reads(Some(PolicyKind::Model(ModelConfig::default())));
+    let (every, often) = reads(Some(PolicyName::Model.defaults()));
     assert_eq!(every, Nanos::from_micros(4));
     assert!(
         (seldom * 9 / 10..=seldom * 11 / 10).contains(&often),

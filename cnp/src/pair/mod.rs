@@ -27,11 +27,17 @@ use crate::key::Qpn;
 pub(crate) use judge::Judgement;
 
 named! {
-    /// How a sender's queue pair is known, worst first, so that a better one compares greater.
+    /// Evidence for a sender's queue pair, worst first: a better one compares greater.
     #[derive(PartialOrd, Ord, Default)]
+    #[cfg_attr(
+        feature = "config",
+        derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+    )]
+    #[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
     pub enum Evidence {
         /// Not known.
         #[default]
+        #[cfg_attr(feature = "config", serde(skip))]
         None = "none",
         /// One queue pair in each direction between these addresses for a second.
         Only = "only",
@@ -44,6 +50,7 @@ named! {
         /// Both were named by the connection manager.
         Cm = "cm",
         /// Every packet names its sender: unreliable datagrams.
+        #[cfg_attr(feature = "config", serde(skip))]
         Deth = "deth",
     }
 }

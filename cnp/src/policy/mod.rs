@@ -3,14 +3,14 @@
 //! A policy is one small file against [`Policy`]; one value of it serves one queue and keeps that queue's state. A policy
 //! does not know flows: it says how many, how often and by how much, the planner ([`crate::plan`]) says who.
 //!
-//! To add one, six files change, CHANGELOG among them, and code that is left out does not compile or fails a test:
+//! To add one, five files change, CHANGELOG among them, and code that is left out does not compile or fails a test:
 //!
-//! 1. the new file: its parameters (`Default`, `From<&QueueSettings>`), its state with `new`, `impl Policy`, its tests;
-//! 2. here: `pub mod`, and a line in [`policies!`](self) below, from which come the enums, the name, the slot, the
-//!    parameters, what `set` offers, the sentence that refuses an unknown name, and the simulator's schemes;
-//! 3. `config/src/model/npcc.rs`: a variant of `Policy` and its name, which `switch/src/wiring/control.rs` compares;
-//! 4. `tests/operator.rs`: the sentence that an operator reads;
-//! 5. `docs/npcc.md`: what it does, its name in the table of settings, its parameters.
+//! 1. the new file: its settings (`From<&QueueSettings>`), the table of its parameters, its state with `new`, `impl Policy`,
+//!    its tests;
+//! 2. here: `pub mod`, and a line in [`policies!`](self) below, from which come its name in the configuration and in its
+//!    schema, the slot, the parameters that `set` and the configuration take, and the simulator's schemes;
+//! 3. `docs/npcc.md`: what it does, its name in the table of settings, its parameters;
+//! 4. `tests/snapshots/schema.json`.
 
 mod decision;
 mod in_flight;
@@ -30,16 +30,20 @@ pub use settings::{Mode, QueueSettings};
 macro_rules! policies {
     ($( $(#[doc = $doc:literal])+ $Name:ident($law:ty, $config:ty) = $text:literal, )+) => {
         named! {
-            /// The policies there are.
-            pub enum PolicyName { $( $(#[doc = $doc])+ $Name = $text, )+ }
+            /// Who decides which flows are told.
+            #[cfg_attr(
+                feature = "config",
+                derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),
+                schemars(rename = "Policy")
+            )]
+            #[non_exhaustive]
+            pub enum PolicyName {
+                $( $(#[doc = $doc])+ #[cfg_attr(feature = "config", serde(rename = $text))] $Name = $text, )+
+            }
         }
 
-        /// A policy and its parameters.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum PolicyKind { $( $(#[doc = $doc])+ $Name($config), )+ }
-
         impl Default for PolicyName {
-            /// The first of the table, which is also the configuration's default.
+            /// The first of the table.
             fn default() -> PolicyName {
                 let [first, ..] = PolicyName::ALL;
                 first
@@ -47,42 +51,99 @@ macro_rules! policies {
         }
 
         impl PolicyName {
-            /// The policy with the defaults of its parameters.
-            #[must_use]
-            pub fn defaults(self) -> PolicyKind {
-                match self { $( PolicyName::$Name => PolicyKind::$Name(<$config>::default()), )+ }
-            }
-
-            /// The policy with the parameters that the configuration gives a queue.
-            #[must_use]
-            pub fn for_queue(self, settings: &QueueSettings) -> PolicyKind {
-                match self { $( PolicyName::$Name => PolicyKind::$Name(settings.into()), )+ }
+            /// The policy for a queue, nothing having happened yet.
+            fn make(self, settings: &QueueSettings) -> Box<dyn Policy> {
+                match self { $( PolicyName::$Name => Box::new(<$law>::new(settings.into())), )+ }
             }
         }
 
-        impl PolicyKind {
-            /// Which policy it is.
-            #[must_use]
-            pub const fn which(self) -> PolicyName {
-                match self { $( PolicyKind::$Name(_) => PolicyName::$Name, )+ }
+        $( impl Default for $config {
+            fn default() -> Self {
+                (&QueueSettings::default()).into()
             }
-
-            /// A slot with this policy, nothing having happened yet.
-            #[must_use]
-            pub fn slot(self) -> Box<dyn Policy> {
-                match self { $( PolicyKind::$Name(config) => Box::new(<$law>::new(config)), )+ }
-            }
-        }
+        } )+
     };
 }
 
 policies! {
-    /// The table of depth and trend answers.
+    /// The table of depth and trend.
     Npcc(npcc::Npcc, npcc::NpccConfig) = "npcc",
-    /// Rates are predicted and matched to the drain rate.
+    /// A model of the senders' rates.
     Model(model::Model, model::ModelConfig) = "model",
-    /// A controller keeps the depth at a set-point.
+    /// A set-point controller.
     Pi(pi::Pi, pi::PiConfig) = "pi",
+}
+
+impl PolicyName {
+    /// The policy with the parameters that a queue gives it.
+    #[must_use]
+    pub const fn for_queue(self, settings: &QueueSettings) -> PolicyKind {
+        PolicyKind {
+            which: self,
+            settings: *settings,
+            written: 0,
+            values: [0; PARAMETERS],
+        }
+    }
+
+    /// The policy with the parameters that [`QueueSettings::default`] gives it.
+    #[must_use]
+    pub fn defaults(self) -> PolicyKind {
+        self.for_queue(&QueueSettings::default())
+    }
+}
+
+/// A policy by its name, with the settings of its queue and the parameters that are written for it: all that is needed to make one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PolicyKind {
+    which: PolicyName,
+    settings: QueueSettings,
+    /// Bit n: its n-th parameter is written. The others follow from the settings.
+    written: u8,
+    values: [u64; PARAMETERS],
+}
+
+impl PolicyKind {
+    /// Its name.
+    #[must_use]
+    pub const fn which(&self) -> PolicyName {
+        self.which
+    }
+
+    /// A slot with this policy, nothing having happened yet.
+    #[must_use]
+    pub fn slot(&self) -> Box<dyn Policy> {
+        let mut slot = self.which.make(&self.settings);
+        for (place, (parameter, value)) in slot.parameters().iter().zip(self.values).enumerate() {
+            if self.written & (1 << place) != 0 {
+                // `set` took it.
+                let _ = slot.set(parameter.name, value);
+            }
+        }
+        slot
+    }
+
+    /// Its parameters: names, units, ranges and values.
+    #[must_use]
+    pub fn parameters(&self) -> Parameters {
+        self.slot().parameters()
+    }
+
+    /// Writes a parameter.
+    ///
+    /// # Errors
+    /// There is none of this name, or the value is out of its range.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter> {
+        let mut slot = self.slot();
+        slot.set(name, value)?;
+        let parameters = slot.parameters();
+        let mut places = parameters.iter().zip(&mut self.values).enumerate();
+        if let Some((place, (_, kept))) = places.find(|(_, (one, _))| one.name == name) {
+            self.written |= 1 << place;
+            *kept = value;
+        }
+        Ok(())
+    }
 }
 
 /// The law of one queue.
@@ -135,9 +196,7 @@ mod tests {
     #[test]
     fn every_policy_is_whole() {
         for which in PolicyName::ALL {
-            let kind = which.defaults();
-            assert_eq!(kind.which(), which);
-            let mut slot = kind.slot();
+            let mut slot = which.defaults().slot();
             let parameters = slot.parameters();
             assert!(!parameters.is_empty(), "{which:?} has nothing to set");
             for parameter in &parameters {
@@ -154,6 +213,30 @@ mod tests {
                     .all(|parameter| parameter.value == parameter.range.1),
                 "{which:?}"
             );
+        }
+    }
+
+    /// What the configuration writes is what the policy has, and what it leaves out follows from the queue.
+    #[test]
+    fn a_written_parameter_reaches_the_policy_and_a_wrong_one_changes_nothing() {
+        for which in PolicyName::ALL {
+            let mut kind = which.defaults();
+            let last = *kind.parameters().last().unwrap();
+            let (low, high) = last.range;
+            let out = BadParameter::Range(last.unit, low, high);
+            assert_eq!(kind.set(last.name, high + 1), Err(out));
+            assert_eq!(kind.set("colour", low), Err(BadParameter::Unknown));
+            assert_eq!(kind, which.defaults());
+            assert_eq!(kind.set(last.name, low), Ok(()));
+            let slot = kind.slot().parameters();
+            for (one, default) in slot.iter().zip(which.defaults().parameters()) {
+                let value = if one.name == last.name {
+                    low
+                } else {
+                    default.value
+                };
+                assert_eq!(one.value, value, "{which:?} {}", one.name);
+            }
         }
     }
 }

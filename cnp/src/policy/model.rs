@@ -25,10 +25,10 @@ use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::in_flight::{InFlight, SHORTEST, per_second};
 use super::npcc::{CLOSEST, Npcc, NpccConfig};
-use super::parameter::{checked, time};
+use super::parameter::{self, Declared, per_mille, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext,
-    QueueSettings, Reason, Round, Unit,
+    Amount, BadParameter, Choice, Decision, Parameters, Policy, QueueContext, QueueSettings,
+    Reason, Round,
 };
 
 /// Looks remembered.
@@ -53,29 +53,23 @@ pub struct ModelConfig {
     pub fallback: NpccConfig,
 }
 
-impl Default for ModelConfig {
-    fn default() -> ModelConfig {
-        ModelConfig {
-            look: CLOSEST,
-            set_point: Nanos::from_micros(15),
-            horizon: Nanos::from_micros(300),
-            dead_band: 20,
-            fallback: NpccConfig::default(),
-        }
-    }
-}
-
 impl From<&QueueSettings> for ModelConfig {
     fn from(settings: &QueueSettings) -> ModelConfig {
         ModelConfig {
             look: Nanos(settings.tick.0 / 5).max(CLOSEST),
             set_point: settings.time_of(settings.shallow / 2),
             horizon: settings.recovery,
+            dead_band: 20,
             fallback: settings.into(),
-            ..ModelConfig::default()
         }
     }
 }
+
+const PARAMETERS: &[Declared<ModelConfig>] = &[
+    time("set_point", |_| 0, |config| &mut config.set_point),
+    time("horizon", |_| 1_000, |config| &mut config.horizon),
+    per_mille("dead_band", |_| 0, 500, |config| &mut config.dead_band),
+];
 
 #[derive(Debug, Clone, Copy)]
 struct Look {
@@ -223,28 +217,11 @@ impl Policy for Model {
     }
 
     fn parameters(&self) -> Parameters {
-        let dead_band = Parameter {
-            name: "dead_band",
-            unit: Unit::PerMille,
-            value: u64::from(self.config.dead_band),
-            range: (0, 500),
-        };
-        [
-            time("set_point", self.config.set_point, 0),
-            time("horizon", self.config.horizon, 1_000),
-            dead_band,
-        ]
-        .into_iter()
-        .collect()
+        parameter::list(PARAMETERS, &self.config)
     }
 
     fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter> {
-        match checked(&self.parameters(), name, value)? {
-            "set_point" => self.config.set_point = Nanos(value),
-            "horizon" => self.config.horizon = Nanos(value),
-            _ => self.config.dead_band = u16::try_from(value).unwrap_or(self.config.dead_band),
-        }
-        Ok(())
+        parameter::set(PARAMETERS, &mut self.config, name, value)
     }
 }
 

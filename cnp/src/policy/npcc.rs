@@ -18,16 +18,16 @@
 //! Never two CNPs to a flow within 4 us: network cards ignore the second. After a round in the shallow zone
 //! the next waits one feedback delay, so that the effect is seen before more is asked; the hard zone does not wait.
 //!
-//! Mode `low-latency` halves `shallow` and `deep` ([`Mode::thresholds`]) and makes `few` 20 %: shorter queues, bought with
+//! Mode `low-latency` halves `shallow` and `deep` ([`super::Mode::thresholds`]) and makes `few` 20 %: shorter queues, bought with
 //! some utilisation. Mode `high-throughput` is the table as it stands.
 
 use npcc_pipeline::units::Nanos;
 
 use super::in_flight::{InFlight, SHORTEST, per_second};
-use super::parameter::{checked, time};
+use super::parameter::{self, Declared, per_mille, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Mode, Parameter, Parameters, Policy, QueueContext,
-    QueueSettings, Reason, Round, Unit,
+    Amount, BadParameter, Choice, Decision, Parameters, Policy, QueueContext, QueueSettings,
+    Reason, Round,
 };
 use crate::detector::{Reading, Trend, Zone};
 
@@ -37,8 +37,6 @@ pub const CLOSEST: Nanos = Nanos::from_micros(4);
 /// Parameters of the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NpccConfig {
-    /// Huawei's mode.
-    pub mode: Mode,
     /// Time between ticks (default 20 us).
     pub tick: Nanos,
     /// Shortest time between two rounds of few (default 300 us: the network card's rate-increase timer).
@@ -47,31 +45,36 @@ pub struct NpccConfig {
     pub min_interval: Nanos,
     /// Time from a CNP to its effect in the queue (default 20 us).
     pub feedback: Nanos,
-}
-
-impl Default for NpccConfig {
-    fn default() -> NpccConfig {
-        NpccConfig {
-            mode: Mode::HighThroughput,
-            tick: Nanos::from_micros(20),
-            recovery: Nanos::from_micros(300),
-            min_interval: Nanos::from_micros(60),
-            feedback: Nanos::from_micros(20),
-        }
-    }
+    /// Share of the contributors that are few, in thousandths (default 50).
+    pub few: u16,
 }
 
 impl From<&QueueSettings> for NpccConfig {
     fn from(settings: &QueueSettings) -> NpccConfig {
         NpccConfig {
-            mode: settings.mode,
             tick: settings.tick,
             recovery: settings.recovery,
             min_interval: settings.min_interval,
             feedback: settings.feedback,
+            few: settings.mode.few(),
         }
     }
 }
+
+const PARAMETERS: &[Declared<NpccConfig>] = &[
+    time(
+        "recovery",
+        |config| config.tick.0,
+        |config| &mut config.recovery,
+    ),
+    time(
+        "min_cnp_interval",
+        |_| CLOSEST.0,
+        |config| &mut config.min_interval,
+    ),
+    time("feedback", |_| 1, |config| &mut config.feedback),
+    per_mille("few", |_| 1, 1_000, |config| &mut config.few),
+];
 
 /// The table's answer for a reading: a pure function, monotone in depth.
 #[must_use]
@@ -92,7 +95,6 @@ pub fn table(reading: &Reading) -> (Amount, Reason) {
 #[derive(Debug, Clone)]
 pub struct Npcc {
     config: NpccConfig,
-    few: u16,
     few_round: Option<Nanos>,
     shallow_round: Option<Nanos>,
     /// The tick before: when, and the depth.
@@ -112,7 +114,6 @@ impl Npcc {
     pub fn new(config: NpccConfig) -> Npcc {
         Npcc {
             config,
-            few: config.mode.few(),
             few_round: None,
             shallow_round: None,
             before: None,
@@ -152,7 +153,7 @@ impl Npcc {
             wanted: Amount::Many,
             amount: Amount::Many,
             choice: Choice::All,
-            few: self.few,
+            few: self.config.few,
             spacing: CLOSEST,
             reason: Reason::Overfull,
         }
@@ -192,7 +193,7 @@ impl Policy for Npcc {
             wanted,
             amount: wanted,
             choice: Choice::All,
-            few: self.few,
+            few: self.config.few,
             spacing: spacing.max(CLOSEST),
             reason,
         }
@@ -219,30 +220,11 @@ impl Policy for Npcc {
     }
 
     fn parameters(&self) -> Parameters {
-        let few = Parameter {
-            name: "few",
-            unit: Unit::PerMille,
-            value: u64::from(self.few),
-            range: (1, 1_000),
-        };
-        [
-            time("recovery", self.config.recovery, self.config.tick.0),
-            time("min_cnp_interval", self.config.min_interval, CLOSEST.0),
-            time("feedback", self.config.feedback, 1),
-            few,
-        ]
-        .into_iter()
-        .collect()
+        parameter::list(PARAMETERS, &self.config)
     }
 
     fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter> {
-        match checked(&self.parameters(), name, value)? {
-            "recovery" => self.config.recovery = Nanos(value),
-            "min_cnp_interval" => self.config.min_interval = Nanos(value),
-            "feedback" => self.config.feedback = Nanos(value),
-            _ => self.few = u16::try_from(value).unwrap_or(self.few),
-        }
-        Ok(())
+        parameter::set(PARAMETERS, &mut self.config, name, value)
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::policy::{Mode, Unit};
 use proptest::prelude::*;
 
 fn reading(zone: Zone, trend: Trend) -> QueueContext {
@@ -106,9 +107,9 @@ fn modes_differ_as_documented() {
     assert_eq!(Mode::LowLatency.thresholds(100, 400, 30), (100, 200));
     assert_eq!(Mode::LowLatency.thresholds(100, 400, 75), (100, 300));
     assert_eq!(Mode::HighThroughput.thresholds(100, 400, 10), (100, 400));
-    let few = |mode| {
+    let few = |mode: Mode| {
         Npcc::new(NpccConfig {
-            mode,
+            few: mode.few(),
             ..NpccConfig::default()
         })
         .decide(&reading(Zone::Shallow, Trend::Rising), Nanos::ZERO)
@@ -126,22 +127,25 @@ fn parameters_change_within_their_range() {
     assert_eq!(policy.set("few", 200), Ok(()));
     let shallow = reading(Zone::Shallow, Trend::Rising);
     assert_eq!(policy.decide(&shallow, Nanos::ZERO).few, 200);
-    assert_eq!(policy.set("few", 0), Err(BadParameter::Range(1, 1_000)));
+    assert_eq!(
+        policy.set("few", 0),
+        Err(BadParameter::Range(Unit::PerMille, 1, 1_000))
+    );
     assert_eq!(policy.set("colour", 1), Err(BadParameter::Unknown));
     assert_eq!(
         policy.set("min_cnp_interval", 3_999),
-        Err(BadParameter::Range(4_000, 1_000_000_000))
+        Err(BadParameter::Range(Unit::Nanos, 4_000, 1_000_000_000))
     );
     // The file demands a tick; with 0 what is to be given up was without bounds.
     let tick = NpccConfig::default().tick.0;
     assert_eq!(
         policy.set("recovery", tick - 1),
-        Err(BadParameter::Range(tick, 1_000_000_000))
+        Err(BadParameter::Range(Unit::Nanos, tick, 1_000_000_000))
     );
     assert_eq!(policy.set("recovery", tick), Ok(()));
     assert_eq!(
         policy.set("feedback", 0),
-        Err(BadParameter::Range(1, 1_000_000_000))
+        Err(BadParameter::Range(Unit::Nanos, 1, 1_000_000_000))
     );
 }
 

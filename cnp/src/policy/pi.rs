@@ -14,10 +14,10 @@
 use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::npcc::CLOSEST;
-use super::parameter::{checked, time};
+use super::parameter::{self, Declared, per_mille, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Parameter, Parameters, Policy, QueueContext,
-    QueueSettings, Reason, Round, Unit,
+    Amount, BadParameter, Choice, Decision, Parameters, Policy, QueueContext, QueueSettings,
+    Reason, Round,
 };
 
 /// Bits per second per byte of depth that a gain of one (1,000 thousandths) means at 100G.
@@ -41,28 +41,29 @@ pub struct PiConfig {
     pub min_interval: Nanos,
 }
 
-impl Default for PiConfig {
-    fn default() -> PiConfig {
-        PiConfig {
-            period: Nanos::from_micros(40),
-            set_point: Nanos::from_micros(24),
-            alpha: 450,
-            beta: 2_250,
-            min_interval: Nanos::from_micros(60),
-        }
-    }
-}
-
 impl From<&QueueSettings> for PiConfig {
     fn from(settings: &QueueSettings) -> PiConfig {
         PiConfig {
             period: Nanos(settings.tick.0.saturating_mul(2)),
             set_point: settings.time_of(settings.shallow / 5 * 4),
+            alpha: 450,
+            beta: 2_250,
             min_interval: settings.min_interval,
-            ..PiConfig::default()
         }
     }
 }
+
+const PARAMETERS: &[Declared<PiConfig>] = &[
+    time("set_point", |_| 0, |config| &mut config.set_point),
+    time(
+        "min_cnp_interval",
+        |_| CLOSEST.0,
+        |config| &mut config.min_interval,
+    ),
+    time("period", |_| 1_000, |config| &mut config.period),
+    per_mille("alpha", |_| 0, 60_000, |config| &mut config.alpha),
+    per_mille("beta", |_| 0, 60_000, |config| &mut config.beta),
+];
 
 /// The state of one queue.
 #[derive(Debug, Clone)]
@@ -149,34 +150,11 @@ impl Policy for Pi {
     }
 
     fn parameters(&self) -> Parameters {
-        let gain = |name, value: u16| Parameter {
-            name,
-            unit: Unit::PerMille,
-            value: u64::from(value),
-            range: (0, 60_000),
-        };
-        [
-            time("set_point", self.config.set_point, 0),
-            time("min_cnp_interval", self.config.min_interval, CLOSEST.0),
-            time("period", self.config.period, 1_000),
-            gain("alpha", self.config.alpha),
-            gain("beta", self.config.beta),
-        ]
-        .into_iter()
-        .collect()
+        parameter::list(PARAMETERS, &self.config)
     }
 
     fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter> {
-        let checked = checked(&self.parameters(), name, value)?;
-        let gain = u16::try_from(value).unwrap_or(u16::MAX);
-        match checked {
-            "set_point" => self.config.set_point = Nanos(value),
-            "min_cnp_interval" => self.config.min_interval = Nanos(value),
-            "period" => self.config.period = Nanos(value),
-            "alpha" => self.config.alpha = gain,
-            _ => self.config.beta = gain,
-        }
-        Ok(())
+        parameter::set(PARAMETERS, &mut self.config, name, value)
     }
 }
 

@@ -58,6 +58,21 @@ pub struct QueueSettings {
     pub drain: BitRate,
 }
 
+impl Default for QueueSettings {
+    /// A queue of 100G with the configuration's defaults.
+    fn default() -> QueueSettings {
+        QueueSettings {
+            mode: Mode::HighThroughput,
+            tick: Nanos::from_micros(20),
+            recovery: Nanos::from_micros(300),
+            min_interval: Nanos::from_micros(60),
+            feedback: Nanos::from_micros(20),
+            shallow: 375_000,
+            drain: BitRate(100_000_000_000),
+        }
+    }
+}
+
 impl QueueSettings {
     /// How long the queue takes to drain so many bytes, rounded down.
     pub(super) fn time_of(&self, bytes: u64) -> Nanos {

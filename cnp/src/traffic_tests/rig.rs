@@ -13,8 +13,7 @@ use crate::flow_cache::FlowCache;
 use crate::host_rules::HostRules;
 use crate::icrc::icrc;
 use crate::plan::CnpOrder;
-use crate::policy::PolicyKind;
-use crate::policy::npcc::NpccConfig;
+use crate::policy::{PolicyName, QueueSettings};
 
 /// Toward the senders.
 pub(crate) const DC: PortId = PortId(0);
@@ -93,9 +92,9 @@ pub(crate) fn queue(tick: Nanos) -> QueueConfig {
             drain: RATE,
             mtu: 1_100,
         },
-        policy: PolicyKind::Npcc(NpccConfig {
+        policy: PolicyName::Npcc.for_queue(&QueueSettings {
             tick,
-            ..NpccConfig::default()
+            ..QueueSettings::default()
         }),
     }
 }

@@ -11,8 +11,7 @@ use npcc_cnp::icrc::icrc;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::pair::port_hash::port_of;
-use npcc_cnp::policy::PolicyKind;
-use npcc_cnp::policy::npcc::NpccConfig;
+use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::{L3, parse};
@@ -134,7 +133,7 @@ impl Bed {
                     drain: RATE,
                     mtu: 1_100,
                 },
-                policy: PolicyKind::Npcc(NpccConfig::default()),
+                policy: PolicyName::Npcc.defaults(),
             }],
             port_rates: vec![RATE, RATE],
             ..ControlConfig::default()

@@ -4,7 +4,7 @@ use super::Check;
 use crate::model::MbufSize;
 use crate::sizing::{LINK_HEADERS, smallest_data_room};
 use crate::tree::Path;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Nanos};
 
 /// Frames each port should find room for.
 const FRAMES: u64 = 64;
@@ -33,7 +33,7 @@ pub(super) fn check(check: &mut Check<'_>) {
         );
     }
     let turn = file.buffer.loop_time;
-    let (shortest, longest) = (Time::from_micros(1), Time::from_millis(100));
+    let (shortest, longest) = (Nanos::from_micros(1), Nanos::from_millis(100));
     if turn < shortest || turn > longest {
         let message = format!("a loop time of {turn} is out of range");
         let hint = format!("write {shortest} to {longest}; 50us is usual on an isolated core");

@@ -83,7 +83,7 @@ const SHARED_TICK: f64 = 1e6;
 /// The tick on the wall's clock, in ns.
 #[expect(clippy::cast_precision_loss, reason = "compared with a round number")]
 fn real_tick(file: &File) -> f64 {
-    file.npcc.tick.nanos() as f64 * file.time_scale
+    file.npcc.tick.0 as f64 * file.time_scale
 }
 
 /// EAL arguments that other keys decide, and which.

@@ -5,7 +5,7 @@ use crate::model::{PfcBackend, PortPfc};
 use crate::plan::EffectiveQos;
 use crate::sizing::{Link, Lossless, sends_pause};
 use crate::tree::Path;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Nanos};
 
 /// Full frames that each lossless group should find in the shared part.
 const FRAMES: u64 = 4;
@@ -189,7 +189,7 @@ fn shared_headroom(check: &mut Check<'_>, room: &Lossless) {
 fn watchdog(check: &mut Check<'_>) {
     let watchdog = &check.file.pfc.watchdog;
     let path = |key: &str| Path::root("pfc").key("watchdog").key(key);
-    let ms = Time::from_millis;
+    let ms = Nanos::from_millis;
     let ranges = [
         ("detect", watchdog.detect, ms(100), ms(5_000)),
         ("restore", watchdog.restore, ms(100), ms(60_000)),

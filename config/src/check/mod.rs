@@ -24,7 +24,7 @@ use crate::model::File;
 use crate::subnets::Subnets;
 use crate::suggest::nearest;
 use crate::tree::{Node, Path};
-use crate::units::{Rate, Threshold};
+use crate::units::{BitRate, Threshold};
 
 /// Runs every check.
 pub(crate) fn run(
@@ -159,7 +159,7 @@ fn port_path(port: usize) -> Path {
 }
 
 /// Compares two depths; `None` when one is a size and one a time of a rate that is not known here.
-fn compare(a: Threshold, b: Threshold, drain: Option<(Rate, u16)>) -> Option<Ordering> {
+fn compare(a: Threshold, b: Threshold, drain: Option<(BitRate, u16)>) -> Option<Ordering> {
     match (a, b, drain) {
         (Threshold::Bytes(a), Threshold::Bytes(b), _) => Some(a.cmp(&b)),
         (Threshold::Time(a), Threshold::Time(b), _) => Some(a.cmp(&b)),

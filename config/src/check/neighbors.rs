@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use super::{Check, port_path};
 use crate::model::Neighbor;
 use crate::tree::Path;
+use crate::units::Mac;
 
 pub(super) fn check(check: &mut Check<'_>) {
     let file = check.file;
@@ -47,7 +48,7 @@ pub(super) fn check(check: &mut Check<'_>) {
 
 fn mac(check: &mut Check<'_>, path: &Path, neighbor: &Neighbor) {
     let mac = neighbor.mac;
-    if mac.is_multicast() || mac.is_zero() {
+    if mac.is_group() || mac == Mac::default() {
         let message = format!("`{mac}` is not the address of one host");
         check.error(
             &path.key("mac"),

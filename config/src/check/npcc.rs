@@ -3,11 +3,12 @@
 use super::{Check, port_path};
 use crate::model::{Hosts, PortNpcc, Scheduler};
 use crate::plan::{Device, EffectiveQos};
+use crate::suggest::nearest;
 use crate::tree::Path;
-use crate::units::Time;
+use crate::units::{Nanos, Written};
 
 /// NICs ignore what comes sooner.
-const LEAST_INTERVAL: Time = Time::from_micros(4);
+const LEAST_INTERVAL: Nanos = Nanos::from_micros(4);
 
 fn path(key: &str) -> Path {
     Path::root("npcc").key(key)
@@ -29,7 +30,7 @@ pub(super) fn check(check: &mut Check<'_>) {
 
 fn intervals(check: &mut Check<'_>) {
     let npcc = &check.file.npcc;
-    if !(Time::from_micros(5)..=Time::from_millis(10)).contains(&npcc.tick) {
+    if !(Nanos::from_micros(5)..=Nanos::from_millis(10)).contains(&npcc.tick) {
         let message = format!("a tick of {} is out of range", npcc.tick);
         check.error(&path("tick"), message, "write 5us to 10ms; 20us is usual");
     } else if npcc.recovery < npcc.tick && check.certain(&path("tick")) {
@@ -53,7 +54,7 @@ fn intervals(check: &mut Check<'_>) {
         let hint = "NICs ignore CNPs closer than 4us; 60us is usual";
         check.error(&path("min_cnp_interval"), message, hint);
     }
-    if npcc.feedback.0 == 0 || npcc.feedback > Time(1_000_000_000) {
+    if npcc.feedback.0 == 0 || npcc.feedback > Nanos(1_000_000_000) {
         let message = format!("a feedback delay of {} cannot be", npcc.feedback);
         check.error(
             &path("feedback"),
@@ -181,11 +182,54 @@ fn on_port(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
             );
         }
     }
+    parameters(check, i, npcc);
     let speed = port_path(i).key("speed");
     let vdev = Device::parse(&port.device).is_some_and(|d| d.is_virtual());
     if vdev && port.speed.is_none() && check.certain(&speed) {
         let message = format!("npcc on `{}` needs a speed", port.name);
         let hint = "a virtual device is unlimited, so no queue builds up; write speed: 10G";
         check.error_at_key(&port_path(i).key("npcc"), message, hint);
+    }
+}
+
+/// What is written for the port's policy, by what the policy declares.
+fn parameters(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
+    let at = port_path(i).key("npcc");
+    let policy = npcc.policy.name();
+    let mut kind = npcc.policy.for_queue(&check.file.npcc.queue(npcc.mode));
+    let declared = kind.parameters();
+    for (queue, written) in &npcc.parameters {
+        let at_queue = at.key("parameters").key(queue);
+        if !npcc.queues.contains(queue) && check.certain(&at.key("queues")) {
+            let message = format!("queue {queue} is not watched");
+            let hint = "name one of the port's `queues`, or add it there";
+            check.error_at_key(&at_queue, message, hint);
+        }
+        if !check.certain(&at.key("policy")) || !check.certain(&path("tick")) {
+            continue;
+        }
+        for (name, Written(text)) in written {
+            let at = at_queue.key(name);
+            let Some(parameter) = declared.iter().find(|one| one.name == name) else {
+                let names: Vec<&str> = declared.iter().map(|one| one.name).collect();
+                let hint = match nearest(name, &names) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("its parameters are {}", names.join(", ")),
+                };
+                let message = format!("policy `{policy}` has no parameter `{name}`");
+                check.error_at_key(&at, message, hint);
+                continue;
+            };
+            match parameter.unit.parse(text) {
+                Ok(value) if kind.set(name, value).is_err() => {
+                    let (low, high) = parameter.range;
+                    let [value, low, high] = [value, low, high].map(|n| parameter.unit.text(n));
+                    let message = format!("{value} is out of range for `{name}`");
+                    check.error(&at, message, format!("write {low} to {high}"));
+                }
+                Ok(_) => {}
+                Err(why) => check.error(&at, why.to_string(), format!("{why:#}")),
+            }
+        }
     }
 }

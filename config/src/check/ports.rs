@@ -6,7 +6,7 @@ use super::{Check, port_path};
 use crate::model::Port;
 use crate::plan::Device;
 use crate::sizing::LINK_HEADERS;
-use crate::units::Threshold;
+use crate::units::{Mac, Threshold};
 
 pub(super) fn check(check: &mut Check<'_>) {
     names(check);
@@ -139,9 +139,9 @@ fn mac(check: &mut Check<'_>, i: usize, port: &Port) {
     let Some(mac) = port.mac else { return };
     let path = port_path(i).key("mac");
     let hint = "use a unicast address, such as 02:00:00:00:01:01";
-    if mac.is_multicast() {
+    if mac.is_group() {
         check.error(&path, format!("`{mac}` is a multicast address"), hint);
-    } else if mac.is_zero() {
+    } else if mac == Mac::default() {
         check.error(&path, "the address is all zero", hint);
     }
 }

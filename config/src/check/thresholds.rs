@@ -6,7 +6,7 @@ use super::{Check, compare, port_path};
 use crate::model::Port;
 use crate::plan::Thresholds;
 use crate::tree::Path;
-use crate::units::{Rate, Threshold};
+use crate::units::{BitRate, Threshold};
 
 const KEYS: [&str; 3] = ["shallow", "deep", "hard"];
 
@@ -29,7 +29,7 @@ pub(super) fn check(check: &mut Check<'_>) {
 
 fn not_zero(check: &mut Check<'_>, path: &Path, values: [Option<Threshold>; 3]) {
     for (key, value) in KEYS.into_iter().zip(values) {
-        if value.is_some_and(|v| v.bytes(Rate(u64::MAX)) == 0) {
+        if value.is_some_and(|v| v.bytes(BitRate(u64::MAX)) == 0) {
             let hint = "write a size, such as 20KB, or a time, such as 30us";
             check.error(&path.key(key), format!("{key} is 0"), hint);
         }
@@ -72,7 +72,7 @@ fn on_port(check: &mut Check<'_>, i: usize, port: &Port) {
 }
 
 /// Whether the depths are in order, if that can be told.
-fn in_order(t: Thresholds, drain: Option<(Rate, u16)>) -> Option<bool> {
+fn in_order(t: Thresholds, drain: Option<(BitRate, u16)>) -> Option<bool> {
     let low = compare(t.shallow, t.deep, drain)? == Ordering::Less;
     let high = compare(t.deep, t.hard, drain)? != Ordering::Greater;
     Some(low && high)
@@ -81,7 +81,7 @@ fn in_order(t: Thresholds, drain: Option<(Rate, u16)>) -> Option<bool> {
 fn order(
     check: &mut Check<'_>,
     t: Thresholds,
-    drain: Option<(Rate, u16)>,
+    drain: Option<(BitRate, u16)>,
     place: impl Fn(&str) -> Path,
 ) {
     let [shallow, deep, hard] = KEYS.map(&place);
@@ -118,7 +118,7 @@ fn sizes(
     check: &mut Check<'_>,
     i: usize,
     t: Thresholds,
-    (speed, mtu): (Rate, u16),
+    (speed, mtu): (BitRate, u16),
     place: impl Fn(&str) -> Path,
 ) {
     let [shallow, deep, _] = t.bytes(speed, mtu);

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::units::{Bytes, Ranged, Time, UnitError};
+use crate::units::{Bytes, Nanos, Ranged, UnitError};
 
 /// The shared packet buffer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub struct Buffer {
     /// follows.
     pub lossless_min_frame: Ranged<64, 9216>,
     /// Longest turn of a worker's loop that headroom covers; `show pfc` compares it with the longest measured.
-    pub loop_time: Time,
+    pub loop_time: Nanos,
     /// Headroom shared by all ports; 0 gives each lossless priority of each port its own.
     pub shared_headroom: Bytes,
 }
@@ -35,7 +35,7 @@ impl Default for Buffer {
             alpha: 1.0,
             mbuf: MbufSize::Auto,
             lossless_min_frame: Ranged::fixed(1024),
-            loop_time: Time::from_micros(50),
+            loop_time: Nanos::from_micros(50),
             shared_headroom: Bytes(0),
         }
     }

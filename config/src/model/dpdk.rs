@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::Time;
+use crate::units::Nanos;
 
 /// How DPDK's environment layer starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -14,7 +14,7 @@ pub struct Dpdk {
     /// Whether packet memory is in hugepages.
     pub hugepages: Hugepages,
     /// How long the start waits for links to come up. Then it goes on, and each port forwards as soon as its own link is up.
-    pub link_wait: Time,
+    pub link_wait: Nanos,
 }
 
 impl Default for Dpdk {
@@ -22,7 +22,7 @@ impl Default for Dpdk {
         Self {
             eal_args: Vec::new(),
             hugepages: Hugepages::default(),
-            link_wait: Time::from_millis(10_000),
+            link_wait: Nanos::from_millis(10_000),
         }
     }
 }

@@ -26,7 +26,7 @@ pub use dpdk::{Dpdk, Hugepages};
 pub use linux::{FrameRate, Linux, Punt};
 pub use neighbors::Neighbor;
 pub use npcc::{
-    Action, Cnp, CnpVia, EcnMode, Evidence, Hosts, Mode, Npcc, Policy, SourceCheck, Unpaired,
+    Action, Cnp, CnpVia, EcnMode, Evidence, Hosts, Mode, Npcc, PolicyName, SourceCheck, Unpaired,
 };
 pub use pfc::{Pfc, PfcBackend, Watchdog, WatchdogAction};
 pub use ports::{PeerResponse, Port, PortNpcc, PortPfc, Vlan};

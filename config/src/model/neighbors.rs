@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Address, MacAddr};
+use crate::units::{Address, Mac};
 
 /// Who has an address on a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -14,5 +14,5 @@ pub struct Neighbor {
     /// The port it is on.
     pub port: String,
     /// Its Ethernet address.
-    pub mac: MacAddr,
+    pub mac: Mac,
 }

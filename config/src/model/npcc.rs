@@ -1,21 +1,23 @@
 //! `npcc:` proactive congestion notification, for all ports.
 
 pub use npcc_cnp::action::Action;
+pub use npcc_cnp::pair::Evidence;
 pub use npcc_cnp::plan::Unpaired;
-pub use npcc_cnp::policy::Mode;
+use npcc_cnp::policy::QueueSettings;
+pub use npcc_cnp::policy::{Mode, PolicyName};
 pub use npcc_pipeline::egress::marking::EcnMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Dscp, PriorityId};
-use crate::units::{Count, Percent, Prefix, Ranged, Threshold, Time};
+use crate::units::{Count, Nanos, Percent, Prefix, Ranged, Threshold};
 
 /// Proactive congestion notification, for all ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Npcc {
     /// How often queues are looked at; 5us to 10ms.
-    pub tick: Time,
+    pub tick: Nanos,
     /// Whether CNPs leave; `ports[].npcc.action` and `hosts` can only hold back more.
     pub action: Action,
     /// Entries of the flow table.
@@ -37,11 +39,11 @@ pub struct Npcc {
     /// Ticks a rise must last to be more than a microburst.
     pub filter: Ranged<1, 1000>,
     /// Least time between two rounds of few CNPs: the NIC's rate-increase timer.
-    pub recovery: Time,
+    pub recovery: Nanos,
     /// Least time between two CNPs to one flow; at least 4us, which NICs need.
-    pub min_cnp_interval: Time,
+    pub min_cnp_interval: Nanos,
     /// Assumed delay from a CNP to its effect, until it is learned.
-    pub feedback: Time,
+    pub feedback: Nanos,
     /// Ports whose packets may teach queue pairs; none means all.
     pub trusted_ports: Vec<String>,
     /// Where a packet's source must lie for the packet to teach anything.
@@ -55,7 +57,7 @@ pub struct Npcc {
 impl Default for Npcc {
     fn default() -> Self {
         Self {
-            tick: Time::from_micros(20),
+            tick: Nanos::from_micros(20),
             action: Action::Send,
             flows: Count(65_536),
             evidence: Evidence::Port,
@@ -66,13 +68,28 @@ impl Default for Npcc {
             hard: None,
             hysteresis: Percent::of_whole(20),
             filter: Ranged::fixed(2),
-            recovery: Time::from_micros(300),
-            min_cnp_interval: Time::from_micros(60),
-            feedback: Time::from_micros(20),
+            recovery: Nanos::from_micros(300),
+            min_cnp_interval: Nanos::from_micros(60),
+            feedback: Nanos::from_micros(20),
             trusted_ports: Vec::new(),
             source_check: SourceCheck::Side,
             hosts: Hosts::default(),
             cnp: Cnp::default(),
+        }
+    }
+}
+
+impl Npcc {
+    /// What policies share of a queue in this mode. Its depths and its drain rate are those of a queue of 100G.
+    #[must_use]
+    pub fn queue(&self, mode: Mode) -> QueueSettings {
+        QueueSettings {
+            mode,
+            tick: self.tick,
+            recovery: self.recovery,
+            min_interval: self.min_cnp_interval,
+            feedback: self.feedback,
+            ..QueueSettings::default()
         }
     }
 }
@@ -102,50 +119,6 @@ pub struct Hosts {
     /// Senders whose network cards are known to slow down when told, and to stay slow: for them NPCC begins at once, without trying one CNP
     /// a flow first. Unknown hosts need no entry; those that take their rate back within microseconds must not have one.
     pub answering: Vec<Prefix>,
-}
-
-/// Evidence for the sender's queue pair, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Evidence {
-    /// The connection's set-up was seen.
-    Cm,
-    /// Same UDP port both ways, and it is the hash of both queue pairs.
-    PortHash,
-    /// Acknowledged sequence numbers fit.
-    Psn,
-    /// Same UDP port both ways, and one candidate only.
-    Port,
-    /// One queue pair each way between the two hosts.
-    Only,
-}
-
-/// Who decides which flows are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// The table of depth and trend.
-    #[default]
-    Npcc,
-    /// A model of the senders' rates.
-    Model,
-    /// A set-point controller.
-    Pi,
-}
-
-impl Policy {
-    /// All, in the order of NPCC's own list.
-    pub const ALL: [Policy; 3] = [Policy::Npcc, Policy::Model, Policy::Pi];
-
-    /// The name in YAML, which is NPCC's.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Policy::Npcc => "npcc",
-            Policy::Model => "model",
-            Policy::Pi => "pi",
-        }
-    }
 }
 
 /// The CNPs themselves.

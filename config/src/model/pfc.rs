@@ -4,7 +4,7 @@ pub use npcc_pipeline::pause::StormAction as WatchdogAction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::Time;
+use crate::units::Nanos;
 
 /// Priority flow control, for all ports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -37,11 +37,11 @@ pub enum PfcBackend {
 #[serde(deny_unknown_fields, default)]
 pub struct Watchdog {
     /// Paused for so long without sending is a storm.
-    pub detect: Time,
+    pub detect: Nanos,
     /// Without pause for so long is the end of it.
-    pub restore: Time,
+    pub restore: Nanos,
     /// How often it looks.
-    pub poll: Time,
+    pub poll: Nanos,
     /// What becomes of the queue's frames meanwhile.
     pub action: WatchdogAction,
 }
@@ -49,9 +49,9 @@ pub struct Watchdog {
 impl Default for Watchdog {
     fn default() -> Self {
         Self {
-            detect: Time::from_millis(200),
-            restore: Time::from_millis(200),
-            poll: Time::from_millis(100),
+            detect: Nanos::from_millis(200),
+            restore: Nanos::from_millis(200),
+            poll: Nanos::from_millis(100),
             action: WatchdogAction::Drop,
         }
     }

@@ -8,9 +8,9 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::cores::Core;
-use super::npcc::{Action, Mode, Policy};
+use super::npcc::{Action, Mode, PolicyName};
 use super::{Descriptors, Mtu, PriorityId, VlanId};
-use crate::units::{Auto, Interface, Length, MacAddr, Rate, Threshold, Time};
+use crate::units::{Auto, BitRate, Interface, Length, Mac, Nanos, Threshold, Written};
 
 /// A port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub struct Port {
     pub device: String,
     /// Ethernet address; default the device's.
     #[serde(default)]
-    pub mac: Option<MacAddr>,
+    pub mac: Option<Mac>,
     /// IP MTU in bytes.
     #[serde(default = "default_mtu")]
     pub mtu: Mtu,
@@ -39,11 +39,11 @@ pub struct Port {
     pub worker: Option<Core>,
     /// Rate of the egress side, a shaper; default the link's (a virtual device is not shaped). Thresholds in time follow it.
     #[serde(default)]
-    pub speed: Option<Rate>,
+    pub speed: Option<BitRate>,
     /// Speed of the link itself, by which pause quanta and headroom are reckoned; `auto` asks the device (a virtual device's is
     /// `speed`, or 10G).
     #[serde(default)]
-    pub link_speed: Auto<Rate>,
+    pub link_speed: Auto<BitRate>,
     /// Descriptors of each receive ring; `auto` holds what arrives while a worker is away for `buffer.loop_time`.
     #[serde(default)]
     pub rx_descriptors: Auto<Descriptors>,
@@ -112,7 +112,9 @@ pub struct PortNpcc {
     /// The same for single queues: one of `queues`, and what becomes of decisions about it.
     pub queue_actions: BTreeMap<PriorityId, Action>,
     /// Who decides which flows are told.
-    pub policy: Policy,
+    pub policy: PolicyName,
+    /// Parameters of the policy, by priority and name, each with its unit: `3: { recovery: 300us }`; `show npcc` lists them.
+    pub parameters: BTreeMap<PriorityId, BTreeMap<String, Written>>,
     /// How eagerly.
     pub mode: Mode,
     /// Instead of `npcc.shallow` on this port.
@@ -130,7 +132,8 @@ impl Default for PortNpcc {
             queues: vec![PriorityId::fixed(3)],
             action: Action::default(),
             queue_actions: BTreeMap::new(),
-            policy: Policy::default(),
+            policy: PolicyName::default(),
+            parameters: BTreeMap::new(),
             mode: Mode::default(),
             shallow: None,
             deep: None,
@@ -146,7 +149,7 @@ pub enum PeerResponse {
     #[default]
     Ieee,
     /// Within this time, as a software switch may need.
-    Within(Time),
+    Within(Nanos),
 }
 
 const RESPONSE: &str = "write ieee, or a time such as 50us when the peer is a software switch";
@@ -199,7 +202,7 @@ impl JsonSchema for PeerResponse {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "description": RESPONSE,
-            "anyOf": [{ "const": "ieee" }, generator.subschema_for::<Time>()]
+            "anyOf": [{ "const": "ieee" }, generator.subschema_for::<Nanos>()]
         })
     }
 }

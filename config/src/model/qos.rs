@@ -9,7 +9,7 @@ use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Dscp, PriorityId};
-use crate::units::{Percent, Ranged, Rate, Threshold};
+use crate::units::{BitRate, Percent, Ranged, Threshold};
 
 /// Classification, queues, scheduling, ECN.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -57,9 +57,9 @@ pub struct Priority {
     /// At which depth frames that cannot be marked are dropped early.
     pub wred: Option<Wred>,
     /// Most it may send.
-    pub max_rate: Option<Rate>,
+    pub max_rate: Option<BitRate>,
     /// What it gets before strict queues and shares.
-    pub min_rate: Option<Rate>,
+    pub min_rate: Option<BitRate>,
 }
 
 /// How a queue shares its port.

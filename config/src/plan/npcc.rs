@@ -1,7 +1,7 @@
 //! The detector's thresholds, resolved.
 
 use crate::model;
-use crate::units::{Rate, Threshold};
+use crate::units::{BitRate, Threshold};
 
 /// Depths that bound the detector's zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl Thresholds {
     /// The three depths in bytes for a queue that drains at `drain`; those given as times are at
     /// least four frames of `mtu` bytes (see [`Threshold::bytes_floored`]).
     #[must_use]
-    pub fn bytes(&self, drain: Rate, mtu: u16) -> [u64; 3] {
+    pub fn bytes(&self, drain: BitRate, mtu: u16) -> [u64; 3] {
         [self.shallow, self.deep, self.hard].map(|t| t.bytes_floored(drain, mtu))
     }
 

@@ -4,9 +4,9 @@ use std::fmt;
 
 use ipnet::IpNet;
 
-use crate::model::{Action, Mode, PeerResponse, Policy, PortPfc};
+use crate::model::{Action, Mode, PeerResponse, PolicyName, PortPfc};
 use crate::plan::Thresholds;
-use crate::units::{Length, MacAddr, Rate, Threshold};
+use crate::units::{BitRate, Length, Mac, Threshold};
 
 /// A port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Port {
     /// The device.
     pub device: Device,
     /// Ethernet address; `None` takes the device's.
-    pub mac: Option<MacAddr>,
+    pub mac: Option<Mac>,
     /// IP MTU in bytes, 576 to 9198.
     pub mtu: u16,
     /// Addresses of the untagged interface, each with its subnet's length.
@@ -26,9 +26,9 @@ pub struct Port {
     /// Index in `cores.workers` of the worker that owns the port's queues and its pause.
     pub worker: usize,
     /// Egress shaper; `None` takes a physical link's rate and leaves a virtual device unlimited.
-    pub speed: Option<Rate>,
+    pub speed: Option<BitRate>,
     /// Speed of the link; `None` asks a physical device.
-    pub link_speed: Option<Rate>,
+    pub link_speed: Option<BitRate>,
     /// Descriptors of each receive ring; `None` for what holds a turn of the worker.
     pub rx_descriptors: Option<u16>,
     /// Most that may wait in the device's transmit ring; `None` takes the larger of two full frames
@@ -91,7 +91,9 @@ pub struct PortNpcc {
     /// Whether CNPs leave, by priority: the least of what the port and its queue say.
     pub actions: [Action; 8],
     /// Who decides which flows are told.
-    pub policy: Policy,
+    pub policy: PolicyName,
+    /// Parameters that are written for the policy, by priority: name, and value in the parameter's unit.
+    pub parameters: [Vec<(&'static str, u64)>; 8],
     /// How eagerly.
     pub mode: Mode,
     /// This port's thresholds, the general ones where it has none of its own.

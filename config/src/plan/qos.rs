@@ -1,7 +1,7 @@
 //! The profile and the explicit keys, merged: eight queues and two tables with nothing left out.
 
 use crate::model::{Ecn, EcnChoice, Priority, Profile, Qos, Scheduler, Trust, Wred};
-use crate::units::Rate;
+use crate::units::BitRate;
 
 /// Share of a DWRR queue that the profile or the operator names.
 const NAMED_WEIGHT: u8 = 50;
@@ -39,9 +39,9 @@ pub struct PriorityPlan {
     /// Early drop of frames that cannot be marked, if any.
     pub wred: Option<Wred>,
     /// Most it may send, if bounded.
-    pub max_rate: Option<Rate>,
+    pub max_rate: Option<BitRate>,
     /// What it gets before strict queues and shares, if anything.
-    pub min_rate: Option<Rate>,
+    pub min_rate: Option<BitRate>,
 }
 
 impl EffectiveQos {

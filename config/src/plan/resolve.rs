@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
+use npcc_cnp::policy::Parameter;
 
 use super::{
     Config, Cores, Device, EffectiveQos, Neighbor, NextHop, Port, PortNpcc, Route, Thresholds, Vlan,
@@ -79,6 +80,19 @@ fn port(port: &model::Port, worker: usize, general: &model::Npcc) -> Option<Port
                 .fold(own.action, Action::min)
         }),
         policy: own.policy,
+        parameters: std::array::from_fn(|priority| {
+            let of_queue = own.parameters.iter();
+            let mut of_queue = of_queue.filter(|(queue, _)| queue.index() == priority);
+            let Some((_, written)) = of_queue.next() else {
+                return Vec::new();
+            };
+            let declared = own.policy.for_queue(&general.queue(own.mode)).parameters();
+            let value = |one: &Parameter| {
+                let text = &written.get(one.name)?.0;
+                Some((one.name, one.unit.parse(text).ok()?))
+            };
+            declared.iter().filter_map(value).collect()
+        }),
         mode: own.mode,
         thresholds: Thresholds::merge(general, Some(own)),
     });

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::units::MacAddr;
+use crate::units::Mac;
 
 /// A static route.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,5 +36,5 @@ pub struct Neighbor {
     /// VLAN on that port; `None` is untagged.
     pub vlan: Option<u16>,
     /// Its Ethernet address.
-    pub mac: MacAddr,
+    pub mac: Mac,
 }

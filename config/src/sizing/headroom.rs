@@ -7,7 +7,7 @@
 
 use crate::model::{self, PeerResponse, PfcBackend, PortPfc};
 use crate::plan::{self, Config};
-use crate::units::{Length, Rate, Threshold, Time};
+use crate::units::{BitRate, Length, Nanos, Threshold};
 
 /// Pause quanta (64 bytes each) within which a peer must stop, by its speed in bits per second.
 const QUANTA: [(u64, u64); 7] = [
@@ -31,9 +31,9 @@ pub const RX_BURST: u64 = 64;
 /// Link headers, preamble, gap and FCS of a full frame, beyond its IP packet.
 pub const FRAME_OVERHEAD: u64 = 22 + 24;
 /// Speed for which headroom of a virtual device without `speed` is computed: what its link reports.
-pub(super) const VIRTUAL_SPEED: Rate = Rate(10_000_000_000);
+pub(super) const VIRTUAL_SPEED: BitRate = BitRate(10_000_000_000);
 /// The same for a physical device, until its link is up.
-pub(super) const PHYSICAL_SPEED: Rate = Rate(100_000_000_000);
+pub(super) const PHYSICAL_SPEED: BitRate = BitRate(100_000_000_000);
 
 /// What headroom depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Link {
     /// Length of the cable.
     pub cable: Length,
     /// Speed of the link.
-    pub speed: Rate,
+    pub speed: BitRate,
     /// How soon the peer stops.
     pub response: PeerResponse,
     /// IP MTU in bytes.
@@ -49,7 +49,7 @@ pub struct Link {
     /// Most that waits in the transmit ring, if not the default.
     pub outstanding: Option<Threshold>,
     /// Longest turn of a worker's loop that is to be survived.
-    pub turn: Time,
+    pub turn: Nanos,
     /// Workers that receive from it.
     pub receivers: u64,
 }
@@ -57,7 +57,7 @@ pub struct Link {
 impl Link {
     /// Of a resolved port, at the link's `speed`, received from by `receivers` workers whose loops take `turn` at the longest.
     #[must_use]
-    pub const fn of(port: &plan::Port, speed: Rate, turn: Time, receivers: u64) -> Self {
+    pub const fn of(port: &plan::Port, speed: BitRate, turn: Nanos, receivers: u64) -> Self {
         Self {
             cable: port.cable,
             speed,
@@ -77,7 +77,7 @@ impl Link {
         Self::of(port, speed, config.buffer.loop_time, receivers)
     }
 
-    pub(crate) fn of_model(port: &model::Port, turn: Time, workers: usize) -> Self {
+    pub(crate) fn of_model(port: &model::Port, turn: Nanos, workers: usize) -> Self {
         let device = plan::Device::parse(&port.device);
         let written = (port.link_speed.written(), port.speed);
         Self {
@@ -101,7 +101,7 @@ impl Link {
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.outstanding.map_or_else(
-            || within(self.speed, Time::from_micros(2)).max(2 * self.frame()),
+            || within(self.speed, Nanos::from_micros(2)).max(2 * self.frame()),
             |depth| depth.bytes(self.speed),
         )
     }
@@ -156,14 +156,14 @@ impl SpeedFrom {
 #[must_use]
 pub fn link_speed(
     device: Option<&plan::Device>,
-    (link, shaper): (Option<Rate>, Option<Rate>),
-) -> (Rate, SpeedFrom) {
+    (link, shaper): (Option<BitRate>, Option<BitRate>),
+) -> (BitRate, SpeedFrom) {
     let physical = matches!(device, Some(plan::Device::Pci { .. }));
     match (link, shaper) {
         (Some(link), _) => (link, SpeedFrom::Written),
         (None, Some(shaper)) if !physical => (shaper, SpeedFrom::Shaper),
         _ if physical => (
-            PHYSICAL_SPEED.max(shaper.unwrap_or(Rate(0))),
+            PHYSICAL_SPEED.max(shaper.unwrap_or(BitRate(0))),
             SpeedFrom::Assumed,
         ),
         _ => (VIRTUAL_SPEED, SpeedFrom::Assumed),
@@ -189,7 +189,7 @@ pub struct Headroom {
     /// Length of the cable.
     pub cable: Length,
     /// The link's speed it was computed for.
-    pub speed: Rate,
+    pub speed: BitRate,
     /// Where that speed comes from.
     pub from: SpeedFrom,
     /// Bytes that may still arrive; `None` when the port sends no pause.
@@ -198,7 +198,7 @@ pub struct Headroom {
 
 /// SONiC's part: bytes that still arrive after the pause frame left, rounded up to whole KiB.
 #[must_use]
-pub fn bytes(cable: Length, speed: Rate, response: PeerResponse) -> u64 {
+pub fn bytes(cable: Length, speed: BitRate, response: PeerResponse) -> u64 {
     let flight = 2 * u128::from(cable.0) * u128::from(speed.0) / LIGHT / 8 / 1000;
     let flight = u64::try_from(flight).unwrap_or(u64::MAX);
     let response = match response {
@@ -213,7 +213,7 @@ pub fn bytes(cable: Length, speed: Rate, response: PeerResponse) -> u64 {
 }
 
 /// Quanta of the next higher speed in the table.
-fn ieee(speed: Rate) -> u64 {
+fn ieee(speed: BitRate) -> u64 {
     let row = QUANTA
         .iter()
         .find(|(rate, _)| speed.0 <= *rate)
@@ -221,8 +221,8 @@ fn ieee(speed: Rate) -> u64 {
     row.map_or(0, |(_, quanta)| *quanta)
 }
 
-fn within(speed: Rate, time: Time) -> u64 {
-    speed.bytes_in(time).0
+fn within(speed: BitRate, time: Nanos) -> u64 {
+    speed.bytes_in(time)
 }
 
 /// Headroom of every lossless priority of every port.
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_published_formula() {
-        let gig = |n: u64| Rate(n * 1_000_000_000);
+        let gig = |n: u64| BitRate(n * 1_000_000_000);
         // KiB for 40 m, 300 m and 4 km, from SONiC's script with cell occupancy one.
         let table = [
             (10, [15, 18, 64]),
@@ -300,11 +300,11 @@ mod tests {
         let link = Link {
             receivers: 1,
             cable: Length::from_metres(100_000),
-            speed: Rate(100_000_000_000),
+            speed: BitRate(100_000_000_000),
             response: PeerResponse::Ieee,
             mtu: 9100,
             outstanding: None,
-            turn: Time::from_micros(50),
+            turn: Nanos::from_micros(50),
         };
         let own = 64 * 9146 + 2 * 625_000 + 25_000;
         assert_eq!(link.headroom(), (12_661_760u64 + own).div_ceil(1024) * 1024);
@@ -320,7 +320,7 @@ mod tests {
         };
         assert!(ring.headroom() >= link.headroom() + 124_000);
         let late = Link {
-            turn: Time::from_micros(150),
+            turn: Nanos::from_micros(150),
             ..link
         };
         assert!(late.headroom() >= link.headroom() + 1_249_000);
@@ -329,8 +329,8 @@ mod tests {
     #[test]
     fn a_slow_peer_needs_more() {
         let near = Length::from_metres(40);
-        let slow = PeerResponse::Within(Time::from_micros(50));
-        let speed = Rate(10_000_000_000);
+        let slow = PeerResponse::Within(Nanos::from_micros(50));
+        let speed = BitRate(10_000_000_000);
         assert!(bytes(near, speed, slow) > bytes(near, speed, PeerResponse::Ieee) + 50_000);
     }
 

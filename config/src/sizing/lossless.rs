@@ -156,17 +156,17 @@ impl Lossless {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Bytes, Length, Rate};
+    use crate::units::{BitRate, Bytes, Length};
 
     fn link() -> Link {
         Link {
             receivers: 1,
             cable: Length::from_metres(100_000),
-            speed: Rate(100_000_000_000),
+            speed: BitRate(100_000_000_000),
             response: crate::model::PeerResponse::Ieee,
             mtu: 9100,
             outstanding: None,
-            turn: crate::units::Time::from_micros(50),
+            turn: crate::units::Nanos::from_micros(50),
         }
     }
 

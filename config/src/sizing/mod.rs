@@ -164,7 +164,7 @@ pub fn ring(config: &Config, port: &Port) -> u16 {
         return written;
     }
     let (speed, _) = link_speed(Some(&port.device), (port.link_speed, port.speed));
-    let away = speed.bytes_in(config.buffer.loop_time).0;
+    let away = speed.bytes_in(config.buffer.loop_time);
     let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1) + WIRE;
     let needed = (2 * away.div_ceil(frame)).next_power_of_two();
     let least = match port.device {

@@ -8,24 +8,22 @@
 //! times and lengths need their unit, because nobody agrees on what `30` means.
 
 mod auto;
-mod decimal;
-mod error;
-mod mac;
 mod net;
 mod percent;
 mod quantities;
 mod ranged;
-mod scalar;
 mod threshold;
+mod written;
 
 pub use auto::Auto;
-pub use error::UnitError;
-pub use mac::MacAddr;
 pub use net::{Address, Interface, Prefix};
+pub use npcc_pipeline::quantity::UnitError;
+pub use npcc_pipeline::units::{BitRate, Bytes, Mac, Nanos};
 pub use percent::Percent;
-pub use quantities::{Bytes, Count, Length, Rate, Time};
+pub use quantities::{Count, Length};
 pub use ranged::Ranged;
 pub use threshold::Threshold;
+pub use written::Written;
 
 #[cfg(test)]
 mod tests;

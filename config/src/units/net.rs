@@ -7,7 +7,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 
 use super::UnitError;
-use super::scalar::textual;
+use npcc_pipeline::textual;
 
 /// An address of the switch with its subnet's length, such as `10.0.1.1/24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,18 +81,15 @@ impl fmt::Display for Address {
     }
 }
 
-textual!(
-    Interface, "an interface address",
+textual!(Interface as "Interface", "an interface address",
     "write an address and its prefix length, such as 10.0.1.1/24",
     examples: ["10.0.1.1/24", "2001:db8:1::1/64"]
 );
-textual!(
-    Prefix, "a prefix",
+textual!(Prefix as "Prefix", "a prefix",
     "write a prefix and its length, such as 10.0.2.0/24",
     examples: ["10.0.2.0/24", "2001:db8:2::/48"]
 );
-textual!(
-    Address, "an IP address",
+textual!(Address as "Address", "an IP address",
     "write one IPv4 or IPv6 address, such as 10.0.12.2",
     examples: ["10.0.12.2", "2001:db8:12::2"]
 );

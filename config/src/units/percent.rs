@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::UnitError;
-use super::decimal::{Flaw, parse};
+use npcc_pipeline::quantity::UnitError;
+use npcc_pipeline::quantity::decimal::{Flaw, parse};
 
 const ACCEPTED: &str = "write 0% to 100%, at most two decimals, such as 10% or 0.5%";
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Bytes, Rate, Time, UnitError};
+use super::{BitRate, Bytes, Nanos, UnitError};
 
 const ACCEPTED: &str =
     "write a size, such as 20KB, or a time of the queue's drain rate, such as 30us";
@@ -18,29 +18,29 @@ pub enum Threshold {
     /// So many bytes, whatever the rate.
     Bytes(Bytes),
     /// What the queue drains in this time.
-    Time(Time),
+    Time(Nanos),
 }
 
 impl Threshold {
     /// So many microseconds of the drain rate.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
-        Self::Time(Time::from_micros(us))
+        Self::Time(Nanos::from_micros(us))
     }
 
     /// The depth in bytes for a queue that drains at `drain`, without any floor.
     #[must_use]
-    pub fn bytes(&self, drain: Rate) -> u64 {
+    pub fn bytes(&self, drain: BitRate) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.0,
-            Self::Time(time) => drain.bytes_in(*time).0,
+            Self::Time(time) => drain.bytes_in(*time),
         }
     }
 
     /// As [`bytes`](Self::bytes), but a time never gives less than four frames of `mtu` bytes: below
     /// that a depth tells of packet sizes, not of congestion. Sizes are taken as written.
     #[must_use]
-    pub fn bytes_floored(&self, drain: Rate, mtu: u16) -> u64 {
+    pub fn bytes_floored(&self, drain: BitRate, mtu: u16) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.0,
             Self::Time(_) => self.bytes(drain).max(4 * u64::from(mtu)),
@@ -52,7 +52,7 @@ impl Threshold {
     pub const fn doubled(self) -> Self {
         match self {
             Self::Bytes(Bytes(n)) => Self::Bytes(Bytes(n.saturating_mul(2))),
-            Self::Time(Time(n)) => Self::Time(Time(n.saturating_mul(2))),
+            Self::Time(Nanos(n)) => Self::Time(Nanos(n.saturating_mul(2))),
         }
     }
 }
@@ -120,7 +120,7 @@ impl JsonSchema for Threshold {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "description": ACCEPTED,
-            "anyOf": [generator.subschema_for::<Bytes>(), generator.subschema_for::<Time>()]
+            "anyOf": [generator.subschema_for::<Bytes>(), generator.subschema_for::<Nanos>()]
         })
     }
 }

@@ -7,7 +7,7 @@ use npcc_pipeline::units::{Nanos, Priority};
 use npcc_pipeline::wire::mac_control;
 
 use super::event::Event;
-use super::{DATA, Engine, nanos};
+use super::{DATA, Engine};
 use crate::frame::SimFrame;
 use crate::num::small;
 use crate::rng::Rng;
@@ -43,9 +43,9 @@ impl Chance {
 
     /// How late the next tick of a control core is.
     pub(crate) fn lateness(&mut self, given: &Imperfections) -> Nanos {
-        let mut late = self.rng.below(given.tick_jitter.nanos());
+        let mut late = self.rng.below(given.tick_jitter.0);
         if self.happens(given.tick_late) {
-            late += self.rng.below(given.tick_late_by.nanos());
+            late += self.rng.below(given.tick_late_by.0);
         }
         Nanos(late)
     }
@@ -61,7 +61,7 @@ impl Engine {
     pub(super) fn first_pauses(&mut self) {
         let pauses = &self.scenario.imperfections.pauses;
         for (pause, index) in pauses.iter().zip(0u32..) {
-            let first = Nanos(self.chance.rng.below(pause.every.nanos()));
+            let first = Nanos(self.chance.rng.below(pause.every.0));
             self.queue.at(self.start + first, Event::FarPause(index));
         }
     }
@@ -72,7 +72,7 @@ impl Engine {
         let Some(pause) = self.scenario.imperfections.pauses.get(index) else {
             return;
         };
-        let (time, every) = (nanos(pause.time), pause.every.nanos());
+        let (time, every) = (pause.time, pause.every.0);
         let trunk = self.trunks.iter().find(|trunk| trunk.name == pause.link);
         let Some(back) = trunk.map(|trunk| trunk.links[1]) else {
             return;

@@ -16,7 +16,6 @@ mod switch;
 
 use std::collections::VecDeque;
 
-use npcc_config::units::Time;
 use npcc_pipeline::frame::{FrameBuf, wire_len};
 use npcc_pipeline::units::Nanos;
 
@@ -84,10 +83,6 @@ pub fn run(scenario: &Scenario, case: &Case) -> Result<Outcome, BuildError> {
     let mut engine = Engine::build(scenario, case)?;
     engine.go();
     Ok(engine.outcome())
-}
-
-const fn nanos(time: Time) -> Nanos {
-    Nanos(time.nanos())
 }
 
 impl Engine {
@@ -182,7 +177,7 @@ impl Engine {
     fn offer(&mut self, index: usize) {
         let group = &self.scenario.flows[self.flows[index].group];
         let since = self.now.since(self.start);
-        if group.stop.is_some_and(|stop| since >= nanos(stop)) {
+        if group.stop.is_some_and(|stop| since >= stop) {
             return;
         }
         let mtu = u64::from(self.scenario.mtu);
@@ -190,7 +185,7 @@ impl Engine {
             (Some(burst), Some(every)) => {
                 let packets = burst.0.div_ceil(mtu).max(1);
                 self.queue.at(
-                    self.now + nanos(every).max(Nanos(1)),
+                    self.now + every.max(Nanos(1)),
                     Event::Offer(crate::num::small(index as u64)),
                 );
                 self.wants(index, packets);

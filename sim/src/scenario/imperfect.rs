@@ -1,6 +1,6 @@
 //! What a switch and its surroundings do in reality that the plain model leaves out. All absent by default.
 
-use npcc_config::units::{Percent, Time};
+use npcc_config::units::{Nanos, Percent};
 use serde::Deserialize;
 
 /// Everything absent: every tick on time, every CNP arrives, depths are exact, nobody pauses the link.
@@ -8,11 +8,11 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, default)]
 pub struct Imperfections {
     /// Each tick of a control core begins up to so much late, evenly spread.
-    pub tick_jitter: Time,
+    pub tick_jitter: Nanos,
     /// This share of the ticks begins later still, as on a core that somebody else uses too ...
     pub tick_late: Percent,
     /// ... by up to this, evenly spread.
-    pub tick_late_by: Time,
+    pub tick_late_by: Nanos,
     /// Share of the CNPs that reach a sender's card and are not read there, whoever sent them.
     pub cnp_loss: Percent,
     /// The control core sees a depth as it was when the last so many frames had come and gone; 0 and 1: as it is.
@@ -28,7 +28,7 @@ pub struct FarPause {
     /// Which link; paused is its `from` end.
     pub link: String,
     /// For how long each time.
-    pub time: Time,
+    pub time: Nanos,
     /// Time from the start of a pause to that of the next, give or take a quarter.
-    pub every: Time,
+    pub every: Nanos,
 }

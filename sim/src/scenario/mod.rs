@@ -11,7 +11,7 @@ mod target;
 
 use std::path::Path;
 
-use npcc_config::units::{Bytes, Length, Rate, Time};
+use npcc_config::units::{BitRate, Bytes, Length, Nanos};
 use serde::Deserialize;
 
 use crate::host::params::Sender;
@@ -37,7 +37,7 @@ pub struct Scenario {
     #[serde(default = "one")]
     pub seed: u64,
     /// Simulated time after the start of the traffic.
-    pub duration: Time,
+    pub duration: Nanos,
     /// RoCEv2 path MTU: payload bytes of a full packet.
     #[serde(default = "path_mtu")]
     pub mtu: u16,
@@ -59,7 +59,7 @@ pub struct Scenario {
     /// Flows begin up to so much after their time, evenly spread: what a seed changes besides the phases of ticks and hashes.
     /// 200 ns when absent: nobody starts in the same nanosecond, or the order of events would decide who is first.
     #[serde(default)]
-    pub start_jitter: Option<Time>,
+    pub start_jitter: Option<Nanos>,
     /// The egress queue that is reported: a link, or a host group (toward its first host).
     pub watch: String,
     /// Egress queues with NPCC or THEMIS: links or host groups. Default: `watch`.
@@ -79,13 +79,13 @@ pub struct Scenario {
     pub recovery: Recovery,
     /// Shortest time between two CNPs of a receiver for one flow. Default: the sender set's own.
     #[serde(default)]
-    pub cnp_interval: Option<Time>,
+    pub cnp_interval: Option<Nanos>,
     /// Time over which utilisation is taken, from the start.
     #[serde(default = "sixty")]
-    pub utilisation_over: Time,
+    pub utilisation_over: Nanos,
     /// From when on goodput and fairness are taken.
     #[serde(default = "ten")]
-    pub goodput_from: Time,
+    pub goodput_from: Nanos,
     /// What is compared.
     #[serde(default)]
     pub vary: Vary,
@@ -157,11 +157,11 @@ const fn one() -> u64 {
 const fn path_mtu() -> u16 {
     4_096
 }
-const fn sixty() -> Time {
-    Time::from_millis(60)
+const fn sixty() -> Nanos {
+    Nanos::from_millis(60)
 }
-const fn ten() -> Time {
-    Time::from_millis(10)
+const fn ten() -> Nanos {
+    Nanos::from_millis(10)
 }
 
 impl Scenario {
@@ -212,11 +212,11 @@ impl Scenario {
 
     /// The rate of the reported queue.
     #[must_use]
-    pub fn watched_rate(&self) -> Rate {
+    pub fn watched_rate(&self) -> BitRate {
         let link = self.links.iter().find(|link| link.name == self.watch);
         let group = self.hosts.iter().find(|group| group.name == self.watch);
         let rate = link.map(|link| link.rate).or_else(|| Some(group?.rate));
-        rate.unwrap_or(Rate(0))
+        rate.unwrap_or(BitRate(0))
     }
 
     /// Whether anybody pauses anybody.
@@ -235,7 +235,7 @@ impl Scenario {
         if !(64..=9_000).contains(&self.mtu) {
             return Err(format!("mtu {} is outside 64 to 9000", self.mtu));
         }
-        if self.duration.nanos() == 0 {
+        if self.duration.0 == 0 {
             return Err("duration must be above 0".to_owned());
         }
         let group = |name: &str| self.hosts.iter().any(|group| group.name == name);

@@ -1,6 +1,6 @@
 //! The parts of a scenario: hosts, links, traffic, failures, thresholds.
 
-use npcc_config::units::{Bytes, Length, Percent, Rate, Threshold, Time};
+use npcc_config::units::{BitRate, Bytes, Length, Nanos, Percent, Threshold};
 use serde::Deserialize;
 
 use crate::host::params::Sender;
@@ -17,7 +17,7 @@ pub struct HostGroup {
     pub switch: String,
     /// Their link's rate.
     #[serde(default = "hundred_gig")]
-    pub rate: Rate,
+    pub rate: BitRate,
     /// Their link's length.
     #[serde(default = "twenty_metres")]
     pub cable: Length,
@@ -38,7 +38,7 @@ pub struct LinkSpec {
     pub to: String,
     /// Rate.
     #[serde(default = "hundred_gig")]
-    pub rate: Rate,
+    pub rate: BitRate,
     /// Length; light takes 5 ns a metre.
     pub length: Length,
     /// Only used while every link without this flag is down.
@@ -82,16 +82,16 @@ pub struct FlowGroup {
     pub burst: Option<Bytes>,
     /// Time from the start of a burst to that of the next.
     #[serde(default)]
-    pub every: Option<Time>,
+    pub every: Option<Nanos>,
     /// First packet.
     #[serde(default)]
-    pub start: Time,
+    pub start: Nanos,
     /// Start times of the connections are spread evenly over this time.
     #[serde(default)]
-    pub spread: Time,
+    pub spread: Nanos,
     /// No new data from here on.
     #[serde(default)]
-    pub stop: Option<Time>,
+    pub stop: Option<Nanos>,
 }
 
 /// A link goes down, and perhaps up again.
@@ -101,10 +101,10 @@ pub struct Failure {
     /// Which.
     pub link: String,
     /// When.
-    pub at: Time,
+    pub at: Nanos,
     /// When routes take the other path.
     #[serde(default)]
-    pub rerouted_after: Time,
+    pub rerouted_after: Nanos,
 }
 
 /// Depths, as sizes or times of the drain rate; defaults as the switch's.
@@ -142,8 +142,8 @@ const fn one_qp() -> u32 {
     1
 }
 
-const fn hundred_gig() -> Rate {
-    Rate(100_000_000_000)
+const fn hundred_gig() -> BitRate {
+    BitRate(100_000_000_000)
 }
 
 const fn twenty_metres() -> Length {

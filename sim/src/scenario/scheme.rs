@@ -14,8 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use npcc_cnp::control::config::EcnMode;
-use npcc_cnp::policy::npcc::NpccConfig;
-use npcc_cnp::policy::{Mode, PolicyKind, PolicyName};
+use npcc_cnp::policy::{Mode, PolicyKind, PolicyName, QueueSettings};
 use serde::{Deserialize, Deserializer};
 
 /// What the switches of a case do about congestion.
@@ -56,16 +55,14 @@ impl Scheme {
         ..Scheme::ECN
     };
 
-    /// The policy with its parameters, if NPCC has one: the defaults, and the table in this scheme's mode.
+    /// The policy with its parameters, if NPCC has one: the defaults of this scheme's mode.
     #[must_use]
     pub fn policy_kind(&self) -> Option<PolicyKind> {
-        self.policy.map(|policy| match policy.defaults() {
-            PolicyKind::Npcc(table) => PolicyKind::Npcc(NpccConfig {
-                mode: self.mode(),
-                ..table
-            }),
-            other => other,
-        })
+        let settings = QueueSettings {
+            mode: self.mode(),
+            ..QueueSettings::default()
+        };
+        self.policy.map(|policy| policy.for_queue(&settings))
     }
 
     /// Huawei's mode.

@@ -9,7 +9,6 @@
 use std::time::SystemTime;
 
 use npcc_cnp::control::command::Command as NpccCommand;
-use npcc_config::units::Rate;
 use npcc_pipeline::units::{BitRate, PortId};
 
 use super::link_state::{DownReason, LinkState};
@@ -113,7 +112,7 @@ impl Management {
         if let Some(state) = states.get_mut(index) {
             state.speeds = speeds;
         }
-        let links: Vec<Rate> = states.iter().map(|state| state.speeds.link).collect();
+        let links: Vec<BitRate> = states.iter().map(|state| state.speeds.link).collect();
         let mut flows: Vec<PortFlow> = states.iter().map(|state| state.flow.clone()).collect();
         let buffer = wiring::pfc::buffer(config, &links, &mut flows);
         let shapers: Vec<_> = states.iter().map(|state| state.speeds.shaper).collect();
@@ -125,7 +124,7 @@ impl Management {
         };
         let settings = LinkSettings {
             port: wiring::path::port(config, plan, facts.mac, speeds.shaper),
-            link: BitRate(speeds.link.0),
+            link: speeds.link,
             outstanding: flows
                 .get(index)
                 .and_then(|flow| flow.outstanding)

@@ -296,6 +296,7 @@ fn blend(started: &File, new: &File) -> File {
                 action: old.action,
                 queue_actions: old.queue_actions,
                 policy: old.policy,
+                parameters: old.parameters,
                 mode: old.mode,
                 shallow: old.shallow,
                 deep: old.deep,
@@ -368,7 +369,7 @@ buffer: { pool: 16MB }
             keys(&plan.outcome.restart),
             ["npcc.tick", "ports.wan0.speed"]
         );
-        assert_eq!(plan.settings.config.npcc.tick.nanos(), 20_000, "as it runs");
+        assert_eq!(plan.settings.config.npcc.tick.0, 20_000, "as it runs");
         let said = plan.outcome.to_string();
         assert!(
             said.contains("applied        npcc.recovery: 300us -> 500us"),

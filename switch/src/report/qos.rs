@@ -6,7 +6,6 @@ use npcc_config::Config;
 use npcc_config::model::{Profile, Scheduler, Trust};
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::ecn::Red;
-use npcc_pipeline::units::BitRate;
 use serde::{Deserialize, Serialize};
 
 /// Everything about queues.
@@ -80,8 +79,8 @@ pub fn effective(config: &Config, ports: &[PortConfig]) -> Qos {
         }
         .to_owned(),
         weight: (plan.scheduler == Scheduler::Dwrr).then_some(plan.weight),
-        min_rate: plan.min_rate.map(|rate| BitRate(rate.bits_per_second()).0),
-        max_rate: plan.max_rate.map(|rate| BitRate(rate.bits_per_second()).0),
+        min_rate: plan.min_rate.map(|rate| rate.0),
+        max_rate: plan.max_rate.map(|rate| rate.0),
         ecn: curves(usize::from(n), |queue| queue.ecn),
         wred: curves(usize::from(n), |queue| queue.wred),
     };

@@ -16,7 +16,7 @@ use npcc_pipeline::handoff::{WorkerPlan, links};
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
-use npcc_pipeline::units::{Mac, Nanos, PortId};
+use npcc_pipeline::units::{Mac, PortId};
 use rtrb::Producer;
 
 use super::linux::LinuxSide;
@@ -314,7 +314,7 @@ fn buffer_facts(config: &Config, lossless: &LosslessConfig) -> anyhow::Result<Bu
         shared: lossless.buffer.shared().bytes,
         alpha_256: lossless.buffer.pool.alpha_256,
         headroom: lossless.buffer.headroom().bytes,
-        turn: Nanos(config.buffer.loop_time.nanos()),
+        turn: config.buffer.loop_time,
     };
     if lossless.buffer.shared().is_zero() {
         return Err(anyhow!(

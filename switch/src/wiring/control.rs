@@ -6,13 +6,12 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::host_rules::HostRules;
-use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::{PolicyKind, PolicyName, QueueSettings};
 use npcc_cnp::source_check::Sides;
 use npcc_config::plan::PortNpcc;
-use npcc_config::units::{Percent, Prefix, Rate, Time};
+use npcc_config::units::{Percent, Prefix};
 use npcc_config::{Config, model};
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, PortId, Priority};
 
 /// Records a worker may have on the way to the control core: more than it takes in during 100 ticks.
 pub const RING: usize = 65_536;
@@ -98,12 +97,12 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
                 port: id,
                 priority: Priority::new(priority),
                 detector: detector(config, watch, port.mtu, drain),
-                policy: policy(config, watch, named(watch.policy), port.mtu, drain),
+                policy: policy(config, watch, watch.policy, port.mtu, (priority, drain)),
             }
         })
     });
     ControlConfig {
-        tick: nanos(*tick),
+        tick: *tick,
         queues: queues.collect(),
         action: *action,
         queue_actions: queue_actions(config),
@@ -114,11 +113,11 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         cap_per_second: u64::from(cnp.per_second.get()),
         flows: flows.size(),
         ends: flows.size().saturating_mul(2),
-        evidence: self::evidence(*evidence),
+        evidence: *evidence,
         unpaired: *unpaired,
         ecn: *ecn,
-        feedback: nanos(*feedback),
-        notified: nanos(*min_cnp_interval),
+        feedback: *feedback,
+        notified: *min_cnp_interval,
         trusted_ports: trusted(config),
         source_sides: sides(*source_check, ports(config)),
         verify_cm,
@@ -173,7 +172,7 @@ pub fn offers(config: &Config, rates: &[Option<BitRate>]) -> Vec<(PortId, Priori
         for priority in watch.priorities() {
             let drain = drain(config, priority, rate);
             for which in PolicyName::ALL {
-                let kind = policy(config, watch, which, port.mtu, drain);
+                let kind = policy(config, watch, which, port.mtu, (priority, drain));
                 offers.push((id, Priority::new(priority), kind));
             }
         }
@@ -236,7 +235,7 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
             .unwrap_or(99)
             .min(99),
         filter: config.npcc.filter.get(),
-        tick: nanos(config.npcc.tick),
+        tick: config.npcc.tick,
         drain,
         mtu: u64::from(mtu) + FRAME,
     }
@@ -245,54 +244,38 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
 /// Depths from which a watched queue is shallow, deep and hard, in bytes, as the port's mode uses them.
 #[must_use]
 pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
-    let [shallow, deep, hard] = watch.thresholds.bytes(Rate(drain.0), mtu);
+    let [shallow, deep, hard] = watch.thresholds.bytes(drain, mtu);
     let (shallow, deep) = watch.mode.thresholds(shallow, deep, mtu.into());
     [shallow, deep, hard]
 }
 
+/// A policy for a watched queue, with the parameters that are written for the port's own.
 fn policy(
     config: &Config,
     watch: &PortNpcc,
     which: PolicyName,
     mtu: u16,
-    drain: BitRate,
+    (priority, drain): (u8, BitRate),
 ) -> PolicyKind {
-    let npcc = &config.npcc;
     let [shallow, _, _] = thresholds(watch, mtu, drain);
-    which.for_queue(&QueueSettings {
-        mode: watch.mode,
-        tick: nanos(npcc.tick),
-        recovery: nanos(npcc.recovery),
-        min_interval: nanos(npcc.min_cnp_interval),
-        feedback: nanos(npcc.feedback),
+    let mut kind = which.for_queue(&QueueSettings {
         shallow,
         drain,
-    })
-}
-
-/// The policy that the configuration names. A test below holds that every name is one of NPCC's.
-fn named(policy: model::Policy) -> PolicyName {
-    PolicyName::named(policy.name()).unwrap_or_default()
-}
-
-/// The least evidence as the pairing compares it; it knows two more degrees, of which none can be asked for.
-const fn evidence(least: model::Evidence) -> Evidence {
-    match least {
-        model::Evidence::Cm => Evidence::Cm,
-        model::Evidence::PortHash => Evidence::PortHash,
-        model::Evidence::Psn => Evidence::Psn,
-        model::Evidence::Port => Evidence::Port,
-        model::Evidence::Only => Evidence::Only,
+        ..config.npcc.queue(watch.mode)
+    });
+    let written = watch.parameters.get(usize::from(priority));
+    for (name, value) in written.into_iter().flatten() {
+        if which == watch.policy {
+            // The configuration has checked it.
+            let _ = kind.set(name, *value);
+        }
     }
+    kind
 }
 
 /// A share in thousandths, rounded up: the smallest is not none.
 const fn thousandths(share: Percent) -> u16 {
     share.basis_points().div_ceil(10)
-}
-
-const fn nanos(time: Time) -> Nanos {
-    Nanos(time.nanos())
 }
 
 #[cfg(test)]
@@ -338,19 +321,24 @@ mod tests {
         assert_ne!(usual.settings(), few.settings());
     }
 
-    /// A policy left out of the configuration's list, or named there only, is seen here.
     #[test]
-    fn the_configuration_names_npccs_policies_and_no_others() {
-        let names = model::Policy::ALL.map(model::Policy::name);
-        assert_eq!(names, PolicyName::ALL.map(PolicyName::name));
-        for policy in model::Policy::ALL {
-            assert_eq!(named(policy).name(), policy.name());
-            let written = serde_yaml::to_string(&policy).unwrap();
-            assert_eq!(written.trim(), policy.name(), "what YAML has");
-        }
-        let schema = npcc_config::schema();
-        let known = schema["$defs"]["Policy"]["oneOf"].as_array().unwrap();
-        assert_eq!(known.len(), names.len(), "one left out of `Policy::ALL`");
+    fn a_parameter_of_the_file_reaches_the_policy_of_its_queue_and_no_other() {
+        let text = "version: 1\nports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: { queues: [3, 4],\n\
+            \x20     parameters: { 3: { recovery: 500us, few: 7% } } } }\n";
+        let config = npcc_config::parse("test.yaml", text).unwrap().config;
+        let rates = [Some(BitRate(100_000_000_000))];
+        let values = |kind: &PolicyKind| {
+            let all = kind.slot().parameters();
+            let of = |name| all.iter().find(|one| one.name == name).unwrap().value;
+            (of("recovery"), of("few"))
+        };
+        let queues = plan(&config, &rates, 1).queues;
+        assert_eq!(values(&queues[0].policy), (500_000, 70));
+        assert_eq!(values(&queues[1].policy), (300_000, 50));
+        // `set` offers the same, and other policies without them.
+        let offers = offers(&config, &rates);
+        assert_eq!(offers.len(), 2 * PolicyName::COUNT);
+        assert_eq!(values(&offers[0].2), (500_000, 70));
     }
 
     /// On a slow link half of four frames were two: a depth that any sender's burst makes.

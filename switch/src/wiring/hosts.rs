@@ -152,7 +152,7 @@ pub fn wanted(config: &Config) -> Wanted {
         Some(StaticNeighbor {
             link: name(one.port, one.vlan)?,
             address: one.address,
-            mac: Mac(one.mac.0),
+            mac: one.mac,
         })
     };
     let hop = |hop: &NextHop| -> Option<(String, Option<IpAddr>)> {

@@ -1,6 +1,5 @@
 //! What follows from the speeds that links really have, and from a configuration that leaves them open.
 
-use npcc_config::units::Rate;
 use npcc_pipeline::units::{BitRate, Mac};
 
 use super::backend::{Backend, BackendChoice, SelfTest};
@@ -41,7 +40,7 @@ fn paused() -> PortFlow {
 fn a_queue_that_is_marked_after_its_senders_are_paused_is_refused_at_the_speed_the_link_has() {
     let config = config("buffer: { pool: 32MB }\n");
     let judged = |gig: u64| {
-        let links = [Rate(gig * GIG); 2];
+        let links = [BitRate(gig * GIG); 2];
         let shapers = [Some(BitRate(gig * GIG)); 2];
         marks_in_time(&config, &links, &shapers, &[paused(), paused()])
     };

@@ -3,7 +3,7 @@
 use npcc_config::model::{Action, Scheduler};
 use npcc_config::plan::{EffectiveQos, PriorityPlan};
 use npcc_config::sizing::Control;
-use npcc_config::units::{Rate, Threshold};
+use npcc_config::units::Threshold;
 use npcc_config::{Config, plan};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
@@ -69,7 +69,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         egress: EgressConfig {
             rate,
             max_frame: port.mtu + L2,
-            away: Nanos(config.buffer.loop_time.nanos()).min(LONGEST_AWAY),
+            away: config.buffer.loop_time.min(LONGEST_AWAY),
             queues,
         },
         // Without a watched queue nobody is told, and curves that `off` takes away are gone already.
@@ -97,7 +97,7 @@ const STRICT_SHARE: u64 = 10;
 
 /// What a queue may have of its port: as written, or what a strict queue gets where nothing is.
 fn max_rate(plan: &PriorityPlan, rate: Option<BitRate>) -> Option<BitRate> {
-    let written = plan.max_rate.map(|rate| BitRate(rate.bits_per_second()));
+    let written = plan.max_rate;
     let is_control = plan.scheduler == Scheduler::Strict && !plan.lossless;
     let share = rate.filter(|_| is_control);
     written.or_else(|| share.map(|rate| BitRate(rate.0 / STRICT_SHARE)))
@@ -113,7 +113,7 @@ fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
     // Without a rate no queue forms, and a time of the drain rate means nothing; bytes are bytes.
     let drain = drain(plan, rate);
     let bytes = |threshold: Threshold| match (threshold, drain) {
-        (_, Some(drain)) => Some(threshold.bytes_floored(Rate(drain.0), mtu)),
+        (_, Some(drain)) => Some(threshold.bytes_floored(drain, mtu)),
         (Threshold::Bytes(bytes), None) => Some(bytes.0),
         (_, None) => None,
     };
@@ -130,7 +130,7 @@ fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
             Scheduler::Dwrr => Discipline::Dwrr(plan.weight),
         },
         max_rate,
-        min_rate: plan.min_rate.map(|rate| BitRate(rate.bits_per_second())),
+        min_rate: plan.min_rate,
         ecn: plan.ecn.and_then(|ecn| red(ecn.kmin, ecn.kmax, ecn.pmax)),
         wred: plan
             .wred

@@ -2,13 +2,12 @@
 //! it.
 
 use npcc_config::sizing::{Control, Link, Lossless, RX_BURST, sends_pause};
-use npcc_config::units::Rate;
 use npcc_config::{Config, plan};
 use npcc_dpdk::LinkPause;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig};
 use npcc_pipeline::datapath::LosslessConfig;
 use npcc_pipeline::pause::{PauseConfig, WatchdogConfig};
-use npcc_pipeline::units::{BitRate, Nanos};
+use npcc_pipeline::units::BitRate;
 
 use super::backend::{Backend, BackendChoice, SelfTest};
 use super::ports::OpenPort;
@@ -72,7 +71,7 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
         }
     };
     let mut flows: Vec<PortFlow> = plans.map(flow).collect();
-    let links: Vec<Rate> = ports.iter().map(|port| port.speeds.link).collect();
+    let links: Vec<BitRate> = ports.iter().map(|port| port.speeds.link).collect();
     let buffer = buffer(config, &links, &mut flows);
     let pauses = flows.iter().map(|flow| PauseConfig {
         send: flow.send,
@@ -85,12 +84,12 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
     (LosslessConfig { buffer, ports }, flows)
 }
 
-fn link(config: &Config, plan: &plan::Port, speed: Rate, flow: &PortFlow) -> Link {
+fn link(config: &Config, plan: &plan::Port, speed: BitRate, flow: &PortFlow) -> Link {
     Link::of(plan, speed, config.buffer.loop_time, flow.receivers)
 }
 
 /// How the pool is divided with links of these speeds.
-fn division(config: &Config, links: &[Rate], flows: &[PortFlow]) -> Lossless {
+fn division(config: &Config, links: &[BitRate], flows: &[PortFlow]) -> Lossless {
     let classes = config.effective_qos().lossless_mask();
     let ports = config.ports.iter().zip(links).zip(flows);
     let links: Vec<Option<Link>> = ports
@@ -106,12 +105,12 @@ fn division(config: &Config, links: &[Rate], flows: &[PortFlow]) -> Lossless {
 
 /// The buffer for links of these speeds; what follows from them is written into `flows`.
 #[must_use]
-pub fn buffer(config: &Config, links: &[Rate], flows: &mut [PortFlow]) -> BufferConfig {
+pub fn buffer(config: &Config, links: &[BitRate], flows: &mut [PortFlow]) -> BufferConfig {
     let classes = config.effective_qos().lossless_mask();
     let ports = config.ports.iter().zip(links);
     for ((plan, speed), flow) in ports.zip(flows.iter_mut()) {
         let link = link(config, plan, *speed, flow);
-        flow.rate = BitRate(speed.0);
+        flow.rate = *speed;
         flow.hand = RX_BURST * link.frame();
         flow.outstanding = flow.outstanding.map(|_| link.outstanding());
     }
@@ -164,7 +163,7 @@ pub fn buffer(config: &Config, links: &[Rate], flows: &mut [PortFlow]) -> Buffer
 /// The queue that is not, and what to do.
 pub fn marks_in_time(
     config: &Config,
-    links: &[Rate],
+    links: &[BitRate],
     shapers: &[Option<BitRate>],
     flows: &[PortFlow],
 ) -> Result<(), String> {
@@ -183,7 +182,6 @@ pub fn marks_in_time(
             let Some(drain) = super::path::drain(plan, Some(*rate)) else {
                 continue;
             };
-            let drain = Rate(drain.0);
             let kmax = ecn.kmax.bytes_floored(drain, port.mtu);
             if kmax > room.least_xoff {
                 return Err(format!(
@@ -200,9 +198,9 @@ pub fn marks_in_time(
 const fn watchdog(config: &Config) -> WatchdogConfig {
     let watchdog = &config.pfc.watchdog;
     WatchdogConfig {
-        detect: Nanos(watchdog.detect.nanos()),
-        restore: Nanos(watchdog.restore.nanos()),
-        poll: Nanos(watchdog.poll.nanos()),
+        detect: watchdog.detect,
+        restore: watchdog.restore,
+        poll: watchdog.poll,
         action: watchdog.action,
     }
 }

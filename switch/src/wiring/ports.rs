@@ -118,7 +118,7 @@ fn wait_for_links(
     mut waits: impl FnMut(&[&str]),
 ) {
     let begin = Instant::now();
-    let most = Duration::from_nanos(config.dpdk.link_wait.nanos());
+    let most = Duration::from_nanos(config.dpdk.link_wait.0);
     let mut told = false;
     loop {
         let ports = config.ports.iter().zip(ports);
@@ -232,7 +232,7 @@ fn finish_one(
         }
     })?;
     let bound = Link::of(plan, speeds.link, config.buffer.loop_time, 1).outstanding();
-    let ring = (bound, BitRate(speeds.link.0));
+    let ring = (bound, speeds.link);
     let (tx, bounded) = transmit(&port, by_priority, classes, ring).map_err(device)?;
     let rx = port.rx_queue(0).map_err(device)?;
     // Traffic classes leave no room for a hash: then there is one.
@@ -437,7 +437,7 @@ fn address(port: &mut Port, config: &plan::Port) -> Result<Mac, PortError> {
     // A virtual device may not take an address; the pipeline compares with ours all the same.
     match port.set_mac(mac.0) {
         Err(error) if !error.is_unsupported() => Err(error),
-        _ => Ok(Mac(mac.0)),
+        _ => Ok(mac),
     }
 }
 

@@ -150,7 +150,7 @@ fn mac_of(config: &Config, address: IpAddr) -> Option<Mac> {
         .neighbors
         .iter()
         .find(|neighbor| neighbor.address == address);
-    neighbor.map(|neighbor| Mac(neighbor.mac.0))
+    neighbor.map(|neighbor| neighbor.mac)
 }
 
 #[cfg(test)]

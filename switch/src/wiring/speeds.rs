@@ -2,14 +2,13 @@
 
 use npcc_config::plan;
 use npcc_config::sizing::{SpeedFrom, link_speed};
-use npcc_config::units::Rate;
 use npcc_pipeline::units::BitRate;
 
 /// The speeds of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Speeds {
     /// Of the link.
-    pub link: Rate,
+    pub link: BitRate,
     /// Where the link's comes from.
     pub from: LinkFrom,
     /// What the egress side is shaped to; none for a virtual device without `speed`.
@@ -44,14 +43,11 @@ pub fn of(port: &plan::Port, live: Option<u32>) -> Speeds {
     let (configured, from) = link_speed(Some(&port.device), (port.link_speed, port.speed));
     let live = live.filter(|_| physical && port.link_speed.is_none());
     let (link, from) = match live {
-        Some(mbps) => (Rate(u64::from(mbps) * 1_000_000), LinkFrom::Device),
+        Some(mbps) => (BitRate(u64::from(mbps) * 1_000_000), LinkFrom::Device),
         None => (configured, LinkFrom::Configured(from)),
     };
-    let shaper = match port.speed {
-        Some(speed) => Some(BitRate(speed.bits_per_second())),
-        None if physical => Some(BitRate(link.0 / 1_000 * 999)),
-        None => None,
-    };
+    let below_the_link = physical.then_some(BitRate(link.0 / 1_000 * 999));
+    let shaper = port.speed.or(below_the_link);
     Speeds { link, from, shaper }
 }
 
@@ -73,7 +69,7 @@ mod tests {
         let speeds = of(&port("'0000:3b:00.0', speed: 40G"), Some(100_000));
         assert_eq!(
             (speeds.link, speeds.from),
-            (Rate(100 * GIG), LinkFrom::Device)
+            (BitRate(100 * GIG), LinkFrom::Device)
         );
         assert_eq!(speeds.shaper, Some(BitRate(40 * GIG)));
         let written = of(&port("net_tap0, speed: 1G, link_speed: 25G"), Some(10_000));

@@ -4,9 +4,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::net::IpAddr;
 
 use npcc_cnp::pair::port_hash::port_of;
-use npcc_config::units::{Length, Rate};
+use npcc_config::units::Length;
 use npcc_pipeline::frame::wire_len;
-use npcc_pipeline::units::{MAX_PORTS, Mac, Nanos};
+use npcc_pipeline::units::{BitRate, MAX_PORTS, Mac, Nanos};
 
 use super::event::{Event, EventQueue, Mark};
 use super::flow::{Flow, receiver_qpn, sender_qpn};
@@ -14,7 +14,7 @@ use super::host::Host;
 use super::imperfect::Chance;
 use super::link::{End, Link, Tally};
 use super::record::{POINTS, Record, address};
-use super::{CONTROL, Engine, nanos};
+use super::{CONTROL, Engine};
 use crate::host::np::NotificationPoint;
 use crate::host::params::Sender;
 use crate::host::pause::PauseState;
@@ -60,7 +60,7 @@ pub(crate) struct Trunk {
 /// A port to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PortPlan {
-    pub(crate) rate: Rate,
+    pub(crate) rate: BitRate,
     pub(crate) delay: Nanos,
     pub(crate) link: usize,
     /// MAC address of who is at the other end.
@@ -120,7 +120,7 @@ impl Plan {
         plan
     }
 
-    fn add_port(&mut self, switch: u32, rate: Rate, delay: Nanos, peer: Mac) -> (u8, usize) {
+    fn add_port(&mut self, switch: u32, rate: BitRate, delay: Nanos, peer: Mac) -> (u8, usize) {
         let link = self.links.len();
         let ports = &mut self.ports[switch as usize];
         let port = u8::try_from(ports.len()).unwrap_or(u8::MAX);
@@ -158,7 +158,14 @@ impl Plan {
         host
     }
 
-    fn add_trunk(&mut self, name: &str, [a, b]: [u32; 2], rate: Rate, delay: Nanos, backup: bool) {
+    fn add_trunk(
+        &mut self,
+        name: &str,
+        [a, b]: [u32; 2],
+        rate: BitRate,
+        delay: Nanos,
+        backup: bool,
+    ) {
         let peer = |switch: u32, plan: &Plan| port_mac(switch, plan.ports[switch as usize].len());
         let (to_b, to_a) = (peer(b, self), peer(a, self));
         let (port_a, there) = self.add_port(a, rate, delay, to_b);
@@ -216,7 +223,7 @@ impl Engine {
         } else {
             SETTLE
         };
-        let end = start + nanos(scenario.duration);
+        let end = start + scenario.duration;
         let watch_port = plan.ports[watch.0 as usize][usize::from(watch.1)];
         let drain = watch_port.rate;
         let frame = OVERHEAD + 16 + usize::from(scenario.mtu);
@@ -238,7 +245,7 @@ impl Engine {
             frame_wire: wire_len(frame),
             start,
             end,
-            step: Nanos((nanos(scenario.duration).0 / POINTS).max(1_000)),
+            step: Nanos((scenario.duration.0 / POINTS).max(1_000)),
             flows: Vec::new(),
             scenario: scenario.clone(),
             links: plan.links,
@@ -306,7 +313,7 @@ impl Engine {
             cnp_interval: self
                 .scenario
                 .cnp_interval
-                .map_or_else(|| sender.cnp_interval(), nanos),
+                .unwrap_or_else(|| sender.cnp_interval()),
             adaptive: sender == Sender::DcqcnPlus,
             forward: direction(src, dst, at_dst),
             back: direction(dst, src, at_src),
@@ -335,7 +342,7 @@ impl Engine {
     fn first_events(&mut self, case: &Case) {
         let mut rng = Rng::new(self.scenario.seed);
         let start = self.start;
-        let at = |time| start + nanos(time);
+        let at = |time| start + time;
         let mut counts = vec![0u64; self.scenario.flows.len()];
         let mut sizes = vec![0u64; self.scenario.flows.len()];
         for flow in &self.flows {
@@ -349,9 +356,9 @@ impl Engine {
                 self.queue
                     .at(Nanos(rng.below(SETTLE.0 / 2)), Event::Warm(flow));
             }
-            let place = counts[number] * group.spread.nanos() / sizes[number].max(1);
+            let place = counts[number] * group.spread.0 / sizes[number].max(1);
             counts[number] += 1;
-            let late = rng.below(self.scenario.start_jitter.map_or(200, |time| time.nanos()));
+            let late = rng.below(self.scenario.start_jitter.map_or(200, |time| time.0));
             let begins = at(group.start) + Nanos(place + late);
             self.queue.at(begins, Event::Offer(flow));
         }
@@ -361,8 +368,8 @@ impl Engine {
         let from = self
             .scenario
             .goodput_from
-            .nanos()
-            .min(self.scenario.duration.nanos() / 2);
+            .0
+            .min(self.scenario.duration.0 / 2);
         self.queue
             .at(start + Nanos(from), Event::Mark(Mark::Goodput));
         self.queue.at(start, Event::Expire);
@@ -380,7 +387,7 @@ impl Engine {
             let when = at(failure.at);
             self.queue.at(when, Event::Fail(index));
             self.queue
-                .at(when + nanos(failure.rerouted_after), Event::Reroute(index));
+                .at(when + failure.rerouted_after, Event::Reroute(index));
         }
     }
 }

@@ -4,7 +4,6 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, EcnMode as CnpEcn, QueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_config::units::Rate;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
@@ -123,7 +122,7 @@ fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> Lossle
         if !scenario.pfc {
             return groups;
         }
-        let flying = BitRate(plan.rate.0).bytes_in(Nanos(2 * plan.delay.0));
+        let flying = plan.rate.bytes_in(Nanos(2 * plan.delay.0));
         groups[usize::from(DATA)] = GroupConfig {
             lossless: true,
             reserved: 2 * u64::from(frame),
@@ -147,7 +146,7 @@ fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> Lossle
             } else {
                 Priority::new(DATA).bit()
             },
-            rate: BitRate(plan.rate.0),
+            rate: plan.rate,
             ..PauseConfig::off()
         }
     });
@@ -232,7 +231,7 @@ fn control(
     let mode = case.scheme.mode();
     let thresholds = &scenario.thresholds;
     let queue = |(plan, port): (&PortPlan, u8)| {
-        let rate: Rate = plan.rate;
+        let rate: BitRate = plan.rate;
         let bytes =
             |threshold: npcc_config::units::Threshold| threshold.bytes_floored(rate, scenario.mtu);
         let (shallow, deep) = mode.thresholds(
@@ -251,7 +250,7 @@ fn control(
                 hysteresis: 20,
                 filter: 2,
                 tick: Nanos::from_micros(20),
-                drain: BitRate(rate.0),
+                drain: rate,
                 mtu: u64::from(wire_len(OVERHEAD + 16 + usize::from(scenario.mtu))),
             },
             policy,
@@ -259,7 +258,7 @@ fn control(
     };
     ControlConfig {
         queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
-        port_rates: ports.iter().map(|plan| BitRate(plan.rate.0)).collect(),
+        port_rates: ports.iter().map(|plan| plan.rate).collect(),
         ecn: case.scheme.ecn,
         flows: 8_192,
         ends: 16_384,

@@ -1,20 +1,31 @@
-//! The serde and schema halves that every quantity shares.
+//! Quantities as an operator writes them: `64MB`, `25Gbps`, `30us`, `02:00:00:00:01:01`.
+//!
+//! Law: every type parses from text, prints the shortest text that parses back to the same value, and refuses what it cannot
+//! hold exactly. A refusal names the offending text; its alternate form (`{:#}`) says what would have been accepted.
+//! Nothing here is called for a packet.
 
-/// Implements `FromStr`, serde and `JsonSchema` for a tuple struct over `u64` counted in base units.
+pub mod decimal;
+mod error;
+
+pub use error::UnitError;
+
+/// Implements `FromStr`, `Display`, serde and `JsonSchema` (named `schema`) for a tuple struct over `u64` counted in base units.
 ///
-/// `bare` tells what to do with a number without unit: `Some(scale)` takes it, `None` refuses it.
+/// `bare` tells what to do with a number without unit: `Some(scale)` takes it, `None` refuses it. The caller depends on serde, and on schemars
+/// where this package has its feature `config`.
+#[macro_export]
 macro_rules! quantity {
     (
-        $name:ident, $what:literal, $accepted:literal,
+        $name:ident as $schema:literal, $what:literal, $accepted:literal,
         parse: $suffixes:expr, print: $units:expr, bare: $bare:expr,
         pattern: $pattern:literal, examples: $examples:tt
     ) => {
         impl std::str::FromStr for $name {
-            type Err = $crate::units::UnitError;
+            type Err = $crate::quantity::UnitError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                use $crate::units::decimal::{Flaw, parse};
-                use $crate::units::UnitError;
+                use $crate::quantity::UnitError;
+                use $crate::quantity::decimal::{Flaw, parse};
                 parse(text, $suffixes).map($name).map_err(|flaw| match flaw {
                     Flaw::Form => UnitError::not(text, $what, $accepted),
                     Flaw::NoSuffix => UnitError::bad(text, "has no unit", $accepted),
@@ -30,7 +41,7 @@ macro_rules! quantity {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let (value, unit) = $crate::units::decimal::shortest(self.0, $units);
+                let (value, unit) = $crate::quantity::decimal::shortest(self.0, $units);
                 f.pad(&format!("{value}{unit}"))
             }
         }
@@ -62,7 +73,7 @@ macro_rules! quantity {
                     }
 
                     fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<$name, E> {
-                        Err(E::custom($crate::units::UnitError::bad(
+                        Err(E::custom($crate::quantity::UnitError::bad(
                             n.to_string(),
                             "has no unit",
                             $accepted,
@@ -79,28 +90,21 @@ macro_rules! quantity {
             }
         }
 
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({
-                    "description": $accepted,
-                    "anyOf": [
-                        { "type": "string", "pattern": $pattern },
-                        { "type": "integer", "minimum": 0 }
-                    ],
-                    "examples": $examples
-                })
-            }
-        }
+        $crate::quantity_schema!($name as $schema, {
+            "description": $accepted,
+            "anyOf": [
+                { "type": "string", "pattern": $pattern },
+                { "type": "integer", "minimum": 0 }
+            ],
+            "examples": $examples
+        });
     };
 }
 
-/// Implements serde and `JsonSchema` for a type that is written as text only.
+/// Implements serde and `JsonSchema` (named `schema`) for a type that is written as text only; `accepted` says how.
+#[macro_export]
 macro_rules! textual {
-    ($name:ident, $what:literal, $accepted:literal, examples: $examples:tt) => {
+    ($name:ident as $schema:literal, $what:literal, $accepted:expr, examples: $examples:tt) => {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 struct Visit;
@@ -125,18 +129,34 @@ macro_rules! textual {
             }
         }
 
+        $crate::quantity_schema!($name as $schema, {
+            "description": $accepted, "type": "string", "examples": $examples
+        });
+    };
+}
+
+/// Implements `JsonSchema`.
+#[cfg(feature = "config")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! quantity_schema {
+    ($name:ident as $schema:literal, $json:tt) => {
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
+                $schema.into()
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({
-                    "description": $accepted, "type": "string", "examples": $examples
-                })
+                schemars::json_schema!($json)
             }
         }
     };
 }
 
-pub(crate) use {quantity, textual};
+/// Implements nothing.
+#[cfg(not(feature = "config"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! quantity_schema {
+    ($($given:tt)*) => {};
+}

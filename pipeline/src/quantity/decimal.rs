@@ -1,11 +1,11 @@
 //! Exact decimal arithmetic between a number with a suffix and a whole count of the base unit.
 
 /// A suffix and how many base units it stands for.
-pub(crate) type Suffix = (&'static str, u64);
+pub type Suffix = (&'static str, u64);
 
 /// Why a text is not a whole number of base units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flaw {
+pub enum Flaw {
     /// Not a decimal number followed by a known suffix.
     Form,
     /// A number without a suffix where one is needed.
@@ -19,7 +19,7 @@ pub(crate) enum Flaw {
 /// Splits `text` into number and suffix and scales it exactly.
 ///
 /// Spaces may stand between the two (`10 Gbps`). No sign, no exponent, no digit grouping.
-pub(crate) fn parse(text: &str, suffixes: &[Suffix]) -> Result<u64, Flaw> {
+pub fn parse(text: &str, suffixes: &[Suffix]) -> Result<u64, Flaw> {
     let text = text.trim();
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -59,7 +59,8 @@ pub(crate) fn parse(text: &str, suffixes: &[Suffix]) -> Result<u64, Flaw> {
 }
 
 /// The value in the largest unit that divides it; `units` go from large to small, the last is 1.
-pub(crate) fn shortest(value: u64, units: &[Suffix]) -> (u64, &'static str) {
+#[must_use]
+pub fn shortest(value: u64, units: &[Suffix]) -> (u64, &'static str) {
     units
         .iter()
         .find(|(_, scale)| value != 0 && value.is_multiple_of(*scale))

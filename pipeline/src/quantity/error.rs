@@ -14,7 +14,8 @@ pub struct UnitError {
 
 impl UnitError {
     /// `text` is not a `what` at all.
-    pub(crate) fn not(text: impl Into<String>, what: &str, accepted: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn not(text: impl Into<String>, what: &str, accepted: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             problem: format!("is not {what}"),
@@ -23,7 +24,8 @@ impl UnitError {
     }
 
     /// `text` is understood but unusable, for the reason `problem`.
-    pub(crate) fn bad(
+    #[must_use]
+    pub fn bad(
         text: impl Into<String>,
         problem: impl Into<String>,
         accepted: impl Into<String>,
