@@ -93,6 +93,32 @@ fn what_the_sandbox_forbids_is_refused_and_the_switch_runs_on() {
 }
 
 #[test]
+fn a_sandbox_that_cannot_be_closed_ends_the_start_unless_it_is_only_tried() {
+    let _alone = alone();
+    let strict = victim("");
+    let mut switch = strict.start(Some("sandbox"), false);
+    let status = switch.0.as_mut().unwrap().wait().unwrap();
+    let said = strict.said();
+    assert_eq!(status.code(), Some(1), "{said}");
+    for part in [
+        "error: cannot close the sandbox",
+        "sandbox: try",
+        "at `sandbox`",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+
+    let lenient = victim("sandbox: try\n");
+    let _switch = lenient.start(Some("sandbox"), false);
+    lenient.wait("it does not say so", || {
+        lenient
+            .said()
+            .contains("note: the sandbox is not closed: capabilities were not given away")
+    });
+    lenient.await_answer();
+}
+
+#[test]
 fn without_the_sandbox_the_same_is_let_through_and_the_switch_says_so() {
     let _alone = alone();
     let victim = victim("sandbox: off\n");

@@ -135,7 +135,7 @@ pub fn run<P: Probe>(
     look_after(&mut crew, &management, ends, spare_core)?;
     steps.done("threads");
     steps.tell();
-    sandbox::close(config);
+    sandbox::close(config)?;
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(stop, || {
         turned(&ready);

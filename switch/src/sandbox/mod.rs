@@ -8,13 +8,23 @@
 
 mod calls;
 
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Error, anyhow};
 use npcc_config::Config;
 use npcc_config::model::Sandbox;
 use npcc_config::plan::Device;
 use npcc_dpdk::{Capability, keep_capabilities};
 use seccompiler::apply_filter_all_threads;
 
+use crate::fault;
 use crate::log::note;
+
+/// How long the system may refuse a part of the sandbox: threads that get no time on a loaded machine give nothing away in the 2 s that one attempt
+/// takes.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What is still needed once all runs.
 fn capabilities(config: &Config) -> Vec<Capability> {
@@ -28,26 +38,21 @@ fn capabilities(config: &Config) -> Vec<Capability> {
     all
 }
 
-/// Closes the sandbox around the whole process, unless the configuration says not to. What cannot be had is told, and the switch runs on.
-pub fn close(config: &Config) {
+/// Closes the sandbox around the whole process, unless the configuration says not to.
+///
+/// # Errors
+/// What the system refused for 5 s, unless the configuration lets the switch run without (`sandbox: try`).
+pub fn close(config: &Config) -> anyhow::Result<()> {
     if config.sandbox == Sandbox::Off {
         note(
             "note: the sandbox is off (sandbox): the switch may do all that whoever started it may",
         );
-        return;
+        return Ok(());
     }
     let kept = capabilities(config);
-    match keep_capabilities(&kept) {
-        Ok(()) => {}
-        Err(error) => note(&format!(
-            "note: capabilities could not be given away: {error}"
-        )),
-    }
-    match calls::filters().and_then(|filters| {
-        let mut all = filters.iter();
-        all.try_for_each(|filter| apply_filter_all_threads(filter))
-            .map_err(|error| error.to_string())
-    }) {
+    let dropped = drop_capabilities(&kept);
+    let restricted = restrict_system_calls();
+    match dropped.and(restricted) {
         Ok(()) => {
             let names: Vec<&str> = kept.iter().map(|one| one.name()).collect();
             tracing::info!(
@@ -56,6 +61,73 @@ pub fn close(config: &Config) {
                 names.join(", ")
             );
         }
-        Err(why) => note(&format!("note: system calls are not restricted: {why}")),
+        Err(why) if config.sandbox == Sandbox::Try => {
+            note(&format!("note: the sandbox is not closed: {why:#}"));
+        }
+        Err(why) => {
+            return Err(why.context(
+                "cannot close the sandbox: start again, or write `sandbox: try` to run without it where the system refuses it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn drop_capabilities(kept: &[Capability]) -> anyhow::Result<()> {
+    retried(LIMIT, || {
+        if fault::strikes("sandbox") {
+            return Err(anyhow!("a fault was asked for at `sandbox`"));
+        }
+        keep_capabilities(kept).map_err(Error::msg)
+    })
+    .context("capabilities were not given away")
+}
+
+/// Each filter is applied once: two of the same would cost time at each system call.
+fn restrict_system_calls() -> anyhow::Result<()> {
+    let filters = calls::filters().map_err(|why| anyhow!(why))?;
+    filters
+        .iter()
+        .try_for_each(|filter| retried(LIMIT, || Ok(apply_filter_all_threads(filter)?)))
+        .context("system calls are not restricted")
+}
+
+/// Repeats what a loaded machine refuses for a moment, as a thread that gets no time does not give away its capabilities.
+fn retried(limit: Duration, mut attempt: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let result = attempt();
+        if result.is_ok() || Instant::now() >= deadline {
+            return result;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_fails_is_repeated_until_it_works_or_the_time_is_over() {
+        let mut left = 3;
+        let works_late = retried(Duration::from_secs(60), || {
+            left -= 1;
+            if left == 0 {
+                Ok(())
+            } else {
+                Err(anyhow!("busy"))
+            }
+        });
+        assert!(works_late.is_ok());
+        assert_eq!(left, 0, "it is not called again once it has worked");
+
+        let mut calls = 0;
+        let never = retried(Duration::from_millis(100), || {
+            calls += 1;
+            Err(anyhow!("busy"))
+        });
+        assert_eq!(never.unwrap_err().to_string(), "busy");
+        assert!(calls > 1, "{calls}");
     }
 }
