@@ -140,7 +140,7 @@ fn marking_before_pause(check: &mut Check<'_>, effective: &EffectiveQos, room: &
         let deepest = file.ports.iter().filter_map(|port| {
             // A link that nobody knows yet is judged when it comes up.
             let speed = port.speed.or_else(|| port.link_speed.written())?;
-            let drain = plan.max_rate.map_or(speed, |max| max.min(speed));
+            let drain = plan.drain(Some(speed))?;
             Some((ecn.kmax.bytes_floored(drain, port.mtu.short()), &port.name))
         });
         let Some((kmax, name)) = deepest.max() else {

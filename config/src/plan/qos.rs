@@ -44,6 +44,32 @@ pub struct PriorityPlan {
     pub min_rate: Option<BitRate>,
 }
 
+/// Part of its port that a strict queue gets where nothing is written: enough for control, and too little to starve the queues
+/// below it, whose senders pause would stop.
+const STRICT_SHARE: u64 = 10;
+
+impl PriorityPlan {
+    /// Whether it is for control frames: strict, and not lossless.
+    #[must_use]
+    pub fn is_control(&self) -> bool {
+        self.scheduler == Scheduler::Strict && !self.lossless
+    }
+
+    /// Most it may send of a port of this rate: as written, or a tenth for a control queue.
+    #[must_use]
+    pub fn limit(&self, rate: Option<BitRate>) -> Option<BitRate> {
+        let share = rate.filter(|_| self.is_control());
+        self.max_rate
+            .or_else(|| share.map(|rate| BitRate(rate.0 / STRICT_SHARE)))
+    }
+
+    /// What it drains at, at most: the rate of which the thresholds of ECN and of NPCC are times.
+    #[must_use]
+    pub fn drain(&self, rate: Option<BitRate>) -> Option<BitRate> {
+        [rate, self.limit(rate)].into_iter().flatten().min()
+    }
+}
+
 impl EffectiveQos {
     /// Whether any queue is lossless.
     #[must_use]

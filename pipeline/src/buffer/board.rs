@@ -133,6 +133,21 @@ impl UsageBoard {
     }
 }
 
+/// What a worker keeps to reckon with the others.
+#[derive(Debug)]
+pub(super) struct Others {
+    /// The pool without reserves and headroom, whoever holds it.
+    pub(super) shared: Amount,
+    /// Headroom of all groups together, whoever holds it.
+    pub(super) headroom: Amount,
+    /// What the others took less what they gave back, modulo 2^64.
+    pub(super) used: Amount,
+    /// Groups of each port of which this worker held something when last published.
+    pub(super) holding: [u8; MAX_PORTS],
+    /// Ports that several workers receive from.
+    pub(super) spread: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,22 +4,7 @@ use super::amount::Amount;
 use super::group::Beside;
 use super::pool::{Buffer, Queue};
 use crate::counters::PortCounters;
-use crate::units::{MAX_PORTS, PRIORITIES, PortId};
-
-/// What a worker keeps to reckon with the others.
-#[derive(Debug)]
-pub(super) struct Others {
-    /// The pool without reserves and headroom, whoever holds it.
-    pub(super) shared: Amount,
-    /// Headroom of all groups together, whoever holds it.
-    pub(super) headroom: Amount,
-    /// What the others took less what they gave back, modulo 2^64.
-    pub(super) used: Amount,
-    /// Groups of each port of which this worker held something when last published.
-    pub(super) holding: [u8; MAX_PORTS],
-    /// Ports that several workers receive from.
-    pub(super) spread: u32,
-}
+use crate::units::{PRIORITIES, PortId};
 
 impl Buffer {
     /// Reads all the others tell: what they hold of the pool and of this worker's groups, and what they gave back of its

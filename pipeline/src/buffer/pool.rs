@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::amount::Amount;
-use super::board::UsageBoard;
+use super::board::{Others, UsageBoard};
 use super::config::{BufferConfig, ControlReserve};
 use super::group::Group;
 use super::group_id::GroupId;
 use super::in_flight::Charge;
-use super::others::Others;
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};

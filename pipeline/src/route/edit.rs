@@ -4,10 +4,13 @@
 //! covering route and to nobody else. A group lives while a prefix longer than its base lives in it, so nothing leaks
 //! however often a route flaps.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use zerocopy::FromZeros;
+
 use super::image::{
-    EXTENDED, GROUP, Image, Origin, ROOT_BITS, STRIDE, len_of, load, root_index, slot, zeroed,
+    EXTENDED, GROUP, Image, Origin, ROOT, ROOT_BITS, STRIDE, len_of, load, root_index, slot, zeroed,
 };
 use super::prefix::Prefix;
 
@@ -112,6 +115,17 @@ impl Rule {
 }
 
 impl Image {
+    /// An empty image with room for `groups` groups, and its writer's half.
+    #[must_use]
+    pub fn new(groups: usize) -> (Image, ImageState) {
+        let image = Image {
+            root: <[AtomicU32; ROOT]>::new_box_zeroed()
+                .unwrap_or_else(|_| handle_alloc_error(Layout::new::<[AtomicU32; ROOT]>())),
+            groups: zeroed(groups * GROUP),
+        };
+        (image, ImageState::new(groups))
+    }
+
     /// Inserts or replaces `prefix`. `new` says whether the RIB did not have it before.
     ///
     /// # Errors

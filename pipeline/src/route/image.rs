@@ -7,15 +7,12 @@
 //! Entries are relaxed atomics: one thread writes while no worker reads this image ([`super::fib`]), and a relaxed load is
 //! a plain load.
 
-use std::alloc::{Layout, handle_alloc_error};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use zerocopy::FromZeros;
 
-use super::edit::ImageState;
-
 pub(super) const ROOT_BITS: u8 = 24;
-const ROOT: usize = 1 << ROOT_BITS;
+pub(super) const ROOT: usize = 1 << ROOT_BITS;
 pub(super) const STRIDE: u8 = 8;
 /// Entries of a group.
 pub(super) const GROUP: usize = 256;
@@ -86,17 +83,6 @@ pub(super) fn zeroed<T: FromZeros>(n: usize) -> Box<[T]> {
 }
 
 impl Image {
-    /// An empty image with room for `groups` groups, and its writer's half.
-    #[must_use]
-    pub fn new(groups: usize) -> (Image, ImageState) {
-        let image = Image {
-            root: <[AtomicU32; ROOT]>::new_box_zeroed()
-                .unwrap_or_else(|_| handle_alloc_error(Layout::new::<[AtomicU32; ROOT]>())),
-            groups: zeroed(groups * GROUP),
-        };
-        (image, ImageState::new(groups))
-    }
-
     /// The image for many lookups in a row.
     #[inline]
     #[must_use]

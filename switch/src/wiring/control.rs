@@ -221,7 +221,7 @@ fn watched(config: &Config) -> impl Iterator<Item = (PortId, &npcc_config::plan:
 fn drain(config: &Config, priority: u8, rate: Option<BitRate>) -> BitRate {
     let qos = config.effective_qos();
     let plan = qos.priorities.get(usize::from(priority));
-    let drain = plan.map_or(rate, |plan| super::path::drain(plan, rate));
+    let drain = plan.map_or(rate, |plan| plan.drain(rate));
     drain.unwrap_or(UNLIMITED)
 }
 

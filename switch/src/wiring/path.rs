@@ -54,7 +54,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         if config.npcc.ecn == EcnMode::Off && action == Some(Action::Send) {
             queue.ecn = None;
         }
-        if let (Some(npcc), Some(drain)) = (&port.npcc, drain(plan, rate)) {
+        if let (Some(npcc), Some(drain)) = (&port.npcc, plan.drain(rate)) {
             let [shallow, _, hard] = super::control::thresholds(npcc, port.mtu, drain);
             queue.watch = [shallow, hard];
         }
@@ -84,34 +84,16 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
 /// Priorities of control frames: the CNPs', and those of strict queues that are not lossless, as a mask.
 #[must_use]
 pub fn control_priorities(config: &Config) -> u8 {
-    let strict = |plan: &PriorityPlan| plan.scheduler == Scheduler::Strict && !plan.lossless;
     let qos = Priority::all().zip(&config.effective_qos().priorities);
     let cnp = Priority::new(config.npcc.cnp.priority.byte());
-    let own = qos.filter(|(priority, plan)| strict(plan) || *priority == cnp && !plan.lossless);
+    let own =
+        qos.filter(|(priority, plan)| plan.is_control() || *priority == cnp && !plan.lossless);
     own.fold(0, |mask, (priority, _)| mask | priority.bit())
 }
 
-/// What a strict queue may take of its port where nothing is written: enough for control, and too little to starve the queues
-/// below it, whose senders pause would stop.
-const STRICT_SHARE: u64 = 10;
-
-/// What a queue may have of its port: as written, or what a strict queue gets where nothing is.
-fn max_rate(plan: &PriorityPlan, rate: Option<BitRate>) -> Option<BitRate> {
-    let written = plan.max_rate;
-    let is_control = plan.scheduler == Scheduler::Strict && !plan.lossless;
-    let share = rate.filter(|_| is_control);
-    written.or_else(|| share.map(|rate| BitRate(rate.0 / STRICT_SHARE)))
-}
-
-/// What a queue drains at, at most: the rate of which the thresholds of ECN and of NPCC are times.
-pub(super) fn drain(plan: &PriorityPlan, rate: Option<BitRate>) -> Option<BitRate> {
-    [rate, max_rate(plan, rate)].into_iter().flatten().min()
-}
-
 fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
-    let max_rate = max_rate(plan, rate);
     // Without a rate no queue forms, and a time of the drain rate means nothing; bytes are bytes.
-    let drain = drain(plan, rate);
+    let drain = plan.drain(rate);
     let bytes = |threshold: Threshold| match (threshold, drain) {
         (_, Some(drain)) => Some(threshold.bytes_floored(drain, mtu)),
         (Threshold::Bytes(bytes), None) => Some(bytes.0),
@@ -129,7 +111,7 @@ fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
             Scheduler::Strict => Discipline::Strict,
             Scheduler::Dwrr => Discipline::Dwrr(plan.weight),
         },
-        max_rate,
+        max_rate: plan.limit(rate),
         min_rate: plan.min_rate,
         ecn: plan.ecn.and_then(|ecn| red(ecn.kmin, ecn.kmax, ecn.pmax)),
         wred: plan

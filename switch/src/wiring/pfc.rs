@@ -179,7 +179,7 @@ pub fn marks_in_time(
             .filter(|(_, plan)| plan.lossless);
         for (priority, plan) in lossless {
             let Some(ecn) = plan.ecn else { continue };
-            let Some(drain) = super::path::drain(plan, Some(*rate)) else {
+            let Some(drain) = plan.drain(Some(*rate)) else {
                 continue;
             };
             let kmax = ecn.kmax.bytes_floored(drain, port.mtu);

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use npcc_config::model::Scheduler;
 use npcc_config::{Config, plan};
 use npcc_pipeline::punt::{PuntClass, PuntConfig, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::units::{Mac, Priority};
@@ -71,9 +70,7 @@ pub fn interface(vlan: u16, mac: Mac, addresses: &[IpAddr]) -> PuntInterface {
 /// The queue of BFD and routing protocols: the highest strict one that is not lossless, under its cap; else that of CNPs.
 fn control(config: &Config) -> Priority {
     let plans = Priority::all().zip(&config.effective_qos().priorities);
-    let strict = plans
-        .rev()
-        .find(|(_, plan)| plan.scheduler == Scheduler::Strict && !plan.lossless);
+    let strict = plans.rev().find(|(_, plan)| plan.is_control());
     let cnp = Priority::new(config.npcc.cnp.priority.byte());
     strict.map_or_else(|| unless_lossless(config, cnp), |(priority, _)| priority)
 }
