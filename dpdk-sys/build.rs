@@ -184,6 +184,7 @@ fn build() -> Result<(), BuildError> {
         "csrc/shim.h",
         "csrc/shim.c",
         "csrc/capabilities.c",
+        "csrc/one_by_one.c",
     ] {
         println!("cargo::rerun-if-changed={file}");
     }
@@ -204,6 +205,7 @@ fn build() -> Result<(), BuildError> {
     let mut shim = cc::Build::new();
     shim.file(root.join("csrc/shim.c"))
         .file(root.join("csrc/capabilities.c"))
+        .file(root.join("csrc/one_by_one.c"))
         .include(root.join("csrc"))
         .warnings(true);
     for flag in &flags {

@@ -123,7 +123,6 @@ fn host(net: &Net, side: &'static str, subnet: u8, number: u8) -> Frr {
             format!("ip link set {outside} up"),
             format!("ip -n {space} link set {inside} up"),
             format!("ip -n {space} addr add 10.{subnet}.{switch}.3/24 dev {inside}"),
-            format!("ip netns exec {space} ethtool -K {inside} tx off"),
         ] {
             run(&command);
         }

@@ -73,6 +73,60 @@ fn hosts_that_nobody_wrote_down_reach_the_switch_and_each_other() {
     assert!(of("punted") > 0);
 }
 
+/// Sends back what a connection brings.
+const ECHO: &str = "import socket
+s = socket.create_server(('::', 9997), family=socket.AF_INET6, dualstack_ipv6=True)
+while True:
+    c, _ = s.accept()
+    while data := c.recv(65536):
+        c.sendall(data)
+    c.close()";
+
+/// 200 KB by TCP to an address and back.
+const TALK: &str = "import socket, sys, threading
+s = socket.create_connection((sys.argv[1], 9997), 2)
+data = bytes(i % 251 for i in range(200_000))
+threading.Thread(target=lambda: (s.sendall(data), s.shutdown(socket.SHUT_WR))).start()
+s.settimeout(5)
+back = b''
+while part := s.recv(65536):
+    back += part
+sys.exit(back != data)";
+
+/// What a kernel leaves to a card is complete before Linux has it: a session with the switch's own address, BGP's for one.
+#[test]
+fn tcp_of_a_host_reaches_the_switch_and_the_host_behind_it() {
+    let _alone = alone();
+    let rack = Rack::new("tcp", "");
+    let python = |space: &str, code: &str, address: &str| {
+        let mut command = Command::new("ip");
+        command.args([
+            "netns",
+            "exec",
+            space,
+            "/usr/bin/python3",
+            "-c",
+            code,
+            address,
+        ]);
+        command.stdin(Stdio::null());
+        command
+    };
+    let (dc, wan) = (rack.net.space("dc"), rack.net.space("wan"));
+    let _own = Running::of(python(&rack.space.0, ECHO, "").spawn().unwrap());
+    let _far = Running::of(python(&wan, ECHO, "").spawn().unwrap());
+    for address in ["10.0.1.1", "2001:db8:1::1", "10.0.2.3", "2001:db8:2::3"] {
+        rack.until(address, |_| {
+            python(&dc, TALK, address)
+                .output()
+                .unwrap()
+                .status
+                .success()
+        });
+    }
+    rack.end();
+}
+
 #[test]
 fn carrier_and_power_go_both_ways() {
     let _alone = alone();

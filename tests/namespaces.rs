@@ -114,6 +114,64 @@ fn kernel_hosts_talk_through_the_switch() {
     assert_success(&client);
 }
 
+/// Takes a connection's octets in and answers with their number and their sum.
+const SINK: &str = "
+import socket, zlib
+s = socket.create_server(('::', 9998), family=socket.AF_INET6, dualstack_ipv6=True)
+while True:
+    c, _ = s.accept()
+    n = crc = 0
+    while data := c.recv(1 << 20):
+        n += len(data)
+        crc = zlib.crc32(data, crc)
+    c.sendall(f'{n} {crc}'.encode())
+    c.close()
+";
+
+/// Sends 8 MB to each address, in calls that a sender's card would have to cut, and reads what arrived.
+const SOURCE: &str = "
+import socket, sys, time, zlib
+for address in sys.argv[1:]:
+    data = bytes(i % 251 for i in range(1 << 20)) * 8
+    for attempt in range(100):
+        try:
+            s = socket.create_connection((address, 9998), 0.3)
+            break
+        except OSError:
+            time.sleep(0.05)
+    else:
+        sys.exit(f'{address}: no connection')
+    s.settimeout(20)
+    s.sendall(data)
+    s.shutdown(socket.SHUT_WR)
+    said = s.recv(100).decode()
+    if said != f'{len(data)} {zlib.crc32(data)}':
+        sys.exit(f'{address}: {said}')
+print('all arrived')
+";
+
+/// Review of operators: in the lab of our own documents TCP and UDP failed without a word, for a veth leaves checksums to a card, and segments
+/// larger than the MTU too.
+#[test]
+fn tcp_passes_with_the_offloads_of_a_veth_as_they_are() {
+    let _alone = alone();
+    let net = two_hosts(1500, [2, 3]);
+    let lab = lab(&net, "poll");
+    let switch = lab.start(&["--stats-json", "stats.json"]);
+    let mut sink = python(&net.space("wan"), SINK).spawn().unwrap();
+    let mut source = python(&net.space("dc"), SOURCE);
+    let source = source.args(["10.0.2.3", "2001:db8:2::3"]).output().unwrap();
+    sink.kill().unwrap();
+    sink.wait().unwrap();
+    let stats = stop(&lab, switch);
+    assert_success(&source);
+    for port in &stats.ports {
+        assert!(port.counts.checksums_completed > 1000, "{:?}", port.counts);
+        // Two hosts of RTTs below a millisecond fill any queue; nothing else is lost.
+        assert!(!port.drops.contains_key("oversize"), "{:?}", port.drops);
+    }
+}
+
 /// Sends a datagram every 10 ms and prints how long each took to come back, in us, shortest first.
 const SELDOM: &str = "
 import socket, time

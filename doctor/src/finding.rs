@@ -103,6 +103,8 @@ checks! {
     InterfaceMtu = "interface-mtu";
     /// It does not merge frames.
     InterfaceMerges = "interface-merges";
+    /// It hands frames over one by one.
+    InterfaceSegments = "interface-segments";
     /// 802.3x pause of the whole link is off.
     LinkPause = "link-pause";
     /// The kernel's DCB does what the port needs.

@@ -137,6 +137,9 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
             });
         }
         merging(host, (name, &place), found);
+        if port.device.to_string().starts_with("net_af_packet") {
+            segments(host, (name, &place), found);
+        }
         queues(host, config, (name, &place), found);
         if needs_pause(config, port) {
             link_pause(host, (name, &place), found);
@@ -214,6 +217,33 @@ fn merging(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) {
             mend: Mend::Now(format!("ethtool -K {name} gro off lro off")),
         });
     }
+}
+
+/// Name of the XDP program that a running switch attaches (dpdk-sys/csrc/one_by_one.c).
+const OWN_PROGRAM: &str = "npcc_pass";
+
+/// Senders on this machine leave cutting to a card (TSO), and a packet socket sees the whole. The switch ends that at a veth, by an XDP program.
+fn segments(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) {
+    let text = host.ask(&["ip", "-d", "-j", "link", "show", "dev", name]);
+    let links: serde_json::Value =
+        serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default();
+    let Some(link) = links.get(0) else { return };
+    let kind = link["linkinfo"]["info_kind"].as_str().unwrap_or_default();
+    let program = &link["xdp"]["prog"];
+    let why = match kind {
+        // A physical interface, whose frames come from a wire.
+        "" => return,
+        "veth" if program.is_null() || program["name"] == OWN_PROGRAM => return,
+        "veth" => "another XDP program is attached to the veth".to_owned(),
+        kind => format!("an interface of kind {kind} has no such switch at this end"),
+    };
+    found.push(Finding {
+        check: Check::InterfaceSegments,
+        severity: Severity::Warning,
+        place: place.to_owned(),
+        what: format!("hosts of this machine may send segments larger than the MTU by it (TSO), which are dropped as oversize: {why}"),
+        mend: Mend::ByHand("ethtool -K INTERFACE tso off gso off   # on each host behind it".to_owned()),
+    });
 }
 
 fn queues(host: &Host, config: &Config, (name, place): (&str, &str), found: &mut Vec<Finding>) {

@@ -301,6 +301,10 @@ fn break_system(check: Check, tree: &mut Tree) {
             "ethtool -k eth1",
             "Features for eth1:\ngeneric-receive-offload: on\n",
         ),
+        Check::InterfaceSegments => tree.answer(
+            "ip -d -j link show dev eth1",
+            "[{\"ifname\":\"eth1\",\"linkinfo\":{\"info_kind\":\"macvlan\"}}]",
+        ),
         Check::LinkPause => tree.answer(
             "ethtool -a eth1",
             "Pause parameters for eth1:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\toff\n",
@@ -362,6 +366,23 @@ fn each_finding_happens_once_alone_and_says_what_mends_it() {
         let json = serde_json::to_value(&diagnosis).unwrap();
         assert_eq!(json["findings"][0]["check"], check.name());
     }
+}
+
+#[test]
+fn a_veth_hands_frames_over_one_by_one_unless_it_has_a_program_of_others() {
+    let findings = |program: &str| {
+        let tree = Tree::healthy();
+        tree.answer(
+            "ip -d -j link show dev eth1",
+            &format!("[{{\"linkinfo\":{{\"info_kind\":\"veth\"}}{program}}}]"),
+        );
+        let findings = tree.diagnosis().findings;
+        findings.iter().map(|one| one.check).collect::<Vec<_>>()
+    };
+    assert_eq!(findings(""), []);
+    assert_eq!(findings(",\"xdp\":{\"prog\":{\"name\":\"npcc_pass\"}}"), []);
+    let others = findings(",\"xdp\":{\"prog\":{\"name\":\"filter\"}}");
+    assert_eq!(others, [Check::InterfaceSegments]);
 }
 
 #[test]

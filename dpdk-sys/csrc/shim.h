@@ -42,4 +42,10 @@ int npcc_keep_out_of_cores(void);
 /* All threads give all capabilities away but these (a bit each, by the kernel's numbers): 0, or a negative errno. */
 int npcc_keep_capabilities(uint64_t keep);
 
+/*
+ * Has the kernel hand over the frames that come by this veth one by one, none larger than the MTU: a descriptor that keeps it so until it is
+ * closed, or a negative errno; ENODEV where the interface is no veth.
+ */
+int npcc_one_by_one(const char *interface);
+
 #endif

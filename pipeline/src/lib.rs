@@ -24,6 +24,7 @@ pub mod handoff;
 pub mod named;
 pub mod odd;
 pub mod parse;
+pub mod partial;
 pub mod pause;
 pub mod per;
 pub mod punt;

@@ -112,8 +112,6 @@ pub fn two_hosts(mtu: u32, hosts: [u8; 2]) -> Net {
             ),
             format!("ip -n {space} route add default via 10.0.{subnet}.1"),
             format!("ip -n {space} -6 route add default via 2001:db8:{subnet}::1"),
-            // The kernel leaves checksums to hardware that a veth does not have.
-            format!("ip netns exec {space} ethtool -K {inside} tx off"),
         ] {
             run(&command);
         }

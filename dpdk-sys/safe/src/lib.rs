@@ -24,6 +24,7 @@ mod layout;
 mod log;
 mod mbuf;
 mod mempool;
+mod one_by_one;
 mod port;
 mod removal;
 mod ring;
@@ -40,6 +41,7 @@ pub use hugepages::{
 };
 pub use mbuf::{FillError, HEADROOM, Mbuf, Segments};
 pub use mempool::{AllocError, Mempool, MempoolConfig, PoolError};
+pub use one_by_one::OneByOne;
 pub use port::{
     Descriptors, Device, DeviceError, Direction, Link, LinkPause, MacAddr, Operation, PfcQueues,
     Phase, Port, PortConfig, PortError, PortStats, RxQueue, Spread, TxQueue,

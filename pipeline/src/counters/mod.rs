@@ -253,6 +253,8 @@ counters! {
         lossless_lost: Counter,
         /// Given to Linux.
         punted: Traffic,
+        /// TCP and UDP checksums completed that a kernel had left to a card ([`crate::partial`]).
+        checksums_completed: Counter,
         /// Bytes of VLAN tags put on frames that came in here.
         tag_bytes_added: Counter => (skip),
         /// Bytes of VLAN tags taken off frames that came in here, but where padding took their place.

@@ -248,7 +248,7 @@ fn parse_ipv6(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, DropReason> {
 
 /// The upper-layer protocol, its offset in `packet`, and whether the packet is a fragment.
 /// `None` when a header is cut short or the chain is too long.
-fn skip_extensions(packet: &[u8], first: u8) -> Option<(u8, usize, bool)> {
+pub(crate) fn skip_extensions(packet: &[u8], first: u8) -> Option<(u8, usize, bool)> {
     let mut next = first;
     let mut off = ipv6::HEADER_LEN;
     for _ in 0..=ipv6::MAX_EXTENSIONS {

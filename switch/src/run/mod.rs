@@ -317,6 +317,13 @@ fn move_linux(linux: LinuxIo, stop: &AtomicBool, core: Option<core_affinity::Cor
 fn tell_ports(config: &Config, ports: &[wiring::ports::OpenPort]) {
     for (plan, port) in config.ports.iter().zip(ports) {
         tell_link(plan, port);
+        if let Some(why) = port.large_frames {
+            note(&format!(
+                "note: hosts behind port {} may send frames larger than the MTU, which are dropped as oversize, for the kernel does not cut them: {why}; \
+                 on each host: ethtool -K INTERFACE tso off gso off",
+                plan.name
+            ));
+        }
     }
     for name in wiring::workers::without_interrupt(config, ports) {
         note(&format!(

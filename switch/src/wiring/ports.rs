@@ -9,8 +9,8 @@ use npcc_config::model::Idle;
 use npcc_config::sizing::{Link, RING, ring};
 use npcc_config::{Config, plan};
 use npcc_dpdk::{
-    Descriptors, Eal, LinkPause, Mempool, PacketSockets, Port, PortConfig, PortError, RxInterrupt,
-    RxQueue, Spread,
+    Descriptors, Eal, Errno, LinkPause, Mempool, PacketSockets, Port, PortConfig, PortError,
+    RxInterrupt, RxQueue, Spread,
 };
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
@@ -85,6 +85,8 @@ pub struct OpenPort {
     pub tells_fill: bool,
     /// 802.3x pause of the whole link, as the device has it; none where its driver does not tell.
     pub link_pause: Option<LinkPause>,
+    /// Why the kernel may hand over frames larger than the MTU, where the port is over a veth.
+    pub large_frames: Option<Errno>,
     /// Receive interrupts of its queues; empty where its device has none, or nobody asked.
     pub interrupts: Vec<Arc<RxInterrupt>>,
 }
@@ -141,6 +143,7 @@ struct StartedPort {
     plain: PortConfig,
     started: Started,
     sockets: Option<PacketSockets>,
+    large_frames: Option<Errno>,
 }
 
 /// Opens and starts one port: what the device can do, and what it is to be.
@@ -157,6 +160,7 @@ fn start_one(
     let sleeps = config.cores.idle == Idle::Adaptive;
     let sockets = sleeps.then(PacketSockets::now);
     let mut port = Port::open_by_device(eal, &plan.device.to_string()).map_err(device)?;
+    let large_frames = port.receive_one_by_one().err();
     let pool = pools.near(port.socket());
     let classes = config.effective_qos().lossless_mask();
     let plain = PortConfig {
@@ -174,6 +178,7 @@ fn start_one(
         plain,
         started,
         sockets,
+        large_frames,
     })
 }
 
@@ -196,6 +201,7 @@ fn finish_one(
         plain,
         started,
         sockets,
+        large_frames,
     } = started;
     let device = |source| OpenError::Device {
         name: plan.name.clone(),
@@ -245,6 +251,7 @@ fn finish_one(
         interrupts.extend(queues.filter_map(RxQueue::interrupt));
     }
     Ok(OpenPort {
+        large_frames,
         interrupts: interrupts.into_iter().map(Arc::new).collect(),
         tells_fill: rx.holds_more_than(0).is_some(),
         link_pause: port.link_pause().ok(),

@@ -69,21 +69,19 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
         .map(|_| Queues::default())
         .collect();
     for ((plan, port), id) in config.ports.iter().zip(ports).zip((0u8..).map(PortId)) {
-        let stale = has_wire(&port.port);
+        let (stale, partial) = (has_wire(&port.port), has_partial_checksums(&port.port));
+        let source = |rx| Source::new(rx, stale, partial);
         for (rx, after) in port.more_rx.into_iter().zip(1..) {
             let worker = (plan.worker + after) % config.cores.workers.len().max(1);
             if let Some(queues) = all.get_mut(worker) {
-                queues.remotes.push(RemoteQueue {
-                    id,
-                    rx: Source::new(rx, stale),
-                });
+                queues.remotes.push(RemoteQueue { id, rx: source(rx) });
                 queues.add_interrupts(&port.interrupts);
             }
         }
         if let Some(queues) = all.get_mut(plan.worker) {
             queues.socket = queues.socket.or_else(|| port.port.socket());
             queues.add_interrupts(&port.interrupts);
-            let rx = Source::new(port.rx, stale);
+            let rx = source(port.rx);
             queues.own.push(PortQueues::new(id, rx, port.tx));
         }
     }
@@ -93,6 +91,11 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
 /// Whether a port receives from outside at any time. A capture starts where it starts, and a ring's other end is in this process.
 fn has_wire(port: &Port) -> bool {
     !["net_pcap", "net_ring", "net_null"].contains(&port.driver_name())
+}
+
+/// Whether a port may receive checksums that a kernel left to a card: the drivers over an interface of the kernel do not say which.
+fn has_partial_checksums(port: &Port) -> bool {
+    ["net_af_packet", "net_af_xdp"].contains(&port.driver_name())
 }
 
 /// Ports that cannot wake a worker, where workers may sleep.

@@ -2,6 +2,7 @@
 
 use npcc_dpdk::{Burst, Mempool, RxQueue};
 use npcc_pipeline::frame::{FrameBuf, FrameVec};
+use npcc_pipeline::partial;
 use npcc_pipeline::pause::PfcFrame;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
@@ -147,17 +148,21 @@ pub struct Source {
     high: Option<u16>,
     /// What is in the ring at the start is of before: the device was started long ago.
     stale: bool,
+    /// Frames may come with checksums that a kernel left to a card.
+    partial: bool,
     row: FrameVec<Frame>,
 }
 
 impl Source {
-    /// Nothing in hand. `stale`: what its ring holds at the start is old and is thrown away.
+    /// Nothing in hand. `stale`: what its ring holds at the start is old and is thrown away. `partial`: checksums that a kernel left to a card
+    /// are completed.
     #[must_use]
-    pub fn new(queue: RxQueue, stale: bool) -> Source {
+    pub fn new(queue: RxQueue, stale: bool, partial: bool) -> Source {
         Source {
             high: high(queue.descriptors(), |frames| queue.holds_more_than(frames)),
             queue,
             stale,
+            partial,
             row: FrameVec::default(),
         }
     }
@@ -196,6 +201,9 @@ impl Source {
         let received = self.queue.rx_up_to(&mut *self.row, most);
         probe.stage_ends(Stage::Receive);
         if received > 0 {
+            if self.partial {
+                self.complete_checksums(port, path);
+            }
             probe.received(port, &mut self.row);
             path.ingress_by(port, &mut self.row, now, || probe.stage_ends(Stage::Parse));
             debug_assert!(self.row.is_empty(), "the path takes them all");
@@ -207,6 +215,17 @@ impl Source {
             path.ring(port, self.queue.holds_more_than(high) == Some(true));
         }
         received
+    }
+
+    /// Completes the checksums that a kernel left to a card.
+    #[cold]
+    fn complete_checksums(&mut self, port: PortId, path: &Datapath) {
+        let frames = self.row.iter_mut();
+        let completed = frames.filter_map(|frame| partial::complete(frame.data_mut()).then_some(1));
+        let completed = completed.sum();
+        if let Some(counters) = path.counters().port(port.index()) {
+            counters.checksums_completed.add(completed);
+        }
     }
 }
 

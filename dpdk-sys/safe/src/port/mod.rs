@@ -41,6 +41,7 @@ use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
 use crate::log;
 use crate::mempool::Mempool;
+use crate::one_by_one::OneByOne;
 use crate::removal;
 
 /// How a device can spread what it receives.
@@ -62,6 +63,7 @@ pub(crate) type Wire = Arc<dyn Any + Send + Sync>;
 /// [`tx_queue`](Self::tx_queue).
 pub struct Port {
     core: Arc<PortCore>,
+    one_by_one: Option<OneByOne>,
 }
 
 /// What the port and its queues share.
@@ -140,6 +142,7 @@ impl Port {
                 _wires: wires,
                 eal: Arc::clone(eal.core()),
             }),
+            one_by_one: None,
         })
     }
 
@@ -157,6 +160,22 @@ impl Port {
         state.configuring(pool.clone());
         let sending = config::apply(&self.core, config, pool)?;
         state.configured(config.rx_queues, config.tx_queues, sending);
+        Ok(())
+    }
+
+    /// Has the kernel hand over the frames of a veth under this port one by one while the port is open, see [`OneByOne`]. Changes nothing for
+    /// other devices.
+    ///
+    /// # Errors
+    /// The kernel's reason.
+    pub fn receive_one_by_one(&mut self) -> Result<(), Errno> {
+        let device = self.core.name.parse::<Device>().ok();
+        let interface = device
+            .as_ref()
+            .and_then(|device| device.values("iface").next());
+        if let Some(interface) = interface.filter(|_| self.core.driver == "net_af_packet") {
+            self.one_by_one = OneByOne::at(interface)?;
+        }
         Ok(())
     }
 

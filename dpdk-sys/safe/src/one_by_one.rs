@@ -1,0 +1,33 @@
+//! Frames of a veth one by one: no sender's large segments (TSO), which a veth does not cut.
+
+use std::ffi::CString;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use crate::errno::Errno;
+
+/// The kernel hands over the frames that come by a veth one by one, none larger than the MTU, as long as this value lives.
+///
+/// It is an XDP program that lets everything pass: with one at this end, the kernel sends no large segments by the other, in whatever network
+/// namespace that is.
+#[derive(Debug)]
+pub struct OneByOne(#[expect(dead_code, reason = "closing it ends it")] OwnedFd);
+
+impl OneByOne {
+    /// Asks for it; none where the interface, of the calling thread's network namespace, is no veth.
+    ///
+    /// # Errors
+    /// The kernel's reason: `EPERM` without `CAP_NET_ADMIN` and `CAP_BPF`, `EBUSY` when another program is there, `EINVAL` before Linux 5.9.
+    pub fn at(interface: &str) -> Result<Option<OneByOne>, Errno> {
+        let Ok(name) = CString::new(interface) else {
+            return Ok(None);
+        };
+        // SAFETY: the string lives through the call, which reads it only.
+        let fd = unsafe { dpdk_sys::npcc_one_by_one(name.as_ptr()) };
+        match Errno::check(fd) {
+            // SAFETY: a descriptor that the call has just opened for us, and nobody else knows.
+            Ok(()) => Ok(Some(OneByOne(unsafe { OwnedFd::from_raw_fd(fd) }))),
+            Err(errno) if errno.raw() == dpdk_sys::ENODEV => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+}
