@@ -65,7 +65,7 @@ fn the_edge_is_as_designed() {
     );
     assert_eq!(config.routes[0].via[0].port, wan);
     assert_eq!(config.ports[0].vlans[0].id, 100);
-    assert_eq!(config.effective_qos().lossless_mask(), 0b1000);
+    assert_eq!(config.lossless_mask(), 0b1000);
     assert_eq!(config.max_mtu(), 9100);
     assert_eq!(config.npcc.cnp.udp_source_port.get(), 0);
 }
@@ -89,5 +89,5 @@ fn the_lab_splits_one_subnet_over_two_ports() {
     let config = example("pcap-lab.yaml");
     let ports: Vec<usize> = config.routes.iter().map(|r| r.via[0].port).collect();
     assert_eq!(ports, [0, 1]);
-    assert_eq!(config.effective_qos().dscp[0], 3);
+    assert_eq!(config.ports[0].qos.dscp[0], 3);
 }

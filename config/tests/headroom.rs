@@ -46,6 +46,7 @@ fn link(incast: &Incast) -> Link {
         outstanding: None,
         turn: Nanos::from_micros(AWAY / 1_000),
         receivers: 1,
+        lossless: 1,
     }
 }
 

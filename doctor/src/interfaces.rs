@@ -82,16 +82,16 @@ pub(crate) fn addresses(host: &Host, namespace: Option<&str>, name: &str) -> Vec
 }
 
 /// Priorities of the port's peer that it pauses, or by which it is paused.
-fn lossless(config: &Config) -> Vec<u8> {
-    let all = (0u8..).zip(&config.qos.priorities);
+fn lossless(port: &Port) -> Vec<u8> {
+    let all = (0u8..).zip(&port.qos.priorities);
     all.filter(|(_, priority)| priority.lossless)
         .map(|(n, _)| n)
         .collect()
 }
 
 /// Whether pause has to work on a port.
-pub(crate) fn needs_pause(config: &Config, port: &Port) -> bool {
-    port.pfc != PortPfc::Off && !lossless(config).is_empty()
+pub(crate) fn needs_pause(port: &Port) -> bool {
+    port.pfc != PortPfc::Off && !lossless(port).is_empty()
 }
 
 pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
@@ -141,7 +141,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
             segments(host, (name, &place), found);
         }
         queues(host, config, (name, &place), found);
-        if needs_pause(config, port) {
+        if needs_pause(port) {
             link_pause(host, (name, &place), found);
             let on = priorities(host, name);
             if !on.is_empty() {
@@ -166,12 +166,12 @@ pub(crate) fn shared(
 ) {
     let place = format!("port {} ({name})", port.name);
     queues(host, config, (name, &place), found);
-    if !needs_pause(config, port) {
+    if !needs_pause(port) {
         return;
     }
     link_pause(host, (name, &place), found);
     let on = priorities(host, name);
-    let missing: Vec<u8> = lossless(config)
+    let missing: Vec<u8> = lossless(port)
         .into_iter()
         .filter(|one| !on.contains(one))
         .collect();

@@ -40,7 +40,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
         } else {
             binding(host, (address, &place), driver, found);
             iommu(host, (address, &place), found);
-            pause(host, (config, port), (address, &place), found);
+            pause(host, port, (address, &place), found);
         }
         numa(host, (config, port), (address, &place), found);
         width(host, (address, &place), found);
@@ -216,18 +216,13 @@ const I40E: [&str; 16] = [
 ];
 
 /// What is known of a device that cannot do what a lossless port needs.
-fn pause(
-    host: &Host,
-    (config, port): (&Config, &Port),
-    (address, place): (&str, &str),
-    found: &mut Vec<Finding>,
-) {
+fn pause(host: &Host, port: &Port, (address, place): (&str, &str), found: &mut Vec<Finding>) {
     let id = |file: &str| {
         host.read(format!("{DEVICES}/{address}/{file}"))
             .unwrap_or_default()
     };
     let i40e = id("vendor") == "0x8086" && I40E.contains(&id("device").as_str());
-    if i40e && interfaces::needs_pause(config, port) {
+    if i40e && interfaces::needs_pause(port) {
         found.push(Finding {
             check: Check::NicPause,
             severity: Severity::Warning,

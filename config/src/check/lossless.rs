@@ -29,18 +29,14 @@ pub(super) fn check(check: &mut Check<'_>) {
             sends_pause(port.pfc, backend, &port.device).then(|| {
                 Link::of_model(
                     port,
+                    &effective,
                     check.file.buffer.loop_time,
                     check.file.cores.workers.len(),
                 )
             })
         })
         .collect();
-    let room = Lossless::new(
-        &check.file.buffer,
-        mask.count_ones(),
-        &links,
-        check.file.linux.integrate,
-    );
+    let room = Lossless::new(&check.file.buffer, &links, check.file.linux.integrate);
     if fits(check, &room, &links) {
         marking_before_pause(check, &effective, &room);
     }

@@ -44,8 +44,6 @@ pub struct Config {
     pub neighbors: Vec<Neighbor>,
     /// Capacities of the routing tables.
     pub routing: Routing,
-    /// Classification and queues, profile and explicit keys merged.
-    pub qos: EffectiveQos,
     /// The shared packet buffer.
     pub buffer: Buffer,
     /// Priority flow control.
@@ -65,10 +63,17 @@ pub struct Config {
 }
 
 impl Config {
-    /// Classification and queues with nothing left out.
+    /// Classification and queues of a port, for what shows one of all: the file says the same for every port.
     #[must_use]
-    pub const fn effective_qos(&self) -> &EffectiveQos {
-        &self.qos
+    pub fn common_qos(&self) -> Option<&EffectiveQos> {
+        self.ports.first().map(|port| &port.qos)
+    }
+
+    /// Bit n: priority n is lossless on a port.
+    #[must_use]
+    pub fn lossless_mask(&self) -> u8 {
+        let ports = self.ports.iter();
+        ports.fold(0, |mask, port| mask | port.qos.lossless_mask())
     }
 
     /// The port of this name with its index.

@@ -5,7 +5,7 @@ use std::fmt;
 use ipnet::IpNet;
 
 use crate::model::{Action, Mode, PeerResponse, PolicyName, PortPfc};
-use crate::plan::Thresholds;
+use crate::plan::{EffectiveQos, Thresholds};
 use crate::units::{BitRate, Length, Mac, Threshold};
 
 /// A port.
@@ -40,6 +40,8 @@ pub struct Port {
     pub peer_response: PeerResponse,
     /// Priority flow control.
     pub pfc: PortPfc,
+    /// Classification of what it receives, and its queues: profile and explicit keys merged.
+    pub qos: EffectiveQos,
     /// Proactive congestion notification, if it is enabled.
     pub npcc: Option<PortNpcc>,
 }

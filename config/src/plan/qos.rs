@@ -8,7 +8,7 @@ const NAMED_WEIGHT: u8 = 50;
 /// Share of the other DWRR queues: enough not to starve, too little to matter.
 const OTHER_WEIGHT: u8 = 1;
 
-/// Classification and queues with nothing left out; the same on every port.
+/// Classification and queues of a port with nothing left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveQos {
     /// The profile it grew from.
@@ -25,7 +25,7 @@ pub struct EffectiveQos {
     pub priorities: [PriorityPlan; 8],
 }
 
-/// One queue of every port.
+/// One queue of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PriorityPlan {
     /// Whether its frames may not be dropped for want of buffer.

@@ -23,7 +23,7 @@ impl Config {
             .ports
             .iter()
             .zip(owners(&file))
-            .filter_map(|(p, worker)| port(p, worker, &file.npcc))
+            .filter_map(|(port, worker)| self::port(port, worker, &file))
             .collect();
         let routes = routes(&file, &subnets);
         let neighbors = file
@@ -50,7 +50,6 @@ impl Config {
             ports,
             routes,
             neighbors,
-            qos: EffectiveQos::new(&file.qos),
             trusted_ports,
             npcc: file.npcc,
             routing: file.routing,
@@ -69,7 +68,8 @@ fn nets(addresses: &[Interface]) -> Vec<IpNet> {
     addresses.iter().map(|a| a.0).collect()
 }
 
-fn port(port: &model::Port, worker: usize, general: &model::Npcc) -> Option<Port> {
+fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
+    let general = &file.npcc;
     let npcc = port.npcc.as_ref().filter(|n| n.enable).map(|own| PortNpcc {
         queues: own.queues.iter().fold(0, |mask, p| mask | 1 << p.get()),
         actions: std::array::from_fn(|priority| {
@@ -118,6 +118,7 @@ fn port(port: &model::Port, worker: usize, general: &model::Npcc) -> Option<Port
         cable: port.cable,
         peer_response: port.peer_response,
         pfc: port.pfc,
+        qos: EffectiveQos::new(&file.qos),
         npcc,
     })
 }

@@ -52,12 +52,14 @@ pub struct Link {
     pub turn: Nanos,
     /// Workers that receive from it.
     pub receivers: u64,
+    /// Its lossless priorities.
+    pub lossless: u32,
 }
 
 impl Link {
     /// Of a resolved port, at the link's `speed`, received from by `receivers` workers whose loops take `turn` at the longest.
     #[must_use]
-    pub const fn of(port: &plan::Port, speed: BitRate, turn: Nanos, receivers: u64) -> Self {
+    pub fn of(port: &plan::Port, speed: BitRate, turn: Nanos, receivers: u64) -> Self {
         Self {
             cable: port.cable,
             speed,
@@ -66,6 +68,7 @@ impl Link {
             outstanding: port.tx_outstanding,
             turn,
             receivers,
+            lossless: port.qos.lossless_mask().count_ones(),
         }
     }
 
@@ -77,7 +80,12 @@ impl Link {
         Self::of(port, speed, config.buffer.loop_time, receivers)
     }
 
-    pub(crate) fn of_model(port: &model::Port, turn: Nanos, workers: usize) -> Self {
+    pub(crate) fn of_model(
+        port: &model::Port,
+        qos: &plan::EffectiveQos,
+        turn: Nanos,
+        workers: usize,
+    ) -> Self {
         let device = plan::Device::parse(&port.device);
         let written = (port.link_speed.written(), port.speed);
         Self {
@@ -88,6 +96,7 @@ impl Link {
             outstanding: port.tx_outstanding,
             turn,
             receivers: receivers(device.as_ref(), workers),
+            lossless: qos.lossless_mask().count_ones(),
         }
     }
 
@@ -227,7 +236,6 @@ fn within(speed: BitRate, time: Nanos) -> u64 {
 
 /// Headroom of every lossless priority of every port.
 pub(super) fn table(config: &Config) -> Vec<Headroom> {
-    let lossless = |p: &u8| config.qos.priorities[usize::from(*p)].lossless;
     let row = |port: &plan::Port, priority| {
         let (speed, from) = link_speed(Some(&port.device), (port.link_speed, port.speed));
         let link = Link::configured(config, port);
@@ -241,10 +249,11 @@ pub(super) fn table(config: &Config) -> Vec<Headroom> {
             bytes: sends.then(|| link.headroom()),
         }
     };
-    let rows = |port| {
+    let rows = |port: &plan::Port| {
         (0..8)
-            .filter(lossless)
-            .map(move |priority| row(port, priority))
+            .filter(|priority| port.qos.lossless_mask() & (1 << priority) != 0)
+            .map(|priority| row(port, priority))
+            .collect::<Vec<_>>()
     };
     config.ports.iter().flat_map(rows).collect()
 }
@@ -299,6 +308,7 @@ mod tests {
     fn software_adds_its_own() {
         let link = Link {
             receivers: 1,
+            lossless: 1,
             cable: Length::from_metres(100_000),
             speed: BitRate(100_000_000_000),
             response: PeerResponse::Ieee,

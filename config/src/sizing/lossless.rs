@@ -92,21 +92,24 @@ pub struct Lossless {
 }
 
 impl Lossless {
-    /// Divides `buffer` among ports with `links` (none: no pause is sent), each with `priorities` lossless priorities; `linux`: whether
-    /// it is integrated.
+    /// Divides `buffer` among ports with `links` (none: no pause is sent); `linux`: whether it is integrated.
     #[must_use]
-    pub fn new(buffer: &Buffer, priorities: u32, links: &[Option<Link>], linux: bool) -> Self {
-        let priorities = u64::from(priorities);
+    pub fn new(buffer: &Buffer, links: &[Option<Link>], linux: bool) -> Self {
         let ports: Vec<Option<GroupRoom>> = links
             .iter()
             .map(|link| link.as_ref().map(GroupRoom::of))
             .collect();
         let sum = |of: fn(&GroupRoom) -> u64| {
-            let each = ports.iter().flatten().map(of);
-            each.fold(0, u64::saturating_add).saturating_mul(priorities)
+            let each = links.iter().flatten();
+            let each =
+                each.map(|link| of(&GroupRoom::of(link)).saturating_mul(link.lossless.into()));
+            each.fold(0, u64::saturating_add)
         };
-        let sending = ports.iter().flatten().count();
-        let groups = u64::try_from(sending).unwrap_or(u64::MAX) * priorities;
+        let groups = links
+            .iter()
+            .flatten()
+            .map(|link| u64::from(link.lossless))
+            .sum();
         let own = sum(|room| room.headroom);
         let headroom = match buffer.shared_headroom.0 {
             0 => own,
@@ -138,12 +141,7 @@ impl Lossless {
                 .then(|| Link::configured(config, port))
         };
         let links: Vec<Option<Link>> = config.ports.iter().map(link).collect();
-        Self::new(
-            &config.buffer,
-            config.qos.lossless_mask().count_ones(),
-            &links,
-            config.linux.integrate,
-        )
+        Self::new(&config.buffer, &links, config.linux.integrate)
     }
 
     /// Buffers that `bytes` of lossless frames take at the worst mean.
@@ -161,6 +159,7 @@ mod tests {
     fn link() -> Link {
         Link {
             receivers: 1,
+            lossless: 1,
             cable: Length::from_metres(100_000),
             speed: BitRate(100_000_000_000),
             response: crate::model::PeerResponse::Ieee,
@@ -176,7 +175,7 @@ mod tests {
             pool: Bytes(64_000_000),
             ..Buffer::default()
         };
-        let room = Lossless::new(&buffer, 1, &[Some(link()), None, Some(link())], false);
+        let room = Lossless::new(&buffer, &[Some(link()), None, Some(link())], false);
         assert_eq!(room.groups, 2);
         assert_eq!(room.headroom, 2 * link().headroom());
         assert_eq!(room.headroom + room.reserved + room.shared, 64_000_000);
@@ -189,7 +188,11 @@ mod tests {
             shared_headroom: Bytes(15_000_000),
             ..Buffer::default()
         };
-        let room = Lossless::new(&buffer, 2, &[Some(link()), Some(link())], true);
+        let two = Link {
+            lossless: 2,
+            ..link()
+        };
+        let room = Lossless::new(&buffer, &[Some(two), Some(two)], true);
         assert_eq!(room.headroom, 15_000_000);
     }
 }

@@ -280,7 +280,7 @@ qos: {{ priorities: {{ 0: {{ weight: {weight} }} }} }}
 
     /// What each party holds after a change of which the `fails`-th order fails.
     fn tried(fails: usize) -> (Result<(), String>, [u8; 3]) {
-        let weight = |settings: &Settings| settings.config.qos.priorities[0].weight;
+        let weight = |settings: &Settings| settings.config.ports[0].qos.priorities[0].weight;
         let (old, new) = (settings(10), settings(20));
         let mut holds = [10; 3];
         let mut orders = 0;

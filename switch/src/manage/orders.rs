@@ -161,9 +161,10 @@ impl Management {
         weigh(&mut qos, &self.workers, ports, (priority, weight))?;
         *self.view.qos() = qos;
         let now = &mut live.running.now;
-        let plans = &mut now.config.qos.priorities;
-        if let Some(plan) = plans.get_mut(usize::from(priority)) {
-            plan.weight = weight;
+        for port in &mut now.config.ports {
+            if let Some(plan) = port.qos.priorities.get_mut(usize::from(priority)) {
+                plan.weight = weight;
+            }
         }
         let key = format!("qos.priorities.{priority}.weight");
         now.overrides.insert(key);

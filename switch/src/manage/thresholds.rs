@@ -30,9 +30,12 @@ impl Management {
         let mut live = self.live().map_err(|torn| torn.to_string())?;
         let now = &mut live.running.now;
         let mut new = now.config.clone();
-        let plan = new.qos.priorities.get_mut(usize::from(priority));
-        let plan = plan.ok_or_else(|| format!("there is no priority {priority}: write 0 to 7"))?;
-        change(plan, key, value)?;
+        for port in &mut new.ports {
+            let plan = port.qos.priorities.get_mut(usize::from(priority));
+            let plan =
+                plan.ok_or_else(|| format!("there is no priority {priority}: write 0 to 7"))?;
+            change(plan, key, value)?;
+        }
         in_order(&new, priority)?;
         self.requeue(&now.config, &new)
             .map_err(|deaf| deaf.to_string())?;
@@ -94,15 +97,15 @@ fn unknown(key: &str) -> String {
 
 /// Thresholds in order on every port, and marking before pause.
 fn in_order(config: &Config, priority: u8) -> Result<(), String> {
-    let Some(plan) = config.qos.priorities.get(usize::from(priority)) else {
-        return Ok(());
-    };
     let least_xoff = Lossless::of(config).least_xoff;
     for port in &config.ports {
+        let Some(plan) = port.qos.priorities.get(usize::from(priority)) else {
+            continue;
+        };
         let speed = port
             .speed
             .unwrap_or_else(|| link_speed(Some(&port.device), (port.link_speed, None)).0);
-        let drain = plan.max_rate.map_or(speed, |max| max.min(speed));
+        let drain = plan.drain(Some(speed)).unwrap_or(speed);
         let name = &port.name;
         for (what, low, high) in [
             plan.ecn.map(|ecn| ("kmin above kmax", ecn.kmin, ecn.kmax)),
@@ -149,10 +152,11 @@ buffer: { pool: 2MB }
 
     fn tried(priority: u8, key: &str, value: &str) -> Result<PriorityPlan, String> {
         let mut config = config();
-        let plan = &mut config.qos.priorities[usize::from(priority)];
-        change(plan, key, value)?;
+        for port in &mut config.ports {
+            change(&mut port.qos.priorities[usize::from(priority)], key, value)?;
+        }
         in_order(&config, priority)?;
-        Ok(config.qos.priorities[usize::from(priority)])
+        Ok(config.ports[0].qos.priorities[usize::from(priority)])
     }
 
     #[test]

@@ -51,7 +51,9 @@ pub struct QosPriority {
 /// Of a configuration and the ports' settings it came to.
 #[must_use]
 pub fn effective(config: &Config, ports: &[PortConfig]) -> Qos {
-    let qos = config.effective_qos();
+    let Some(qos) = config.common_qos() else {
+        return Qos::default();
+    };
     let others = |map: &[u8]| {
         (0u8..)
             .zip(map)

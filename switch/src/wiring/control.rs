@@ -92,7 +92,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         // The configuration asks for the speed of a watched port, or its link has one.
         let rate = rate(id);
         watch.priorities().map(move |priority| {
-            let drain = drain(config, priority, rate);
+            let drain = drain(port, priority, rate);
             QueueConfig {
                 port: id,
                 priority: Priority::new(priority),
@@ -170,7 +170,7 @@ pub fn offers(config: &Config, rates: &[Option<BitRate>]) -> Vec<(PortId, Priori
     for (id, port, watch) in watched(config) {
         let rate = rates.get(id.index()).copied().flatten();
         for priority in watch.priorities() {
-            let drain = drain(config, priority, rate);
+            let drain = drain(port, priority, rate);
             for which in PolicyName::ALL {
                 let kind = policy(config, watch, which, port.mtu, (priority, drain));
                 offers.push((id, Priority::new(priority), kind));
@@ -217,12 +217,11 @@ fn watched(config: &Config) -> impl Iterator<Item = (PortId, &npcc_config::plan:
     ports.filter_map(|(port, id)| port.npcc.as_ref().map(|watch| (PortId(id), port, watch)))
 }
 
-/// What a watched queue drains at.
-fn drain(config: &Config, priority: u8, rate: Option<BitRate>) -> BitRate {
-    let qos = config.effective_qos();
-    let plan = qos.priorities.get(usize::from(priority));
-    let drain = plan.map_or(rate, |plan| plan.drain(rate));
-    drain.unwrap_or(UNLIMITED)
+/// What a watched queue of a port drains at.
+fn drain(port: &npcc_config::plan::Port, priority: u8, rate: Option<BitRate>) -> BitRate {
+    let plan = port.qos.priorities.get(usize::from(priority));
+    plan.map_or(rate, |plan| plan.drain(rate))
+        .unwrap_or(UNLIMITED)
 }
 
 fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> DetectorConfig {

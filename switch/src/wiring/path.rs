@@ -23,7 +23,7 @@ const LONGEST_AWAY: Nanos = Nanos::from_millis(1);
 /// One port's pipeline settings; `rate` is what its egress side is shaped to.
 #[must_use]
 pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>) -> PortConfig {
-    let qos = config.effective_qos();
+    let qos = &port.qos;
     let mut queues = std::array::from_fn(|_| QueueConfig::default());
     for (queue, plan) in queues.iter_mut().zip(&qos.priorities) {
         *queue = self::queue(plan, rate, port.mtu);
@@ -33,7 +33,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         config.ports.len(),
         config.linux.integrate,
     );
-    let mask = control_priorities(config);
+    let mask = control_priorities(config, qos);
     for (_, queue) in Priority::all()
         .zip(&mut queues)
         .filter(|(priority, _)| mask & priority.bit() != 0)
@@ -81,10 +81,10 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
     }
 }
 
-/// Priorities of control frames: the CNPs', and those of strict queues that are not lossless, as a mask.
+/// Priorities of a port's control frames: the CNPs', and those of strict queues that are not lossless, as a mask.
 #[must_use]
-pub fn control_priorities(config: &Config) -> u8 {
-    let qos = Priority::all().zip(&config.effective_qos().priorities);
+pub fn control_priorities(config: &Config, qos: &EffectiveQos) -> u8 {
+    let qos = Priority::all().zip(&qos.priorities);
     let cnp = Priority::new(config.npcc.cnp.priority.byte());
     let own =
         qos.filter(|(priority, plan)| plan.is_control() || *priority == cnp && !plan.lossless);

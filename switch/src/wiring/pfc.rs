@@ -49,9 +49,9 @@ pub struct PortFlow {
 /// The path's lossless part, and what to tell of each port.
 #[must_use]
 pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<PortFlow>) {
-    let classes = config.effective_qos().lossless_mask();
     let plans = config.ports.iter().zip(ports);
     let flow = |(plan, open): (&plan::Port, &OpenPort)| {
+        let classes = plan.qos.lossless_mask();
         let on = open.pause.backend != Backend::None;
         let sends = on && sends_pause(plan.pfc, config.pfc.backend, plan.device.id());
         PortFlow {
@@ -90,23 +90,16 @@ fn link(config: &Config, plan: &plan::Port, speed: BitRate, flow: &PortFlow) -> 
 
 /// How the pool is divided with links of these speeds.
 fn division(config: &Config, links: &[BitRate], flows: &[PortFlow]) -> Lossless {
-    let classes = config.effective_qos().lossless_mask();
     let ports = config.ports.iter().zip(links).zip(flows);
     let links: Vec<Option<Link>> = ports
         .map(|((plan, speed), flow)| (flow.send != 0).then(|| link(config, plan, *speed, flow)))
         .collect();
-    Lossless::new(
-        &config.buffer,
-        classes.count_ones(),
-        &links,
-        config.linux.integrate,
-    )
+    Lossless::new(&config.buffer, &links, config.linux.integrate)
 }
 
 /// The buffer for links of these speeds; what follows from them is written into `flows`.
 #[must_use]
 pub fn buffer(config: &Config, links: &[BitRate], flows: &mut [PortFlow]) -> BufferConfig {
-    let classes = config.effective_qos().lossless_mask();
     let ports = config.ports.iter().zip(links);
     for ((plan, speed), flow) in ports.zip(flows.iter_mut()) {
         let link = link(config, plan, *speed, flow);
@@ -116,7 +109,8 @@ pub fn buffer(config: &Config, links: &[BitRate], flows: &mut [PortFlow]) -> Buf
     }
     let room = division(config, links, flows);
     let mut groups = Vec::new();
-    for (flow, room) in flows.iter_mut().zip(&room.ports) {
+    for ((plan, flow), room) in config.ports.iter().zip(flows).zip(&room.ports) {
+        let classes = plan.qos.lossless_mask();
         let mut of_port = [GroupConfig::default(); 8];
         if let Some(room) = room {
             flow.headroom = room.headroom;
@@ -141,7 +135,12 @@ pub fn buffer(config: &Config, links: &[BitRate], flows: &mut [PortFlow]) -> Buf
         config.ports.len(),
         config.linux.integrate,
     );
-    let priorities = super::path::control_priorities(config);
+    let of_port = |port: &plan::Port| super::path::control_priorities(config, &port.qos);
+    let priorities = config
+        .ports
+        .iter()
+        .map(of_port)
+        .fold(0, |all, own| all | own);
     let shared = config.buffer.shared_headroom.0;
     BufferConfig {
         pool: super::path::pool(config),
@@ -167,7 +166,6 @@ pub fn marks_in_time(
     shapers: &[Option<BitRate>],
     flows: &[PortFlow],
 ) -> Result<(), String> {
-    let qos = config.effective_qos();
     let room = division(config, links, flows);
     if room.groups == 0 {
         return Ok(());
@@ -175,7 +173,7 @@ pub fn marks_in_time(
     for (port, shaper) in config.ports.iter().zip(shapers) {
         let Some(rate) = shaper else { continue };
         let lossless = (0..8)
-            .zip(&qos.priorities)
+            .zip(&port.qos.priorities)
             .filter(|(_, plan)| plan.lossless);
         for (priority, plan) in lossless {
             let Some(ecn) = plan.ecn else { continue };

@@ -162,7 +162,7 @@ fn start_one(
     let mut port = Port::open_by_device(eal, &plan.device.to_string()).map_err(device)?;
     let large_frames = port.receive_one_by_one().err();
     let pool = pools.near(port.socket());
-    let classes = config.effective_qos().lossless_mask();
+    let classes = plan.qos.lossless_mask();
     let plain = PortConfig {
         one_pool: pools.is_one(),
         ..planned(config, plan, &port).map_err(device)?
@@ -208,7 +208,7 @@ fn finish_one(
         source,
     };
     let pool = pools.near(port.socket());
-    let classes = config.effective_qos().lossless_mask();
+    let classes = plan.qos.lossless_mask();
     let Started {
         answer,
         by_priority,

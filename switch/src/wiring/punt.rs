@@ -69,23 +69,26 @@ pub fn interface(vlan: u16, mac: Mac, addresses: &[IpAddr]) -> PuntInterface {
 
 /// The queue of BFD and routing protocols: the highest strict one that is not lossless, under its cap; else that of CNPs.
 fn control(config: &Config) -> Priority {
-    let plans = Priority::all().zip(&config.effective_qos().priorities);
-    let strict = plans.rev().find(|(_, plan)| plan.is_control());
+    let control = |priority: &Priority| {
+        let plan = |port: &plan::Port| port.qos.priorities[priority.index()].is_control();
+        config.ports.iter().all(plan)
+    };
+    let strict = Priority::all().rev().find(control);
     let cnp = Priority::new(config.npcc.cnp.priority.byte());
-    strict.map_or_else(|| unless_lossless(config, cnp), |(priority, _)| priority)
+    strict.unwrap_or_else(|| unless_lossless(config, cnp))
 }
 
 /// The queue of ICMP errors, and of what Linux sends for which its own is lossless.
 fn ordinary(config: &Config) -> Priority {
     unless_lossless(
         config,
-        Priority::new(config.effective_qos().default_priority),
+        Priority::new(config.common_qos().map_or(0, |qos| qos.default_priority)),
     )
 }
 
 /// This priority, or the lowest that is not lossless.
 fn unless_lossless(config: &Config, wanted: Priority) -> Priority {
-    let lossless = config.effective_qos().lossless_mask();
+    let lossless = config.lossless_mask();
     let lossy = |priority: &Priority| lossless & priority.bit() == 0;
     let mut candidates = std::iter::once(wanted).chain(Priority::all());
     candidates.find(lossy).unwrap_or(wanted)
