@@ -384,6 +384,7 @@ fn a_panic_of_any_thread_stops_all_in_order_and_exits_1() {
     for (place, said) in [
         ("control", "a panic: this is a defect"),
         ("manage", "the management thread panicked"),
+        ("worker", "a worker panicked"),
         ("launch", "asked for at `launch`"),
     ] {
         let mut switch = Switch::starting(place);

@@ -10,7 +10,7 @@
 //! | HTTP, where asked for | as management | [`telemetry`]: metrics and the page |
 //! | clients, bounded | as management | [`manage`]: one request each |
 //!
-//! [`run`] brings them up and takes them down; [`wiring`] makes the parts from a configuration; [`report`] is what an
+//! [`run`] brings them up and takes them down; [`threads`] names, joins and watches them; [`wiring`] makes the parts from a configuration; [`report`] is what an
 //! operator sees of them; [`recorder`] is what is left of a run that crashed.
 #![forbid(unsafe_code)]
 
@@ -27,5 +27,6 @@ pub mod run;
 pub mod sandbox;
 pub mod sleep;
 pub mod telemetry;
+pub mod threads;
 pub mod wiring;
 pub mod worker;

@@ -1,4 +1,4 @@
-//! When each thread last moved: that of management by itself, each other by what grows while it moves.
+//! When each thread last moved, as the management thread sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,12 +15,11 @@ pub fn wall() -> u64 {
     u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A thread's place. Whoever holds it writes it alone.
+/// A thread's place, which has one writer.
 #[derive(Debug)]
 pub struct Beat {
     memory: Arc<SharedWords>,
     first: usize,
-    loops: u64,
 }
 
 impl Beat {
@@ -33,7 +32,6 @@ impl Beat {
         let beat = Beat {
             memory: Arc::clone(memory),
             first: BEATS + usize::try_from(at).ok()? * THREAD,
-            loops: 0,
         };
         for (to, word) in beat.words().iter().zip(words_of(name, THREAD_NAME)) {
             to.store(word, Ordering::Relaxed);
@@ -49,24 +47,11 @@ impl Beat {
             .unwrap_or_default()
     }
 
-    fn write(&self, loops: u64, now: u64) {
+    /// Takes down that the thread had done so many loops when it moved at `now`, in ns since 1970.
+    pub fn write(&self, loops: u64, now: u64) {
         if let [.., counted, moved] = self.words() {
             counted.store(loops, Ordering::Relaxed);
             moved.store(now, Ordering::Relaxed);
-        }
-    }
-
-    /// The thread itself moves.
-    pub fn moves(&mut self, now: u64) {
-        self.loops += 1;
-        self.write(self.loops, now);
-    }
-
-    /// Another one looks: it had done so many loops by `now`.
-    pub fn look(&mut self, loops: u64, now: u64) {
-        if loops != self.loops {
-            self.loops = loops;
-            self.write(loops, now);
         }
     }
 }

@@ -26,12 +26,11 @@ fn what_was_recorded_is_read_in_order_while_it_runs_and_after_its_end() {
     assert!(recorder.keeper().is_none());
     second.saw(PortId(1), DropReason::Runt, &[0xab; 3], Nanos(2_000));
     first.saw(PortId(0), DropReason::IpHeader, &[0xcd; 200], Nanos(1_000));
-    let mut worker = recorder.beat("worker on core 1").unwrap();
-    let mut manager = recorder.beat("management").unwrap();
+    let worker = recorder.beat("worker on core 1").unwrap();
+    let manager = recorder.beat("management").unwrap();
     let now = crate::recorder::beats::wall();
-    worker.look(5, now);
-    worker.look(5, now + 3_000_000_000);
-    manager.moves(now + 3_000_000_000);
+    worker.write(5, now);
+    manager.write(1, now + 3_000_000_000);
     let reading = file(&crate::recorder::path(&socket)).unwrap();
     assert_eq!((reading.version.as_str(), reading.torn), ("1.2.3", 0));
     assert_eq!(reading.pid, u64::from(std::process::id()));

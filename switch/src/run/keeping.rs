@@ -4,40 +4,26 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use npcc_pipeline::counters::Counter;
-
 use crate::fault;
 use crate::keep::EVERY;
 use crate::keep::storms::as_written;
 use crate::log::note;
 use crate::manage::orders::Management;
+use crate::threads::Heartbeat;
 
 /// Pairs given to the control core at a time: it takes a few dozen a tick.
 const AT_ONCE: usize = 8_192;
-/// How often `stop` is looked at.
+/// How often the request to stop is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs until `stop`; nothing is given before `ready`.
-pub(super) fn run(
-    management: &Management,
-    (ready, stop): (&AtomicBool, &AtomicBool),
-    turns: &Counter,
-    core: Option<core_affinity::CoreId>,
-) {
-    if let Some(core) = core {
-        // Not being moved costs some reaction time and nothing else.
-        let _ = core_affinity::set_for_current(core);
-    }
-    let goes_on = || {
-        turns.add(1);
-        !stop.load(Ordering::Relaxed)
-    };
-    while !ready.load(Ordering::Relaxed) && goes_on() {
+/// Runs until the switch stops; nothing is given before `ready`.
+pub(super) fn run(management: &Management, ready: &AtomicBool, heartbeat: &Heartbeat) {
+    while !ready.load(Ordering::Relaxed) && heartbeat.goes_on() {
         std::thread::sleep(LOOK);
     }
-    suggest(management, &goes_on);
+    suggest(management, heartbeat);
     let mut due = Instant::now();
-    while goes_on() {
+    while heartbeat.goes_on() {
         std::thread::sleep(LOOK);
         fault::waits("keeping-stuck");
         if Instant::now() < due {
@@ -56,11 +42,11 @@ pub(super) fn run(
 }
 
 /// Gives the control core the pairs that the process before knew; packets have to confirm each.
-fn suggest(management: &Management, goes_on: &impl Fn() -> bool) {
+fn suggest(management: &Management, heartbeat: &Heartbeat) {
     let pairs = management.view.keep.take_pairs();
     let mut given = 0;
     for some in pairs.chunks(AT_ONCE) {
-        if !goes_on() {
+        if !heartbeat.goes_on() {
             return;
         }
         if let Err(why) = management.npcc_pairs(some, true) {

@@ -2,17 +2,13 @@
 
 mod aftermath;
 mod assemble;
-mod crew;
 mod keeping;
 mod linux;
-mod pulse;
-mod roll;
 mod service;
 mod signals;
 mod source;
 mod steps;
 mod storms;
-mod vigil;
 mod workers;
 
 use std::io::{IsTerminal, Write};
@@ -24,13 +20,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
-use npcc_dpdk::{Calibration, Eal, LcoreHandle};
-use npcc_pipeline::counters::Counter;
+use npcc_dpdk::{Calibration, Eal};
 
 use self::assemble::{Assembly, assemble};
-use self::crew::Crew;
-use self::pulse::Pulse;
-use self::roll::Roll;
 use self::service::Service;
 use self::signals::Signals;
 pub use self::source::{Options, Source};
@@ -50,6 +42,7 @@ use crate::report::model::Snapshot;
 use crate::sandbox;
 use crate::telemetry::http::{Limits, Listener};
 use crate::telemetry::pages;
+use crate::threads::{Heartbeat, Role, Threads, Watchdog};
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, pools::Pools};
 use crate::worker::Worker;
@@ -119,8 +112,8 @@ pub fn run<P: Probe>(
     management.wait_for_linux(LINUX_WAIT, stop);
     steps.done("the kernel's routes");
     let ready = Arc::new(AtomicBool::new(false));
-    let mut crew = Crew::new(Arc::default());
-    launch(&eal, config, workers, &ready, &mut crew)?;
+    let mut threads = Threads::new(spare_core);
+    launch(&eal, config, workers, &ready, &mut threads)?;
 
     let management = Arc::new(management);
     let recorder = recorder.map(Arc::new);
@@ -132,20 +125,20 @@ pub fn run<P: Probe>(
         ready: Arc::clone(&ready),
         recorder: recorder.clone(),
     };
-    look_after(&mut crew, &management, ends, spare_core)?;
+    look_after(&mut threads, &management, ends)?;
     steps.done("threads");
     steps.tell();
     sandbox::close(config)?;
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(stop, || {
         turned(&ready);
-        deadline.is_some_and(|deadline| Instant::now() >= deadline) || crew.has_ended()
+        deadline.is_some_and(|deadline| Instant::now() >= deadline) || threads.has_ended()
     });
     service::stopping();
     if fault::strikes("stop") {
         std::thread::sleep(Duration::from_secs(60));
     }
-    crew.end()?;
+    threads.end()?;
     aftermath::ends_in_order(recorder.as_deref());
     // The last look is written down as every other.
     Ok(management.view.snapshot())
@@ -203,69 +196,66 @@ struct Ends {
     recorder: Option<Arc<Recorder>>,
 }
 
-/// Starts the threads beside the workers.
+/// Starts the threads beside the workers, and has all watched.
 fn look_after(
-    crew: &mut Crew<LcoreHandle<()>>,
+    threads: &mut Threads,
     management: &Arc<Management>,
     ends: Ends,
-    core: Option<core_affinity::CoreId>,
 ) -> anyhow::Result<()> {
-    let Ends {
-        servers,
-        http,
-        linux,
-        hangup,
-        ready,
-        recorder,
-    } = ends;
-    let mut roll = Roll::of(&management.view);
+    let view = &management.view;
+    // The recorder lists them in this order.
+    let own = threads.heartbeat("management", Role::Essential);
+    for (core, stats) in view.cores.iter().zip(&view.workers) {
+        let (name, stats) = (format!("worker on core {core}"), Arc::clone(stats));
+        threads.watch(&name, Role::Essential, move || stats.loops.get());
+    }
+    let npcc = Arc::clone(&view.npcc);
+    threads.watch("control thread", Role::Essential, move || npcc.ticks.get());
+    if let Some((io, facts)) = ends.linux.zip(view.linux.as_ref()) {
+        let (stats, kernel) = (io.stats(), facts.kernel.clone());
+        threads.watch("linux thread", Role::Essential, move || stats.turns.get());
+        threads.watch("netlink thread", Role::Essential, move || kernel.turns());
+        let stop = Arc::clone(threads.stop());
+        threads.spawn("npcc-linux", "linux thread", move || io.run(&stop))?;
+    }
     let followed = Arc::clone(management);
-    let turns = roll.add("link thread", true);
-    beside(crew, "npcc-link", "link", move |stop| {
-        follow_links(&followed, &turns, stop, core);
-    })?;
+    threads.start(
+        "npcc-link",
+        "link thread",
+        Role::Essential,
+        move |heartbeat| {
+            follow_links(&followed, heartbeat);
+        },
+    )?;
     if Store::listens() {
-        let (kept, ready) = (Arc::clone(management), Arc::clone(&ready));
-        let turns = roll.add("keeping thread", false);
-        beside(crew, "npcc-keep", "keeping", move |stop| {
-            keeping::run(&kept, (&ready, stop), &turns, core);
-        })?;
+        let (kept, ready) = (Arc::clone(management), Arc::clone(&ends.ready));
+        threads.start(
+            "npcc-keep",
+            "keeping thread",
+            Role::Auxiliary,
+            move |heartbeat| {
+                keeping::run(&kept, &ready, heartbeat);
+            },
+        )?;
     }
-    if let Some(http) = http {
+    if let Some(http) = ends.http {
         let router = pages::router(Arc::clone(management));
-        let turns = roll.add("HTTP thread", false);
-        beside(crew, "npcc-http", "HTTP", move |stop| {
-            serve_http(http, &router, (stop, &turns), core);
-        })?;
-    }
-    if let Some(linux) = linux {
-        beside(crew, "npcc-linux", "linux", move |stop| {
-            move_linux(linux, stop, core);
-        })?;
+        threads.start(
+            "npcc-http",
+            "HTTP thread",
+            Role::Auxiliary,
+            move |heartbeat| {
+                serve_http(http, &router, heartbeat);
+            },
+        )?;
     }
     // Last: it watches all the others.
-    let watching = (Pulse::new(recorder, &roll), roll);
+    let watchdog = threads.watchdog(ends.recorder.map(|recorder| (recorder, view.clock)));
     let managed = Arc::clone(management);
-    beside(crew, "npcc-manage", "management", move |stop| {
-        manage((servers, watching), &managed, stop, (&hangup, &ready), core);
-    })?;
-    Ok(())
-}
-
-/// Starts a thread beside the workers, which ends with them: its name, and what it is called where it is missed.
-fn beside(
-    crew: &mut Crew<LcoreHandle<()>>,
-    name: &str,
-    what: &'static str,
-    work: impl FnOnce(&Arc<AtomicBool>) + Send + 'static,
-) -> anyhow::Result<()> {
-    let stop = Arc::clone(crew.stop());
-    let spawn = std::thread::Builder::new().name(name.to_owned());
-    let thread = spawn
-        .spawn(move || work(&stop))
-        .with_context(|| format!("cannot start the {what} thread"))?;
-    crew.manage(what, thread);
-    Ok(())
+    threads.spawn("npcc-manage", "management thread", move || {
+        let signals = (&*ends.hangup, &*ends.ready);
+        manage(ends.servers, &managed, (&own, watchdog), signals);
+    })
 }
 
 /// The socket that may change things, and the one for reading.
@@ -286,31 +276,14 @@ const LINUX_WAIT: Duration = Duration::from_secs(5);
 /// How often the links are looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Follows the links until `stop`: a thread of its own, so that no client and no reload keeps it.
-fn follow_links(
-    management: &Management,
-    turns: &Counter,
-    stop: &AtomicBool,
-    core: Option<core_affinity::CoreId>,
-) {
-    if let Some(core) = core {
-        let _ = core_affinity::set_for_current(core);
-    }
-    while !stop.load(Ordering::Relaxed) {
-        turns.add(1);
+/// Follows the links until the switch stops: a thread of its own, so that no client and no reload keeps it.
+fn follow_links(management: &Management, heartbeat: &Heartbeat) {
+    while heartbeat.goes_on() {
         fault::waits("link-stuck");
         management.look_at_links();
-        management.look_at_linux(|| turns.add(1));
+        management.look_at_linux(|| heartbeat.beat());
         std::thread::sleep(LOOK);
     }
-}
-
-/// Moves frames to and from Linux until `stop`.
-fn move_linux(linux: LinuxIo, stop: &AtomicBool, core: Option<core_affinity::CoreId>) {
-    if let Some(core) = core {
-        let _ = core_affinity::set_for_current(core);
-    }
-    linux.run(stop);
 }
 
 /// Says what is not as it should be with ports at the start.
@@ -332,20 +305,11 @@ fn tell_ports(config: &Config, ports: &[wiring::ports::OpenPort]) {
     }
 }
 
-/// Serves metrics and the page until `stop`, or until the system takes the socket back: the switch forwards without it.
-fn serve_http(
-    http: Listener,
-    router: &axum::Router,
-    (stop, turns): (&AtomicBool, &Counter),
-    core: Option<core_affinity::CoreId>,
-) {
-    if let Some(core) = core {
-        let _ = core_affinity::set_for_current(core);
-    }
-    if let Err(error) = http.serve(router, Limits::default(), (stop, turns)) {
+/// Serves metrics and the page until the switch stops, or until the system takes the socket back: the switch forwards without it.
+fn serve_http(http: Listener, router: &axum::Router, heartbeat: &Heartbeat) {
+    if let Err(error) = http.serve(router, Limits::default(), heartbeat) {
         note(&format!("note: metrics are served no more: {error}"));
-        while !stop.load(Ordering::Relaxed) {
-            turns.add(1);
+        while heartbeat.goes_on() {
             std::thread::sleep(LOOK);
         }
     }
@@ -374,7 +338,7 @@ fn launch<P: Probe>(
     config: &Config,
     workers: Vec<Worker<P>>,
     ready: &Arc<AtomicBool>,
-    crew: &mut Crew<LcoreHandle<()>>,
+    threads: &mut Threads,
 ) -> anyhow::Result<()> {
     for (index, worker) in workers.into_iter().enumerate() {
         let number = wiring::eal::worker_lcore(config, index);
@@ -382,8 +346,8 @@ fn launch<P: Probe>(
         let lcore = lcores
             .find(|lcore| Some(lcore.id()) == number)
             .ok_or_else(|| anyhow!("EAL offers no core for worker {index}"))?;
-        let (ready, stop) = (Arc::clone(ready), Arc::clone(crew.stop()));
-        crew.add(eal.launch(lcore, move || {
+        let (ready, stop) = (Arc::clone(ready), Arc::clone(threads.stop()));
+        threads.add_worker(eal.launch(lcore, move || {
             // The first frames are not to pass before there is somebody to judge them.
             while !ready.load(Ordering::Acquire) && !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
@@ -415,29 +379,26 @@ fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
 /// The management thread: clients get theirs, events are looked for, signals are obeyed, the service manager hears that all is
 /// well, and a terminal has a progress line.
 fn manage(
-    (servers, (mut pulse, roll)): (Vec<Server>, (Pulse, Roll)),
+    servers: Vec<Server>,
     management: &Arc<Management>,
-    stop: &Arc<AtomicBool>,
+    (own, mut watchdog): (&Heartbeat, Watchdog),
     (hangup, ready): (&AtomicBool, &AtomicBool),
-    core: Option<core_affinity::CoreId>,
 ) {
-    if let Some(core) = core {
-        // Not being moved costs some reaction time and nothing else.
-        let _ = core_affinity::set_for_current(core);
-    }
     let terminal = std::io::stderr().is_terminal();
     let mut due = Instant::now();
     // A reload may take seconds: events are looked for meanwhile.
     let mut reloads = Room::new("npcc-reload", 1);
     let mut service = Service::new(due);
-    server::serve(servers, management, stop, || {
+    server::serve(servers, management, own.stop(), || {
+        own.beat();
         fault::panics("manage");
         fault::aborts("abort");
         fault::forbidden("forbidden");
         management.view.watch();
-        pulse.turn(&roll, &management.view.clock);
+        let now = Instant::now();
+        watchdog.read(now);
         if ready.load(Ordering::Relaxed) {
-            service.turn(&management.view, &roll, Instant::now());
+            service.turn(&management.view, &mut watchdog, now);
         }
         if !reloads.is_full()
             && let Some(change) = wanted(management, hangup)

@@ -1,16 +1,15 @@
 //! What the service manager hears of the switch, by systemd's protocol; nothing where nobody listens.
 //!
-//! Law: the keep-alive goes out only while every thread moves that the switch is of no use without ([`super::roll`]). It comes from the
-//! management thread, so that one is watched too. The others are named where they stand still: a restart would cost frames.
+//! Law: the keep-alive goes out only while every essential thread moves ([`crate::threads`]). It comes from the management thread, so that
+//! one is watched too. The others are named where they stand still: a restart would cost frames.
 
 use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 
-use super::roll::Roll;
-use super::vigil::Vigil;
 use crate::log::note;
 use crate::manage::view::View;
+use crate::threads::{Role, Watchdog};
 
 /// How often the status line is written.
 const STATUS: Duration = Duration::from_secs(5);
@@ -21,7 +20,8 @@ pub(super) struct Service {
     listens: bool,
     /// Half the time after which the service manager loses patience.
     patience: Option<Duration>,
-    vigil: Option<Vigil>,
+    /// It was told that all runs.
+    is_ready: bool,
     keep_alive_due: Instant,
     status_due: Instant,
 }
@@ -47,62 +47,59 @@ impl Service {
         Service {
             listens: std::env::var_os("NOTIFY_SOCKET").is_some(),
             patience: sd_notify::watchdog_enabled().map(|time| time / 2),
-            vigil: None,
+            is_ready: false,
             keep_alive_due: now,
             status_due: now,
         }
     }
 
     /// Once a turn of the management thread; the first time is when all runs.
-    pub(super) fn turn(&mut self, view: &View, roll: &Roll, now: Instant) {
+    pub(super) fn turn(&mut self, view: &View, watchdog: &mut Watchdog, now: Instant) {
         if !self.listens {
             return;
         }
-        if self.vigil.is_none() {
-            let patience = self.patience.unwrap_or(Duration::MAX);
-            self.vigil = Some(Vigil::new(threads(roll), patience, now));
+        if !self.is_ready {
+            self.is_ready = true;
+            watchdog.begin(now);
             tell(&[NotifyState::Ready]);
         }
         if now >= self.status_due {
             self.status_due = now + STATUS;
             tell(&[NotifyState::Status(&status(view))]);
         }
-        self.keep_alive(roll, now);
+        self.keep_alive(watchdog, now);
     }
 
-    fn keep_alive(&mut self, roll: &Roll, now: Instant) {
-        let (Some(patience), Some(vigil)) = (self.patience, &mut self.vigil) else {
+    fn keep_alive(&mut self, watchdog: &mut Watchdog, now: Instant) {
+        let Some(patience) = self.patience else {
             return;
         };
         if now < self.keep_alive_due {
             return;
         }
         self.keep_alive_due = now + patience / 4;
-        let found = vigil.look(roll.progress(), now);
-        for (name, is_needed) in found.stuck {
+        for thread in watchdog.changes(patience, now) {
+            let name = thread.name.as_str();
+            if !thread.is_stuck {
+                note(&format!("the {name} moves again"));
+                continue;
+            }
             let seconds = patience.as_secs_f64();
-            let follows = if is_needed {
-                "the service manager gets no keep-alive and will restart the switch"
-            } else {
-                "frames are forwarded without it, a restart mends it"
+            let follows = match thread.role {
+                Role::Essential => {
+                    "the service manager gets no keep-alive and will restart the switch"
+                }
+                Role::Auxiliary => "frames are forwarded without it, a restart mends it",
             };
             tracing::error!(
-                thread = name.as_str(),
+                thread = name,
                 "the {name} has not moved for {seconds} s: {follows}"
             );
         }
-        for name in found.well {
-            note(&format!("the {name} moves again"));
-        }
-        if vigil.all_well() {
+        if watchdog.is_well() {
             tell(&[NotifyState::Watchdog]);
         }
     }
-}
-
-/// Who is watched, and who of them is needed.
-fn threads(roll: &Roll) -> impl Iterator<Item = (String, bool)> {
-    roll.threads().map(|one| (one.name.clone(), one.is_needed))
 }
 
 /// One line for `systemctl status`.

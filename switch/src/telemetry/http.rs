@@ -6,20 +6,19 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use npcc_pipeline::counters::Counter;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::fault;
+use crate::threads::Heartbeat;
 
 /// How long the listener waits before it looks whether the switch stops.
 const SLICE: Duration = Duration::from_millis(50);
@@ -86,7 +85,7 @@ impl Listener {
         listen().map_err(|source| ListenError { address, source })
     }
 
-    /// Answers until `stop`, looking up every 50 ms, and adds one to `turns` each time.
+    /// Answers until the switch stops, looking up every 50 ms with a beat.
     ///
     /// # Errors
     /// When the system takes the socket back.
@@ -94,10 +93,10 @@ impl Listener {
         self,
         router: &Router,
         limits: Limits,
-        (stop, turns): (&AtomicBool, &Counter),
+        heartbeat: &Heartbeat,
     ) -> std::io::Result<()> {
         let Listener { socket, runtime } = self;
-        runtime.block_on(accept(socket, router, limits, (stop, turns)))
+        runtime.block_on(accept(socket, router, limits, heartbeat))
     }
 }
 
@@ -105,12 +104,11 @@ async fn accept(
     socket: TcpListener,
     router: &Router,
     limits: Limits,
-    (stop, turns): (&AtomicBool, &Counter),
+    heartbeat: &Heartbeat,
 ) -> std::io::Result<()> {
     let socket = tokio::net::TcpListener::from_std(socket)?;
     let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
-    while !stop.load(Ordering::Relaxed) {
-        turns.add(1);
+    while heartbeat.goes_on() {
         fault::waits("http-stuck");
         let stream = match timeout(SLICE, socket.accept()).await {
             Err(_) => continue,
@@ -152,6 +150,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;
 
     const SHORT: Limits = Limits {
@@ -173,8 +172,8 @@ mod tests {
         fn new() -> Served {
             let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             let address = listener.socket.local_addr().unwrap();
-            let stop = Arc::new(AtomicBool::new(false));
-            let stopped = Arc::clone(&stop);
+            let heartbeat = Heartbeat::default();
+            let stop = Arc::clone(heartbeat.stop());
             let router = Router::new()
                 .route("/", get(async || "here"))
                 .route("/large", get(async || vec![b'x'; 32 << 20]))
@@ -186,10 +185,7 @@ mod tests {
                         ""
                     }),
                 );
-            let thread = std::thread::spawn(move || {
-                let turns = Counter::default();
-                listener.serve(&router, SHORT, (&stopped, &turns))
-            });
+            let thread = std::thread::spawn(move || listener.serve(&router, SHORT, &heartbeat));
             Served {
                 address,
                 stop,

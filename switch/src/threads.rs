@@ -1,0 +1,394 @@
+//! The threads of a running switch: one registry that starts, names, joins and watches them.
+//!
+//! Laws: once a thread was started, whatever happens (an error on the way up, a panic of any thread), the others are stopped and joined
+//! before anything they use is taken down. Every thread that runs as long as the switch has a counter of progress, which the watchdog in the
+//! management thread reads; threads of clients, of a reload and of a report end by themselves in a bounded time and are not watched.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Error, anyhow};
+use core_affinity::CoreId;
+use npcc_dpdk::LcoreHandle;
+use npcc_pipeline::counters::Counter;
+
+use crate::clock::Clock;
+use crate::log::note;
+use crate::recorder::beats::{Beat, wall};
+use crate::recorder::start::Recorder;
+
+/// How long threads beside the workers have to end once the workers have: clients have 2 s of it.
+const JOIN_LIMIT: Duration = Duration::from_secs(5);
+
+/// What the switch is without a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Frames go astray, or no sender is signalled in time: a restart is the lesser evil.
+    Essential,
+    /// It forwards as before.
+    Auxiliary,
+}
+
+/// The end of the registry that a thread has: its counter of progress, and the request to stop.
+#[derive(Debug, Default)]
+pub struct Heartbeat {
+    stop: Arc<AtomicBool>,
+    progress: Arc<Counter>,
+}
+
+impl Heartbeat {
+    /// Counts as progress.
+    pub fn beat(&self) {
+        self.progress.add(1);
+    }
+
+    /// Counts as progress; whether the thread has to go on.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.beat();
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The request to stop, of all threads.
+    #[must_use]
+    pub const fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+}
+
+enum Handle {
+    Lcore(LcoreHandle<()>),
+    System(JoinHandle<()>),
+}
+
+/// See the module's text. Dropping it stops and joins all.
+pub(crate) struct Threads {
+    stop: Arc<AtomicBool>,
+    /// Where threads beside the workers run.
+    core: Option<CoreId>,
+    /// In the order of their start, workers first; each with its name in messages.
+    started: Vec<(String, Handle)>,
+    watched: Vec<Watched>,
+}
+
+impl Threads {
+    /// An empty registry, whose threads beside the workers run on `core`.
+    pub(crate) fn new(core: Option<CoreId>) -> Threads {
+        Threads {
+            stop: Arc::default(),
+            core,
+            started: Vec::new(),
+            watched: Vec::new(),
+        }
+    }
+
+    /// The request to stop, of all threads.
+    pub(crate) const fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+
+    /// Takes in a worker that was launched.
+    pub(crate) fn add_worker(&mut self, worker: LcoreHandle<()>) {
+        let name = "a worker".to_owned();
+        self.started.push((name, Handle::Lcore(worker)));
+    }
+
+    /// Starts a thread that the kernel knows as `short` and messages as `name`.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn spawn(
+        &mut self,
+        short: &str,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let core = self.core;
+        let thread = Builder::new().name(short.to_owned()).spawn(move || {
+            if let Some(core) = core {
+                // On another core it costs some reaction time and nothing else.
+                let _ = core_affinity::set_for_current(core);
+            }
+            work();
+        });
+        let thread = thread.with_context(|| format!("cannot start the {name}"))?;
+        let name = format!("the {name}");
+        self.started.push((name, Handle::System(thread)));
+        Ok(())
+    }
+
+    /// Starts a thread as [`Threads::spawn`] does, and watches its heartbeat by the same name.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn start(
+        &mut self,
+        short: &str,
+        name: &str,
+        role: Role,
+        work: impl FnOnce(&Heartbeat) + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let heartbeat = self.heartbeat(name, role);
+        self.spawn(short, name, move || work(&heartbeat))
+    }
+
+    /// A heartbeat for a thread of this name, which is watched.
+    pub(crate) fn heartbeat(&mut self, name: &str, role: Role) -> Heartbeat {
+        let progress = Arc::new(Counter::default());
+        let seen = Arc::clone(&progress);
+        self.watch(name, role, move || seen.get());
+        let stop = Arc::clone(&self.stop);
+        Heartbeat { stop, progress }
+    }
+
+    /// Watches a thread that has a counter of its own: `progress` grows while it moves.
+    pub(crate) fn watch(
+        &mut self,
+        name: &str,
+        role: Role,
+        progress: impl Fn() -> u64 + Send + 'static,
+    ) {
+        self.watched.push(Watched {
+            name: name.to_owned(),
+            role,
+            progress: Box::new(progress),
+            seen: 0,
+            moved: Instant::now(),
+            is_stuck: false,
+            beat: None,
+        });
+    }
+
+    /// The watchdog of all threads that are watched, each with a place in the recorder.
+    pub(crate) fn watchdog(&mut self, recorder: Option<(Arc<Recorder>, Clock)>) -> Watchdog {
+        let mut watched = std::mem::take(&mut self.watched);
+        for one in &mut watched {
+            one.beat = recorder.as_ref().and_then(|(to, _)| to.beat(&one.name));
+        }
+        Watchdog { watched, recorder }
+    }
+
+    /// Whether a thread has ended before it was stopped.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.started.iter().any(|(_, handle)| match handle {
+            Handle::Lcore(worker) => worker.is_finished(),
+            Handle::System(thread) => thread.is_finished(),
+        })
+    }
+
+    /// Stops and joins all, the workers first: sockets answer until those have ended.
+    ///
+    /// # Errors
+    /// Which thread panicked.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        self.join()
+    }
+
+    fn join(&mut self) -> anyhow::Result<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut ended = Ok(());
+        let mut deadline = None;
+        for (name, handle) in self.started.drain(..) {
+            let defect = format!("{name} panicked; this is a defect, please report it");
+            let joined = match handle {
+                Handle::Lcore(worker) => worker
+                    .join()
+                    .map_err(|panic| Error::from(panic).context(defect)),
+                Handle::System(thread) => {
+                    let deadline = *deadline.get_or_insert_with(|| Instant::now() + JOIN_LIMIT);
+                    while !thread.is_finished() && Instant::now() < deadline {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    if !thread.is_finished() {
+                        note(&format!(
+                            "note: {name} did not end in 5 s and is left behind"
+                        ));
+                        continue;
+                    }
+                    thread.join().map_err(|_| anyhow!(defect))
+                }
+            };
+            ended = ended.and(joined);
+        }
+        ended
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // The caller has a worse error to report.
+        let _ = self.join();
+    }
+}
+
+/// A thread that is watched.
+pub(crate) struct Watched {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) is_stuck: bool,
+    progress: Box<dyn Fn() -> u64 + Send>,
+    seen: u64,
+    moved: Instant,
+    beat: Option<Beat>,
+}
+
+/// What the management thread knows of the progress of all threads, itself among them.
+pub(crate) struct Watchdog {
+    watched: Vec<Watched>,
+    recorder: Option<(Arc<Recorder>, Clock)>,
+}
+
+impl Watchdog {
+    /// Reads all counters, and writes into the recorder when each thread last moved and how its clock stands to the time of day.
+    pub(crate) fn read(&mut self, now: Instant) {
+        let wall = wall();
+        for one in &mut self.watched {
+            let progress = (one.progress)();
+            if progress != one.seen {
+                (one.seen, one.moved) = (progress, now);
+                if let Some(beat) = &one.beat {
+                    beat.write(progress, wall);
+                }
+            }
+        }
+        if let Some((recorder, clock)) = &self.recorder {
+            recorder.tell_time(clock);
+        }
+    }
+
+    /// Counts the time a thread stands still from `now` on.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        for one in &mut self.watched {
+            one.moved = now;
+        }
+    }
+
+    /// Threads that stand still for `limit`, and those that move again, as of the last reading: each once.
+    pub(crate) fn changes(
+        &mut self,
+        limit: Duration,
+        now: Instant,
+    ) -> impl Iterator<Item = &Watched> {
+        let changed = move |one: &&mut Watched| {
+            let is_stuck = now.duration_since(one.moved) >= limit;
+            is_stuck != one.is_stuck
+        };
+        let all = self.watched.iter_mut().filter(changed);
+        all.map(|one| {
+            one.is_stuck = !one.is_stuck;
+            &*one
+        })
+    }
+
+    /// Whether no essential thread stands still.
+    pub(crate) fn is_well(&self) -> bool {
+        let mut all = self.watched.iter();
+        all.all(|one| !one.is_stuck || one.role != Role::Essential)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// Three threads that end when they are stopped, and how many have.
+    fn three() -> (Threads, Arc<AtomicUsize>) {
+        let mut threads = Threads::new(None);
+        let ended = Arc::new(AtomicUsize::new(0));
+        for name in ["link thread", "HTTP thread", "management thread"] {
+            let ended = Arc::clone(&ended);
+            let work = move |heartbeat: &Heartbeat| {
+                while heartbeat.goes_on() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                ended.fetch_add(1, Ordering::SeqCst);
+            };
+            threads.start("test", name, Role::Essential, work).unwrap();
+        }
+        (threads, ended)
+    }
+
+    #[test]
+    fn a_panic_or_an_error_after_the_start_stops_all_and_waits_for_them() {
+        let (threads, ended) = three();
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _threads = threads;
+            panic!("as if the control core had a defect");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(ended.load(Ordering::SeqCst), 3);
+    }
+
+    #[test]
+    fn a_thread_that_panics_is_noticed_and_named() {
+        let (mut threads, ended) = three();
+        assert!(!threads.has_ended());
+        let defect = || panic!("as if the link thread had a defect");
+        threads.spawn("test", "keeping thread", defect).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !threads.has_ended() {
+            assert!(Instant::now() < deadline, "nobody noticed");
+            std::thread::yield_now();
+        }
+        let why = threads.end().unwrap_err().to_string();
+        assert!(why.contains("the keeping thread panicked"), "{why}");
+        assert_eq!(ended.load(Ordering::SeqCst), 3);
+    }
+
+    /// Two threads of these roles, and what each counts.
+    fn two(first: Role, second: Role, begin: Instant) -> (Watchdog, [Heartbeat; 2]) {
+        let mut threads = Threads::new(None);
+        let beats = [("worker on core 1", first), ("link thread", second)];
+        let beats = beats.map(|(name, role)| threads.heartbeat(name, role));
+        let mut watchdog = threads.watchdog(None);
+        watchdog.begin(begin);
+        (watchdog, beats)
+    }
+
+    /// Lets the threads that beat move, and returns the changes: `-` for a thread that is stuck, `+` for one that moves again.
+    fn at(watchdog: &mut Watchdog, beats: &[&Heartbeat], now: Instant) -> Vec<String> {
+        beats.iter().for_each(|beat| beat.beat());
+        watchdog.read(now);
+        let changes = watchdog.changes(Duration::from_secs(5), now);
+        changes
+            .map(|one| format!("{}{}", if one.is_stuck { '-' } else { '+' }, one.name))
+            .collect()
+    }
+
+    #[test]
+    fn a_thread_that_stands_still_is_named_once_and_again_when_it_moves() {
+        let begin = Instant::now();
+        let second = |seconds| begin + Duration::from_secs(seconds);
+        let (mut dog, [worker, link]) = two(Role::Essential, Role::Essential, begin);
+        let none: [&str; 0] = [];
+        assert_eq!(at(&mut dog, &[&worker, &link], second(1)), none);
+        assert_eq!(at(&mut dog, &[&link], second(5)), none);
+        assert!(dog.is_well());
+        assert_eq!(at(&mut dog, &[&link], second(6)), ["-worker on core 1"]);
+        assert!(!dog.is_well());
+        assert_eq!(at(&mut dog, &[&link], second(9)), none);
+        let both = [&worker, &link];
+        assert_eq!(at(&mut dog, &both, second(10)), ["+worker on core 1"]);
+        assert!(dog.is_well());
+    }
+
+    #[test]
+    fn a_thread_that_never_moved_is_stuck_and_an_auxiliary_one_is_no_reason_to_restart() {
+        let begin = Instant::now();
+        let second = |seconds| begin + Duration::from_secs(seconds);
+        let (mut dog, [worker, link]) = two(Role::Auxiliary, Role::Essential, begin);
+        assert_eq!(at(&mut dog, &[&link], second(5)), ["-worker on core 1"]);
+        assert!(dog.is_well());
+        assert_eq!(at(&mut dog, &[], second(10)), ["-link thread"]);
+        assert!(!dog.is_well());
+        let both = [&worker, &link];
+        let again = at(&mut dog, &both, second(11));
+        assert_eq!(again, ["+worker on core 1", "+link thread"]);
+    }
+}
