@@ -16,7 +16,6 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::ControlConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
@@ -49,11 +48,8 @@ struct Bench {
 impl Bench {
     fn new(listed: u32) -> Bench {
         let (cache, reader) = FlowCache::new(4 * listed as usize, WAN.bit(), 65_536, 7);
-        let config = ControlConfig {
-            cap: 1_000,
-            cap_per_second: 1_000_000_000,
-            ..config(listed)
-        };
+        let mut config = config(listed);
+        (config.settings.cap, config.settings.cap_per_second) = (1_000, 1_000_000_000);
         let mut core = ControlCore::new(&config);
         core.touch_memory();
         assert!(core.attach(reader));

@@ -98,40 +98,10 @@ const fn number([high, low]: Bits) -> u128 {
     (high as u128) << 64 | low as u128
 }
 
-/// What the switch, each of its queues and the hosts say.
-#[derive(Debug)]
-pub(crate) struct Actions {
-    /// The switch's.
-    pub(crate) all: Action,
-    /// The queues' own, in the order of the configuration.
-    pub(crate) queues: Box<[Action]>,
-    /// Hosts that are only observed.
-    pub(crate) observed: HostSet,
-}
-
-impl Actions {
-    /// What becomes of decisions about a queue; nothing about one that is not watched.
-    pub(crate) fn of_queue(&self, queue: usize) -> Action {
-        let own = self.queues.get(queue).copied().unwrap_or(Action::Off);
-        own.min(self.all)
-    }
-
-    /// What becomes of a decision to tell the sender of a flow of a queue.
-    pub(crate) fn of_flow(&self, queue: usize, flow: &FlowKey) -> Action {
-        let host = if self.observed.holds_sender(flow) {
-            Action::Observe
-        } else {
-            Action::Send
-        };
-        self.of_queue(queue).min(host)
-    }
-}
-
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
     use super::*;
-    use crate::key::Qpn;
 
     fn set(prefixes: &[(&str, u8)]) -> HostSet {
         HostSet::new(
@@ -170,33 +140,5 @@ mod tests {
         assert!(all.holds("255.255.255.255".parse().unwrap()));
         assert!(!all.holds("2001:db8::1".parse().unwrap()));
         assert!(set(&[("::", 0)]).holds("10.0.0.1".parse().unwrap()));
-    }
-
-    #[test]
-    fn what_does_least_holds() {
-        let flow = FlowKey::new(
-            "10.0.1.3".parse().unwrap(),
-            "10.0.2.2".parse().unwrap(),
-            Qpn::new(7),
-        );
-        let observed = set(&[("10.0.1.0", 24)]);
-        for all in Action::ALL {
-            for queue in Action::ALL {
-                for (hosts, host) in [
-                    (HostSet::default(), Action::Send),
-                    (observed.clone(), Action::Observe),
-                ] {
-                    let actions = Actions {
-                        all,
-                        queues: Box::new([queue]),
-                        observed: hosts,
-                    };
-                    let least = [all, queue, host].into_iter().min().unwrap();
-                    assert_eq!(actions.of_flow(0, &flow), least, "{all:?} {queue:?}");
-                    assert_eq!(actions.of_queue(0), all.min(queue));
-                    assert_eq!(actions.of_queue(1), Action::Off, "not watched");
-                }
-            }
-        }
     }
 }

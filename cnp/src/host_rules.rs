@@ -1,18 +1,20 @@
-//! What an operator says of hosts: which may be told at all (the switch leaves the others alone, whatever their flows do), and which
-//! are known to answer.
+//! What an operator says of hosts: which may be told at all (the switch leaves the others alone, whatever their flows do), which are
+//! only observed, and which are known to answer.
 
 use std::net::IpAddr;
 
 use crate::action::HostSet;
 use crate::key::FlowKey;
 
-/// Hosts that may be told.
+/// Rules about hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
     /// These and no others; all, when there is none.
     pub allow: HostSet,
     /// And never these.
     pub deny: HostSet,
+    /// CNPs to these are decided, counted and logged, and not sent.
+    pub observe: HostSet,
     /// Of these the operator says that their cards answer CNPs and stay slow: they are believed to from their first CNP on.
     pub answering: HostSet,
 }
@@ -64,7 +66,7 @@ mod tests {
         let rules = |allow: &HostSet, deny: &HostSet| HostRules {
             allow: allow.clone(),
             deny: deny.clone(),
-            answering: HostSet::default(),
+            ..HostRules::default()
         };
         assert_eq!(told(&rules(&none, &none)), [true; 4]);
         assert_eq!(told(&rules(&near, &none)), [true, true, false, false]);

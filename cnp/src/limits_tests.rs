@@ -7,7 +7,6 @@ use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::{MAX_PORTS, Nanos};
 
 use crate::action::HostSet;
-use crate::control::command::Command;
 use crate::control::config::ControlConfig;
 use crate::host_rules::HostRules;
 use crate::icrc::icrc;
@@ -17,7 +16,7 @@ use crate::pair::port_hash::port_of;
 use crate::plan::Suppressed;
 use crate::source_check::{Routes, Sides};
 use crate::table::IDLE;
-use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
+use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config, with};
 use crate::uncounted::Uncounted;
 
 const TICK: Nanos = Nanos::from_micros(20);
@@ -200,11 +199,9 @@ fn sides() -> Sides {
 }
 
 /// A rig that asks where sources lie.
-pub(crate) fn checked(config: ControlConfig) -> Rig {
-    let mut rig = Rig::new(&ControlConfig {
-        source_sides: sides(),
-        ..config
-    });
+pub(crate) fn checked(mut config: ControlConfig) -> Rig {
+    config.settings.source_sides = sides();
+    let mut rig = Rig::new(&config);
     rig.core.know_routes(Box::new(Near));
     rig
 }
@@ -327,17 +324,14 @@ fn a_denied_host_is_not_told_until_it_is_allowed_again() {
         allow: set([10, 0, 7, 0], 24),
         ..HostRules::all_answer()
     };
-    let mut rig = Rig::new(&ControlConfig {
-        told: deny,
-        ..config(TICK)
-    });
+    let mut rig = Rig::new(&with(TICK, |settings| settings.hosts = deny));
     rig.out(&data());
     rig.back(&ack());
     rig.tick(TICK, 0);
     let mut before = 0;
     let mut told = |rules: Option<HostRules>, depth| {
         if let Some(rules) = rules {
-            rig.core.obey(&Command::Told(rules), rig.now).unwrap();
+            rig.configure(|settings| settings.hosts = rules).unwrap();
         }
         rig.out(&data());
         let told = rig.tick(Nanos::from_micros(80), depth);

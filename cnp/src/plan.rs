@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
+use crate::control::settings::Settings;
+pub use crate::control::settings::Unpaired;
 use crate::key::{FlowKey, Qpn};
 use crate::pair::{Evidence, Pairing};
 use crate::policy::{Amount, Decision};
@@ -82,25 +84,6 @@ impl<F: FnMut(CnpOrder) -> Result<(), Suppressed>> Outlet for F {
     }
 }
 
-// `AllQps` tells every queue pair that packets from the receiver name at the sender, innocent ones too; `None` holds marks
-// back as if the flows had been told.
-/// What happens to flows without enough evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(
-    feature = "config",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
-)]
-#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
-pub enum Unpaired {
-    /// They keep ordinary ECN marking.
-    #[default]
-    Mark,
-    /// Every queue pair of the sender is told.
-    AllQps,
-    /// Nothing.
-    None,
-}
-
 /// Shortest time between two CNPs to an unresponsive flow.
 pub const UNRESPONSIVE_GAP: Nanos = Nanos::from_millis(1);
 /// Wire bytes of a CNP: untagged, overhead included.
@@ -124,35 +107,28 @@ pub(crate) struct Candidate {
 /// Caps: of CNPs on their way out.
 #[derive(Debug)]
 pub(crate) struct Planner {
-    floor: Evidence,
     ports: Box<[TokenBucket]>,
     second: TokenBucket,
 }
 
 impl Planner {
-    /// `rates` are the ports' wire rates, 0 for no limit; `cap` the share of them in thousandths.
-    pub(crate) fn new(floor: Evidence, rates: &[BitRate], cap: u16, per_second: u64) -> Planner {
+    pub(crate) fn new(settings: &Settings) -> Planner {
         let full = |(rate, burst)| TokenBucket::new(rate, burst);
+        let ports = settings.port_rates.iter();
         Planner {
-            floor,
-            ports: rates.iter().map(|rate| full(of_port(*rate, cap))).collect(),
-            second: full(of_all(per_second)),
+            ports: ports
+                .map(|rate| full(of_port(*rate, settings.cap)))
+                .collect(),
+            second: full(of_all(settings.cap_per_second)),
         }
     }
 
-    /// Goes by another floor and other caps from now on, as [`Planner::new`] does. What of the caps is used up stays used up.
-    pub(crate) fn reconfigure(
-        &mut self,
-        floor: Evidence,
-        rates: &[BitRate],
-        (cap, per_second): (u16, u64),
-        now: Nanos,
-    ) {
-        self.floor = floor;
-        let (rate, burst) = of_all(per_second);
+    /// Goes by other caps from now on, as [`Planner::new`] does. What of the caps is used up stays used up.
+    pub(crate) fn reconfigure(&mut self, settings: &Settings, now: Nanos) {
+        let (rate, burst) = of_all(settings.cap_per_second);
         self.second.reconfigure(rate, burst, now);
-        for (bucket, port) in self.ports.iter_mut().zip(rates) {
-            let (rate, burst) = of_port(*port, cap);
+        for (bucket, port) in self.ports.iter_mut().zip(&settings.port_rates) {
+            let (rate, burst) = of_port(*port, settings.cap);
             bucket.reconfigure(rate, burst, now);
         }
     }
@@ -168,14 +144,9 @@ impl Planner {
         }
     }
 
-    /// Whether this evidence is enough for a CNP.
-    pub(crate) fn believes(&self, evidence: Evidence) -> bool {
-        evidence >= self.floor && evidence != Evidence::None
-    }
-
     /// Whose queue pair to tell, or why not. The caps are asked when it is known where the CNP leaves ([`Planner::spend`]).
     pub(crate) fn permit(
-        &self,
+        settings: &Settings,
         candidate: &Candidate,
         decision: &Decision,
         now: Nanos,
@@ -185,7 +156,7 @@ impl Planner {
             return Err(Suppressed::Untrusted);
         }
         let (qpn, evidence) = match candidate.pairing {
-            Pairing::Paired(qpn, evidence) if evidence >= self.floor => (qpn, evidence),
+            Pairing::Paired(qpn, evidence) if evidence >= settings.evidence => (qpn, evidence),
             Pairing::Paired(..) | Pairing::Unpaired => return Err(Suppressed::Unpaired),
             Pairing::Cold => return Err(Suppressed::Cold),
         };

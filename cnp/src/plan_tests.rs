@@ -26,8 +26,17 @@ fn candidate() -> Candidate {
     }
 }
 
-fn planner() -> Planner {
-    Planner::new(Evidence::Port, &[BitRate(100_000_000_000)], 50, 1_000_000)
+/// One port of this rate, 5 % of which CNPs may take.
+fn settings(rate: u64, cap_per_second: u64) -> Settings {
+    Settings {
+        port_rates: vec![BitRate(rate)],
+        cap_per_second,
+        ..Settings::default()
+    }
+}
+
+fn planner(rate: u64, cap_per_second: u64) -> Planner {
+    Planner::new(&settings(rate, cap_per_second))
 }
 
 #[test]
@@ -128,7 +137,12 @@ fn each_reason_has_its_cause() {
         ),
     ];
     for (candidate, reason) in cases {
-        let answer = planner().permit(&candidate, &decision(Amount::Many), now);
+        let answer = Planner::permit(
+            &Settings::default(),
+            &candidate,
+            &decision(Amount::Many),
+            now,
+        );
         assert_eq!(answer.err(), reason, "{candidate:?}");
     }
 }
@@ -136,7 +150,7 @@ fn each_reason_has_its_cause() {
 #[test]
 fn a_port_carries_its_share_of_cnps_and_no_more() {
     // 5 % of 1 Gb/s is 6.25 MB/s: 63,775 CNPs of 98 wire bytes.
-    let mut planner = Planner::new(Evidence::Port, &[BitRate(1_000_000_000)], 50, 1_000_000);
+    let mut planner = planner(1_000_000_000, 1_000_000);
     let mut sent = 0u64;
     for us in 0..1_000_000 {
         let answer = planner.spend(PortId(0), false, Nanos::from_micros(us));
@@ -157,7 +171,7 @@ fn a_port_carries_its_share_of_cnps_and_no_more() {
 
 #[test]
 fn a_port_without_a_rate_has_no_cap() {
-    let mut planner = Planner::new(Evidence::Port, &[BitRate(0)], 50, u64::MAX);
+    let mut planner = planner(0, u64::MAX);
     for us in 0..100_000 {
         assert!(
             planner
@@ -169,7 +183,7 @@ fn a_port_without_a_rate_has_no_cap() {
 
 #[test]
 fn what_did_not_leave_is_given_back() {
-    let mut planner = Planner::new(Evidence::Port, &[BitRate(1)], 50, 0);
+    let mut planner = planner(1, 0);
     for _ in 0..1_000 {
         assert!(planner.spend(PortId(0), false, Nanos::ZERO).is_ok());
         planner.give_back(PortId(0), false);
@@ -193,25 +207,32 @@ fn names_are_unique_and_indices_follow() {
 /// Every reload gave a full burst: 1,000 CNPs more by each.
 #[test]
 fn other_settings_give_no_fresh_burst_and_hold_at_once() {
-    let rates = [BitRate(100_000_000_000)];
+    let with = |cap, per_second| Settings {
+        cap,
+        ..settings(100_000_000_000, per_second)
+    };
     let at = Nanos::from_millis(1);
-    let mut planner = Planner::new(Evidence::Port, &rates, 50, 40_000);
+    let mut planner = Planner::new(&with(50, 40_000));
     let leave = |planner: &mut Planner, now| {
         let sent = std::iter::repeat_with(|| planner.spend(PortId(0), false, now));
         sent.take_while(Result::is_ok).count()
     };
     assert_eq!(leave(&mut planner, at), 40, "its burst");
-    planner.reconfigure(Evidence::Port, &rates, (50, 40_000), at);
+    planner.reconfigure(&with(50, 40_000), at);
     assert_eq!(leave(&mut planner, at), 0);
     let at = at + Nanos::from_micros(500);
-    planner.reconfigure(Evidence::Port, &rates, (50, 40_000), at);
+    planner.reconfigure(&with(50, 40_000), at);
     assert_eq!(leave(&mut planner, at), 20, "earned before");
-    planner.reconfigure(Evidence::Port, &rates, (50, 1_000_000), at);
+    planner.reconfigure(&with(50, 1_000_000), at);
     assert_eq!(leave(&mut planner, at), 0);
     assert_eq!(leave(&mut planner, at + Nanos::from_micros(100)), 100);
     let later = at + Nanos::from_micros(100);
-    planner.reconfigure(Evidence::Cm, &rates, (1, 1_000_000), later);
-    assert!(planner.believes(Evidence::Cm) && !planner.believes(Evidence::PortHash));
+    planner.reconfigure(&with(1, 1_000_000), later);
+    let cm = Settings {
+        evidence: Evidence::Cm,
+        ..Settings::default()
+    };
+    assert!(cm.believes(Evidence::Cm) && !cm.believes(Evidence::PortHash));
     // A thousandth of 100G is 12.5 MB/s: 127 CNPs of 98 bytes in a millisecond.
     assert_eq!(leave(&mut planner, at + Nanos::from_millis(10)), 127);
 }

@@ -217,12 +217,11 @@ fn a_flow_that_is_seldom_read_has_not_paused() {
 #[test]
 fn a_decision_weighs_so_many_and_tells_so_many_and_no_more() {
     const FLOWS: u32 = 12_000;
-    let config = ControlConfig {
+    let mut config = ControlConfig {
         reads_per_tick: 3_000,
-        cap: 1_000,
-        cap_per_second: 1_000_000_000,
         ..big(FLOWS)
     };
+    (config.settings.cap, config.settings.cap_per_second) = (1_000, 1_000_000_000);
     let mut rig = rig(&config, FLOWS);
     for n in 0..FLOWS {
         connect(&mut rig, n);
@@ -356,11 +355,8 @@ const ELEPHANTS: u32 = 128;
 /// They were weighed once in 128 ticks: a tick reads 512 flows of those that were seen within three seconds.
 #[test]
 fn of_many_listed_flows_those_that_send_are_weighed_in_every_tick() {
-    let config = ControlConfig {
-        cap: 1_000,
-        cap_per_second: 1_000_000_000,
-        ..big(LISTED)
-    };
+    let mut config = big(LISTED);
+    (config.settings.cap, config.settings.cap_per_second) = (1_000, 1_000_000_000);
     let mut rig = listed(&config, LISTED);
     let elephant = |n: u32| forth(n * (LISTED / ELEPHANTS));
     for tick in 0..50 {
@@ -383,7 +379,7 @@ fn of_many_listed_flows_those_that_send_are_weighed_in_every_tick() {
 #[test]
 fn model_works_on_any_number_of_idle_queue_pairs() {
     let mut config = big(LISTED);
-    config.queues[0].policy = PolicyName::Model.defaults();
+    config.settings.queues[0].policy = PolicyName::Model.defaults();
     let mut rig = listed(&config, LISTED);
     let every = rig.core.period();
     for step in 0..200u32 {

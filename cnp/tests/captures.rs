@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::pair::Evidence;
@@ -57,22 +57,24 @@ fn pairs(file: &str, sender: u8) -> (Known, Known) {
     let mut best = Known::new();
     let drain = BitRate(10_000_000_000);
     let mut core = ControlCore::new(&ControlConfig {
-        queues: vec![QueueConfig {
-            port: WAN,
-            priority: Priority::new(3),
-            detector: DetectorConfig {
-                shallow: 1,
-                deep: 2,
-                hard: 3,
-                hysteresis: 20,
-                filter: 1,
-                tick: TICK,
-                drain,
-                mtu: 1_500,
-            },
-            policy: PolicyName::Npcc.defaults(),
-        }],
-        port_rates: vec![drain, drain],
+        settings: Settings {
+            queues: vec![QueueConfig::new(
+                (WAN, Priority::new(3)),
+                DetectorConfig {
+                    shallow: 1,
+                    deep: 2,
+                    hard: 3,
+                    hysteresis: 20,
+                    filter: 1,
+                    tick: TICK,
+                    drain,
+                    mtu: 1_500,
+                },
+                PolicyName::Npcc.defaults(),
+            )],
+            port_rates: vec![drain, drain],
+            ..Settings::default()
+        },
         ..ControlConfig::default()
     });
     let (mut cache, reader) = FlowCache::new(1_024, WAN.bit(), 65_536, 1);

@@ -18,7 +18,7 @@ use npcc_cnp::action::Action;
 use npcc_cnp::build::{CnpSpec, CnpStyle};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::Command;
-use npcc_cnp::control::config::{ControlConfig, EcnMode as Mode, QueueConfig as Watched};
+use npcc_cnp::control::config::{ControlConfig, EcnMode as Mode, QueueConfig as Watched, Settings};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::host_rules::HostRules;
@@ -91,28 +91,32 @@ fn port(mode: Mode, hard: u64) -> PortConfig {
     }
 }
 
-fn core(mode: Mode) -> ControlCore {
+fn settings(mode: Mode) -> Settings {
     let drain = BitRate(10_000_000_000);
-    ControlCore::new(&ControlConfig {
+    let detector = DetectorConfig {
+        shallow: 100_000,
+        deep: 400_000,
+        hard: 800_000,
+        hysteresis: 20,
+        filter: 2,
         tick: TICK,
-        queues: vec![Watched {
-            port: WAN,
-            priority: QUEUE,
-            detector: DetectorConfig {
-                shallow: 100_000,
-                deep: 400_000,
-                hard: 800_000,
-                hysteresis: 20,
-                filter: 2,
-                tick: TICK,
-                drain,
-                mtu: 4_200,
-            },
-            policy: PolicyName::Npcc.defaults(),
-        }],
+        drain,
+        mtu: 4_200,
+    };
+    let policy = PolicyName::Npcc.defaults();
+    Settings {
+        queues: vec![Watched::new((WAN, QUEUE), detector, policy)],
         port_rates: vec![drain, drain],
         ecn: mode,
-        told: HostRules::all_answer(),
+        hosts: HostRules::all_answer(),
+        ..Settings::default()
+    }
+}
+
+fn core(mode: Mode) -> ControlCore {
+    ControlCore::new(&ControlConfig {
+        settings: settings(mode),
+        tick: TICK,
         ..ControlConfig::default()
     })
 }
@@ -292,11 +296,12 @@ fn whoever_is_only_observed_is_marked_as_without_npcc() {
     for mode in [Mode::Mark, Mode::MarkUnlessNotified, Mode::ClearAfterCnp] {
         let mut switch = Switch::new(mode, false, u64::MAX);
         let act = |switch: &mut Switch, action| {
-            let order = Command::Action {
-                queue: None,
+            let settings = Settings {
                 action,
+                ..settings(mode)
             };
-            switch.core.obey(&order, switch.now).unwrap();
+            let configure = Command::Configure(Box::new(settings));
+            switch.core.obey(&configure, switch.now).unwrap();
         };
         act(&mut switch, Action::Observe);
         let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));

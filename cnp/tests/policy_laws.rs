@@ -153,9 +153,9 @@ proptest! {
 
     #[test]
     fn spacing_is_never_under_the_interval(depths in walk(), interval in 0u64..200_000, period in 1_000u64..200_000) {
-        let config = PiConfig { min_interval: Nanos(interval), period: Nanos(period), ..PiConfig::default() };
+        let config = PiConfig { min_cnp_interval: Nanos(interval), period: Nanos(period), ..PiConfig::default() };
         for decision in decisions_of(&mut Pi::new(config), &depths) {
-            let least = config.min_interval.min(Nanos(period / 16 * 7)).max(CLOSEST);
+            let least = config.min_cnp_interval.min(Nanos(period / 16 * 7)).max(CLOSEST);
             prop_assert!(decision.amount == Amount::None || decision.spacing >= least);
         }
         for decision in decisions(model(), &depths) {

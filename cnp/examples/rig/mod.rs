@@ -1,6 +1,6 @@
 //! What both measurements of the control core begin with: its configuration, and packets whose fields change.
 
-use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::policy::PolicyName;
@@ -30,22 +30,24 @@ pub(crate) const DEST_QP: usize = 47;
 /// One watched queue, room for so many flows and their ends, and no limit to new ones.
 pub(crate) fn config(flows: u32) -> ControlConfig {
     ControlConfig {
-        queues: vec![QueueConfig {
-            port: WAN,
-            priority: Priority::new(3),
-            detector: DetectorConfig {
-                shallow: 375_000,
-                deep: 1_500_000,
-                hard: HARD,
-                hysteresis: 20,
-                filter: 2,
-                tick: TICK,
-                drain: RATE,
-                mtu: 4_200,
-            },
-            policy: PolicyName::Npcc.defaults(),
-        }],
-        port_rates: vec![RATE, RATE],
+        settings: Settings {
+            queues: vec![QueueConfig::new(
+                (WAN, Priority::new(3)),
+                DetectorConfig {
+                    shallow: 375_000,
+                    deep: 1_500_000,
+                    hard: HARD,
+                    hysteresis: 20,
+                    filter: 2,
+                    tick: TICK,
+                    drain: RATE,
+                    mtu: 4_200,
+                },
+                PolicyName::Npcc.defaults(),
+            )],
+            port_rates: vec![RATE, RATE],
+            ..Settings::default()
+        },
         // Those that nobody answers have three quarters of the table.
         flows: flows as usize / 3 * 4 + 4,
         ends: 2 * flows as usize,

@@ -1,7 +1,7 @@
 //! Dry run: what is decided without being sent, for the switch, a queue and a host.
 
 use super::command::{Command, Refused};
-use super::config::{ControlConfig, EcnMode};
+use super::config::{ControlConfig, EcnMode, Settings};
 use crate::action::{Action, HostSet};
 use crate::key::{FlowKey, Qpn};
 use crate::log::Outcome;
@@ -9,7 +9,7 @@ use crate::plan::{Suppressed, Unpaired};
 use crate::policy::{PolicyName, Reason};
 use crate::response::Response;
 use crate::table::FlowSnapshot;
-use crate::traffic_tests::rig::{Packet, QUEUE, Rig, WAN, config, queue};
+use crate::traffic_tests::rig::{Packet, QUEUE, Rig, WAN, config, queue, with};
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 const TICK: Nanos = Nanos::from_micros(20);
@@ -58,8 +58,19 @@ fn fill(rig: &mut Rig, ticks: u64) -> usize {
 }
 
 fn act(rig: &mut Rig, queue: Option<(PortId, Priority)>, action: Action) {
-    let command = Command::Action { queue, action };
-    assert_eq!(rig.core.obey(&command, rig.now), Ok(()));
+    let change = |settings: &mut Settings| match queue {
+        None => settings.action = action,
+        Some(place) => {
+            let mut queues = settings.queues.iter_mut();
+            queues.find(|queue| queue.place() == place).unwrap().action = action;
+        }
+    };
+    assert_eq!(rig.configure(change), Ok(()));
+}
+
+/// CNPs to these hosts are not sent from now on.
+fn observe(rig: &mut Rig, hosts: HostSet) -> Result<(), Refused> {
+    rig.configure(|settings| settings.hosts.observe = hosts)
 }
 
 /// CNPs that left and that would have, as the queue's status has them.
@@ -82,10 +93,7 @@ fn last_outcomes(rig: &Rig, last: usize) -> Vec<Outcome> {
 }
 
 fn observing() -> ControlConfig {
-    ControlConfig {
-        action: Action::Observe,
-        ..config(TICK)
-    }
+    with(TICK, |settings| settings.action = Action::Observe)
 }
 
 #[test]
@@ -139,8 +147,8 @@ fn the_pace_is_that_of_sending() {
     ] {
         let mut both = [Action::Send, Action::Observe].map(|action| {
             let mut set_up = config(TICK);
-            set_up.action = action;
-            set_up.queues[0].policy = kind;
+            set_up.settings.action = action;
+            set_up.settings.queues[0].policy = kind;
             rig(&set_up)
         });
         // The queue does not care who is told, so both see the same.
@@ -200,7 +208,7 @@ fn off_decides_nothing_and_still_looks() {
 #[test]
 fn a_queue_alone_is_observed_and_no_level_makes_another_send() {
     let mut set_up = config(TICK);
-    set_up.queue_actions = vec![Action::Observe];
+    set_up.settings.queues[0].action = Action::Observe;
     let mut rig = rig(&set_up);
     assert_eq!(fill(&mut rig, 10), 0);
     act(&mut rig, None, Action::Send);
@@ -209,22 +217,15 @@ fn a_queue_alone_is_observed_and_no_level_makes_another_send() {
     assert!(fill(&mut rig, 10) > 0);
     act(&mut rig, None, Action::Observe);
     assert_eq!(fill(&mut rig, 10), 0, "whatever the queue says");
-    let elsewhere = Command::Action {
-        queue: Some((PortId(7), QUEUE)),
-        action: Action::Send,
-    };
-    assert_eq!(
-        rig.core.obey(&elsewhere, rig.now),
-        Err(Refused::UnknownQueue)
-    );
+    let elsewhere = |settings: &mut Settings| settings.queues[0].port = PortId(7);
+    assert_eq!(rig.configure(elsewhere), Err(Refused::UnknownQueue));
 }
 
 #[test]
 fn a_host_alone_is_observed_and_its_neighbours_are_told() {
     let mut rig = rig(&config(TICK));
     let host = HostSet::new([(DATA.src.into(), 32)]);
-    let observe = Command::Observed(host);
-    assert_eq!(rig.core.obey(&observe, rig.now), Ok(()));
+    assert_eq!(observe(&mut rig, host), Ok(()));
     let sent = fill(&mut rig, 20);
     assert!(sent > 0);
     assert!(
@@ -237,8 +238,7 @@ fn a_host_alone_is_observed_and_its_neighbours_are_told() {
     assert!(watched.would_send > 0);
     assert_eq!((other.cnps, other.would_send), (sent as u64, 0));
     assert!(other.notified_until > Nanos::ZERO);
-    let all = Command::Observed(HostSet::default());
-    assert_eq!(rig.core.obey(&all, rig.now), Ok(()));
+    assert_eq!(observe(&mut rig, HostSet::default()), Ok(()));
     rig.sent.clear();
     fill(&mut rig, 20);
     assert!(
@@ -253,7 +253,7 @@ fn a_host_alone_is_observed_and_its_neighbours_are_told() {
 fn an_observed_host_takes_no_place_among_the_few() {
     let mut rig = rig(&config(TICK));
     let host = HostSet::new([(DATA.src.into(), 32)]);
-    rig.core.obey(&Command::Observed(host), rig.now).unwrap();
+    observe(&mut rig, host).unwrap();
     // A jump would be hard, where all are told.
     rig.tick(Nanos::from_millis(1), 90_000);
     for tick in 0..10 {
@@ -283,7 +283,7 @@ fn an_observed_host_takes_no_place_among_the_few() {
 fn an_observed_host_decided_of_just_now_takes_no_place_either() {
     let mut rig = rig(&config(TICK));
     let host = HostSet::new([(DATA.src.into(), 32)]);
-    rig.core.obey(&Command::Observed(host), rig.now).unwrap();
+    observe(&mut rig, host).unwrap();
     rig.tick(Nanos::from_millis(1), 90_000);
     let tick = |rig: &mut Rig, packets: &[Packet], depth| {
         packets.iter().for_each(|packet| {
@@ -310,12 +310,10 @@ fn an_observed_host_decided_of_just_now_takes_no_place_either() {
 fn flows_without_evidence_are_observed_too() {
     for unpaired in [Unpaired::None, Unpaired::AllQps] {
         for action in [Action::Send, Action::Observe] {
-            let mut rig = Rig::new(&ControlConfig {
-                action,
-                unpaired,
-                ecn: EcnMode::MarkUnlessNotified,
-                ..config(TICK)
-            });
+            let mut rig = Rig::new(&with(TICK, |settings| {
+                (settings.action, settings.unpaired) = (action, unpaired);
+                settings.ecn = EcnMode::MarkUnlessNotified;
+            }));
             // Two answers to two queue pairs by other ports: nobody knows which of them sends.
             for (qpn, port) in [(0x31, 50_001), (0x32, 50_002)] {
                 rig.out(&DATA);
@@ -347,13 +345,10 @@ fn flows_without_evidence_are_observed_too() {
 
 #[test]
 fn would_be_cnps_take_nothing_from_the_caps_of_those_that_leave() {
-    let mut rig = rig(&ControlConfig {
-        // Its burst: 32 CNPs.
-        cap_per_second: 1,
-        ..config(TICK)
-    });
+    // Its burst: 32 CNPs.
+    let mut rig = rig(&with(TICK, |settings| settings.cap_per_second = 1));
     let host = HostSet::new([(DATA.src.into(), 32)]);
-    rig.core.obey(&Command::Observed(host), rig.now).unwrap();
+    observe(&mut rig, host).unwrap();
     // Who does not obey is told once a millisecond.
     assert_eq!(fill(&mut rig, 4_000), 32);
     assert_eq!(counted(&rig), (32, 32));

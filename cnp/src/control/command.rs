@@ -1,19 +1,12 @@
-//! What an operator may change while the control core runs. One order at a time, between two ticks; nothing here allocates
-//! but a new policy.
+//! Commands to the control core while it runs. One at a time, between two ticks; nothing here allocates but
+//! [`Command::Configure`].
 
-use arrayvec::ArrayString;
-use npcc_pipeline::units::{Nanos, PortId, Priority};
+use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
-use super::config::{EcnMode, QueueConfig, Settings};
-use crate::action::{Action, HostSet};
-use crate::dcqcn::Measure;
-use crate::host_rules::HostRules;
+use super::settings::{QueueConfig, Settings};
+use crate::action::Action;
 use crate::key::{FlowKey, Qpn};
-use crate::policy::{self, BadParameter, PolicyKind};
-
-/// Name of a policy or of a parameter.
-pub type Name = ArrayString<24>;
 
 /// An order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,50 +34,9 @@ pub enum Command {
         /// Addresses of either direction and the destination's queue pair.
         flow: FlowKey,
     },
-    /// Puts another policy in a queue's slot, with nothing having happened yet.
-    Policy {
-        /// The port.
-        port: PortId,
-        /// The queue.
-        priority: Priority,
-        /// Its name; see [`ControlCore::offer`].
-        name: Name,
-    },
-    /// Changes a parameter of the policy in a queue's slot.
-    Parameter {
-        /// The port.
-        port: PortId,
-        /// The queue.
-        priority: Priority,
-        /// The parameter's name.
-        name: Name,
-        /// Its new value, in the parameter's unit.
-        value: u64,
-    },
-    /// Makes a policy available to [`Command::Policy`], instead of one of the same name.
-    Offer {
-        /// The port.
-        port: PortId,
-        /// The queue.
-        priority: Priority,
-        /// The policy and its parameters.
-        kind: PolicyKind,
-    },
-    /// Watches a queue by other thresholds and another policy, with nothing having happened yet to the policy.
-    Queue(QueueConfig),
-    /// Settings of all queues.
-    Settings(Settings),
-    /// Says whether CNPs leave.
-    Action {
-        /// Of one queue, or of the whole switch.
-        queue: Option<(PortId, Priority)>,
-        /// What becomes of decisions.
-        action: Action,
-    },
-    /// These hosts are only observed, and no others.
-    Observed(HostSet),
-    /// These hosts may be told, and no others.
-    Told(HostRules),
+    /// Goes by other settings. A queue whose policy is another one, or follows from other settings of its queue, starts with nothing
+    /// remembered; one of whose policy only written parameters change keeps its state. A queue that is not among them is off.
+    Configure(Box<Settings>),
 }
 
 /// Why an order was not obeyed.
@@ -96,10 +48,6 @@ pub enum Refused {
     UnknownPair,
     /// This queue is not watched.
     UnknownQueue,
-    /// No policy of this name was offered for the queue.
-    UnknownPolicy,
-    /// The policy in the slot does not take this.
-    Parameter(BadParameter),
 }
 
 impl std::fmt::Display for Refused {
@@ -108,10 +56,6 @@ impl std::fmt::Display for Refused {
             Refused::Full => write!(out, "the table of pairs is full: raise npcc.flows"),
             Refused::UnknownPair => write!(out, "no such pair is known"),
             Refused::UnknownQueue => write!(out, "NPCC does not watch this queue"),
-            Refused::UnknownPolicy => {
-                write!(out, "no such policy: write {}", policy::names())
-            }
-            Refused::Parameter(why) => why.fmt(out),
         }
     }
 }
@@ -119,17 +63,6 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl ControlCore {
-    /// Makes a policy available to [`Command::Policy`] for a queue, instead of one of the same name.
-    pub fn offer(&mut self, port: PortId, priority: Priority, kind: PolicyKind) {
-        let same = |(at, queue, old): &&mut (PortId, Priority, PolicyKind)| {
-            (*at, *queue, old.which()) == (port, priority, kind.which())
-        };
-        match self.offers.iter_mut().find(same) {
-            Some((_, _, old)) => *old = kind,
-            None => self.offers.push((port, priority, kind)),
-        }
-    }
-
     /// Obeys an order.
     ///
     /// # Errors
@@ -148,124 +81,73 @@ impl ControlCore {
                 let gone = self.tracker.connections.take_back(&flow);
                 gone.then_some(()).ok_or(Refused::UnknownPair)
             }
-            Command::Policy {
-                port,
-                priority,
-                name,
-            } => self.change_policy((port, priority), &name),
-            Command::Parameter {
-                port,
-                priority,
-                name,
-                value,
-            } => {
-                let slot = self.slot((port, priority)).ok_or(Refused::UnknownQueue)?;
-                let queue = self.queues.get_mut(slot).ok_or(Refused::UnknownQueue)?;
-                let set = queue.policy.set(&name, value);
-                if let Some(status) = self.status.queues().get(slot) {
-                    status.show_parameters(&queue.policy.parameters());
-                }
-                set.map_err(Refused::Parameter)
-            }
-            Command::Offer {
-                port,
-                priority,
-                kind,
-            } => {
-                self.offer(port, priority, kind);
-                Ok(())
-            }
-            Command::Queue(config) => {
-                let slot = self.slot((config.port, config.priority));
-                let queue = slot.and_then(|slot| self.queues.get_mut(slot));
-                let queue = queue.ok_or(Refused::UnknownQueue)?;
-                queue.detector.reconfigure(config.detector);
-                if let Some(status) = slot.and_then(|slot| self.status.queues().get(slot)) {
-                    status.show_thresholds(&config.detector);
-                }
-                self.put((config.port, config.priority), config.policy)
-            }
-            Command::Settings(settings) => {
-                self.resettle(&settings, now);
-                Ok(())
-            }
-            Command::Action { queue, action } => self.act(queue, action),
-            Command::Observed(hosts) => {
-                self.tracker.actions.observed = hosts;
-                Ok(())
-            }
-            Command::Told(rules) => {
-                self.tracker.told = rules;
-                Ok(())
-            }
+            Command::Configure(settings) => self.configure(*settings, now),
         }
     }
 
-    fn slot(&self, (port, priority): (PortId, Priority)) -> Option<usize> {
-        let mut queues = self.queues.iter();
-        queues.position(|queue| (queue.port, queue.priority) == (port, priority))
-    }
-
-    fn change_policy(&mut self, place: (PortId, Priority), name: &str) -> Result<(), Refused> {
-        self.slot(place).ok_or(Refused::UnknownQueue)?;
-        let offered = self
-            .offers
-            .iter()
-            .filter(|(port, priority, _)| (*port, *priority) == place);
-        let kind = offered
-            .map(|(_, _, kind)| *kind)
-            .find(|kind| kind.which().name() == name)
-            .ok_or(Refused::UnknownPolicy)?;
-        self.put(place, kind)
-    }
-
-    /// Puts a policy in a slot. It may look more or less often than the one before.
-    fn put(&mut self, place: (PortId, Priority), kind: PolicyKind) -> Result<(), Refused> {
-        let slot = self.slot(place).ok_or(Refused::UnknownQueue)?;
-        let queue = self.queues.get_mut(slot).ok_or(Refused::UnknownQueue)?;
-        queue.policy = kind.slot();
-        queue.next_look = Nanos::ZERO;
-        if let Some(status) = self.status.queues().get(slot) {
-            status.change_policy(kind);
-            status.show_parameters(&queue.policy.parameters());
+    /// Checks all settings, and then goes by them.
+    fn configure(&mut self, mut new: Settings, now: Nanos) -> Result<(), Refused> {
+        let old = &self.tracker.settings.queues;
+        let is_watched = |place| old.iter().any(|old| old.place() == place);
+        if !new.queues.iter().all(|queue| is_watched(queue.place())) {
+            return Err(Refused::UnknownQueue);
+        }
+        let of = |old: &QueueConfig| {
+            let same = new.queues.iter().find(|new| new.place() == old.place());
+            same.copied().unwrap_or(QueueConfig {
+                action: Action::Off,
+                ..*old
+            })
+        };
+        let queues: Vec<QueueConfig> = old.iter().map(of).collect();
+        for (index, to) in queues.iter().enumerate() {
+            self.reconfigure_queue(index, to);
         }
         let looks = self.queues.iter().filter_map(|queue| queue.policy.look());
         self.period = looks.fold(self.tick, Nanos::min);
-        self.tracker.measure = Measure::new(self.tracker.measure.feedback, self.period);
-        Ok(())
-    }
-
-    /// CNPs leave or not from now on. What was told before keeps its time without marks, which is short.
-    fn act(&mut self, queue: Option<(PortId, Priority)>, action: Action) -> Result<(), Refused> {
-        let slot = queue.map(|place| self.slot(place).ok_or(Refused::UnknownQueue));
-        let actions = &mut self.tracker.actions;
-        let place = match slot {
-            None => Some(&mut actions.all),
-            Some(slot) => actions.queues.get_mut(slot?),
-        };
-        *place.ok_or(Refused::UnknownQueue)? = action;
+        for planner in [&mut self.planner, &mut self.would] {
+            planner.reconfigure(&new, now);
+        }
+        new.queues = queues;
+        self.tracker.reconfigure(new, self.period);
         self.show_actions();
         Ok(())
     }
 
-    /// Shows what becomes of decisions.
-    pub(super) fn show_actions(&self) {
-        let actions = &self.tracker.actions;
-        self.status.acts(actions.all);
-        for (index, queue) in self.status.queues().iter().enumerate() {
-            queue.acts(actions.of_queue(index));
+    /// Changes a watched queue as far as `to` differs from what it goes by.
+    fn reconfigure_queue(&mut self, index: usize, to: &QueueConfig) {
+        let (Some(queue), Some(from), Some(status)) = (
+            self.queues.get_mut(index),
+            self.tracker.settings.queues.get(index),
+            self.status.queues().get(index),
+        ) else {
+            return;
+        };
+        if from.detector != to.detector {
+            queue.detector.reconfigure(to.detector);
+            status.show_thresholds(&to.detector);
         }
+        if !from.policy.is_like(&to.policy) {
+            // It may look more or less often than the one before.
+            queue.next_look = Nanos::ZERO;
+            queue.policy = to.policy.slot();
+            status.change_policy(to.policy);
+        } else if from.policy != to.policy {
+            for parameter in to.policy.parameters() {
+                // Within its range: it is one of this very policy.
+                let _ = queue.policy.set(parameter.name, parameter.value);
+            }
+        }
+        status.show_parameters(&queue.policy.parameters());
     }
 
-    fn resettle(&mut self, settings: &Settings, now: Nanos) {
-        self.tracker.reconfigure(settings, self.period);
-        for planner in [&mut self.planner, &mut self.would] {
-            let caps = (settings.cap, settings.cap_per_second);
-            planner.reconfigure(settings.evidence, &self.rates, caps, now);
+    /// Shows what becomes of decisions.
+    pub(super) fn show_actions(&self) {
+        let settings = &self.tracker.settings;
+        self.status.acts(settings.action);
+        for (index, queue) in self.status.queues().iter().enumerate() {
+            queue.acts(settings.action_of_queue(index));
         }
-        self.notified = settings.notified;
-        self.holds_marks = settings.ecn == EcnMode::MarkUnlessNotified;
-        self.unpaired = settings.unpaired;
     }
 }
 
@@ -275,7 +157,8 @@ mod tests {
     use super::*;
     use crate::pair::Evidence;
     use crate::policy::PolicyName;
-    use crate::traffic_tests::rig::{Packet, QUEUE, Rig, WAN, config};
+    use crate::traffic_tests::rig::{Packet, Rig, config};
+    use npcc_pipeline::units::PortId;
 
     const TICK: Nanos = Nanos::from_micros(20);
     const DATA: Packet = Packet {
@@ -293,8 +176,22 @@ mod tests {
         FlowKey::new(address(DATA.src), address(DATA.dst), Qpn::new(qpn))
     }
 
-    fn name(name: &str) -> Name {
-        Name::from(name).unwrap()
+    const NPCC: PolicyName = PolicyName::Npcc;
+    const MODEL: PolicyName = PolicyName::Model;
+
+    /// Gives the queue a policy with its defaults, but for these parameters.
+    fn put(rig: &mut Rig, policy: PolicyName, parameters: &[(&str, u64)]) {
+        let mut policy = policy.defaults();
+        for (name, value) in parameters {
+            policy.set(name, *value).unwrap();
+        }
+        rig.configure(|settings| settings.queues[0].policy = policy)
+            .unwrap();
+    }
+
+    fn shown(rig: &Rig, name: &str) -> u64 {
+        let shown = rig.core.status().queues()[0].parameters();
+        shown.iter().find(|one| one.name == name).unwrap().value
     }
 
     #[test]
@@ -339,79 +236,84 @@ mod tests {
     #[test]
     fn policies_and_parameters_change_while_running() {
         let mut rig = Rig::new(&config(TICK));
-        let policy = |to: &str| Command::Policy {
-            port: WAN,
-            priority: QUEUE,
-            name: name(to),
-        };
-        let parameter = |what: &str, value| Command::Parameter {
-            port: WAN,
-            priority: QUEUE,
-            name: name(what),
-            value,
-        };
-        assert_eq!(
-            rig.core.obey(&policy("model"), rig.now),
-            Err(Refused::UnknownPolicy)
-        );
-        for kind in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {
-            rig.core.offer(WAN, QUEUE, kind);
-        }
-        assert_eq!(rig.core.obey(&parameter("few", 200), rig.now), Ok(()));
-        assert_eq!(rig.core.obey(&policy("model"), rig.now), Ok(()));
+        put(&mut rig, MODEL, &[("horizon", 500_000)]);
         assert_eq!(rig.core.status().queues()[0].policy_now().name(), "model");
-        assert_eq!(
-            rig.core.obey(&parameter("horizon", 500_000), rig.now),
-            Ok(())
-        );
-        assert_eq!(
-            rig.core.obey(&parameter("few", 200), rig.now),
-            Err(Refused::Parameter(BadParameter::Unknown))
-        );
-        let elsewhere = Command::Policy {
-            port: PortId(7),
-            priority: QUEUE,
-            name: name("npcc"),
+        assert_eq!(shown(&rig, "horizon"), 500_000);
+        put(&mut rig, MODEL, &[]);
+        assert_eq!(shown(&rig, "horizon"), 300_000, "that of the configuration");
+        let elsewhere = rig.configure(|settings| {
+            settings.cap = 7;
+            let other = settings.queues[0];
+            settings.queues.push(QueueConfig {
+                port: PortId(7),
+                ..other
+            });
+        });
+        assert_eq!(elsewhere, Err(Refused::UnknownQueue));
+        assert_eq!(rig.core.settings().cap, 50, "nothing has changed");
+    }
+
+    #[test]
+    fn a_queue_left_out_is_off_until_it_is_named_again() {
+        let mut rig = Rig::new(&config(TICK));
+        let queues = rig.core.tracker.settings.queues.clone();
+        let action = |rig: &Rig| rig.core.status().queues()[0].action();
+        rig.configure(|settings| settings.queues.clear()).unwrap();
+        assert_eq!(action(&rig), Action::Off);
+        rig.configure(|settings| settings.queues = queues).unwrap();
+        assert_eq!(action(&rig), Action::Send);
+    }
+
+    /// Every change of a parameter made the policy forget which round it was in.
+    #[test]
+    fn a_parameter_changes_without_a_round_out_of_turn() {
+        let rounds = |change: fn(&mut Rig)| {
+            let mut rig = Rig::new(&config(TICK));
+            let add = Command::AddPair {
+                flow: flow(0x11),
+                sender: Qpn::new(0x18),
+            };
+            rig.core.obey(&add, rig.now).unwrap();
+            let mut sent = 0;
+            for tick in 0..12 {
+                rig.out(&DATA);
+                change(&mut rig);
+                // Shallow and filling: a round of few, and none soon after it.
+                sent += rig.tick(TICK, 150_000 + tick * 1_000);
+            }
+            sent
         };
-        assert_eq!(
-            rig.core.obey(&elsewhere, rig.now),
-            Err(Refused::UnknownQueue)
-        );
+        let undisturbed = rounds(|_| {});
+        assert!(undisturbed > 0);
+        let few = |rig: &mut Rig| {
+            let value = 100 + rig.now.0 / TICK.0 % 2;
+            put(rig, NPCC, &[("few", value)]);
+        };
+        assert_eq!(rounds(few), undisturbed);
+        let anew = |rig: &mut Rig| {
+            put(rig, MODEL, &[]);
+            put(rig, NPCC, &[]);
+        };
+        let forgetful = rounds(anew);
+        assert!(forgetful > undisturbed, "{forgetful} and {undisturbed}");
     }
 
     #[test]
     fn model_gets_its_faster_look_at_once_and_gives_it_back() {
         let mut rig = Rig::new(&config(TICK));
-        rig.core.offer(WAN, QUEUE, PolicyName::Npcc.defaults());
-        rig.core.offer(WAN, QUEUE, PolicyName::Model.defaults());
-        let policy = |to: &str| Command::Policy {
-            port: WAN,
-            priority: QUEUE,
-            name: name(to),
-        };
         assert_eq!(rig.core.period(), TICK);
-        rig.core.obey(&policy("model"), rig.now).unwrap();
+        put(&mut rig, MODEL, &[]);
         assert_eq!(rig.core.period(), Nanos::from_micros(4));
-        rig.core.obey(&policy("npcc"), rig.now).unwrap();
+        put(&mut rig, NPCC, &[]);
         assert_eq!(rig.core.period(), TICK);
     }
 
     #[test]
     fn parameters_are_shown_as_they_are_set() {
         let mut rig = Rig::new(&config(TICK));
-        let few = |rig: &Rig| {
-            let shown = rig.core.status().queues()[0].parameters();
-            shown.iter().find(|one| one.name == "few").unwrap().value
-        };
-        assert_eq!(few(&rig), 50);
-        let set = Command::Parameter {
-            port: WAN,
-            priority: QUEUE,
-            name: name("few"),
-            value: 70,
-        };
-        rig.core.obey(&set, rig.now).unwrap();
-        assert_eq!(few(&rig), 70);
+        assert_eq!(shown(&rig, "few"), 50);
+        put(&mut rig, NPCC, &[("few", 70)]);
+        assert_eq!(shown(&rig, "few"), 70);
     }
 
     #[test]
@@ -423,31 +325,25 @@ mod tests {
             sender: Qpn::new(0x18),
         };
         rig.core.obey(&add, rig.now).unwrap();
-        let mut queue = set_up.queues[0];
-        for bound in [
-            &mut queue.detector.shallow,
-            &mut queue.detector.deep,
-            &mut queue.detector.hard,
-        ] {
-            *bound *= 1_000;
-        }
-        rig.core.obey(&Command::Queue(queue), rig.now).unwrap();
-        let bounds = [
-            queue.detector.shallow,
-            queue.detector.deep,
-            queue.detector.hard,
-        ];
-        assert_eq!(rig.core.status().queues()[0].thresholds(), bounds);
+        let thresholds = |rig: &mut Rig, times: u64| {
+            rig.configure(|settings| {
+                let detector = &mut settings.queues[0].detector;
+                *detector = set_up.settings.queues[0].detector;
+                detector.shallow *= times;
+                detector.deep *= times;
+                detector.hard *= times;
+            })
+            .unwrap();
+            rig.core.status().queues()[0].thresholds()
+        };
+        let bounds = [100_000_000, 400_000_000, 800_000_000];
+        assert_eq!(thresholds(&mut rig, 1_000), bounds);
         rig.out(&DATA);
         assert_eq!(rig.tick(TICK, 900_000), 0, "idle by the new thresholds");
-        rig.core
-            .obey(&Command::Queue(set_up.queues[0]), rig.now)
-            .unwrap();
-        let mut settings = set_up.settings();
+        thresholds(&mut rig, 1);
         for (trusted, qpn, told) in [(0, 0x12, 0), (u32::MAX, 0x13, 1)] {
-            settings.trusted_ports = trusted;
-            let change = Command::Settings(settings);
-            rig.core.obey(&change, rig.now).unwrap();
+            rig.configure(|settings| settings.trusted_ports = trusted)
+                .unwrap();
             let add = Command::AddPair {
                 flow: flow(qpn),
                 sender: Qpn::new(qpn + 7),
@@ -457,13 +353,5 @@ mod tests {
             rig.out(&Packet { qpn, ..DATA });
             assert_eq!(rig.tick(TICK, 950_000), told, "trusted {trusted}");
         }
-        let elsewhere = QueueConfig {
-            port: PortId(7),
-            ..queue
-        };
-        assert_eq!(
-            rig.core.obey(&Command::Queue(elsewhere), rig.now),
-            Err(Refused::UnknownQueue)
-        );
     }
 }

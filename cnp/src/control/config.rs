@@ -1,70 +1,20 @@
-//! How the control core of one switch is set up.
+//! How the control core of one switch is set up: [`Settings`], and what is fixed at the start.
 
-pub use npcc_pipeline::egress::marking::EcnMode;
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::Nanos;
 
-use crate::action::{Action, HostSet};
-use crate::detector::DetectorConfig;
-use crate::host_rules::HostRules;
-use crate::pair::Evidence;
-use crate::plan::Unpaired;
-use crate::policy::PolicyKind;
-use crate::source_check::{ANYWHERE, Sides};
-
-/// One watched queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueConfig {
-    /// The port whose egress queue it is.
-    pub port: PortId,
-    /// Which.
-    pub priority: Priority,
-    /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::Mode::thresholds`]).
-    pub detector: DetectorConfig,
-    /// Its policy.
-    pub policy: PolicyKind,
-}
+pub use super::settings::{EcnMode, QueueConfig, Settings};
 
 /// Set up of [`super::ControlCore`].
 #[derive(Debug, Clone)]
 pub struct ControlConfig {
+    /// What may change while it runs, as it is at first.
+    pub settings: Settings,
     /// Time between ticks (default 20 us).
     pub tick: Nanos,
-    /// Watched queues, at most 255.
-    pub queues: Vec<QueueConfig>,
-    /// Whether CNPs leave (default yes).
-    pub action: Action,
-    /// The same for each of `queues`, in their order; `send` where the list ends.
-    pub queue_actions: Vec<Action>,
-    /// Hosts whose senders are told nothing, and all else as if they were.
-    pub observed: HostSet,
-    /// Hosts that may be told (default all).
-    pub told: HostRules,
-    /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
-    /// end of the list gets no CNPs.
-    pub port_rates: Vec<BitRate>,
-    /// In thousandths (default 50).
-    pub cap: u16,
-    /// CNPs per second of the whole switch (default 1,000,000).
-    pub cap_per_second: u64,
     /// Data flows in watched queues (default 65,536; about 600 bytes each, what readers see of it included).
     pub flows: usize,
     /// Ends in the table of connections: two a connection (default 131,072; about 330 bytes each).
     pub ends: usize,
-    /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]).
-    pub evidence: Evidence,
-    /// What happens to the others.
-    pub unpaired: Unpaired,
-    /// What NPCC has to do with ECN marks.
-    pub ecn: EcnMode,
-    /// Time from a CNP to its effect in the queue (default 20 us).
-    pub feedback: Nanos,
-    /// How long a signalled flow counts as signalled (default 60 us).
-    pub notified: Nanos,
-    /// Ports whose packets are believed, as a port set (default all).
-    pub trusted_ports: u32,
-    /// By port: where the sources of packets that came by it must lie to be believed (default anywhere). Asked of the routes that
-    /// [`super::ControlCore::know_routes`] was given.
-    pub source_sides: Sides,
     /// Whether the ICRC of QP1 packets and of CNPs is checked before anything is learned from them (default yes).
     pub verify_cm: bool,
     /// New ends a second from one source address by one port (default 20,000).
@@ -91,24 +41,10 @@ pub struct ControlConfig {
 impl Default for ControlConfig {
     fn default() -> ControlConfig {
         ControlConfig {
+            settings: Settings::default(),
             tick: Nanos::from_micros(20),
-            queues: Vec::new(),
-            action: Action::Send,
-            queue_actions: Vec::new(),
-            observed: HostSet::default(),
-            told: HostRules::default(),
-            port_rates: Vec::new(),
-            cap: 50,
-            cap_per_second: 1_000_000,
             flows: 65_536,
             ends: 131_072,
-            evidence: Evidence::Port,
-            unpaired: Unpaired::Mark,
-            ecn: EcnMode::MarkUnlessNotified,
-            feedback: Nanos::from_micros(20),
-            notified: Nanos::from_micros(60),
-            trusted_ports: u32::MAX,
-            source_sides: ANYWHERE,
             verify_cm: true,
             new_flows: 20_000,
             new_flows_burst: 16_384,
@@ -123,46 +59,7 @@ impl Default for ControlConfig {
     }
 }
 
-/// What [`super::command::Command::Settings`] may change of a [`ControlConfig`] while running; the fields are the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// Evidence a sender must be known by to be signalled.
-    pub evidence: Evidence,
-    /// What happens to the others.
-    pub unpaired: Unpaired,
-    /// What NPCC has to do with ECN marks.
-    pub ecn: EcnMode,
-    /// Time from a CNP to its effect in the queue, until learned.
-    pub feedback: Nanos,
-    /// How long a signalled flow counts as signalled.
-    pub notified: Nanos,
-    /// Share of a port's wire rate CNPs may take, in thousandths.
-    pub cap: u16,
-    /// CNPs per second of the whole switch.
-    pub cap_per_second: u64,
-    /// Ports whose packets are believed, as a port set.
-    pub trusted_ports: u32,
-    /// By port: where the sources of packets that came by it must lie to be believed.
-    pub source_sides: Sides,
-}
-
 impl ControlConfig {
-    /// The part that may change while running.
-    #[must_use]
-    pub const fn settings(&self) -> Settings {
-        Settings {
-            evidence: self.evidence,
-            unpaired: self.unpaired,
-            ecn: self.ecn,
-            feedback: self.feedback,
-            notified: self.notified,
-            cap: self.cap,
-            cap_per_second: self.cap_per_second,
-            trusted_ports: self.trusted_ports,
-            source_sides: self.source_sides,
-        }
-    }
-
     /// Time over which contributions are counted: five ticks, at least 100 us.
     #[must_use]
     pub fn window(&self) -> Nanos {

@@ -4,9 +4,11 @@ use std::cell::Cell;
 
 use super::tests::{back, data};
 use super::*;
+use crate::control::config::Settings;
 use crate::fixed_map::TOGETHER;
 use crate::plan::CnpOrder;
-use crate::traffic_tests::rig::{Rig, config, queue};
+use crate::traffic_tests::rig::{Rig, config, queue, with};
+use npcc_pipeline::units::Priority;
 
 const TICK: Nanos = Nanos::from_micros(20);
 
@@ -23,7 +25,7 @@ fn looks(rig: &Rig) -> Vec<u64> {
 /// Ticks of eight queues, of which two are above `hard`, by a clock that is `late`.
 fn ticks(count: u64, late: Nanos) -> Rig {
     let mut config = config(TICK);
-    config.queues = (0..8)
+    config.settings.queues = (0..8)
         .map(|priority| config::QueueConfig {
             priority: Priority::new(priority),
             ..queue(TICK)
@@ -59,13 +61,14 @@ fn queues_at_hard_come_first_and_the_others_in_turn() {
 
 /// What a tick did when a microsecond passed whenever it asked for the time: records, readings, CNPs, and the time.
 fn spent(flows: u32, depth: u64) -> [u64; 4] {
+    let settings = |settings: &mut Settings| {
+        (settings.cap, settings.cap_per_second) = (1_000, u64::MAX / 2);
+    };
     let config = ControlConfig {
         reads_per_tick: 8_192,
         records_per_tick: 8_192,
         orders_per_tick: 8_192,
-        cap: 1_000,
-        cap_per_second: u64::MAX / 2,
-        ..config(TICK)
+        ..with(TICK, settings)
     };
     let mut rig = Rig::new(&config);
     for n in 0..flows {

@@ -15,6 +15,7 @@ pub mod level;
 mod order;
 mod queue;
 mod round;
+pub mod settings;
 mod share;
 mod tellable;
 mod tick;
@@ -23,16 +24,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::flow_cache::CacheReader;
-use crate::plan::{Planner, Unpaired};
-use crate::policy::PolicyKind;
+use crate::plan::Planner;
 use crate::source_check::Routes;
 use crate::status::NpccStatus;
 use crate::table::{FlowView, RECENT};
 use crate::tracker::FlowTracker;
-use config::{ControlConfig, EcnMode};
+use config::{ControlConfig, Settings};
 use queue::WatchedQueue;
 
 /// Pairs of hosts remembered within a round.
@@ -54,9 +54,6 @@ pub struct ControlCore {
     among: Nanos,
     /// Senders and receivers of whom this round told every queue pair.
     all_told: ArrayVec<(IpAddr, IpAddr), ALL_TOLD>,
-    notified: Nanos,
-    /// Whether a signalled flow is not marked while its queue is below `hard`.
-    holds_marks: bool,
     tick: Nanos,
     period: Nanos,
     /// The last call that was not between two looks only.
@@ -68,20 +65,17 @@ pub struct ControlCore {
     hurry: Option<Nanos>,
     reads_per_tick: usize,
     orders_per_tick: usize,
-    unpaired: Unpaired,
-    offers: Vec<(PortId, Priority, PolicyKind)>,
-    /// What the caps are shares of.
-    rates: Box<[BitRate]>,
 }
 
 impl ControlCore {
     /// A control core that has seen nothing. All memory is reserved here.
     #[must_use]
     pub fn new(config: &ControlConfig) -> ControlCore {
-        let queues: Box<[WatchedQueue]> = config.queues.iter().map(WatchedQueue::new).collect();
+        let settings = &config.settings;
+        let queues: Box<[WatchedQueue]> = settings.queues.iter().map(WatchedQueue::new).collect();
         let looks = queues.iter().filter_map(|queue| queue.policy.look());
         let period = looks.fold(config.tick, Nanos::min);
-        let named = config
+        let named = settings
             .queues
             .iter()
             .map(|queue| (queue.port, queue.priority, queue.policy.which()));
@@ -90,22 +84,16 @@ impl ControlCore {
             shown.show_parameters(&queue.policy.parameters());
             shown.show_thresholds(queue.detector.config());
         }
-        let planner = || {
-            let (evidence, cap) = (config.evidence, config.cap);
-            Planner::new(evidence, &config.port_rates, cap, config.cap_per_second)
-        };
         let core = ControlCore {
             tracker: FlowTracker::new(config, period, Arc::clone(&status)),
             queues,
-            planner: planner(),
-            would: planner(),
+            planner: Planner::new(settings),
+            would: Planner::new(settings),
             status,
             contributors: Vec::with_capacity(config.flows.min(RECENT)),
             refusals: 0,
-            among: config.notified,
+            among: settings.min_cnp_interval,
             all_told: ArrayVec::new(),
-            notified: config.notified,
-            holds_marks: config.ecn == EcnMode::MarkUnlessNotified,
             reads_per_tick: config.reads_per_tick,
             tick: config.tick,
             period,
@@ -114,9 +102,6 @@ impl ControlCore {
             first: 0,
             hurry: None,
             orders_per_tick: config.orders_per_tick.max(1),
-            unpaired: config.unpaired,
-            offers: Vec::new(),
-            rates: config.port_rates.iter().copied().collect(),
         };
         core.show_actions();
         core
@@ -141,6 +126,12 @@ impl ControlCore {
     /// Asks these routes where sources lie, from the next tick on.
     pub fn know_routes(&mut self, routes: Box<dyn Routes>) {
         self.tracker.know_routes(routes);
+    }
+
+    /// What it goes by.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.tracker.settings
     }
 
     /// Counters and gauges for readers on other threads.

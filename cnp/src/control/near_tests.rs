@@ -1,10 +1,9 @@
 //! The feedback delay of a flow, learned from what passes: a near side that is a delay line of known length.
 
 use super::*;
-use crate::control::config::ControlConfig;
 use crate::control::tests::{back, data};
 use crate::pair::Evidence;
-use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
+use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config, with};
 
 const TICK: Nanos = Nanos::from_micros(20);
 const A: u32 = 0x1_0018;
@@ -154,10 +153,7 @@ fn forged_replies_of_the_near_side_stay_within_bounds() {
 
 #[test]
 fn a_port_that_is_not_trusted_teaches_no_delay() {
-    let mut rig = Rig::new(&ControlConfig {
-        trusted_ports: WAN.bit(),
-        ..config(TICK)
-    });
+    let mut rig = Rig::new(&with(TICK, |settings| settings.trusted_ports = WAN.bit()));
     exchanges(&mut rig, Asks::Read, 100, 50, Nanos::from_micros(70));
     assert_eq!(rig.core.tracker.feedback(0), Nanos::from_micros(20));
 }

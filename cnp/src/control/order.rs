@@ -29,7 +29,7 @@ impl ControlCore {
         else {
             return Err(Suppressed::Cold);
         };
-        if !self.tracker.told.admit(&key.key) {
+        if !self.tracker.settings.hosts.admit(&key.key) {
             return Err(Suppressed::HostDenied);
         }
         let end = flow
@@ -50,11 +50,12 @@ impl ControlCore {
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
-        let permitted = self.planner.permit(&candidate, &asked.decision, now);
-        let told = match (permitted, self.unpaired) {
+        let settings = &self.tracker.settings;
+        let permitted = Planner::permit(settings, &candidate, &asked.decision, now);
+        let told = match (permitted, settings.unpaired) {
             (Err(Suppressed::Unpaired), Unpaired::None) => {
-                self.tracker
-                    .extend_notified(index, now + self.notified, now);
+                let until = now + settings.min_cnp_interval;
+                self.tracker.extend_notified(index, until, now);
                 return Err(Suppressed::Unpaired);
             }
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {

@@ -7,7 +7,7 @@ use super::*;
 use crate::control::tests::{data, warm};
 use crate::host_response::Standing;
 use crate::host_rules::HostRules;
-use crate::policy::PolicyName;
+use crate::policy::{PolicyKind, PolicyName};
 use crate::traffic_tests::rig::{DC, config};
 
 const STEP: Nanos = Nanos::from_micros(10);
@@ -17,7 +17,7 @@ const CARRIED: u64 = 125_000;
 /// CNPs to a sender while the queue grows by so many bytes a step, for 30 steps of which the link is paused or not, and stands for 30 more.
 fn told(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
     let mut config = config(STEP);
-    config.queues[0].policy = policy;
+    config.settings.queues[0].policy = policy;
     let mut rig = warm(1, &config);
     let mut level = QueueLevel::default();
     let mut sent = 0;
@@ -69,7 +69,7 @@ fn what_a_pause_made_of_a_queue_keeps_its_marks() {
 /// What becomes of a stranger that is told once and sends a fifth from then on, while we pause these ports.
 fn standing_after(stopped: u32) -> Standing {
     let mut set_up = config(STEP);
-    set_up.told = HostRules::default();
+    set_up.settings.hosts = HostRules::default();
     let mut rig = warm(1, &set_up);
     let (mut sent, mut since) = (0, 0);
     for step in 0..200u64 {

@@ -10,6 +10,7 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 use super::ControlCore;
 use super::heaviest::Heaviest;
 use super::queue::WatchedQueue;
+use super::settings::EcnMode;
 use super::tellable::{Apart, BEGUN};
 use crate::action::Action;
 use crate::dcqcn::cut_of;
@@ -114,7 +115,7 @@ impl ControlCore {
             context,
             deadline,
             now,
-            dry: self.tracker.actions.of_queue(index) < Action::Send,
+            dry: self.tracker.settings.action_of_queue(index) < Action::Send,
             given_up,
             total,
             mean: total / u64::try_from(all.max(1)).unwrap_or(u64::MAX),
@@ -139,7 +140,7 @@ impl ControlCore {
         self.tell(&mut Heaviest::of(known), &asked, &mut done, status, out);
         let others = others.get_mut(..able - known.len()).unwrap_or_default();
         let mut others = Heaviest::of(others);
-        if self.unpaired == Unpaired::None {
+        if self.tracker.settings.unpaired == Unpaired::None {
             self.hold_marks_of(&mut others, &mut done, status, &asked);
         } else {
             self.tell(&mut others, &asked, &mut done, status, out);
@@ -234,7 +235,9 @@ impl ControlCore {
         } else {
             self.among.0 / 8 * 7
         };
-        self.among = Nanos(next).min(AMONG).max(self.notified);
+        self.among = Nanos(next)
+            .min(AMONG)
+            .max(self.tracker.settings.min_cnp_interval);
     }
 
     /// Counts a refusal that took a closer look. Where there are many, those refused now are not asked again before all others
@@ -294,7 +297,7 @@ impl ControlCore {
                 break;
             };
             status.suppress(Suppressed::Unpaired);
-            let until = asked.now + self.notified;
+            let until = asked.now + self.tracker.settings.min_cnp_interval;
             self.tracker.extend_notified(flow, until, asked.now);
             self.log_refusal(flow, Suppressed::Unpaired, asked, done);
         }
@@ -423,10 +426,11 @@ impl ControlCore {
             Standing::Unknown if share >= FELT => TRIAL,
             Standing::Unknown | Standing::Doubted | Standing::FallenBack => return Nanos::ZERO,
         };
-        if self.holds_marks && !is_hard {
-            longest.max(self.notified)
+        let settings = &self.tracker.settings;
+        if settings.ecn == EcnMode::MarkUnlessNotified && !is_hard {
+            longest.max(settings.min_cnp_interval)
         } else {
-            self.notified
+            settings.min_cnp_interval
         }
     }
 }

@@ -1,12 +1,12 @@
 use super::*;
-use crate::control::config::{ControlConfig, EcnMode};
+use crate::control::config::EcnMode;
 use crate::control::tests::{data, warm};
 use crate::detector::Reading;
 use crate::host_rules::HostRules;
 use crate::policy::{Amount, PolicyKind, PolicyName, Reason};
 use crate::response::Measured;
 use crate::tracker::FlowTracker;
-use crate::traffic_tests::rig::{QUEUE, RATE, Rig, WAN, config};
+use crate::traffic_tests::rig::{QUEUE, RATE, Rig, WAN, config, with};
 use npcc_pipeline::tap::FlowTap;
 
 const STEP: Nanos = Nanos::from_micros(10);
@@ -21,8 +21,8 @@ fn a_deaf_stranger_is_found_by_its_first_cnp_and_keeps_its_marks() {
     // Shallow and rising slowly again and again; standing above the set-point.
     for (policy, depth, rise) in [(few, 200_000, 2_000), (pi, 700_000, 0)] {
         let mut config = config(STEP);
-        config.queues[0].policy = policy;
-        config.told = HostRules::default();
+        config.settings.queues[0].policy = policy;
+        config.settings.hosts = HostRules::default();
         let mut rig = warm(1, &config);
         let mut unmarked = 0;
         for step in 0..6_000u64 {
@@ -65,11 +65,10 @@ fn a_sender_that_recovers_from_small_cuts_is_not_unresponsive() {
 fn unmarked(worked: Option<bool>, depths: &[u64], ecn: EcnMode) -> u64 {
     let mut rig = warm(
         1,
-        &ControlConfig {
-            ecn,
-            told: HostRules::default(),
-            ..config(STEP)
-        },
+        &with(STEP, |settings| {
+            settings.ecn = ecn;
+            settings.hosts = HostRules::default();
+        }),
     );
     rig.tick(STEP, worked.map_or(0, |_| 500_000));
     let mut slot = rig.out(&data(0x1_0018, 0x11));
@@ -154,7 +153,7 @@ fn flows_of_a_quiet_queue_are_read_by_ticks_however_often_its_policy_looks() {
     let reads = |policy: Option<PolicyKind>| {
         let mut config = config(tick);
         if let Some(policy) = policy {
-            config.queues[0].policy = policy;
+            config.settings.queues[0].policy = policy;
         }
         let mut rig = Rig::new(&config);
         for qp in 0..2_000 {

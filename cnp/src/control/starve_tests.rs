@@ -2,11 +2,12 @@
 
 use super::tests::{back, data};
 use super::*;
-use crate::control::config::EcnMode;
-use crate::plan::{CnpOrder, Outlet, Suppressed};
+use crate::control::config::{EcnMode, Settings};
+use crate::plan::{CnpOrder, Outlet, Suppressed, Unpaired};
 use crate::response::{ResponseConfig, ResponseWatch};
-use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, config};
+use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
 use npcc_pipeline::tap::FlowTap;
+use npcc_pipeline::units::BitRate;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
@@ -18,11 +19,13 @@ const OTHERS: u32 = 4;
 
 /// A setup that reads and pairs any number of flows at once.
 fn setup() -> ControlConfig {
+    let three_ports = |settings: &mut Settings| {
+        settings.port_rates = vec![RATE; 3];
+        settings.trusted_ports = DC.bit() | WAN.bit();
+    };
     ControlConfig {
-        port_rates: vec![RATE; 3],
-        trusted_ports: DC.bit() | WAN.bit(),
         reads_per_tick: 8_192,
-        ..config(TICK)
+        ..with(TICK, three_ports)
     }
 }
 
@@ -99,10 +102,8 @@ fn told(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
 /// 128 is what a tick may order.
 #[test]
 fn heavier_flows_that_cannot_be_told_cost_the_others_nothing() {
-    let trusts_all = ControlConfig {
-        trusted_ports: u32::MAX,
-        ..setup()
-    };
+    let mut trusts_all = setup();
+    trusts_all.settings.trusted_ports = u32::MAX;
     let cases = [
         (Suppressed::Cold, setup(), DC, None),
         (Suppressed::Unpaired, setup(), DC, Some(50_000)),
@@ -130,10 +131,8 @@ fn heavier_flows_that_cannot_be_told_cost_the_others_nothing() {
 /// More flows that are refused only when a CNP is to leave than a call looks at: all others are reached a few ticks later.
 #[test]
 fn more_refused_flows_than_a_call_looks_at_hold_the_others_up_for_few_ticks() {
-    let config = ControlConfig {
-        trusted_ports: u32::MAX,
-        ..setup()
-    };
+    let mut config = setup();
+    config.settings.trusted_ports = u32::MAX;
     let mut rig = flows(&config, 3_500, OTHER, Some(0));
     let ticks = (1..20).find(|_| told(&mut rig, 3_500, OTHER) == 4);
     assert_eq!(ticks, Some(5));
@@ -212,11 +211,9 @@ fn the_few_are_chosen_among_those_that_can_be_told() {
 /// Flows below the evidence are treated as told, and take no place of others either.
 #[test]
 fn flows_whose_marks_are_held_back_cost_the_others_nothing() {
-    let config = ControlConfig {
-        unpaired: Unpaired::None,
-        ecn: EcnMode::MarkUnlessNotified,
-        ..setup()
-    };
+    let mut config = setup();
+    config.settings.unpaired = Unpaired::None;
+    config.settings.ecn = EcnMode::MarkUnlessNotified;
     let mut rig = flows(&config, 1_000, DC, Some(50_000));
     assert_eq!(told(&mut rig, 1_000, DC), 4);
     let slot = rig.pass(&heavy(999), DC, WAN);
@@ -234,10 +231,9 @@ fn crowded(host: u8, n: u32) -> Packet {
 
 /// Hosts of 60 queue pairs each, of which none is known.
 fn all_qps(config: &ControlConfig, hosts: u8) -> Rig {
-    let mut rig = Rig::new(&ControlConfig {
-        unpaired: Unpaired::AllQps,
-        ..config.clone()
-    });
+    let mut config = config.clone();
+    config.settings.unpaired = Unpaired::AllQps;
+    let mut rig = Rig::new(&config);
     for host in 0..hosts {
         for n in 0..60 {
             let forth = crowded(host, n);
@@ -332,10 +328,8 @@ impl Outlet for OneWay {
 /// They came in by a port of 100 Gb/s, whose cap was asked.
 #[test]
 fn a_cnp_is_charged_to_the_port_it_leaves_by() {
-    let config = ControlConfig {
-        port_rates: vec![RATE, RATE, BitRate(1_000_000_000)],
-        ..setup()
-    };
+    let mut config = setup();
+    config.settings.port_rates = vec![RATE, RATE, BitRate(1_000_000_000)];
     let mut rig = flows(&config, 100, DC, Some(0));
     let mut out = OneWay { sent: 0 };
     for tick in 0..100 {

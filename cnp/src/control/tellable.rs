@@ -59,7 +59,7 @@ impl ControlCore {
                     apart.known += 1;
                     apart.all += 1;
                 }
-                Some(Suppressed::Unpaired) if self.unpaired != Unpaired::Mark => {
+                Some(Suppressed::Unpaired) if self.tracker.settings.unpaired != Unpaired::Mark => {
                     contributors.swap(at, apart.all);
                     apart.all += 1;
                 }
@@ -74,7 +74,7 @@ impl ControlCore {
         match standing {
             Standing::Doubted | Standing::FallenBack => SILENCE,
             Standing::Unknown | Standing::Answers if given_up => SILENCE,
-            Standing::Unknown => self.notified,
+            Standing::Unknown => self.tracker.settings.min_cnp_interval,
             Standing::Answers => Nanos::ZERO,
         }
     }
@@ -96,7 +96,7 @@ impl ControlCore {
             if flow.cold {
                 return Some(Suppressed::Cold);
             }
-            if !self.planner.believes(flow.evidence) {
+            if !self.tracker.settings.believes(flow.evidence) {
                 return Some(Suppressed::Unpaired);
             }
         }

@@ -7,7 +7,7 @@ use crate::plan::{Suppressed, Unpaired};
 use crate::policy::{Amount, Reason};
 use crate::response::Response;
 use crate::status::Row;
-use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config};
+use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config, with};
 use crate::uncounted::Uncounted;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::tap::FlowTap;
@@ -196,10 +196,7 @@ fn a_told_flow_is_notified_and_shows_in_the_table() {
         (Evidence::PortHash, Response::Unknown)
     );
 
-    let mark = ControlConfig {
-        ecn: config::EcnMode::Mark,
-        ..config(TICK)
-    };
+    let mark = with(TICK, |settings| settings.ecn = config::EcnMode::Mark);
     let mut rig = warm(1, &mark);
     let slot = rig.out(&data(0x1_0018, 0x11));
     assert_eq!(rig.tick(TICK, 900_000), 1);
@@ -255,23 +252,14 @@ fn cold_and_unpaired_bytes_are_told_apart() {
 
 #[test]
 fn a_port_that_is_not_trusted_teaches_nothing() {
-    let mut rig = warm(
-        1,
-        &ControlConfig {
-            trusted_ports: DC.bit(),
-            ..config(TICK)
-        },
-    );
+    let mut rig = warm(1, &with(TICK, |settings| settings.trusted_ports = DC.bit()));
     send(&mut rig, 1);
     rig.tick(TICK, 900_000);
     assert!(rig.sent.is_empty());
     assert!(rig.core.status().untrusted.get() > 0);
     let mut rig = warm(
         1,
-        &ControlConfig {
-            trusted_ports: WAN.bit(),
-            ..config(TICK)
-        },
+        &with(TICK, |settings| settings.trusted_ports = WAN.bit()),
     );
     send(&mut rig, 1);
     rig.tick(TICK, 900_000);
@@ -412,10 +400,7 @@ fn both_halves_can_move_to_their_threads() {
 
 /// One port for all, and numbers in lock step: nobody knows whose packets come back.
 fn unpaired(mode: Unpaired) -> Rig {
-    let mut rig = Rig::new(&ControlConfig {
-        unpaired: mode,
-        ..config(TICK)
-    });
+    let mut rig = Rig::new(&with(TICK, |settings| settings.unpaired = mode));
     for n in 0..4 {
         let one_port = |packet: Packet| Packet {
             port: 0xd000,

@@ -129,7 +129,7 @@ impl ControlCore {
         } else {
             return;
         };
-        let decision = match self.tracker.actions.of_queue(index) {
+        let decision = match self.tracker.settings.action_of_queue(index) {
             Action::Off => Decision::none(Amount::None, Reason::Off),
             Action::Observe | Action::Send => queue.policy.decide(&context, now),
         };

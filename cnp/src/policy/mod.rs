@@ -110,6 +110,12 @@ impl PolicyKind {
         self.which
     }
 
+    /// Whether it is the same policy with the same settings of its queue: written parameters are all that may differ.
+    #[must_use]
+    pub fn is_like(&self, other: &PolicyKind) -> bool {
+        (self.which, self.settings) == (other.which, other.settings)
+    }
+
     /// A slot with this policy, nothing having happened yet.
     #[must_use]
     pub fn slot(&self) -> Box<dyn Policy> {
@@ -180,7 +186,8 @@ pub trait Policy: std::fmt::Debug + Send {
 }
 
 /// The names of all policies as a sentence has them, such as `a, b or c`.
-pub(crate) fn names() -> String {
+#[must_use]
+pub fn names() -> String {
     let all = PolicyName::ALL.map(PolicyName::name);
     match all.split_last() {
         Some((last, [])) => (*last).to_owned(),

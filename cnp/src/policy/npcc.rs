@@ -42,7 +42,7 @@ pub struct NpccConfig {
     /// Shortest time between two rounds of few (default 300 us: the network card's rate-increase timer).
     pub recovery: Nanos,
     /// Shortest time between two CNPs to one flow, except while deep and rising (default 60 us, at least 4 us).
-    pub min_interval: Nanos,
+    pub min_cnp_interval: Nanos,
     /// Time from a CNP to its effect in the queue (default 20 us).
     pub feedback: Nanos,
     /// Share of the contributors that are few, in thousandths (default 50).
@@ -54,7 +54,7 @@ impl From<&QueueSettings> for NpccConfig {
         NpccConfig {
             tick: settings.tick,
             recovery: settings.recovery,
-            min_interval: settings.min_interval,
+            min_cnp_interval: settings.min_cnp_interval,
             feedback: settings.feedback,
             few: settings.mode.few(),
         }
@@ -70,7 +70,7 @@ const PARAMETERS: &[Declared<NpccConfig>] = &[
     time(
         "min_cnp_interval",
         |_| CLOSEST.0,
-        |config| &mut config.min_interval,
+        |config| &mut config.min_cnp_interval,
     ),
     time("feedback", |_| 1, |config| &mut config.feedback),
     per_mille("few", |_| 1, 1_000, |config| &mut config.few),
@@ -187,7 +187,7 @@ impl Policy for Npcc {
             Amount::Many if self.rising > 1 => CLOSEST,
             // A tick that comes an eighth early is still a tick.
             Amount::Many => Nanos(config.tick.0 - config.tick.0 / 8),
-            Amount::Few | Amount::None => config.min_interval,
+            Amount::Few | Amount::None => config.min_cnp_interval,
         };
         Decision {
             wanted,

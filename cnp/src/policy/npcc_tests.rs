@@ -226,7 +226,7 @@ fn a_fall_ends_the_row() {
 proptest! {
     #[test]
     fn spacing_is_never_under_four_microseconds(tick in 0u64..100_000, interval in 0u64..100_000, zone in 1usize..4, rising in any::<bool>()) {
-        let config = NpccConfig { tick: Nanos(tick), min_interval: Nanos(interval), ..NpccConfig::default() };
+        let config = NpccConfig { tick: Nanos(tick), min_cnp_interval: Nanos(interval), ..NpccConfig::default() };
         let trend = if rising { Trend::Rising } else { Trend::Falling };
         let decision = Npcc::new(config).decide(&reading(Zone::ALL[zone], trend), Nanos::ZERO);
         prop_assert!(decision.amount == Amount::None || decision.spacing >= CLOSEST);

@@ -38,7 +38,7 @@ pub struct PiConfig {
     /// Proportional gain in thousandths (default 2,250).
     pub beta: u16,
     /// Shortest time between two CNPs to one flow (default 60 us, at least 4 us).
-    pub min_interval: Nanos,
+    pub min_cnp_interval: Nanos,
 }
 
 impl From<&QueueSettings> for PiConfig {
@@ -48,7 +48,7 @@ impl From<&QueueSettings> for PiConfig {
             set_point: settings.time_of(settings.shallow / 5 * 4),
             alpha: 450,
             beta: 2_250,
-            min_interval: settings.min_interval,
+            min_cnp_interval: settings.min_cnp_interval,
         }
     }
 }
@@ -58,7 +58,7 @@ const PARAMETERS: &[Declared<PiConfig>] = &[
     time(
         "min_cnp_interval",
         |_| CLOSEST.0,
-        |config| &mut config.min_interval,
+        |config| &mut config.min_cnp_interval,
     ),
     time("period", |_| 1_000, |config| &mut config.period),
     per_mille("alpha", |_| 0, 60_000, |config| &mut config.alpha),
@@ -126,10 +126,10 @@ impl Policy for Pi {
         let spacing = if overfull {
             // Half a period less an eighth: a tick, as two make a period.
             self.config
-                .min_interval
+                .min_cnp_interval
                 .min(Nanos(self.config.period.0 / 16 * 7))
         } else {
-            self.config.min_interval
+            self.config.min_cnp_interval
         };
         Decision {
             wanted: Amount::Many,

@@ -49,7 +49,7 @@ pub struct QueueSettings {
     /// The network card's rate-increase timer.
     pub recovery: Nanos,
     /// Shortest time between two CNPs to one flow.
-    pub min_interval: Nanos,
+    pub min_cnp_interval: Nanos,
     /// Time from a CNP to its effect in the queue, until it is learned.
     pub feedback: Nanos,
     /// Wire bytes from which the queue is shallow, as the mode uses them.
@@ -65,7 +65,7 @@ impl Default for QueueSettings {
             mode: Mode::HighThroughput,
             tick: Nanos::from_micros(20),
             recovery: Nanos::from_micros(300),
-            min_interval: Nanos::from_micros(60),
+            min_cnp_interval: Nanos::from_micros(60),
             feedback: Nanos::from_micros(20),
             shallow: 375_000,
             drain: BitRate(100_000_000_000),

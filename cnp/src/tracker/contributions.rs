@@ -14,7 +14,6 @@ use super::active::falls_asleep;
 use super::{FEW, FlowTracker, LEAST_READS, SLOW};
 use crate::deadline::Deadline;
 use crate::fixed_map::{Hints, TOGETHER};
-use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
 use crate::response::ResponseConfig;
 use crate::table::{IDLE, QueueList};
@@ -239,13 +238,13 @@ impl FlowTracker {
             status.data_bytes.add(fresh);
             if flow.cold {
                 status.cold_bytes.add(fresh);
-            } else if flow.evidence < self.floor || flow.evidence == Evidence::None {
+            } else if !self.settings.believes(flow.evidence) {
                 status.unpaired_bytes.add(fresh);
             }
         }
         let response = ResponseConfig {
-            feedback: flow.dcqcn.feedback(self.response.feedback),
-            ..self.response
+            feedback: flow.dcqcn.feedback(self.settings.feedback),
+            window: self.window,
         };
         let (arrivals, port) = (&self.arrivals, flow.ingress);
         let allowed = |bytes, time| arrivals.allowed(port, bytes, time);

@@ -18,7 +18,7 @@ const FADED: Nanos = Nanos::from_millis(1);
 impl FlowTracker {
     /// Time from a CNP to a flow's sender to its effect.
     pub(crate) fn feedback(&self, index: u32) -> Nanos {
-        let default = self.response.feedback;
+        let default = self.settings.feedback;
         let flow = self.flows.get(index);
         flow.map_or(default, |flow| flow.dcqcn.feedback(default))
     }
@@ -28,7 +28,7 @@ impl FlowTracker {
         let flow = self.flows.key(index);
         let found = flow.and_then(|flow| Some((self.queue_index(&flow)?, flow.key)));
         found.map_or(Action::Off, |(queue, key)| {
-            self.actions.of_flow(queue, &key)
+            self.settings.action_of_flow(queue, &key)
         })
     }
 
@@ -103,7 +103,7 @@ impl FlowTracker {
             return;
         };
         if let Some(flow) = self.flows.get_mut(index) {
-            let answers = || self.told.answering.holds(key.src());
+            let answers = || self.settings.hosts.answering.holds(key.src());
             let view = &self.status.responses;
             flow.host = self.responses.remember(&key, flow.host, answers, view);
         }
@@ -174,7 +174,8 @@ impl FlowTracker {
 
     /// Marks a flow as signalled until then, and no longer; where nothing is sent, ECN alone marks it.
     pub(crate) fn set_notified(&mut self, index: u32, until: Nanos, now: Nanos) {
-        if !self.ecn.minds_notified() || until <= now || self.action(index) < Action::Send {
+        if !self.settings.ecn.minds_notified() || until <= now || self.action(index) < Action::Send
+        {
             return;
         }
         let Some(flow) = self.flows.get_mut(index) else {
@@ -197,11 +198,7 @@ impl FlowTracker {
             return;
         };
         if let Some(reader) = self.readers.get(flow.reader) {
-            reader.tell(
-                flow.slot,
-                until,
-                evidence >= self.floor && evidence != Evidence::None,
-            );
+            reader.tell(flow.slot, until, self.settings.believes(evidence));
         }
     }
 }

@@ -224,7 +224,7 @@ impl FlowTracker {
             }
             flow.evidence = evidence;
             flow.cold = pairing == Pairing::Cold;
-            flow.trusted = self.trusted & flow.ingress.bit() != 0;
+            flow.trusted = self.settings.trusts(flow.ingress);
             flow.settled = now;
         }
         if evidence != old {

@@ -86,7 +86,7 @@ impl FlowTracker {
     pub(super) fn observe_message(&mut self, copy: &CmCopy, now: Nanos) {
         let status = &self.status;
         status.cm.heard.add(1);
-        if self.trusted & copy.ingress.bit() == 0 {
+        if !self.settings.trusts(copy.ingress) {
             status.untrusted.add(1);
             return;
         }
@@ -153,7 +153,7 @@ impl FlowTracker {
         if let Some(request) = self
             .connections
             .key(partner)
-            .filter(|_| evidence >= self.floor && is_answer(record))
+            .filter(|_| evidence >= self.settings.evidence && is_answer(record))
         {
             self.near.record_reply(record, &request);
         }
@@ -163,7 +163,7 @@ impl FlowTracker {
             self.flows.publish(flow);
             if record.class == RoceClass::Cnp {
                 self.record_cnp_seen(flow, now);
-                self.extend_notified(flow, record.time + self.response.feedback, now);
+                self.extend_notified(flow, record.time + self.settings.feedback, now);
             }
         }
     }
@@ -176,7 +176,7 @@ impl FlowTracker {
         known: Option<EndpointId>,
         now: Nanos,
     ) -> Result<EndpointId, Uncounted> {
-        if self.trusted & record.ingress.bit() == 0 {
+        if !self.settings.trusts(record.ingress) {
             return Err(Uncounted::UntrustedPort);
         }
         // Before the source's right to begin: nobody uses up another's.

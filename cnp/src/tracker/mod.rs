@@ -17,19 +17,17 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 
-use crate::action::{Action, Actions};
-use crate::control::config::{ControlConfig, EcnMode, Settings};
+use crate::control::config::ControlConfig;
+use crate::control::settings::Settings;
 use crate::dcqcn::Measure;
 use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
 use crate::host_response::HostResponses;
-use crate::host_rules::HostRules;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::near_rtt::NearRtt;
 use crate::pair::Evidence;
 use crate::pair::connections::ConnectionTable;
-use crate::response::ResponseConfig;
 use crate::source_check::{Routes, SourceCheck};
 use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
@@ -54,6 +52,8 @@ const FEW: usize = 1_024;
 
 #[derive(Debug)]
 pub(crate) struct FlowTracker {
+    /// What the control core goes by, its other parts too.
+    pub(crate) settings: Settings,
     /// What came by each port.
     pub(crate) arrivals: Arrivals,
     pub(crate) flows: FlowTable,
@@ -68,7 +68,6 @@ pub(crate) struct FlowTracker {
     unproven: Unproven,
     aside: Aside,
     pub(crate) hosts: Hosts,
-    pub(crate) told: HostRules,
     responses: HostResponses,
     near: NearRtt,
     stops: Stops,
@@ -77,15 +76,10 @@ pub(crate) struct FlowTracker {
     /// By port and priority.
     queue_of: [[u8; PRIORITIES]; MAX_PORTS],
     paired: [u64; Evidence::COUNT],
-    pub(crate) actions: Actions,
     window: Nanos,
-    response: ResponseConfig,
     pub(crate) measure: Measure,
     tick: Nanos,
-    floor: Evidence,
-    trusted: u32,
     verify_cm: bool,
-    ecn: EcnMode,
     records_per_tick: usize,
     reads_per_tick: usize,
     /// Most reads of a quiet queue in a tick, as ticks were on time with so many.
@@ -104,21 +98,14 @@ impl FlowTracker {
         period: Nanos,
         status: Arc<NpccStatus>,
     ) -> FlowTracker {
+        let settings = config.settings.clone();
         let mut queue_of = [[UNWATCHED; PRIORITIES]; MAX_PORTS];
-        for (index, queue) in (0..UNWATCHED).zip(&config.queues) {
+        for (index, queue) in (0..UNWATCHED).zip(&settings.queues) {
             let port = queue_of.get_mut(queue.port.index());
             if let Some(slot) = port.and_then(|port| port.get_mut(queue.priority.index())) {
                 *slot = index;
             }
         }
-        let window = config.window();
-        let own = |queue| config.queue_actions.get(queue).copied();
-        let actions = (0..config.queues.len()).map(|queue| own(queue).unwrap_or(Action::Send));
-        let actions = Actions {
-            all: config.action,
-            queues: actions.collect(),
-            observed: config.observed.clone(),
-        };
         FlowTracker {
             flows: FlowTable::new(config.flows, config.hash_seed),
             connections: ConnectionTable::new(config.ends, config.hash_seed),
@@ -130,48 +117,40 @@ impl FlowTracker {
                 config.new_connections_burst,
                 config.hash_seed,
             ),
-            check: SourceCheck::new(config.source_sides, config.hash_seed),
+            check: SourceCheck::new(settings.source_sides, config.hash_seed),
             unproven: Unproven::new(config.flows, config.hash_seed),
             aside: Aside::new(),
             hosts: Hosts::new(config.hash_seed),
-            told: config.told.clone(),
             responses: HostResponses::new(config.hash_seed),
             near: NearRtt::new(config.hash_seed),
             stops: Stops::new(),
             status,
-            lists: vec![QueueList::EMPTY; config.queues.len()].into_boxed_slice(),
+            lists: vec![QueueList::EMPTY; settings.queues.len()].into_boxed_slice(),
             queue_of,
             paired: [0; Evidence::COUNT],
-            actions,
-            window,
-            arrivals: Arrivals::new(&config.port_rates),
-            response: ResponseConfig {
-                feedback: config.feedback,
-                window,
-            },
-            measure: Measure::new(config.feedback, period),
+            window: config.window(),
+            arrivals: Arrivals::new(&settings.port_rates),
+            measure: Measure::new(settings.feedback, period),
             tick: config.tick,
-            floor: config.evidence,
-            trusted: config.trusted_ports,
             verify_cm: config.verify_cm,
-            ecn: config.ecn,
             records_per_tick: config.records_per_tick,
             reads_per_tick: config.reads_per_tick.max(1),
             quiet_reads: config.reads_per_tick.max(1),
             overdue: 0,
             first_reader: 0,
             drained: 0,
+            settings,
         }
     }
 
     /// Goes by other settings from now on; what is known stays.
-    pub(crate) fn reconfigure(&mut self, settings: &Settings, period: Nanos) {
-        self.floor = settings.evidence;
-        self.trusted = settings.trusted_ports;
+    pub(crate) fn reconfigure(&mut self, settings: Settings, period: Nanos) {
         self.check.reconfigure(settings.source_sides);
-        self.ecn = settings.ecn;
-        self.response.feedback = settings.feedback;
         self.measure = Measure::new(settings.feedback, period);
+        if self.settings.port_rates != settings.port_rates {
+            self.arrivals = Arrivals::new(&settings.port_rates);
+        }
+        self.settings = settings;
     }
 
     /// Asks these routes where sources lie from now on.

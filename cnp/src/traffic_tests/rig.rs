@@ -6,7 +6,8 @@ use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::ControlCore;
-use crate::control::config::{ControlConfig, QueueConfig};
+use crate::control::command::{Command, Refused};
+use crate::control::config::{ControlConfig, QueueConfig, Settings};
 use crate::control::level::QueueLevel;
 use crate::detector::DetectorConfig;
 use crate::flow_cache::FlowCache;
@@ -79,36 +80,43 @@ pub(crate) struct Rig {
 
 /// 100 KB shallow, 400 KB deep, 800 KB hard.
 pub(crate) fn queue(tick: Nanos) -> QueueConfig {
-    QueueConfig {
-        port: WAN,
-        priority: QUEUE,
-        detector: DetectorConfig {
-            shallow: 100_000,
-            deep: 400_000,
-            hard: 800_000,
-            hysteresis: 20,
-            filter: 2,
-            tick,
-            drain: RATE,
-            mtu: 1_100,
-        },
-        policy: PolicyName::Npcc.for_queue(&QueueSettings {
-            tick,
-            ..QueueSettings::default()
-        }),
-    }
+    let detector = DetectorConfig {
+        shallow: 100_000,
+        deep: 400_000,
+        hard: 800_000,
+        hysteresis: 20,
+        filter: 2,
+        tick,
+        drain: RATE,
+        mtu: 1_100,
+    };
+    let policy = PolicyName::Npcc.for_queue(&QueueSettings {
+        tick,
+        ..QueueSettings::default()
+    });
+    QueueConfig::new((WAN, QUEUE), detector, policy)
 }
 
 pub(crate) fn config(tick: Nanos) -> ControlConfig {
     ControlConfig {
+        settings: Settings {
+            queues: vec![queue(tick)],
+            port_rates: vec![RATE, RATE],
+            hosts: HostRules::all_answer(),
+            ..Settings::default()
+        },
         tick,
-        queues: vec![queue(tick)],
-        port_rates: vec![RATE, RATE],
         flows: 8_192,
         ends: 16_384,
-        told: HostRules::all_answer(),
         ..ControlConfig::default()
     }
+}
+
+/// [`config`] with other settings.
+pub(crate) fn with(tick: Nanos, change: impl FnOnce(&mut Settings)) -> ControlConfig {
+    let mut config = config(tick);
+    change(&mut config.settings);
+    config
 }
 
 impl Rig {
@@ -122,6 +130,14 @@ impl Rig {
             now: Nanos::from_millis(1),
             sent: Vec::new(),
         }
+    }
+
+    /// Gives the control core its settings with this change.
+    pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Settings)) -> Result<(), Refused> {
+        let mut settings = self.core.settings().clone();
+        change(&mut settings);
+        let command = Command::Configure(Box::new(settings));
+        self.core.obey(&command, self.now)
     }
 
     /// A packet from the senders' side, queued on the port that congests.

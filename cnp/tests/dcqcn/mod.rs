@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
 use npcc_cnp::control::level::QueueLevel;
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
@@ -197,23 +197,25 @@ impl Bed {
         let tick = Nanos::from_micros(20);
         let mut core = ControlCore::new(&ControlConfig {
             tick,
-            queues: vec![QueueConfig {
-                port: WAN,
-                priority: QUEUE,
-                detector: DetectorConfig {
-                    shallow,
-                    deep,
-                    hard,
-                    hysteresis: 20,
-                    filter: 2,
-                    tick,
-                    drain,
-                    mtu: 4_200,
-                },
-                policy,
-            }],
-            port_rates: vec![drain, drain],
-            told,
+            settings: Settings {
+                queues: vec![QueueConfig::new(
+                    (WAN, QUEUE),
+                    DetectorConfig {
+                        shallow,
+                        deep,
+                        hard,
+                        hysteresis: 20,
+                        filter: 2,
+                        tick,
+                        drain,
+                        mtu: 4_200,
+                    },
+                    policy,
+                )],
+                port_rates: vec![drain, drain],
+                hosts: told,
+                ..Settings::default()
+            },
             ..ControlConfig::default()
         });
         let (mut cache, reader) = FlowCache::new(1_024, WAN.bit(), 65_536, 3);

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::icrc::icrc;
@@ -120,22 +120,24 @@ impl Bed {
     fn new() -> Bed {
         let config = ControlConfig {
             tick: TICK,
-            queues: vec![QueueConfig {
-                port: WAN,
-                priority: QUEUE,
-                detector: DetectorConfig {
-                    shallow: 375_000,
-                    deep: 1_500_000,
-                    hard: 3_000_000,
-                    hysteresis: 20,
-                    filter: 2,
-                    tick: TICK,
-                    drain: RATE,
-                    mtu: 1_100,
-                },
-                policy: PolicyName::Npcc.defaults(),
-            }],
-            port_rates: vec![RATE, RATE],
+            settings: Settings {
+                queues: vec![QueueConfig::new(
+                    (WAN, QUEUE),
+                    DetectorConfig {
+                        shallow: 375_000,
+                        deep: 1_500_000,
+                        hard: 3_000_000,
+                        hysteresis: 20,
+                        filter: 2,
+                        tick: TICK,
+                        drain: RATE,
+                        mtu: 1_100,
+                    },
+                    PolicyName::Npcc.defaults(),
+                )],
+                port_rates: vec![RATE, RATE],
+                ..Settings::default()
+            },
             ..ControlConfig::default()
         };
         let (cache, reader) = FlowCache::new(config.flows, WAN.bit(), 65_536, 11);

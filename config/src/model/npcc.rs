@@ -87,7 +87,7 @@ impl Npcc {
             mode,
             tick: self.tick,
             recovery: self.recovery,
-            min_interval: self.min_cnp_interval,
+            min_cnp_interval: self.min_cnp_interval,
             feedback: self.feedback,
             ..QueueSettings::default()
         }

@@ -93,7 +93,7 @@ pub struct PortNpcc {
     /// Whether CNPs leave, by priority: the least of what the port and its queue say.
     pub actions: [Action; 8],
     /// Who decides which flows are told.
-    pub policy: PolicyName,
+    pub policies: [PolicyName; 8],
     /// Parameters that are written for the policy, by priority: name, and value in the parameter's unit.
     pub parameters: [Vec<(&'static str, u64)>; 8],
     /// How eagerly.

@@ -79,7 +79,7 @@ fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
                 .map(|(_, action)| *action)
                 .fold(own.action, Action::min)
         }),
-        policy: own.policy,
+        policies: [own.policy; 8],
         parameters: std::array::from_fn(|priority| {
             let of_queue = own.parameters.iter();
             let mut of_queue = of_queue.filter(|(queue, _)| queue.index() == priority);

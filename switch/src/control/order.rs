@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use npcc_cnp::action::Action;
-use npcc_cnp::control::command::{Command, Name, Refused};
+use npcc_cnp::control::command::{Command, Refused};
 use npcc_cnp::key::{FlowKey, Qpn};
-use npcc_pipeline::units::{PortId, Priority};
+use npcc_cnp::policy::{self, BadParameter};
 use serde::{Deserialize, Serialize};
 
 /// What an operator asks of NPCC, as it goes over the management socket.
@@ -124,9 +124,12 @@ pub enum OrderError {
     /// There is no such port.
     #[error("there is no port `{0}`; see show ports")]
     Port(String),
-    /// The name cannot be one.
-    #[error("`{0}` is no policy and no parameter")]
-    Name(String),
+    /// There is no such policy.
+    #[error("no such policy: write {}", policy::names())]
+    Policy,
+    /// The queue's policy does not take it.
+    #[error("{0}")]
+    Parameter(BadParameter),
     /// A queue pair's number has 24 bits.
     #[error("{0} is no queue pair: write 2 to 16777215")]
     QueuePair(u32),
@@ -181,68 +184,37 @@ impl NpccOrder {
         }
     }
 
-    /// As the control core takes it; `port` finds a port by its name.
+    /// A parameter's name and value, if it is one.
+    #[must_use]
+    pub fn parameter(&self) -> Option<(&str, u64)> {
+        match self {
+            NpccOrder::Parameter { name, value, .. } => Some((name, *value)),
+            _ => None,
+        }
+    }
+
+    /// As the control core takes it, if it is about pairs.
     ///
     /// # Errors
     /// What is not as it must be.
-    pub fn command(&self, port: impl Fn(&str) -> Option<PortId>) -> Result<Command, OrderError> {
-        let place = |named: &str, priority: u8| {
-            let found = port(named).filter(|_| priority < 8);
-            let found = found.ok_or_else(|| OrderError::Port(named.to_owned()))?;
-            Ok::<_, OrderError>((found, Priority::new(priority)))
-        };
-        let short = |name: &str| Name::from(name).map_err(|_| OrderError::Name(name.to_owned()));
+    pub fn command(&self) -> Result<Option<Command>, OrderError> {
         Ok(match self {
             NpccOrder::AddPair {
                 src,
                 dst,
                 dest_qp,
                 sender_qp,
-            } => Command::AddPair {
+            } => Some(Command::AddPair {
                 flow: key(*src, *dst, *dest_qp)?,
                 sender: qpn(*sender_qp)?,
-            },
-            NpccOrder::DeletePair { src, dst, dest_qp } => Command::DeletePair {
+            }),
+            NpccOrder::DeletePair { src, dst, dest_qp } => Some(Command::DeletePair {
                 flow: key(*src, *dst, *dest_qp)?,
-            },
-            NpccOrder::Policy {
-                port,
-                priority,
-                name,
-            } => {
-                let (port, priority) = place(port, *priority)?;
-                Command::Policy {
-                    port,
-                    priority,
-                    name: short(name)?,
-                }
-            }
-            NpccOrder::Parameter {
-                port,
-                priority,
-                name,
-                value,
-            } => {
-                let (port, priority) = place(port, *priority)?;
-                Command::Parameter {
-                    port,
-                    priority,
-                    name: short(name)?,
-                    value: *value,
-                }
-            }
-            NpccOrder::Action { action } => Command::Action {
-                queue: None,
-                action: *action,
-            },
-            NpccOrder::QueueAction {
-                port,
-                priority,
-                action,
-            } => Command::Action {
-                queue: Some(place(port, *priority)?),
-                action: *action,
-            },
+            }),
+            NpccOrder::Policy { .. }
+            | NpccOrder::Parameter { .. }
+            | NpccOrder::Action { .. }
+            | NpccOrder::QueueAction { .. } => None,
         })
     }
 }
@@ -251,32 +223,14 @@ impl NpccOrder {
 mod tests {
     use super::*;
 
-    fn ports(name: &str) -> Option<PortId> {
-        (name == "wan0").then_some(PortId(1))
-    }
-
     #[test]
     fn what_cannot_be_is_said() {
-        let order = |port: &str, name: &str| NpccOrder::Policy {
-            port: port.to_owned(),
-            priority: 3,
-            name: name.to_owned(),
-        };
-        assert_eq!(
-            order("lan9", "npcc").command(ports),
-            Err(OrderError::Port("lan9".to_owned()))
-        );
-        let long = "a name that nothing has ever had";
-        assert_eq!(
-            order("wan0", long).command(ports),
-            Err(OrderError::Name(long.to_owned()))
-        );
         let pair = NpccOrder::DeletePair {
             src: [10, 0, 1, 3].into(),
             dst: [10, 0, 2, 2].into(),
             dest_qp: 1 << 24,
         };
-        assert_eq!(pair.command(ports), Err(OrderError::QueuePair(1 << 24)));
+        assert_eq!(pair.command(), Err(OrderError::QueuePair(1 << 24)));
     }
 
     #[test]
@@ -295,6 +249,6 @@ mod tests {
             dest_qp: 0x11,
             sender_qp: 0x18,
         };
-        assert_eq!(add.command(ports), Err(refused));
+        assert_eq!(add.command(), Err(refused));
     }
 }

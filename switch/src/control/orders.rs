@@ -209,11 +209,6 @@ mod tests {
     use super::*;
     use crate::control::order::{ListedPair, NpccOrder};
     use npcc_cnp::control::config::ControlConfig;
-    use npcc_pipeline::units::PortId;
-
-    fn ports(name: &str) -> Option<PortId> {
-        (name == "wan0").then_some(PortId(1))
-    }
 
     #[test]
     fn an_order_is_obeyed_and_answered() {
@@ -225,13 +220,14 @@ mod tests {
                 dest_qp: 0x11,
                 sender_qp: 0x18,
             };
-            let unknown = NpccOrder::Policy {
-                port: "wan0".to_owned(),
-                priority: 3,
-                name: "model".to_owned(),
+            let add = add.command().unwrap().unwrap();
+            let unknown = NpccOrder::DeletePair {
+                src: [10, 0, 1, 3].into(),
+                dst: [10, 0, 2, 2].into(),
+                dest_qp: 0x12,
             };
-            let add = orders.give(add.command(ports).unwrap());
-            (add, orders.give(unknown.command(ports).unwrap()))
+            let unknown = unknown.command().unwrap().unwrap();
+            (orders.give(add), orders.give(unknown))
         });
         let mut core = ControlCore::new(&ControlConfig {
             flows: 16,
@@ -241,9 +237,9 @@ mod tests {
         while !thread.is_finished() {
             inbox.obey(&mut core, Nanos(1), |_, _| {});
         }
-        let (add, policy) = thread.join().unwrap();
+        let (add, unknown) = thread.join().unwrap();
         assert_eq!(add, Ok(()));
-        assert_eq!(policy, Err(OrderError::Refused(Refused::UnknownQueue)));
+        assert_eq!(unknown, Err(OrderError::Refused(Refused::UnknownPair)));
     }
 
     /// Such an order was obeyed when the control core came to it.

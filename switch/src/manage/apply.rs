@@ -3,18 +3,15 @@
 //!
 //! Law: all or nothing. When somebody does not obey, those before are given back what they had, the last first.
 
-use std::collections::BTreeMap;
-
-use npcc_cnp::action::Action;
 use npcc_cnp::control::command::Command as NpccCommand;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::control::settings::Settings as NpccSettings;
 use npcc_config::Config;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
 
 use super::orders::Management;
 use super::reload::{ReloadError, Settings};
-use crate::control::order::OrderError;
+use crate::control::order::{NpccOrder, OrderError};
 use crate::fault;
 use crate::keep::facts::Named;
 use crate::wiring;
@@ -166,95 +163,35 @@ impl Management {
         Ok(())
     }
 
-    /// Whether CNPs leave. Less comes first and more last, so that nothing is sent in between that neither would send.
-    fn act(&self, before: &ControlConfig, after: &ControlConfig) -> Result<(), OrderError> {
-        let own = |config: &ControlConfig| -> BTreeMap<(PortId, Priority), Action> {
-            let places = config
-                .queues
-                .iter()
-                .map(|queue| (queue.port, queue.priority));
-            places.zip(config.queue_actions.iter().copied()).collect()
-        };
-        let (old, new) = (own(before), own(after));
-        // A queue that is not to be watched any more stays where it is, and is off.
-        let queues = old
-            .keys()
-            .chain(new.keys().filter(|place| !old.contains_key(*place)));
-        let mut actions: Vec<(Option<(PortId, Priority)>, Action)> = queues
-            .map(|place| (Some(*place), new.get(place).copied().unwrap_or(Action::Off)))
-            .filter(|(place, action)| place.and_then(|place| old.get(&place)) != Some(action))
-            .collect();
-        if before.action != after.action {
-            actions.push((None, after.action));
+    /// What NPCC is to go by: the configuration, and what `set` has changed of policies' parameters.
+    ///
+    /// # Errors
+    /// A policy does not take one.
+    pub(super) fn npcc_settings(&self, of: &Settings) -> Result<NpccSettings, OrderError> {
+        let mut all = wiring::control::settings(&of.config, &self.rates());
+        for queue in &mut all.queues {
+            let port = self.view.ports.get(queue.port.index());
+            let slot = port.map(|port| (port.name.as_str(), queue.priority.get()));
+            let orders = of.orders.iter().filter(|order| order.slot() == slot);
+            for (name, value) in orders.filter_map(NpccOrder::parameter) {
+                let set = queue.policy.set(name, value);
+                set.map_err(OrderError::Parameter)?;
+            }
         }
-        actions.sort_by_key(|(_, action)| *action);
-        for (queue, action) in actions {
-            self.npcc.give(NpccCommand::Action { queue, action })?;
-        }
-        Ok(())
-    }
-
-    /// Gives NPCC a watched queue, and after it everything that `set` has changed of that queue.
-    pub(super) fn give_queue(
-        &self,
-        queue: &QueueConfig,
-        settings: &Settings,
-    ) -> Result<(), OrderError> {
-        self.npcc.give(NpccCommand::Queue(*queue))?;
-        let port = self.view.ports.get(queue.port.index());
-        let slot = port.map(|port| (port.name.as_str(), queue.priority.get()));
-        for order in settings.orders.iter().filter(|order| order.slot() == slot) {
-            self.npcc.give(order.command(|name| self.port(name))?)?;
-        }
-        Ok(())
+        Ok(all)
     }
 
     /// Watched queues, what holds for all of them, and what `set` gave them.
     fn rewatch(&self, from: &Settings, to: &Settings) -> Result<(), OrderError> {
         let (old, new) = (&from.config, &to.config);
-        let rates = self.rates();
-        let plan = |config: &Config| wiring::control::plan(config, &rates, 0);
-        let (before, after) = (plan(old), plan(new));
-        if before.settings() != after.settings() {
-            self.npcc.give(NpccCommand::Settings(after.settings()))?;
-        }
         if wiring::control::style(old) != wiring::control::style(new) {
             let (style, priority) = wiring::control::style(new);
             self.npcc.restyle(style, priority)?;
         }
-        if wiring::control::offers(old, &rates) != wiring::control::offers(new, &rates) {
-            for (port, priority, kind) in wiring::control::offers(new, &rates) {
-                self.npcc.give(NpccCommand::Offer {
-                    port,
-                    priority,
-                    kind,
-                })?;
-            }
-        }
-        if before.observed != after.observed {
-            self.npcc
-                .give(NpccCommand::Observed(after.observed.clone()))?;
-            self.view.observed().clone_from(&after.observed);
-        }
-        if before.told != after.told {
-            self.npcc.give(NpccCommand::Told(after.told.clone()))?;
-            self.view.told().clone_from(&after.told);
-        }
-        self.act(&before, &after)?;
-        for after in &after.queues {
-            let place = (after.port, after.priority);
-            let mut known = before.queues.iter();
-            let known = known.find(|before| (before.port, before.priority) == place);
-            let port = self.view.ports.get(after.port.index());
-            let slot = port.map(|port| (port.name.as_str(), after.priority.get()));
-            let of_this = |settings: &Settings| {
-                let orders = settings.orders.iter();
-                orders.filter(|order| order.slot() == slot).count() > 0
-            };
-            if known == Some(after) && !of_this(from) && !of_this(to) {
-                continue;
-            }
-            self.give_queue(after, to)?;
+        let settings = self.npcc_settings(to)?;
+        if settings != self.npcc_settings(from)? {
+            self.view.hosts().clone_from(&settings.hosts);
+            self.npcc.give(NpccCommand::Configure(Box::new(settings)))?;
         }
         if old != new && fault::strikes_once("reload") {
             return Err(OrderError::Deaf);

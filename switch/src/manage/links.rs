@@ -147,20 +147,11 @@ impl Management {
                 state.reason = DownReason::None;
             }
         }
-        let rates = self.view.links.rates();
-        let npcc = wiring::control::plan(config, &rates, 0);
-        // NPCC may be off, or stopping: then nobody is told anything.
-        for (of, priority, kind) in wiring::control::offers(config, &rates) {
-            if of == port {
-                let _ = self.npcc.give(NpccCommand::Offer {
-                    port,
-                    priority,
-                    kind,
-                });
-            }
-        }
-        for queue in npcc.queues.iter().filter(|queue| queue.port == port) {
-            let _ = self.give_queue(queue, &live.running.now);
+        if let Ok(npcc) = self.npcc_settings(&live.running.now)
+            && !npcc.queues.is_empty()
+        {
+            // It may be stopping: then nobody takes it.
+            let _ = self.npcc.give(NpccCommand::Configure(Box::new(npcc)));
         }
         self.down.set(port, false);
         self.view

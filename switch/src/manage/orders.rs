@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use npcc_cnp::control::command::Command as NpccCommand;
-use npcc_config::Config;
+use npcc_cnp::control::command::{Command as NpccCommand, Refused};
+use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::{PortId, Priority};
@@ -95,48 +95,60 @@ impl Management {
     /// # Errors
     /// What is wrong with it, or that nobody listens.
     pub fn npcc_order(&self, order: &NpccOrder) -> Result<(), String> {
-        let command = order.command(|name| self.port(name));
-        let command = command.map_err(|error| error.to_string())?;
-        let give = || self.npcc.give(command).map_err(|error| error.to_string());
-        if order.key().is_none() {
-            return give();
+        let said = |error: OrderError| error.to_string();
+        if let Some(command) = order.command().map_err(said)? {
+            return self.npcc.give(command).map_err(said);
         }
         let mut live = self.live().map_err(|torn| torn.to_string())?;
         let now = &mut live.running.now;
-        if let Some(config) = self.acting(&now.config, order) {
-            // Where `ecn` is off, queues of which nothing is told any more are marked again.
-            let requeue = |from, to| self.requeue(from, to).map_err(|deaf| deaf.to_string());
-            requeue(&now.config, &config)?;
-            if let Err(why) = give() {
-                requeue(&config, &now.config)?;
-                return Err(why);
-            }
-            now.config = config;
-            now.overrides.extend(order.key());
-            return Ok(());
+        let mut new = now.clone();
+        self.set(&mut new, order).map_err(said)?;
+        // Where `ecn` is off, queues of which nothing is told any more are marked again.
+        let requeue = |from, to| self.requeue(from, to).map_err(|deaf| deaf.to_string());
+        let settings = Box::new(self.npcc_settings(&new).map_err(said)?);
+        requeue(&now.config, &new.config)?;
+        if let Err(why) = self.npcc.give(NpccCommand::Configure(settings)) {
+            requeue(&new.config, &now.config)?;
+            return Err(why.to_string());
         }
-        give()?;
-        now.ordered(order);
+        *now = new;
         Ok(())
     }
 
-    /// The configuration with another action, if that is what is ordered.
-    fn acting(&self, config: &Config, order: &NpccOrder) -> Option<Config> {
-        let mut config = config.clone();
-        match order {
-            NpccOrder::Action { action } => config.npcc.action = *action,
-            NpccOrder::QueueAction {
-                port,
-                priority,
-                action,
-            } => {
-                let index = self.port(port)?.index();
-                let watch = config.ports.get_mut(index)?.npcc.as_mut()?;
-                *watch.actions.get_mut(usize::from(*priority))? = *action;
-            }
-            _ => return None,
+    /// Notes what an order changes.
+    fn set(&self, settings: &mut Settings, order: &NpccOrder) -> Result<(), OrderError> {
+        let config = &mut settings.config;
+        if let NpccOrder::Action { action } = order {
+            config.npcc.action = *action;
         }
-        Some(config)
+        if let NpccOrder::Policy { port, priority, .. }
+        | NpccOrder::Parameter { port, priority, .. }
+        | NpccOrder::QueueAction { port, priority, .. } = order
+        {
+            let no_port = || OrderError::Port(port.clone());
+            let index = self.port(port).ok_or_else(no_port)?.index();
+            let plan = config.ports.get_mut(index).ok_or_else(no_port)?;
+            let watch = plan.npcc.as_mut();
+            let watch = watch.filter(|watch| watch.priorities().any(|one| one == *priority));
+            let watch = watch.ok_or(OrderError::Refused(Refused::UnknownQueue))?;
+            let at = usize::from(*priority);
+            if let (NpccOrder::QueueAction { action, .. }, Some(own)) =
+                (order, watch.actions.get_mut(at))
+            {
+                *own = *action;
+            }
+            if let (NpccOrder::Policy { name, .. }, Some(own), Some(written)) = (
+                order,
+                watch.policies.get_mut(at),
+                watch.parameters.get_mut(at),
+            ) {
+                // They are those of the policy before.
+                written.clear();
+                *own = PolicyName::named(name).ok_or(OrderError::Policy)?;
+            }
+        }
+        settings.ordered(order);
+        Ok(())
     }
 
     /// Starts the user watermarks, and what took how long, anew.

@@ -133,7 +133,7 @@ pub struct Settings {
     pub config: Config,
     /// Keys `set` has changed.
     pub overrides: BTreeSet<String>,
-    /// What `set` ordered of policies, in the order in which it holds if given again.
+    /// What `set` has changed of policies' parameters.
     pub orders: Vec<NpccOrder>,
     /// Prefixes routed beside those of the file.
     pub prefixes: Vec<IpNet>,
@@ -157,13 +157,15 @@ impl Settings {
         let Some(key) = order.key() else {
             return;
         };
-        // Another policy starts with nothing remembered.
+        // Another policy has the parameters of its configuration.
         let anew = matches!(order, NpccOrder::Policy { .. });
         self.orders.retain(|earlier| {
             let same = earlier.key().as_ref() == Some(&key);
             !(same || anew && earlier.slot() == order.slot())
         });
-        self.orders.push(order.clone());
+        if order.parameter().is_some() {
+            self.orders.push(order.clone());
+        }
         self.overrides.insert(key);
     }
 }
@@ -420,7 +422,7 @@ buffer: { pool: 16MB }
         for order in &all {
             now.ordered(order);
         }
-        assert_eq!(now.orders, [few(4, 3), policy(3, "pi"), few(3, 5)]);
+        assert_eq!(now.orders, [few(4, 3), few(3, 5)]);
         assert_eq!(now.overrides.len(), 4);
     }
 

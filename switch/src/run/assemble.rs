@@ -272,8 +272,7 @@ fn by_file(
 
 /// Nobody did anything yet.
 fn operators(config: &Config) -> Operators {
-    let told = wiring::control::told(config);
-    Operators::new(wiring::control::observed(config), told)
+    Operators::new(wiring::control::host_rules(&config.npcc.hosts))
 }
 
 /// What runs, as it was started.
@@ -296,7 +295,6 @@ fn control_core(config: &Config, ports: &[OpenPort], sources: FibReader, seed: u
     let rates: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
     let mut core = ControlCore::new(&wiring::control::plan(config, &rates, seed));
     core.know_routes(Box::new(SourceRoutes(sources)));
-    wiring::control::offer(&mut core, config, &rates);
     core.touch_memory();
     core
 }

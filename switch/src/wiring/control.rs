@@ -2,11 +2,10 @@
 
 use npcc_cnp::action::{Action, HostSet};
 use npcc_cnp::build::CnpStyle;
-use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig};
+use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::host_rules::HostRules;
-use npcc_cnp::policy::{PolicyKind, PolicyName, QueueSettings};
+use npcc_cnp::policy::{PolicyKind, QueueSettings};
 use npcc_cnp::source_check::Sides;
 use npcc_config::plan::PortNpcc;
 use npcc_config::units::{Percent, Prefix};
@@ -38,24 +37,26 @@ pub fn style(config: &Config) -> (CnpStyle, Priority) {
     (style, Priority::new(cnp.priority.byte()))
 }
 
-/// What each watched queue's own key says of its CNPs, in the order of the queues.
-fn queue_actions(config: &Config) -> Vec<Action> {
-    let of = watched(config).flat_map(|(_, _, watch)| {
-        let own = |priority| watch.actions.get(usize::from(priority)).copied();
-        let all = watch.priorities();
-        all.map(move |priority| own(priority).unwrap_or_default())
-    });
-    of.collect()
-}
-
-/// The control core's settings; `rates` are what the ports' egress sides are shaped to.
+/// How the control core is set up; `rates` are what the ports' egress sides are shaped to.
 #[must_use]
 pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> ControlConfig {
+    let flows = config.npcc.flows.size();
+    ControlConfig {
+        settings: settings(config, rates),
+        tick: config.npcc.tick,
+        flows,
+        ends: flows.saturating_mul(2),
+        hash_seed,
+        ..ControlConfig::default()
+    }
+}
+
+/// What of it may change while it runs.
+#[must_use]
+pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
     // All keys and all settings are named, so that one that is forgotten does not compile.
     let model::Npcc {
-        tick,
         action,
-        flows,
         evidence,
         unpaired,
         ecn,
@@ -63,89 +64,77 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
         feedback,
         cnp,
         source_check,
+        hosts,
+        // Fixed at the start.
+        tick: _,
+        flows: _,
         // Resolved by the configuration: thresholds of each port, and the ports' numbers.
         shallow: _,
         deep: _,
         hard: _,
         trusted_ports: _,
-        // A set of its own, below.
-        hosts: _,
         // The detectors' and the policies'.
         hysteresis: _,
         filter: _,
         recovery: _,
     } = &config.npcc;
-    let ControlConfig {
-        verify_cm,
-        new_flows,
-        new_flows_burst,
-        new_connections,
-        new_connections_burst,
-        records_per_tick,
-        reads_per_tick,
-        orders_per_tick,
-        deadline,
-        ..
-    } = ControlConfig::default();
-    let rate = |id: PortId| rates.get(id.index()).copied().flatten();
     let queues = watched(config).flat_map(|(id, port, watch)| {
         // The configuration asks for the speed of a watched port, or its link has one.
-        let rate = rate(id);
-        watch.priorities().map(move |priority| {
-            let drain = drain(port, priority, rate);
-            QueueConfig {
-                port: id,
-                priority: Priority::new(priority),
-                detector: detector(config, watch, port.mtu, drain),
-                policy: policy(config, watch, watch.policy, port.mtu, (priority, drain)),
-            }
-        })
+        let rate = rates.get(id.index()).copied().flatten();
+        watch
+            .priorities()
+            .map(move |priority| queue(config, (id, port, watch), priority, rate))
     });
-    ControlConfig {
-        tick: *tick,
+    Settings {
         queues: queues.collect(),
         action: *action,
-        queue_actions: queue_actions(config),
-        observed: observed(config),
-        told: told(config),
+        hosts: host_rules(hosts),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
         cap: thousandths(cnp.cap),
         cap_per_second: u64::from(cnp.per_second.get()),
-        flows: flows.size(),
-        ends: flows.size().saturating_mul(2),
         evidence: *evidence,
         unpaired: *unpaired,
         ecn: *ecn,
         feedback: *feedback,
-        notified: *min_cnp_interval,
+        min_cnp_interval: *min_cnp_interval,
         trusted_ports: trusted(config),
         source_sides: sides(*source_check, ports(config)),
-        verify_cm,
-        new_flows,
-        new_flows_burst,
-        new_connections,
-        new_connections_burst,
-        records_per_tick,
-        reads_per_tick,
-        orders_per_tick,
-        deadline,
-        hash_seed,
     }
 }
 
-/// Hosts that are only observed.
-#[must_use]
-pub fn observed(config: &Config) -> HostSet {
-    set(&config.npcc.hosts.observe)
+/// A watched queue of a port whose egress side is shaped to `rate`.
+fn queue(
+    config: &Config,
+    (id, port, watch): (PortId, &npcc_config::plan::Port, &PortNpcc),
+    priority: u8,
+    rate: Option<BitRate>,
+) -> QueueConfig {
+    let drain = drain(port, priority, rate);
+    let at = usize::from(priority);
+    QueueConfig {
+        action: watch.actions.get(at).copied().unwrap_or_default(),
+        ..QueueConfig::new(
+            (id, Priority::new(priority)),
+            detector(config, watch, port.mtu, drain),
+            policy(config, watch, port.mtu, (priority, drain)),
+        )
+    }
 }
 
-/// Hosts that may be told.
+/// Hosts that are treated in another way than all.
 #[must_use]
-pub fn told(config: &Config) -> HostRules {
+pub fn host_rules(hosts: &model::Hosts) -> HostRules {
+    let model::Hosts {
+        allow,
+        deny,
+        observe,
+        answering,
+    } = hosts;
     HostRules {
-        allow: set(&config.npcc.hosts.allow),
-        deny: set(&config.npcc.hosts.deny),
-        answering: set(&config.npcc.hosts.answering),
+        allow: set(allow),
+        deny: set(deny),
+        observe: set(observe),
+        answering: set(answering),
     }
 }
 
@@ -154,30 +143,6 @@ pub fn told(config: &Config) -> HostRules {
 pub fn action(config: &Config, watch: &PortNpcc, priority: Priority) -> Action {
     let own = watch.actions.get(priority.index()).copied();
     own.unwrap_or_default().min(config.npcc.action)
-}
-
-/// Makes every policy available to every watched queue, for `set` while running.
-pub fn offer(core: &mut ControlCore, config: &Config, rates: &[Option<BitRate>]) {
-    for (port, priority, kind) in offers(config, rates) {
-        core.offer(port, priority, kind);
-    }
-}
-
-/// Every policy for every watched queue.
-#[must_use]
-pub fn offers(config: &Config, rates: &[Option<BitRate>]) -> Vec<(PortId, Priority, PolicyKind)> {
-    let mut offers = Vec::new();
-    for (id, port, watch) in watched(config) {
-        let rate = rates.get(id.index()).copied().flatten();
-        for priority in watch.priorities() {
-            let drain = drain(port, priority, rate);
-            for which in PolicyName::ALL {
-                let kind = policy(config, watch, which, port.mtu, (priority, drain));
-                offers.push((id, Priority::new(priority), kind));
-            }
-        }
-    }
-    offers
 }
 
 /// The set of ports that are believed: all, when none is named.
@@ -248,26 +213,24 @@ pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
     [shallow, deep, hard]
 }
 
-/// A policy for a watched queue, with the parameters that are written for the port's own.
+/// The policy of a watched queue, with the parameters that are written for it.
 fn policy(
     config: &Config,
     watch: &PortNpcc,
-    which: PolicyName,
     mtu: u16,
     (priority, drain): (u8, BitRate),
 ) -> PolicyKind {
     let [shallow, _, _] = thresholds(watch, mtu, drain);
+    let at = usize::from(priority);
+    let which = watch.policies.get(at).copied().unwrap_or_default();
     let mut kind = which.for_queue(&QueueSettings {
         shallow,
         drain,
         ..config.npcc.queue(watch.mode)
     });
-    let written = watch.parameters.get(usize::from(priority));
-    for (name, value) in written.into_iter().flatten() {
-        if which == watch.policy {
-            // The configuration has checked it.
-            let _ = kind.set(name, *value);
-        }
+    for (name, value) in watch.parameters.get(at).into_iter().flatten() {
+        // The configuration has checked it.
+        let _ = kind.set(name, *value);
     }
     kind
 }
@@ -313,11 +276,11 @@ mod tests {
         };
         let (usual, few) = (plan("{}"), plan("{ cnp: { per_second: 5000 } }"));
         assert_eq!(
-            usual.cap_per_second,
-            ControlConfig::default().cap_per_second
+            usual.settings.cap_per_second,
+            Settings::default().cap_per_second
         );
-        assert_eq!(few.cap_per_second, 5_000);
-        assert_ne!(usual.settings(), few.settings());
+        assert_eq!(few.settings.cap_per_second, 5_000);
+        assert_ne!(usual.settings, few.settings);
     }
 
     #[test]
@@ -331,13 +294,9 @@ mod tests {
             let of = |name| all.iter().find(|one| one.name == name).unwrap().value;
             (of("recovery"), of("few"))
         };
-        let queues = plan(&config, &rates, 1).queues;
+        let queues = settings(&config, &rates).queues;
         assert_eq!(values(&queues[0].policy), (500_000, 70));
         assert_eq!(values(&queues[1].policy), (300_000, 50));
-        // `set` offers the same, and other policies without them.
-        let offers = offers(&config, &rates);
-        assert_eq!(offers.len(), 2 * PolicyName::COUNT);
-        assert_eq!(values(&offers[0].2), (500_000, 70));
     }
 
     /// On a slow link half of four frames were two: a depth that any sender's burst makes.
@@ -347,7 +306,7 @@ mod tests {
             ports:\n  - { name: p0, device: net_null0, mtu: 1500, speed: 1G, npcc: { mode: low-latency } }\n";
         let config = npcc_config::parse("test.yaml", text).unwrap().config;
         let plan = plan(&config, &[Some(BitRate(1_000_000_000))], 1);
-        let detector = &plan.queues[0].detector;
+        let detector = &plan.settings.queues[0].detector;
         // 30 us of 1G are 3,750 bytes, and 120 us 15,000.
         assert_eq!((detector.shallow, detector.deep), (6_000, 7_500));
     }
@@ -360,7 +319,7 @@ mod tests {
         let config = npcc_config::parse("test.yaml", text).unwrap().config;
         let rate = Some(BitRate(100_000_000_000));
         let plan = plan(&config, &[rate], 1);
-        let detector = &plan.queues[0].detector;
+        let detector = &plan.settings.queues[0].detector;
         assert_eq!(detector.drain, BitRate(10_000_000_000));
         let mac = npcc_pipeline::units::Mac([2, 0, 0, 0, 0, 1]);
         let port = super::super::path::port(&config, &config.ports[0], mac, rate);

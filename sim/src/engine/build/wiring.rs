@@ -1,7 +1,9 @@
 //! One switch's settings, as `npcc-switch run` derives them from its configuration with the profile `roce-lossless`.
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, EcnMode as CnpEcn, QueueConfig as Watched};
+use npcc_cnp::control::config::{
+    ControlConfig, EcnMode as CnpEcn, QueueConfig as Watched, Settings,
+};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
@@ -240,26 +242,26 @@ fn control(
             scenario.mtu.into(),
         );
         let policy = case.scheme.policy_kind()?;
-        (watched & PortId(port).bit() != 0).then(|| Watched {
-            port: PortId(port),
-            priority: Priority::new(DATA),
-            detector: DetectorConfig {
-                shallow,
-                deep,
-                hard: bytes(thresholds.hard),
-                hysteresis: 20,
-                filter: 2,
-                tick: Nanos::from_micros(20),
-                drain: rate,
-                mtu: u64::from(wire_len(OVERHEAD + 16 + usize::from(scenario.mtu))),
-            },
-            policy,
-        })
+        let detector = DetectorConfig {
+            shallow,
+            deep,
+            hard: bytes(thresholds.hard),
+            hysteresis: 20,
+            filter: 2,
+            tick: Nanos::from_micros(20),
+            drain: rate,
+            mtu: u64::from(wire_len(OVERHEAD + 16 + usize::from(scenario.mtu))),
+        };
+        let place = (PortId(port), Priority::new(DATA));
+        (watched & PortId(port).bit() != 0).then(|| Watched::new(place, detector, policy))
     };
     ControlConfig {
-        queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
-        port_rates: ports.iter().map(|plan| plan.rate).collect(),
-        ecn: case.scheme.ecn,
+        settings: Settings {
+            queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
+            port_rates: ports.iter().map(|plan| plan.rate).collect(),
+            ecn: case.scheme.ecn,
+            ..Settings::default()
+        },
         flows: 8_192,
         ends: 16_384,
         hash_seed: seed,

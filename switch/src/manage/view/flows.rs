@@ -154,11 +154,15 @@ impl View {
     }
 
     fn host(&self, address: IpAddr, counts: &Counts, learned: &Learned) -> Host {
-        let observed = self.observed().holds(address);
-        let least = if observed {
-            Action::Observe
-        } else {
-            Action::Send
+        let (admitted, least) = {
+            let rules = self.hosts();
+            let observed = rules.observe.holds(address);
+            let least = if observed {
+                Action::Observe
+            } else {
+                Action::Send
+            };
+            (rules.admits(address), least)
         };
         Host {
             address: address.to_string(),
@@ -167,7 +171,7 @@ impl View {
             naks: counts.naks,
             rnr_naks: counts.rnr_naks,
             ce: counts.ce,
-            action: if self.told().admits(address) {
+            action: if admitted {
                 least.min(self.npcc.action()).name()
             } else {
                 "deny"

@@ -9,7 +9,6 @@ mod workers;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use npcc_cnp::action::HostSet;
 use npcc_cnp::flow_cache::CacheShared;
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::status::NpccStatus;
@@ -151,19 +150,16 @@ pub struct Operators {
     audit: Mutex<AuditLog>,
     /// A reload that waits for its commit.
     pending: Mutex<Option<Pending>>,
-    /// Hosts that are only observed.
-    observed: Mutex<HostSet>,
-    /// Hosts that may be told.
-    told: Mutex<HostRules>,
+    /// Rules about hosts that hold now.
+    hosts: Mutex<HostRules>,
 }
 
 impl Operators {
-    /// Nobody did anything yet; these hosts are only observed, and these may be told.
+    /// Nobody did anything yet; these are the rules about hosts.
     #[must_use]
-    pub fn new(observed: HostSet, told: HostRules) -> Operators {
+    pub fn new(hosts: HostRules) -> Operators {
         Operators {
-            observed: Mutex::new(observed),
-            told: Mutex::new(told),
+            hosts: Mutex::new(hosts),
             ..Operators::default()
         }
     }
@@ -211,14 +207,9 @@ impl View {
         look(&self.operators.pending)
     }
 
-    /// Hosts that are only observed.
-    pub(super) fn observed(&self) -> MutexGuard<'_, HostSet> {
-        look(&self.operators.observed)
-    }
-
-    /// Hosts that may be told.
-    pub(super) fn told(&self) -> MutexGuard<'_, HostRules> {
-        look(&self.operators.told)
+    /// Rules about hosts that hold now.
+    pub(super) fn hosts(&self) -> MutexGuard<'_, HostRules> {
+        look(&self.operators.hosts)
     }
 
     /// The routes of the file; none where they are Linux's.

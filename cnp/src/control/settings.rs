@@ -1,0 +1,195 @@
+//! Everything about NPCC that may change while it runs.
+//!
+//! The configuration makes one [`Settings`], the control core holds one, and
+//! [`Command::Configure`](super::command::Command::Configure) replaces it as a whole. What is fixed at the start is in
+//! [`ControlConfig`](super::config::ControlConfig), around it.
+
+pub use npcc_pipeline::egress::marking::EcnMode;
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+
+use crate::action::Action;
+use crate::detector::DetectorConfig;
+use crate::host_rules::HostRules;
+use crate::key::FlowKey;
+use crate::pair::Evidence;
+use crate::policy::PolicyKind;
+use crate::source_check::{ANYWHERE, Sides};
+
+/// One watched queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// The port whose egress queue it is.
+    pub port: PortId,
+    /// Its priority.
+    pub priority: Priority,
+    /// What becomes of decisions about this queue; [`Settings::action`] can only hold back more.
+    pub action: Action,
+    /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::Mode::thresholds`]).
+    pub detector: DetectorConfig,
+    /// Its policy, with its parameters.
+    pub policy: PolicyKind,
+}
+
+impl QueueConfig {
+    /// A queue whose CNPs leave.
+    #[must_use]
+    pub const fn new(
+        (port, priority): (PortId, Priority),
+        detector: DetectorConfig,
+        policy: PolicyKind,
+    ) -> QueueConfig {
+        QueueConfig {
+            port,
+            priority,
+            action: Action::Send,
+            detector,
+            policy,
+        }
+    }
+
+    /// The queue this is about.
+    #[must_use]
+    pub const fn place(&self) -> (PortId, Priority) {
+        (self.port, self.priority)
+    }
+}
+
+// `AllQps` tells every queue pair that packets from the receiver name at the sender, innocent ones too; `None` holds marks
+// back as if the flows had been told.
+/// What happens to flows without enough evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+)]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
+pub enum Unpaired {
+    /// They keep ordinary ECN marking.
+    #[default]
+    Mark,
+    /// Every queue pair of the sender is told.
+    AllQps,
+    /// Nothing.
+    None,
+}
+
+/// What may change while NPCC runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Watched queues, at most 255. Which there are is fixed at the start; one that is left out of later settings is off.
+    pub queues: Vec<QueueConfig>,
+    /// Whether CNPs leave (default yes).
+    pub action: Action,
+    /// Hosts that may be signalled, are only observed, or are known to answer (default: all may be signalled).
+    pub hosts: HostRules,
+    /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
+    /// end of the list gets no CNPs. How many there are is fixed at the start.
+    pub port_rates: Vec<BitRate>,
+    /// In thousandths (default 50).
+    pub cap: u16,
+    /// CNPs per second of the whole switch (default 1,000,000).
+    pub cap_per_second: u64,
+    /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]).
+    pub evidence: Evidence,
+    /// What happens to the others.
+    pub unpaired: Unpaired,
+    /// What NPCC has to do with ECN marks.
+    pub ecn: EcnMode,
+    /// Time from a CNP to its effect in the queue, until learned (default 20 us).
+    pub feedback: Nanos,
+    /// Shortest time between two CNPs to one flow, for which a signalled flow counts as signalled (default 60 us).
+    pub min_cnp_interval: Nanos,
+    /// Ports whose packets are believed, as a port set (default all).
+    pub trusted_ports: u32,
+    /// By port: where the sources of packets that came by it must lie to be believed (default anywhere). The routes that
+    /// [`super::ControlCore::know_routes`] was given say where they lie.
+    pub source_sides: Sides,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            queues: Vec::new(),
+            action: Action::Send,
+            hosts: HostRules::default(),
+            port_rates: Vec::new(),
+            cap: 50,
+            cap_per_second: 1_000_000,
+            evidence: Evidence::Port,
+            unpaired: Unpaired::Mark,
+            ecn: EcnMode::MarkUnlessNotified,
+            feedback: Nanos::from_micros(20),
+            min_cnp_interval: Nanos::from_micros(60),
+            trusted_ports: u32::MAX,
+            source_sides: ANYWHERE,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether this evidence is enough for a CNP.
+    pub(crate) fn believes(&self, evidence: Evidence) -> bool {
+        evidence >= self.evidence && evidence != Evidence::None
+    }
+
+    /// Whether packets that came by this port are believed.
+    pub(crate) const fn trusts(&self, ingress: PortId) -> bool {
+        self.trusted_ports & ingress.bit() != 0
+    }
+
+    /// What becomes of decisions about a queue; nothing about one that is not watched.
+    pub(crate) fn action_of_queue(&self, queue: usize) -> Action {
+        let own = self.queues.get(queue).map(|queue| queue.action);
+        own.unwrap_or(Action::Off).min(self.action)
+    }
+
+    /// What becomes of a decision to signal the sender of a flow of a queue.
+    pub(crate) fn action_of_flow(&self, queue: usize, flow: &FlowKey) -> Action {
+        let host = if self.hosts.observe.holds_sender(flow) {
+            Action::Observe
+        } else {
+            Action::Send
+        };
+        self.action_of_queue(queue).min(host)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use crate::action::HostSet;
+    use crate::key::Qpn;
+    use crate::traffic_tests::rig::queue;
+
+    #[test]
+    fn what_does_least_holds() {
+        let address = |text: &str| text.parse().unwrap();
+        let flow = FlowKey::new(address("10.0.1.3"), address("10.0.2.2"), Qpn::new(7));
+        let observed = HostSet::new([(address("10.0.1.0"), 24)]);
+        for action in Action::ALL {
+            for own in Action::ALL {
+                for (observe, host) in [
+                    (HostSet::default(), Action::Send),
+                    (observed.clone(), Action::Observe),
+                ] {
+                    let mut settings = Settings {
+                        action,
+                        queues: vec![queue(Nanos::from_micros(20))],
+                        ..Settings::default()
+                    };
+                    settings.hosts.observe = observe;
+                    settings.queues[0].action = own;
+                    let least = [action, own, host].into_iter().min().unwrap();
+                    assert_eq!(
+                        settings.action_of_flow(0, &flow),
+                        least,
+                        "{action:?} {own:?}"
+                    );
+                    assert_eq!(settings.action_of_queue(0), action.min(own));
+                    assert_eq!(settings.action_of_queue(1), Action::Off, "not watched");
+                }
+            }
+        }
+    }
+}
