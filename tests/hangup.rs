@@ -202,6 +202,19 @@ fn top_restores_the_terminal_at_a_signal_while_the_switch_does_not_answer() {
 }
 
 #[test]
+fn a_second_signal_ends_top_at_once() {
+    let top = Session::new(TOP, false, 2);
+    // The first one waits for half a second, as the switch does not answer.
+    std::thread::sleep(Duration::from_millis(1_500));
+    let id = top.running.0.as_ref().unwrap().id();
+    let twice = format!("kill {id}; sleep 0.1; kill {id}");
+    let mut kill = Command::new("sh");
+    assert!(kill.args(["-c", &twice]).status().unwrap().success());
+    let status = top.end();
+    assert_eq!(status.code(), Some(128 + SIGTERM), "{status}");
+}
+
+#[test]
 fn a_watch_ends_when_the_reader_of_its_pipe_does() {
     let lab = Lab::new();
     let socket = lab.path("switch.sock");

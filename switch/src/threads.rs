@@ -119,21 +119,6 @@ impl Threads {
         Ok(())
     }
 
-    /// Starts a thread as [`Threads::spawn`] does, and watches its heartbeat by the same name.
-    ///
-    /// # Errors
-    /// The system gives no thread.
-    pub(crate) fn start(
-        &mut self,
-        short: &str,
-        name: &str,
-        role: Role,
-        work: impl FnOnce(&Heartbeat) + Send + 'static,
-    ) -> anyhow::Result<()> {
-        let heartbeat = self.heartbeat(name, role);
-        self.spawn(short, name, move || work(&heartbeat))
-    }
-
     /// A heartbeat for a thread of this name, which is watched.
     pub(crate) fn heartbeat(&mut self, name: &str, role: Role) -> Heartbeat {
         let progress = Arc::new(Counter::default());
@@ -302,14 +287,15 @@ mod tests {
         let ended = Arc::new(AtomicUsize::new(0));
         for name in ["link thread", "HTTP thread", "management thread"] {
             let ended = Arc::clone(&ended);
-            let work = move |heartbeat: &Heartbeat| {
+            let heartbeat = threads.heartbeat(name, Role::Essential);
+            let work = move || {
                 while heartbeat.goes_on() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 std::thread::sleep(Duration::from_millis(20));
                 ended.fetch_add(1, Ordering::SeqCst);
             };
-            threads.start("test", name, Role::Essential, work).unwrap();
+            threads.spawn("test", name, work).unwrap();
         }
         (threads, ended)
     }

@@ -2,8 +2,10 @@
 
 mod aftermath;
 mod assemble;
+mod housekeeping;
 mod keeping;
 mod linux;
+mod notes;
 mod service;
 mod signals;
 mod source;
@@ -11,39 +13,30 @@ mod steps;
 mod storms;
 mod workers;
 
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use npcc_config::sizing::SpeedFrom;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal};
 
 use self::assemble::{Assembly, assemble};
-use self::service::Service;
+use self::housekeeping::Ends;
 use self::signals::Signals;
 pub use self::source::{Options, Source};
 use self::steps::Steps;
 use crate::clock::Clock;
 use crate::fault;
 use crate::keep::Keep;
-use crate::keep::store::Store;
-use crate::linux_io::LinuxIo;
-use crate::log::{self, note};
+use crate::log;
 use crate::manage::access::Access;
-use crate::manage::orders::Management;
-use crate::manage::room::Room;
-use crate::manage::server::{self, Server, SocketError};
-use crate::recorder::start::Recorder;
+use crate::manage::server::{Server, SocketError};
 use crate::report::model::Snapshot;
 use crate::sandbox;
-use crate::telemetry::http::{Limits, Listener};
-use crate::telemetry::pages;
-use crate::threads::{Heartbeat, Role, Threads, Watchdog};
-use crate::wiring::speeds::LinkFrom;
+use crate::telemetry::http::Listener;
+use crate::threads::Threads;
 use crate::wiring::{self, pools::Pools};
 use crate::worker::Worker;
 use crate::worker::probe::Probe;
@@ -76,7 +69,7 @@ pub fn run<P: Probe>(
 
     let sizing = Sizing::of(config);
     let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
-    tell_pages(plan.no_huge);
+    notes::pages(plan.no_huge);
     let ahead = wiring::hosts::read_ahead(config, &keep);
     steps.done("what was left");
     let eal = Eal::init(&plan.args)?;
@@ -85,9 +78,9 @@ pub fn run<P: Probe>(
     let pools = Pools::new(&eal, config, &sizing)?;
     steps.done("pools");
     service::starting("opening the ports");
-    let waits = |down: &[&str]| tell_waiting(config, down);
+    let waits = |down: &[&str]| notes::waiting(config, down);
     let ports = wiring::ports::open(&eal, config, &pools, (stop, waits))?;
-    tell_ports(config, &ports);
+    notes::ports(config, &ports);
     steps.done("ports");
     let clock = Clock::new(
         npcc_dpdk::Clock::calibrated(&eal, &begin),
@@ -107,7 +100,7 @@ pub fn run<P: Probe>(
         clock,
         (recorder.as_mut(), probe),
     )?;
-    close_rest(&options.store);
+    notes::close_rest(&options.store);
     steps.done("tables");
     management.wait_for_linux(LINUX_WAIT, stop);
     steps.done("the kernel's routes");
@@ -125,7 +118,7 @@ pub fn run<P: Probe>(
         ready: Arc::clone(&ready),
         recorder: recorder.clone(),
     };
-    look_after(&mut threads, &management, ends)?;
+    housekeeping::start(&mut threads, &management, ends)?;
     steps.done("threads");
     steps.tell();
     sandbox::close(config)?;
@@ -154,110 +147,6 @@ fn turned(ready: &AtomicBool) {
     fault::panics("control");
 }
 
-/// Says whose links are waited for.
-fn tell_waiting(config: &Config, down: &[&str]) {
-    let text = format!(
-        "waiting for the link of {}, {} at most (dpdk.link_wait)",
-        down.join(", "),
-        config.dpdk.link_wait
-    );
-    note(&text);
-    service::starting(&text);
-}
-
-/// Says what ordinary pages cost.
-fn tell_pages(ordinary: bool) {
-    if ordinary {
-        note(
-            "note: packet memory is in ordinary pages, which costs speed: reserve hugepages for production",
-        );
-    }
-}
-
-/// Closes what the process before left and nobody took.
-fn close_rest(store: &Store) {
-    let rest = store.close_rest();
-    if !rest.is_empty() {
-        note(&format!(
-            "note: the service manager kept what nobody uses, which is closed: {}",
-            rest.join(", ")
-        ));
-    }
-}
-
-/// Where others reach the switch: clients, scrapers, Linux, who sends signals.
-struct Ends {
-    servers: Vec<Server>,
-    http: Option<Listener>,
-    linux: Option<LinuxIo>,
-    hangup: Arc<AtomicBool>,
-    /// The control core runs.
-    ready: Arc<AtomicBool>,
-    recorder: Option<Arc<Recorder>>,
-}
-
-/// Starts the threads beside the workers, and has all watched.
-fn look_after(
-    threads: &mut Threads,
-    management: &Arc<Management>,
-    ends: Ends,
-) -> anyhow::Result<()> {
-    let view = &management.view;
-    // The recorder lists them in this order.
-    let own = threads.heartbeat("management", Role::Essential);
-    for (core, stats) in view.cores.iter().zip(&view.workers) {
-        let (name, stats) = (format!("worker on core {core}"), Arc::clone(stats));
-        threads.watch(&name, Role::Essential, move || stats.loops.get());
-    }
-    let npcc = Arc::clone(&view.npcc);
-    threads.watch("control thread", Role::Essential, move || npcc.ticks.get());
-    if let Some((io, facts)) = ends.linux.zip(view.linux.as_ref()) {
-        let (stats, kernel) = (io.stats(), facts.kernel.clone());
-        threads.watch("linux thread", Role::Essential, move || stats.turns.get());
-        threads.watch("netlink thread", Role::Essential, move || kernel.turns());
-        let stop = Arc::clone(threads.stop());
-        threads.spawn("npcc-linux", "linux thread", move || io.run(&stop))?;
-    }
-    let followed = Arc::clone(management);
-    threads.start(
-        "npcc-link",
-        "link thread",
-        Role::Essential,
-        move |heartbeat| {
-            follow_links(&followed, heartbeat);
-        },
-    )?;
-    if Store::listens() {
-        let (kept, ready) = (Arc::clone(management), Arc::clone(&ends.ready));
-        threads.start(
-            "npcc-keep",
-            "keeping thread",
-            Role::Auxiliary,
-            move |heartbeat| {
-                keeping::run(&kept, &ready, heartbeat);
-            },
-        )?;
-    }
-    if let Some(http) = ends.http {
-        let router = pages::router(Arc::clone(management));
-        threads.start(
-            "npcc-http",
-            "HTTP thread",
-            Role::Auxiliary,
-            move |heartbeat| {
-                serve_http(http, &router, heartbeat);
-            },
-        )?;
-    }
-    // Last: it watches all the others.
-    let watchdog = threads.watchdog(ends.recorder.map(|recorder| (recorder, view.clock)));
-    let managed = Arc::clone(management);
-    threads.spawn("npcc-manage", "management thread", move || {
-        let signals = (&*ends.hangup, &*ends.ready);
-        manage(ends.servers, &managed, (&own, watchdog), signals);
-    })
-}
-
 /// The socket that may change things, and the one for reading.
 fn servers(config: &Config) -> Result<Vec<Server>, SocketError> {
     let telemetry = &config.telemetry;
@@ -273,64 +162,6 @@ fn servers(config: &Config) -> Result<Vec<Server>, SocketError> {
 
 /// How long the first frame waits for the kernel's routes.
 const LINUX_WAIT: Duration = Duration::from_secs(5);
-/// How often the links are looked at.
-const LOOK: Duration = Duration::from_millis(10);
-
-/// Follows the links until the switch stops: a thread of its own, so that no client and no reload keeps it.
-fn follow_links(management: &Management, heartbeat: &Heartbeat) {
-    while heartbeat.goes_on() {
-        fault::waits("link-stuck");
-        management.look_at_links();
-        management.look_at_linux(|| heartbeat.beat());
-        std::thread::sleep(LOOK);
-    }
-}
-
-/// Says what is not as it should be with ports at the start.
-fn tell_ports(config: &Config, ports: &[wiring::ports::OpenPort]) {
-    for (plan, port) in config.ports.iter().zip(ports) {
-        tell_link(plan, port);
-        if let Some(why) = port.large_frames {
-            note(&format!(
-                "note: hosts behind port {} may send frames larger than the MTU, which are dropped as oversize, for the kernel does not cut them: {why}; \
-                 on each host: ethtool -K INTERFACE tso off gso off",
-                plan.name
-            ));
-        }
-    }
-    for name in wiring::workers::without_interrupt(config, ports) {
-        note(&format!(
-            "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
-        ));
-    }
-}
-
-/// Serves metrics and the page until the switch stops, or until the system takes the socket back: the switch forwards without it.
-fn serve_http(http: Listener, router: &axum::Router, heartbeat: &Heartbeat) {
-    if let Err(error) = http.serve(router, Limits::default(), heartbeat) {
-        note(&format!("note: metrics are served no more: {error}"));
-        while heartbeat.goes_on() {
-            std::thread::sleep(LOOK);
-        }
-    }
-}
-
-/// Says what is not as it should be with a link at the start.
-fn tell_link(plan: &npcc_config::plan::Port, port: &wiring::ports::OpenPort) {
-    let name = &plan.name;
-    if !port.up {
-        note(&format!(
-            "note: the link of port {name} is down: it forwards as soon as the link is up"
-        ));
-    } else if port.speeds.from == LinkFrom::Configured(SpeedFrom::Assumed)
-        && !plan.device.is_virtual()
-    {
-        note(&format!(
-            "note: the device of port {name} does not tell the speed of its link: {} is assumed; write link_speed",
-            port.speeds.link
-        ));
-    }
-}
 
 /// Starts every worker on its core; none moves a frame before `ready`.
 fn launch<P: Probe>(
@@ -374,75 +205,4 @@ fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
     core_affinity::get_core_ids()?
         .into_iter()
         .find(|core| !used(core))
-}
-
-/// The management thread: clients get theirs, events are looked for, signals are obeyed, the service manager hears that all is
-/// well, and a terminal has a progress line.
-fn manage(
-    servers: Vec<Server>,
-    management: &Arc<Management>,
-    (own, mut watchdog): (&Heartbeat, Watchdog),
-    (hangup, ready): (&AtomicBool, &AtomicBool),
-) {
-    let terminal = std::io::stderr().is_terminal();
-    let mut due = Instant::now();
-    // A reload may take seconds: events are looked for meanwhile.
-    let mut reloads = Room::new("npcc-reload", 1);
-    let mut service = Service::new(due);
-    server::serve(servers, management, own.stop(), || {
-        own.beat();
-        fault::panics("manage");
-        fault::aborts("abort");
-        fault::forbidden("forbidden");
-        management.view.watch();
-        let now = Instant::now();
-        watchdog.read(now);
-        if ready.load(Ordering::Relaxed) {
-            service.turn(&management.view, &mut watchdog, now);
-        }
-        if !reloads.is_full()
-            && let Some(change) = wanted(management, hangup)
-        {
-            let management = Arc::clone(management);
-            let started = reloads.start(move || change(&management));
-            if let Err(why) = started {
-                note(&format!("no reload: {why}"));
-            }
-        }
-        if terminal && Instant::now() >= due {
-            due = Instant::now() + Duration::from_secs(1);
-            let _ = write!(
-                std::io::stderr(),
-                "\r\x1b[K{}",
-                progress(&management.view.snapshot())
-            );
-        }
-    });
-    reloads.wait(Duration::from_secs(2));
-    if terminal {
-        let _ = writeln!(std::io::stderr());
-    }
-}
-
-/// A change that is wanted though no client asks for it.
-fn wanted(management: &Management, hangup: &AtomicBool) -> Option<fn(&Management)> {
-    if management.is_overdue() {
-        return Some(Management::roll_back_if_overdue);
-    }
-    let asked = hangup.swap(false, Ordering::Relaxed);
-    asked.then_some(Management::reload_at_signal)
-}
-
-fn progress(snapshot: &Snapshot) -> String {
-    let account = &snapshot.conservation;
-    format!(
-        "{:.0} s: rx {} tx {} dropped {} held {}; {} flows, {} CNPs",
-        snapshot.seconds,
-        account.rx.packets,
-        account.tx.packets,
-        account.drops.packets,
-        account.held.packets,
-        snapshot.npcc.flows,
-        snapshot.npcc.cnps_sent
-    )
 }

@@ -1,0 +1,176 @@
+//! The threads beside the workers: links, what outlives the process, HTTP, Linux, and management, which watches all.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::keeping;
+use super::service::Service;
+use crate::fault;
+use crate::keep::store::Store;
+use crate::linux_io::LinuxIo;
+use crate::log::note;
+use crate::manage::orders::Management;
+use crate::manage::room::Room;
+use crate::manage::server::{self, Server};
+use crate::recorder::start::Recorder;
+use crate::report::model::Snapshot;
+use crate::telemetry::http::{Limits, Listener};
+use crate::telemetry::pages;
+use crate::threads::{Heartbeat, Role, Threads, Watchdog};
+
+/// Where others reach the switch: clients, scrapers, Linux, who sends signals.
+pub(super) struct Ends {
+    pub(super) servers: Vec<Server>,
+    pub(super) http: Option<Listener>,
+    pub(super) linux: Option<LinuxIo>,
+    pub(super) hangup: Arc<AtomicBool>,
+    /// The control core runs.
+    pub(super) ready: Arc<AtomicBool>,
+    pub(super) recorder: Option<Arc<Recorder>>,
+}
+
+/// Starts the threads beside the workers, and has all threads watched.
+pub(super) fn start(
+    threads: &mut Threads,
+    management: &Arc<Management>,
+    ends: Ends,
+) -> anyhow::Result<()> {
+    let view = &management.view;
+    // The recorder lists them in this order.
+    let own = threads.heartbeat("management", Role::Essential);
+    for (core, stats) in view.cores.iter().zip(&view.workers) {
+        let (name, stats) = (format!("worker on core {core}"), Arc::clone(stats));
+        threads.watch(&name, Role::Essential, move || stats.loops.get());
+    }
+    let npcc = Arc::clone(&view.npcc);
+    threads.watch("control thread", Role::Essential, move || npcc.ticks.get());
+    if let Some((io, facts)) = ends.linux.zip(view.linux.as_ref()) {
+        let (stats, kernel) = (io.stats(), facts.kernel.clone());
+        threads.watch("linux thread", Role::Essential, move || stats.turns.get());
+        threads.watch("netlink thread", Role::Essential, move || kernel.turns());
+        let stop = Arc::clone(threads.stop());
+        threads.spawn("npcc-linux", "linux thread", move || io.run(&stop))?;
+    }
+    let beat = threads.heartbeat("link thread", Role::Essential);
+    let followed = Arc::clone(management);
+    threads.spawn("npcc-link", "link thread", move || {
+        follow_links(&followed, &beat);
+    })?;
+    if Store::listens() {
+        let beat = threads.heartbeat("keeping thread", Role::Auxiliary);
+        let (kept, ready) = (Arc::clone(management), Arc::clone(&ends.ready));
+        threads.spawn("npcc-keep", "keeping thread", move || {
+            keeping::run(&kept, &ready, &beat);
+        })?;
+    }
+    if let Some(http) = ends.http {
+        let beat = threads.heartbeat("HTTP thread", Role::Auxiliary);
+        let router = pages::router(Arc::clone(management));
+        threads.spawn("npcc-http", "HTTP thread", move || {
+            serve_http(http, &router, &beat);
+        })?;
+    }
+    // Last: it watches all the others.
+    let watchdog = threads.watchdog(ends.recorder.map(|recorder| (recorder, view.clock)));
+    let managed = Arc::clone(management);
+    threads.spawn("npcc-manage", "management thread", move || {
+        let signals = (&*ends.hangup, &*ends.ready);
+        manage(ends.servers, &managed, (&own, watchdog), signals);
+    })
+}
+
+/// How often the links are looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Follows the links until the switch stops: a thread of its own, so that no client and no reload keeps it.
+fn follow_links(management: &Management, heartbeat: &Heartbeat) {
+    while heartbeat.goes_on() {
+        fault::waits("link-stuck");
+        management.look_at_links();
+        management.look_at_linux(|| heartbeat.beat());
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Serves metrics and the page until the switch stops, or until the system takes the socket back: the switch forwards without it.
+fn serve_http(http: Listener, router: &axum::Router, heartbeat: &Heartbeat) {
+    if let Err(error) = http.serve(router, Limits::default(), heartbeat) {
+        note(&format!("note: metrics are served no more: {error}"));
+        while heartbeat.goes_on() {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+/// The management thread: clients get theirs, events are looked for, signals are obeyed, the service manager hears that all is
+/// well, and a terminal has a progress line.
+fn manage(
+    servers: Vec<Server>,
+    management: &Arc<Management>,
+    (own, mut watchdog): (&Heartbeat, Watchdog),
+    (hangup, ready): (&AtomicBool, &AtomicBool),
+) {
+    let terminal = std::io::stderr().is_terminal();
+    let mut due = Instant::now();
+    // A reload may take seconds: events are looked for meanwhile.
+    let mut reloads = Room::new("npcc-reload", 1);
+    let mut service = Service::new(due);
+    server::serve(servers, management, own.stop(), || {
+        own.beat();
+        fault::panics("manage");
+        fault::aborts("abort");
+        fault::forbidden("forbidden");
+        management.view.watch();
+        let now = Instant::now();
+        watchdog.read(now);
+        if ready.load(Ordering::Relaxed) {
+            service.turn(&management.view, &mut watchdog, now);
+        }
+        if !reloads.is_full()
+            && let Some(change) = wanted(management, hangup)
+        {
+            let management = Arc::clone(management);
+            let started = reloads.start(move || change(&management));
+            if let Err(why) = started {
+                note(&format!("no reload: {why}"));
+            }
+        }
+        if terminal && Instant::now() >= due {
+            due = Instant::now() + Duration::from_secs(1);
+            let _ = write!(
+                std::io::stderr(),
+                "\r\x1b[K{}",
+                progress(&management.view.snapshot())
+            );
+        }
+    });
+    reloads.wait(Duration::from_secs(2));
+    if terminal {
+        let _ = writeln!(std::io::stderr());
+    }
+}
+
+/// A change that is wanted though no client asks for it.
+fn wanted(management: &Management, hangup: &AtomicBool) -> Option<fn(&Management)> {
+    if management.is_overdue() {
+        return Some(Management::roll_back_if_overdue);
+    }
+    let asked = hangup.swap(false, Ordering::Relaxed);
+    asked.then_some(Management::reload_at_signal)
+}
+
+fn progress(snapshot: &Snapshot) -> String {
+    let account = &snapshot.conservation;
+    format!(
+        "{:.0} s: rx {} tx {} dropped {} held {}; {} flows, {} CNPs",
+        snapshot.seconds,
+        account.rx.packets,
+        account.tx.packets,
+        account.drops.packets,
+        account.held.packets,
+        snapshot.npcc.flows,
+        snapshot.npcc.cnps_sent
+    )
+}

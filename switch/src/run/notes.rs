@@ -1,0 +1,78 @@
+//! Notes of the start: what a user should know of it, and nothing is wrong enough to end it.
+
+use npcc_config::Config;
+use npcc_config::plan::Port;
+use npcc_config::sizing::SpeedFrom;
+
+use super::service;
+use crate::keep::store::Store;
+use crate::log::note;
+use crate::wiring::speeds::LinkFrom;
+use crate::wiring::{self, ports::OpenPort};
+
+/// Says whose links are waited for.
+pub(super) fn waiting(config: &Config, down: &[&str]) {
+    let text = format!(
+        "waiting for the link of {}, {} at most (dpdk.link_wait)",
+        down.join(", "),
+        config.dpdk.link_wait
+    );
+    note(&text);
+    service::starting(&text);
+}
+
+/// Says what ordinary pages cost.
+pub(super) fn pages(ordinary: bool) {
+    if ordinary {
+        note(
+            "note: packet memory is in ordinary pages, which costs speed: reserve hugepages for production",
+        );
+    }
+}
+
+/// Closes what the process before left and nobody took.
+pub(super) fn close_rest(store: &Store) {
+    let rest = store.close_rest();
+    if !rest.is_empty() {
+        note(&format!(
+            "note: the service manager kept what nobody uses, which is closed: {}",
+            rest.join(", ")
+        ));
+    }
+}
+
+/// Says what is not as it should be with ports at the start.
+pub(super) fn ports(config: &Config, ports: &[OpenPort]) {
+    for (plan, port) in config.ports.iter().zip(ports) {
+        link(plan, port);
+        if let Some(why) = port.large_frames {
+            note(&format!(
+                "note: hosts behind port {} may send frames larger than the MTU, which are dropped as oversize, for the kernel does not cut them: {why}; \
+                 on each host: ethtool -K INTERFACE tso off gso off",
+                plan.name
+            ));
+        }
+    }
+    for name in wiring::workers::without_interrupt(config, ports) {
+        note(&format!(
+            "note: port {name} cannot wake a worker that sleeps: it is looked at every half millisecond (cores.idle)"
+        ));
+    }
+}
+
+/// Says what is not as it should be with a link at the start.
+fn link(plan: &Port, port: &OpenPort) {
+    let name = &plan.name;
+    if !port.up {
+        note(&format!(
+            "note: the link of port {name} is down: it forwards as soon as the link is up"
+        ));
+    } else if port.speeds.from == LinkFrom::Configured(SpeedFrom::Assumed)
+        && !plan.device.is_virtual()
+    {
+        note(&format!(
+            "note: the device of port {name} does not tell the speed of its link: {} is assumed; write link_speed",
+            port.speeds.link
+        ));
+    }
+}
