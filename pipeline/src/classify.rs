@@ -4,23 +4,25 @@ use crate::parse::{Kind, Parsed};
 use crate::units::{PRIORITIES, Priority};
 use crate::wire::ethernet;
 
-/// Which field of a packet tells its priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(
-    feature = "config",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
-)]
-#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
-pub enum Trust {
-    /// None: everything gets the default priority.
-    Port,
-    /// The VLAN tag's priority; the default for untagged frames.
-    Pcp,
-    /// The IP header's DSCP; the default for what is not IP.
-    #[default]
-    Dscp,
-    /// DSCP for IP, VLAN priority for other tagged frames, else the default.
-    Both,
+crate::named! {
+    /// Which field of a packet tells its priority.
+    #[derive(Default)]
+    #[cfg_attr(
+        feature = "config",
+        derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+    )]
+    #[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
+    pub enum Trust {
+        /// None: everything gets the default priority.
+        Port = "port",
+        /// The VLAN tag's priority; the default for untagged frames.
+        Pcp = "pcp",
+        /// The IP header's DSCP; the default for what is not IP.
+        #[default]
+        Dscp = "dscp",
+        /// DSCP for IP, VLAN priority for other tagged frames, else the default.
+        Both = "both",
+    }
 }
 
 /// The maps of one port.

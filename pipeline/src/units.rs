@@ -226,7 +226,8 @@ impl fmt::Display for Mac {
 const MAC: &str = "write six bytes in hexadecimal, such as \"02:00:00:00:01:01\"";
 
 crate::textual!(
-    Mac as "MacAddr", "an Ethernet address", MAC, examples: ["02:00:00:00:01:01"]
+    Mac as "MacAddr", "an Ethernet address", MAC,
+    schema: |_generator| { "description": MAC, "type": "string", "examples": ["02:00:00:00:01:01"] }
 );
 
 impl fmt::Debug for Mac {

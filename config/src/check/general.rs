@@ -2,9 +2,8 @@
 
 use super::{Check, port_path};
 use crate::tree::Path;
+use npcc_pipeline::units::MAX_PORTS;
 
-/// DPDK's own bound on the number of ports.
-const MAX_PORTS: usize = 32;
 /// A Unix socket's path may have so many bytes.
 const MAX_SOCKET_PATH: usize = 107;
 

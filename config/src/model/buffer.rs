@@ -1,12 +1,9 @@
 //! `buffer:` the shared packet buffer.
 
-use std::fmt;
-
 use schemars::JsonSchema;
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::units::{Bytes, Nanos, Ranged, UnitError};
+use crate::units::{Bytes, Nanos, Ranged, word_or};
 
 /// The shared packet buffer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,56 +63,11 @@ pub enum MbufSize {
 
 const ACCEPTED: &str = "write auto, or a size such as 2304B";
 
-impl<'de> Deserialize<'de> for MbufSize {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Visit;
-        impl Visitor<'_> for Visit {
-            type Value = MbufSize;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(if f.alternate() {
-                    ACCEPTED
-                } else {
-                    "a buffer size"
-                })
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<MbufSize, E> {
-                match text {
-                    "auto" => Ok(MbufSize::Auto),
-                    _ => text
-                        .parse()
-                        .map(MbufSize::Bytes)
-                        .map_err(|_| E::custom(UnitError::not(text, "a buffer size", ACCEPTED))),
-                }
-            }
-
-            fn visit_u64<E: de::Error>(self, n: u64) -> Result<MbufSize, E> {
-                Ok(MbufSize::Bytes(Bytes(n)))
-            }
-        }
-        d.deserialize_any(Visit)
+word_or!(
+    MbufSize as "MbufSize", "a buffer size", ACCEPTED,
+    "auto" => Auto, Bytes(Bytes), number: n => MbufSize::Bytes(Bytes(n));
+    schema: |generator| {
+        "description": ACCEPTED,
+        "anyOf": [{ "const": "auto" }, generator.subschema_for::<Bytes>()]
     }
-}
-
-impl Serialize for MbufSize {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Auto => s.serialize_str("auto"),
-            Self::Bytes(bytes) => bytes.serialize(s),
-        }
-    }
-}
-
-impl JsonSchema for MbufSize {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "MbufSize".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": ACCEPTED,
-            "anyOf": [{ "const": "auto" }, generator.subschema_for::<Bytes>()]
-        })
-    }
-}
+);

@@ -1,16 +1,14 @@
 //! `ports:` the ports.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::cores::Core;
 use super::npcc::{Action, Mode, PolicyName};
 use super::{Descriptors, Mtu, PriorityId, VlanId};
-use crate::units::{Auto, BitRate, Interface, Length, Mac, Nanos, Threshold, Written};
+use crate::units::{Auto, BitRate, Interface, Length, Mac, Nanos, Threshold, Written, word_or};
 
 /// A port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -154,55 +152,11 @@ pub enum PeerResponse {
 
 const RESPONSE: &str = "write ieee, or a time such as 50us when the peer is a software switch";
 
-impl<'de> Deserialize<'de> for PeerResponse {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Visit;
-        impl Visitor<'_> for Visit {
-            type Value = PeerResponse;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(if f.alternate() {
-                    RESPONSE
-                } else {
-                    "a response time"
-                })
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<PeerResponse, E> {
-                match text {
-                    "ieee" => Ok(PeerResponse::Ieee),
-                    _ => text.parse().map(PeerResponse::Within).map_err(|_| {
-                        E::custom(crate::units::UnitError::not(
-                            text,
-                            "a response time",
-                            RESPONSE,
-                        ))
-                    }),
-                }
-            }
-        }
-        d.deserialize_any(Visit)
+word_or!(
+    PeerResponse as "PeerResponse", "a response time", RESPONSE,
+    "ieee" => Ieee, Within(Nanos);
+    schema: |generator| {
+        "description": RESPONSE,
+        "anyOf": [{ "const": "ieee" }, generator.subschema_for::<Nanos>()]
     }
-}
-
-impl Serialize for PeerResponse {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Ieee => s.serialize_str("ieee"),
-            Self::Within(time) => time.serialize(s),
-        }
-    }
-}
-
-impl JsonSchema for PeerResponse {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "PeerResponse".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": RESPONSE,
-            "anyOf": [{ "const": "ieee" }, generator.subschema_for::<Nanos>()]
-        })
-    }
-}
+);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub use npcc_pipeline::classify::Trust;
+use npcc_pipeline::named;
 use schemars::JsonSchema;
 use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -29,17 +30,19 @@ pub struct Qos {
     pub priorities: BTreeMap<PriorityId, Priority>,
 }
 
-/// A set of defaults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Profile {
-    /// DSCP 26 to priority 3: lossless, DWRR 50, ECN; 48 to 6: strict; the rest to 0: DWRR 50.
-    #[default]
-    RoceLossless,
-    /// The same, without pause towards senders: ECN and notification alone.
-    RoceSemiLossless,
-    /// The same queues, all of them lossy.
-    Lossy,
+named! {
+    /// A set of defaults.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Profile {
+        /// DSCP 26 to priority 3: lossless, DWRR 50, ECN; 48 to 6: strict; the rest to 0: DWRR 50.
+        #[default]
+        RoceLossless = "roce-lossless",
+        /// The same, without pause towards senders: ECN and notification alone.
+        RoceSemiLossless = "roce-semi-lossless",
+        /// The same queues, all of them lossy.
+        Lossy = "lossy",
+    }
 }
 
 /// One of the eight queues of every port.
@@ -62,15 +65,17 @@ pub struct Priority {
     pub min_rate: Option<BitRate>,
 }
 
-/// How a queue shares its port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheduler {
-    /// Before all DWRR queues; among strict ones the higher priority first.
-    Strict,
-    /// By weight, in bytes.
-    #[default]
-    Dwrr,
+named! {
+    /// How a queue shares its port.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Scheduler {
+        /// Before all DWRR queues; among strict ones the higher priority first.
+        Strict = "strict",
+        /// By weight, in bytes.
+        #[default]
+        Dwrr = "dwrr",
+    }
 }
 
 /// ECN marking: none below `kmin`, `pmax` at `kmax`, all above.

@@ -13,6 +13,7 @@ mod percent;
 mod quantities;
 mod ranged;
 mod threshold;
+mod word_or;
 mod written;
 
 pub use auto::Auto;
@@ -23,6 +24,7 @@ pub use percent::Percent;
 pub use quantities::{Count, Length};
 pub use ranged::Ranged;
 pub use threshold::Threshold;
+pub(crate) use word_or::word_or;
 pub use written::Written;
 
 #[cfg(test)]

@@ -81,15 +81,21 @@ impl fmt::Display for Address {
     }
 }
 
-textual!(Interface as "Interface", "an interface address",
-    "write an address and its prefix length, such as 10.0.1.1/24",
-    examples: ["10.0.1.1/24", "2001:db8:1::1/64"]
+textual!(Interface as "Interface", "an interface address", "write an address and its prefix length, such as 10.0.1.1/24",
+    schema: |_generator| {
+        "description": "write an address and its prefix length, such as 10.0.1.1/24", "type": "string",
+        "examples": ["10.0.1.1/24", "2001:db8:1::1/64"]
+    }
 );
-textual!(Prefix as "Prefix", "a prefix",
-    "write a prefix and its length, such as 10.0.2.0/24",
-    examples: ["10.0.2.0/24", "2001:db8:2::/48"]
+textual!(Prefix as "Prefix", "a prefix", "write a prefix and its length, such as 10.0.2.0/24",
+    schema: |_generator| {
+        "description": "write a prefix and its length, such as 10.0.2.0/24", "type": "string",
+        "examples": ["10.0.2.0/24", "2001:db8:2::/48"]
+    }
 );
-textual!(Address as "Address", "an IP address",
-    "write one IPv4 or IPv6 address, such as 10.0.12.2",
-    examples: ["10.0.12.2", "2001:db8:12::2"]
+textual!(Address as "Address", "an IP address", "write one IPv4 or IPv6 address, such as 10.0.12.2",
+    schema: |_generator| {
+        "description": "write one IPv4 or IPv6 address, such as 10.0.12.2", "type": "string",
+        "examples": ["10.0.12.2", "2001:db8:12::2"]
+    }
 );

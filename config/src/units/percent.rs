@@ -3,12 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use npcc_pipeline::quantity::UnitError;
 use npcc_pipeline::quantity::decimal::{Flaw, parse};
+use npcc_pipeline::textual;
 
 const ACCEPTED: &str = "write 0% to 100%, at most two decimals, such as 10% or 0.5%";
 
@@ -84,60 +81,19 @@ impl fmt::Display for Percent {
     }
 }
 
-impl<'de> Deserialize<'de> for Percent {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Visit;
-        impl Visitor<'_> for Visit {
-            type Value = Percent;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(if f.alternate() {
-                    ACCEPTED
-                } else {
-                    "a percentage"
-                })
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Percent, E> {
-                text.parse().map_err(E::custom)
-            }
-
-            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Percent, E> {
-                n.to_string().parse().map_err(E::custom)
-            }
-
-            fn visit_f64<E: de::Error>(self, n: f64) -> Result<Percent, E> {
-                // 0.1 may mean 10 % or 0.1 %: the operator must say.
-                Err(E::custom(UnitError::bad(
-                    n.to_string(),
-                    "has no percent sign",
-                    ACCEPTED,
-                )))
-            }
-        }
-        d.deserialize_any(Visit)
+textual!(
+    Percent as "Percent", "a percentage", ACCEPTED,
+    numbers: {
+        visit_u64(n: u64) => n.to_string().parse(),
+        // 0.1 may mean 10 % or 0.1 %: the operator must say.
+        visit_f64(n: f64) => Err(UnitError::bad(n.to_string(), "has no percent sign", ACCEPTED)),
+    },
+    schema: |_generator| {
+        "description": ACCEPTED,
+        "anyOf": [
+            { "type": "string", "pattern": r"^[0-9]+(\.[0-9]{1,2})? *%?$" },
+            { "type": "integer", "minimum": 0, "maximum": 100 }
+        ],
+        "examples": ["10%", "0.5%"]
     }
-}
-
-impl Serialize for Percent {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl JsonSchema for Percent {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Percent".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": ACCEPTED,
-            "anyOf": [
-                { "type": "string", "pattern": r"^[0-9]+(\.[0-9]{1,2})? *%?$" },
-                { "type": "integer", "minimum": 0, "maximum": 100 }
-            ],
-            "examples": ["10%", "0.5%"]
-        })
-    }
-}
+);

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::JsonSchema;
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use npcc_pipeline::textual;
 
 use super::{BitRate, Bytes, Nanos, UnitError};
 
@@ -80,47 +78,11 @@ impl fmt::Display for Threshold {
     }
 }
 
-impl<'de> Deserialize<'de> for Threshold {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Visit;
-        impl Visitor<'_> for Visit {
-            type Value = Threshold;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(if f.alternate() {
-                    ACCEPTED
-                } else {
-                    "a queue depth"
-                })
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Threshold, E> {
-                text.parse().map_err(E::custom)
-            }
-
-            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Threshold, E> {
-                Ok(Threshold::Bytes(Bytes(n)))
-            }
-        }
-        d.deserialize_any(Visit)
+textual!(
+    Threshold as "Threshold", "a queue depth", ACCEPTED,
+    numbers: { visit_u64(n: u64) => Ok(Threshold::Bytes(Bytes(n))), },
+    schema: |generator| {
+        "description": ACCEPTED,
+        "anyOf": [generator.subschema_for::<Bytes>(), generator.subschema_for::<Nanos>()]
     }
-}
-
-impl Serialize for Threshold {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl JsonSchema for Threshold {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Threshold".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": ACCEPTED,
-            "anyOf": [generator.subschema_for::<Bytes>(), generator.subschema_for::<Nanos>()]
-        })
-    }
-}
+);

@@ -46,6 +46,42 @@ macro_rules! quantity {
             }
         }
 
+        $crate::textual!(
+            $name as $schema, $what, $accepted,
+            numbers: {
+                visit_u64(n: u64) => {
+                    let bare: Option<u64> = $bare;
+                    match bare.and_then(|scale| n.checked_mul(scale)) {
+                        Some(value) => Ok($name(value)),
+                        None => n.to_string().parse(),
+                    }
+                },
+                visit_i64(n: i64) => n.to_string().parse(),
+                visit_f64(n: f64) => {
+                    Err($crate::quantity::UnitError::bad(n.to_string(), "has no unit", $accepted))
+                },
+            },
+            schema: |_generator| {
+                "description": $accepted,
+                "anyOf": [
+                    { "type": "string", "pattern": $pattern },
+                    { "type": "integer", "minimum": 0 }
+                ],
+                "examples": $examples
+            }
+        );
+    };
+}
+
+/// Implements serde and `JsonSchema` (named `schema`) for a type that is read by `FromStr` and printed by `Display`; `accepted` says how
+/// it is written. `numbers` are the visits by which a number is read too, each to a `Result` with an error that `FromStr` may have.
+#[macro_export]
+macro_rules! textual {
+    (
+        $name:ident as $schema:literal, $what:expr, $accepted:expr,
+        $( numbers: { $( $visit:ident($number:ident: $of:ty) => $make:expr, )+ }, )?
+        schema: |$generator:ident| $json:tt
+    ) => {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 struct Visit;
@@ -60,25 +96,12 @@ macro_rules! quantity {
                         text.parse().map_err(E::custom)
                     }
 
-                    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<$name, E> {
-                        let bare: Option<u64> = $bare;
-                        match bare.and_then(|scale| n.checked_mul(scale)) {
-                            Some(value) => Ok($name(value)),
-                            None => n.to_string().parse().map_err(E::custom),
+                    $( $(
+                        fn $visit<E: serde::de::Error>(self, $number: $of) -> Result<$name, E> {
+                            let read: Result<_, $crate::quantity::UnitError> = $make;
+                            read.map_err(E::custom)
                         }
-                    }
-
-                    fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<$name, E> {
-                        n.to_string().parse().map_err(E::custom)
-                    }
-
-                    fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<$name, E> {
-                        Err(E::custom($crate::quantity::UnitError::bad(
-                            n.to_string(),
-                            "has no unit",
-                            $accepted,
-                        )))
-                    }
+                    )+ )?
                 }
                 d.deserialize_any(Visit)
             }
@@ -90,48 +113,7 @@ macro_rules! quantity {
             }
         }
 
-        $crate::quantity_schema!($name as $schema, {
-            "description": $accepted,
-            "anyOf": [
-                { "type": "string", "pattern": $pattern },
-                { "type": "integer", "minimum": 0 }
-            ],
-            "examples": $examples
-        });
-    };
-}
-
-/// Implements serde and `JsonSchema` (named `schema`) for a type that is written as text only; `accepted` says how.
-#[macro_export]
-macro_rules! textual {
-    ($name:ident as $schema:literal, $what:literal, $accepted:expr, examples: $examples:tt) => {
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                struct Visit;
-                impl serde::de::Visitor<'_> for Visit {
-                    type Value = $name;
-
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str(if f.alternate() { $accepted } else { $what })
-                    }
-
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                }
-                d.deserialize_str(Visit)
-            }
-        }
-
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.collect_str(self)
-            }
-        }
-
-        $crate::quantity_schema!($name as $schema, {
-            "description": $accepted, "type": "string", "examples": $examples
-        });
+        $crate::quantity_schema!($name as $schema, |$generator| $json);
     };
 }
 
@@ -140,13 +122,13 @@ macro_rules! textual {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! quantity_schema {
-    ($name:ident as $schema:literal, $json:tt) => {
+    ($name:ident as $schema:literal, |$generator:ident| $json:tt) => {
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 $schema.into()
             }
 
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+            fn json_schema($generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 schemars::json_schema!($json)
             }
         }

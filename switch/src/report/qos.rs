@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use npcc_config::Config;
-use npcc_config::model::{Profile, Scheduler, Trust};
+use npcc_config::model::Scheduler;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::ecn::Red;
 use serde::{Deserialize, Serialize};
@@ -75,11 +75,7 @@ pub fn effective(config: &Config, ports: &[PortConfig]) -> Qos {
     let priority = |(n, plan): (u8, &npcc_config::plan::PriorityPlan)| QosPriority {
         priority: n,
         lossless: plan.lossless,
-        scheduler: match plan.scheduler {
-            Scheduler::Strict => "strict",
-            Scheduler::Dwrr => "dwrr",
-        }
-        .to_owned(),
+        scheduler: plan.scheduler.name().to_owned(),
         weight: (plan.scheduler == Scheduler::Dwrr).then_some(plan.weight),
         min_rate: plan.min_rate.map(|rate| rate.0),
         max_rate: plan.max_rate.map(|rate| rate.0),
@@ -87,19 +83,8 @@ pub fn effective(config: &Config, ports: &[PortConfig]) -> Qos {
         wred: curves(usize::from(n), |queue| queue.wred),
     };
     Qos {
-        profile: match qos.profile {
-            Profile::RoceLossless => "roce-lossless",
-            Profile::RoceSemiLossless => "roce-semi-lossless",
-            Profile::Lossy => "lossy",
-        }
-        .to_owned(),
-        trust: match qos.trust {
-            Trust::Port => "port",
-            Trust::Pcp => "pcp",
-            Trust::Dscp => "dscp",
-            Trust::Both => "both",
-        }
-        .to_owned(),
+        profile: qos.profile.name().to_owned(),
+        trust: qos.trust.name().to_owned(),
         default_priority: qos.default_priority,
         dscp_to_priority: others(&qos.dscp),
         pcp_to_priority: others(&qos.pcp),
