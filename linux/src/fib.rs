@@ -2,14 +2,8 @@
 
 use std::net::IpAddr;
 
-use npcc_pipeline::route::nexthop::Adjacency;
+use npcc_pipeline::route::nexthop::{Adjacency, NextHopGroupId};
 use npcc_pipeline::route::prefix::Prefix;
-
-/// The number of a group: one thing however many routes lead by it.
-///
-/// It is given to another after [`Fib::remove_group`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupId(pub u32);
 
 /// One next hop of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,23 +25,29 @@ pub struct Refused(pub String);
 
 /// The forwarding tables of the switch.
 ///
-/// Changes come in an order in which each stands by itself: a group is set before a route leads by it, and is removed after the
-/// last. Between two [`Fib::commit`]s nothing needs to be seen by a frame.
+/// Changes come in an order in which each stands by itself: a group is made before a route leads by it, and is removed after the
+/// last; then its number may be another's. Between two [`Fib::commit`]s nothing needs to be seen by a frame.
 pub trait Fib: Send {
-    /// Makes a group what these members are, for every route that leads by it; without members, its routes are as none.
+    /// Makes a group of these members; without members, its routes are as none.
+    ///
+    /// # Errors
+    /// There is no room.
+    fn make_group(&mut self, members: &[Member]) -> Result<NextHopGroupId, Refused>;
+
+    /// Gives a group other members, for every route that leads by it.
     ///
     /// # Errors
     /// There is no room; the group is as it was.
-    fn set_group(&mut self, group: GroupId, members: &[Member]) -> Result<(), Refused>;
+    fn change_group(&mut self, group: NextHopGroupId, members: &[Member]) -> Result<(), Refused>;
 
     /// A group that no route leads by any more.
-    fn remove_group(&mut self, group: GroupId);
+    fn remove_group(&mut self, group: NextHopGroupId);
 
     /// Lets a prefix lead by a group, whatever it led by before.
     ///
     /// # Errors
     /// There is no room; the route is as it was.
-    fn set_route(&mut self, prefix: Prefix, group: GroupId) -> Result<(), Refused>;
+    fn set_route(&mut self, prefix: Prefix, group: NextHopGroupId) -> Result<(), Refused>;
 
     /// Takes a prefix away.
     fn remove_route(&mut self, prefix: Prefix);

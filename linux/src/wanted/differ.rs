@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use npcc_pipeline::route::nexthop::NextHopGroupId;
 use npcc_pipeline::route::prefix::Prefix;
 
 use super::decide::{Wish, decide, host};
@@ -10,7 +11,7 @@ use super::groups::{Group, Groups};
 use super::members::{GroupKey, hops, members, usable};
 use super::ports::Ports;
 use super::resolving::{Ask, Resolving};
-use crate::fib::{Fib, GroupId, Refused};
+use crate::fib::{Fib, Refused};
 use crate::table::changes::Changes;
 use crate::table::model::Model;
 use crate::table::prefixes::Prefixes;
@@ -21,7 +22,7 @@ use crate::wire::route::Way;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Installed {
     /// It leads by this group.
-    By(GroupId),
+    By(NextHopGroupId),
     /// No next hop of it is behind a port of ours.
     LeftOut,
     /// The switch had no room.
@@ -63,9 +64,9 @@ pub struct Differ {
     resolving: Resolving,
     figures: Figures,
     /// Groups that no route leads by, to be removed when all routes are done.
-    idle: BTreeSet<GroupId>,
+    idle: BTreeSet<NextHopGroupId>,
     /// Groups the switch refused to change, to be tried again.
-    unset: BTreeSet<GroupId>,
+    unset: BTreeSet<NextHopGroupId>,
 }
 
 impl Differ {
@@ -105,7 +106,7 @@ impl Differ {
 
     /// A group in use.
     #[must_use]
-    pub fn group(&self, id: GroupId) -> Option<&Group> {
+    pub fn group(&self, id: NextHopGroupId) -> Option<&Group> {
         self.groups.get(id)
     }
 
@@ -174,7 +175,7 @@ impl Differ {
         all.retain(|prefix| !stands(*prefix));
         let stale = |group: &Group| members(model, &self.ports, group.key) != group.members;
         let stale = self.groups.iter().filter(|(_, group)| stale(group));
-        let stale: BTreeSet<GroupId> = stale.map(|(id, _)| id).collect();
+        let stale: BTreeSet<NextHopGroupId> = stale.map(|(id, _)| id).collect();
         if !stale.is_empty() {
             let by = self
                 .installed
@@ -211,7 +212,7 @@ impl Differ {
     }
 
     /// The groups that may be another thing now.
-    fn touched(&mut self, changes: &Changes) -> BTreeSet<GroupId> {
+    fn touched(&mut self, changes: &Changes) -> BTreeSet<NextHopGroupId> {
         let mut touched = std::mem::take(&mut self.unset);
         if changes.everything || !changes.links.is_empty() {
             touched.extend(self.groups.iter().map(|(id, _)| id));
@@ -268,7 +269,7 @@ impl Differ {
         &mut self,
         model: &Model,
         fib: &mut dyn Fib,
-        id: GroupId,
+        id: NextHopGroupId,
         done: &mut Done,
         hung: &mut BTreeSet<(u32, IpAddr)>,
     ) {
@@ -280,7 +281,7 @@ impl Differ {
             return;
         }
         if now.all != group.members.all
-            && let Err(refused) = fib.set_group(id, &now.all)
+            && let Err(refused) = fib.change_group(id, &now.all)
         {
             self.unset.insert(id);
             done.refused = Some(refused);
@@ -354,18 +355,15 @@ impl Differ {
         key: GroupKey,
         hung: &mut BTreeSet<(u32, IpAddr)>,
         done: &mut Done,
-    ) -> Result<GroupId, Refused> {
+    ) -> Result<NextHopGroupId, Refused> {
         if let Some(id) = self.groups.find(key) {
             return Ok(id);
         }
         let new = members(model, &self.ports, key);
-        let id = self.groups.add(key, new.clone());
-        if let Err(refused) = fib.set_group(id, &new.all) {
-            self.groups.remove(id);
-            return Err(refused);
-        }
+        let id = fib.make_group(&new.all)?;
         done.groups += 1;
         hung.extend(&new.hangs_on);
+        self.groups.add(id, key, new);
         self.idle.insert(id);
         Ok(id)
     }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use npcc_pipeline::route::nexthop::NextHopGroupId;
+
 use super::members::{GroupKey, Members};
-use crate::fib::GroupId;
 
 /// A group in use.
 #[derive(Debug)]
@@ -17,32 +18,30 @@ pub struct Group {
     pub members: Members,
 }
 
-/// Groups by number, by what makes them one, and by the neighbours they hang on.
+/// Groups by the switch's number, by what makes them one, and by the neighbours they hang on.
 #[derive(Debug, Default)]
 pub struct Groups {
-    slots: Vec<Option<Group>>,
-    free: Vec<GroupId>,
-    numbers: BTreeMap<GroupKey, GroupId>,
-    hanging: BTreeMap<(u32, IpAddr), BTreeSet<GroupId>>,
+    numbered: BTreeMap<NextHopGroupId, Group>,
+    numbers: BTreeMap<GroupKey, NextHopGroupId>,
+    hanging: BTreeMap<(u32, IpAddr), BTreeSet<NextHopGroupId>>,
 }
 
 impl Groups {
     /// The group of a number.
     #[must_use]
-    pub fn get(&self, id: GroupId) -> Option<&Group> {
-        self.slots.get(index(id))?.as_ref()
+    pub fn get(&self, id: NextHopGroupId) -> Option<&Group> {
+        self.numbered.get(&id)
     }
 
     /// The number of a group.
     #[must_use]
-    pub fn find(&self, key: GroupKey) -> Option<GroupId> {
+    pub fn find(&self, key: GroupKey) -> Option<NextHopGroupId> {
         self.numbers.get(&key).copied()
     }
 
     /// Every group.
-    pub fn iter(&self) -> impl Iterator<Item = (GroupId, &Group)> {
-        let numbered = (0u32..).zip(&self.slots);
-        numbered.filter_map(|(number, slot)| Some((GroupId(number), slot.as_ref()?)))
+    pub fn iter(&self) -> impl Iterator<Item = (NextHopGroupId, &Group)> {
+        self.numbered.iter().map(|(id, group)| (*id, group))
     }
 
     /// Groups there are.
@@ -58,7 +57,7 @@ impl Groups {
     }
 
     /// The groups that hang on a neighbour.
-    pub fn hanging_on(&self, neighbor: (u32, IpAddr)) -> impl Iterator<Item = GroupId> {
+    pub fn hanging_on(&self, neighbor: (u32, IpAddr)) -> impl Iterator<Item = NextHopGroupId> {
         let groups = self.hanging.get(&neighbor);
         groups.into_iter().flatten().copied()
     }
@@ -75,37 +74,29 @@ impl Groups {
         self.hanging.keys().copied()
     }
 
-    /// A number for a group that has none, without routes as yet.
-    pub(super) fn add(&mut self, key: GroupKey, members: Members) -> GroupId {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            GroupId(u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX))
-        });
+    /// A group that the switch has made, without routes as yet.
+    pub(super) fn add(&mut self, id: NextHopGroupId, key: GroupKey, members: Members) {
         self.hang(id, &members.hangs_on);
         self.numbers.insert(key, id);
-        if let Some(slot) = self.slots.get_mut(index(id)) {
-            *slot = Some(Group {
-                key,
-                routes: 0,
-                members,
-            });
-        }
-        id
+        let group = Group {
+            key,
+            routes: 0,
+            members,
+        };
+        self.numbered.insert(id, group);
     }
 
     /// Takes a group away.
-    pub(super) fn remove(&mut self, id: GroupId) {
-        let slot = self.slots.get_mut(index(id));
-        if let Some(group) = slot.and_then(Option::take) {
+    pub(super) fn remove(&mut self, id: NextHopGroupId) {
+        if let Some(group) = self.numbered.remove(&id) {
             self.unhang(id, &group.members.hangs_on);
             self.numbers.remove(&group.key);
-            self.free.push(id);
         }
     }
 
     /// Notes what the switch has of a group now.
-    pub(super) fn set(&mut self, id: GroupId, members: Members) {
-        let Some(Some(group)) = self.slots.get_mut(index(id)) else {
+    pub(super) fn set(&mut self, id: NextHopGroupId, members: Members) {
+        let Some(group) = self.numbered.get_mut(&id) else {
             return;
         };
         let before = std::mem::replace(&mut group.members, members.clone());
@@ -116,28 +107,28 @@ impl Groups {
     }
 
     /// One more route leads by a group.
-    pub(super) fn hold(&mut self, id: GroupId) {
-        if let Some(Some(group)) = self.slots.get_mut(index(id)) {
+    pub(super) fn hold(&mut self, id: NextHopGroupId) {
+        if let Some(group) = self.numbered.get_mut(&id) {
             group.routes += 1;
         }
     }
 
     /// One route leads by a group no more; whether it was the last.
-    pub(super) fn release(&mut self, id: GroupId) -> bool {
-        let Some(Some(group)) = self.slots.get_mut(index(id)) else {
+    pub(super) fn release(&mut self, id: NextHopGroupId) -> bool {
+        let Some(group) = self.numbered.get_mut(&id) else {
             return false;
         };
         group.routes = group.routes.saturating_sub(1);
         group.routes == 0
     }
 
-    fn hang(&mut self, id: GroupId, neighbors: &[(u32, IpAddr)]) {
+    fn hang(&mut self, id: NextHopGroupId, neighbors: &[(u32, IpAddr)]) {
         for neighbor in neighbors {
             self.hanging.entry(*neighbor).or_default().insert(id);
         }
     }
 
-    fn unhang(&mut self, id: GroupId, neighbors: &[(u32, IpAddr)]) {
+    fn unhang(&mut self, id: NextHopGroupId, neighbors: &[(u32, IpAddr)]) {
         for neighbor in neighbors {
             if let Some(groups) = self.hanging.get_mut(neighbor) {
                 groups.remove(&id);
@@ -147,8 +138,4 @@ impl Groups {
             }
         }
     }
-}
-
-const fn index(id: GroupId) -> usize {
-    id.0 as usize
 }

@@ -9,8 +9,6 @@ use super::unread::Unread;
 pub const NEW: u16 = 20;
 /// `RTM_DELADDR`.
 pub const GONE: u16 = 21;
-/// `RTM_GETADDR`.
-pub const GET: u16 = 22;
 /// Octets of `struct ifaddrmsg`.
 pub const FIXED: usize = 8;
 

@@ -9,8 +9,6 @@ use super::unread::Unread;
 pub const NEW: u16 = 16;
 /// `RTM_DELLINK`.
 pub const GONE: u16 = 17;
-/// `RTM_GETLINK`.
-pub const GET: u16 = 18;
 /// Octets of `struct ifinfomsg`.
 pub const FIXED: usize = 16;
 
@@ -20,14 +18,6 @@ pub const ADDRESS: u16 = 1;
 pub const NAME: u16 = 3;
 /// `IFLA_MTU`.
 pub const MTU: u16 = 4;
-/// `IFLA_IFALIAS`.
-pub const ALIAS: u16 = 20;
-/// `IFLA_AF_SPEC`.
-pub const AF_SPEC: u16 = 26;
-/// `IFLA_CARRIER`.
-pub const CARRIER: u16 = 33;
-/// `IFLA_INET6_ADDR_GEN_MODE`, of `AF_SPEC`'s part for IPv6.
-pub const ADDR_GEN_MODE: u16 = 8;
 
 /// `IFF_UP`.
 pub const UP: u32 = 1;

@@ -11,8 +11,6 @@ use super::unread::Unread;
 pub const NEW: u16 = 28;
 /// `RTM_DELNEIGH`.
 pub const GONE: u16 = 29;
-/// `RTM_GETNEIGH`.
-pub const GET: u16 = 30;
 /// Octets of `struct ndmsg`.
 pub const FIXED: usize = 12;
 
@@ -23,10 +21,6 @@ pub const LINK_ADDRESS: u16 = 2;
 /// `NDA_FLAGS_EXT`, since Linux 5.16.
 pub const FLAGS_EXT: u16 = 15;
 
-/// `NTF_USE`: resolve it, as if a packet were sent there.
-pub const USE: u8 = 1;
-/// `NTF_EXT_LEARNED`: another control plane's; never collected as garbage.
-pub const EXT_LEARNED: u8 = 0x10;
 /// `NTF_PROXY`: answered for, not a neighbour.
 const PROXY: u8 = 8;
 /// `NTF_EXT_MANAGED`, in [`FLAGS_EXT`]: the kernel keeps it resolved.

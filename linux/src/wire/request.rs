@@ -3,13 +3,25 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use netlink_packet_core::Emitable;
+use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
+use netlink_packet_route::link::{
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAttribute, NeighbourExtFlags, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteNextHop, RouteProtocol, RouteScope, RouteType,
+    RouteVia,
+};
+use netlink_packet_route::{AddressFamily as Family, RouteNetlinkMessage as Message};
 use npcc_pipeline::units::Mac;
 
-use super::attribute::{INET6, family_of};
+use super::attribute::family_of;
 use super::message::HEADER;
 use super::nexthop::{self, Kind, NextHop};
 use super::route::{self, Hop};
-use super::{address, link, neighbor};
 
 /// `NLM_F_REQUEST | NLM_F_ACK`.
 pub(super) const ASK: u16 = 0x1 | 0x4;
@@ -35,6 +47,12 @@ impl Request {
         put(&mut bytes, 6, &flags.to_ne_bytes());
         bytes.extend(fixed);
         Request(bytes)
+    }
+
+    fn of(flags: u16, message: &Message) -> Request {
+        let mut body = vec![0; message.buffer_len()];
+        message.emit(&mut body);
+        Request::new(message.message_type(), flags, &body)
     }
 
     pub(super) fn with(mut self, kind: u16, value: &[u8]) -> Request {
@@ -127,18 +145,19 @@ impl Dump {
 /// Asks for a dump.
 #[must_use]
 pub fn dump(what: Dump) -> Request {
-    match what {
-        Dump::Links => Request::new(link::GET, DUMP, &[0; link::FIXED]),
-        Dump::Addresses => Request::new(address::GET, DUMP, &[0; address::FIXED]),
-        Dump::NextHops => Request::new(nexthop::GET, DUMP, &[0; nexthop::FIXED]),
-        Dump::Neighbors => Request::new(neighbor::GET, DUMP, &[0; neighbor::FIXED]),
+    let message = match what {
+        Dump::Links => Message::GetLink(LinkMessage::default()),
+        Dump::Addresses => Message::GetAddress(AddressMessage::default()),
+        Dump::Neighbors => Message::GetNeighbour(NeighbourMessage::default()),
+        Dump::NextHops => return Request::new(nexthop::GET, DUMP, &[0; nexthop::FIXED]),
         Dump::Routes { v6, table } => {
-            let mut fixed = [0; route::FIXED];
-            fixed[0] = if v6 { INET6 } else { super::attribute::INET };
-            let request = Request::new(route::GET, DUMP, &fixed);
-            request.with_number(route::TABLE, table)
+            let mut route = RouteMessage::default();
+            route.header.address_family = if v6 { Family::Inet6 } else { Family::Inet };
+            route.attributes = vec![RouteAttribute::Table(table)];
+            Message::GetRoute(route)
         }
-    }
+    };
+    Request::of(DUMP, &message)
 }
 
 /// What a link is to be like; what is `None` stays.
@@ -161,64 +180,75 @@ pub struct LinkSettings<'a> {
 /// Sets a link up.
 #[must_use]
 pub fn set_link(index: u32, settings: &LinkSettings<'_>) -> Request {
-    let mut fixed = [0; link::FIXED];
-    put(&mut fixed, 4, &index.to_ne_bytes());
+    let mut link = LinkMessage::default();
+    link.header.index = index;
     if let Some(up) = settings.up {
-        put(&mut fixed, 8, &u32::from(up).to_ne_bytes());
-        put(&mut fixed, 12, &link::UP.to_ne_bytes());
+        link.header.change_mask = LinkFlags::Up;
+        link.header.flags.set(LinkFlags::Up, up);
     }
-    let mut request = Request::new(link::NEW, ASK, &fixed);
-    if let Some(mac) = settings.mac {
-        request = request.with(link::ADDRESS, &mac.0);
-    }
-    if let Some(mtu) = settings.mtu {
-        request = request.with_number(link::MTU, mtu);
-    }
-    if let Some(alias) = settings.alias {
-        request = request.with(link::ALIAS, alias.as_bytes());
-    }
-    if let Some(carrier) = settings.carrier {
-        request = request.with(link::CARRIER, &[u8::from(carrier)]);
-    }
-    if settings.no_address_of_its_own {
-        // IN6_ADDR_GEN_MODE_NONE, within AF_INET6, within AF_SPEC.
-        let mode = Request(vec![]).with(link::ADDR_GEN_MODE, &[1]);
-        let family = Request(vec![]).with(u16::from(INET6) | NESTED, &mode.0);
-        request = request.with(link::AF_SPEC | NESTED, &family.0);
-    }
-    request
+    let no_address = || AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
+    let no_address = || LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![no_address()])]);
+    let attributes = [
+        settings
+            .mac
+            .map(|mac| LinkAttribute::Address(mac.0.to_vec())),
+        settings.mtu.map(LinkAttribute::Mtu),
+        settings
+            .alias
+            .map(|alias| LinkAttribute::IfAlias(alias.to_owned())),
+        settings
+            .carrier
+            .map(|carrier| LinkAttribute::Carrier(carrier.into())),
+        settings.no_address_of_its_own.then(no_address),
+    ];
+    link.attributes = attributes.into_iter().flatten().collect();
+    Request::of(ASK, &Message::NewLink(link))
+}
+
+fn address(index: u32, net: IpNet, flags: AddressHeaderFlags) -> AddressMessage {
+    let mut address = AddressMessage::default();
+    address.header.family = family(net.addr());
+    address.header.prefix_len = net.prefix_len();
+    address.header.flags = flags;
+    address.header.index = index;
+    address.attributes = vec![
+        AddressAttribute::Local(net.addr()),
+        AddressAttribute::Address(net.addr()),
+    ];
+    address
 }
 
 /// Gives a link an address.
 #[must_use]
 pub fn add_address(index: u32, net: IpNet) -> Request {
-    let [a, b, c, d] = index.to_ne_bytes();
-    // IFA_F_NODAD: the addresses are the configuration's, and the data path has no time to wait.
-    let fixed = [family_of(net.addr()), net.prefix_len(), 0x02, 0, a, b, c, d];
-    let request = Request::new(address::NEW, ASK | CREATE | REPLACE, &fixed);
-    let request = request.with_address(address::LOCAL, net.addr());
-    request.with_address(address::ADDRESS, net.addr())
+    // The addresses are the configuration's, and the data path has no time to wait for a search for duplicates.
+    let address = address(index, net, AddressHeaderFlags::Nodad);
+    Request::of(ASK | CREATE | REPLACE, &Message::NewAddress(address))
 }
 
 /// Takes an address from a link.
 #[must_use]
 pub fn remove_address(index: u32, net: IpNet) -> Request {
-    let [a, b, c, d] = index.to_ne_bytes();
-    let fixed = [family_of(net.addr()), net.prefix_len(), 0, 0, a, b, c, d];
-    let request = Request::new(address::GONE, ASK, &fixed);
-    let request = request.with_address(address::LOCAL, net.addr());
-    request.with_address(address::ADDRESS, net.addr())
+    let address = address(index, net, AddressHeaderFlags::empty());
+    Request::of(ASK, &Message::DelAddress(address))
+}
+
+fn neighbor(index: u32, ip: IpAddr) -> NeighbourMessage {
+    let mut neighbor = NeighbourMessage::default();
+    neighbor.header.family = family(ip);
+    neighbor.header.ifindex = index;
+    neighbor.attributes = vec![NeighbourAttribute::Destination(ip.into())];
+    neighbor
 }
 
 /// Makes a neighbour one whose MAC address is known for good, whatever it was before.
 #[must_use]
 pub fn set_neighbor(index: u32, ip: IpAddr, mac: Mac) -> Request {
-    let [a, b, c, d] = index.to_ne_bytes();
-    let [low, high] = neighbor::PERMANENT.to_ne_bytes();
-    let fixed = [family_of(ip), 0, 0, 0, a, b, c, d, low, high, 0, 0];
-    let request = Request::new(neighbor::NEW, ASK | CREATE | REPLACE, &fixed);
-    let request = request.with_address(neighbor::DESTINATION, ip);
-    request.with(neighbor::LINK_ADDRESS, &mac.0)
+    let mut neighbor = neighbor(index, ip);
+    neighbor.header.state = NeighbourState::Permanent;
+    let mac = NeighbourAttribute::LinkLayerAddress(mac.0.to_vec());
+    neighbor.attributes.push(mac);
+    Request::of(ASK | CREATE | REPLACE, &Message::NewNeighbour(neighbor))
 }
 
 /// How a neighbour is to be found.
@@ -233,109 +263,91 @@ pub enum Resolve {
 /// Asks the kernel to find a neighbour.
 #[must_use]
 pub fn resolve(index: u32, ip: IpAddr, how: Resolve) -> Request {
-    let [a, b, c, d] = index.to_ne_bytes();
-    let flags = match how {
-        Resolve::Now => neighbor::USE,
-        Resolve::AndKeep => neighbor::EXT_LEARNED,
-    };
-    let fixed = [family_of(ip), 0, 0, 0, a, b, c, d, 0, 0, flags, 0];
-    let request = Request::new(neighbor::NEW, ASK | CREATE | REPLACE, &fixed);
-    let request = request.with_address(neighbor::DESTINATION, ip);
+    let mut neighbor = neighbor(index, ip);
     match how {
-        Resolve::Now => request,
-        Resolve::AndKeep => request.with_number(neighbor::FLAGS_EXT, neighbor::EXT_MANAGED),
+        Resolve::Now => neighbor.header.flags = NeighbourFlags::Use,
+        Resolve::AndKeep => {
+            neighbor.header.flags = NeighbourFlags::ExtLearned;
+            let managed = NeighbourAttribute::ExtFlags(NeighbourExtFlags::Managed);
+            neighbor.attributes.push(managed);
+        }
     }
+    Request::of(ASK | CREATE | REPLACE, &Message::NewNeighbour(neighbor))
 }
 
 /// Takes a neighbour back that was to be kept.
 #[must_use]
 pub fn forget(index: u32, ip: IpAddr) -> Request {
-    let [a, b, c, d] = index.to_ne_bytes();
-    let fixed = [family_of(ip), 0, 0, 0, a, b, c, d, 0, 0, 0, 0];
-    let request = Request::new(neighbor::GONE, ASK, &fixed);
-    request.with_address(neighbor::DESTINATION, ip)
+    Request::of(ASK, &Message::DelNeighbour(neighbor(index, ip)))
+}
+
+fn static_route(net: IpNet, metric: u32) -> RouteMessage {
+    let mut route = RouteMessage::default();
+    route.header.address_family = family(net.addr());
+    route.header.destination_prefix_length = net.prefix_len();
+    route.header.table = RouteHeader::RT_TABLE_MAIN;
+    route.header.protocol = RouteProtocol::Static;
+    route.attributes = vec![
+        RouteAttribute::Destination(net.network().into()),
+        RouteAttribute::Priority(metric),
+    ];
+    route
 }
 
 /// Puts a static route into the main table, in place of one of the same prefix and metric.
 #[must_use]
 pub fn add_route(net: IpNet, hops: &[Hop], metric: u32) -> Request {
-    let kind = if hops.is_empty() { 6 } else { 1 };
-    let family = family_of(net.addr());
-    let scope = u8::from(hops.iter().all(|hop| hop.gateway.is_none())) * 253;
-    let scope = if family == INET6 || kind != 1 {
-        0
-    } else {
-        scope
-    };
-    let main = 254;
-    let fixed = [
-        family,
-        net.prefix_len(),
-        0,
-        0,
-        main,
-        STATIC,
-        scope,
-        kind,
-        0,
-        0,
-        0,
-        0,
-    ];
-    let request = Request::new(route::NEW, ASK | CREATE | REPLACE, &fixed);
-    let request = request.with_address(route::DESTINATION, net.network());
-    let request = request.with_number(route::PRIORITY, metric);
+    let mut route = static_route(net, metric);
+    route.header.kind = RouteType::Unicast;
+    let attached = hops.iter().all(|hop| hop.gateway.is_none());
     match hops {
-        [] => request,
-        [hop] => gateway(request.with_number(route::OIF, hop.link), *hop, family),
+        [] => route.header.kind = RouteType::BlackHole,
+        _ if attached && net.addr().is_ipv4() => route.header.scope = RouteScope::Link,
+        _ => {}
+    }
+    match hops {
+        [] => {}
+        [hop] => {
+            route.attributes.push(RouteAttribute::Oif(hop.link));
+            route.attributes.extend(gateway(*hop, net));
+        }
         several => {
-            let mut list = vec![];
-            for hop in several {
-                let entry = gateway(Request(vec![]), *hop, family).0;
-                let len = u16::try_from(entry.len() + 8).unwrap_or(u16::MAX);
-                let weight = u8::try_from(hop.weight.max(1) - 1).unwrap_or(u8::MAX);
-                list.extend(len.to_ne_bytes());
-                list.extend([0, weight]);
-                list.extend(hop.link.to_ne_bytes());
-                list.extend(entry);
-            }
-            request.with(route::MULTIPATH, &list)
+            let hops = several.iter().map(|hop| {
+                let mut next = RouteNextHop::default();
+                next.hops = u8::try_from(hop.weight.max(1) - 1).unwrap_or(u8::MAX);
+                next.interface_index = hop.link;
+                next.attributes.extend(gateway(*hop, net));
+                next
+            });
+            let hops = RouteAttribute::MultiPath(hops.collect());
+            route.attributes.push(hops);
         }
     }
+    Request::of(ASK | CREATE | REPLACE, &Message::NewRoute(route))
 }
 
-fn gateway(request: Request, hop: Hop, family: u8) -> Request {
-    match hop.gateway {
-        Some(ip) if family_of(ip) == family => request.with_address(route::GATEWAY, ip),
-        Some(IpAddr::V6(ip)) => {
-            let family = u16::from(INET6).to_ne_bytes();
-            request.with(route::VIA, &[&family[..], &ip.octets()].concat())
-        }
-        _ => request,
+fn gateway(hop: Hop, net: IpNet) -> Option<RouteAttribute> {
+    match hop.gateway? {
+        ip if ip.is_ipv4() == net.addr().is_ipv4() => Some(RouteAttribute::Gateway(ip.into())),
+        IpAddr::V6(ip) => Some(RouteAttribute::Via(RouteVia::Inet6(ip))),
+        IpAddr::V4(_) => None,
     }
 }
 
 /// Removes a static route of the main table.
 #[must_use]
 pub fn remove_route(net: IpNet, metric: u32) -> Request {
-    let fixed = [
-        family_of(net.addr()),
-        net.prefix_len(),
-        0,
-        0,
-        254,
-        STATIC,
-        // RT_SCOPE_NOWHERE: whatever its scope is.
-        255,
-        0,
-        0,
-        0,
-        0,
-        0,
-    ];
-    let request = Request::new(route::GONE, ASK, &fixed);
-    let request = request.with_address(route::DESTINATION, net.network());
-    request.with_number(route::PRIORITY, metric)
+    let mut route = static_route(net, metric);
+    // Whatever its scope is.
+    route.header.scope = RouteScope::NoWhere;
+    Request::of(ASK, &Message::DelRoute(route))
+}
+
+const fn family(ip: IpAddr) -> Family {
+    match ip {
+        IpAddr::V4(_) => Family::Inet,
+        IpAddr::V6(_) => Family::Inet6,
+    }
 }
 
 /// Makes a next-hop object what is given.

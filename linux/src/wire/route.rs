@@ -14,8 +14,6 @@ use super::unread::Unread;
 pub const NEW: u16 = 24;
 /// `RTM_DELROUTE`.
 pub const GONE: u16 = 25;
-/// `RTM_GETROUTE`.
-pub const GET: u16 = 26;
 /// Octets of `struct rtmsg`.
 pub const FIXED: usize = 12;
 

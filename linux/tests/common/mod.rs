@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use npcc_linux::fib::{Fib, GroupId, Member, Refused};
+use npcc_linux::fib::{Fib, Member, Refused};
+use npcc_pipeline::route::nexthop::NextHopGroupId;
 use npcc_pipeline::route::prefix::Prefix;
 
 /// What a switch would have.
 #[derive(Debug, Default)]
 pub struct Book {
-    pub groups: BTreeMap<GroupId, Vec<Member>>,
-    pub routes: BTreeMap<Prefix, GroupId>,
+    pub groups: BTreeMap<NextHopGroupId, Vec<Member>>,
+    pub routes: BTreeMap<Prefix, NextHopGroupId>,
     pub group_sets: usize,
     pub route_sets: usize,
     pub route_removals: usize,
@@ -19,6 +20,8 @@ pub struct Book {
     pub removed: BTreeSet<Prefix>,
     pub commits: usize,
     pub room: Option<usize>,
+    /// Where to look for a free number.
+    next: u16,
 }
 
 impl Book {
@@ -42,13 +45,23 @@ impl Book {
 }
 
 impl Fib for Book {
-    fn set_group(&mut self, group: GroupId, members: &[Member]) -> Result<(), Refused> {
+    fn make_group(&mut self, members: &[Member]) -> Result<NextHopGroupId, Refused> {
+        let free = (self.next..).find(|number| !self.groups.contains_key(&NextHopGroupId(*number)));
+        let group = NextHopGroupId(free.ok_or_else(|| Refused("no number".to_owned()))?);
+        self.next = group.0.wrapping_add(1);
         self.group_sets += 1;
         self.groups.insert(group, members.to_vec());
+        Ok(group)
+    }
+
+    fn change_group(&mut self, group: NextHopGroupId, members: &[Member]) -> Result<(), Refused> {
+        self.group_sets += 1;
+        let before = self.groups.insert(group, members.to_vec());
+        assert!(before.is_some(), "{group:?} is none");
         Ok(())
     }
 
-    fn remove_group(&mut self, group: GroupId) {
+    fn remove_group(&mut self, group: NextHopGroupId) {
         assert!(
             self.routes.values().all(|by| *by != group),
             "a route leads by {group:?}"
@@ -56,7 +69,7 @@ impl Fib for Book {
         assert!(self.groups.remove(&group).is_some(), "{group:?} is none");
     }
 
-    fn set_route(&mut self, prefix: Prefix, group: GroupId) -> Result<(), Refused> {
+    fn set_route(&mut self, prefix: Prefix, group: NextHopGroupId) -> Result<(), Refused> {
         assert!(self.groups.contains_key(&group), "{group:?} is none");
         if let Some(room) = self.room
             && self.routes.len() >= room
@@ -85,15 +98,19 @@ impl Fib for Book {
 pub struct Shared(pub Arc<Mutex<Book>>);
 
 impl Fib for Shared {
-    fn set_group(&mut self, group: GroupId, members: &[Member]) -> Result<(), Refused> {
-        self.0.lock().unwrap().set_group(group, members)
+    fn make_group(&mut self, members: &[Member]) -> Result<NextHopGroupId, Refused> {
+        self.0.lock().unwrap().make_group(members)
     }
 
-    fn remove_group(&mut self, group: GroupId) {
+    fn change_group(&mut self, group: NextHopGroupId, members: &[Member]) -> Result<(), Refused> {
+        self.0.lock().unwrap().change_group(group, members)
+    }
+
+    fn remove_group(&mut self, group: NextHopGroupId) {
         assert!(self.0.lock().unwrap().groups.remove(&group).is_some());
     }
 
-    fn set_route(&mut self, prefix: Prefix, group: GroupId) -> Result<(), Refused> {
+    fn set_route(&mut self, prefix: Prefix, group: NextHopGroupId) -> Result<(), Refused> {
         self.0.lock().unwrap().set_route(prefix, group)
     }
 

@@ -178,7 +178,7 @@ impl Path {
 pub struct AdjacencyId(pub u16);
 
 /// Index of a next-hop group. 0 is IPv4's default route's, 1 IPv6's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NextHopGroupId(pub u16);
 
 /// The default route's group: its image value is 0 in both families.

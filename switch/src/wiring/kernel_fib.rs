@@ -1,11 +1,10 @@
 //! The kernel's routes in the workers' table: [`npcc_linux`] says what is wanted, [`RouteWriter`] has it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use npcc_linux::fib::{Fib, GroupId, Member, Refused};
+use npcc_linux::fib::{Fib, Member, Refused};
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::buckets::BUCKETS;
 use npcc_pipeline::route::nexthop::{Adjacency, NextHopGroupId};
@@ -21,7 +20,6 @@ const LOOK: Duration = Duration::from_micros(50);
 #[derive(Debug)]
 pub struct KernelFib {
     writer: RouteWriter,
-    groups: HashMap<GroupId, NextHopGroupId>,
     /// The switch is coming down: workers that ended pass no table any more.
     stop: Arc<AtomicBool>,
     /// Grows with every change: a million of them take a while.
@@ -34,7 +32,6 @@ impl KernelFib {
     pub fn new(writer: RouteWriter, stop: Arc<AtomicBool>) -> KernelFib {
         KernelFib {
             writer,
-            groups: HashMap::new(),
             stop,
             turns: Arc::default(),
         }
@@ -71,28 +68,20 @@ impl KernelFib {
 }
 
 impl Fib for KernelFib {
-    fn set_group(&mut self, group: GroupId, members: &[Member]) -> Result<(), Refused> {
-        let paths = shares(members);
-        match self.groups.get(&group).copied() {
-            Some(id) => self.change(|writer| writer.change_group(id, &paths)),
-            None => {
-                let id = self.change(|writer| writer.make_group(&paths))?;
-                self.groups.insert(group, id);
-                Ok(())
-            }
-        }
+    fn make_group(&mut self, members: &[Member]) -> Result<NextHopGroupId, Refused> {
+        self.change(|writer| writer.make_group(&shares(members)))
     }
 
-    fn remove_group(&mut self, group: GroupId) {
-        if let Some(id) = self.groups.remove(&group) {
-            self.writer.drop_group(id);
-        }
+    fn change_group(&mut self, group: NextHopGroupId, members: &[Member]) -> Result<(), Refused> {
+        self.change(|writer| writer.change_group(group, &shares(members)))
     }
 
-    fn set_route(&mut self, prefix: Prefix, group: GroupId) -> Result<(), Refused> {
-        let id = self.groups.get(&group).copied();
-        let id = id.ok_or_else(|| Refused(format!("route {prefix}: its group was refused")))?;
-        self.change(|writer| writer.insert_by(prefix, id))
+    fn remove_group(&mut self, group: NextHopGroupId) {
+        self.writer.drop_group(group);
+    }
+
+    fn set_route(&mut self, prefix: Prefix, group: NextHopGroupId) -> Result<(), Refused> {
+        self.change(|writer| writer.insert_by(prefix, group))
             .map_err(|Refused(why)| Refused(format!("route {prefix}: {why}")))
     }
 
@@ -185,12 +174,10 @@ mod tests {
     #[test]
     fn what_there_is_no_room_for_is_refused_by_its_prefix() {
         let (mut fib, mut readers, _) = fib(1);
-        fib.set_group(GroupId(7), &[member(1, 1)]).unwrap();
-        fib.set_route(prefix("10.1.0.0/16"), GroupId(7)).unwrap();
-        fib.set_route(prefix("10.2.0.0/16"), GroupId(7)).unwrap();
-        let Refused(why) = fib
-            .set_route(prefix("10.3.0.0/16"), GroupId(7))
-            .unwrap_err();
+        let group = fib.make_group(&[member(1, 1)]).unwrap();
+        fib.set_route(prefix("10.1.0.0/16"), group).unwrap();
+        fib.set_route(prefix("10.2.0.0/16"), group).unwrap();
+        let Refused(why) = fib.set_route(prefix("10.3.0.0/16"), group).unwrap_err();
         assert!(
             why.contains("10.3.0.0/16") && why.contains("ipv4_routes"),
             "{why}"
@@ -198,7 +185,7 @@ mod tests {
         fib.commit();
         readers[0].refresh();
         fib.remove_route(prefix("10.1.0.0/16"));
-        fib.set_route(prefix("10.3.0.0/16"), GroupId(7)).unwrap();
+        fib.set_route(prefix("10.3.0.0/16"), group).unwrap();
         fib.commit();
         readers[0].refresh();
         let port = |text: &str| readers[0].paths(text.parse().unwrap()).next().unwrap().port;
@@ -208,11 +195,11 @@ mod tests {
     #[test]
     fn a_switch_that_stops_keeps_nobody_waiting() {
         let (mut fib, _readers, stop) = fib(1);
-        fib.set_group(GroupId(1), &[member(1, 1)]).unwrap();
+        fib.make_group(&[member(1, 1)]).unwrap();
         fib.commit();
         stop.store(true, Ordering::Relaxed);
         // The reader never passes.
-        assert!(fib.set_group(GroupId(2), &[member(2, 1)]).is_err());
+        assert!(fib.make_group(&[member(2, 1)]).is_err());
         fib.remove_route(prefix("10.1.0.0/16"));
     }
 }
