@@ -71,6 +71,12 @@ pub(crate) struct List {
     pub(crate) len: u32,
 }
 
+impl Default for List {
+    fn default() -> List {
+        List::EMPTY
+    }
+}
+
 impl List {
     pub(crate) const EMPTY: List = List {
         head: NONE,

@@ -86,14 +86,14 @@ fn each_reason_has_its_cause() {
         ),
         (
             Candidate {
-                pairing: paired(Evidence::Only),
+                pairing: paired(Evidence::Port),
                 ..candidate()
             },
             Some(Suppressed::Unpaired),
         ),
         (
             Candidate {
-                pairing: paired(Evidence::Port),
+                pairing: paired(Evidence::Psn),
                 ..candidate()
             },
             None,
@@ -136,13 +136,12 @@ fn each_reason_has_its_cause() {
             None,
         ),
     ];
+    let settings = Settings {
+        evidence: Evidence::Psn,
+        ..Settings::default()
+    };
     for (candidate, reason) in cases {
-        let answer = Planner::permit(
-            &Settings::default(),
-            &candidate,
-            &decision(Amount::Many),
-            now,
-        );
+        let answer = Planner::permit(&settings, &candidate, &decision(Amount::Many), now);
         assert_eq!(answer.err(), reason, "{candidate:?}");
     }
 }

@@ -31,6 +31,7 @@ mod difference;
 mod load;
 pub mod model;
 pub mod plan;
+mod retired;
 pub mod sizing;
 mod subnets;
 mod suggest;

@@ -7,6 +7,7 @@ use crate::de;
 use crate::diag::{Diagnostic, Problem, Report, Severity};
 use crate::model::File;
 use crate::plan::Config;
+use crate::retired;
 use crate::tree::{self, Span};
 
 /// Larger files are refused unread.
@@ -131,6 +132,7 @@ fn read(
             return None;
         }
     };
+    retired::replace(&mut root, warnings);
     let file: File = de::read(&mut root, errors)?;
     check::run(&file, &root, errors, warnings);
     errors

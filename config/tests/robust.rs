@@ -8,6 +8,7 @@
 
 use std::time::{Duration, Instant};
 
+use npcc_config::model::Evidence;
 use npcc_config::{Severity, load, parse, schema};
 use proptest::prelude::*;
 
@@ -178,5 +179,22 @@ proptest! {
                 prop_assert!((1..=lines).contains(&d.line()) && d.column() >= 1, "{}", d);
             }
         }
+    }
+}
+
+/// A value of the release before is read as what took its place.
+#[test]
+fn evidence_only_is_read_as_port_with_a_warning() {
+    let text = "ports: [{ name: a, device: net_null0 }]\nnpcc: { evidence: only }\n";
+    let loaded = parse("t", text).unwrap();
+    assert_eq!(loaded.config.npcc.evidence, Evidence::Port);
+    let [warning] = &loaded.warnings[..] else {
+        panic!("{:?}", loaded.warnings);
+    };
+    assert!(warning.message().contains("read as `port`"), "{warning}");
+    assert_eq!((warning.line(), warning.column()), (2, 19));
+    for evidence in ["port", "psn", "port-hash", "cm"] {
+        let text = text.replace("only", evidence);
+        assert_eq!(parse("t", &text).unwrap().warnings.len(), 0, "{evidence}");
     }
 }

@@ -279,10 +279,8 @@ impl ConnectionTable {
     /// Ends that packets of the other direction name, newest first, at most 64: one of them is this end's partner.
     pub(crate) fn candidates(&self, end: EndpointId) -> ArrayVec<EndpointId, 64> {
         let mut all = ArrayVec::new();
-        let mut at = self
-            .ends
-            .opposite_side(end.0)
-            .map_or(NONE, |side| side.ends.head);
+        let opposite = self.ends.opposite_side(end.0);
+        let mut at = opposite.map_or(NONE, |side| side.head);
         while let Some(state) = self.ends.end(at) {
             if all.try_push(EndpointId(at)).is_err() {
                 break;

@@ -6,7 +6,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::connections::{ConnectionTable, EndpointId};
-use super::{Evidence, Pairing, only, port, port_hash, psn};
+use super::{Evidence, Pairing, port, port_hash, psn};
 use crate::key::Qpn;
 
 /// What is known of an end at one moment.
@@ -38,9 +38,7 @@ impl ConnectionTable {
         let named = self.cm.named(&key, now);
         if let Some(named) = named.filter(|named| named.is_of(state.transport)) {
             let named_end = self.find(&key.reversed(named.sender));
-            let shows_another = partner.is_some_and(|(partner, evidence)| {
-                evidence > Evidence::Only && Some(partner) != named_end
-            });
+            let shows_another = partner.is_some_and(|(partner, _)| Some(partner) != named_end);
             if !named.wants_proof() || self.confirms(end, named_end, named.sender) {
                 // Of two that contradict each other neither is believed.
                 return if shows_another {
@@ -82,7 +80,6 @@ impl ConnectionTable {
         by(port_hash::partner(&self.ends, end.0), Evidence::PortHash)
             .or_else(|| by(psn::partner(&self.ends, end.0), Evidence::Psn))
             .or_else(|| by(port::partner(&self.ends, end.0, now), Evidence::Port))
-            .or_else(|| by(only::partner(&self.ends, end.0, now), Evidence::Only))
     }
 
     /// Who sends packets to this end, by the best evidence there is at this moment.

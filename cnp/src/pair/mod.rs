@@ -14,7 +14,6 @@ mod datagram;
 pub(crate) mod ends;
 mod judge;
 mod names;
-mod only;
 mod pair_state;
 mod port;
 pub mod port_hash;
@@ -39,8 +38,6 @@ named! {
         #[default]
         #[cfg_attr(feature = "config", serde(skip))]
         None = "none",
-        /// One queue pair in each direction between these addresses for a second.
-        Only = "only",
         /// One queue pair in each direction on this UDP source port, unchanged.
         Port = "port",
         /// Acknowledged sequence numbers agree.

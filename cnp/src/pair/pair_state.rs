@@ -1,7 +1,5 @@
 //! What is known of two addresses: how many queue pairs, how their ports behave, whether the hash holds.
 
-use npcc_pipeline::units::Nanos;
-
 use crate::fixed_map::MapKey;
 use crate::key::FlowKey;
 use crate::links::List;
@@ -74,31 +72,11 @@ pub(crate) enum Verdict {
     Ambiguous,
 }
 
-/// Ends of one direction.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Side {
-    /// The latest first.
-    pub(crate) ends: List,
-    /// All their indices, combined by exclusive or: the index itself when there is one.
-    xor: u32,
-    /// The last arrival or departure.
-    changed: Nanos,
-}
-
-impl Default for Side {
-    fn default() -> Side {
-        Side {
-            ends: List::EMPTY,
-            xor: 0,
-            changed: Nanos::ZERO,
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairState {
-    up: Side,
-    down: Side,
+    /// Ends of each direction, the latest first.
+    up: List,
+    down: List,
     agree: u32,
     disagree: u32,
     /// UDP source ports of RC seen in any direction.
@@ -110,40 +88,22 @@ pub(crate) struct PairState {
 }
 
 impl PairState {
-    pub(crate) fn side(&self, direction: Direction) -> &Side {
+    pub(crate) fn side(&self, direction: Direction) -> &List {
         match direction {
             Direction::Up => &self.up,
             Direction::Down => &self.down,
         }
     }
 
-    pub(super) fn side_mut(&mut self, direction: Direction) -> &mut Side {
+    pub(crate) fn side_mut(&mut self, direction: Direction) -> &mut List {
         match direction {
             Direction::Up => &mut self.up,
             Direction::Down => &mut self.down,
         }
     }
 
-    /// Notes that an end came or left.
-    pub(crate) fn changed(&mut self, direction: Direction, end: u32, now: Nanos) -> &mut List {
-        let side = self.side_mut(direction);
-        (side.xor, side.changed) = (side.xor ^ end, now);
-        &mut side.ends
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
-        self.up.ends.len == 0 && self.down.ends.len == 0
-    }
-
-    /// The other of two ends, when there are just these, one in each direction; and since when.
-    pub(crate) fn sole_partner(&self, end: u32) -> Option<(u32, Nanos)> {
-        let alone = self.up.ends.len == 1 && self.down.ends.len == 1;
-        alone.then(|| {
-            (
-                self.up.xor ^ self.down.xor ^ end,
-                self.up.changed.max(self.down.changed),
-            )
-        })
+        self.up.len == 0 && self.down.len == 0
     }
 
     pub(crate) fn count(&mut self, old: Verdict, new: Verdict) {
@@ -169,7 +129,7 @@ impl PairState {
 
     /// Whether equal ports can only mean equal connections (see [`super::port`]).
     pub(crate) fn ports_match(&self) -> bool {
-        let single = self.up.ends.len == 1 && self.down.ends.len == 1;
+        let single = self.up.len == 1 && self.down.len == 1;
         single || self.common == 0 && self.lonely.saturating_mul(2) < self.ports
     }
 }

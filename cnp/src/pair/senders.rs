@@ -108,10 +108,7 @@ impl Endpoints {
         };
         let (_, direction) = PairKey::of(&key);
         let place = Place::of(state.pair, direction.back(), number);
-        let allowed = self
-            .opposite_side(end)
-            .map_or(0, |side| side.ends.len / CROWD)
-            + 1;
+        let allowed = self.opposite_side(end).map_or(0, |side| side.len / CROWD) + 1;
         let (mut looked, mut near, mut found) = (0, 0, Senders::Nobody);
         for further in [0, 1, u8::MAX] {
             let place = place.further(further);

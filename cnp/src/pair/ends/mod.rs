@@ -11,9 +11,10 @@ pub(super) mod psn_state;
 
 use npcc_pipeline::units::Nanos;
 
-use super::pair_state::{PairKey, PairState, Side};
+use super::pair_state::{PairKey, PairState};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::key::{FlowKey, low32};
+use crate::links::List;
 pub(crate) use end::{End, Life, Transport};
 pub(crate) use group::Group;
 use group::PortKey;
@@ -198,7 +199,7 @@ impl Endpoints {
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
         state.common += u32::from(common);
-        let side = state.changed(direction, end, now);
+        let side = state.side_mut(direction);
         side.push_front(&mut self.ends, |end| &mut end.side, end);
         Some(end)
     }
@@ -219,7 +220,7 @@ impl Endpoints {
         };
         let (_, direction) = PairKey::of(&key);
         if let Some(pair) = self.pairs.get_mut(of) {
-            let side = pair.changed(direction, end, now);
+            let side = pair.side_mut(direction);
             side.remove(&mut self.ends, |end| &mut end.side, end);
         }
         self.ends.remove(end);
@@ -350,7 +351,7 @@ impl Endpoints {
     }
 
     /// The ends of the other direction between the same addresses.
-    pub(super) fn opposite_side(&self, end: u32) -> Option<&Side> {
+    pub(super) fn opposite_side(&self, end: u32) -> Option<&List> {
         let pair = self.pairs.get(self.ends.get(end)?.pair)?;
         let (_, direction) = PairKey::of(&self.ends.key(end)?);
         Some(pair.side(direction.back()))
@@ -365,7 +366,6 @@ impl Endpoints {
             return true;
         };
         let (_, direction) = PairKey::of(&key);
-        pair.side(direction.back()).ends.len == 0
-            || (pair.hash_holds() && self.opposite(end).is_none())
+        pair.side(direction.back()).len == 0 || (pair.hash_holds() && self.opposite(end).is_none())
     }
 }

@@ -74,8 +74,8 @@ fn paired(qpn: u32, evidence: Evidence) -> Pairing {
 
 #[test]
 fn evidence_ranks_as_documented() {
-    use Evidence::{Cm, None, Only, Port, PortHash, Psn};
-    assert!(Cm > PortHash && PortHash > Psn && Psn > Port && Port > Only && Only > None);
+    use Evidence::{Cm, None, Port, PortHash, Psn};
+    assert!(Cm > PortHash && PortHash > Psn && Psn > Port && Port > None);
     assert!(
         Evidence::ALL
             .into_iter()
@@ -291,18 +291,16 @@ fn a_port_says_nothing_for_uc() {
     assert_eq!(book.0.resolve(data, ms(200)).evidence(), Evidence::None);
 }
 
+/// Evidence `only` (one queue pair in each direction between two addresses for a second) paired these. Nothing needed it, and a second connection
+/// whose first packet was still to come made it wrong.
 #[test]
-fn only_needs_a_second_alone() {
+fn two_alone_between_two_addresses_prove_nothing() {
     let mut book = Book::new();
     let data = book.data(0x11, 50_000, ms(1));
     book.ack(0x18, 60_000, ms(1));
-    assert_eq!(book.0.resolve(data, ms(1_000)).evidence(), Evidence::None);
-    assert_eq!(
-        book.0.resolve(data, ms(1_002)),
-        paired(0x18, Evidence::Only)
-    );
-    book.ack(0x19, 60_001, ms(1_002));
-    assert_eq!(book.0.resolve(data, ms(5_000)).evidence(), Evidence::None);
+    for now in [1_000, 1_002, 5_000] {
+        assert_eq!(book.0.resolve(data, ms(now)).evidence(), Evidence::None);
+    }
 }
 
 #[test]
