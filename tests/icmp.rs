@@ -129,7 +129,7 @@ fn scapy_reads_the_errors() {
         (&json!(100), &json!(100))
     );
     let ports = &snapshot.ports;
-    let drops = |reason: &str| ports[0].drops.get(reason).copied().unwrap_or(0);
+    let drops = |reason: &str| ports[0].drops.named(reason).copied().unwrap_or(0);
     assert_eq!(
         (
             drops("ttl_expired"),

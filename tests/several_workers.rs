@@ -182,7 +182,7 @@ fn the_owner_of_the_ingress_port_pauses() {
     );
     assert!(pauses("wan-out.pcap").is_empty());
     let dc = &snapshot.ports[0];
-    assert!(dc.flow.xoff_buffer >= 1 && dc.flow.asserted.is_empty());
+    assert!(dc.flow.xoff_buffer >= 1 && dc.flow.asserted == 0);
     assert_eq!((dc.groups[3].held, snapshot.buffer.used), (0, 0));
 }
 

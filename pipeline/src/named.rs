@@ -1,5 +1,11 @@
 //! Enums whose variants have stable names: one line declares a variant, counts it and names it in every output.
 
+/// An enum of [`named!`](crate::named!).
+pub trait Named: Copy {
+    /// The names of all variants, in the order of their indices.
+    const NAMES: &'static [&'static str];
+}
+
 /// Declares an enum of which each variant has a name that operators and JSON see.
 ///
 /// ```
@@ -29,6 +35,10 @@ macro_rules! named {
         #[repr(u8)]
         $vis enum $Name {
             $( $(#[$variant])* $Variant, )+
+        }
+
+        impl $crate::named::Named for $Name {
+            const NAMES: &'static [&'static str] = &[$( $text ),+];
         }
 
         impl $Name {

@@ -161,7 +161,7 @@ fn a_pause_goes_to_the_owner() {
     assert_eq!(several.pull(0).len(), 0, "paused");
     let heard = several.paths[1].counters().port(0).unwrap();
     assert_eq!(
-        (heard.pfc_rx[3].get(), heard.consumed.packets.get()),
+        (heard.pfc.rx[3].get(), heard.consumed.packets.get()),
         (1, 1)
     );
     let obeyed = several.paths[0].counters().port(0).unwrap();

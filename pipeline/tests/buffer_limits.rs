@@ -47,7 +47,7 @@ fn xoff_point() {
         "only the port and priority that filled"
     );
     assert_eq!(above.all_drops(), 0);
-    assert_eq!(above.counters(0).pfc_tx[3].get(), 1);
+    assert_eq!(above.counters(0).pfc.tx[3].get(), 1);
     assert_eq!(above.counters(0).flow.xoff_buffer.get(), 1);
 }
 

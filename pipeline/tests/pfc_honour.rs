@@ -69,7 +69,8 @@ fn pfc_for_a_lossy_priority_has_no_effect() {
     assert_eq!(priorities(&mut rig, 0), [0, 1, 2, 3, 4, 5, 6, 7]);
     let counts: Vec<u64> = rig
         .counters(1)
-        .pfc_rx
+        .pfc
+        .rx
         .iter()
         .map(|count| count.get())
         .collect();
@@ -86,7 +87,7 @@ fn global_pause_is_ignored() {
     rig.take(1, &pause, 0);
     assert_eq!(rig.pull(1, 0).len(), 8);
     assert_eq!(rig.counters(1).flow.global_pause.get(), 1);
-    assert!(rig.counters(1).pfc_rx.iter().all(|count| count.get() == 0));
+    assert!(rig.counters(1).pfc.rx.iter().all(|count| count.get() == 0));
 }
 
 /// 802.1Qbb: a refresh restarts the timer, so a pause holds longer than 65535 quanta.
@@ -183,7 +184,7 @@ fn pfc_frames_are_no_traffic_and_no_drops() {
     rig.hear(1, 1 << 3, 0, 1);
     rig.hear(1, 0, 0, 2);
     let counters = rig.counters(1);
-    assert_eq!(counters.pfc_rx[3].get(), 2);
+    assert_eq!(counters.pfc.rx[3].get(), 2);
     assert_eq!(sum([counters]).rx_ok(), TrafficCount::default());
     assert_eq!(
         (counters.rx.packets.get(), counters.consumed.packets.get()),
@@ -236,7 +237,7 @@ fn a_port_that_does_not_honour_sends_on() {
     rig.push(0, 1, 3, LEN, 1, 0);
     rig.hear(1, 1 << 3, 0xffff, 0);
     assert_eq!(rig.pull(1, 0).len(), 1);
-    assert_eq!(rig.counters(1).pfc_rx[3].get(), 1);
+    assert_eq!(rig.counters(1).pfc.rx[3].get(), 1);
 }
 
 /// docs/testplan/pfc, PAUSE_LOSSLESS: with one priority under a storm, the others lose nothing and the paused one delivers

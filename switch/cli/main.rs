@@ -225,6 +225,13 @@ fn say(text: &str) -> Result<(), Failure> {
     written.map_err(|error| Failure::Runtime(error.into()))
 }
 
+/// Prints to stdout; colours are for a terminal only, and for none where `NO_COLOR` is set.
+fn say_coloured(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| Failure::Runtime(error.into()))
+}
+
 /// Reads a configuration; warnings go to stderr.
 fn load(args: &ConfigArgs) -> Result<npcc_config::Loaded, Failure> {
     let loaded =

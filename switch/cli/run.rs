@@ -9,7 +9,7 @@ use anyhow::Context;
 use super::{Failure, RunArgs, load, reports, say};
 use npcc_appliance::keep::store::Store;
 use npcc_appliance::report::model::Snapshot;
-use npcc_appliance::report::table;
+use npcc_appliance::report::ports_table;
 use npcc_appliance::run::{Options, Source, run as run_switch};
 use npcc_lab::instruments::Instruments;
 use npcc_lab::prefixes;
@@ -53,7 +53,7 @@ pub(super) fn run(args: &RunArgs, handed: Vec<(String, OwnedFd)>) -> Result<(), 
     if let Some(path) = &args.stats_json {
         write_json(path, &snapshot)?;
     }
-    say(&table::totals(&snapshot))
+    say(&ports_table::totals(&snapshot))
 }
 
 fn write_json(path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {

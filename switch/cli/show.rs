@@ -12,7 +12,7 @@ use npcc_appliance::manage::protocol::{OTHER_ANSWER, Reply, Request};
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables::{self, Entry};
 
-use super::{Failure, say, terminal};
+use super::{Failure, say, say_coloured, terminal};
 
 /// Rows printed at a time where they come as lines of JSON.
 const LINES: usize = 1_000;
@@ -145,7 +145,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
         return lines(args, &query);
     }
     if !args.watch {
-        return say(&once(args, table, &query)?);
+        return say_coloured(&once(args, table, &query)?);
     }
     terminal::repeat(Arc::default(), || {}, || watch(args, table, &query))
 }
@@ -153,7 +153,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
 /// Prints a table every second.
 fn watch(args: &ShowArgs, table: &Entry, query: &Query) -> Result<(), Failure> {
     loop {
-        say(&once(args, table, query)?)?;
+        say_coloured(&once(args, table, query)?)?;
         std::thread::sleep(Duration::from_secs(1));
         if !args.json {
             // Home and clear, as watch(1) does.

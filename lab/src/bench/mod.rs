@@ -207,10 +207,10 @@ fn hosts() -> Traffic {
 fn drops(before: &Snapshot, after: &Snapshot) -> std::collections::BTreeMap<String, u64> {
     let mut all = std::collections::BTreeMap::new();
     for (then, now) in before.ports.iter().zip(&after.ports) {
-        for (reason, count) in &now.drops {
-            let count = count - then.drops.get(reason).copied().unwrap_or(0);
+        for ((reason, count), before) in now.drops.each_named().zip(then.drops.iter()) {
+            let count = count - before;
             if count > 0 {
-                *all.entry(reason.clone()).or_insert(0) += count;
+                *all.entry(reason.to_owned()).or_insert(0) += count;
             }
         }
     }

@@ -179,7 +179,7 @@ impl Process {
                 if let Ok(Reply::Snapshot(snapshot)) = client::ask(&socket, &Request::Snapshot)
                     && let Some(queue) = queue(&snapshot, watched)
                 {
-                    depth.store(queue.depth, Ordering::Relaxed);
+                    depth.store(queue.level.depth, Ordering::Relaxed);
                 }
                 std::thread::sleep(every);
             }

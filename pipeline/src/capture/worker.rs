@@ -42,11 +42,11 @@ counters! {
     #[repr(align(128))]
     pub struct CaptureStats => CaptureCount {
         /// Number of the capture that is on; 0 is none.
-        active: Gauge,
+        active: Gauge => no_metric(),
         /// Frames copied, of all captures.
-        captured: Counter,
+        captured: Counter => no_metric().column("CAPTURED"),
         /// Frames that were to be captured and found no room in the ring, or in the turn.
-        lost: Counter,
+        lost: Counter => no_metric(),
     }
 }
 

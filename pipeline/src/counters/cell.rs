@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
 use super::path::Path;
+use super::show::{Kind, Show, Visit, value_of};
 
 /// A monotonic count with a single writer.
 #[derive(Debug, Default)]
@@ -18,6 +19,12 @@ impl Counter {
             self.0.load(Ordering::Relaxed).wrapping_add(n),
             Ordering::Relaxed,
         );
+    }
+
+    /// Publishes the whole of a count that its owner keeps elsewhere.
+    #[inline]
+    pub fn publish(&self, total: u64) {
+        self.0.store(total, Ordering::Relaxed);
     }
 
     /// The value a moment ago.
@@ -101,6 +108,9 @@ pub trait Cell {
 
     /// Shows each count that only grows, and which it is: `path` with the names behind it. A gauge is not shown.
     fn each(count: &mut Self::Count, path: Path, show: &mut dyn FnMut(Path, &mut u64));
+
+    /// Shows each count, which its field declares to be shown like this.
+    fn show(count: &Self::Count, how: &Show, to: &mut dyn Visit);
 }
 
 impl Cell for Counter {
@@ -117,43 +127,50 @@ impl Cell for Counter {
     fn each(count: &mut u64, path: Path, show: &mut dyn FnMut(Path, &mut u64)) {
         show(path, count);
     }
+
+    fn show(count: &u64, how: &Show, to: &mut dyn Visit) {
+        to.count(how, Kind::Counter, *count);
+    }
 }
 
-impl Cell for Gauge {
-    type Count = u64;
+/// Cells that go up and down: how the workers' come together, and how they are shown.
+macro_rules! gauges {
+    ($($Gauge:ident: |$sum:ident, $own:ident| $add:expr, |$count:ident, $how:ident, $to:ident| $show:expr;)*) => {$(
+        impl Cell for $Gauge {
+            type Count = u64;
 
-    /// Parts may each be below zero, modulo 2^64.
-    fn add_to(&self, sum: &mut u64) {
-        *sum = sum.wrapping_add(self.get());
-    }
+            fn add_to(&self, sum: &mut u64) {
+                let ($sum, $own) = (*sum, self.get());
+                *sum = $add;
+            }
 
-    fn since(_: &mut u64, _: &u64) {}
+            fn since(_: &mut u64, _: &u64) {}
 
-    fn each(_: &mut u64, _: Path, _: &mut dyn FnMut(Path, &mut u64)) {}
+            fn each(_: &mut u64, _: Path, _: &mut dyn FnMut(Path, &mut u64)) {}
+
+            fn show($count: &u64, $how: &Show, $to: &mut dyn Visit) {
+                $show;
+            }
+        }
+    )*};
 }
 
-impl Cell for Highest {
-    type Count = u64;
-
-    fn add_to(&self, sum: &mut u64) {
-        *sum = (*sum).max(self.get());
-    }
-
-    fn since(_: &mut u64, _: &u64) {}
-
-    fn each(_: &mut u64, _: Path, _: &mut dyn FnMut(Path, &mut u64)) {}
+gauges! {
+    // Parts may each be below zero, modulo 2^64.
+    Gauge: |sum, own| sum.wrapping_add(own), |count, how, to| to.count(how, Kind::Gauge, *count);
+    Highest: |sum, own| sum.max(own), |count, how, to| to.count(how, Kind::Gauge, *count);
+    Mask: |sum, own| sum | own, |count, how, to| bits(*count, how, to);
 }
 
-impl Cell for Mask {
-    type Count = u64;
-
-    fn add_to(&self, sum: &mut u64) {
-        *sum |= self.get();
+/// Each of the eight bits of a mask, as 1 or 0.
+fn bits(mask: u64, how: &Show, to: &mut dyn Visit) {
+    let (label, below) = how.below();
+    for bit in 0..8 {
+        let label = label.map(|label| (label.0, value_of(label, bit)));
+        to.within(label, &mut |to| {
+            to.count(&below, Kind::Gauge, mask >> bit & 1)
+        });
     }
-
-    fn since(_: &mut u64, _: &u64) {}
-
-    fn each(_: &mut u64, _: Path, _: &mut dyn FnMut(Path, &mut u64)) {}
 }
 
 impl<C: Cell> Cell for CachePadded<C> {
@@ -169,6 +186,10 @@ impl<C: Cell> Cell for CachePadded<C> {
 
     fn each(count: &mut C::Count, path: Path, show: &mut dyn FnMut(Path, &mut u64)) {
         C::each(count, path, show);
+    }
+
+    fn show(count: &C::Count, how: &Show, to: &mut dyn Visit) {
+        C::show(count, how, to);
     }
 }
 
@@ -192,6 +213,14 @@ impl<C: Cell, const N: usize> Cell for [C; N] {
             C::each(count, path.at(place), show);
         }
     }
+
+    fn show(count: &[C::Count; N], how: &Show, to: &mut dyn Visit) {
+        let (label, below) = how.below();
+        for (place, count) in count.iter().enumerate() {
+            let label = label.map(|label| (label.0, value_of(label, place)));
+            to.within(label, &mut |to| C::show(count, &below, to));
+        }
+    }
 }
 
 /// The sum over workers of what these cells hold.
@@ -203,29 +232,33 @@ pub fn sum<'a, C: Cell<Count: Default> + 'a>(cells: impl IntoIterator<Item = &'a
     sum
 }
 
-/// Declares cells, and what they read as: `pub struct Cells => Counts { field: Cell, ... }`.
+/// Declares cells, and what they read as: `pub struct Cells => Counts { field: Cell => HOW, ... }`.
 ///
-/// A field is in the JSON report under its own name; `=> (skip)`, `=> (rename = "...")` or another of serde's attributes after its cell says
-/// otherwise.
+/// `HOW` is a function of [`Show`] and what follows it: `metric("npcc_x").column("X")`, or `no_metric()` for a count that is none. A field's documentation
+/// is the help text of its metric. A field is in the JSON report under its own name, unless an attribute of serde's says otherwise.
 #[macro_export]
 macro_rules! counters {
     (
         $(#[$about:meta])*
         pub struct $Cells:ident => $Counts:ident {
-            $( $(#[$note:meta])* $field:ident: $Cell:ty $(=> ($($json:tt)*))? ),* $(,)?
+            $(
+                $(#[doc = $note:literal])*
+                $(#[serde $json:tt])?
+                $field:ident: $Cell:ty => $show:ident $with:tt $(. $also:ident $more:tt)*
+            ),* $(,)?
         }
     ) => {
         $(#[$about])*
         #[derive(Debug, Default)]
         pub struct $Cells {
-            $( $(#[$note])* pub $field: $Cell, )*
+            $( $(#[doc = $note])* pub $field: $Cell, )*
         }
 
         #[doc = concat!("What [`", stringify!($Cells), "`] read as.")]
         #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
         pub struct $Counts {
-            $( $(#[$note])* $( #[serde($($json)*)] )? pub $field: <$Cell as $crate::counters::Cell>::Count, )*
+            $( $(#[doc = $note])* $(#[serde $json])? pub $field: <$Cell as $crate::counters::Cell>::Count, )*
         }
 
         impl $crate::counters::Cell for $Cells {
@@ -246,9 +279,21 @@ macro_rules! counters {
             ) {
                 $( <$Cell as $crate::counters::Cell>::each(
                     &mut count.$field,
-                    path.then(stringify!($field)),
+                    $crate::counters::Show::$show $with $(.$also $more)*.path(path, stringify!($field)),
                     show,
                 ); )*
+            }
+
+            fn show(
+                count: &$Counts,
+                how: &$crate::counters::Show,
+                to: &mut dyn $crate::counters::Visit,
+            ) {
+                how.enter(to, &mut |to| { $( {
+                    const HOW: $crate::counters::Show =
+                        $crate::counters::Show::$show $with $(.$also $more)*.of_field(concat!($($note),*));
+                    <$Cell as $crate::counters::Cell>::show(&count.$field, &how.over(&HOW), to);
+                } )* });
             }
         }
 
@@ -265,6 +310,20 @@ macro_rules! counters {
                 show: &mut dyn FnMut($crate::counters::Path, &mut u64),
             ) {
                 <$Cells as $crate::counters::Cell>::each(self, path, show);
+            }
+
+            /// Shows each count with its declaration.
+            pub fn show(&self, to: &mut dyn $crate::counters::Visit) {
+                let how = $crate::counters::Show::nested().kept("");
+                <$Cells as $crate::counters::Cell>::show(self, &how, to);
+            }
+
+            /// The columns of its owner's table that are declared here.
+            #[must_use]
+            pub fn columns(&self) -> Vec<(&'static str, u64)> {
+                let mut columns = $crate::counters::Columns::default();
+                self.show(&mut columns);
+                columns.0
             }
         }
     };

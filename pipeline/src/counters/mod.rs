@@ -1,24 +1,29 @@
 //! Counters and gauges: each has one writer, anyone may read.
 //!
 //! A counter is declared once, in [`counters!`](crate::counters!): the declaration makes the cells that a worker writes (plain atomics,
-//! in whatever memory their owner puts them), what they read as, the sum over workers, the difference to an earlier reading, and
-//! the field of the JSON report. Nothing else lists counters, so none can be left out of a sum or of `clear counters`.
+//! in whatever memory their owner puts them), what they read as, the sum over workers, the difference to an earlier reading, the
+//! field of the JSON report, the metric and the column of a table. Nothing else lists counters, so none can be left out of a sum or of
+//! `clear counters`, and one without a metric says so.
 //!
 //! A worker adds with a plain load and store, never a locked instruction; a reader sees a value that was true a moment
 //! ago. Packets and bytes of one event may be read one update apart.
 
 #[macro_use]
 mod cell;
-mod by_reason;
+mod by_name;
+mod json;
 mod path;
+mod show;
 
 use crossbeam_utils::CachePadded;
 
-pub use self::by_reason::ByReason;
+pub use self::by_name::ByName;
 pub use self::cell::{Cell, Counter, Gauge, Highest, Mask, sum};
+use self::json::{micros, priorities};
 pub use self::path::Path;
+pub use self::show::{Columns, Kind, Label, Metric, Show, Visit};
 use crate::bits::low8;
-use crate::drop::DropReason;
+use crate::drop::{DropReason, REASONS};
 use crate::per::PerPort;
 use crate::punt::PuntClass;
 use crate::units::{Nanos, PRIORITIES, PortId, Priority, WIRE_OVERHEAD};
@@ -27,9 +32,9 @@ counters! {
     /// Packets and bytes (of the frame, without FCS).
     pub struct Traffic => TrafficCount {
         /// Frames.
-        packets: Counter,
+        packets: Counter => frames_of_owner(),
         /// Bytes.
-        bytes: Counter,
+        bytes: Counter => bytes_of_owner(),
     }
 }
 
@@ -67,92 +72,96 @@ impl Traffic {
     }
 }
 
+/// Of each priority.
+const BY_PRIORITY: &[Label] = &[("priority", &[])];
+
 counters! {
     /// One egress queue.
     pub struct QueueCounters => QueueCount {
-        /// Accepted.
-        enqueued: Traffic => (skip),
-        /// Refused or dropped early.
-        dropped: Counter,
-        /// Of those, dropped early by WRED.
-        wred_dropped: Counter,
-        /// ECT changed to CE here.
-        ecn_marked: Counter,
-        /// Highest depth since the last `clear watermarks`.
-        peak: Gauge,
+        /// Frames that the egress queue took.
+        #[serde(skip)] enqueued: Traffic => metric("npcc_queue_enqueued_frames").bytes("npcc_queue_enqueued_bytes", "Bytes that the egress queue took."),
+        /// Frames that the egress queue refused or dropped early.
+        dropped: Counter => metric("npcc_queue_drops").column("DROPPED"),
+        /// Of the frames an egress queue dropped, those that WRED dropped early.
+        wred_dropped: Counter => metric("npcc_queue_wred_drops").column("WRED"),
+        /// Frames whose ECN codepoint was changed to CE here.
+        ecn_marked: Counter => metric("npcc_queue_ecn_marked_frames").column("ECN MARKED"),
+        /// Most wire bytes that waited in the egress queue since watermarks were cleared.
+        peak: Gauge => metric("npcc_queue_peak_bytes"),
         /// Highest depth before the last `clear watermarks`; the highest ever is the greater of both.
-        peak_before: Gauge => (skip),
+        #[serde(skip)] peak_before: Gauge => no_metric(),
         /// What the control core looks at in every tick, on a line of its own, which the worker writes only when it is another: of a quiet
         /// queue both cores keep it.
-        level: CachePadded<Level> => (skip),
+        #[serde(flatten)] level: CachePadded<Level> => nested(),
     }
 }
 
 counters! {
     /// How much waits in an egress queue.
     pub struct Level => LevelCount {
-        /// Wire bytes waiting, published with the burst that changes it.
-        depth: Gauge,
+        /// Wire bytes that wait in the egress queue.
+        depth: Gauge => metric("npcc_queue_depth_bytes"),
         /// When the depth last rose to each of the watched depths ([`crate::egress::port::QueueConfig::watch`]), in ns.
-        crossed: [Highest; 2],
+        #[serde(skip)] crossed: [Highest; 2] => no_metric(),
     }
 }
 
 counters! {
     /// One ingress group: what came in by a port with one priority and is still held.
     pub struct GroupCounters => GroupCount {
-        /// Wire bytes held, published once a burst.
-        held: Gauge,
-        /// Of those, in headroom.
-        headroom: Gauge,
-        /// Most held since the last `clear watermarks`.
-        held_peak: Gauge,
+        /// Wire bytes that came in by the port with the priority and are still held.
+        held: Gauge => metric("npcc_group_held_bytes"),
+        /// Wire bytes of the ingress group that lie in headroom: its sender did not stop yet.
+        headroom: Gauge => metric("npcc_group_headroom_used_bytes"),
+        /// Most wire bytes of the ingress group held since watermarks were cleared.
+        held_peak: Gauge => metric("npcc_group_held_peak_bytes"),
         /// Most held before the last `clear watermarks`.
-        held_peak_before: Gauge => (skip),
+        #[serde(skip)] held_peak_before: Gauge => no_metric(),
         /// Most in headroom since the last `clear watermarks`.
-        headroom_peak: Gauge,
+        headroom_peak: Gauge => no_metric(),
         /// Most in headroom before the last `clear watermarks`.
-        headroom_peak_before: Gauge => (skip),
-        /// Frames of this group that the buffer had no room for.
-        dropped: Counter,
+        #[serde(skip)] headroom_peak_before: Gauge => no_metric(),
+        /// Frames of the ingress group that the buffer had no room for.
+        dropped: Counter => metric("npcc_group_drops").column("DROPPED"),
     }
 }
 
 counters! {
-    /// Pause of one priority of one port.
+    /// Pause of one priority of one port. Times are in ns of the worker's clock; a pause counts when it ends.
     pub struct PauseCounters => PauseCount {
-        /// Pauses the peer began.
-        rx_pauses: Counter,
-        /// Time the peer had us paused, in ns; a pause counts when it ends.
-        rx_paused_ns: Counter => (skip),
-        /// Length of the last pause that ended, in ns.
-        rx_last_ns: Gauge => (skip),
-        /// Length of the longest pause that ended, in ns.
-        rx_longest_ns: Highest => (skip),
-        /// When the peer's last pause began, in ns of the worker's clock.
-        rx_began: Highest => (skip),
-        /// Pauses we began.
-        tx_pauses: Counter,
-        /// Time we had the peer paused, in ns; a pause counts when it ends.
-        tx_paused_ns: Counter => (skip),
-        /// Length of our last pause that ended, in ns.
-        tx_last_ns: Gauge => (skip),
-        /// Length of our longest pause that ended, in ns.
-        tx_longest_ns: Highest => (skip),
-        /// When our last pause began, in ns of the worker's clock.
-        tx_began: Highest => (skip),
-        /// Storms the watchdog found.
-        storms: Counter,
+        /// Pauses that the peer began.
+        rx_pauses: Counter => metric("npcc_pfc_receive_pauses"),
+        /// Time for which the peer had this switch paused.
+        #[serde(rename = "rx_paused_us", with = "micros")] rx_paused_ns: Counter => metric("npcc_pfc_receive_paused_seconds").seconds(),
+        /// Length of the last pause that ended.
+        #[serde(rename = "rx_last_us", with = "micros")] rx_last_ns: Gauge => no_metric(),
+        /// Length of the longest pause that ended.
+        #[serde(rename = "rx_longest_us", with = "micros")] rx_longest_ns: Highest => no_metric(),
+        /// When the peer's last pause began.
+        #[serde(skip)] rx_began: Highest => no_metric(),
+        /// Pauses that this switch began.
+        tx_pauses: Counter => metric("npcc_pfc_transmit_pauses"),
+        /// Time for which this switch had the peer paused.
+        #[serde(rename = "tx_paused_us", with = "micros")] tx_paused_ns: Counter => metric("npcc_pfc_transmit_paused_seconds").seconds(),
+        /// Length of our last pause that ended.
+        #[serde(rename = "tx_last_us", with = "micros")] tx_last_ns: Gauge => no_metric(),
+        /// Length of our longest pause that ended.
+        #[serde(rename = "tx_longest_us", with = "micros")] tx_longest_ns: Highest => no_metric(),
+        /// When our last pause began.
+        #[serde(skip)] tx_began: Highest => no_metric(),
+        /// Pause storms that the watchdog found.
+        storms: Counter => metric("npcc_pfc_storms").column("STORM DETECTED"),
         /// Storms that ended.
-        storms_ended: Counter,
-        /// When the last storm was found, in ns of the worker's clock.
-        storm_at: Highest => (skip),
-        /// When the last storm was found over, in ns of the worker's clock.
-        storm_ended_at: Highest => (skip),
+        storms_ended: Counter => no_metric().column("RESTORED"),
+        /// When the last storm was found.
+        #[serde(skip)] storm_at: Highest => no_metric(),
+        /// When the last storm was found over.
+        #[serde(skip)] storm_ended_at: Highest => no_metric(),
         /// Frames dropped because of a storm on their way out.
-        storm_tx_dropped: Counter,
+        storm_tx_dropped: Counter => metric("npcc_pfc_storm_drops").tag("direction", "tx").column("TX DROP")
+            .help("Frames dropped because of a storm: on their way out (tx), and on the port they came in by (rx)."),
         /// Frames dropped because of a storm on the port they came in by.
-        storm_rx_dropped: Counter,
+        storm_rx_dropped: Counter => metric("npcc_pfc_storm_drops").tag("direction", "rx").column("RX DROP"),
     }
 }
 
@@ -160,27 +169,28 @@ counters! {
     /// Flow control of one port.
     pub struct FlowCounters => FlowCount {
         /// Lowest priority first.
-        priorities: [PauseCounters; PRIORITIES] => (skip),
-        /// Priorities the peer has paused now, as a mask.
-        paused: Mask => (skip),
-        /// Priorities we have paused now, as a mask.
-        asserted: Mask => (skip),
-        /// Priorities under a storm now, as a mask.
-        storm: Mask => (skip),
+        #[serde(skip)] priorities: [PauseCounters; PRIORITIES] => nested().by(BY_PRIORITY),
+        /// Whether the peer has this switch paused now.
+        #[serde(with = "priorities")] paused: Mask => metric("npcc_pfc_paused").by(BY_PRIORITY),
+        /// Whether this switch has the peer paused now.
+        #[serde(with = "priorities")] asserted: Mask => metric("npcc_pfc_asserted").by(BY_PRIORITY),
+        /// Whether the watchdog finds a pause storm now.
+        #[serde(with = "priorities")] storm: Mask => metric("npcc_pfc_storm").by(BY_PRIORITY),
         /// Pauses begun because the buffer filled.
-        xoff_buffer: Counter,
+        xoff_buffer: Counter => metric("npcc_pfc_xoff").tag("cause", "buffer").column("BY BUFFER")
+            .help("Pauses begun by cause: the buffer filled, or the worker (cpu) fell behind the receive ring."),
         /// Pauses begun because the worker fell behind the receive ring.
-        xoff_cpu: Counter,
+        xoff_cpu: Counter => metric("npcc_pfc_xoff").tag("cause", "cpu").column("BY CPU"),
         /// Refreshes that went out after the peer's pause had run out.
-        late: Counter => (rename = "late_refreshes"),
-        /// Pause frames that were due and found no buffer, or no room in the device; each is due again in the next turn.
-        failed: Counter => (rename = "failed_pauses"),
-        /// Longest time from a wanted XOFF to the frame the device took, in ns.
-        response_ns: Highest => (skip),
-        /// 802.3x pause frames, which are ignored.
-        global_pause: Counter,
-        /// MAC control frames that are neither pause nor PFC, or are malformed.
-        invalid: Counter,
+        #[serde(rename = "late_refreshes")] late: Counter => metric("npcc_pfc_late_refreshes"),
+        /// Pause frames that were due and found no buffer, or no room in the device.
+        #[serde(rename = "failed_pauses")] failed: Counter => metric("npcc_pfc_failed_frames"),
+        /// Longest time from a wanted XOFF to the frame in the device.
+        #[serde(rename = "xoff_us", with = "micros")] response_ns: Highest => metric("npcc_pfc_xoff_longest_seconds").seconds(),
+        /// 802.3x pause frames received, which are ignored.
+        global_pause: Counter => metric("npcc_pfc_global_pause_frames"),
+        /// MAC control frames received that are neither pause nor PFC, or are malformed.
+        invalid: Counter => metric("npcc_pfc_invalid_frames"),
     }
 }
 
@@ -188,98 +198,118 @@ counters! {
     /// One class of frames for Linux.
     pub struct PuntClassCounters => PuntClassCount {
         /// Given to Linux.
-        punted: Traffic,
+        punted: Traffic => no_metric(),
         /// Dropped, as the class was past its rate.
-        over_rate: Counter,
+        over_rate: Counter => no_metric(),
         /// Dropped, as the class's queue was full.
-        full: Counter,
+        full: Counter => no_metric(),
     }
 }
 
 counters! {
-    /// Punt and inject, as one worker sees them.
+    /// Punt and inject, as one worker sees them. The report puts what counts a class together with what Linux took of it.
     pub struct PuntCounters => PuntCount {
         /// In the order of [`PuntClass::ALL`].
-        classes: [PuntClassCounters; PuntClass::COUNT] => (skip),
+        #[serde(skip)] classes: [PuntClassCounters; PuntClass::COUNT] => nested(),
         /// Questions for the MAC addresses of next hops.
-        asked: Counter,
+        asked: Counter => no_metric(),
         /// Not asked, as the same was asked a moment ago.
-        asked_lately: Counter,
+        asked_lately: Counter => no_metric(),
         /// Not asked, as too much was.
-        ask_over_rate: Counter,
+        ask_over_rate: Counter => no_metric(),
         /// Not asked, as too many questions waited.
-        ask_full: Counter,
+        ask_full: Counter => no_metric(),
         /// ICMP errors made: time exceeded.
-        time_exceeded: Counter,
+        time_exceeded: Counter => metric("npcc_icmp_errors").tag("kind", "time_exceeded").help("ICMP errors made by kind."),
         /// ICMP errors made: unreachable, of any kind.
-        unreachable: Counter,
+        unreachable: Counter => metric("npcc_icmp_errors").tag("kind", "unreachable"),
         /// ICMP errors made: fragmentation needed, packet too big.
-        too_big: Counter,
+        too_big: Counter => metric("npcc_icmp_errors").tag("kind", "too_big"),
         /// ICMP errors not made, as too many were.
-        icmp_over_rate: Counter,
+        icmp_over_rate: Counter => metric("npcc_icmp_errors_withheld").tag("cause", "over_rate")
+            .help("ICMP errors not made: too many were (over_rate), or nothing may be sent about the packet (unfit)."),
         /// ICMP errors not made, as nothing may be sent about the packet, or there is no way to its sender.
-        icmp_unfit: Counter,
+        icmp_unfit: Counter => metric("npcc_icmp_errors_withheld").tag("cause", "unfit"),
         /// Frames of Linux that were queued, of BFD and routing protocols.
-        injected_control: Traffic,
+        injected_control: Traffic => no_metric(),
         /// Other frames of Linux that were queued.
-        injected: Traffic,
+        injected: Traffic => no_metric(),
         /// Frames of Linux for which there was no buffer, no room or no link.
-        inject_lost: Counter,
+        inject_lost: Counter => metric("npcc_linux_lost_frames").tag("cause", "no_room")
+            .help("Frames to or from Linux that were lost: no_interface, odd (may not leave), ring_full, no_room (no buffer, room or link)."),
+    }
+}
+
+counters! {
+    /// What RoCEv2 packets say on arrival, and CNPs of our own.
+    pub struct RoceCounters => RoceCount {
+        /// CNPs that came in.
+        cnp: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "cnp").column("CNP IN").kept("cnp_in")
+            .help("RoCEv2 packets received that say something of congestion or loss: ce, cnp, nak, rnr; and unsupported ones that NPCC does not read."),
+        /// CNPs of this switch that were queued on the port.
+        cnp_out: Counter => metric("npcc_port_cnps_sent").column("CNP OUT"),
+        /// NAKs that came in (AETH syndrome 011).
+        nak: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "nak").column("NAK IN").kept("nak_in"),
+        /// RNR NAKs that came in (AETH syndrome 001).
+        rnr: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "rnr").column("RNR IN").kept("rnr_in"),
+        /// RoCEv2 frames that came in marked CE.
+        ce: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "ce").column("CE IN").kept("ce_in"),
+        /// RoCEv2 packets NPCC does not read (XRC, RD, vendor opcodes).
+        unsupported: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "unsupported").kept("roce_unsupported"),
+    }
+}
+
+counters! {
+    /// PFC frames by the priorities they name, XON included.
+    pub struct PfcCounters => PfcCount {
+        /// PFC frames received that name the priority, XON included.
+        rx: [Counter; PRIORITIES] => metric("npcc_pfc_receive_frames").by(BY_PRIORITY).kept("pfc_rx"),
+        /// PFC frames sent that name the priority, XON included.
+        tx: [Counter; PRIORITIES] => metric("npcc_pfc_transmit_frames").by(BY_PRIORITY).kept("pfc_tx"),
     }
 }
 
 counters! {
     /// One port, as one worker sees it.
     pub struct PortCounters => PortCount {
-        /// Taken by `tx_burst`.
-        tx: Traffic,
-        /// Made by this switch and queued on this port.
-        originated: Traffic,
-        /// Of these, CNPs.
-        cnp_out: Counter => (skip),
-        /// MAC control taken in.
-        consumed: Traffic,
-        /// Handed over by `rx_burst`, MAC control included; [`PortCount::rx_ok`] is without it. Read after `consumed`, of which it is the whole.
-        rx: Traffic,
-        /// PFC frames that named a priority, XON included.
-        pfc_rx: [Counter; PRIORITIES] => (skip),
-        /// PFC frames we sent that named a priority, XON included.
-        pfc_tx: [Counter; PRIORITIES] => (skip),
+        /// Frames given to the device to send.
+        tx: Traffic => metric("npcc_port_transmit_frames").bytes("npcc_port_transmit_bytes", "Bytes given to the device to send, without FCS."),
+        /// Frames the switch made itself and queued on the port.
+        originated: Traffic => metric("npcc_port_originated_frames"),
+        /// MAC control frames received, pause among them.
+        consumed: Traffic => metric("npcc_port_mac_control_frames"),
+        /// Handed over by `rx_burst`, MAC control included; [`PortCount::rx_ok`], which is shown, is without it. Read after `consumed`, of which it is the whole.
+        rx: Traffic => metric("npcc_port_receive_frames").help("Frames received, without MAC control.")
+            .bytes("npcc_port_receive_bytes", "Bytes received, without FCS and without MAC control."),
+        /// PFC frames.
+        pfc: PfcCounters => nested().kept(""),
         /// Pause, both ways.
-        flow: FlowCounters => (skip),
+        #[serde(skip)] flow: FlowCounters => nested(),
         /// Ingress groups.
-        groups: [GroupCounters; PRIORITIES] => (skip),
-        /// Frames of a lossless priority that were dropped for want of room: must stay 0.
-        lossless_lost: Counter,
-        /// Given to Linux.
-        punted: Traffic,
+        #[serde(skip)] groups: [GroupCounters; PRIORITIES] => nested().by(BY_PRIORITY),
+        /// Frames of lossless priorities lost for want of room, in the switch or in the device: must stay 0.
+        lossless_lost: Counter => metric("npcc_port_lossless_lost_frames"),
+        /// Frames received and given to Linux.
+        punted: Traffic => metric("npcc_port_punted_frames"),
         /// TCP and UDP checksums completed that a kernel had left to a card ([`crate::partial`]).
-        checksums_completed: Counter,
+        checksums_completed: Counter => no_metric(),
         /// Bytes of VLAN tags put on frames that came in here.
-        tag_bytes_added: Counter => (skip),
+        #[serde(skip)] tag_bytes_added: Counter => no_metric(),
         /// Bytes of VLAN tags taken off frames that came in here, but where padding took their place.
-        tag_bytes_removed: Counter => (skip),
+        #[serde(skip)] tag_bytes_removed: Counter => no_metric(),
         /// Bytes behind the IP packets of frames that came in here, cut off.
-        trimmed_bytes: Counter => (skip),
-        /// Dropped, by reason. Before a queue is chosen the port is the ingress port, after it the egress port.
-        drops: ByReason<Counter> => (skip),
-        /// Bytes of the dropped frames.
-        drop_bytes: Counter => (skip),
-        /// RoCEv2 frames that came in marked CE.
-        ce_in: Counter => (skip),
-        /// CNPs that came in.
-        cnp_in: Counter => (skip),
-        /// NAKs that came in (AETH syndrome 011).
-        nak_in: Counter => (skip),
-        /// RNR NAKs that came in (AETH syndrome 001).
-        rnr_in: Counter => (skip),
-        /// RoCEv2 packets NPCC does not read (XRC, RD, vendor opcodes).
-        roce_unsupported: Counter => (skip),
+        #[serde(skip)] trimmed_bytes: Counter => no_metric(),
+        /// Frames dropped by reason; on the port they came in by until a queue is chosen, on the egress port after that.
+        drops: ByName<DropReason, Counter, REASONS> => metric("npcc_port_drops").by(&[("reason", &[])]),
+        /// Bytes of the frames dropped, for whatever reason.
+        #[serde(skip)] drop_bytes: Counter => metric("npcc_port_dropped_bytes"),
+        /// RoCEv2 packets.
+        roce: RoceCounters => nested().kept(""),
         /// When a queue's depth last rose to the second of its watched depths, in ns; published after that depth. On a line of its
         /// own, which the control core looks at between its ticks and the worker writes only then.
-        alarm: CachePadded<Highest> => (skip),
+        #[serde(skip)] alarm: CachePadded<Highest> => no_metric(),
         /// Egress queues.
-        queues: [QueueCounters; PRIORITIES] => (skip),
+        #[serde(skip)] queues: [QueueCounters; PRIORITIES] => nested().by(BY_PRIORITY),
     }
 }
 
@@ -347,23 +377,23 @@ counters! {
     /// What a worker's bursts are made of.
     pub struct BurstCounters => BurstCount {
         /// Bursts received.
-        received: Counter,
-        /// Runs they were made of.
-        runs: Counter,
+        received: Counter => metric("npcc_worker_bursts"),
+        /// Runs that bursts were made of: frames with one egress port, priority and ingress group.
+        runs: Counter => metric("npcc_worker_runs"),
         /// Times a port sent past its queues.
-        bypassed: Counter,
+        bypassed: Counter => metric("npcc_worker_bypasses").column("BYPASSED"),
     }
 }
 
 counters! {
     /// What crosses between workers, as one of them sees it.
     pub struct CrossingCounters => CrossingCount {
-        /// Frames handed over to the owners of their egress ports.
-        handed_over: Counter,
-        /// Frames taken over.
-        taken_over: Counter,
-        /// Turns in which a receive queue was not polled, as a full ring held frames of its last burst back.
-        stalls: Counter,
+        /// Frames handed over to the workers that own their egress ports.
+        handed_over: Counter => metric("npcc_worker_handed_over_frames").column("HANDED OVER"),
+        /// Frames taken over from other workers.
+        taken_over: Counter => metric("npcc_worker_taken_over_frames").column("TAKEN OVER"),
+        /// Turns in which a receive queue was not polled, as a full ring to another worker held frames back.
+        stalls: Counter => metric("npcc_worker_stalls").column("STALLS"),
     }
 }
 

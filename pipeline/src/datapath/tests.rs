@@ -405,7 +405,8 @@ fn pause_frames_are_consumed_and_never_forwarded() {
         .counters()
         .port(0)
         .unwrap()
-        .pfc_rx
+        .pfc
+        .rx
         .iter()
         .map(Counter::get)
         .collect();

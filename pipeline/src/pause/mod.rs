@@ -143,7 +143,7 @@ impl PortPause {
     pub fn listen(&self, frame: &[u8], counters: &PortCounters) -> Option<Asked> {
         match mac_control::read(frame, self.mac) {
             Control::Pfc { classes, quanta } => {
-                for (priority, count) in Priority::all().zip(&counters.pfc_rx) {
+                for (priority, count) in Priority::all().zip(&counters.pfc.rx) {
                     if classes & priority.bit() != 0 {
                         count.add(1);
                     }

@@ -133,7 +133,7 @@ impl PauseSender {
         for priority in Priority::all() {
             let bit = priority.bit();
             if (frame.xoff | frame.xon) & bit != 0
-                && let Some(count) = counters.pfc_tx.get(priority.index())
+                && let Some(count) = counters.pfc.tx.get(priority.index())
             {
                 count.add(1);
             }

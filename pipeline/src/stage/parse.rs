@@ -373,14 +373,14 @@ pub(super) fn hear(record: &Record, syndrome: u8, counters: &PortCounters) -> Tr
 #[inline(never)]
 fn hear_closely(traits: Traits, dest_qp: u32, syndrome: u8, counters: &PortCounters) -> Traits {
     if traits.any(RoceClass::Cnp.bit()) {
-        counters.cnp_in.add(1);
+        counters.roce.cnp.add(1);
     } else if traits.any(RoceClass::Unsupported.bit()) {
-        counters.roce_unsupported.add(1);
+        counters.roce.unsupported.add(1);
     } else if traits.is_negative(syndrome) {
         // AETH: bits 6..5 of the syndrome tell RNR NAK and NAK apart (IBTA 9.7.5.2.1).
         match syndrome >> 5 & 3 {
-            0b01 => counters.rnr_in.add(1),
-            0b11 => counters.nak_in.add(1),
+            0b01 => counters.roce.rnr.add(1),
+            0b11 => counters.roce.nak.add(1),
             _ => {}
         }
         return traits.with(Traits::NEGATIVE);

@@ -167,7 +167,8 @@ fn read_stretch<B: FrameBuf>(
     }
     if marked & 1 != 0 {
         counters
-            .ce_in
+            .roce
+            .ce
             .add(records.iter().take(read).map(is_marked).sum());
     }
     *octets = seen;
@@ -385,7 +386,7 @@ impl<'a> Hops<'a> {
         let traits = match heard {
             Some(traits) => traits,
             None => {
-                others.counters.ce_in.add(is_marked(record));
+                others.counters.roce.ce.add(is_marked(record));
                 hear(record, read.syndrome, others.counters)
             }
         };

@@ -70,9 +70,9 @@ fn draw_ports(frame: &mut Frame<'_>, area: Rect, state: &State) {
 
 fn port_row(state: &State, at: usize, port: &Port) -> Row<'static> {
     let rate = |of: fn(&Port) -> u64| state.rate(|all| all.ports.get(at).map_or(0, of));
-    let list = |priorities: &[u8]| {
-        let all: Vec<String> = priorities.iter().map(u8::to_string).collect();
-        all.join(",")
+    let list = |mask: u64| {
+        let set = (0..8).filter(|bit| mask >> bit & 1 != 0);
+        set.map(|bit| bit.to_string()).collect::<Vec<_>>().join(",")
     };
     let link = if port.up {
         Cell::from("up")
@@ -85,13 +85,13 @@ fn port_row(state: &State, at: usize, port: &Port) -> Row<'static> {
         link,
         Cell::from(format!("{}b/s", short(8.0 * rate(|port| port.rx.bytes)))),
         Cell::from(format!("{}b/s", short(8.0 * rate(|port| port.tx.bytes)))),
-        Cell::from(short(rate(|port| port.drops.values().sum()))),
+        Cell::from(short(rate(|port| port.drops.iter().sum()))),
         Cell::from(Span::styled(
             lost.to_string(),
             if lost > 0 { BAD } else { DIM },
         )),
-        Cell::from(list(&port.flow.paused)),
-        Cell::from(list(&port.flow.asserted)),
+        Cell::from(list(port.flow.paused)),
+        Cell::from(list(port.flow.asserted)),
     ])
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     pub(super) fn depth(&self) -> u64 {
         let seen = self.watched.map_or(0, |watched| watched.depth);
-        self.queue.depth.max(seen)
+        self.queue.level.depth.max(seen)
     }
 }
 

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use npcc_appliance::report::model::{Flow, Npcc, NpccQueue, Port, Queue, Snapshot};
+use npcc_pipeline::drop::DropReason;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -40,7 +41,7 @@ fn seen(seconds: u64) -> Seen {
         (5, 9_000_000, "hard"),
     ];
     for (priority, depth, zone) in depths {
-        wan.queues[usize::from(priority)].depth = depth;
+        wan.queues[usize::from(priority)].level.depth = depth;
         wan.queues[usize::from(priority)].counts.ecn_marked = seconds * 70;
         watched.push(NpccQueue {
             port: "wan0".to_owned(),
@@ -54,10 +55,10 @@ fn seen(seconds: u64) -> Seen {
             ..NpccQueue::default()
         });
     }
-    wan.queues[0].depth = 20_000;
+    wan.queues[0].level.depth = 20_000;
     wan.queues[0].counts.peak = 80_000;
-    wan.drops.insert("no_route".to_owned(), seconds * 12);
-    wan.flow.paused = vec![3, 4];
+    wan.drops[DropReason::NoRoute.index()] = seconds * 12;
+    wan.flow.paused = 0b1_1000;
     let mut spare = port("spare", 0);
     spare.up = false;
     spare.counts.lossless_lost = 3;

@@ -5,14 +5,14 @@ use npcc_pipeline::counters::{Counter, Gauge};
 use npcc_pipeline::punt::PuntClass;
 
 counters! {
-    /// A class of punted frames on the way to Linux.
+    /// A class of punted frames on the way to Linux. The report puts it together with what the workers count.
     pub struct DeliveredCounters => DeliveredCount {
         /// Frames that Linux took.
-        delivered: Counter,
+        delivered: Counter => no_metric(),
         /// Frames that Linux refused: its interface is down, or its queue is full.
-        refused: Counter,
+        refused: Counter => no_metric(),
         /// Bytes that wait in the workers' queues.
-        waiting: Gauge,
+        waiting: Gauge => no_metric(),
     }
 }
 
@@ -20,20 +20,21 @@ counters! {
     /// The housekeeping thread.
     pub struct LinuxStats => LinuxCount {
         /// In the order of [`PuntClass::ALL`].
-        classes: [DeliveredCounters; PuntClass::COUNT] => (skip),
+        #[serde(skip)] classes: [DeliveredCounters; PuntClass::COUNT] => nested(),
         /// Frames of ports or VLANs that have no interface in Linux.
-        no_interface: Counter,
+        no_interface: Counter => metric("npcc_linux_lost_frames").tag("cause", "no_interface"),
         /// Frames that Linux sent, of BFD, routing protocols, ARP, neighbour discovery and LLDP.
-        sent_control: Counter,
+        sent_control: Counter => metric("npcc_linux_receive_frames").tag("kind", "control")
+            .help("Frames that Linux sent: of BFD, routing protocols, ARP, neighbour discovery and LLDP (control), and others."),
         /// Other frames that Linux sent.
-        sent: Counter,
+        sent: Counter => metric("npcc_linux_receive_frames").tag("kind", "other"),
         /// Frames of Linux that may not leave: cut short, MAC control, or with a tag.
-        sent_odd: Counter,
+        sent_odd: Counter => metric("npcc_linux_lost_frames").tag("cause", "odd"),
         /// Frames of Linux that the ring to their worker had no room for.
-        sent_full: Counter,
+        sent_full: Counter => metric("npcc_linux_lost_frames").tag("cause", "ring_full"),
         /// Errors of Linux's interfaces on reading.
-        host_errors: Counter,
+        host_errors: Counter => metric("npcc_linux_interface_errors"),
         /// Turns of the thread.
-        turns: Counter,
+        turns: Counter => no_metric(),
     }
 }

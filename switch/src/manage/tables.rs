@@ -17,7 +17,7 @@ use crate::report::audit;
 use crate::report::lossless::{self, Group};
 use crate::report::model::Snapshot;
 use crate::report::routes::Linux;
-use crate::report::{dcbx, lossless_table, npcc_table, punt_table, table, workers};
+use crate::report::{dcbx, lossless_table, npcc_table, ports_table, punt_table, workers};
 
 /// A table of `show`.
 trait Table {
@@ -230,9 +230,9 @@ macro_rules! of_the_snapshot {
 }
 
 of_the_snapshot! {
-    Ports: "ports", "Traffic, drops and link of each port", table::ports, |all| &all.ports;
+    Ports: "ports", "Traffic, drops and link of each port", ports_table::ports, |all| &all.ports;
     Workers: "workers", "Which worker has which ports, and what crosses between them", workers::shown, |all| &all.workers;
-    Queues: "queues", "Depth, peak, drops and marks of each egress queue", table::queues, |all| &all.ports;
+    Queues: "queues", "Depth, peak, drops and marks of each egress queue", ports_table::queues, |all| &all.ports;
     Pfc: "pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports;
     Buffer: "buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Held::of(all);
     Punt: "punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &all.punt;

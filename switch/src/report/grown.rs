@@ -11,7 +11,7 @@ use npcc_cnp::status::Row;
 use npcc_cnp::uncounted::Uncounted as Why;
 use npcc_pipeline::counters::Path;
 
-use super::model::{Cm, DeviceDrops, Npcc, NpccQueue, Seen};
+use super::model::{Cm, Npcc, NpccQueue, Seen};
 
 /// Takes a count, and which it is.
 type Show<'a> = &'a mut dyn FnMut(Path, &mut u64);
@@ -21,16 +21,6 @@ macro_rules! fields {
     ($path:expr, $show:expr; $($field:expr => $name:literal),* $(,)?) => {
         $( $show($path.then($name), $field); )*
     };
-}
-
-impl DeviceDrops {
-    /// Shows each count, and which it is.
-    pub fn each(&mut self, path: Path, show: Show<'_>) {
-        fields! { path, show;
-            &mut self.rx_missed => "rx_missed", &mut self.rx_nombuf => "rx_nombuf",
-            &mut self.rx_errors => "rx_errors", &mut self.tx_errors => "tx_errors",
-        }
-    }
 }
 
 impl Npcc {

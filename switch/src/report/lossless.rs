@@ -30,14 +30,6 @@ pub struct FlowControl {
     pub send: Vec<u8>,
     /// Priorities whose pauses are obeyed.
     pub honour: Vec<u8>,
-    /// Priorities the peer has paused now.
-    pub paused: Vec<u8>,
-    /// Priorities we have paused now.
-    pub asserted: Vec<u8>,
-    /// Priorities under a storm now.
-    pub storm: Vec<u8>,
-    /// Longest time from a wanted XOFF to the frame in the device, in us.
-    pub xoff_us: f64,
     /// Longest time we may go on sending after a pause arrived, in us: for the peer's `peer_response`.
     pub response_us: f64,
     /// Wire bytes that may arrive beyond headroom, because a worker's turn was longer than headroom covers.
@@ -55,20 +47,8 @@ pub struct FlowControl {
 pub struct Pause {
     /// The priority.
     pub priority: u8,
-    /// Time it had us paused, in us.
-    pub rx_paused_us: f64,
-    /// Length of its last pause that ended, in us.
-    pub rx_last_us: f64,
-    /// Length of its longest pause, in us.
-    pub rx_longest_us: f64,
     /// Seconds since its last pause began; absent when there was none.
     pub rx_began_s_ago: Option<f64>,
-    /// Time we had it paused, in us.
-    pub tx_paused_us: f64,
-    /// Length of our last pause that ended, in us.
-    pub tx_last_us: f64,
-    /// Length of our longest pause, in us.
-    pub tx_longest_us: f64,
     /// Seconds since our last pause began; absent when there was none.
     pub tx_began_s_ago: Option<f64>,
     /// Seconds since the last storm was found; absent when there was none.

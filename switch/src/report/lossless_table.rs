@@ -1,63 +1,71 @@
 //! Flow control, buffer and queues' settings as tables for people. What must be 0 is red when it is not.
 
-use comfy_table::Table;
+use std::collections::BTreeMap;
 
-use super::lossless::{FlowControl, Pause};
+use npcc_pipeline::counters::PauseCount;
+
+use super::lossless::{FlowControl, Group, Pause};
 use super::model::{Port, Snapshot};
 use super::qos::QosPriority;
-use super::table::{finish, rate, table, thousands};
-
-fn list(priorities: &[u8]) -> String {
-    if priorities.is_empty() {
-        return "-".to_owned();
-    }
-    let names: Vec<String> = priorities.iter().map(u8::to_string).collect();
-    names.join(",")
-}
-
-fn red(count: u64) -> String {
-    if count == 0 {
-        "0".to_owned()
-    } else {
-        format!("\x1b[31m{}\x1b[0m", thousands(count))
-    }
-}
+use super::table::{Cell, count, counts, joined, rate, red, table, thousands, word};
 
 /// Events that `show pfc` tells of; `show log` tells of all.
 const EVENTS: usize = 10;
 
+/// Priorities of a mask.
+fn bits(mask: u64) -> String {
+    joined((0..8).filter(|bit| mask >> bit & 1 != 0), ",")
+}
+
+/// A time in us.
+#[expect(clippy::cast_precision_loss, reason = "times far below 2^52 ns")]
+fn micros(heading: &'static str, ns: u64) -> Cell {
+    (heading, format!("{:.1}", ns as f64 / 1e3))
+}
+
 /// One line for each direction in which a priority was ever paused.
-fn remember(history: &mut Table, port: &str, pause: &Pause) {
-    for (by, pauses, total, longest, last, began) in [
+fn history(port: &str, pause: &Pause) -> Vec<Vec<Cell>> {
+    let PauseCount {
+        rx_pauses,
+        rx_paused_ns,
+        rx_longest_ns,
+        rx_last_ns,
+        ..
+    } = pause.counts;
+    let PauseCount {
+        tx_pauses,
+        tx_paused_ns,
+        tx_longest_ns,
+        tx_last_ns,
+        ..
+    } = pause.counts;
+    let both = [
         (
             "peer",
-            pause.rx_pauses,
-            pause.rx_paused_us,
-            pause.rx_longest_us,
-            pause.rx_last_us,
+            rx_pauses,
+            [rx_paused_ns, rx_longest_ns, rx_last_ns],
             pause.rx_began_s_ago,
         ),
         (
             "us",
-            pause.tx_pauses,
-            pause.tx_paused_us,
-            pause.tx_longest_us,
-            pause.tx_last_us,
+            tx_pauses,
+            [tx_paused_ns, tx_longest_ns, tx_last_ns],
             pause.tx_began_s_ago,
         ),
-    ] {
-        let Some(began) = began else { continue };
-        history.add_row(vec![
-            port.to_owned(),
-            pause.priority.to_string(),
-            by.to_owned(),
-            thousands(pauses),
-            format!("{total:.1}"),
-            format!("{longest:.1}"),
-            format!("{last:.1}"),
-            format!("{began:.1} s ago"),
-        ]);
-    }
+    ];
+    let row = |(by, pauses, [total, longest, last], began): (_, _, [u64; 3], Option<f64>)| {
+        Some(vec![
+            word("PORT", port),
+            word("PRIO", pause.priority),
+            word("PAUSED BY", by),
+            count("PAUSES", pauses),
+            micros("TOTAL US", total),
+            micros("LONGEST US", longest),
+            micros("LAST US", last),
+            ("BEGAN", format!("{:.1} s ago", began?)),
+        ])
+    };
+    both.into_iter().filter_map(row).collect()
 }
 
 /// The longest turn of a worker's loop beside what headroom was computed from; red when it is more.
@@ -112,111 +120,74 @@ fn about(name: &str, flow: &FlowControl) -> String {
     line + "\n"
 }
 
-/// A line for each priority of a port that pause frames named, or may name.
-fn pauses(table: &mut Table, history: &mut Table, port: &Port) {
-    let flow = &port.flow;
-    for pause in &flow.priorities {
-        let of = |counts: &[u64; 8]| {
-            let count = counts.get(usize::from(pause.priority));
-            count.copied().unwrap_or_default()
-        };
-        let (rx, tx) = (of(&port.pfc.rx), of(&port.pfc.tx));
-        let configured =
-            flow.send.contains(&pause.priority) || flow.honour.contains(&pause.priority);
-        if rx + tx == 0 && !configured {
-            continue;
-        }
-        table.add_row(vec![
-            port.name.clone(),
-            pause.priority.to_string(),
-            thousands(rx),
-            thousands(tx),
-            thousands(pause.storms),
-            thousands(pause.storms_ended),
-            thousands(pause.storm_tx_dropped),
-            thousands(pause.storm_rx_dropped),
-        ]);
-        remember(history, &port.name, pause);
-    }
+/// The priorities that pause frames named, or may name.
+fn paused(port: &Port) -> impl Iterator<Item = (&Port, &Pause)> {
+    let shown = |pause: &&Pause| {
+        let of = |counts: &[u64; 8]| counts.get(usize::from(pause.priority)).copied();
+        let flow = &port.flow;
+        flow.send.contains(&pause.priority)
+            || flow.honour.contains(&pause.priority)
+            || of(&port.pfc.rx) > Some(0)
+            || of(&port.pfc.tx) > Some(0)
+    };
+    port.flow
+        .priorities
+        .iter()
+        .filter(shown)
+        .map(move |pause| (port, pause))
 }
 
 /// `show pfc`
 #[must_use]
 pub fn pfc(snapshot: &Snapshot) -> String {
-    let mut ports = table(
-        &[
-            "PORT",
-            "BACKEND",
-            "SEND",
-            "HONOUR",
-            "PAUSED",
-            "PAUSING",
-            "STORM",
-            "BY BUFFER",
-            "BY CPU",
-            "LATE",
-            "XOFF US",
-            "RESPONSE US",
-            "802.3X",
-            "INVALID",
-        ],
-        2,
-    );
-    let mut priorities = table(
-        &[
-            "PORT",
-            "PRIO",
-            "RX PFC",
-            "TX PFC",
-            "STORM DETECTED",
-            "RESTORED",
-            "TX DROP",
-            "RX DROP",
-        ],
-        1,
-    );
-    let mut history = table(
-        &[
-            "PORT",
-            "PRIO",
-            "PAUSED BY",
-            "PAUSES",
-            "TOTAL US",
-            "LONGEST US",
-            "LAST US",
-            "BEGAN",
-        ],
-        3,
-    );
-    let mut why = String::new();
-    for port in &snapshot.ports {
+    let ports = table(2, &&Port::default(), &snapshot.ports, |port| {
         let flow = &port.flow;
-        ports.add_row(vec![
-            port.name.clone(),
-            flow.backend.clone(),
-            list(&flow.send),
-            list(&flow.honour),
-            list(&flow.paused),
-            list(&flow.asserted),
-            list(&flow.storm),
-            thousands(flow.xoff_buffer),
-            thousands(flow.xoff_cpu),
-            red(flow.late),
-            format!("{:.1}", flow.xoff_us),
-            format!("{:.1}", flow.response_us),
-            thousands(flow.global_pause),
-            thousands(flow.invalid),
-        ]);
-        why.push_str(&about(&port.name, flow));
-        pauses(&mut priorities, &mut history, port);
-    }
+        let state = vec![
+            word("PORT", &port.name),
+            word("BACKEND", &flow.backend),
+            ("SEND", joined(&flow.send, ",")),
+            ("HONOUR", joined(&flow.honour, ",")),
+            ("PAUSED", bits(flow.paused)),
+            ("PAUSING", bits(flow.asserted)),
+            ("STORM", bits(flow.storm)),
+        ];
+        let rest = vec![
+            red("LATE", flow.late),
+            micros("XOFF US", flow.response_ns),
+            ("RESPONSE US", format!("{:.1}", flow.response_us)),
+            count("802.3X", flow.global_pause),
+            count("INVALID", flow.invalid),
+        ];
+        [state, counts(flow.counts.columns()), rest].concat()
+    });
+    let none = (&Port::default(), &Pause::default());
+    let paused = || snapshot.ports.iter().flat_map(paused);
+    let priorities = table(1, &none, paused(), |(port, pause)| {
+        let of = |counts: &[u64; 8]| counts.get(usize::from(pause.priority)).copied();
+        let frames = vec![
+            word("PORT", &port.name),
+            word("PRIO", pause.priority),
+            count("RX PFC", of(&port.pfc.rx).unwrap_or_default()),
+            count("TX PFC", of(&port.pfc.tx).unwrap_or_default()),
+        ];
+        [frames, counts(pause.counts.columns())].concat()
+    });
+    let ever = Pause {
+        rx_began_s_ago: Some(0.0),
+        ..Pause::default()
+    };
+    let ever = history("", &ever).concat();
+    let history = paused().flat_map(|(port, pause)| history(&port.name, pause));
+    let history = table(3, &ever, history, Vec::clone);
+    let why = snapshot
+        .ports
+        .iter()
+        .map(|port| about(&port.name, &port.flow));
+    let why: String = why.collect();
     let events = snapshot.events.iter().rev().take(EVENTS).rev();
     let events: String = events.map(|event| format!("{event}\n")).collect();
     format!(
-        "{}\n{}\n{}\n{why}{}{events}",
-        finish(&ports),
-        finish(&priorities),
-        finish(&history),
+        "{ports}\n{priorities}\n{history}\n{why}{}{events}",
         slow(snapshot)
     )
 }
@@ -238,53 +209,40 @@ pub fn buffer(snapshot: &Snapshot) -> String {
     );
     out.push_str(&slow(snapshot));
     out.push('\n');
-    let mut groups = table(
-        &[
-            "PORT",
-            "PRIO",
-            "KIND",
-            "HELD",
-            "PEAK",
-            "EVER",
-            "HEADROOM",
-            "USED",
-            "PEAK",
-            "EVER",
-            "DROPPED",
-            "LOSSLESS LOST",
-        ],
+    let groups = snapshot
+        .ports
+        .iter()
+        .flat_map(|port| port.groups.iter().map(move |group| (port, group)));
+    let used =
+        groups.filter(|(_, group)| group.lossless || group.held_peak_ever > 0 || group.dropped > 0);
+    out + &table(
         1,
-    );
-    for port in &snapshot.ports {
-        for group in &port.groups {
-            if !group.lossless && group.held_peak_ever == 0 && group.dropped == 0 {
-                continue;
-            }
-            groups.add_row(vec![
-                port.name.clone(),
-                group.priority.to_string(),
-                if group.lossless { "lossless" } else { "-" }.to_owned(),
-                thousands(group.held),
-                thousands(group.held_peak),
-                thousands(group.held_peak_ever),
-                thousands(group.headroom_size),
-                thousands(group.headroom),
-                thousands(group.headroom_peak),
-                thousands(group.headroom_peak_ever),
-                thousands(group.dropped),
-                red(port.lossless_lost),
-            ]);
-        }
-    }
-    out.push_str(&finish(&groups));
-    out
+        &(&Port::default(), &Group::default()),
+        used,
+        |(port, group)| {
+            let held = vec![
+                word("PORT", &port.name),
+                word("PRIO", group.priority),
+                word("KIND", if group.lossless { "lossless" } else { "-" }),
+                count("HELD", group.held),
+                count("PEAK", group.held_peak),
+                count("EVER", group.held_peak_ever),
+                count("HEADROOM", group.headroom_size),
+                count("USED", group.headroom),
+                count("PEAK", group.headroom_peak),
+                count("EVER", group.headroom_peak_ever),
+            ];
+            let lost = vec![red("LOSSLESS LOST", port.lossless_lost)];
+            [held, counts(group.counts.columns()), lost].concat()
+        },
+    )
 }
 
 /// `show qos`
 #[must_use]
 pub fn qos(snapshot: &Snapshot) -> String {
     let qos = &snapshot.qos;
-    let map = |map: &std::collections::BTreeMap<u8, u8>| {
+    let map = |map: &BTreeMap<u8, u8>| {
         let entries: Vec<String> = map
             .iter()
             .map(|(from, to)| format!("{from} to {to}"))
@@ -300,64 +258,42 @@ pub fn qos(snapshot: &Snapshot) -> String {
         map(&qos.pcp_to_priority),
         qos.default_priority
     );
-    let mut queues = table(
-        &[
-            "PRIO",
-            "KIND",
-            "SCHEDULER",
-            "WEIGHT",
-            "MIN",
-            "MAX",
-            "ECN KMIN/KMAX",
-            "WRED MIN/MAX",
-        ],
-        3,
-    );
     let bound = |bits: Option<u64>| bits.map_or_else(|| "-".to_owned(), |bits| rate(Some(bits)));
-    for queue in &qos.priorities {
-        queues.add_row(vec![
-            queue.priority.to_string(),
-            if queue.lossless { "lossless" } else { "lossy" }.to_owned(),
-            queue.scheduler.clone(),
-            queue
-                .weight
-                .map_or_else(|| "-".to_owned(), |weight| weight.to_string()),
-            bound(queue.min_rate),
-            bound(queue.max_rate),
-            thresholds(queue, |queue| &queue.ecn),
-            thresholds(queue, |queue| &queue.wred),
-        ]);
-    }
-    out.push_str(&finish(&queues));
-    let mut ports = table(&["PORT", "RATE", "PFC", "PRIORITIES", "HEADROOM EACH"], 3);
-    for port in &snapshot.ports {
-        let headroom = port.groups.iter().map(|group| group.headroom_size).max();
-        ports.add_row(vec![
-            port.name.clone(),
-            rate(port.rate),
-            port.flow.backend.clone(),
-            list(&port.flow.send),
-            thousands(headroom.unwrap_or_default()),
-        ]);
-    }
+    out.push_str(&table(
+        3,
+        &&QosPriority::default(),
+        &qos.priorities,
+        |queue| {
+            vec![
+                word("PRIO", queue.priority),
+                word("KIND", if queue.lossless { "lossless" } else { "lossy" }),
+                word("SCHEDULER", &queue.scheduler),
+                ("WEIGHT", joined(queue.weight, "")),
+                ("MIN", bound(queue.min_rate)),
+                ("MAX", bound(queue.max_rate)),
+                ("ECN KMIN/KMAX", thresholds(&queue.ecn)),
+                ("WRED MIN/MAX", thresholds(&queue.wred)),
+            ]
+        },
+    ));
     out.push('\n');
-    out.push_str(&finish(&ports));
-    out
+    out + &table(3, &&Port::default(), &snapshot.ports, |port| {
+        let headroom = port.groups.iter().map(|group| group.headroom_size).max();
+        vec![
+            word("PORT", &port.name),
+            ("RATE", rate(port.rate)),
+            word("PFC", &port.flow.backend),
+            ("PRIORITIES", joined(&port.flow.send, ",")),
+            count("HEADROOM EACH", headroom.unwrap_or_default()),
+        ]
+    })
 }
 
-fn thresholds(
-    queue: &QosPriority,
-    of: fn(&QosPriority) -> &std::collections::BTreeMap<String, [u64; 2]>,
-) -> String {
-    let all: Vec<String> = of(queue)
+fn thresholds(of: &BTreeMap<String, [u64; 2]>) -> String {
+    let all = of
         .iter()
-        .map(|(port, [low, high])| format!("{port} {}/{}", thousands(*low), thousands(*high)))
-        .collect();
-    if all.is_empty() {
-        "-".to_owned()
-    } else {
-        all.join(", ")
-    }
+        .map(|(port, [low, high])| format!("{port} {}/{}", thousands(*low), thousands(*high)));
+    joined(all, ", ")
 }
 
 #[cfg(test)]

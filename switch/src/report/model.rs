@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use npcc_pipeline::capture::CaptureCount;
+use npcc_pipeline::counters;
 pub use npcc_pipeline::counters::TrafficCount as Traffic;
-use npcc_pipeline::counters::{BurstCount, CrossingCount, PortCount, QueueCount};
+use npcc_pipeline::counters::{BurstCount, Counter, CrossingCount, PortCount, QueueCount};
 use serde::{Deserialize, Serialize};
 
 use super::counted::counted;
@@ -91,62 +92,31 @@ pub struct Port {
     /// What was counted, `rx` without MAC control; `lossless_lost` with what the device had no room for: it must stay 0.
     #[serde(flatten)]
     pub counts: PortCount,
-    /// Drops by reason; reasons that never happened are left out.
-    pub drops: BTreeMap<String, u64>,
     /// Frames the device itself lost.
     pub device_drops: DeviceDrops,
-    /// Priority flow control frames by priority.
-    pub pfc: Pfc,
     /// Flow control.
     #[serde(default)]
     pub flow: FlowControl,
     /// Ingress groups, lowest priority first.
     #[serde(default)]
     pub groups: Vec<Group>,
-    /// What RoCEv2 frames said on arrival.
-    pub roce: Roce,
     /// Egress queues, lowest priority first.
     pub queues: Vec<Queue>,
 }
 
-/// Frames lost before the switch saw them, or refused by the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct DeviceDrops {
-    /// The receive ring was full.
-    pub rx_missed: u64,
-    /// No buffer was free.
-    pub rx_nombuf: u64,
-    /// Received damaged.
-    pub rx_errors: u64,
-    /// Not sent.
-    pub tx_errors: u64,
-}
-
-/// PFC frames with a priority's bit set, XON included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Pfc {
-    /// Received.
-    pub rx: [u64; 8],
-    /// Sent.
-    pub tx: [u64; 8],
-}
-
-/// RoCEv2 on arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Roce {
-    /// Frames marked CE.
-    pub ce: u64,
-    /// CNPs (of receivers).
-    pub cnp: u64,
-    /// CNPs this switch sent by the port.
-    #[serde(default)]
-    pub cnp_out: u64,
-    /// NAKs.
-    pub nak: u64,
-    /// Receiver-not-ready NAKs.
-    pub rnr: u64,
-    /// Packets NPCC does not read.
-    pub unsupported: u64,
+counters! {
+    /// What a device counts itself: only what it reads as is used.
+    pub struct DeviceCounters => DeviceDrops {
+        /// The receive ring was full.
+        rx_missed: Counter => metric("npcc_port_device_drops").tag("kind", "rx_missed").column("rx_missed")
+            .help("Frames the device itself lost: rx_missed (ring full), rx_nombuf (no buffer), rx_errors, tx_errors."),
+        /// No buffer was free.
+        rx_nombuf: Counter => metric("npcc_port_device_drops").tag("kind", "rx_nombuf").column("rx_nombuf"),
+        /// Received damaged.
+        rx_errors: Counter => metric("npcc_port_device_drops").tag("kind", "rx_errors").column("rx_errors"),
+        /// Not sent.
+        tx_errors: Counter => metric("npcc_port_device_drops").tag("kind", "tx_errors").column("tx_errors"),
+    }
 }
 
 /// One egress queue.
@@ -154,8 +124,6 @@ pub struct Roce {
 pub struct Queue {
     /// Its priority.
     pub priority: u8,
-    /// Wire bytes waiting.
-    pub depth: u64,
     /// Most that ever waited.
     #[serde(default)]
     pub peak_ever: u64,
@@ -230,22 +198,6 @@ pub struct Conservation {
     /// Bytes behind IP packets, cut off.
     #[serde(default)]
     pub trimmed: u64,
-}
-
-impl DeviceDrops {
-    /// Takes off what had been lost `then`.
-    pub const fn since(&mut self, then: DeviceDrops) {
-        let DeviceDrops {
-            rx_missed,
-            rx_nombuf,
-            rx_errors,
-            tx_errors,
-        } = self;
-        *rx_missed = rx_missed.saturating_sub(then.rx_missed);
-        *rx_nombuf = rx_nombuf.saturating_sub(then.rx_nombuf);
-        *rx_errors = rx_errors.saturating_sub(then.rx_errors);
-        *tx_errors = tx_errors.saturating_sub(then.tx_errors);
-    }
 }
 
 impl Conservation {

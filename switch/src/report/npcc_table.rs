@@ -3,135 +3,74 @@
 use std::fmt::Write;
 
 use super::model::{Flow, Host, Npcc, NpccQueue, Percentiles, Setting, Snapshot};
-use super::table::{finish, list, table, thousands};
+use super::table::{count, joined, list, table, thousands, word};
 
 /// `show flows`
 #[must_use]
 pub fn flows(flows: &[Flow]) -> String {
-    let mut table = table(
-        &[
-            "SENDER",
-            "RECEIVER",
-            "SENDER QP",
-            "RECEIVER QP",
-            "EVIDENCE",
-            "PORT",
-            "PRIO",
-            "BYTES",
-            "CNPS",
-            "WOULD",
-            "RESPONSE",
-            "REFUSED",
-        ],
-        2,
-    );
-    for flow in flows {
-        table.add_row(vec![
-            flow.src.clone(),
-            flow.dst.clone(),
-            flow.sender_qp
-                .map_or_else(|| "?".to_owned(), |qpn| format!("{qpn:#x}")),
-            format!("{:#x}", flow.dest_qp),
-            flow.evidence.clone(),
-            flow.port.clone(),
-            flow.priority.to_string(),
-            thousands(flow.bytes),
-            thousands(flow.cnps),
-            thousands(flow.would_send),
-            flow.response.clone().unwrap_or_else(|| "-".to_owned()),
-            flow.refused.clone().unwrap_or_else(|| "-".to_owned()),
-        ]);
-    }
-    finish(&table)
+    table(2, &&Flow::default(), flows, |flow| {
+        let sender = flow.sender_qp.map(|qpn| format!("{qpn:#x}"));
+        vec![
+            word("SENDER", &flow.src),
+            word("RECEIVER", &flow.dst),
+            ("SENDER QP", sender.unwrap_or_else(|| "?".to_owned())),
+            ("RECEIVER QP", format!("{:#x}", flow.dest_qp)),
+            word("EVIDENCE", &flow.evidence),
+            word("PORT", &flow.port),
+            word("PRIO", flow.priority),
+            count("BYTES", flow.bytes),
+            count("CNPS", flow.cnps),
+            count("WOULD", flow.would_send),
+            ("RESPONSE", joined(&flow.response, "")),
+            ("REFUSED", joined(&flow.refused, "")),
+        ]
+    })
 }
 
 /// `show hosts`
 #[must_use]
 pub fn hosts(hosts: &[Host]) -> String {
-    let mut table = table(
-        &[
-            "HOST",
-            "ACTION",
-            "CARD",
-            "CUT (/1000)",
-            "FLOWS",
-            "PAIRED",
-            "CNP SENT",
-            "WOULD",
-            "HALVED",
-            "WEAK",
-            "NONE",
-            "WORKED",
-            "VAIN",
-            "CNP PASSED",
-            "NAK",
-            "RNR NAK",
-            "CE (sampled)",
-        ],
-        4,
-    );
-    for host in hosts {
-        let counts = [
-            host.flows,
-            host.paired,
-            host.cnps_sent,
-            host.would_send,
-            host.halved,
-            host.weak,
-            host.unresponsive,
-            host.worked,
-            host.vain,
-            host.cnps_passed,
-            host.naks,
-            host.rnr_naks,
-            host.ce,
+    table(4, &&Host::default(), hosts, |host| {
+        vec![
+            word("HOST", &host.address),
+            word("ACTION", &host.action),
+            word("CARD", &host.standing),
+            ("CUT (/1000)", list(&host.cuts)),
+            count("FLOWS", host.flows),
+            count("PAIRED", host.paired),
+            count("CNP SENT", host.cnps_sent),
+            count("WOULD", host.would_send),
+            count("HALVED", host.halved),
+            count("WEAK", host.weak),
+            count("NONE", host.unresponsive),
+            count("WORKED", host.worked),
+            count("VAIN", host.vain),
+            count("CNP PASSED", host.cnps_passed),
+            count("NAK", host.naks),
+            count("RNR NAK", host.rnr_naks),
+            count("CE (sampled)", host.ce),
         ]
-        .map(thousands);
-        let name = [
-            host.address.clone(),
-            host.action.clone(),
-            host.standing.clone(),
-            list(&host.cuts),
-        ];
-        table.add_row(name.into_iter().chain(counts));
-    }
-    finish(&table)
+    })
 }
 
 /// `show npcc`
 #[must_use]
 pub fn npcc(snapshot: &Snapshot) -> String {
     let npcc = &snapshot.npcc;
-    let mut table = table(
-        &[
-            "QUEUE",
-            "ZONE",
-            "TREND",
-            "DEPTH",
-            "PEAK",
-            "CNPS",
-            "WOULD",
-            "ACTION",
-            "POLICY",
-            "DECISIONS (ticks)",
-        ],
-        3,
-    );
-    for queue in &npcc.queues {
-        table.add_row(vec![
-            format!("{}:{}", queue.port, queue.priority),
-            queue.zone.clone(),
-            queue.trend.clone(),
-            thousands(queue.depth),
-            thousands(queue.peak),
-            thousands(queue.cnps),
-            thousands(queue.would_send),
-            queue.action.clone(),
-            queue.policy_now.clone(),
-            list(&queue.decisions),
-        ]);
-    }
-    let mut out = finish(&table);
+    let mut out = table(3, &&NpccQueue::default(), &npcc.queues, |queue| {
+        vec![
+            ("QUEUE", format!("{}:{}", queue.port, queue.priority)),
+            word("ZONE", &queue.zone),
+            word("TREND", &queue.trend),
+            count("DEPTH", queue.depth),
+            count("PEAK", queue.peak),
+            count("CNPS", queue.cnps),
+            count("WOULD", queue.would_send),
+            word("ACTION", &queue.action),
+            word("POLICY", &queue.policy_now),
+            ("DECISIONS (ticks)", list(&queue.decisions)),
+        ]
+    });
     for queue in &npcc.queues {
         // Writing to a string cannot fail.
         let _ = out.write_str(&slot(queue));
@@ -145,10 +84,7 @@ pub fn npcc(snapshot: &Snapshot) -> String {
 
 /// What NPCC counts over all queues, a line each.
 fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
-    let uncounted = npcc.uncounted.iter();
-    let uncounted = uncounted
-        .map(|(why, one)| (why.clone(), one.bytes))
-        .collect();
+    let uncounted = npcc.uncounted.iter().map(|(why, one)| (why, one.bytes));
     [
         ("action", npcc.action.clone()),
         ("flows", thousands(npcc.flows)),
@@ -192,7 +128,7 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
                 thousands(npcc.cnps_damaged)
             ),
         ),
-        ("uncounted", list(&uncounted)),
+        ("uncounted", list(uncounted)),
         (
             "samples",
             format!(

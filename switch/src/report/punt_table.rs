@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::model::Snapshot;
-use super::punt::Punt;
-use super::table::{finish, table, thousands};
+use super::punt::{Class, Punt};
+use super::table::{count, table, thousands, word};
 
 /// `show punt`
 #[must_use]
@@ -16,33 +16,19 @@ fn shown(punt: &Punt) -> String {
     if !punt.integrated {
         return "Linux is not integrated: linux.integrate is false\n".to_owned();
     }
-    let header = [
-        "CLASS",
-        "RATE",
-        "PUNTED",
-        "OVER RATE",
-        "QUEUE FULL",
-        "DELIVERED",
-        "REFUSED",
-        "WAITING B",
-        "QUEUE B",
-    ];
-    let mut table = table(&header, 1);
-    for class in &punt.classes {
-        let figures = [
-            class.rate.into(),
-            class.punted,
-            class.over_rate,
-            class.full,
-            class.delivered,
-            class.refused,
-            class.waiting,
-            class.queue,
-        ];
-        let name = std::iter::once(class.name.clone());
-        table.add_row(name.chain(figures.map(thousands)).collect::<Vec<_>>());
-    }
-    let mut out = finish(&table);
+    let mut out = table(1, &&Class::default(), &punt.classes, |class| {
+        vec![
+            word("CLASS", &class.name),
+            count("RATE", class.rate.into()),
+            count("PUNTED", class.punted),
+            count("OVER RATE", class.over_rate),
+            count("QUEUE FULL", class.full),
+            count("DELIVERED", class.delivered),
+            count("REFUSED", class.refused),
+            count("WAITING B", class.waiting),
+            count("QUEUE B", class.queue),
+        ]
+    });
     let (workers, host) = (&punt.workers, &punt.host);
     let lines = [
         (

@@ -8,7 +8,7 @@ use npcc_linux::wanted::differ::Installed;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::table::{finish, table, thousands};
+use super::table::{table, thousands, word};
 
 /// A route: `show routes --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -106,12 +106,14 @@ pub const fn state(installed: Installed) -> &'static str {
 /// `show routes`
 #[must_use]
 pub fn routes(rows: &[Route]) -> String {
-    let mut table = table(&["PREFIX", "STATE", "NEXT HOPS"], 3);
-    for row in rows {
+    table(3, &&Route::default(), rows, |row| {
         let hops: Vec<String> = row.next_hops.iter().map(NextHop::text).collect();
-        table.add_row(vec![row.prefix.clone(), row.state.clone(), hops.join(", ")]);
-    }
-    finish(&table)
+        vec![
+            word("PREFIX", &row.prefix),
+            word("STATE", &row.state),
+            ("NEXT HOPS", hops.join(", ")),
+        ]
+    })
 }
 
 /// A neighbour: `show neighbors --json`.
@@ -152,18 +154,16 @@ pub const fn neighbor_state(nud: u16) -> &'static str {
 /// `show neighbors`
 #[must_use]
 pub fn neighbors(rows: &[Neighbor]) -> String {
-    let mut table = table(&["ADDRESS", "PORT", "VLAN", "MAC", "STATE", "KEPT"], 6);
-    for row in rows {
-        table.add_row(vec![
-            row.address.clone(),
-            row.port.clone(),
-            row.vlan.to_string(),
-            row.mac.clone().unwrap_or_default(),
-            row.state.clone(),
-            if row.kept { "yes" } else { "" }.to_owned(),
-        ]);
-    }
-    finish(&table)
+    table(6, &&Neighbor::default(), rows, |row| {
+        vec![
+            word("ADDRESS", &row.address),
+            word("PORT", &row.port),
+            word("VLAN", row.vlan),
+            ("MAC", row.mac.clone().unwrap_or_default()),
+            word("STATE", &row.state),
+            word("KEPT", if row.kept { "yes" } else { "" }),
+        ]
+    })
 }
 
 /// How the kernel is followed: `show linux --json`.

@@ -1,28 +1,97 @@
-//! The snapshot as tables for people.
+//! Tables for people: a row is a list of cells under their headings.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::model::{Port, Snapshot};
+/// A cell, and the heading above it.
+pub(super) type Cell = (&'static str, String);
 
-pub(super) fn table(header: &[&str], left: usize) -> Table {
+/// Marks the beginning and the end of what is red: neither takes a place in a line.
+const RED: [(&str, &str); 2] = [("\u{2061}", "\x1b[31m"), ("\u{2062}", "\x1b[0m")];
+
+/// A table of rows. The first `left` columns are words, the others numbers; `none` is a row of a table that has none.
+pub(super) fn table<R>(
+    left: usize,
+    none: &R,
+    rows: impl IntoIterator<Item = R>,
+    cells: impl Fn(&R) -> Vec<Cell>,
+) -> String {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header.to_vec());
+    let headings = cells(none).into_iter().map(|(heading, _)| heading);
+    table.load_preset(NOTHING).set_header(headings);
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
         if index >= left {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table
-}
-
-pub(super) fn finish(table: &Table) -> String {
+    for row in rows {
+        table.add_row(cells(&row).into_iter().map(|(_, cell)| cell));
+    }
     let text = table.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    lines.join("\n") + "\n"
+    let text = lines.join("\n") + "\n";
+    RED.iter()
+        .fold(text, |text, (mark, escape)| text.replace(mark, escape))
+}
+
+/// A number that must be 0: red where it is not.
+pub(super) fn red(heading: &'static str, count: u64) -> Cell {
+    let [(begin, _), (end, _)] = RED;
+    let text = thousands(count);
+    (
+        heading,
+        if count == 0 {
+            text
+        } else {
+            format!("{begin}{text}{end}")
+        },
+    )
+}
+
+/// A word.
+pub(super) fn word(heading: &'static str, word: impl ToString) -> Cell {
+    (heading, word.to_string())
+}
+
+/// A number.
+pub(super) fn count(heading: &'static str, count: u64) -> Cell {
+    (heading, thousands(count))
+}
+
+/// The columns that counters declare.
+pub(super) fn counts(columns: Vec<(&'static str, u64)>) -> Vec<Cell> {
+    let columns = columns.into_iter();
+    columns
+        .map(|(heading, value)| count(heading, value))
+        .collect()
+}
+
+/// Counts by their names, without those that are 0; in the order of the names.
+pub(super) fn list<N: AsRef<str> + Ord, C: Borrow<u64>>(
+    counts: impl IntoIterator<Item = (N, C)>,
+) -> String {
+    let counts = counts
+        .into_iter()
+        .map(|(name, count)| (name, *count.borrow()));
+    let some: BTreeMap<N, u64> = counts.filter(|(_, count)| *count > 0).collect();
+    let some = some
+        .iter()
+        .map(|(name, count)| format!("{} {}", name.as_ref(), thousands(*count)));
+    joined(some, ", ")
+}
+
+/// All, or a dash where there are none.
+pub(super) fn joined<T: ToString>(all: impl IntoIterator<Item = T>, by: &str) -> String {
+    let all: Vec<String> = all.into_iter().map(|one| one.to_string()).collect();
+    if all.is_empty() {
+        "-".to_owned()
+    } else {
+        all.join(by)
+    }
 }
 
 /// `1 234 567` as `1,234,567`.
@@ -56,164 +125,9 @@ fn decimal(value: u64, unit: u64) -> String {
     }
 }
 
-pub(super) fn list(counts: &BTreeMap<String, u64>) -> String {
-    let some: Vec<String> = counts
-        .iter()
-        .filter(|(_, n)| **n > 0)
-        .map(|(name, n)| format!("{name} {}", thousands(*n)))
-        .collect();
-    if some.is_empty() {
-        "-".to_owned()
-    } else {
-        some.join(", ")
-    }
-}
-
-/// `show ports`
-#[must_use]
-pub fn ports(snapshot: &Snapshot) -> String {
-    let mut table = table(
-        &[
-            "PORT",
-            "OPER",
-            "ADMIN",
-            "SPEED",
-            "FLAPS",
-            "LAST CHANGE",
-            "DRIVER",
-            "RATE",
-            "CORES",
-            "RX PKTS",
-            "RX BYTES",
-            "TX PKTS",
-            "TX BYTES",
-            "CNP IN",
-            "CNP OUT",
-            "NAK IN",
-            "RNR IN",
-            "CE IN",
-            "DROPS",
-        ],
-        9,
-    );
-    for port in &snapshot.ports {
-        let mut drops = port.drops.clone();
-        let device = port.device_drops;
-        for (name, count) in [
-            ("rx_missed", device.rx_missed),
-            ("rx_nombuf", device.rx_nombuf),
-            ("rx_errors", device.rx_errors),
-            ("tx_errors", device.tx_errors),
-        ] {
-            drops.insert(name.to_owned(), count);
-        }
-        table.add_row(vec![
-            port.name.clone(),
-            oper(port),
-            port.admin.clone(),
-            rate(Some(port.link_speed)),
-            thousands(port.flaps),
-            port.last_change.clone(),
-            port.driver.clone(),
-            rate(port.rate),
-            cores(&port.workers),
-            thousands(port.rx.packets),
-            thousands(port.rx.bytes),
-            thousands(port.tx.packets),
-            thousands(port.tx.bytes),
-            thousands(port.roce.cnp),
-            thousands(port.roce.cnp_out),
-            thousands(port.roce.nak),
-            thousands(port.roce.rnr),
-            thousands(port.roce.ce),
-            list(&drops),
-        ]);
-    }
-    finish(&table)
-}
-
-/// SONiC's oper status, and why it is down.
-fn oper(port: &Port) -> String {
-    match port.up {
-        true => "up".to_owned(),
-        false => format!("down ({})", port.down_reason),
-    }
-}
-
-fn cores(cores: &[usize]) -> String {
-    let cores: Vec<String> = cores.iter().map(ToString::to_string).collect();
-    cores.join(",")
-}
-
-/// `show queues`
-#[must_use]
-pub fn queues(snapshot: &Snapshot) -> String {
-    let mut table = table(
-        &[
-            "PORT",
-            "PRIO",
-            "DEPTH",
-            "PEAK",
-            "EVER",
-            "PACKETS",
-            "BYTES",
-            "DROPPED",
-            "WRED",
-            "ECN MARKED",
-        ],
-        1,
-    );
-    for port in &snapshot.ports {
-        for queue in &port.queues {
-            table.add_row(vec![
-                port.name.clone(),
-                queue.priority.to_string(),
-                thousands(queue.depth),
-                thousands(queue.peak),
-                thousands(queue.peak_ever),
-                thousands(queue.enqueued),
-                thousands(queue.enqueued_bytes),
-                thousands(queue.dropped),
-                thousands(queue.wred_dropped),
-                thousands(queue.ecn_marked),
-            ]);
-        }
-    }
-    finish(&table)
-}
-
-/// What `run` prints when it ends.
-#[must_use]
-pub fn totals(snapshot: &Snapshot) -> String {
-    let account = &snapshot.conservation;
-    let holds = if account.holds() {
-        "every frame accounted for"
-    } else {
-        "FRAMES UNACCOUNTED FOR"
-    };
-    format!(
-        "{}\n{}\n{}\nran {:.1} s: {holds}\n",
-        ports(snapshot),
-        busy_queues(snapshot),
-        super::npcc_table::npcc(snapshot),
-        snapshot.seconds
-    )
-}
-
-/// Queues that ever held anything.
-fn busy_queues(snapshot: &Snapshot) -> String {
-    let mut busy = snapshot.clone();
-    for port in &mut busy.ports {
-        port.queues
-            .retain(|queue| queue.enqueued > 0 || queue.dropped > 0);
-    }
-    queues(&busy)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::{Port, Queue};
 
     #[test]
     fn numbers_read_well() {
@@ -226,21 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn only_busy_queues_appear_in_the_totals() {
-        let queue = |priority, enqueued| Queue {
-            priority,
-            enqueued,
-            ..Queue::default()
-        };
-        let port = Port {
-            name: "wan0".to_owned(),
-            queues: vec![queue(0, 0), queue(3, 7)],
-            ..Port::default()
-        };
-        let text = busy_queues(&Snapshot {
-            ports: vec![port],
-            ..Snapshot::default()
+    fn a_red_cell_is_as_wide_as_another() {
+        let text = table(0, &0, [1_234, 0], |n| {
+            vec![red("LATE", *n), count("END", 7)]
         });
-        assert_eq!(text.lines().count(), 2, "{text}");
+        let plain = text.replace("\x1b[31m", "").replace("\x1b[0m", "");
+        assert_eq!(plain, " LATE  END\n1,234    7\n    0    7\n");
+        assert!(text.contains("\x1b[31m1,234\x1b[0m"), "{text}");
     }
 }

@@ -1,57 +1,35 @@
 //! Workers as tables: what each did, and where its time went.
 
-use std::fmt::Write;
-
 use super::model::{Snapshot, Worker};
-use super::table::{finish, table, thousands};
+use super::table::{count, counts, table, word};
 use crate::worker::stages::Stage;
 
 /// `show workers`
 #[must_use]
 pub fn shown(snapshot: &Snapshot) -> String {
-    let mut table = table(
-        &[
-            "CORE",
-            "OWNS",
-            "RECEIVES",
-            "TURNS",
-            "BUSY",
-            "LONGEST US",
-            "RUNS A BURST",
-            "BYPASSED",
-            "HANDED OVER",
-            "TAKEN OVER",
-            "STALLS",
-            "CNP LOST",
-            "CAPTURED",
-            "SLEPT MS",
-            "WOKEN",
-        ],
-        3,
-    );
-    for worker in &snapshot.workers {
-        table.add_row(vec![
-            worker.core.to_string(),
-            worker.owns.join(" "),
-            worker.receives.join(" "),
-            thousands(worker.loops),
-            thousands(worker.busy),
-            thousands(worker.longest_ns / 1_000),
-            runs_a_burst(worker),
-            thousands(worker.bursts.bypassed),
-            thousands(worker.crossing.handed_over),
-            thousands(worker.crossing.taken_over),
-            thousands(worker.crossing.stalls),
-            thousands(worker.cnp_lost),
-            thousands(worker.capture.captured),
-            thousands(worker.slept_us / 1_000),
-            thousands(worker.woken),
-        ]);
-    }
-    let mut out = finish(&table);
-    // Writing to a string cannot fail.
-    let _ = out.write_str(&stages(snapshot));
-    out
+    let workers = table(3, &&Worker::default(), &snapshot.workers, |worker| {
+        let turns = vec![
+            word("CORE", worker.core),
+            ("OWNS", worker.owns.join(" ")),
+            ("RECEIVES", worker.receives.join(" ")),
+            count("TURNS", worker.loops),
+            count("BUSY", worker.busy),
+            count("LONGEST US", worker.longest_ns / 1_000),
+            ("RUNS A BURST", runs_a_burst(worker)),
+        ];
+        let declared = [
+            worker.bursts.columns(),
+            worker.crossing.columns(),
+            worker.counts.columns(),
+            worker.capture.columns(),
+        ];
+        let slept = vec![
+            count("SLEPT MS", worker.slept_us / 1_000),
+            count("WOKEN", worker.woken),
+        ];
+        [turns, counts(declared.concat()), slept].concat()
+    });
+    workers + &stages(snapshot)
 }
 
 /// How many runs a received burst has on average; nothing before the first.
@@ -70,17 +48,16 @@ fn stages(snapshot: &Snapshot) -> String {
     if !snapshot.workers.iter().any(|worker| timed(&worker)) {
         return String::new();
     }
-    let names = Stage::ALL.map(Stage::name);
-    let header = ["CORE", "CYCLES A FRAME"].into_iter().chain(names);
-    let header: Vec<&str> = header.chain(["timed frames"]).collect();
-    let mut table = table(&header, 1);
-    for worker in snapshot.workers.iter().filter(timed) {
+    let timed = snapshot.workers.iter().filter(timed);
+    let text = table(1, &&Worker::default(), timed, |worker| {
+        let cycles = |cycles: f64| format!("{cycles:.1}");
         let of = |name| worker.cycles.get(name).copied().unwrap_or_default();
-        let all: f64 = worker.cycles.values().sum();
-        let figures = std::iter::once(all).chain(names.map(of));
-        let figures = figures.map(|cycles| format!("{cycles:.1}"));
-        let row = std::iter::once(worker.core.to_string()).chain(figures);
-        table.add_row(row.chain([thousands(worker.timed_frames)]));
-    }
-    format!("\n{}", finish(&table))
+        let stages = Stage::ALL.map(|stage| (stage.name(), cycles(of(stage.name()))));
+        let all = cycles(worker.cycles.values().sum());
+        let mut row = vec![word("CORE", worker.core), ("CYCLES A FRAME", all)];
+        row.extend(stages);
+        row.push(count("timed frames", worker.timed_frames));
+        row
+    });
+    format!("\n{text}")
 }

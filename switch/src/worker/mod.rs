@@ -268,7 +268,7 @@ impl<P: Probe> Worker<P> {
                 continue;
             }
             if let Some(counters) = self.path.counters().port(injection.port.index()) {
-                counters.cnp_out.add(1);
+                counters.roce.cnp_out.add(1);
             }
             if let Some(crossing) = injection.answers {
                 self.probe.cnp_queued(crossing);

@@ -6,61 +6,38 @@
 use npcc_dpdk::Tsc;
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::Counter;
+use npcc_pipeline::named::Named;
 
 /// One turn in so many is timed: a power of two.
 const EACH: u64 = 64;
 /// Longer ones were interrupted, in cycles: 30 to 60 us.
 const INTERRUPTED: u64 = 100_000;
 
-/// A part of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// From the driver to the burst in hand.
-    Receive,
-    /// Headers, classification, route, rewriting.
-    Parse,
-    /// WRED, room in the buffer, NPCC, into the queues.
-    Enqueue,
-    /// Out of the queues: pause, scheduler, marking.
-    Schedule,
-    /// To the driver.
-    Transmit,
-    /// All else: routes, orders, CNPs, other workers' frames, accounts.
-    Other,
-}
-
-impl Stage {
-    /// All, in the order of a packet's way.
-    pub const ALL: [Stage; 6] = [
-        Stage::Receive,
-        Stage::Parse,
-        Stage::Enqueue,
-        Stage::Schedule,
-        Stage::Transmit,
-        Stage::Other,
-    ];
-
-    /// The name operators see.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stage::Receive => "receive",
-            Stage::Parse => "parse",
-            Stage::Enqueue => "enqueue",
-            Stage::Schedule => "schedule",
-            Stage::Transmit => "transmit",
-            Stage::Other => "other",
-        }
+npcc_pipeline::named! {
+    /// A part of a turn, in the order of a packet's way.
+    pub enum Stage {
+        /// From the driver to the burst in hand.
+        Receive = "receive",
+        /// Headers, classification, route, rewriting.
+        Parse = "parse",
+        /// WRED, room in the buffer, NPCC, into the queues.
+        Enqueue = "enqueue",
+        /// Out of the queues: pause, scheduler, marking.
+        Schedule = "schedule",
+        /// To the driver.
+        Transmit = "transmit",
+        /// All else: routes, orders, CNPs, other workers' frames, accounts.
+        Other = "other",
     }
 }
 
 counters! {
     /// What the timed turns came to.
     pub struct StageCounters => StageCount {
-        /// Cycles by stage, in the order of [`Stage::ALL`].
-        cycles: [Counter; Stage::ALL.len()],
-        /// Frames received in them.
-        frames: Counter,
+        /// Cycles of the turns that were timed, by stage; divided by the timed frames, what a frame costs.
+        cycles: [Counter; Stage::COUNT] => metric("npcc_worker_timed_cycles").by(&[("stage", Stage::NAMES)]),
+        /// Frames received in turns that were timed: one busy turn in 64.
+        frames: Counter => metric("npcc_worker_timed_frames"),
     }
 }
 
@@ -70,7 +47,7 @@ pub struct Profiler {
     turns: u64,
     timed: bool,
     last: u64,
-    cycles: [u64; Stage::ALL.len()],
+    cycles: [u64; Stage::COUNT],
 }
 
 impl Profiler {
@@ -80,7 +57,7 @@ impl Profiler {
         self.turns = self.turns.wrapping_add(1);
         self.timed = self.turns.is_multiple_of(EACH);
         if self.timed {
-            self.cycles = [0; Stage::ALL.len()];
+            self.cycles = [0; Stage::COUNT];
             self.last = Tsc::now_cycles();
         }
     }

@@ -8,23 +8,23 @@ use super::stages::StageCounters;
 counters! {
     /// What a worker tells about itself.
     pub struct WorkerStats => WorkerCount {
-        /// Turns of the loop.
-        loops: Counter,
-        /// Turns in which a frame moved.
-        busy: Counter,
-        /// Longest turn in ns since the last `clear watermarks`.
-        longest_ns: Gauge,
+        /// Turns of the worker's loop.
+        loops: Counter => metric("npcc_worker_turns"),
+        /// Turns of the worker's loop in which a frame moved.
+        busy: Counter => metric("npcc_worker_busy_turns"),
+        /// Longest turn of the worker's loop since watermarks were cleared.
+        longest_ns: Gauge => metric("npcc_worker_turn_longest_seconds").seconds(),
         /// Longest turn in ns before that.
-        longest_before_ns: Gauge => (skip),
+        #[serde(skip)] longest_before_ns: Gauge => no_metric(),
         /// CNPs lost because the pool or the buffer was empty.
-        cnp_lost: Counter,
-        /// Times it slept, for some milliseconds at most.
-        naps: Counter,
-        /// Of these, times something woke it: a frame, or another thread with work for it.
-        woken: Counter,
-        /// Time it slept, in ns of the worker's clock.
-        slept_ns: Counter => (skip),
+        cnp_lost: Counter => metric("npcc_worker_lost_cnps").column("CNP LOST"),
+        /// Times the worker slept.
+        naps: Counter => metric("npcc_worker_naps"),
+        /// Times something woke the worker: a frame, or another thread with work for it.
+        woken: Counter => metric("npcc_worker_wakes"),
+        /// Time the worker slept.
+        #[serde(skip)] slept_ns: Counter => metric("npcc_worker_slept_seconds").seconds(),
         /// Where its time goes.
-        stages: StageCounters => (skip),
+        #[serde(skip)] stages: StageCounters => nested(),
     }
 }

@@ -77,7 +77,7 @@ impl PortReading {
     fn since(&mut self, then: &PortReading) {
         let PortReading { counts, device } = self;
         counts.since(&then.counts);
-        device.since(then.device);
+        device.since(&then.device);
     }
 }
 

@@ -1,17 +1,15 @@
 //! A port's row of the report, from what its counters and its device say.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use npcc_dpdk::LinkPause;
-use npcc_pipeline::counters::{FlowCount, GroupCount, Path, PauseCount, PortCount, QueueCount};
-use npcc_pipeline::drop::DropReason;
+use npcc_pipeline::counters::{FlowCount, GroupCount, Path, PauseCount, QueueCount};
 use npcc_pipeline::units::Nanos;
 
 use super::{PortFacts, PortReading, View};
 use crate::keep::storms::Storm;
 use crate::report::lossless::{FlowControl, Group, Pause};
-use crate::report::model::{DeviceDrops, Pfc, Port, Queue, Roce};
+use crate::report::model::{DeviceDrops, Port, Queue};
 use crate::wiring::pfc::PortFlow;
 
 impl View {
@@ -67,25 +65,12 @@ impl View {
             flaps,
             rate: link.speeds.shaper.map(|rate| rate.0),
             workers: facts.workers.clone(),
-            drops: drops(&counts),
             device_drops: device,
-            pfc: Pfc {
-                rx: counts.pfc_rx,
-                tx: counts.pfc_tx,
-            },
             flow: self.flow_control(flow, &counts.flow),
             groups: (0..)
                 .zip(&counts.groups)
                 .map(|(priority, count)| group(flow, priority, count, share))
                 .collect(),
-            roce: Roce {
-                ce: counts.ce_in,
-                cnp: counts.cnp_in,
-                cnp_out: counts.cnp_out,
-                nak: counts.nak_in,
-                rnr: counts.rnr_in,
-                unsupported: counts.roce_unsupported,
-            },
             queues: (0..)
                 .zip(&counts.queues)
                 .map(|(priority, count)| queue(priority, count))
@@ -107,10 +92,6 @@ impl View {
             rate: facts.rate.0,
             send: bits(u64::from(facts.send)),
             honour: bits(u64::from(facts.honour)),
-            paused: bits(counts.paused),
-            asserted: bits(counts.asserted),
-            storm: bits(counts.storm),
-            xoff_us: micros(counts.response_ns),
             response_us: micros(turn.saturating_add(facts.rate.time_of(facts.hand).0)),
             headroom_short: if facts.send == 0 {
                 0
@@ -154,13 +135,7 @@ impl View {
         let ago = |then: u64| (then != 0).then(|| self.clock.seconds_since(Nanos(then)));
         Pause {
             priority,
-            rx_paused_us: micros(counts.rx_paused_ns),
-            rx_last_us: micros(counts.rx_last_ns),
-            rx_longest_us: micros(counts.rx_longest_ns),
             rx_began_s_ago: ago(counts.rx_began),
-            tx_paused_us: micros(counts.tx_paused_ns),
-            tx_last_us: micros(counts.tx_last_ns),
-            tx_longest_us: micros(counts.tx_longest_ns),
             tx_began_s_ago: ago(counts.tx_began),
             storm_s_ago: ago(counts.storm_at),
             counts: counts.clone(),
@@ -189,25 +164,9 @@ fn last(flow: &mut FlowCount, now: Nanos) {
     }
 }
 
-/// Drops by reason; reasons that never happened are left out.
-fn drops(counts: &PortCount) -> BTreeMap<String, u64> {
-    let count = |reason: &DropReason| {
-        counts
-            .drops
-            .get(reason.index())
-            .copied()
-            .unwrap_or_default()
-    };
-    let all = DropReason::ALL
-        .iter()
-        .map(|reason| (reason.name().to_owned(), count(reason)));
-    all.filter(|(_, count)| *count > 0).collect()
-}
-
 fn queue(priority: u8, counts: &QueueCount) -> Queue {
     Queue {
         priority,
-        depth: counts.level.depth,
         peak_ever: counts.peak.max(counts.peak_before),
         enqueued: counts.enqueued.packets,
         enqueued_bytes: counts.enqueued.bytes,

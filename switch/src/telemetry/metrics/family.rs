@@ -9,7 +9,7 @@ use super::scrape::{Scrape, Spread};
 
 /// What kind of samples a family has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// It only grows while the switch runs; the text adds `_total` to the name.
     Counter,
     /// It goes up and down.
@@ -20,46 +20,23 @@ pub enum Kind {
     Info,
 }
 
-/// A family: one name, one meaning.
-#[derive(Debug)]
-pub struct Family {
+/// Name and meaning of a family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
     /// Its name, without what the text adds for its kind.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// What it counts, as a sentence.
-    pub help: &'static str,
+    pub(super) help: &'static str,
     /// Its kind.
-    pub kind: Kind,
-    /// Reads its samples.
-    pub(super) samples: fn(&Scrape, &mut Samples<'_>) -> fmt::Result,
+    pub(super) kind: Kind,
 }
 
-impl Family {
-    /// The name that queries use: that of a counter ends in `_total`, that of an info in `_info`.
-    #[must_use]
-    pub fn queried(&self) -> String {
-        let suffix = match self.kind {
-            Kind::Counter => "_total",
-            Kind::Info => "_info",
-            Kind::Gauge | Kind::Histogram => "",
-        };
-        format!("{}{suffix}", self.name)
-    }
-
-    /// Writes the family with all its samples.
-    pub(super) fn encode(
-        &self,
-        scrape: &Scrape,
-        encoder: &mut DescriptorEncoder<'_>,
-    ) -> fmt::Result {
-        let kind = match self.kind {
-            Kind::Counter => MetricType::Counter,
-            Kind::Gauge => MetricType::Gauge,
-            Kind::Histogram => MetricType::Histogram,
-            Kind::Info => MetricType::Info,
-        };
-        let metric = encoder.encode_descriptor(self.name, self.help, None, kind)?;
-        (self.samples)(scrape, &mut Samples { metric })
-    }
+/// A family whose samples are computed, as no counter has them.
+#[derive(Debug)]
+pub(super) struct Family {
+    pub(super) head: Head,
+    /// Reads its samples.
+    pub(super) samples: fn(&Scrape, &mut Samples<'_>) -> fmt::Result,
 }
 
 /// Labels of a sample: name and value.
@@ -70,7 +47,22 @@ pub(super) struct Samples<'a> {
     metric: MetricEncoder<'a>,
 }
 
-impl Samples<'_> {
+impl<'a> Samples<'a> {
+    /// Writes the head of a family; its samples follow.
+    pub(super) fn of(
+        head: &Head,
+        encoder: &'a mut DescriptorEncoder<'_>,
+    ) -> Result<Samples<'a>, fmt::Error> {
+        let kind = match head.kind {
+            Kind::Counter => MetricType::Counter,
+            Kind::Gauge => MetricType::Gauge,
+            Kind::Histogram => MetricType::Histogram,
+            Kind::Info => MetricType::Info,
+        };
+        let metric = encoder.encode_descriptor(head.name, head.help, None, kind)?;
+        Ok(Samples { metric })
+    }
+
     /// Writes a sample; braces around no labels are left out.
     fn put(
         &mut self,
@@ -132,9 +124,11 @@ macro_rules! families {
         /// The families of this file.
         pub(super) static FAMILIES: &[$crate::telemetry::metrics::family::Family] = &[$(
             $crate::telemetry::metrics::family::Family {
-                name: $name,
-                help: $help,
-                kind: $crate::telemetry::metrics::family::Kind::$kind,
+                head: $crate::telemetry::metrics::family::Head {
+                    name: $name,
+                    help: $help,
+                    kind: $crate::telemetry::metrics::family::Kind::$kind,
+                },
                 samples: $samples,
             },
         )*];

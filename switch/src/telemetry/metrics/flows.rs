@@ -56,7 +56,7 @@ families! {
 #[cfg(test)]
 mod tests {
     use crate::report::model::Flow;
-    use crate::telemetry::metrics::{Format, HEAVIEST, Scrape, families, text};
+    use crate::telemetry::metrics::{Format, HEAVIEST, Scrape, heads, text};
 
     #[test]
     fn flows_of_two_hosts_are_one_series_and_no_label_is_a_queue_pair() {
@@ -89,7 +89,7 @@ mod tests {
                 r#"npcc_heaviest_flow_bytes{src="10.0.1.3",dst="10.0.2.9",port="wan0",priority="3"} 1"#,
             ]
         );
-        for family in families().filter(|family| family.name.contains("heaviest")) {
+        for family in heads().filter(|family| family.name.contains("heaviest")) {
             assert!(
                 family.help.contains(&format!(" {HEAVIEST} heaviest")),
                 "{}",

@@ -14,16 +14,6 @@ fn classes(all: &Scrape, to: &mut Samples<'_>, of: fn(&Class) -> u64) -> fmt::Re
     classes.try_for_each(|class| to.count(&[("class", &class.name)], of(class)))
 }
 
-/// Counters that are told apart by a label.
-fn kinds<const N: usize>(
-    to: &mut Samples<'_>,
-    label: &'static str,
-    all: [(&'static str, u64); N],
-) -> fmt::Result {
-    let mut all = all.into_iter();
-    all.try_for_each(|(kind, count)| to.count(&[(label, kind)], count))
-}
-
 /// Numbers that are told apart by a label.
 fn numbers<const N: usize>(
     to: &mut Samples<'_>,
@@ -54,33 +44,6 @@ families! {
         let mut classes = all.snapshot.punt.classes.iter();
         classes.try_for_each(|class| to.gauge(&[("class", &class.name)], class.waiting))
     };
-    "npcc_icmp_errors" Counter "ICMP errors made by kind." |all, to| {
-        let made = &all.snapshot.punt.workers;
-        kinds(to, "kind", [
-            ("time_exceeded", made.time_exceeded),
-            ("unreachable", made.unreachable),
-            ("too_big", made.too_big),
-        ])
-    };
-    "npcc_icmp_errors_withheld" Counter "ICMP errors not made: too many were (over_rate), or nothing may be sent about the packet (unfit)." |all, to| {
-        let made = &all.snapshot.punt.workers;
-        kinds(to, "cause", [("over_rate", made.icmp_over_rate), ("unfit", made.icmp_unfit)])
-    };
-    "npcc_linux_receive_frames" Counter "Frames that Linux sent: of BFD, routing protocols, ARP, neighbour discovery and LLDP (control), and others." |all, to| {
-        let host = &all.snapshot.punt.host;
-        kinds(to, "kind", [("control", host.sent_control), ("other", host.sent)])
-    };
-    "npcc_linux_lost_frames" Counter "Frames to or from Linux that were lost: no_interface, odd (may not leave), ring_full, no_room (no buffer, room or link)." |all, to| {
-        let (workers, host) = (&all.snapshot.punt.workers, &all.snapshot.punt.host);
-        kinds(to, "cause", [
-            ("no_interface", host.no_interface),
-            ("odd", host.sent_odd),
-            ("ring_full", host.sent_full),
-            ("no_room", workers.inject_lost),
-        ])
-    };
-    "npcc_linux_interface_errors" Counter "Errors of Linux's interfaces on reading." |all, to|
-        to.count(&[], all.snapshot.punt.host.host_errors);
     "npcc_linux_integrated" Gauge "1 where Linux is the control plane, 0 where the routes are the file's." |all, to|
         to.holds(&[], all.linux.integrated);
     "npcc_draining" Gauge "1 while the switch's traffic is taken away by drain." |all, to|

@@ -1,19 +1,18 @@
 //! Metrics: families of samples, made at each scrape from the snapshot that `show` prints, since the start.
 //!
-//! A family is declared once, with its name, help, kind and how its samples are read; [`families`] are all of them. The text is
+//! A counter's family is declared with the counter ([`declared`]); families of this folder are of what is computed. The text is
 //! OpenMetrics', or Prometheus' classic one ([`classic`]). Every label has few values: a flow's queue pairs are none.
 
 mod classic;
+mod declared;
 mod family;
 mod flows;
 mod linux;
 mod npcc;
-mod pause;
 mod ports;
 mod queues;
 mod scrape;
 mod switch;
-mod workers;
 
 use std::fmt;
 use std::sync::Mutex;
@@ -22,7 +21,10 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
 
-pub use self::family::{Family, Kind};
+use self::declared::Declared;
+#[cfg(test)]
+use self::family::Head;
+use self::family::{Family, Samples};
 pub use self::scrape::{HEAVIEST, Scrape};
 
 /// The form of the text.
@@ -57,19 +59,25 @@ impl Format {
     }
 }
 
-/// All families, in the order of the text.
-pub fn families() -> impl Iterator<Item = &'static Family> {
+/// Families whose samples are computed, in the order of the text; those that counters declare follow.
+fn computed() -> impl Iterator<Item = &'static Family> {
     let all = [
         switch::FAMILIES,
         ports::FAMILIES,
         queues::FAMILIES,
-        pause::FAMILIES,
         npcc::FAMILIES,
         flows::FAMILIES,
-        workers::FAMILIES,
         linux::FAMILIES,
     ];
     all.into_iter().flatten()
+}
+
+/// Names and meanings of all families.
+#[cfg(test)]
+fn heads() -> impl Iterator<Item = Head> {
+    let declared = Declared::of(&Default::default());
+    let declared: Vec<_> = declared.heads().collect();
+    computed().map(|family| family.head).chain(declared)
 }
 
 /// The text of what was seen.
@@ -95,7 +103,10 @@ struct Once(Mutex<Scrape>);
 impl Collector for Once {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let scrape = self.0.lock().map_err(|_| fmt::Error)?;
-        families().try_for_each(|family| family.encode(&scrape, &mut encoder))
+        for Family { head, samples } in computed() {
+            samples(&scrape, &mut Samples::of(head, &mut encoder)?)?;
+        }
+        Declared::of(&scrape.snapshot).encode(&mut encoder)
     }
 }
 
@@ -107,11 +118,8 @@ mod tests {
     #[test]
     fn every_family_has_a_name_of_its_own_in_the_words_of_prometheus() {
         let mut names = BTreeSet::new();
-        for Family {
-            name, help, kind, ..
-        } in families()
-        {
-            assert!(names.insert(*name), "{name}");
+        for Head { name, help, kind } in heads() {
+            assert!(names.insert(name), "{name}");
             assert!(name.starts_with("npcc_"), "{name}");
             let plain = |letter: char| letter.is_ascii_lowercase() || letter == '_';
             assert!(name.chars().all(plain), "{name}");
@@ -119,7 +127,7 @@ mod tests {
             let total = name.ends_with("_total") || name.ends_with("_info");
             assert!(!total, "{name}: the encoder adds it");
             assert!(
-                *kind != Kind::Histogram || name.ends_with("_seconds"),
+                kind != family::Kind::Histogram || name.ends_with("_seconds"),
                 "{name}"
             );
         }
