@@ -406,8 +406,8 @@ fn numbers_that_fit_after_a_restart_pair_no_strangers() {
         let told = script.play(&net);
         assert_eq!(told, [].into(), "{told:x?}");
         let snapshot = switch.stop();
-        let cold = snapshot.npcc.cnps_suppressed.get("cold").copied();
-        let unpaired = snapshot.npcc.cnps_suppressed.get("unpaired").copied();
+        let cold = snapshot.npcc.cnps_suppressed.named("cold").copied();
+        let unpaired = snapshot.npcc.cnps_suppressed.named("unpaired").copied();
         let asked = cold.unwrap_or(0) + unpaired.unwrap_or(0);
         assert!(asked > 0, "the queue was deep: {:?}", snapshot.npcc);
     }

@@ -97,7 +97,7 @@ npcc: { shallow: 20KB, deep: 100KB }
     );
     let snapshot = lab.run_for("1500ms");
     assert_eq!(
-        snapshot.npcc.paired.get("port-hash"),
+        snapshot.npcc.paired.named("port-hash"),
         Some(&4),
         "{:?}",
         snapshot.npcc

@@ -74,7 +74,7 @@ fn check(
         "each of the senders' QPs is told, and no other"
     );
     assert_eq!(snapshot.npcc.cnps_sent, cnps.len() as u64);
-    assert_eq!(snapshot.npcc.paired.get("port-hash"), Some(&4));
+    assert_eq!(snapshot.npcc.paired.named("port-hash"), Some(&4));
     let theirs = tshark_cnps(&lab.path("dc-out.pcap"));
     assert_eq!(theirs.len(), cnps.len());
     assert!(

@@ -27,7 +27,7 @@ const LIVE: u64 = 1;
 const V6: u64 = 2;
 
 /// One host's counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
     /// CNPs it was sent by us.
     pub cnps_sent: u64,

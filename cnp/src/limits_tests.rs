@@ -84,7 +84,7 @@ fn a_flood_of_made_up_flows_leaves_room_for_those_that_are_answered() {
     flood(&mut rig, 16, Nanos::from_millis(1));
     let status = rig.core.status();
     assert_eq!(status.flows.get(), u64::from(TABLE - TABLE / 4));
-    assert!(status.uncounted.records(Uncounted::NoRoom).get() > u64::from(TABLE));
+    assert!(Uncounted::NoRoom.pick(&status.uncounted).records.get() > u64::from(TABLE));
     rig.back(&ack());
     rig.out(&data());
     rig.tick(TICK, 0);
@@ -99,7 +99,7 @@ fn one_source_gets_no_more_than_half_of_the_table_for_what_nobody_answers() {
     flood(&mut rig, 1, Nanos::from_millis(1));
     let status = rig.core.status();
     assert_eq!(status.flows.get(), u64::from(TABLE / 2));
-    assert!(status.uncounted.records(Uncounted::SourceShare).get() > 0);
+    assert!(Uncounted::SourceShare.pick(&status.uncounted).records.get() > 0);
     // Its answered ones have the whole of it.
     rig.back(&Packet {
         dst: [10, 0, 1, 100],
@@ -168,7 +168,7 @@ fn bytes_of_a_contributor_without_an_entry_are_counted_once() {
     for _ in 0..100 {
         rig.tick(Nanos::from_millis(10), 0);
     }
-    let aside = status.uncounted.bytes(Uncounted::RateLimited).get();
+    let aside = Uncounted::RateLimited.pick(&status.uncounted).bytes.get();
     let first = wire / 100;
     assert!(aside > 80 * first, "{aside}");
     assert_eq!(aside + status.data_bytes.get(), wire + first);
@@ -230,8 +230,8 @@ fn a_packet_with_an_address_of_the_other_side_teaches_nothing() {
     );
     rig.tick(TICK, 0);
     assert_eq!((status.wrong_port.get(), status.flows.get()), (2, 1));
-    let aside = status.uncounted.bytes(Uncounted::WrongPort).get();
-    assert!(aside > 1_000 && status.uncounted.bytes_by(WAN) == aside);
+    let aside = Uncounted::WrongPort.pick(&status.uncounted).bytes.get();
+    assert!(aside > 1_000 && status.uncounted_bytes_by(WAN) == aside);
     // The living flow is as it was when such a packet has its very key.
     rig.back(&ack());
     rig.tick(TICK, 0);

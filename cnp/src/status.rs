@@ -1,8 +1,11 @@
 //! What NPCC does, for whoever shows it: counters and gauges written by the control core alone, read by anybody.
 
-use npcc_pipeline::counters::{Counter, Gauge};
-use npcc_pipeline::named;
-use npcc_pipeline::units::{PortId, Priority};
+use std::ops::Deref;
+
+use npcc_pipeline::counters::{ByName, Counter, Gauge, Label};
+use npcc_pipeline::named::Named;
+use npcc_pipeline::units::{MAX_PORTS, PortId, Priority};
+use npcc_pipeline::{counters, named};
 
 use crate::action::Action;
 use crate::detector::{DetectorConfig, Reading, Trend, Zone};
@@ -12,7 +15,7 @@ use crate::log::DecisionLog;
 use crate::pair::Evidence;
 use crate::plan::Suppressed;
 use crate::policy::{Amount, Decision, PARAMETERS, Parameters, PolicyKind, PolicyName, Reason};
-use crate::uncounted::UncountedStatus;
+use crate::uncounted::{Uncounted, UncountedCounters};
 
 named! {
     /// A row of the detector's table.
@@ -43,6 +46,54 @@ fn index_of(gauge: &Gauge) -> Option<usize> {
     usize::try_from(gauge.get()).ok()
 }
 
+/// A cell of the detector's table: zone, then row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneRow {}
+
+impl Named for ZoneRow {
+    const NAMES: &'static [&'static str] = &[
+        "idle-rising", "idle-falling", "idle-jitter",
+        "shallow-rising", "shallow-falling", "shallow-jitter",
+        "deep-rising", "deep-falling", "deep-jitter",
+        "hard-rising", "hard-falling", "hard-jitter",
+    ];
+}
+
+/// One of each reason.
+const BY_REASON: &[Label] = &[("reason", &[])];
+
+counters! {
+    /// What NPCC counts about a watched queue.
+    pub struct WatchedCounters => WatchedCount {
+        /// Looks at which another policy answered than the one in the slot.
+        #[serde(rename = "policy_fallbacks")] fallbacks: Counter => metric("npcc_watched_queue_policy_fallbacks").kept("policy_fallbacks"),
+        /// Wire bytes that the detector saw last, with what is outstanding in the device.
+        depth: Gauge => metric("npcc_watched_queue_depth_bytes").column("DEPTH"),
+        /// Most wire bytes that the detector saw.
+        peak: Gauge => metric("npcc_watched_queue_peak_bytes").column("PEAK"),
+        /// Flows that put bytes into the watched queue, at the last decision.
+        contributors: Gauge => metric("npcc_watched_queue_contributors"),
+        /// Wire bytes from which the queue is shallow.
+        shallow: Gauge => metric("npcc_watched_queue_threshold_bytes").tag("zone", "shallow").help("Depths from which the watched queue is shallow, deep and hard."),
+        /// Wire bytes from which it is deep.
+        deep: Gauge => metric("npcc_watched_queue_threshold_bytes").tag("zone", "deep"),
+        /// Wire bytes from which no filter applies.
+        hard: Gauge => metric("npcc_watched_queue_threshold_bytes").tag("zone", "hard"),
+        /// Ticks of the detector, by the zone it found and by what the depth did: two labels of one metric, which the scrape makes of the name.
+        decisions: ByName<ZoneRow, Counter, { Zone::COUNT * Row::COUNT }> => no_metric(),
+        /// Ticks per amount decided, after the policy's pauses.
+        #[serde(skip)] amounts: [Counter; Amount::COUNT] => no_metric(),
+        /// Looks of the policy at the watched queue, by the reason it gave.
+        reasons: ByName<Reason, Counter, { Reason::COUNT }> => metric("npcc_watched_queue_reasons").by(BY_REASON),
+        /// CNPs that left for flows of the watched queue.
+        cnps: Counter => metric("npcc_cnps_sent").column("CNPS"),
+        /// CNPs that would have left for flows of the watched queue, where nothing is sent.
+        would_send: Counter => metric("npcc_cnps_would_send").column("WOULD"),
+        /// CNPs not sent for flows of the watched queue, by reason.
+        suppressed: ByName<Suppressed, Counter, { Suppressed::COUNT }> => metric("npcc_cnps_suppressed").by(BY_REASON),
+    }
+}
+
 /// One watched queue.
 #[derive(Debug, Default)]
 pub struct QueueStatus {
@@ -58,31 +109,21 @@ pub struct QueueStatus {
     parameters: [Gauge; PARAMETERS],
     /// Whether another law answered in the policy's stead at the last look.
     fell_back: Gauge,
-    /// Looks at which it did.
-    pub fallbacks: Counter,
-    /// Wire bytes at the last tick.
-    pub depth: Gauge,
-    /// Most bytes at any tick.
-    pub peak: Gauge,
-    /// Flows that put bytes in over the window, at the last decision.
-    pub contributors: Gauge,
     zone: Gauge,
     trend: Gauge,
-    /// Depths from which the queue is shallow, deep and hard.
-    thresholds: [Gauge; 3],
-    /// Ticks per cell: zone, then row.
-    cells: [[Counter; Row::COUNT]; Zone::COUNT],
-    /// Ticks per amount decided, after the policy's pauses.
-    amounts: [Counter; Amount::COUNT],
-    /// Looks per reason of the policy.
-    reasons: [Counter; Reason::COUNT],
-    /// CNPs that left.
-    pub cnps: Counter,
-    /// CNPs that would have left, where nothing is sent.
-    pub would_send: Counter,
     /// What becomes of decisions: the least of the switch's action and its own.
     action: Gauge,
-    suppressed: [Counter; Suppressed::COUNT],
+    /// What is counted about it.
+    pub counts: WatchedCounters,
+}
+
+impl Deref for QueueStatus {
+    type Target = WatchedCounters;
+
+    #[inline]
+    fn deref(&self) -> &WatchedCounters {
+        &self.counts
+    }
 }
 
 impl QueueStatus {
@@ -119,16 +160,15 @@ impl QueueStatus {
     }
 
     pub(crate) fn show_thresholds(&self, config: &DetectorConfig) {
-        let all = [config.shallow, config.deep, config.hard];
-        for (gauge, bytes) in self.thresholds.iter().zip(all) {
-            gauge.set(bytes);
-        }
+        self.shallow.set(config.shallow);
+        self.deep.set(config.deep);
+        self.hard.set(config.hard);
     }
 
     /// Wire bytes from which the queue is shallow, deep and hard at this moment.
     #[must_use]
     pub fn thresholds(&self) -> [u64; 3] {
-        self.thresholds.each_ref().map(Gauge::get)
+        [&self.shallow, &self.deep, &self.hard].map(Gauge::get)
     }
 
     /// Notes who answered at this look.
@@ -199,7 +239,8 @@ impl QueueStatus {
     /// Ticks spent in a cell of the table.
     #[must_use]
     pub fn cell(&self, zone: Zone, row: Row) -> &Counter {
-        row.pick(zone.pick(&self.cells))
+        let (rows, _) = self.decisions.as_chunks();
+        rows.get(zone.index()).map_or(&self.cnps, |rows| row.pick(rows))
     }
 
     /// Ticks that ended in this amount.
@@ -221,70 +262,83 @@ impl QueueStatus {
     }
 }
 
-/// What the connection manager's messages came to.
-#[derive(Debug, Default)]
-pub struct CmStatus {
-    /// QP1 packets seen.
-    pub heard: Counter,
-    /// QP1 packets with a wrong ICRC: nothing was learned from them.
-    pub damaged: Counter,
-    /// QP1 packets of another class than connection management.
-    pub foreign: Counter,
-    /// Pairs taken back because something spoke against them.
-    pub contradicted: Gauge,
+counters! {
+    /// What the connection manager's messages came to.
+    pub struct CmCounters => CmCount {
+        /// QP1 packets seen.
+        heard: Counter => metric("npcc_cm_packets").tag("kind", "heard")
+            .help("Packets of the connection manager: heard; of these damaged, of a foreign class, or lost for want of room (dropped)."),
+        /// QP1 packets with a wrong ICRC: nothing was learned from them.
+        damaged: Counter => metric("npcc_cm_packets").tag("kind", "damaged"),
+        /// QP1 packets of another class than connection management.
+        foreign: Counter => metric("npcc_cm_packets").tag("kind", "foreign"),
+        /// Pairs taken back because something spoke against them.
+        contradicted: Counter => metric("npcc_contradicted_pairs"),
+    }
+}
+
+counters! {
+    /// What NPCC counts on one switch, beside its watched queues.
+    pub struct NpccCounters => NpccCount {
+        /// Turns of the detector.
+        ticks: Counter => metric("npcc_ticks"),
+        /// Ticks that had no time left for a queue that was due, which then came first in the next.
+        queues_deferred: Counter => no_metric(),
+        /// Records taken in.
+        #[serde(skip)] records: Counter => no_metric(),
+        /// Packets of ports that are not trusted: nothing was learned from them.
+        untrusted: Counter => metric("npcc_untrusted_packets"),
+        /// Packets whose source does not lie behind the port they came by: nothing was learned from them.
+        wrong_port: Counter => metric("npcc_wrong_port_packets"),
+        /// New ends, REQ and REP refused because their source began too many; the report adds them to the flows refused.
+        #[serde(skip)] rate_limited: Counter => no_metric(),
+        /// Contributors without an entry in the flow table.
+        uncounted: ByName<Uncounted, UncountedCounters, { Uncounted::COUNT }> => nested().by(BY_REASON),
+        /// Flows known.
+        flows: Gauge => metric("npcc_flows"),
+        /// New flows refused: their source had too many, or the table was full of live ones.
+        flows_refused: Counter => metric("npcc_flows_refused"),
+        /// Idle flows that made room for others.
+        #[serde(skip)] flows_displaced: Counter => no_metric(),
+        /// Ends in the table of connections.
+        #[serde(skip)] ends: Gauge => no_metric(),
+        /// Ends refused because every other was in use.
+        #[serde(skip)] ends_refused: Gauge => no_metric(),
+        /// Idle ends that made room for others, those not paired first, then the pairs longest unused.
+        #[serde(skip)] ends_displaced: Gauge => no_metric(),
+        /// Flows whose bytes were read from a worker.
+        flows_read: Counter => no_metric(),
+        /// Flows that send again after a pause.
+        flows_woken: Counter => no_metric(),
+        /// Flows of which a worker said so too long ago: they are found by the slow round of readings.
+        wakes_lost: Counter => no_metric(),
+        /// Flows weighed as contributors of a decision.
+        flows_weighed: Counter => no_metric(),
+        /// Flows by the evidence for their sender's queue pair.
+        paired: ByName<Evidence, Gauge, { Evidence::COUNT }> => metric("npcc_flows_by_evidence").by(&[("evidence", &[])]),
+        /// Wire bytes of data in watched queues.
+        #[serde(skip)] data_bytes: Counter => metric("npcc_data_bytes"),
+        /// Wire bytes of data from flows that nobody could tell yet, as no packet came back.
+        cold_bytes: Counter => metric("npcc_cold_bytes"),
+        /// Wire bytes of data from flows that are answered but below the configured evidence; their share is reported.
+        #[serde(skip)] unpaired_bytes: Counter => no_metric(),
+        /// CNPs of receivers that passed through.
+        cnps_passed: Counter => metric("npcc_cnps_passed"),
+        /// CNPs that passed with a wrong ICRC or without BECN.
+        cnps_damaged: Counter => metric("npcc_cnps_damaged"),
+        /// The connection manager's messages.
+        cm: CmCounters => nested(),
+    }
 }
 
 /// The whole of NPCC on one switch.
 #[derive(Debug, Default)]
 pub struct NpccStatus {
     queues: Box<[QueueStatus]>,
-    /// Ticks done.
-    pub ticks: Counter,
-    /// Ticks that had no time left for a queue that was due, which then came first in the next.
-    pub queues_deferred: Counter,
-    /// Records taken in.
-    pub records: Counter,
-    /// Records and QP1 packets from ports that are not trusted: nothing was learned from them.
-    pub untrusted: Counter,
-    /// Records and QP1 packets from sources that do not lie behind the port they came by: nothing was learned from them.
-    pub wrong_port: Counter,
-    /// New ends, REQ and REP refused because their source began too many.
-    pub rate_limited: Counter,
-    /// Contributors without an entry in the flow table.
-    pub uncounted: UncountedStatus,
-    /// Flows in the table.
-    pub flows: Gauge,
-    /// New flows refused because every other was in use.
-    pub flows_refused: Counter,
-    /// Idle flows that made room for others.
-    pub flows_displaced: Counter,
-    /// Ends in the table of connections.
-    pub ends: Gauge,
-    /// Ends refused because every other was in use.
-    pub ends_refused: Gauge,
-    /// Idle ends that made room for others, those not paired first, then the pairs longest unused.
-    pub ends_displaced: Gauge,
-    /// Flows whose bytes were read from a worker.
-    pub flows_read: Counter,
-    /// Flows that send again after a pause.
-    pub flows_woken: Counter,
-    /// Flows of which a worker said so too long ago: they are found by the slow round of readings.
-    pub wakes_lost: Counter,
-    /// Flows weighed as contributors of a decision.
-    pub flows_weighed: Counter,
-    paired: [Gauge; Evidence::COUNT],
-    /// Wire bytes of data in watched queues.
-    pub data_bytes: Counter,
-    /// Wire bytes of data from flows nobody has answered yet.
-    pub cold_bytes: Counter,
-    /// Wire bytes of data from flows that are answered but below the configured evidence.
-    pub unpaired_bytes: Counter,
-    /// CNPs of receivers that passed through.
-    pub cnps_passed: Counter,
-    /// CNPs that passed with a wrong ICRC or without BECN: their senders ignore them, and so does NPCC.
-    pub cnps_damaged: Counter,
-    /// The connection manager's messages.
-    pub cm: CmStatus,
+    /// What is counted beside the queues.
+    pub counts: NpccCounters,
+    /// Wire bytes of contributors without an entry in the flow table, by the port they came in by.
+    pub(crate) uncounted_ports: [Counter; MAX_PORTS],
     /// The last CNPs, sent and would-be, and why.
     pub log: DecisionLog,
     /// Flows that were refused a CNP lately, and why: a flow again when the reason changed or 10 ms have passed.
@@ -294,6 +348,15 @@ pub struct NpccStatus {
     pub hosts: HostView,
     /// How hosts answer CNPs.
     pub responses: HostResponseView,
+}
+
+impl Deref for NpccStatus {
+    type Target = NpccCounters;
+
+    #[inline]
+    fn deref(&self) -> &NpccCounters {
+        &self.counts
+    }
 }
 
 impl NpccStatus {
@@ -310,6 +373,12 @@ impl NpccStatus {
     #[must_use]
     pub fn queues(&self) -> &[QueueStatus] {
         &self.queues
+    }
+
+    /// Wire bytes of contributors without an entry in the flow table that came in by this port, whatever the reason.
+    #[must_use]
+    pub fn uncounted_bytes_by(&self, port: PortId) -> u64 {
+        self.uncounted_ports.get(port.index()).map_or(0, Counter::get)
     }
 
     /// Flows known by this evidence.
@@ -349,5 +418,19 @@ impl NpccStatus {
             .iter()
             .map(|queue| queue.suppressed(reason).get())
             .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_of_the_table_is_named_by_its_zone_and_its_row() {
+        let zones = Zone::ALL.map(|zone| Row::ALL.map(|row| format!("{}-{}", zone.name(), row.name())));
+        assert_eq!(zones.concat(), ZoneRow::NAMES);
+        let queue = QueueStatus::default();
+        queue.cell(Zone::Deep, Row::Falling).add(1);
+        assert_eq!(queue.decisions.named("deep-falling").map(Counter::get), Some(1));
     }
 }

@@ -4,8 +4,7 @@
 //! remembered; of one that is not, the packet shown counts alone, so that the sums are never too large.
 
 use npcc_pipeline::counters::Counter;
-use npcc_pipeline::named;
-use npcc_pipeline::units::{MAX_PORTS, PortId};
+use npcc_pipeline::{counters, named};
 
 use crate::sample::{Record, SlotRef};
 
@@ -30,31 +29,13 @@ named! {
     }
 }
 
-/// What readers see.
-#[derive(Debug, Default)]
-pub struct UncountedStatus {
-    records: [Counter; Uncounted::COUNT],
-    bytes: [Counter; Uncounted::COUNT],
-    ports: [Counter; MAX_PORTS],
-}
-
-impl UncountedStatus {
-    /// Packets shown of contributors without an entry, for this reason: of each its first, and one now and then.
-    #[must_use]
-    pub fn records(&self, why: Uncounted) -> &Counter {
-        why.pick(&self.records)
-    }
-
-    /// Wire bytes of theirs, and not of all where they are more than 4,096.
-    #[must_use]
-    pub fn bytes(&self, why: Uncounted) -> &Counter {
-        why.pick(&self.bytes)
-    }
-
-    /// Wire bytes of those that came in by this port, whatever the reason.
-    #[must_use]
-    pub fn bytes_by(&self, port: PortId) -> u64 {
-        self.ports.get(port.index()).map_or(0, Counter::get)
+counters! {
+    /// What is counted of them, by reason.
+    pub struct UncountedCounters => UncountedCount {
+        /// Packets of contributors without an entry in the flow table that were shown, by reason.
+        records: Counter => metric("npcc_uncounted_packets"),
+        /// Wire bytes of contributors without an entry in the flow table, at least, by reason.
+        bytes: Counter => metric("npcc_uncounted_bytes"),
     }
 }
 
@@ -83,16 +64,9 @@ impl Aside {
         }
     }
 
-    /// Counts a record of a contributor without an entry; `bytes` is what its slot has counted by now.
-    pub(crate) fn count(
-        &mut self,
-        (record, reader): (&Record, usize),
-        bytes: Option<u64>,
-        why: Uncounted,
-        status: &UncountedStatus,
-    ) {
-        let shown = u64::from(record.wire_len);
-        let mut fresh = shown;
+    /// The bytes that a record of a contributor without an entry adds; `bytes` is what its slot has counted by now.
+    pub(crate) fn fresh(&mut self, (record, reader): (&Record, usize), bytes: Option<u64>) -> u64 {
+        let mut fresh = u64::from(record.wire_len);
         if let (Some(seen), Some(bytes)) = (self.seen.get_mut(place(record.slot)), bytes) {
             if (seen.reader, seen.slot) == (reader, record.slot) {
                 fresh = bytes.saturating_sub(seen.bytes);
@@ -103,11 +77,7 @@ impl Aside {
                 bytes,
             };
         }
-        why.pick(&status.records).add(1);
-        why.pick(&status.bytes).add(fresh);
-        if let Some(port) = status.ports.get(record.ingress.index()) {
-            port.add(fresh);
-        }
+        fresh
     }
 
     /// The bytes of a slot that were counted here, or before the packet that is its flow's first.

@@ -32,7 +32,7 @@ use crate::key::{KeyHasher, is_v4, low32};
 use crate::sample::Record;
 use entry::{DETAILS_ANY, Entry};
 use pace::Pace;
-pub use reader::{CacheCounters, CacheReader, CacheShared};
+pub use reader::{CacheCount, CacheCounters, CacheReader, CacheShared};
 use slot::Slot;
 pub use slot::SlotReading;
 pub(crate) use woken::ASLEEP;

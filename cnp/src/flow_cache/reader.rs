@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
+use npcc_pipeline::counters;
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::units::Nanos;
 use rtrb::Consumer;
@@ -12,23 +13,32 @@ use super::woken::Woken;
 use crate::cm::copy::CmCopy;
 use crate::sample::{Record, SlotRef};
 
-/// What happened to samples. The worker writes.
-#[derive(Debug, Default)]
-pub struct CacheCounters {
-    /// Records given to the control core.
-    pub samples: Counter,
-    /// Records lost because the ring was full.
-    pub sample_drops: Counter,
-    /// QP1 packets given to the control core.
-    pub messages: Counter,
-    /// QP1 packets lost because the ring was full.
-    pub message_drops: Counter,
-    /// Packets of XRC, RD and vendors' own transports: forwarded, never told.
-    pub unsupported: Counter,
-    /// Frames not counted because every way of their set was busy.
-    pub cache_full: Counter,
-    /// Idle flows that made room for others.
-    pub replaced: Counter,
+counters! {
+    /// What a worker's flow cache saw beside data.
+    pub struct SeenCounters => SeenCount {
+        /// QP1 packets given to the control core.
+        messages: Counter => no_metric(),
+        /// QP1 packets lost because the ring was full.
+        message_drops: Counter => metric("npcc_cm_packets").tag("kind", "dropped"),
+        /// Packets of XRC, RD and vendors' own transports: forwarded, never told.
+        unsupported: Counter => no_metric(),
+    }
+}
+
+counters! {
+    /// What happened to samples. The worker writes.
+    pub struct CacheCounters => CacheCount {
+        /// Detailed records of packets that the control core took in.
+        samples: Counter => metric("npcc_samples"),
+        /// Detailed records of packets that found no room on the way to the control core.
+        sample_drops: Counter => metric("npcc_sample_drops"),
+        /// What it saw beside data.
+        seen: SeenCounters => nested(),
+        /// Frames not counted because every way of their set was busy; the report adds them to the samples that found no room.
+        #[serde(skip)] cache_full: Counter => no_metric(),
+        /// Idle flows that made room for others.
+        #[serde(skip)] replaced: Counter => no_metric(),
+    }
 }
 
 /// What both sides see of one worker's cache.

@@ -164,8 +164,8 @@ impl FlowCache {
         };
         let counters = &self.shared.counters;
         match self.messages.push(copy) {
-            Ok(()) => counters.messages.add(1),
-            Err(_) => counters.message_drops.add(1),
+            Ok(()) => counters.seen.messages.add(1),
+            Err(_) => counters.seen.message_drops.add(1),
         }
     }
 
@@ -177,7 +177,7 @@ impl FlowCache {
         let wanted = self.wanted(meta.group.ingress(), meta.egress);
         match class {
             RoceClass::Management if wanted != 0 => self.copy(sighting),
-            RoceClass::Unsupported => self.shared.counters.unsupported.add(1),
+            RoceClass::Unsupported => self.shared.counters.seen.unsupported.add(1),
             _ => {}
         }
         if wanted & class.bit() == 0 {

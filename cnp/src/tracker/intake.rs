@@ -218,7 +218,12 @@ impl FlowTracker {
     pub(super) fn count_aside(&mut self, record: &Record, reader: usize, why: Uncounted) {
         let slot = self.readers.get(reader).and_then(|of| of.read(record.slot));
         let bytes = slot.map(|slot| slot.bytes);
-        self.aside
-            .count((record, reader), bytes, why, &self.status.uncounted);
+        let fresh = self.aside.fresh((record, reader), bytes);
+        let counts = why.pick(&self.status.uncounted);
+        counts.records.add(1);
+        counts.bytes.add(fresh);
+        if let Some(port) = self.status.uncounted_ports.get(record.ingress.index()) {
+            port.add(fresh);
+        }
     }
 }

@@ -153,7 +153,7 @@ pub fn reaction(
         reaction_us,
         volleys: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / (PERIOD / 1_000),
         ticks: since(|shot| shot.npcc.ticks),
-        ticks_late: since(|shot| shot.npcc.ticks_late),
+        ticks_late: since(|shot| shot.npcc.control.late),
         cnps: since(|shot| shot.npcc.cnps_sent),
     })
 }

@@ -217,7 +217,7 @@ impl Process {
             cnps: snapshot.npcc.cnps_sent,
             dropped: snapshot.conservation.drops.packets,
             ticks: snapshot.npcc.ticks,
-            ticks_late: snapshot.npcc.ticks_late,
+            ticks_late: snapshot.npcc.control.late,
         })
     }
 

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use npcc_appliance::report::model::{Flow, Npcc, NpccQueue, Port, Queue, Snapshot};
+use npcc_cnp::status::{NpccCount, WatchedCount};
 use npcc_pipeline::drop::DropReason;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -46,12 +47,15 @@ fn seen(seconds: u64) -> Seen {
         watched.push(NpccQueue {
             port: "wan0".to_owned(),
             priority,
-            depth,
             zone: zone.to_owned(),
-            shallow: 375_000,
-            deep: 1_500_000,
-            hard: 3_000_000,
-            cnps: seconds * u64::from(priority) * 1_000,
+            counts: WatchedCount {
+                depth,
+                shallow: 375_000,
+                deep: 1_500_000,
+                hard: 3_000_000,
+                cnps: seconds * u64::from(priority) * 1_000,
+                ..WatchedCount::default()
+            },
             ..NpccQueue::default()
         });
     }
@@ -87,7 +91,10 @@ fn seen(seconds: u64) -> Seen {
             seconds: seconds as f64,
             ports: vec![port("dc0", seconds), wan, spare],
             npcc: Npcc {
-                flows: 40,
+                counts: NpccCount {
+                    flows: 40,
+                    ..NpccCount::default()
+                },
                 action: "send".to_owned(),
                 cnps_sent: seconds * 13_000,
                 queues: watched,

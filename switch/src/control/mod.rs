@@ -14,6 +14,7 @@ use std::time::Duration;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::level::QueueLevel;
 use npcc_cnp::plan::{CnpOrder, Outlet, Suppressed};
+use npcc_pipeline::counters;
 use npcc_pipeline::counters::{Counter, Counters};
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
@@ -24,13 +25,14 @@ use crate::control::reaction::FirstAnswer;
 use crate::recorder::decisions::Copier;
 use crate::sleep::ControlSleeper;
 
-/// What the loop tells about itself.
-#[derive(Debug, Default)]
-pub struct ControlStats {
-    /// Ticks that came late by more than half a tick.
-    pub late: Counter,
-    /// Ticks that came early because a queue rose to `hard`.
-    pub hastened: Counter,
+counters! {
+    /// What the loop tells about itself.
+    pub struct ControlStats => ControlCount {
+        /// Turns of the detector that came late by more than half a tick.
+        #[serde(rename = "ticks_late")] late: Counter => metric("npcc_late_ticks").kept("ticks_late"),
+        /// Turns of the detector that came early because a queue had just risen to hard.
+        #[serde(rename = "ticks_early")] hastened: Counter => metric("npcc_early_ticks").kept("ticks_early"),
+    }
 }
 
 /// Where workers say that a watched queue has just risen to `hard`: between two ticks somebody looks.

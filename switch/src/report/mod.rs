@@ -6,7 +6,6 @@ pub mod audit;
 mod counted;
 pub mod dcbx;
 pub mod events;
-mod grown;
 pub mod lossless;
 pub mod lossless_table;
 pub mod model;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::model::{Flow, Host, Npcc, NpccQueue, Percentiles, Setting, Snapshot};
-use super::table::{count, joined, list, table, thousands, word};
+use super::table::{count, counts, joined, list, table, thousands, word};
 
 /// `show flows`
 #[must_use]
@@ -58,18 +58,17 @@ pub fn hosts(hosts: &[Host]) -> String {
 pub fn npcc(snapshot: &Snapshot) -> String {
     let npcc = &snapshot.npcc;
     let mut out = table(3, &&NpccQueue::default(), &npcc.queues, |queue| {
-        vec![
+        let state = vec![
             ("QUEUE", format!("{}:{}", queue.port, queue.priority)),
             word("ZONE", &queue.zone),
             word("TREND", &queue.trend),
-            count("DEPTH", queue.depth),
-            count("PEAK", queue.peak),
-            count("CNPS", queue.cnps),
-            count("WOULD", queue.would_send),
+        ];
+        let answers = vec![
             word("ACTION", &queue.action),
             word("POLICY", &queue.policy_now),
-            ("DECISIONS (ticks)", list(&queue.decisions)),
-        ]
+            ("DECISIONS (ticks)", list(queue.decisions.each_named())),
+        ];
+        [state, counts(queue.counts.columns()), answers].concat()
     });
     for queue in &npcc.queues {
         // Writing to a string cannot fail.
@@ -84,11 +83,11 @@ pub fn npcc(snapshot: &Snapshot) -> String {
 
 /// What NPCC counts over all queues, a line each.
 fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
-    let uncounted = npcc.uncounted.iter().map(|(why, one)| (why, one.bytes));
+    let uncounted = npcc.uncounted.each_named().map(|(why, one)| (why, one.bytes));
     [
         ("action", npcc.action.clone()),
         ("flows", thousands(npcc.flows)),
-        ("paired", list(&npcc.paired)),
+        ("paired", list(npcc.paired.each_named())),
         ("cold bytes", thousands(npcc.cold_bytes)),
         (
             "health",
@@ -107,7 +106,7 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
                 thousands(npcc.cm.heard),
                 thousands(npcc.cm.damaged),
                 thousands(npcc.cm.foreign),
-                thousands(npcc.seen.message_drops),
+                thousands(npcc.caches.seen.message_drops),
                 thousands(npcc.cm.contradicted)
             ),
         ),
@@ -115,7 +114,7 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
             "not told",
             format!(
                 "{} packets of transports not read, {} flows refused",
-                thousands(npcc.seen.unsupported),
+                thousands(npcc.caches.seen.unsupported),
                 thousands(npcc.flows_refused)
             ),
         ),
@@ -133,8 +132,8 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
             "samples",
             format!(
                 "{} ({} dropped)",
-                thousands(npcc.samples),
-                thousands(npcc.sample_drops)
+                thousands(npcc.caches.samples),
+                thousands(npcc.caches.sample_drops)
             ),
         ),
         (
@@ -146,7 +145,7 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
                 thousands(npcc.cnps_passed)
             ),
         ),
-        ("suppressed", list(&npcc.cnps_suppressed)),
+        ("suppressed", list(npcc.cnps_suppressed.each_named())),
         ("reaction", reaction("shallow", npcc.reaction_us)),
         ("", reaction("hard", npcc.reaction_hard_us)),
         ("ticks", ticks(npcc)),
@@ -158,8 +157,8 @@ fn ticks(npcc: &Npcc) -> String {
     format!(
         "{} ({} late by more than half, {} early for a queue at hard, {} queues deferred)",
         thousands(npcc.ticks),
-        thousands(npcc.ticks_late),
-        thousands(npcc.ticks_early),
+        thousands(npcc.control.late),
+        thousands(npcc.control.hastened),
         thousands(npcc.queues_deferred)
     )
 }
@@ -190,8 +189,8 @@ fn slot(queue: &NpccQueue) -> String {
     }
     for (name, value) in [
         ("policy", policy),
-        ("reasons", list(&queue.reasons)),
-        ("suppressed", list(&queue.suppressed)),
+        ("reasons", list(queue.reasons.each_named())),
+        ("suppressed", list(queue.suppressed.each_named())),
     ] {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "  {name:<11} {value}");

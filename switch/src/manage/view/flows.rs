@@ -166,11 +166,7 @@ impl View {
         };
         Host {
             address: address.to_string(),
-            cnps_sent: counts.cnps_sent,
-            cnps_passed: counts.cnps_passed,
-            naks: counts.naks,
-            rnr_naks: counts.rnr_naks,
-            ce: counts.ce,
+            counts: *counts,
             action: if admitted {
                 least.min(self.npcc.action()).name()
             } else {

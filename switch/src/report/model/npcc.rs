@@ -2,21 +2,31 @@
 
 use std::collections::BTreeMap;
 
+use npcc_cnp::flow_cache::CacheCount;
+use npcc_cnp::hosts::Counts;
+use npcc_cnp::plan::Suppressed;
+use npcc_cnp::status::{NpccCount, WatchedCount};
+use npcc_pipeline::counters::{ByName, Cell, Counter, Path};
 use serde::{Deserialize, Serialize};
+
+use super::counted;
+use crate::control::ControlCount;
+
+/// CNPs not sent, by reason.
+pub type NotSent = ByName<Suppressed, Counter, { Suppressed::COUNT }>;
 
 /// NPCC.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Npcc {
-    /// Detailed samples taken in by the control core.
-    pub samples: u64,
-    /// Samples the ring had no room for.
-    pub sample_drops: u64,
-    /// Flows known.
-    pub flows: u64,
-    /// Bytes of flows that nobody could tell yet: no packet came back.
-    pub cold_bytes: u64,
-    /// Flows by the evidence for their sender QPN.
-    pub paired: BTreeMap<String, u64>,
+    /// What the control core counted.
+    #[serde(flatten)]
+    pub counts: NpccCount,
+    /// What the workers' flow caches counted.
+    #[serde(flatten)]
+    pub caches: CacheCount,
+    /// What the control loop counted.
+    #[serde(flatten)]
+    pub control: ControlCount,
     /// What becomes of decisions on the whole switch: `send`, `observe` or `off`.
     #[serde(default)]
     pub action: String,
@@ -26,74 +36,47 @@ pub struct Npcc {
     #[serde(default)]
     pub would_send: u64,
     /// CNPs not sent, by reason.
-    pub cnps_suppressed: BTreeMap<String, u64>,
+    pub cnps_suppressed: <NotSent as Cell>::Count,
     /// From the enqueue that crosses `shallow` to the CNP handed to the device (the filter's ticks included), in us.
     pub reaction_us: Percentiles,
     /// From the enqueue that crosses `hard`, where no filter applies, to the CNP handed to the device, in us.
     pub reaction_hard_us: Percentiles,
-    /// Turns of the detector.
-    pub ticks: u64,
-    /// Ticks that came late by more than half a tick.
-    pub ticks_late: u64,
-    /// Ticks that came early because a queue had just risen to `hard`.
-    #[serde(default)]
-    pub ticks_early: u64,
-    /// Times at which a tick had no time left for a queue that was due, which came first in the next.
-    #[serde(default)]
-    pub queues_deferred: u64,
-    /// Flows whose bytes were read from a worker.
-    #[serde(default)]
-    pub flows_read: u64,
-    /// Flows weighed as contributors of a decision.
-    #[serde(default)]
-    pub flows_weighed: u64,
-    /// Flows that began to send again after a pause, as a worker said.
-    #[serde(default)]
-    pub flows_woken: u64,
-    /// Flows of which a worker said so too long ago: they are found by the slow round of readings.
-    #[serde(default)]
-    pub wakes_lost: u64,
     /// Watched queues.
     pub queues: Vec<NpccQueue>,
-    /// The connection manager's messages.
-    #[serde(default)]
-    pub cm: Cm,
-    /// What the flow caches saw beside data.
-    #[serde(default)]
-    pub seen: Seen,
     /// How much of the traffic NPCC can do something about.
     #[serde(default)]
     pub health: Health,
-    /// CNPs of receivers that passed through.
-    #[serde(default)]
-    pub cnps_passed: u64,
-    /// Of CNPs that passed, those with a wrong ICRC or without BECN: nothing was learned from them.
-    #[serde(default)]
-    pub cnps_damaged: u64,
-    /// New flows refused: their source had too many, or the table was full of live ones.
-    #[serde(default)]
-    pub flows_refused: u64,
-    /// Packets shown by ports that are not trusted: nothing was learned from them.
-    #[serde(default)]
-    pub untrusted: u64,
-    /// Packets shown whose source does not lie behind the port they came by: nothing was learned from them.
-    #[serde(default)]
-    pub wrong_port: u64,
-    /// Contributors without an entry in the flow table, by reason.
-    #[serde(default)]
-    pub uncounted: BTreeMap<String, Uncounted>,
-    /// Their wire bytes, by the port they came by.
+    /// Wire bytes of contributors without an entry in the flow table, by the port they came by.
     #[serde(default)]
     pub uncounted_ports: BTreeMap<String, u64>,
 }
 
-/// Contributors without an entry in the flow table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Uncounted {
-    /// Packets of theirs that were shown: of each its first, and one now and then.
-    pub records: u64,
-    /// Wire bytes, at least.
-    pub bytes: u64,
+impl Npcc {
+    /// Shows each count that only grows, and which it is; `ports` are the names of all.
+    pub fn each<'a>(
+        &mut self,
+        path: Path,
+        ports: impl Iterator<Item = &'a str>,
+        show: &mut dyn FnMut(Path, &mut u64),
+    ) {
+        self.counts.each(path, show);
+        self.caches.each(path, show);
+        self.control.each(path, show);
+        show(path.then("cnps_sent"), &mut self.cnps_sent);
+        show(path.then("would_send"), &mut self.would_send);
+        NotSent::each(&mut self.cnps_suppressed, path.then("suppressed"), show);
+        for port in ports {
+            let mut bytes = self.uncounted_ports.remove(port).unwrap_or_default();
+            show(path.then("uncounted_ports").then(port), &mut bytes);
+            if bytes > 0 {
+                self.uncounted_ports.insert(port.to_owned(), bytes);
+            }
+        }
+        for queue in &mut self.queues {
+            let path = path.then("queue").then(&queue.port);
+            queue.counts.each(path.at(queue.priority.into()), show);
+        }
+    }
 }
 
 /// A distribution of times, in us.
@@ -119,33 +102,13 @@ pub struct NpccQueue {
     pub port: String,
     /// Priority.
     pub priority: u8,
-    /// Depth the detector saw last, wire bytes.
-    pub depth: u64,
-    /// Highest depth the detector saw.
-    pub peak: u64,
     /// Zone: idle, shallow, deep, hard.
     pub zone: String,
     /// Trend: rising, falling.
     pub trend: String,
-    /// Wire bytes from which it is shallow.
-    #[serde(default)]
-    pub shallow: u64,
-    /// Wire bytes from which it is deep.
-    #[serde(default)]
-    pub deep: u64,
-    /// Wire bytes from which no filter applies.
-    #[serde(default)]
-    pub hard: u64,
-    /// Ticks with each decision.
-    pub decisions: BTreeMap<String, u64>,
     /// What becomes of decisions about it: the least of the switch's action, the port's and its own.
     #[serde(default)]
     pub action: String,
-    /// CNPs for flows of this queue.
-    pub cnps: u64,
-    /// CNPs that would have been sent for them, where nothing is.
-    #[serde(default)]
-    pub would_send: u64,
     /// The policy in its slot.
     #[serde(default)]
     pub policy: String,
@@ -155,22 +118,15 @@ pub struct NpccQueue {
     /// Why it is another one.
     #[serde(default)]
     pub policy_why: Option<String>,
-    /// Looks at which another one answered.
-    #[serde(default)]
-    pub policy_fallbacks: u64,
     /// The policy's parameters, each with its unit.
     #[serde(default)]
     pub parameters: Vec<Setting>,
-    /// Flows that put bytes in over the window, at the last decision.
-    #[serde(default)]
-    pub contributors: u64,
-    /// Looks by the reason the policy gave.
-    #[serde(default)]
-    pub reasons: BTreeMap<String, u64>,
-    /// CNPs not sent for flows of this queue, by reason.
-    #[serde(default)]
-    pub suppressed: BTreeMap<String, u64>,
+    /// What was counted.
+    #[serde(flatten)]
+    pub counts: WatchedCount,
 }
+
+counted! { Npcc: NpccCount, NpccQueue: WatchedCount, Host: Counts }
 
 /// A policy's parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -185,30 +141,6 @@ pub struct Setting {
     pub min: u64,
     /// Largest.
     pub max: u64,
-}
-
-/// What the connection manager's messages came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Cm {
-    /// QP1 packets seen.
-    pub heard: u64,
-    /// Of these, with a wrong ICRC: nothing was learned from them.
-    pub damaged: u64,
-    /// Of these, of another class than connection management.
-    pub foreign: u64,
-    /// Pairs taken back because something spoke against them.
-    pub contradicted: u64,
-}
-
-/// What the workers' flow caches saw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Seen {
-    /// QP1 packets given to the control core.
-    pub messages: u64,
-    /// QP1 packets its ring had no room for.
-    pub message_drops: u64,
-    /// Packets of XRC, RD and vendors' own transports: forwarded, never told.
-    pub unsupported: u64,
 }
 
 /// Data bytes in watched queues, and whose senders could be told.
@@ -269,16 +201,9 @@ pub struct Flow {
 pub struct Host {
     /// Its address.
     pub address: String,
-    /// CNPs this switch sent it.
-    pub cnps_sent: u64,
-    /// CNPs of receivers to it that passed.
-    pub cnps_passed: u64,
-    /// NAKs it was sent.
-    pub naks: u64,
-    /// Receiver-not-ready NAKs it was sent.
-    pub rnr_naks: u64,
-    /// Sampled packets to it that came marked CE.
-    pub ce: u64,
+    /// What was counted.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// What becomes of decisions to tell it: `send`, `observe`, `off`, or `deny` where it may not be told.
     #[serde(default)]
     pub action: String,
@@ -362,4 +287,81 @@ pub struct LogDecision {
     pub trend: String,
     /// CNPs of the flow, this one included; would-be ones where nothing is sent.
     pub cnps: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Every number of NPCC's report is shown, or is one that may go down.
+    #[test]
+    fn no_count_of_npcc_is_forgotten() {
+        let mut npcc = Npcc {
+            queues: vec![NpccQueue {
+                port: "wan0".to_owned(),
+                ..NpccQueue::default()
+            }],
+            ..Npcc::default()
+        };
+        let mut paths = BTreeSet::new();
+        let mut shown = 0;
+        npcc.each(
+            Path::ROOT,
+            ["dc0", "wan0"].into_iter(),
+            &mut |path, count| {
+                assert!(paths.insert(path), "two counts with one number");
+                *count += 1;
+                shown += 1;
+            },
+        );
+        let value = serde_json::to_value(&npcc).unwrap();
+        // What goes up and down, and what is a distribution of this process's.
+        let gauges = [
+            "/flows",
+            "/reaction_us",
+            "/reaction_hard_us",
+            // The same as `counts.data_bytes`, which is shown.
+            "/health/data_bytes",
+            "/health/paired",
+            "/health/unpaired",
+            "/health/cold",
+            "/queues/0/priority",
+            "/queues/0/depth",
+            "/queues/0/peak",
+            "/queues/0/shallow",
+            "/queues/0/deep",
+            "/queues/0/hard",
+            "/queues/0/contributors",
+        ];
+        let mut grown = 0;
+        let mut left = vec![(String::new(), &value)];
+        while let Some((at, value)) = left.pop() {
+            if gauges.contains(&at.as_str()) {
+                continue;
+            }
+            match value {
+                serde_json::Value::Object(map) => {
+                    left.extend(
+                        map.iter()
+                            .map(|(key, value)| (format!("{at}/{key}"), value)),
+                    );
+                }
+                serde_json::Value::Array(all) => {
+                    left.extend(
+                        all.iter()
+                            .enumerate()
+                            .map(|(n, value)| (format!("{at}/{n}"), value)),
+                    );
+                }
+                serde_json::Value::Number(number) => {
+                    assert_eq!(number.as_u64(), Some(1), "{at} is not shown");
+                    grown += 1;
+                }
+                _ => {}
+            }
+        }
+        // Some are shown that JSON has in a sum only, or not at all.
+        assert!(grown > 50 && grown < shown, "{grown} of {shown}");
+    }
 }

@@ -6,6 +6,7 @@ use npcc_pipeline::counters::{self, Metric, Show, Visit};
 use prometheus_client::encoding::DescriptorEncoder;
 
 use super::family::{Head, Kind, Samples};
+use super::queues::digit;
 use super::scrape::seconds;
 use crate::report::model::{NpccQueue, Port, Snapshot, Worker};
 
@@ -60,6 +61,13 @@ impl Declared {
                 worker.capture.show(to);
             });
         }
+        for queue in &all.npcc.queues {
+            let place = [("port", &*queue.port), ("priority", digit(queue.priority))];
+            self.under(&place, |to| queue.counts.show(to));
+        }
+        all.npcc.counts.show(self);
+        all.npcc.caches.show(self);
+        all.npcc.control.show(self);
         all.punt.workers.show(self);
         all.punt.host.show(self);
     }
