@@ -13,14 +13,19 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::PathBuf;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::Running;
 use common::busy::{BUSY, busy};
 use common::{Lab, alone, assert_success, root, switch};
+use npcc_appliance::manage::protocol::Reply;
 use npcc_appliance::manage::tables;
+use npcc_appliance::report::lossless::Group;
+use npcc_appliance::report::model::{Port, Snapshot};
 use serde_json::Value;
 
 fn file(name: &str) -> PathBuf {
@@ -373,7 +378,11 @@ fn keys_of_the_json() {
     assert!(!stats["events"].as_array().unwrap().is_empty());
     // What a table prints as it stands here has its keys there.
     for of in ["ports", "workers", "qos", "npcc", "punt"] {
-        let part = stats.as_object_mut().unwrap().remove(of).unwrap();
+        let mut part = stats.as_object_mut().unwrap().remove(of).unwrap();
+        // The whole has the version once.
+        if let Some(part) = part.as_object_mut() {
+            part.insert("version".to_owned(), stats["version"].clone());
+        }
         check_keys(&format!("show-{of}.txt"), &[part]);
     }
     check_keys("stats.txt", &[stats]);
@@ -392,4 +401,70 @@ fn keys_of_what_bench_prints() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     check_keys("bench.txt", &lines);
+}
+
+/// Answers questions as a switch does that lost a frame of a lossless priority, until the test ends.
+fn lossy(socket: &Path) {
+    let listener = UnixListener::bind(socket).unwrap();
+    let mut snapshot = Snapshot::default();
+    let mut port = Port::default();
+    port.counts.lossless_lost = 7;
+    port.groups = vec![Group {
+        lossless: true,
+        ..Group::default()
+    }];
+    snapshot.ports = vec![port];
+    let reply = Reply::Table(serde_json::to_value(&snapshot).unwrap());
+    let reply = serde_json::to_string(&reply).unwrap() + "\n";
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            let mut question = String::new();
+            let _ = BufReader::new(&client).read_line(&mut question);
+            client.write_all(reply.as_bytes()).unwrap();
+        }
+    });
+}
+
+#[test]
+fn colour_is_for_terminals_and_obeys_no_color() {
+    let lab = Lab::new();
+    let socket = lab.path("lossy.sock");
+    lossy(&socket);
+    let show = |variables: &[(&str, &str)]| {
+        let mut command = switch();
+        command.args(["show", "buffer", "--socket", socket.to_str().unwrap()]);
+        command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        assert_success(&output);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let forced = show(&[("CLICOLOR_FORCE", "1")]);
+    assert!(forced.contains("\x1b[31m7\x1b[0m"), "{forced:?}");
+    let piped = show(&[]);
+    assert!(
+        piped.contains("LOSSLESS LOST") && !piped.contains('\x1b'),
+        "{piped:?}"
+    );
+    assert_eq!(piped, forced.replace("\x1b[31m", "").replace("\x1b[0m", ""));
+    // `script` gives the command a terminal.
+    let on_terminal = |variable: &str| {
+        let command = format!(
+            "env -u CLICOLOR_FORCE {variable} {} show buffer --socket {}",
+            env!("CARGO_BIN_EXE_npcc-switch"),
+            socket.display()
+        );
+        let script = Command::new("script")
+            .args(["-qec", &command, "/dev/null"])
+            .env("TERM", "xterm")
+            .stdin(Stdio::null())
+            .output();
+        String::from_utf8(script.unwrap().stdout).unwrap()
+    };
+    assert!(on_terminal("-u NO_COLOR").contains("\x1b[31m7\x1b[0m"));
+    let plain = on_terminal("NO_COLOR=1");
+    assert!(
+        plain.contains("LOSSLESS LOST") && !plain.contains('\x1b'),
+        "{plain:?}"
+    );
 }

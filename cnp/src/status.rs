@@ -52,10 +52,18 @@ pub enum ZoneRow {}
 
 impl Named for ZoneRow {
     const NAMES: &'static [&'static str] = &[
-        "idle-rising", "idle-falling", "idle-jitter",
-        "shallow-rising", "shallow-falling", "shallow-jitter",
-        "deep-rising", "deep-falling", "deep-jitter",
-        "hard-rising", "hard-falling", "hard-jitter",
+        "idle-rising",
+        "idle-falling",
+        "idle-jitter",
+        "shallow-rising",
+        "shallow-falling",
+        "shallow-jitter",
+        "deep-rising",
+        "deep-falling",
+        "deep-jitter",
+        "hard-rising",
+        "hard-falling",
+        "hard-jitter",
     ];
 }
 
@@ -240,7 +248,8 @@ impl QueueStatus {
     #[must_use]
     pub fn cell(&self, zone: Zone, row: Row) -> &Counter {
         let (rows, _) = self.decisions.as_chunks();
-        rows.get(zone.index()).map_or(&self.cnps, |rows| row.pick(rows))
+        rows.get(zone.index())
+            .map_or(&self.cnps, |rows| row.pick(rows))
     }
 
     /// Ticks that ended in this amount.
@@ -378,7 +387,9 @@ impl NpccStatus {
     /// Wire bytes of contributors without an entry in the flow table that came in by this port, whatever the reason.
     #[must_use]
     pub fn uncounted_bytes_by(&self, port: PortId) -> u64 {
-        self.uncounted_ports.get(port.index()).map_or(0, Counter::get)
+        self.uncounted_ports
+            .get(port.index())
+            .map_or(0, Counter::get)
     }
 
     /// Flows known by this evidence.
@@ -427,10 +438,14 @@ mod tests {
 
     #[test]
     fn a_cell_of_the_table_is_named_by_its_zone_and_its_row() {
-        let zones = Zone::ALL.map(|zone| Row::ALL.map(|row| format!("{}-{}", zone.name(), row.name())));
+        let zones =
+            Zone::ALL.map(|zone| Row::ALL.map(|row| format!("{}-{}", zone.name(), row.name())));
         assert_eq!(zones.concat(), ZoneRow::NAMES);
         let queue = QueueStatus::default();
         queue.cell(Zone::Deep, Row::Falling).add(1);
-        assert_eq!(queue.decisions.named("deep-falling").map(Counter::get), Some(1));
+        assert_eq!(
+            queue.decisions.named("deep-falling").map(Counter::get),
+            Some(1)
+        );
     }
 }

@@ -270,7 +270,10 @@ fn a_port_that_is_not_trusted_teaches_nothing() {
         0,
         "nobody that teaches nothing has an entry"
     );
-    let records = Uncounted::UntrustedPort.pick(&status.uncounted).records.get();
+    let records = Uncounted::UntrustedPort
+        .pick(&status.uncounted)
+        .records
+        .get();
     let bytes = Uncounted::UntrustedPort.pick(&status.uncounted).bytes.get();
     assert!(records > 0 && bytes >= 1_000 * records, "{records} {bytes}");
     assert_eq!(status.uncounted_bytes_by(DC), bytes);

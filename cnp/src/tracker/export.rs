@@ -15,7 +15,10 @@ impl FlowTracker {
         status.ends.set(self.connections.len() as u64);
         status.ends_refused.set(self.connections.refused());
         status.ends_displaced.set(self.connections.displaced());
-        status.cm.contradicted.publish(self.connections.contradicted());
+        status
+            .cm
+            .contradicted
+            .publish(self.connections.contradicted());
         for (evidence, count) in Evidence::ALL.into_iter().zip(self.paired) {
             status.paired(evidence).set(count);
         }

@@ -234,11 +234,11 @@ of_the_snapshot! {
     Workers: "workers", "Which worker has which ports, and what crosses between them", workers::shown, |all| &all.workers;
     Queues: "queues", "Depth, peak, drops and marks of each egress queue", ports_table::queues, |all| &all.ports;
     Pfc: "pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports;
-    Buffer: "buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Held::of(all);
-    Punt: "punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &all.punt;
-    Qos: "qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &all.qos;
-    Dcbx: "dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &dcbx::Dcbx::of_snapshot(all);
-    Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &all.npcc;
+    Buffer: "buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Versioned::of(all, &Held::of(all));
+    Punt: "punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &Versioned::of(all, &all.punt);
+    Qos: "qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &Versioned::of(all, &all.qos);
+    Dcbx: "dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &Versioned::of(all, &dcbx::Dcbx::of_snapshot(all));
+    Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &Versioned::of(all, &all.npcc);
 }
 
 enum LinuxTable {}
@@ -267,6 +267,7 @@ impl Table for Audit {
 
     fn look(view: &View) -> Changes {
         Changes {
+            version: view.version.clone(),
             pending: view.pending().map(Pending::shown),
             changes: view.audit().all(),
         }
@@ -284,9 +285,27 @@ impl Table for Audit {
     }
 }
 
+/// What `--json` prints of a table that is an object: first who wrote it, as in `--stats-json`.
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    version: &'a str,
+    #[serde(flatten)]
+    data: &'a T,
+}
+
+impl<'a, T> Versioned<'a, T> {
+    const fn of(all: &'a Snapshot, data: &'a T) -> Versioned<'a, T> {
+        let version = all.version.as_str();
+        Versioned { version, data }
+    }
+}
+
 /// `show audit --json`
 #[derive(Serialize, Deserialize)]
 struct Changes {
+    /// Version of the program.
+    #[serde(default)]
+    version: String,
     /// A reload that waits for its commit.
     pending: Option<PendingShown>,
     /// The latest changes, oldest first.

@@ -83,7 +83,10 @@ pub fn npcc(snapshot: &Snapshot) -> String {
 
 /// What NPCC counts over all queues, a line each.
 fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
-    let uncounted = npcc.uncounted.each_named().map(|(why, one)| (why, one.bytes));
+    let uncounted = npcc
+        .uncounted
+        .each_named()
+        .map(|(why, one)| (why, one.bytes));
     [
         ("action", npcc.action.clone()),
         ("flows", thousands(npcc.flows)),

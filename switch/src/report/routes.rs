@@ -170,6 +170,8 @@ pub fn neighbors(rows: &[Neighbor]) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Linux {
+    /// Version of the program.
+    pub version: String,
     /// Whether Linux is integrated; nothing else is said where it is not.
     pub integrated: bool,
     /// The name of its network namespace; absent where it is that of whoever started the switch.
@@ -215,8 +217,6 @@ impl Linux {
         let [kernel_ipv4, kernel_ipv6] = status.kernel;
         Linux {
             integrated: true,
-            namespace: None,
-            draining_s: None,
             kernel_ipv4,
             kernel_ipv6,
             installed: figures.routes,
@@ -233,6 +233,7 @@ impl Linux {
                 u64::try_from(report.took.as_micros()).unwrap_or(u64::MAX)
             }),
             differences: compared.map_or(0, |report| report.differences),
+            ..Linux::default()
         }
     }
 

@@ -45,6 +45,7 @@ impl View {
         let mut settle = self.settles();
         linux.each_count(|name, count| settle(Path::ROOT.then("netlink").then(name), count));
         Linux {
+            version: self.version.clone(),
             namespace: self
                 .linux
                 .as_ref()

@@ -27,7 +27,11 @@ impl View {
         counts.flows_refused += counts.rate_limited;
         let mut caches = counters::sum(self.caches.iter().map(|cache| &cache.counters));
         caches.sample_drops += caches.cache_full;
-        let queues: Vec<_> = npcc.queues().iter().map(|queue| self.npcc_queue(queue)).collect();
+        let queues: Vec<_> = npcc
+            .queues()
+            .iter()
+            .map(|queue| self.npcc_queue(queue))
+            .collect();
         let mut cnps_suppressed = Default::default();
         for queue in npcc.queues() {
             queue.suppressed.add_to(&mut cnps_suppressed);

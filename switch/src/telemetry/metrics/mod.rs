@@ -134,6 +134,23 @@ mod tests {
     }
 
     #[test]
+    fn the_document_lists_every_metric_and_no_other() {
+        let manual = include_str!("../../../../docs/metrics.md");
+        let tables = manual.split("| metric | labels | what it means |").skip(1);
+        let rows =
+            tables.flat_map(|table| table.lines().skip(2).take_while(|row| row.starts_with('|')));
+        let listed: BTreeSet<String> = rows
+            .filter_map(|row| Some(row.split('`').nth(1)?.to_owned()))
+            .collect();
+        let suffixed = |head: Head| match head.kind {
+            family::Kind::Counter => format!("{}_total", head.name),
+            family::Kind::Info => format!("{}_info", head.name),
+            _ => head.name.to_owned(),
+        };
+        assert_eq!(listed, heads().map(suffixed).collect());
+    }
+
+    #[test]
     fn a_scraper_gets_the_form_it_asks_for() {
         let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                           text/plain;version=0.0.4;q=0.5,*/*;q=0.1";

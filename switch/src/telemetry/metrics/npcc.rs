@@ -34,11 +34,7 @@ fn state(
 }
 
 /// Ticks by zone and by what the depth did.
-fn ticks(
-    to: &mut Samples<'_>,
-    [port, priority]: [Label<'_>; 2],
-    queue: &NpccQueue,
-) -> fmt::Result {
+fn ticks(to: &mut Samples<'_>, [port, priority]: [Label<'_>; 2], queue: &NpccQueue) -> fmt::Result {
     let mut decisions = queue.decisions.each_named();
     decisions.try_for_each(|(name, count)| {
         let (zone, row) = name.split_once('-').unwrap_or((name, ""));
