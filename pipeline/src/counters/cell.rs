@@ -236,6 +236,28 @@ pub fn sum<'a, C: Cell<Count: Default> + 'a>(cells: impl IntoIterator<Item = &'a
 ///
 /// `HOW` is a function of [`Show`] and what follows it: `metric("npcc_x").column("X")`, or `no_metric()` for a count that is none. A field's documentation
 /// is the help text of its metric. A field is in the JSON report under its own name, unless an attribute of serde's says otherwise.
+///
+/// ```
+/// npcc_pipeline::counters! {
+///     /// Some.
+///     pub struct Cells => Counts {
+///         /// Frames.
+///         frames: npcc_pipeline::counters::Counter => metric("npcc_frames").column("FRAMES"),
+///     }
+/// }
+/// assert_eq!(Counts::default().columns(), [("FRAMES", 0)]);
+/// ```
+///
+/// A field that does not say how it is shown does not compile:
+/// ```compile_fail
+/// npcc_pipeline::counters! {
+///     /// Some.
+///     pub struct Cells => Counts {
+///         /// Frames.
+///         frames: npcc_pipeline::counters::Counter,
+///     }
+/// }
+/// ```
 #[macro_export]
 macro_rules! counters {
     (

@@ -32,9 +32,9 @@ counters! {
     /// Packets and bytes (of the frame, without FCS).
     pub struct Traffic => TrafficCount {
         /// Frames.
-        packets: Counter => frames_of_owner(),
+        packets: Counter => of_owner(0),
         /// Bytes.
-        bytes: Counter => bytes_of_owner(),
+        bytes: Counter => of_owner(1),
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Show {
     pub column: Option<&'static str>,
     about: &'static str,
     kept: Option<&'static str>,
-    owner: Option<bool>,
+    owner: Option<usize>,
 }
 
 impl Show {
@@ -52,113 +52,84 @@ impl Show {
         Show::no_metric()
     }
 
-    /// The frames of a field that has frames and bytes: shown as the field declares.
+    /// Shown as the owner of these counts declares: the first of its metrics (frames), or the second (bytes).
     #[must_use]
-    pub const fn frames_of_owner() -> Show {
-        Show {
-            owner: Some(false),
-            ..Show::no_metric()
-        }
-    }
-
-    /// The bytes of such a field.
-    #[must_use]
-    pub const fn bytes_of_owner() -> Show {
-        Show {
-            owner: Some(true),
-            ..Show::no_metric()
-        }
+    pub const fn of_owner(which: usize) -> Show {
+        let mut how = Show::no_metric();
+        how.owner = Some(which);
+        how
     }
 
     /// The metric of this name; its help is what the field's documentation says.
     #[must_use]
     pub const fn metric(name: &'static str) -> Show {
-        let metric = Metric { name, help: "" };
-        Show {
-            metrics: [Some(metric), None],
-            ..Show::no_metric()
-        }
+        let mut how = Show::no_metric();
+        how.metrics = [Some(Metric { name, help: "" }), None];
+        how
     }
 
     /// With another help than the field's documentation.
     #[must_use]
-    pub const fn help(self, about: &'static str) -> Show {
-        Show { about, ..self }
+    pub const fn help(mut self, about: &'static str) -> Show {
+        self.about = about;
+        self
     }
 
     /// The metric of the bytes beside that of the frames.
     #[must_use]
-    pub const fn bytes(self, name: &'static str, help: &'static str) -> Show {
-        let [frames, _] = self.metrics;
-        Show {
-            metrics: [frames, Some(Metric { name, help })],
-            ..self
-        }
+    pub const fn bytes(mut self, name: &'static str, help: &'static str) -> Show {
+        self.metrics = [self.metrics[0], Some(Metric { name, help })];
+        self
     }
 
     /// A count in ns whose metric is in seconds.
     #[must_use]
-    pub const fn seconds(self) -> Show {
-        Show {
-            seconds: true,
-            ..self
-        }
+    pub const fn seconds(mut self) -> Show {
+        self.seconds = true;
+        self
     }
 
     /// One of several fields with the same metric: the label that tells it apart. The first of them has the help.
     #[must_use]
-    pub const fn tag(self, label: &'static str, value: &'static str) -> Show {
-        Show {
-            tag: Some((label, value)),
-            ..self
-        }
+    pub const fn tag(mut self, label: &'static str, value: &'static str) -> Show {
+        self.tag = Some((label, value));
+        self
     }
 
     /// Several counts: the label of each level of elements.
     #[must_use]
-    pub const fn by(self, labels: &'static [Label]) -> Show {
-        Show { labels, ..self }
+    pub const fn by(mut self, labels: &'static [Label]) -> Show {
+        self.labels = labels;
+        self
     }
 
     /// A column of its owner's table.
     #[must_use]
-    pub const fn column(self, heading: &'static str) -> Show {
-        Show {
-            column: Some(heading),
-            ..self
-        }
+    pub const fn column(mut self, heading: &'static str) -> Show {
+        self.column = Some(heading);
+        self
     }
 
     /// The name by which the count is kept over a restart, where the field has another; of a nested declaration, "" where its counts are
     /// kept as if they were its owner's.
     #[must_use]
-    pub const fn kept(self, name: &'static str) -> Show {
-        Show {
-            kept: Some(name),
-            ..self
-        }
+    pub const fn kept(mut self, name: &'static str) -> Show {
+        self.kept = Some(name);
+        self
     }
 
     /// With the documentation of the field.
     #[doc(hidden)]
     #[must_use]
-    pub const fn of_field(self, documentation: &'static str) -> Show {
-        let [frames, bytes] = self.metrics;
-        let frames = match frames {
-            Some(Metric { name, .. }) => Some(Metric {
-                name,
-                help: match (self.about.is_empty(), self.tag) {
-                    (false, _) => self.about,
-                    (true, Some(_)) => "",
-                    (true, None) => documentation.trim_ascii(),
-                },
-            }),
-            None => None,
-        };
-        Show {
-            metrics: [frames, bytes],
-            ..self
+    pub const fn of_field(mut self, documentation: &'static str) -> Show {
+        if let [Some(metric), _] = &mut self.metrics {
+            metric.help = if self.about.is_empty() && self.tag.is_none() {
+                documentation.trim_ascii()
+            } else {
+                self.about
+            };
         }
+        self
     }
 
     /// Where the count is kept over a restart.
@@ -173,12 +144,12 @@ impl Show {
     /// How a field of a nested declaration is shown, where its owner is shown like this.
     #[must_use]
     pub fn over(&self, field: &Show) -> Show {
-        let [frames, bytes] = self.metrics;
-        let Some(of_bytes) = field.owner else {
+        let Some(which) = field.owner else {
             return *field;
         };
+        let metric = self.metrics.get(which).copied().flatten();
         Show {
-            metrics: [if of_bytes { bytes } else { frames }, None],
+            metrics: [metric, None],
             ..*self
         }
     }
@@ -246,5 +217,142 @@ impl Visit for Columns {
         _: Option<(&'static str, &'static str)>,
         _: &mut dyn FnMut(&mut dyn Visit),
     ) {
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the macro declares more than is tested here"
+)]
+mod tests {
+    use super::super::{ByName, Counter, Mask, Path, Traffic};
+    use super::{Kind, Show, Visit};
+
+    crate::named! {
+        /// Two sides.
+        pub enum Side {
+            /// One.
+            Left = "left",
+            /// The other.
+            Right = "right",
+        }
+    }
+
+    counters! {
+        /// A nested declaration.
+        pub struct InnerCells => InnerCounts {
+            /// Frames lost inside.
+            lost: Counter => metric("lost").column("LOST"),
+        }
+    }
+
+    counters! {
+        /// Every way to declare a count.
+        pub struct Cells => Counts {
+            /// Frames that came
+            /// in.
+            rx: Traffic => metric("frames").bytes("bytes", "Bytes."),
+            /// Only the left ones.
+            left: Counter => metric("kinds").tag("kind", "left").help("Frames by kind.").column("LEFT").kept("first"),
+            /// By side.
+            sides: ByName<Side, Counter, 2> => metric("sides").by(&[("side", &[])]),
+            /// Bits.
+            mask: Mask => metric("mask").by(&[("bit", &[])]),
+            /// Nobody sees it.
+            hidden: Counter => no_metric(),
+            /// Each of two.
+            inner: [InnerCells; 2] => nested().by(&[("place", &["near", "far"])]),
+            /// Its owner's.
+            own: InnerCells => nested().kept(""),
+        }
+    }
+
+    #[derive(Default)]
+    struct Seen(Vec<String>, Vec<String>);
+
+    impl Visit for Seen {
+        fn count(&mut self, how: &Show, kind: Kind, value: u64) {
+            if let [Some(metric), _] = how.metrics {
+                let labels = self
+                    .1
+                    .iter()
+                    .cloned()
+                    .chain(how.tag.map(|(name, value)| format!("{name}={value}")));
+                let labels = labels.collect::<Vec<_>>().join(",");
+                self.0.push(format!(
+                    "{}{{{labels}}} {value} {kind:?} {}",
+                    metric.name, metric.help
+                ));
+            }
+        }
+
+        fn within(
+            &mut self,
+            label: Option<(&'static str, &'static str)>,
+            inside: &mut dyn FnMut(&mut dyn Visit),
+        ) {
+            let outside = self.1.len();
+            self.1
+                .extend(label.map(|(name, value)| format!("{name}={value}")));
+            inside(self);
+            self.1.truncate(outside);
+        }
+    }
+
+    #[test]
+    fn each_count_is_visited_with_its_metric_and_its_labels() {
+        let mut counts = Counts {
+            left: 3,
+            mask: 0b10,
+            hidden: 9,
+            ..Counts::default()
+        };
+        counts.rx.bytes = 64;
+        counts.sides[1] = 4;
+        counts.inner[1].lost = 5;
+        counts.own.lost = 6;
+        let mut seen = Seen::default();
+        counts.show(&mut seen);
+        let shown = |line: &str| {
+            assert!(
+                seen.0.iter().any(|one| one == line),
+                "{line}: {:#?}",
+                seen.0
+            )
+        };
+        shown("frames{} 0 Counter Frames that came in.");
+        shown("bytes{} 64 Counter Bytes.");
+        shown("kinds{kind=left} 3 Counter Frames by kind.");
+        shown("sides{side=left} 0 Counter By side.");
+        shown("sides{side=right} 4 Counter By side.");
+        shown("mask{bit=0} 0 Gauge Bits.");
+        shown("mask{bit=1} 1 Gauge Bits.");
+        shown("lost{place=far} 5 Counter Frames lost inside.");
+        shown("lost{} 6 Counter Frames lost inside.");
+        assert_eq!(seen.0.len(), 16);
+        assert_eq!(counts.columns(), [("LEFT", 3), ("LOST", 6)]);
+    }
+
+    #[test]
+    fn a_count_is_kept_by_its_name_or_the_one_it_declares() {
+        let mut paths = vec![];
+        Counts::default().each(Path::ROOT, &mut |path, _| paths.push(path));
+        let root = Path::ROOT;
+        assert_eq!(
+            paths,
+            [
+                root.then("rx").then("packets"),
+                root.then("rx").then("bytes"),
+                root.then("first"),
+                root.then("sides").then("left"),
+                root.then("sides").then("right"),
+                root.then("hidden"),
+                root.then("inner").at(0).then("lost"),
+                root.then("inner").at(1).then("lost"),
+                root.then("lost"),
+            ]
+        );
     }
 }
