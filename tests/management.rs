@@ -253,6 +253,7 @@ fn the_socket_for_reading_changes_nothing() {
         &["set", "qos.priorities.3.weight", "7"][..],
         &["set", "npcc.wan0.3.few", "7"],
         &["set", "qos.priorities.3.ecn.kmin", "40KB"],
+        &["unset", "--all"],
         &["clear", "counters"],
         &["clear", "watermarks"],
         &["reload"],
@@ -304,7 +305,7 @@ fn changes_are_logged_with_time_user_and_process() {
         "{line}"
     );
     assert!(
-        log.contains("npcc.wan0.3.few: as set -> as in the file"),
+        log.contains("still set      ports.wan0.npcc.parameters.3"),
         "{log}"
     );
     assert!(
@@ -327,7 +328,7 @@ fn a_reload_that_is_not_confirmed_is_rolled_back() {
     // The client is gone as soon as it has its answer.
     let said = switch.done(&["reload", "--confirm", "2s"]);
     assert!(said.contains("rolled back in 2 s"), "{said}");
-    assert_eq!(switch.holds(), [20, 9_000_000, 50]);
+    assert_eq!(switch.holds(), [20, 9_000_000, 900]);
     let left = &switch.show("audit")["pending"]["seconds_left"];
     assert!((1..=2).contains(&left.as_u64().unwrap()));
     let why = switch.refused("switch.sock", &["reload"]);
@@ -351,7 +352,7 @@ fn a_reload_that_is_not_confirmed_is_rolled_back() {
     switch.done(&["reload", "--confirm", "1s"]);
     switch.done(&["commit"]);
     std::thread::sleep(Duration::from_millis(1_500));
-    assert_eq!(switch.holds(), [20, 9_000_000, 50]);
+    assert_eq!(switch.holds(), [20, 9_000_000, 900]);
     for command in ["commit", "rollback"] {
         let why = switch.refused("switch.sock", &[command]);
         assert!(why.contains("no reload waits"), "{why}");
@@ -373,7 +374,7 @@ fn a_reload_that_fails_half_way_leaves_the_old_settings() {
     assert!(switch.show("audit")["pending"].is_null());
     // The control core listens again.
     switch.done(&["reload"]);
-    assert_eq!(switch.holds(), [20, 9_000_000, 50]);
+    assert_eq!(switch.holds(), [20, 9_000_000, 900]);
     switch.stop();
 }
 

@@ -324,7 +324,13 @@ fn a_dry_run_sends_nothing_until_it_is_told_to() {
     );
     let said = switch.done(&["reload"]);
     assert!(
-        said.contains("npcc.action: as set -> as in the file"),
+        said.contains("still set      npcc.action: observe -> send"),
+        "{said}"
+    );
+    assert!(leave(&switch));
+    let said = switch.done(&["unset", "npcc.action"]);
+    assert!(
+        said.contains("applied        npcc.action: send -> observe"),
         "{said}"
     );
     assert!(!leave(&switch));
@@ -342,7 +348,7 @@ fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
     switch.done(&["set", "npcc.wan0.3.action", "observe"]);
     assert!(!leave(&switch));
     assert_eq!(switch.queue()["action"], "observe");
-    switch.done(&["reload"]);
+    switch.done(&["unset", "npcc.wan0.3.action"]);
     assert!(leave(&switch));
     for (file, why) in [
         (
@@ -492,29 +498,29 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     for (args, parts) in [
         (["set", "npcc.lan9.3.policy", "pi"], &["no port `lan9`"][..]),
         (["set", "npcc.wan0.5.policy", "pi"], &["does not watch"]),
-        (["set", "npcc.wan0.3.policy", "best"], &["npcc, model"]),
+    ] {
+        switch.refused(&args, 1, parts);
+    }
+    for (args, parts) in [
+        (["set", "npcc.wan0.3.policy", "best"], &["npcc, model"][..]),
         (
             ["set", "npcc.wan0.3.few", "2000"],
             &["out of range", "1000"],
         ),
         (
             ["set", "npcc.wan0.3.horizon", "1ms"],
-            &["no such parameter"],
+            &["no parameter `horizon`"],
         ),
         (
             ["set", "qos.priorities.6.weight", "5"],
-            &["priority 6", "strictly"],
+            &["qos.priorities.6.weight 5: error", "strict"],
         ),
-    ] {
-        switch.refused(&args, 1, parts);
-    }
-    for (args, parts) in [
-        (
-            ["set", "npcc.wan0.3.recovery", "soon"],
-            &["neither a number nor a time"][..],
-        ),
+        (["set", "npcc.wan0.3.recovery", "soon"], &["not a time"]),
         (["set", "qos.priorities.3.weight", "101"], &["1 to 100"]),
-        (["set", "ports.wan0.speed", "1G"], &["cannot be set"]),
+        (
+            ["set", "ports.wan0.mtu", "9000"],
+            &["ports.wan0.mtu", "needs a restart"],
+        ),
     ] {
         switch.refused(&args, 2, parts);
     }
@@ -532,6 +538,124 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     assert!(switch.looks() < fast / 2.0, "and gives it back");
     switch.done(&["set", "qos.priorities.3.weight", "7"]);
     assert_eq!(switch.show("qos")["priorities"][3]["weight"], 7);
+    assert_success(&switch.stop().1);
+}
+
+/// Bits per second that leave by wan0, over a while.
+fn rate(switch: &Switch) -> f64 {
+    let bytes = || switch.show("ports")[1]["tx"]["bytes"].as_f64().unwrap();
+    let (before, start) = (bytes(), Instant::now());
+    std::thread::sleep(Duration::from_millis(500));
+    (bytes() - before) * 8.0 / start.elapsed().as_secs_f64()
+}
+
+#[test]
+fn a_ports_speed_is_set_and_its_thresholds_follow() {
+    let _alone = alone();
+    let file = CONFIG.replace("shallow: 20KB, deep: 100KB", "shallow: 2ms, deep: 8ms");
+    let switch = Switch::start_with(&file);
+    let thresholds = || switch.queue()["shallow"].as_u64().unwrap();
+    assert_eq!(thresholds(), 25_000, "2 ms of 100M");
+    switch.soon("a full queue", || {
+        switch.queue()["depth"].as_u64() > Some(10_000)
+    });
+    let before = rate(&switch);
+    switch.done(&["set", "ports.wan0.speed", "20M"]);
+    assert_eq!(
+        thresholds(),
+        6_000,
+        "2 ms of 20M are 5,000 bytes; four frames"
+    );
+    let after = rate(&switch);
+    assert!(
+        after < before / 2.0 && after < 25e6,
+        "{before} then {after} bit/s"
+    );
+    // A link that flaps comes back with it.
+    switch.done(&["port", "wan0", "down"]);
+    switch.soon("down", || switch.show("ports")[1]["up"] == false);
+    switch.done(&["port", "wan0", "up"]);
+    switch.soon("up", || switch.show("ports")[1]["up"] == true);
+    let flapped = rate(&switch);
+    assert!(flapped < before / 2.0, "{before} then {flapped} bit/s");
+    let said = switch.done(&["unset", "--all"]);
+    assert!(said.contains("ports.wan0.speed: 20M -> 100M"), "{said}");
+    assert_eq!(thresholds(), 25_000);
+    assert!(rate(&switch) > before / 2.0);
+    assert_success(&switch.stop().1);
+}
+
+#[test]
+fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
+    let _alone = alone();
+    let switch = Switch::start();
+    switch.done(&["set", "npcc.wan0.3.few", "70"]);
+    switch.done(&["set", "qos.priorities.3.weight", "9"]);
+    switch.done(&["set", "npcc.recovery", "5ms"]);
+    let held = || (switch.parameter("few"), switch.parameter("recovery"));
+    assert_eq!(held(), (70, 5_000_000));
+
+    // The file says something else of one of them.
+    switch.lab.config(
+        &CONFIG
+            .replace("recovery: 3ms", "recovery: 4ms, tick: 3ms")
+            .replace("tick: 2ms, ", ""),
+    );
+    let before = switch.done(&["show", "config"]);
+    assert!(before.contains("# set npcc.recovery 5ms"), "{before}");
+    assert!(before.contains("recovery: 5ms"), "{before}");
+    let diff = switch.done(&["show", "config", "--diff"]);
+    for line in [
+        "npcc.recovery: 4ms -> 5ms",
+        "npcc.tick: 3ms -> 2ms",
+        "qos.priorities.3: none -> ",
+    ] {
+        assert!(diff.contains(line), "{line} in\n{diff}");
+    }
+    let parts = [
+        "applied        npcc.recovery: 5ms -> 4ms",
+        "still set      ports.wan0.npcc.parameters.3: none -> ",
+        "needs restart  npcc.tick: 2ms -> 3ms",
+    ];
+    let dry = switch.run(&["reload", "--dry-run", "--exit-code"]);
+    assert_eq!(dry.status.code(), Some(3));
+    let said = String::from_utf8(dry.stdout).unwrap();
+    assert!(said.contains("nothing was changed"), "{said}");
+    assert_eq!(switch.done(&["show", "config"]), before);
+    assert_eq!(held(), (70, 5_000_000));
+    let applied = switch.run(&["reload", "--exit-code"]);
+    assert_eq!(applied.status.code(), Some(3));
+    for part in parts {
+        assert!(said.contains(part), "{part} in\n{said}");
+        let applied = String::from_utf8_lossy(&applied.stdout);
+        assert!(applied.contains(part), "{part} in\n{applied}");
+    }
+    assert_eq!(held(), (70, 4_000_000));
+    // Without the flag nobody who waits for status 0 is disappointed.
+    switch.done(&["reload"]);
+
+    switch.refused(&["unset"], 2, &["--all"]);
+    switch.refused(&["unset", "npcc.recovery"], 1, &["as in the file"]);
+    let said = switch.done(&["unset", "qos"]);
+    assert!(said.contains("qos.priorities.3: "), "{said}");
+    assert_eq!(switch.show("qos")["priorities"][3]["weight"], 50);
+    switch.done(&["unset", "--all"]);
+    assert_eq!(held(), (50, 4_000_000));
+    switch.lab.config(CONFIG);
+    assert_eq!(
+        switch.run(&["reload", "--exit-code"]).status.code(),
+        Some(0)
+    );
+    let same = switch.done(&["show", "config", "--diff"]);
+    assert!(same.contains("as in switch.yaml"), "{same}");
+    // What is printed is a configuration.
+    let printed = switch.done(&["show", "config"]);
+    std::fs::write(switch.lab.path("printed.yaml"), printed).unwrap();
+    let check = switch
+        .lab
+        .command(&["check", "-c", "printed.yaml"])
+        .output();
+    assert_success(&check.unwrap());
     assert_success(&switch.stop().1);
 }
 
@@ -571,9 +695,11 @@ fn a_link_that_flaps_keeps_what_was_set() {
     // A reload still knows that these are not the file's.
     let said = switch.done(&["reload"]);
     assert!(
-        said.contains("npcc.wan0.3.policy: as set -> as in the file"),
+        said.contains("still set      ports.wan0.npcc.queue_policies.3"),
         "{said}"
     );
+    assert_eq!(held(), before);
+    switch.done(&["unset", "--all"]);
     assert_eq!(switch.queue()["policy"], "npcc");
     assert_success(&switch.stop().1);
 }
@@ -627,16 +753,17 @@ fn the_file_is_read_again() {
         [
             "npcc.evidence",
             "npcc.recovery",
+            "ports.wan0.speed",
             "qos.priorities.3",
             "routes.10.0.2.0/23",
             "routes.10.0.2.0/24"
         ]
     );
-    assert_eq!(keys("restart"), ["npcc.tick", "ports.wan0.speed"]);
-    assert_eq!(outcome["reset"][0], "npcc.wan0.3.few");
+    assert_eq!(keys("restart"), ["npcc.tick"]);
+    assert_eq!(keys("kept"), ["ports.wan0.npcc.parameters.3"]);
     assert_eq!(
         (switch.parameter("few"), switch.parameter("recovery")),
-        (50, 9_000_000)
+        (900, 9_000_000)
     );
     let qos = switch.show("qos");
     assert_eq!(qos["priorities"][3]["weight"], 20);

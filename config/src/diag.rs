@@ -79,12 +79,12 @@ impl Diagnostic {
         }
     }
 
-    /// A finding about a file that could not even be read: it has no place inside it.
-    pub(crate) fn of_file(file: &str, message: String, hint: String) -> Self {
+    /// A finding about a file that could not even be read, or about a value that is in none: it has no place inside it.
+    pub(crate) fn of_file(severity: Severity, file: &str, message: String, hint: String) -> Self {
         let span = Span::default();
         let (file, line) = (file.to_owned(), String::new());
         Self {
-            severity: Severity::Error,
+            severity,
             file,
             span,
             message,

@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::model::File;
 
+/// Keys that an entry of a list may be known by, the first that it has.
+pub(crate) const NAMES: [&str; 4] = ["name", "prefix", "address", "id"];
+
 /// One key with another value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
@@ -96,9 +99,7 @@ fn children(value: &Value) -> Option<BTreeMap<String, Value>> {
 }
 
 fn name_of(entry: &Value) -> Option<String> {
-    let id = ["name", "prefix", "address", "id"]
-        .iter()
-        .find_map(|key| entry.get(key))?;
+    let id = NAMES.iter().find_map(|key| entry.get(key))?;
     Some(match id {
         Value::String(name) => name.clone(),
         other => other.to_string(),

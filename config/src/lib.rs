@@ -30,6 +30,7 @@ mod diag;
 mod difference;
 mod load;
 pub mod model;
+mod patch;
 pub mod plan;
 mod retired;
 pub mod sizing;
@@ -41,7 +42,8 @@ pub mod units;
 pub use diag::{Diagnostic, Report, Severity};
 pub use difference::{Difference, differences};
 pub use ipnet;
-pub use load::{Loaded, load, parse};
+pub use load::{Loaded, load, parse, patched};
+pub use patch::{Overrides, is_within};
 pub use plan::Config;
 pub use sizing::Sizing;
 

@@ -6,6 +6,7 @@ use crate::check;
 use crate::de;
 use crate::diag::{Diagnostic, Problem, Report, Severity};
 use crate::model::File;
+use crate::patch::Overrides;
 use crate::plan::Config;
 use crate::retired;
 use crate::tree::{self, Span};
@@ -31,7 +32,13 @@ pub struct Loaded {
 pub fn load(path: &Path) -> Result<Loaded, Report> {
     let name = path.display().to_string();
     let refuse = |message: String, hint: &str| {
-        Report::new(vec![Diagnostic::of_file(&name, message, hint.to_owned())])
+        let hint = hint.to_owned();
+        Report::new(vec![Diagnostic::of_file(
+            Severity::Error,
+            &name,
+            message,
+            hint,
+        )])
     };
     let unreadable = |e: std::io::Error| {
         let hint = match e.kind() {
@@ -84,15 +91,35 @@ pub fn load(path: &Path) -> Result<Loaded, Report> {
 /// # Errors
 /// Everything that is wrong with it, in the order of the text; warnings are among it.
 pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
+    parse_with(name, text, &Overrides::default())
+}
+
+/// Checks a file as it would be with these values at their paths.
+///
+/// # Errors
+/// As [`parse`]; what is wrong with a value is said of its path instead of a line.
+pub fn patched(name: &str, file: &File, overrides: &Overrides) -> Result<Loaded, Report> {
+    // A model always encodes.
+    let text = serde_yaml::to_string(file).unwrap_or_default();
+    parse_with(name, &text, overrides)
+}
+
+fn parse_with(name: &str, text: &str, overrides: &Overrides) -> Result<Loaded, Report> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
-    let config = read(text, &mut errors, &mut warnings);
+    let config = read((text, overrides), &mut errors, &mut warnings);
     let lines: Vec<&str> = text.lines().collect();
     let place = |severity, problems: Vec<Problem>| -> Vec<Diagnostic> {
         problems
             .into_iter()
-            .map(|p| Diagnostic::new(severity, name, &lines, p))
+            .map(|p| match overrides.at_line(p.span.line) {
+                Some((path, value)) => {
+                    let what = format!("{path} {value}");
+                    Diagnostic::of_file(severity, &what, p.message, p.hint)
+                }
+                None => Diagnostic::new(severity, name, &lines, p),
+            })
             .collect()
     };
     let mut warnings = place(Severity::Warning, warnings);
@@ -111,7 +138,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
 }
 
 fn read(
-    text: &str,
+    (text, overrides): (&str, &Overrides),
     errors: &mut Vec<Problem>,
     warnings: &mut Vec<Problem>,
 ) -> Option<(Config, File)> {
@@ -132,6 +159,7 @@ fn read(
             return None;
         }
     };
+    overrides.apply(&mut root, errors);
     retired::replace(&mut root, warnings);
     let file: File = de::read(&mut root, errors)?;
     check::run(&file, &root, errors, warnings);

@@ -1,13 +1,18 @@
-//! Changes of a running switch: `clear WHAT`, `set KEY VALUE`, `reload`, `commit` and `rollback`.
+//! Changes of a running switch: `clear WHAT`, `set KEY VALUE`, `unset KEY`, `reload`, `commit` and `rollback`.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::Failure;
+use npcc_appliance::apply::outcome::Outcome;
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
+
+/// Exit code of `reload --exit-code` when something waits for a restart.
+const NEEDS_RESTART: u8 = 3;
 
 /// What can be cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,6 +37,12 @@ pub(super) struct ReloadArgs {
     /// Roll back unless `commit` comes within this time, such as 60s
     #[arg(long, value_name = "TIME", value_parser = super::duration)]
     confirm: Option<Duration>,
+    /// Say what would come of it, and change nothing
+    #[arg(long, conflicts_with = "confirm")]
+    dry_run: bool,
+    /// End with exit code 3 if something waits for a restart
+    #[arg(long)]
+    exit_code: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -59,10 +70,26 @@ pub(super) struct RollbackArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SetArgs {
-    /// What to change: qos.priorities.N.weight, qos.priorities.N.ecn.kmin (kmax, pmax), qos.priorities.N.wred.min (max, prob), npcc.action, npcc.PORT.N.action (send, observe, off), npcc.PORT.N.policy, npcc.PORT.N.PARAMETER
+    /// What to change: a key of the configuration as a path, such as npcc.action, npcc.recovery, ports.NAME.speed, qos.priorities.N.weight, qos.priorities.N.ecn.kmin; or in short npcc.PORT.N.action, npcc.PORT.N.policy, npcc.PORT.N.PARAMETER
     key: String,
-    /// Its new value
+    /// Its new value, as in the configuration
     value: String,
+    /// Management socket of the switch
+    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
+    socket: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "which", required = true, multiple = false, args = ["key", "all"])]
+pub(super) struct UnsetArgs {
+    /// What to have as in the configuration file again: a key that `set` has changed, or one above it
+    key: Option<String>,
+    /// Everything that `set` has changed
+    #[arg(long)]
+    all: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
     /// Management socket of the switch
     #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
     socket: PathBuf,
@@ -77,43 +104,27 @@ pub(super) fn clear(args: &ClearArgs) -> Result<(), Failure> {
 }
 
 pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
-    if let Some(order) = super::set::npcc(&args.key, &args.value) {
-        let order = order.map_err(Failure::Config)?;
-        return ask(&args.socket, &Request::Npcc(order));
-    }
-    if let Some(request) = super::set::threshold(&args.key, &args.value) {
-        return ask(&args.socket, &request);
-    }
-    let priority = args
-        .key
-        .strip_prefix("qos.priorities.")
-        .and_then(|rest| rest.strip_suffix(".weight"))
-        .and_then(|priority| priority.parse().ok())
-        .filter(|priority| *priority < 8u8);
-    let Some(priority) = priority else {
-        let key = &args.key;
-        return Err(Failure::Config(format!(
-            "error: `{key}` cannot be set while the switch runs: qos.priorities.N.weight, .ecn.kmin, .ecn.kmax, .ecn.pmax, .wred.min, .wred.max, .wred.prob, npcc.action, npcc.PORT.N.action, npcc.PORT.N.policy and npcc.PORT.N.PARAMETER can"
-        )));
+    let request = Request::Set {
+        key: args.key.clone(),
+        value: args.value.clone(),
     };
-    let weight = args
-        .value
-        .parse()
-        .ok()
-        .filter(|weight| (1..=100u8).contains(weight));
-    let Some(weight) = weight else {
-        let value = &args.value;
-        return Err(Failure::Config(format!(
-            "error: `{value}` is not a weight: write 1 to 100"
-        )));
-    };
-    ask(&args.socket, &Request::Weight { priority, weight })
+    ask(&args.socket, &request)
 }
 
-pub(super) fn reload(args: &ReloadArgs) -> Result<(), Failure> {
+pub(super) fn unset(args: &UnsetArgs) -> Result<(), Failure> {
+    let key = args.key.clone();
+    outcome(&args.socket, &Request::Unset { key }, args.json).map(drop)
+}
+
+pub(super) fn reload(args: &ReloadArgs) -> Result<ExitCode, Failure> {
     let confirm = args.confirm.map(|time| time.as_millis());
-    let confirm_ms = confirm.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).max(1));
-    outcome(&args.socket, &Request::Reload { confirm_ms }, args.json)
+    let request = Request::Reload {
+        confirm_ms: confirm.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).max(1)),
+        dry_run: args.dry_run,
+    };
+    let outcome = outcome(&args.socket, &request, args.json)?;
+    let waits = args.exit_code && !outcome.restart.is_empty();
+    Ok(ExitCode::from(if waits { NEEDS_RESTART } else { 0 }))
 }
 
 pub(super) fn commit(args: &CommitArgs) -> Result<(), Failure> {
@@ -121,25 +132,29 @@ pub(super) fn commit(args: &CommitArgs) -> Result<(), Failure> {
 }
 
 pub(super) fn rollback(args: &RollbackArgs) -> Result<(), Failure> {
-    outcome(&args.socket, &Request::Rollback, args.json)
+    outcome(&args.socket, &Request::Rollback, args.json).map(drop)
 }
 
 /// Asks for a change of settings and prints what it came to.
-fn outcome(socket: &std::path::Path, request: &Request, json: bool) -> Result<(), Failure> {
-    match client::ask(socket, request)? {
-        Reply::Reloaded(outcome) if json => {
-            let text = serde_json::to_string_pretty(&outcome).map_err(anyhow::Error::from)?;
-            super::say(&(text + "\n"))
-        }
-        Reply::Reloaded(outcome) => super::say(&outcome.to_string()),
-        Reply::Invalid(report) => Err(Failure::Config(report)),
-        other => Err(other.unexpected().into()),
+fn outcome(socket: &std::path::Path, request: &Request, json: bool) -> Result<Outcome, Failure> {
+    let outcome = match client::ask(socket, request)? {
+        Reply::Reloaded(outcome) => outcome,
+        Reply::Invalid(report) => return Err(Failure::Config(report)),
+        other => return Err(other.unexpected().into()),
+    };
+    if json {
+        let text = serde_json::to_string_pretty(&outcome).map_err(anyhow::Error::from)?;
+        super::say(&(text + "\n"))?;
+    } else {
+        super::say(&outcome.to_string())?;
     }
+    Ok(outcome)
 }
 
 pub(super) fn ask(socket: &std::path::Path, request: &Request) -> Result<(), Failure> {
     match client::ask(socket, request)? {
         Reply::Done => Ok(()),
+        Reply::Invalid(report) => Err(Failure::Config(report)),
         other => Err(other.unexpected().into()),
     }
 }

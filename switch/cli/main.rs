@@ -22,7 +22,6 @@ mod recorder;
 mod reports;
 mod run;
 mod schema;
-mod set;
 mod show;
 mod sim;
 mod techsupport;
@@ -62,8 +61,10 @@ enum Command {
     Top(top::TopArgs),
     /// Start counters or watermarks anew
     Clear(clear::ClearArgs),
-    /// Change a tunable of a running switch
+    /// Change a value of a running switch, as its configuration has it; until `unset` or a restart
     Set(clear::SetArgs),
+    /// Have what `set` changed be as in the configuration file again
+    Unset(clear::UnsetArgs),
     /// Have the switch read its configuration file again: says what was applied and what needs a restart
     Reload(clear::ReloadArgs),
     /// Take a port of a running switch up or down
@@ -181,12 +182,13 @@ fn main() -> ExitCode {
 fn carry_out(command: Command, handed: Vec<(String, OwnedFd)>) -> Result<ExitCode, Failure> {
     match command {
         Command::Doctor(args) => return doctor::run(&args),
+        Command::Reload(args) => return clear::reload(&args),
         Command::Run(args) => run::run(&args, handed),
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Clear(args) => clear::clear(&args),
         Command::Set(args) => clear::set(&args),
-        Command::Reload(args) => clear::reload(&args),
+        Command::Unset(args) => clear::unset(&args),
         Command::Drain(args) => drain::drain(&args),
         Command::Undrain(args) => drain::undrain(&args),
         Command::Commit(args) => clear::commit(&args),

@@ -14,6 +14,9 @@ use npcc_appliance::manage::tables::{self, Entry};
 
 use super::{Failure, say, say_coloured, terminal};
 
+/// What `show` prints of the running configuration.
+const CONFIG: &str = "config";
+
 /// Rows printed at a time where they come as lines of JSON.
 const LINES: usize = 1_000;
 
@@ -71,7 +74,7 @@ pub(super) struct RowArgs {
     /// Only flows that were told, or would have been
     #[arg(long)]
     told: bool,
-    /// Compare with the kernel now, and show the routes that the switch has not as Linux has them; none is as it should be
+    /// Of routes: compare with the kernel now, and show those that the switch has not as Linux has them; none is as it should be. Of config: only what differs from the file
     #[arg(long)]
     diff: bool,
     /// Only lines of the log with this outcome: sent, would-send or refused
@@ -103,7 +106,10 @@ impl RowArgs {
 
 fn names() -> PossibleValuesParser {
     let all = tables::ALL.iter();
+    let config = PossibleValue::new(CONFIG)
+        .help("The running configuration; --diff: how it differs from the file");
     all.map(|table| PossibleValue::new(table.name).help(table.about))
+        .chain([config])
         .collect::<Vec<_>>()
         .into()
 }
@@ -137,6 +143,9 @@ fn checked(table: &Entry, query: &Query, lines: bool) -> Result<(), String> {
 
 pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
     let name = &args.what;
+    if name == CONFIG {
+        return config(args);
+    }
     let table = tables::named(name)
         .ok_or_else(|| Failure::Config(format!("error: there is no table `{name}`")))?;
     let query = args.rows.query();
@@ -148,6 +157,22 @@ pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
         return say_coloured(&once(args, table, &query)?);
     }
     terminal::repeat(Arc::default(), || {}, || watch(args, table, &query))
+}
+
+/// Prints the running configuration, or how it differs from the file.
+fn config(args: &ShowArgs) -> Result<(), Failure> {
+    let diff = args.rows.diff;
+    let query = args.rows.query();
+    let plain = query.top.is_none() && query.filters().all(|one| one == "--diff");
+    if args.json || args.jsonl || args.watch || !plain {
+        let why = "error: `show config` prints YAML, and takes --diff only";
+        return Err(Failure::Config(why.to_owned()));
+    }
+    match client::ask(&args.socket, &Request::Config { diff })? {
+        Reply::Text(text) => say(&text),
+        Reply::Invalid(report) => Err(Failure::Config(report)),
+        other => Err(other.unexpected().into()),
+    }
 }
 
 /// Prints a table every second.

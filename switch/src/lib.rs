@@ -14,6 +14,7 @@
 //! operator sees of them; [`recorder`] is what is left of a run that crashed.
 #![forbid(unsafe_code)]
 
+pub mod apply;
 pub mod clock;
 pub mod control;
 pub mod fault;

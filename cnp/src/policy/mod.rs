@@ -185,17 +185,6 @@ pub trait Policy: std::fmt::Debug + Send {
     fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter>;
 }
 
-/// The names of all policies as a sentence has them, such as `a, b or c`.
-#[must_use]
-pub fn names() -> String {
-    let all = PolicyName::ALL.map(PolicyName::name);
-    match all.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

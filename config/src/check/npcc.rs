@@ -171,9 +171,17 @@ fn on_port(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
             check.error(&queues.index(n), message, hint);
         }
     }
-    for queue in npcc.queue_actions.keys() {
+    let actions = npcc
+        .queue_actions
+        .keys()
+        .map(|queue| ("queue_actions", queue));
+    let policies = npcc
+        .queue_policies
+        .keys()
+        .map(|queue| ("queue_policies", queue));
+    for (key, queue) in actions.chain(policies) {
         if !npcc.queues.contains(queue) {
-            let path = port_path(i).key("npcc").key("queue_actions");
+            let path = port_path(i).key("npcc").key(key);
             let message = format!("queue {queue} is not watched");
             check.error(
                 &path,
@@ -195,10 +203,10 @@ fn on_port(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
 /// What is written for the port's policy, by what the policy declares.
 fn parameters(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
     let at = port_path(i).key("npcc");
-    let policy = npcc.policy.name();
-    let mut kind = npcc.policy.for_queue(&check.file.npcc.queue(npcc.mode));
-    let declared = kind.parameters();
     for (queue, written) in &npcc.parameters {
+        let policy = npcc.policy_of(queue.index());
+        let mut kind = policy.for_queue(&check.file.npcc.queue(npcc.mode));
+        let (policy, declared) = (policy.name(), kind.parameters());
         let at_queue = at.key("parameters").key(queue);
         if !npcc.queues.contains(queue) && check.certain(&at.key("queues")) {
             let message = format!("queue {queue} is not watched");

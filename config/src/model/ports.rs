@@ -111,6 +111,8 @@ pub struct PortNpcc {
     pub queue_actions: BTreeMap<PriorityId, Action>,
     /// Who decides which flows are told.
     pub policy: PolicyName,
+    /// The same for single queues: one of `queues`, and who decides there.
+    pub queue_policies: BTreeMap<PriorityId, PolicyName>,
     /// Parameters of the policy, by priority and name, each with its unit: `3: { recovery: 300us }`; `show npcc` lists them.
     pub parameters: BTreeMap<PriorityId, BTreeMap<String, Written>>,
     /// How eagerly.
@@ -131,12 +133,23 @@ impl Default for PortNpcc {
             action: Action::default(),
             queue_actions: BTreeMap::new(),
             policy: PolicyName::default(),
+            queue_policies: BTreeMap::new(),
             parameters: BTreeMap::new(),
             mode: Mode::default(),
             shallow: None,
             deep: None,
             hard: None,
         }
+    }
+}
+
+impl PortNpcc {
+    /// Who decides for a queue.
+    #[must_use]
+    pub fn policy_of(&self, queue: usize) -> PolicyName {
+        let mut own = self.queue_policies.iter();
+        let own = own.find(|(one, _)| one.index() == queue);
+        own.map_or(self.policy, |(_, policy)| *policy)
     }
 }
 

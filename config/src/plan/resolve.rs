@@ -79,14 +79,15 @@ fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
                 .map(|(_, action)| *action)
                 .fold(own.action, Action::min)
         }),
-        policies: [own.policy; 8],
+        policies: std::array::from_fn(|priority| own.policy_of(priority)),
         parameters: std::array::from_fn(|priority| {
             let of_queue = own.parameters.iter();
             let mut of_queue = of_queue.filter(|(queue, _)| queue.index() == priority);
             let Some((_, written)) = of_queue.next() else {
                 return Vec::new();
             };
-            let declared = own.policy.for_queue(&general.queue(own.mode)).parameters();
+            let policy = own.policy_of(priority);
+            let declared = policy.for_queue(&general.queue(own.mode)).parameters();
             let value = |one: &Parameter| {
                 let text = &written.get(one.name)?.0;
                 Some((one.name, one.unit.parse(text).ok()?))

@@ -1,14 +1,12 @@
-//! What an operator asks of NPCC, by names and numbers, and what the control core takes of it.
+//! Pairs that an operator names, by addresses and numbers, and what the control core takes of them.
 
 use std::net::IpAddr;
 
-use npcc_cnp::action::Action;
 use npcc_cnp::control::command::{Command, Refused};
 use npcc_cnp::key::{FlowKey, Qpn};
-use npcc_cnp::policy::{self, BadParameter};
 use serde::{Deserialize, Serialize};
 
-/// What an operator asks of NPCC, as it goes over the management socket.
+/// What an operator says of a pair, as it goes over the management socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NpccOrder {
@@ -31,40 +29,6 @@ pub enum NpccOrder {
         dst: IpAddr,
         /// The receiver's queue pair.
         dest_qp: u32,
-    },
-    /// Another policy for a queue.
-    Policy {
-        /// The port's name.
-        port: String,
-        /// The queue.
-        priority: u8,
-        /// The policy's name.
-        name: String,
-    },
-    /// Another value for a parameter of a queue's policy.
-    Parameter {
-        /// The port's name.
-        port: String,
-        /// The queue.
-        priority: u8,
-        /// The parameter's name.
-        name: String,
-        /// Its value, in its unit.
-        value: u64,
-    },
-    /// Whether CNPs leave, for the whole switch.
-    Action {
-        /// What becomes of decisions.
-        action: Action,
-    },
-    /// Whether CNPs leave, for a queue.
-    QueueAction {
-        /// The port's name.
-        port: String,
-        /// The queue.
-        priority: u8,
-        /// What becomes of decisions.
-        action: Action,
     },
 }
 
@@ -121,15 +85,6 @@ fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, OrderError> {
 /// Why an order did not reach the control core.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
-    /// There is no such port.
-    #[error("there is no port `{0}`; see show ports")]
-    Port(String),
-    /// There is no such policy.
-    #[error("no such policy: write {}", policy::names())]
-    Policy,
-    /// The queue's policy does not take it.
-    #[error("{0}")]
-    Parameter(BadParameter),
     /// A queue pair's number has 24 bits.
     #[error("{0} is no queue pair: write 2 to 16777215")]
     QueuePair(u32),
@@ -150,71 +105,24 @@ pub enum OrderError {
 }
 
 impl NpccOrder {
-    /// The key that `set` names it by, if it is a setting.
-    #[must_use]
-    pub fn key(&self) -> Option<String> {
-        match self {
-            NpccOrder::AddPair { .. } | NpccOrder::DeletePair { .. } => None,
-            NpccOrder::Policy { port, priority, .. } => {
-                Some(format!("npcc.{port}.{priority}.policy"))
-            }
-            NpccOrder::Parameter {
-                port,
-                priority,
-                name,
-                ..
-            } => Some(format!("npcc.{port}.{priority}.{name}")),
-            NpccOrder::Action { .. } => Some("npcc.action".to_owned()),
-            NpccOrder::QueueAction { port, priority, .. } => {
-                Some(format!("npcc.{port}.{priority}.action"))
-            }
-        }
-    }
-
-    /// The watched queue whose policy it is about, if it is a setting of one.
-    #[must_use]
-    pub fn slot(&self) -> Option<(&str, u8)> {
-        match self {
-            NpccOrder::AddPair { .. }
-            | NpccOrder::DeletePair { .. }
-            | NpccOrder::Action { .. }
-            | NpccOrder::QueueAction { .. } => None,
-            NpccOrder::Policy { port, priority, .. }
-            | NpccOrder::Parameter { port, priority, .. } => Some((port, *priority)),
-        }
-    }
-
-    /// A parameter's name and value, if it is one.
-    #[must_use]
-    pub fn parameter(&self) -> Option<(&str, u64)> {
-        match self {
-            NpccOrder::Parameter { name, value, .. } => Some((name, *value)),
-            _ => None,
-        }
-    }
-
-    /// As the control core takes it, if it is about pairs.
+    /// As the control core takes it.
     ///
     /// # Errors
     /// What is not as it must be.
-    pub fn command(&self) -> Result<Option<Command>, OrderError> {
+    pub fn command(&self) -> Result<Command, OrderError> {
         Ok(match self {
             NpccOrder::AddPair {
                 src,
                 dst,
                 dest_qp,
                 sender_qp,
-            } => Some(Command::AddPair {
+            } => Command::AddPair {
                 flow: key(*src, *dst, *dest_qp)?,
                 sender: qpn(*sender_qp)?,
-            }),
-            NpccOrder::DeletePair { src, dst, dest_qp } => Some(Command::DeletePair {
+            },
+            NpccOrder::DeletePair { src, dst, dest_qp } => Command::DeletePair {
                 flow: key(*src, *dst, *dest_qp)?,
-            }),
-            NpccOrder::Policy { .. }
-            | NpccOrder::Parameter { .. }
-            | NpccOrder::Action { .. }
-            | NpccOrder::QueueAction { .. } => None,
+            },
         })
     }
 }

@@ -220,13 +220,13 @@ mod tests {
                 dest_qp: 0x11,
                 sender_qp: 0x18,
             };
-            let add = add.command().unwrap().unwrap();
+            let add = add.command().unwrap();
             let unknown = NpccOrder::DeletePair {
                 src: [10, 0, 1, 3].into(),
                 dst: [10, 0, 2, 2].into(),
                 dest_qp: 0x12,
             };
-            let unknown = unknown.command().unwrap().unwrap();
+            let unknown = unknown.command().unwrap();
             (orders.give(add), orders.give(unknown))
         });
         let mut core = ControlCore::new(&ControlConfig {

@@ -19,10 +19,10 @@ use super::orders::Management;
 use super::patience::{Limits, Patience};
 use super::protocol::{Reply, Request};
 use super::query::Query;
-use super::reload::{Outcome, ReloadError};
 use super::rows::RowLine;
 use super::tables;
 use super::view::View;
+use crate::apply::outcome::ApplyError;
 use crate::fault;
 use crate::report::audit::{Author, Cause};
 
@@ -147,17 +147,18 @@ fn carried_out(request: &Request, management: &Management) -> Reply {
             Reply::Done
         }
         Request::ClearWatermarks => done(management.clear_watermarks()),
-        Request::Weight { priority, weight } => done(management.set_weight(*priority, *weight)),
-        Request::Threshold {
-            priority,
-            key,
-            value,
-        } => done(management.set_threshold(*priority, key, value)),
-        Request::Reload { confirm_ms } => {
-            reloaded(management.reload(confirm_ms.map(Duration::from_millis)))
+        Request::Set { key, value } => changed(management.set(key, value), |()| Reply::Done),
+        Request::Unset { key } => changed(management.unset(key.as_deref()), Reply::Reloaded),
+        Request::Config { diff } => changed(management.config(*diff), Reply::Text),
+        Request::Reload {
+            confirm_ms,
+            dry_run,
+        } => {
+            let confirm = confirm_ms.map(Duration::from_millis);
+            changed(management.reload(confirm, *dry_run), Reply::Reloaded)
         }
-        Request::Commit => done(management.commit()),
-        Request::Rollback => reloaded(management.rollback()),
+        Request::Commit => changed(management.commit(), |()| Reply::Done),
+        Request::Rollback => changed(management.rollback(), Reply::Reloaded),
         Request::Port { name, up } => done(management.set_admin(name, *up)),
         // It is answered frame by frame, and only where it may change something.
         Request::Capture(_) => Reply::Error("this is not where frames are captured".to_owned()),
@@ -178,10 +179,10 @@ fn done<E: std::fmt::Display>(done: Result<(), E>) -> Reply {
     }
 }
 
-fn reloaded(outcome: Result<Outcome, ReloadError>) -> Reply {
-    match outcome {
-        Ok(outcome) => Reply::Reloaded(outcome),
-        Err(error @ (ReloadError::Invalid(_) | ReloadError::Torn { .. })) => {
+fn changed<T>(done: Result<T, ApplyError>, reply: impl FnOnce(T) -> Reply) -> Reply {
+    match done {
+        Ok(done) => reply(done),
+        Err(error @ (ApplyError::Invalid(_) | ApplyError::NeedsRestart { .. })) => {
             Reply::Invalid(error.to_string())
         }
         Err(error) => Reply::Error(error.to_string()),
@@ -202,7 +203,10 @@ fn show(view: &View, name: &str) -> Reply {
 impl Management {
     /// Reads the configuration file again, as SIGHUP asks for.
     pub fn reload_at_signal(&self) {
-        let request = Request::Reload { confirm_ms: None };
+        let request = Request::Reload {
+            confirm_ms: None,
+            dry_run: false,
+        };
         let reply = guarded(|| carried_out(&request, self));
         let author = Author::not_a_client(Cause::Signal);
         self.log_change(author, &request.name(), &reply);
@@ -214,7 +218,7 @@ impl Management {
         let reply = guarded(|| {
             let outcome = self.rollback_if_overdue();
             nothing = outcome.is_none();
-            outcome.map_or(Reply::Done, reloaded)
+            outcome.map_or(Reply::Done, |outcome| changed(outcome, Reply::Reloaded))
         });
         if !nothing {
             let author = Author::not_a_client(Cause::Timer);

@@ -3,9 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use npcc_pipeline::units::BitRate;
+use npcc_pipeline::units::Mac;
 
-use crate::wiring::kernel::Link;
+use crate::apply::desired::Link;
+use crate::wiring::kernel::Link as LinuxLink;
 use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds::Speeds;
 
@@ -26,6 +27,19 @@ pub struct LinkState {
     pub flaps: u64,
     /// Why it is down.
     pub reason: DownReason,
+}
+
+impl LinkState {
+    /// What follows from it, for a port of this address.
+    #[must_use]
+    pub fn link(&self, mac: Mac) -> Link {
+        Link {
+            mac,
+            up: self.up,
+            mbps: self.speeds.said(),
+            flow: self.flow.clone(),
+        }
+    }
 }
 
 /// Why a port is down.
@@ -76,22 +90,19 @@ impl Links {
         self.lock().get(index).cloned()
     }
 
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> Vec<LinkState> {
+        self.lock().clone()
+    }
+
     /// What Linux is told of each.
     #[must_use]
-    pub fn for_linux(&self) -> Vec<Link> {
-        let link = |state: &LinkState| Link {
+    pub fn for_linux(&self) -> Vec<LinuxLink> {
+        let link = |state: &LinkState| LinuxLink {
             up: state.up,
             mbps: u32::try_from(state.speeds.link.0 / 1_000_000).unwrap_or(u32::MAX),
         };
         self.lock().iter().map(link).collect()
-    }
-
-    /// What each port's egress side is shaped to.
-    #[must_use]
-    pub fn rates(&self) -> Vec<Option<BitRate>> {
-        self.lock()
-            .iter()
-            .map(|state| state.speeds.shaper)
-            .collect()
     }
 }

@@ -8,16 +8,14 @@
 
 use std::time::SystemTime;
 
-use npcc_cnp::control::command::Command as NpccCommand;
 use npcc_pipeline::units::{BitRate, PortId};
 
 use super::link_state::{DownReason, LinkState};
-use super::orders::Management;
+use super::orders::{Live, Management};
+use crate::apply::running::Running;
 use crate::report::events::Kind;
 use crate::wiring;
-use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds;
-use crate::worker::command::{Command, Deaf, LinkSettings};
 
 /// What a device says of its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,97 +64,63 @@ impl Management {
         let Some(said) = self.said(index, state.admin_up) else {
             return;
         };
-        // Tried again at the next look where a worker does not listen.
-        let _ = if said.up {
-            self.link_is_up(index, said, &state)
-        } else {
-            self.link_is_down(index, said, &state)
-        };
-    }
-
-    fn link_is_down(&self, index: usize, said: Said, state: &LinkState) -> Result<(), Deaf> {
-        if !state.up {
-            if let Some(state) = self.view.links.lock().get_mut(index) {
-                state.reason = said.reason;
+        if !said.up {
+            if !state.up {
+                if let Some(state) = self.view.links.lock().get_mut(index) {
+                    state.reason = said.reason;
+                }
+                return;
             }
-            return Ok(());
+            self.down.set(port_id(index), true);
         }
-        let port = port_id(index);
-        self.down.set(port, true);
-        self.workers.give(&[Command::LinkDown { port }])?;
-        if let Some(state) = self.view.links.lock().get_mut(index) {
-            state.up = false;
-            state.since = SystemTime::now();
-            state.flaps += 1;
-            state.reason = said.reason;
+        // A reload that is under way ends before.
+        let Ok(mut live) = self.live.lock() else {
+            return;
+        };
+        let Live { running, routes } = &mut *live;
+        let mut links = self.links();
+        if let Some(link) = links.get_mut(index) {
+            link.up = said.up;
+            link.mbps = said.mbps.or_else(|| link.mbps.filter(|_| !said.up));
         }
-        self.view.link_event(index, Kind::LinkDown, 0);
-        Ok(())
+        let config = &running.wanted().config;
+        let plans = config.ports.get(index).zip(links.get(index));
+        let Some(speeds) = plans.map(|(plan, link)| speeds::of(plan, link.mbps)) else {
+            return;
+        };
+        if said.up && state.up && speeds == state.speeds {
+            return;
+        }
+        let mut targets = self.targets(routes);
+        // Tried again at the next look where a worker does not listen.
+        if running.follow(&links, &mut targets).is_ok() {
+            self.followed(index, said, &state, running);
+        }
     }
 
-    fn link_is_up(&self, index: usize, said: Said, state: &LinkState) -> Result<(), Deaf> {
-        // The running configuration first: a reload that is under way ends before.
-        let Ok(live) = self.live.lock() else {
-            return Ok(());
-        };
-        let config = &live.running.now.config;
-        let Some(plan) = config.ports.get(index) else {
-            return Ok(());
-        };
-        let speeds = speeds::of(plan, said.mbps);
-        if state.up && speeds == state.speeds {
-            return Ok(());
+    /// Shows that a link came, went, or has another speed.
+    fn followed(&self, index: usize, said: Said, before: &LinkState, running: &Running) {
+        let now = running.now();
+        if let Some(state) = self.view.links.lock().get_mut(index) {
+            if said.up != before.up {
+                state.since = SystemTime::now();
+            }
+            state.flaps += u64::from(!said.up);
+            (state.up, state.reason) = (said.up, said.reason);
         }
-        let port = port_id(index);
-        let mut states = self.view.links.lock().clone();
-        if let Some(state) = states.get_mut(index) {
-            state.speeds = speeds;
+        if !said.up {
+            self.view.link_event(index, Kind::LinkDown, 0);
+            return;
         }
-        let links: Vec<BitRate> = states.iter().map(|state| state.speeds.link).collect();
-        let mut flows: Vec<PortFlow> = states.iter().map(|state| state.flow.clone()).collect();
-        let buffer = wiring::pfc::buffer(config, &links, &mut flows);
-        let shapers: Vec<_> = states.iter().map(|state| state.speeds.shaper).collect();
-        if wiring::pfc::marks_in_time(config, &links, &shapers, &flows).is_err() {
+        let config = &running.wanted().config;
+        let links: Vec<BitRate> = now.ports.iter().map(|port| port.speeds.link).collect();
+        let shapers: Vec<_> = now.ports.iter().map(|port| port.speeds.shaper).collect();
+        if wiring::pfc::marks_in_time(config, &links, &shapers, &now.flows).is_err() {
             self.view.link_event(index, Kind::MarkingLate, 0);
         }
-        let Some(facts) = self.view.ports.get(index) else {
-            return Ok(());
-        };
-        let settings = LinkSettings {
-            port: wiring::path::port(config, plan, facts.mac, speeds.shaper),
-            link: speeds.link,
-            outstanding: flows
-                .get(index)
-                .and_then(|flow| flow.outstanding)
-                .unwrap_or(u64::MAX),
-            buffer,
-        };
-        let settings = Box::new(settings);
-        self.workers.give(&[Command::LinkUp { port, settings }])?;
-        {
-            let mut kept = self.view.links.lock();
-            for (state, flow) in kept.iter_mut().zip(flows) {
-                state.flow = flow;
-            }
-            if let Some(state) = kept.get_mut(index) {
-                if !state.up {
-                    state.since = SystemTime::now();
-                }
-                state.up = true;
-                state.speeds = speeds;
-                state.reason = DownReason::None;
-            }
-        }
-        if let Ok(npcc) = self.npcc_settings(&live.running.now)
-            && !npcc.queues.is_empty()
-        {
-            // It may be stopping: then nobody takes it.
-            let _ = self.npcc.give(NpccCommand::Configure(Box::new(npcc)));
-        }
-        self.down.set(port, false);
-        self.view
-            .link_event(index, Kind::LinkUp, speeds.link.0 / 1_000_000);
-        Ok(())
+        self.down.set(port_id(index), false);
+        let mbps = links.get(index).map_or(0, |link| link.0 / 1_000_000);
+        self.view.link_event(index, Kind::LinkUp, mbps);
     }
 
     /// Takes a port up or down for the operator. The device's link goes with it where the driver can, so that the peer sees

@@ -3,7 +3,6 @@
 
 pub mod access;
 mod answer;
-pub mod apply;
 pub mod capture;
 pub mod client;
 pub mod confirm;
@@ -17,12 +16,11 @@ pub mod pending;
 pub mod protocol;
 pub mod query;
 pub mod recording;
-pub mod reload;
 pub mod room;
 pub mod rows;
 pub mod server;
 pub mod tables;
-pub mod thresholds;
+pub mod targets;
 pub mod view;
 
 /// Where a switch listens unless told otherwise.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capture::{CaptureRequest, CaptureStart};
 use super::query::Query;
-use super::reload::Outcome;
+use crate::apply::outcome::Outcome;
 use crate::control::order::{ListedPair, NpccOrder};
 use crate::report::model::Snapshot;
 
@@ -33,26 +33,30 @@ pub enum Request {
     ClearCounters,
     /// Start the user watermarks anew.
     ClearWatermarks,
-    /// Change a queue's weight, on all ports.
-    Weight {
-        /// The queue.
-        priority: u8,
-        /// Its share among the DWRR queues, 1 to 100.
-        weight: u8,
-    },
-    /// Change a threshold or share of marking or early drop of a queue, on all ports.
-    Threshold {
-        /// The queue.
-        priority: u8,
-        /// What: `ecn.kmin`, `wred.max`, ...
+    /// Set a value of what runs.
+    Set {
+        /// Its key, as a path of the configuration or in short.
         key: String,
-        /// Its value, as in the configuration.
+        /// The value, as in the configuration.
         value: String,
+    },
+    /// Have what was set be as in the file.
+    Unset {
+        /// The key; all, when it is none.
+        key: Option<String>,
+    },
+    /// The configuration that runs, or how it differs from the file.
+    Config {
+        /// How it differs.
+        diff: bool,
     },
     /// Read the configuration file again.
     Reload {
         /// Roll back unless a commit comes within so many milliseconds.
         confirm_ms: Option<u64>,
+        /// Only say what would come of it.
+        #[serde(default)]
+        dry_run: bool,
     },
     /// The reload that waits for it holds.
     Commit,
@@ -72,7 +76,7 @@ pub enum Request {
     },
     /// Stop, as at SIGTERM.
     Stop,
-    /// Change something of NPCC.
+    /// Add or forget a pair.
     Npcc(NpccOrder),
     /// Capture frames. The answer is a [`Reply::Capturing`], then frames, then how it ended: see [`super::capture`].
     Capture(Box<CaptureRequest>),
@@ -91,7 +95,11 @@ impl Request {
     pub const fn reads(&self) -> bool {
         matches!(
             self,
-            Request::Snapshot | Request::Show { .. } | Request::Rows { .. }
+            Request::Snapshot
+                | Request::Show { .. }
+                | Request::Rows { .. }
+                | Request::Config { .. }
+                | Request::Reload { dry_run: true, .. }
         )
     }
 
@@ -103,17 +111,17 @@ impl Request {
             Request::Show { table } | Request::Rows { table, .. } => format!("show {table}"),
             Request::ClearCounters => "clear counters".to_owned(),
             Request::ClearWatermarks => "clear watermarks".to_owned(),
-            Request::Weight { priority, weight } => {
-                format!("set qos.priorities.{priority}.weight {weight}")
-            }
-            Request::Threshold {
-                priority,
-                key,
-                value,
-            } => format!("set qos.priorities.{priority}.{key} {value}"),
-            Request::Reload { confirm_ms: None } => "reload".to_owned(),
+            Request::Set { key, value } => format!("set {key} {value}"),
+            Request::Unset { key: Some(key) } => format!("unset {key}"),
+            Request::Unset { key: None } => "unset --all".to_owned(),
+            Request::Config { .. } => "show config".to_owned(),
+            Request::Reload { dry_run: true, .. } => "reload --dry-run".to_owned(),
+            Request::Reload {
+                confirm_ms: None, ..
+            } => "reload".to_owned(),
             Request::Reload {
                 confirm_ms: Some(ms),
+                ..
             } => {
                 let within = Duration::from_millis(*ms);
                 format!("reload --confirm {}", humantime::format_duration(within))
@@ -131,23 +139,6 @@ impl Request {
             Request::Npcc(order) => match order {
                 NpccOrder::AddPair { .. } => "pair add".to_owned(),
                 NpccOrder::DeletePair { .. } => "pair del".to_owned(),
-                NpccOrder::Policy {
-                    port,
-                    priority,
-                    name,
-                } => format!("set npcc.{port}.{priority}.policy {name}"),
-                NpccOrder::Parameter {
-                    port,
-                    priority,
-                    name,
-                    value,
-                } => format!("set npcc.{port}.{priority}.{name} {value}"),
-                NpccOrder::Action { action } => format!("set npcc.action {}", action.name()),
-                NpccOrder::QueueAction {
-                    port,
-                    priority,
-                    action,
-                } => format!("set npcc.{port}.{priority}.action {}", action.name()),
             },
         }
     }
@@ -161,11 +152,13 @@ pub enum Reply {
     Snapshot(Box<Snapshot>),
     /// To [`Request::Show`]: what the table of that name reads.
     Table(serde_json::Value),
-    /// To [`Request::Reload`] and [`Request::Rollback`].
+    /// To [`Request::Config`].
+    Text(String),
+    /// To [`Request::Reload`], [`Request::Unset`] and [`Request::Rollback`].
     Reloaded(Outcome),
     /// To [`Request::Capture`]: it is on, and frames follow.
     Capturing(Box<CaptureStart>),
-    /// The configuration file has mistakes: the report.
+    /// The configuration file, or a value, has mistakes: the report.
     Invalid(String),
     /// Done.
     Done,

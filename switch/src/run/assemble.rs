@@ -11,7 +11,7 @@ use npcc_config::ipnet::IpNet;
 use npcc_config::sizing::SpeedFrom;
 use npcc_linux::Integration;
 use npcc_linux::netlink::ahead::Ahead;
-use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
+use npcc_pipeline::datapath::LosslessConfig;
 use npcc_pipeline::handoff::{WorkerPlan, links};
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
@@ -22,6 +22,8 @@ use rtrb::Producer;
 use super::linux::LinuxSide;
 use super::source::{Options, Source};
 use super::workers::{Shared, parts, workers};
+use crate::apply::desired::{Desired, Link};
+use crate::apply::running::Running;
 use crate::clock::Clock;
 use crate::control::inject::{Injection, Injector};
 use crate::control::reaction::FirstAnswer;
@@ -32,7 +34,7 @@ use crate::linux_io::LinuxIo;
 use crate::manage::capture::Captures;
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::orders::{Live, Management};
-use crate::manage::reload::Running;
+use crate::manage::targets::Routes as Routing;
 use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
 use crate::recorder::start::Recorder;
 use crate::report::events::Events;
@@ -72,10 +74,9 @@ pub(super) fn assemble<P: Probe>(
     let seed = unforeseen();
     let (linux, integration) = LinuxSide::of(config, &ports, &keep, ahead)?.unzip();
     let routes = routes(config, &ports, integration, &options.prefixes)?;
-    let mut core = control_core(config, &ports, routes.sources, seed);
-    let settings = settings(config, &ports);
-    let qos = qos::effective(config, &settings);
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
+    let desired = desired(config, &ports, &link_states);
+    let mut core = control_core(config, &desired, routes.sources, seed);
     let facts = port_facts(config, &ports);
     let (plan, owners) = seats(config, &ports);
 
@@ -83,7 +84,7 @@ pub(super) fn assemble<P: Probe>(
         config,
         down: down_at_start(&ports, &routes.down),
         storms: keep.facts().storms,
-        settings,
+        settings: desired.paths(),
         lossless,
         pools,
         clock,
@@ -96,6 +97,7 @@ pub(super) fn assemble<P: Probe>(
     let (kernel, wakers) = (routes.kernel.as_ref(), sleepers.wakers);
     let linux = linux_io(ends.linux, kernel, (&owners, wakers))?;
 
+    let live = live((source, options), desired, routes.by_file);
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
     let view = View {
@@ -113,20 +115,20 @@ pub(super) fn assemble<P: Probe>(
         control: Arc::clone(&control_stats),
         buffer,
         linux: seen(config, linux.as_ref(), kernel),
-        file_routes: routes.by_file.as_ref().map(LiveRoutes::shared),
-        qos: Mutex::new(qos),
+        file_routes: live.routes.table.as_ref().map(LiveRoutes::shared),
+        qos: Mutex::new(qos::effective(config, &live.running.now().paths())),
         events: Mutex::new(Events::default()),
         clock,
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(ends.times)?),
-        operators: operators(config),
+        operators: Operators::new(live.running.wanted().clone(), source.path.clone()),
         keep,
     };
     let management = Management {
         view,
         workers: WorkerOrders::new(ends.orders),
         npcc,
-        live: Mutex::new(live(source, options, routes.by_file)),
+        live: Mutex::new(live),
         down: routes.down,
         kernel: routes.kernel,
         captures: Mutex::new(Captures::new(ends.captures)),
@@ -270,19 +272,29 @@ fn by_file(
     Ok(live)
 }
 
-/// Nobody did anything yet.
-fn operators(config: &Config) -> Operators {
-    Operators::new(wiring::control::host_rules(&config.npcc.hosts))
+/// What runs, as it was started.
+fn live(
+    (source, options): (&Source, &Options),
+    desired: Desired,
+    table: Option<LiveRoutes>,
+) -> Live {
+    Live {
+        running: Running::new(source.path.clone(), &source.loaded, desired),
+        routes: Routing {
+            table,
+            prefixes: options.prefixes.clone(),
+        },
+    }
 }
 
-/// What runs, as it was started.
-fn live(source: &Source, options: &Options, routes: Option<LiveRoutes>) -> Live {
-    let (path, more) = (source.path.clone(), options.prefixes.clone());
-    Live {
-        running: Running::new(path, &source.loaded, more),
-        routes,
-        before: None,
-    }
+/// What must run at the start.
+fn desired(config: &Config, ports: &[OpenPort], links: &Links) -> Desired {
+    let macs = ports.iter().map(|port| port.mac);
+    let links: Vec<Link> = macs
+        .zip(links.all())
+        .map(|(mac, state)| state.link(mac))
+        .collect();
+    Desired::new(config, &links)
 }
 
 /// A number that nobody can know beforehand, of 64 bits: the standard library asks the system for the keys of its maps. Who knew the
@@ -291,19 +303,12 @@ fn unforeseen() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-fn control_core(config: &Config, ports: &[OpenPort], sources: FibReader, seed: u64) -> ControlCore {
-    let rates: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
-    let mut core = ControlCore::new(&wiring::control::plan(config, &rates, seed));
+fn control_core(config: &Config, desired: &Desired, sources: FibReader, seed: u64) -> ControlCore {
+    let settings = desired.control.clone();
+    let mut core = ControlCore::new(&wiring::control::plan(config, settings, seed));
     core.know_routes(Box::new(SourceRoutes(sources)));
     core.touch_memory();
     core
-}
-
-fn settings(config: &Config, ports: &[OpenPort]) -> Vec<PortConfig> {
-    let ports = config.ports.iter().zip(ports);
-    ports
-        .map(|(plan, port)| wiring::path::port(config, plan, port.mac, port.speeds.shaper))
-        .collect()
 }
 
 fn buffer_facts(config: &Config, lossless: &LosslessConfig) -> anyhow::Result<BufferFacts> {

@@ -37,12 +37,12 @@ pub fn style(config: &Config) -> (CnpStyle, Priority) {
     (style, Priority::new(cnp.priority.byte()))
 }
 
-/// How the control core is set up; `rates` are what the ports' egress sides are shaped to.
+/// How the control core is set up, with these settings at first.
 #[must_use]
-pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> ControlConfig {
+pub fn plan(config: &Config, settings: Settings, hash_seed: u64) -> ControlConfig {
     let flows = config.npcc.flows.size();
     ControlConfig {
-        settings: settings(config, rates),
+        settings,
         tick: config.npcc.tick,
         flows,
         ends: flows.saturating_mul(2),
@@ -51,7 +51,7 @@ pub fn plan(config: &Config, rates: &[Option<BitRate>], hash_seed: u64) -> Contr
     }
 }
 
-/// What of it may change while it runs.
+/// What of it may change while it runs; `rates` are what the ports' egress sides are shaped to.
 #[must_use]
 pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
     // All keys and all settings are named, so that one that is forgotten does not compile.
@@ -272,15 +272,12 @@ mod tests {
                 "version: 1\nnpcc: {npcc}\nports:\n  - {{ name: p0, device: net_null0, speed: 100G, npcc: {{}} }}\n"
             );
             let config = npcc_config::parse("test.yaml", &text).unwrap().config;
-            plan(&config, &[Some(BitRate(100_000_000_000))], 1)
+            settings(&config, &[Some(BitRate(100_000_000_000))])
         };
         let (usual, few) = (plan("{}"), plan("{ cnp: { per_second: 5000 } }"));
-        assert_eq!(
-            usual.settings.cap_per_second,
-            Settings::default().cap_per_second
-        );
-        assert_eq!(few.settings.cap_per_second, 5_000);
-        assert_ne!(usual.settings, few.settings);
+        assert_eq!(usual.cap_per_second, Settings::default().cap_per_second);
+        assert_eq!(few.cap_per_second, 5_000);
+        assert_ne!(usual, few);
     }
 
     #[test]
@@ -305,8 +302,8 @@ mod tests {
         let text = "version: 1\nnpcc: {}\n\
             ports:\n  - { name: p0, device: net_null0, mtu: 1500, speed: 1G, npcc: { mode: low-latency } }\n";
         let config = npcc_config::parse("test.yaml", text).unwrap().config;
-        let plan = plan(&config, &[Some(BitRate(1_000_000_000))], 1);
-        let detector = &plan.settings.queues[0].detector;
+        let plan = settings(&config, &[Some(BitRate(1_000_000_000))]);
+        let detector = &plan.queues[0].detector;
         // 30 us of 1G are 3,750 bytes, and 120 us 15,000.
         assert_eq!((detector.shallow, detector.deep), (6_000, 7_500));
     }
@@ -318,8 +315,8 @@ mod tests {
             ports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: {}, addresses: [10.0.1.1/24] }\n";
         let config = npcc_config::parse("test.yaml", text).unwrap().config;
         let rate = Some(BitRate(100_000_000_000));
-        let plan = plan(&config, &[rate], 1);
-        let detector = &plan.settings.queues[0].detector;
+        let plan = settings(&config, &[rate]);
+        let detector = &plan.queues[0].detector;
         assert_eq!(detector.drain, BitRate(10_000_000_000));
         let mac = npcc_pipeline::units::Mac([2, 0, 0, 0, 0, 1]);
         let port = super::super::path::port(&config, &config.ports[0], mac, rate);

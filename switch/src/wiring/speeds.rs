@@ -15,6 +15,15 @@ pub struct Speeds {
     pub shaper: Option<BitRate>,
 }
 
+impl Speeds {
+    /// What the device said of its link, in Mb/s, if that is where the speed comes from.
+    #[must_use]
+    pub fn said(&self) -> Option<u32> {
+        let mbps = u32::try_from(self.link.0 / 1_000_000).ok();
+        mbps.filter(|_| self.from == LinkFrom::Device)
+    }
+}
+
 /// Where the speed of a link comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkFrom {

@@ -6,6 +6,7 @@ mod npcc;
 mod ports;
 mod workers;
 
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +22,7 @@ use npcc_pipeline::units::{Mac, Nanos, PortId};
 
 use super::link_state::Links;
 use super::pending::Pending;
+use crate::apply::wanted::Wanted;
 use crate::clock::Clock;
 use crate::control::ControlStats;
 use crate::keep::Keep;
@@ -31,6 +33,7 @@ use crate::report::lossless::Buffer;
 use crate::report::model::{Conservation, DeviceDrops, Snapshot, Traffic};
 use crate::report::punt::Punt;
 use crate::report::qos::Qos;
+use crate::wiring;
 use crate::wiring::live_routes::{SharedTable, Table};
 use crate::worker::stats::WorkerStats;
 use crate::worker::timings::{Timings, What};
@@ -144,7 +147,7 @@ pub struct View {
 }
 
 /// What operators did.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Operators {
     /// Who changed what.
     audit: Mutex<AuditLog>,
@@ -152,15 +155,23 @@ pub struct Operators {
     pending: Mutex<Option<Pending>>,
     /// Rules about hosts that hold now.
     hosts: Mutex<HostRules>,
+    /// The configuration that runs, and what `set` has changed of it.
+    config: Mutex<Wanted>,
+    /// The configuration file.
+    path: PathBuf,
 }
 
 impl Operators {
-    /// Nobody did anything yet; these are the rules about hosts.
+    /// Nobody did anything yet.
     #[must_use]
-    pub fn new(hosts: HostRules) -> Operators {
+    pub fn new(started: Wanted, path: PathBuf) -> Operators {
+        let hosts = wiring::control::host_rules(&started.config.npcc.hosts);
         Operators {
+            audit: Mutex::default(),
+            pending: Mutex::default(),
             hosts: Mutex::new(hosts),
-            ..Operators::default()
+            config: Mutex::new(started),
+            path,
         }
     }
 }
@@ -210,6 +221,16 @@ impl View {
     /// Rules about hosts that hold now.
     pub(super) fn hosts(&self) -> MutexGuard<'_, HostRules> {
         look(&self.operators.hosts)
+    }
+
+    /// The configuration file.
+    pub(super) fn path(&self) -> &FilePath {
+        &self.operators.path
+    }
+
+    /// The configuration that runs, and what `set` has changed of it.
+    pub(super) fn config(&self) -> MutexGuard<'_, Wanted> {
+        look(&self.operators.config)
     }
 
     /// The routes of the file; none where they are Linux's.

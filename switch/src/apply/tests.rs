@@ -1,0 +1,533 @@
+//! Any sequence of changes ends as a start with the same file, the same overrides and the same links.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use npcc_cnp::control::settings::Settings;
+use npcc_config::{Config, parse};
+use npcc_pipeline::classify::Classifier;
+use npcc_pipeline::egress::port::{EcnMode, QueueConfig};
+use npcc_pipeline::units::{BitRate, Mac};
+use proptest::prelude::*;
+
+use super::desired::{Desired, Link};
+use super::outcome::ApplyError;
+use super::running::{Running, Side, Target, Targets};
+use super::wanted::Wanted;
+use crate::wiring::backend::{Backend, BackendChoice, SelfTest};
+use crate::wiring::pfc::PortFlow;
+use crate::worker::command::Command;
+
+const BASE: &str = "version: 1
+ports:
+  - { name: dc0, device: net_null0, speed: 10G, mtu: 1500, addresses: [10.0.1.1/24] }
+  - { name: wan0, device: '0000:3b:00.0', mtu: 1500, addresses: [10.0.12.1/24], npcc: { queues: [3, 4] } }
+routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
+qos: { profile: lossy, priorities: { 3: { weight: 50 }, 4: { weight: 20 } } }
+buffer: { pool: 64MB }
+npcc: { tick: 20us }
+";
+
+/// Files of which a running switch can take all.
+fn file(which: usize) -> String {
+    let (from, to) = [
+        ("", ""),
+        ("weight: 50", "weight: 20"),
+        ("tick: 20us", "tick: 20us, recovery: 900us, action: observe"),
+        (
+            "queues: [3, 4]",
+            "queues: [3, 4], policy: pi, parameters: { 3: { alpha: 5% } }",
+        ),
+        ("speed: 10G", "speed: 1G"),
+        ("10.0.2.0/24", "10.0.3.0/24"),
+        (
+            "tick: 20us",
+            "tick: 20us, ecn: off, hosts: { deny: [10.0.1.9/32] }",
+        ),
+        ("weight: 20", "weight: 20, ecn: { kmin: 40KB, kmax: 90KB }"),
+    ][which];
+    BASE.replacen(from, to, 1)
+}
+
+/// Keys, and a value of each; no key lies within another, and none goes with another.
+const KEYS: [(&str, [&str; 2]); 8] = [
+    ("npcc.action", ["off", "observe"]),
+    ("npcc.recovery", ["400us", "500us"]),
+    ("ports.dc0.speed", ["2G", "5G"]),
+    ("qos.priorities.3.weight", ["7", "8"]),
+    ("qos.priorities.4.ecn.kmin", ["20KB", "30KB"]),
+    ("npcc.hosts.observe", ["[10.0.1.0/24]", "[10.0.1.8/29]"]),
+    ("npcc.wan0.3.action", ["off", "observe"]),
+    ("npcc.wan0.4.policy", ["model", "pi"]),
+];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Set(usize, usize),
+    /// A parameter, which the queue's policy may not have.
+    Parameter(u8, usize),
+    Unset(usize),
+    UnsetAll,
+    Reload(usize, bool),
+    Commit,
+    Rollback,
+    Link(usize, bool, Option<u32>),
+    /// The next change fails at this target.
+    Fail(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..KEYS.len(), 0..2usize).prop_map(|(key, value)| Step::Set(key, value)),
+        2 => (3..5u8, 0..3usize).prop_map(|(queue, name)| Step::Parameter(queue, name)),
+        2 => (0..KEYS.len()).prop_map(Step::Unset),
+        1 => Just(Step::UnsetAll),
+        3 => (0..8usize, any::<bool>()).prop_map(|(file, pending)| Step::Reload(file, pending)),
+        1 => Just(Step::Commit),
+        1 => Just(Step::Rollback),
+        3 => (0..2usize, any::<bool>(), prop_oneof![Just(None), Just(Some(25_000)), Just(Some(100_000))])
+            .prop_map(|(port, up, mbps)| Step::Link(port, up, mbps)),
+        1 => (0..3usize).prop_map(Step::Fail),
+    ]
+}
+
+/// What a port's workers hold.
+#[derive(Debug, Clone)]
+struct Port {
+    up: bool,
+    rate: Option<BitRate>,
+    link: BitRate,
+    queues: [QueueConfig; 8],
+    classifier: Classifier,
+    ecn: EcnMode,
+}
+
+/// Those who carry changes out.
+#[derive(Debug, Clone)]
+struct Fakes {
+    ports: Vec<Port>,
+    control: Settings,
+    routes: Config,
+    fails: Option<Target>,
+}
+
+impl Fakes {
+    /// As a start has them.
+    fn started(config: &Config, desired: &Desired) -> Fakes {
+        let port = |port: &super::desired::Port| Port {
+            up: port.up,
+            rate: port.config.egress.rate,
+            link: port.speeds.link,
+            queues: port.config.egress.queues.clone(),
+            classifier: port.config.intake.classifier.clone(),
+            ecn: port.config.ecn,
+        };
+        Fakes {
+            ports: desired.ports.iter().map(port).collect(),
+            control: desired.control.clone(),
+            routes: config.clone(),
+            fails: None,
+        }
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Queue {
+                port,
+                priority,
+                config,
+            } => self.ports[port.index()].queues[priority.index()] = config,
+            Command::Classifier { port, classifier } => {
+                self.ports[port.index()].classifier = classifier;
+            }
+            Command::Ecn { port, mode } => self.ports[port.index()].ecn = mode,
+            Command::LinkDown { port } => self.ports[port.index()].up = false,
+            Command::LinkUp { port, settings } => {
+                let held = &mut self.ports[port.index()];
+                held.up = true;
+                held.rate = settings.port.egress.rate;
+                held.link = settings.link;
+                held.queues = settings.port.egress.queues;
+                held.ecn = settings.port.ecn;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// All that can be told apart; a port that is down has its rates when it comes up.
+    fn seen(&self) -> String {
+        let mut ports = self.ports.clone();
+        for port in ports.iter_mut().filter(|port| !port.up) {
+            (port.rate, port.link) = (None, BitRate(0));
+        }
+        let routes = (&self.routes.routes, &self.routes.neighbors);
+        format!("{ports:#?}\n{:#?}\n{routes:#?}", self.control)
+    }
+}
+
+impl Targets for Fakes {
+    fn change(
+        &mut self,
+        target: Target,
+        (_, from): Side<'_>,
+        (config, to): Side<'_>,
+    ) -> Result<(), String> {
+        if self.fails == Some(target) {
+            self.fails = None;
+            if target == Target::Control {
+                // It took a part of it.
+                self.control = to.control.clone();
+            }
+            return Err("does not listen".to_owned());
+        }
+        match target {
+            Target::Routes => self.routes = config.clone(),
+            Target::Workers => from.commands(to).into_iter().for_each(|one| self.take(one)),
+            Target::Control => self.control = to.control.clone(),
+        }
+        Ok(())
+    }
+}
+
+fn links() -> Vec<Link> {
+    let link = |n: u8| Link {
+        mac: Mac([2, 0, 0, 0, 0, n]),
+        up: true,
+        mbps: None,
+        flow: PortFlow {
+            choice: BackendChoice {
+                backend: Backend::None,
+                why: String::new(),
+            },
+            self_test: SelfTest::NotRun,
+            send: 0,
+            honour: 0,
+            rate: BitRate(0),
+            headroom: 0,
+            reserved: 0,
+            xon_offset: 0,
+            receivers: 1,
+            hand: 0,
+            outstanding: None,
+            tells_fill: false,
+            link_pause: None,
+        },
+    };
+    vec![link(0), link(1)]
+}
+
+/// What `set` is to have changed, by the words of the documentation.
+type Model = BTreeMap<&'static str, &'static str>;
+
+struct Case {
+    path: std::path::PathBuf,
+    running: Running,
+    fakes: Fakes,
+    links: Vec<Link>,
+    /// The file that was taken last, and what was set over it.
+    now: (usize, Model),
+    before: Option<(usize, Model)>,
+}
+
+/// Keys on which two files differ.
+fn changed(old: usize, new: usize) -> Vec<String> {
+    let read = |which| parse("t.yaml", &file(which)).unwrap().file;
+    let all = npcc_config::differences(&read(old), &read(new));
+    all.into_iter().map(|one| one.key).collect()
+}
+
+impl Case {
+    fn new(folder: &Path) -> Case {
+        let path = folder.join("switch.yaml");
+        let loaded = parse("switch.yaml", BASE).unwrap();
+        let links = links();
+        let desired = Desired::new(&loaded.config, &links);
+        let fakes = Fakes::started(&loaded.config, &desired);
+        let running = Running::new(path.clone(), &loaded, desired);
+        Case {
+            path,
+            running,
+            fakes,
+            links,
+            now: (0, Model::new()),
+            before: None,
+        }
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), ApplyError> {
+        let (running, links, fakes) = (&mut self.running, &self.links, &mut self.fakes);
+        match *step {
+            Step::Set(key, value) => {
+                let (key, values) = KEYS[key];
+                running.set((key, values[value]), links, fakes)?;
+                self.now.1.insert(key, values[value]);
+            }
+            Step::Parameter(queue, name) => {
+                let (name, value) = [("few", "70"), ("alpha", "300"), ("horizon", "900us")][name];
+                let key = format!("npcc.wan0.{queue}.{name}");
+                running.set((&key, value), links, fakes)?;
+            }
+            Step::Unset(key) => {
+                running.unset(Some(KEYS[key].0), links, fakes)?;
+                self.now.1.remove(KEYS[key].0);
+            }
+            Step::UnsetAll => {
+                running.unset(None, links, fakes)?;
+                self.now.1.clear();
+            }
+            Step::Reload(which, pending) => {
+                std::fs::write(&self.path, file(which)).unwrap();
+                let (wanted, _) = running.read()?;
+                running.reload(wanted, pending, links, fakes)?;
+                let old = self.now.clone();
+                let changed = changed(self.now.0, which);
+                self.now.0 = which;
+                self.now.1.retain(|key, _| {
+                    let config = &parse("t.yaml", BASE).unwrap().config;
+                    let path = super::keys::path(key, config).unwrap();
+                    let within = |a: &str, b: &str| npcc_config::is_within(a, b);
+                    !changed
+                        .iter()
+                        .any(|key| within(&path, key) || within(key, &path))
+                });
+                if pending {
+                    self.before.get_or_insert(old);
+                }
+            }
+            Step::Commit => {
+                assert_eq!(running.commit(), self.before.take().is_some());
+            }
+            Step::Rollback => {
+                let done = running.roll_back(links, fakes);
+                assert_eq!(done.is_some(), self.before.is_some());
+                if let Some(done) = done {
+                    done?;
+                    self.now = self.before.take().unwrap();
+                }
+            }
+            Step::Link(port, up, mbps) => {
+                let mut links = self.links.clone();
+                links[port].up = up;
+                if up {
+                    links[port].mbps = mbps;
+                }
+                // Where a worker does not listen it is tried again at the next look.
+                if running.follow(&links, fakes).is_ok() {
+                    self.links = links;
+                }
+            }
+            Step::Fail(target) => {
+                fakes.fails = Some([Target::Routes, Target::Workers, Target::Control][target]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The law.
+    fn holds(&mut self, step: &Step) {
+        let wanted = self.running.wanted();
+        let read = parse("t.yaml", &file(self.now.0)).unwrap().file;
+        assert_eq!(wanted.read, read, "{step:?}");
+        let config = &parse("t.yaml", BASE).unwrap().config;
+        let set: BTreeMap<String, &str> = wanted
+            .overrides
+            .iter()
+            .filter(|(path, _)| !path.contains(".parameters"))
+            .map(|(path, value)| (path.to_owned(), value))
+            .collect();
+        let model = self.now.1.iter();
+        let model = model.map(|(key, value)| (super::keys::path(key, config).unwrap(), *value));
+        assert_eq!(set, model.collect(), "{step:?}");
+        let started = Wanted::new("t.yaml", &read, read.clone(), wanted.overrides.clone());
+        let started = started.unwrap().config;
+        assert_eq!(wanted.config, started, "{step:?}");
+        let desired = Desired::new(&started, &self.links);
+        let fresh = Fakes::started(&started, &desired);
+        // A core that did not take what follows from a link gets it with the next change.
+        if matches!(step, Step::Link(..)) && self.fakes.control != fresh.control {
+            self.fakes.control = fresh.control.clone();
+        }
+        similar_asserts(&self.fakes.seen(), &fresh.seen(), step);
+    }
+}
+
+fn similar_asserts(held: &str, fresh: &str, step: &Step) {
+    let differs = held.lines().zip(fresh.lines()).find(|(a, b)| a != b);
+    assert!(held == fresh, "{step:?}: {differs:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn any_changes_end_as_a_start_with_the_same_file_overrides_and_links(
+        steps in prop::collection::vec(step(), 1..24)
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut case = Case::new(folder.path());
+        for step in &steps {
+            // What is refused changes nothing.
+            let _ = case.take(step);
+            case.holds(step);
+        }
+    }
+}
+
+#[test]
+fn a_reload_keeps_what_was_set_unless_the_file_changes_it_and_lists_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut case = Case::new(folder.path());
+    for set in [Step::Set(3, 0), Step::Set(0, 1)] {
+        case.take(&set).unwrap();
+    }
+    std::fs::write(&case.path, file(1)).unwrap();
+    let (_, outcome) = case.running.read().unwrap();
+    let keys = |all: &[super::outcome::Change]| -> Vec<String> {
+        all.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(keys(&outcome.applied), ["qos.priorities.3.weight: 7 -> 20"]);
+    assert_eq!(keys(&outcome.kept), ["npcc.action: send -> observe"]);
+    let said = outcome.to_string();
+    assert!(
+        said.contains("still set      npcc.action: send -> observe"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_needs_a_restart_is_not_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut case = Case::new(folder.path());
+    for (key, value) in [
+        ("npcc.tick", "40us"),
+        ("qos.profile", "roce-lossless"),
+        ("buffer.pool", "2MB"),
+    ] {
+        let before = case.fakes.seen();
+        let refused = case.running.set((key, value), &case.links, &mut case.fakes);
+        let why = refused.unwrap_err().to_string();
+        assert!(
+            why.contains(key) && why.contains("needs a restart"),
+            "{why}"
+        );
+        assert_eq!(case.fakes.seen(), before);
+    }
+}
+
+/// Runs a switch that was started with `BASE`, with another file.
+fn read(text: &str) -> Result<super::outcome::Outcome, ApplyError> {
+    let folder = tempfile::tempdir().unwrap();
+    let case = Case::new(folder.path());
+    std::fs::write(&case.path, text).unwrap();
+    case.running.read().map(|(_, outcome)| outcome)
+}
+
+#[test]
+fn each_key_is_applied_or_waits_for_a_restart() {
+    let text = BASE
+        .replace("queues: [3, 4]", "queues: [3, 4], policy: pi, deep: 190us")
+        .replace("speed: 10G", "speed: 9G, link_speed: 25G")
+        .replace("10.0.2.0/24", "10.0.3.0/24")
+        .replace("weight: 50", "weight: 20")
+        .replace("tick: 20us", "tick: 40us, recovery: 500us");
+    let outcome = read(&text).unwrap();
+    let keys = |changes: &[super::outcome::Change]| -> Vec<String> {
+        changes.iter().map(|one| one.key.clone()).collect()
+    };
+    assert_eq!(
+        keys(&outcome.applied),
+        [
+            "npcc.recovery",
+            "ports.dc0.speed",
+            "ports.wan0.npcc.deep",
+            "ports.wan0.npcc.policy",
+            "qos.priorities.3.weight",
+            "routes.10.0.2.0/24",
+            "routes.10.0.3.0/24"
+        ]
+    );
+    assert_eq!(
+        keys(&outcome.restart),
+        ["npcc.tick", "ports.dc0.link_speed"]
+    );
+    let said = outcome.to_string();
+    assert!(
+        said.contains("applied        npcc.recovery: 300us -> 500us"),
+        "{said}"
+    );
+    assert!(
+        said.contains("needs restart  npcc.tick: 20us -> 40us"),
+        "{said}"
+    );
+    assert!(read(BASE).unwrap().to_string().contains("nothing differs"));
+}
+
+#[test]
+fn a_lossless_queue_more_keeps_all_queues_as_they_are() {
+    let text = BASE.replace("3: { weight: 50 }", "3: { weight: 20, lossless: true }");
+    let outcome = read(&text).unwrap();
+    assert_eq!(outcome.applied, []);
+    let restart: Vec<&str> = outcome.restart.iter().map(|one| one.key.as_str()).collect();
+    assert_eq!(
+        restart,
+        ["qos.priorities.3.lossless", "qos.priorities.3.weight"]
+    );
+}
+
+#[test]
+fn mistakes_and_files_that_do_not_fit_what_runs_change_nothing() {
+    let wrong = read(&BASE.replace("10.0.2.0/24", "10.0.2.1/24"));
+    let text = wrong.unwrap_err().to_string();
+    assert!(text.contains("switch.yaml:5:21"), "{text}");
+    // The route leads through a port that does not run yet.
+    let port = "  - { name: wan1, device: net_null2, addresses: [10.0.77.1/24] }\nroutes:";
+    let text = BASE
+        .replace("routes:", port)
+        .replace("via: 10.0.12.2", "via: 10.0.77.2");
+    let refused = read(&text).unwrap_err();
+    assert!(matches!(refused, ApplyError::NeedsRestart { .. }));
+    let text = refused.to_string();
+    assert!(
+        text.contains("ports.wan1") && text.contains("10.0.77.2"),
+        "{text}"
+    );
+}
+
+/// Says that it does not listen, from the `fails`-th time on that it is told anything.
+struct Silent {
+    fails: usize,
+    told: Vec<Target>,
+}
+
+impl Targets for Silent {
+    fn change(&mut self, target: Target, _: Side<'_>, _: Side<'_>) -> Result<(), String> {
+        self.told.push(target);
+        if self.told.len() >= self.fails {
+            return Err(format!("{target:?} does not listen"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_said() {
+    let tried = |fails: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut case = Case::new(folder.path());
+        let mut silent = Silent {
+            fails,
+            told: Vec::new(),
+        };
+        let refused = case
+            .running
+            .set(("npcc.action", "off"), &case.links, &mut silent);
+        (refused.unwrap_err().to_string(), silent.told)
+    };
+    let (why, told) = tried(1);
+    assert_eq!(why, "Routes does not listen: nothing was changed");
+    assert_eq!(told, [Target::Routes]);
+    let (why, told) = tried(3);
+    assert!(why.contains("restart the switch"), "{why}");
+    let back = [Target::Control, Target::Workers, Target::Routes];
+    assert_eq!(told[3..], back, "the last first");
+}

@@ -1,0 +1,121 @@
+//! Those who take a change: the table of routes or the kernel, the workers, the control core; and what is shown of it.
+//!
+//! Law: what is shown is what the workers, or the control core, were given.
+
+use npcc_cnp::control::command::Command;
+use npcc_pipeline::units::Mac;
+
+use super::view::View;
+use crate::apply::running::{Side, Target, Targets};
+use crate::control::orders::NpccOrders;
+use crate::fault;
+use crate::keep::facts::Named;
+use crate::report::qos;
+use crate::wiring::kernel::Kernel;
+use crate::wiring::live_routes::LiveRoutes;
+use crate::wiring::{self, routes};
+use crate::worker::command::WorkerOrders;
+
+/// The targets of a running switch.
+pub(super) struct Running<'a> {
+    pub(super) view: &'a View,
+    pub(super) workers: &'a WorkerOrders,
+    pub(super) npcc: &'a NpccOrders,
+    /// The kernel, where Linux is integrated.
+    pub(super) kernel: Option<&'a Kernel>,
+    pub(super) routes: &'a mut Routes,
+}
+
+/// The table of routes, where it is not the kernel's.
+#[derive(Debug)]
+pub struct Routes {
+    /// The table; none where the routes are the kernel's.
+    pub table: Option<LiveRoutes>,
+    /// Prefixes routed beside those of the file.
+    pub prefixes: Vec<npcc_config::ipnet::IpNet>,
+}
+
+impl Targets for Running<'_> {
+    fn change(&mut self, target: Target, from: Side<'_>, to: Side<'_>) -> Result<(), String> {
+        match target {
+            Target::Routes => self.routes(from, to),
+            Target::Workers => self.workers(from, to),
+            Target::Control => self.control(from, to),
+        }
+    }
+}
+
+impl Running<'_> {
+    fn routes(&mut self, (before, _): Side<'_>, (after, _): Side<'_>) -> Result<(), String> {
+        let Some(table) = &mut self.routes.table else {
+            return self.linux_wants(before, after);
+        };
+        let ports = self.view.ports.iter();
+        let macs: Vec<Mac> = ports.map(|port| port.mac).collect();
+        let mut wanted = routes::table(after, &macs);
+        routes::deal(after, &macs, &self.routes.prefixes, &mut wanted);
+        let done = table.become_of(wanted);
+        done.map(drop).map_err(|refused| refused.to_string())
+    }
+
+    fn workers(&self, (_, from): Side<'_>, (config, to): Side<'_>) -> Result<(), String> {
+        let Running { view, workers, .. } = self;
+        let commands = from.commands(to);
+        workers.give(&commands).map_err(|deaf| deaf.to_string())?;
+        *view.qos() = qos::effective(config, &to.paths());
+        for (state, (port, flow)) in view
+            .links
+            .lock()
+            .iter_mut()
+            .zip(to.ports.iter().zip(&to.flows))
+        {
+            (state.speeds, state.flow) = (port.speeds, flow.clone());
+        }
+        Ok(())
+    }
+
+    fn control(&self, (before, from): Side<'_>, (after, to): Side<'_>) -> Result<(), String> {
+        let Running { view, npcc, .. } = self;
+        if from.style != to.style {
+            let (style, priority) = to.style;
+            npcc.restyle(style, priority)
+                .map_err(|error| error.to_string())?;
+        }
+        if from.control != to.control {
+            let settings = Box::new(to.control.clone());
+            npcc.give(Command::Configure(settings))
+                .map_err(|error| error.to_string())?;
+            view.hosts().clone_from(&to.control.hosts);
+        }
+        if before != after && fault::strikes_once("reload") {
+            return Err("the control core does not listen".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Running<'_> {
+    /// Has the kernel take addresses, neighbours and routes, or gives it back what it had.
+    fn linux_wants(
+        &self,
+        before: &npcc_config::Config,
+        after: &npcc_config::Config,
+    ) -> Result<(), String> {
+        let gone = || "the kernel is not followed any more: restart the switch".to_owned();
+        let kernel = self.kernel.ok_or_else(gone)?.handle();
+        let (before, after) = (wiring::hosts::wanted(before), wiring::hosts::wanted(after));
+        if before == after {
+            return Ok(());
+        }
+        let named = Named::of(&after);
+        let refused = kernel.want(after).ok_or_else(gone)?;
+        if refused.is_empty() {
+            self.view.keep.change(|facts| facts.wanted = Some(named));
+            return Ok(());
+        }
+        // What it had before it took then.
+        let _ = kernel.want(before);
+        let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        Err(refused.join("; "))
+    }
+}
