@@ -1,8 +1,9 @@
-//! The last decisions about flows and what became of each, CNPs in one ring and refusals in another: rings of fixed size that others read and the data path never touches.
+//! The last decisions about flows and the outcome of each: a ring of records for CNPs and one for refusals.
 //!
-//! The control core is its only writer; a reader takes each entry as it was at one moment, and skips one being overwritten.
+//! The control core is the only writer; the data path never touches them. The rings may lie in memory that outlives the process
+//! ([`npcc_heap::records`]).
 
-use npcc_pipeline::counters::Counter;
+use npcc_heap::records::{Record, Ring};
 use npcc_pipeline::units::Nanos;
 
 use crate::detector::{Trend, Zone};
@@ -10,13 +11,11 @@ use crate::key::{Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
 use crate::plan::Suppressed;
 use crate::policy::Reason;
-use crate::seqlock::SeqCell;
 
 /// Entries kept.
 pub const KEPT: usize = 4_096;
 /// Words of an entry.
 pub const WORDS: usize = 9;
-const LIVE: u64 = 1 << 63;
 
 /// What became of a decision to signal a flow's sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,7 +39,6 @@ impl Outcome {
         }
     }
 
-    /// In seven bits.
     fn index(self) -> u64 {
         match self {
             Outcome::Sent => 0,
@@ -84,26 +82,26 @@ pub struct Entry {
     pub outcome: Outcome,
 }
 
-impl std::fmt::Display for Entry {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{} us: ", self.time.0 / 1_000)?;
-        match self.evidence {
-            Evidence::None => write!(out, "QP ?")?,
-            _ => write!(out, "QP {}", self.sender_qpn)?,
-        }
-        write!(out, " of {} ", self.flow.key.src())?;
-        match self.outcome {
-            Outcome::Sent => write!(out, "got CNP {}", self.cnps)?,
-            Outcome::WouldSend => write!(out, "would have got CNP {} (observed)", self.cnps)?,
-            Outcome::Refused(reason) => write!(out, "got no CNP ({})", reason.name())?,
-        }
-        write!(
-            out,
-            " because its flow to {} qp {} filled queue {} of port {}: {} ({} B, {}, {}), known by {}",
-            self.flow.key.dst(),
-            self.flow.key.dest_qp(),
+impl Entry {
+    /// The decision in words; `port` is the name of the egress port.
+    #[must_use]
+    pub fn text(&self, port: &str) -> String {
+        let queue_pair = match self.evidence {
+            Evidence::None => "?".to_owned(),
+            _ => self.sender_qpn.to_string(),
+        };
+        let outcome = match self.outcome {
+            Outcome::Sent => format!("got CNP {}", self.cnps),
+            Outcome::WouldSend => format!("would have got CNP {} (observed)", self.cnps),
+            Outcome::Refused(reason) => format!("got no CNP ({})", reason.name()),
+        };
+        let key = &self.flow.key;
+        format!(
+            "QP {queue_pair} of {} {outcome} because its flow to {} qp {} filled queue {} of {port}: {} ({} B, {}, {}), known by {}",
+            key.src(),
+            key.dst(),
+            key.dest_qp(),
             self.flow.priority.get(),
-            self.flow.egress.0,
             self.reason.name(),
             self.depth,
             self.zone.name(),
@@ -111,10 +109,8 @@ impl std::fmt::Display for Entry {
             self.evidence.name(),
         )
     }
-}
 
-impl Entry {
-    /// As words of memory, for whoever keeps it; [`Entry::from_words`] of the same version reads them.
+    /// As a record; [`Entry::from_words`] of the same version reads it.
     #[must_use]
     pub fn to_words(self) -> [u64; WORDS] {
         let [a, b, c, d, e] = self.flow.words();
@@ -123,17 +119,16 @@ impl Entry {
             | (self.reason.index() as u64) << 32
             | (self.zone as u64) << 40
             | (self.trend as u64) << 48
-            | self.outcome.index() << 56
-            | LIVE;
+            | self.outcome.index() << 56;
         [a, b, c, d, e, meta, self.time.0, self.depth, self.cnps]
     }
 
-    /// The inverse of [`Entry::to_words`]; none where no entry was written.
+    /// The inverse of [`Entry::to_words`]; none of fewer words.
     #[must_use]
-    pub fn from_words(words: [u64; WORDS]) -> Option<Entry> {
-        let [a, b, c, d, e, meta, time, depth, cnps] = words;
+    pub fn from_words(words: &[u64]) -> Option<Entry> {
+        let [a, b, c, d, e, meta, time, depth, cnps] = *words.first_chunk()?;
         let [_, _, _, evidence, reason, zone, trend, outcome] = meta.to_le_bytes();
-        (meta & LIVE != 0).then(|| Entry {
+        Some(Entry {
             time: Nanos(time),
             flow: QueueFlow::from_words([a, b, c, d, e]),
             sender_qpn: Qpn::new(low32(meta)),
@@ -143,46 +138,44 @@ impl Entry {
             zone: Zone::from_index(usize::from(zone)).unwrap_or_default(),
             trend: Trend::from_index(usize::from(trend)).unwrap_or_default(),
             cnps,
-            // The highest bit says that the entry was written.
-            outcome: Outcome::from_index(outcome & 0x7f),
+            outcome: Outcome::from_index(outcome),
         })
     }
 }
 
 /// A ring of the last decisions.
 #[derive(Debug)]
-pub struct DecisionLog {
-    cells: Box<[SeqCell<WORDS>]>,
-    /// Decisions noted since the start.
-    pub noted: Counter,
-}
+pub struct DecisionLog(Ring);
 
 impl Default for DecisionLog {
     fn default() -> DecisionLog {
-        DecisionLog {
-            cells: (0..KEPT).map(|_| SeqCell::new()).collect(),
-            noted: Counter::default(),
-        }
+        DecisionLog(Ring::on_heap(KEPT, WORDS))
     }
 }
 
 impl DecisionLog {
+    /// A log in this ring, which should keep [`KEPT`] records of [`WORDS`] words.
+    #[must_use]
+    pub const fn new(ring: Ring) -> DecisionLog {
+        DecisionLog(ring)
+    }
+
     /// Control core only.
     pub(crate) fn record(&self, entry: &Entry) {
-        let at = usize::try_from(self.noted.get() % KEPT as u64).unwrap_or(0);
-        if let Some(cell) = self.cells.get(at) {
-            cell.write(&entry.to_words());
-            self.noted.add(1);
-        }
+        self.0.push(entry.to_words());
+    }
+
+    /// Decisions noted since the start.
+    #[must_use]
+    pub fn noted(&self) -> u64 {
+        self.0.written()
     }
 
     /// The last `n` entries that are kept, oldest first.
-    pub fn last(&self, n: usize) -> impl Iterator<Item = Entry> + '_ {
-        let noted = self.noted.get();
-        let n = u64::try_from(n.min(KEPT)).unwrap_or(0).min(noted);
-        (noted - n..noted).filter_map(|at| {
-            let at = usize::try_from(at % KEPT as u64).unwrap_or(0);
-            self.cells.get(at)?.read().and_then(Entry::from_words)
-        })
+    pub fn last(&self, n: usize) -> impl Iterator<Item = Entry> {
+        let all = self.0.read().whole;
+        let before = all.len().saturating_sub(n);
+        let read = |record: Record| Entry::from_words(&record.words);
+        all.into_iter().skip(before).filter_map(read)
     }
 }

@@ -369,11 +369,16 @@ impl Deref for NpccStatus {
 }
 
 impl NpccStatus {
-    pub(crate) fn new(queues: impl Iterator<Item = (PortId, Priority, PolicyName)>) -> NpccStatus {
+    pub(crate) fn new(
+        queues: impl Iterator<Item = (PortId, Priority, PolicyName)>,
+        [log, refusals]: [DecisionLog; 2],
+    ) -> NpccStatus {
         NpccStatus {
             queues: queues
                 .map(|(port, priority, policy)| QueueStatus::new(port, priority, policy))
                 .collect(),
+            log,
+            refusals,
             ..NpccStatus::default()
         }
     }

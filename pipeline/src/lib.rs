@@ -31,7 +31,8 @@ pub mod punt;
 pub mod quantity;
 pub mod route;
 pub mod stage;
-pub mod sync;
 pub mod tap;
 pub mod units;
 pub mod wire;
+
+pub use npcc_heap::sync;

@@ -14,12 +14,12 @@ import tomllib
 MAY = {
     "npcc-dpdk-sys": set(),
     "npcc-heap": set(),
-    "npcc-pipeline": set(),
+    "npcc-pipeline": {"npcc-heap"},
     # The words of the file are the enums of those who obey them.
     "npcc-config": {"npcc-pipeline", "npcc-cnp"},
     "npcc-doctor": {"npcc-config"},
     "npcc-dpdk": {"npcc-dpdk-sys", "npcc-pipeline"},
-    "npcc-cnp": {"npcc-pipeline"},
+    "npcc-cnp": {"npcc-pipeline", "npcc-heap"},
     "npcc-linux": {"npcc-pipeline", "npcc-heap"},
     "npcc-sim": {"npcc-pipeline", "npcc-cnp", "npcc-config"},
     # The library in switch/ knows neither what measures it nor the binary.

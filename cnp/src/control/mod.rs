@@ -27,6 +27,7 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::flow_cache::CacheReader;
+use crate::log::DecisionLog;
 use crate::plan::Planner;
 use crate::source_check::Routes;
 use crate::status::NpccStatus;
@@ -71,6 +72,12 @@ impl ControlCore {
     /// A control core that has seen nothing. All memory is reserved here.
     #[must_use]
     pub fn new(config: &ControlConfig) -> ControlCore {
+        ControlCore::logging(config, Default::default())
+    }
+
+    /// The same; CNPs and refusals are written into these logs.
+    #[must_use]
+    pub fn logging(config: &ControlConfig, logs: [DecisionLog; 2]) -> ControlCore {
         let settings = &config.settings;
         let queues: Box<[WatchedQueue]> = settings.queues.iter().map(WatchedQueue::new).collect();
         let looks = queues.iter().filter_map(|queue| queue.policy.look());
@@ -79,7 +86,7 @@ impl ControlCore {
             .queues
             .iter()
             .map(|queue| (queue.port, queue.priority, queue.policy.which()));
-        let status = Arc::new(NpccStatus::new(named));
+        let status = Arc::new(NpccStatus::new(named, logs));
         for (queue, shown) in queues.iter().zip(status.queues()) {
             shown.show_parameters(&queue.policy.parameters());
             shown.show_thresholds(queue.detector.config());
@@ -138,12 +145,6 @@ impl ControlCore {
     #[must_use]
     pub fn status(&self) -> Arc<NpccStatus> {
         Arc::clone(&self.status)
-    }
-
-    /// The same, for its own thread.
-    #[must_use]
-    pub fn published(&self) -> &NpccStatus {
-        &self.status
     }
 
     /// The flow table for readers on other threads.

@@ -461,10 +461,11 @@ fn every_cnp_is_explained_and_counted_to_its_host() {
         (entries[0].zone, entries[0].reason, entries[0].cnps),
         (Zone::Hard, Reason::Overfull, 1)
     );
+    let text = entries[0].text("wan0");
     assert!(
-        entries[0]
-            .to_string()
-            .contains("QP 0x10018 of 10.0.1.3 got CNP 1 because")
+        text.starts_with("QP 0x10018 of 10.0.1.3 got CNP 1 because ")
+            && text.contains(" filled queue 3 of wan0: "),
+        "{text}"
     );
     // A NAK and a CNP of the receiver come back to the sender.
     rig.back(&back(0x1_0018, 0x11, 0x81));

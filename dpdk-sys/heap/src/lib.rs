@@ -1,5 +1,6 @@
-//! Memory of a program: a heap whose large pieces lie in huge pages where the kernel has them ([`HugeHeap`]); and what outlives a process:
-//! memory ([`shared`], [`mark`]) and descriptors ([`inherited`], [`tap`]).
+//! Memory of a program: a heap whose large pieces lie in huge pages where the kernel has them ([`HugeHeap`]); what outlives a process:
+//! memory ([`shared`], [`mark`]) and descriptors ([`inherited`], [`tap`]);
+//! and rings of records in either ([`records`]).
 //!
 //! Route images, flow caches and ledgers are read at random. In pages of 4 KiB nearly every such read also misses the TLB, and
 //! filling a table costs a fault for every 4 KiB. A piece of [`LARGE`] bytes or more therefore gets a mapping of its own that
@@ -18,7 +19,9 @@
 
 pub mod inherited;
 pub mod mark;
+pub mod records;
 pub mod shared;
+pub mod sync;
 pub mod tap;
 
 use std::alloc::{GlobalAlloc, Layout, System};

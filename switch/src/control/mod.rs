@@ -22,7 +22,6 @@ use crate::clock::Clock;
 use crate::control::inject::Injector;
 use crate::control::orders::Inbox;
 use crate::control::reaction::FirstAnswer;
-use crate::recorder::decisions::Copier;
 use crate::sleep::ControlSleeper;
 
 counters! {
@@ -95,8 +94,6 @@ pub struct Control {
     pub yields: Option<f64>,
     /// How it sleeps while all workers do; none where they poll without pause.
     pub sleeper: Option<ControlSleeper>,
-    /// Keeps its decisions for after a crash.
-    pub recorder: Option<Copier>,
 }
 
 impl Control {
@@ -150,7 +147,6 @@ impl Control {
             inbox,
             sleeper,
             clock,
-            recorder,
             ..
         } = self;
         inbox.obey(core, now, |style, priority| {
@@ -166,9 +162,6 @@ impl Control {
             sent: false,
         };
         core.tick_within(now, &|| clock.now(), level, &mut out);
-        if let Some(recorder) = recorder {
-            recorder.turn(core.published());
-        }
         if let Some(sleeper) = sleeper.as_ref().filter(|_| out.sent) {
             sleeper.wake_workers();
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use npcc_heap::records;
 use npcc_linux::netlink::wants::{StaticNeighbor, StaticRoute, Wanted};
 use npcc_pipeline::units::Mac;
 use serde::{Deserialize, Serialize};
@@ -128,20 +129,13 @@ impl FactsKept {
 
 fn words(facts: &Facts) -> io::Result<Vec<u64>> {
     let text = serde_json::to_vec(facts)?;
-    let octets = |some: &[u8]| {
-        let mut word = [0; 8];
-        word.iter_mut().zip(some).for_each(|(to, from)| *to = *from);
-        u64::from_le_bytes(word)
-    };
-    Ok([text.len() as u64]
-        .into_iter()
-        .chain(text.chunks(8).map(octets))
-        .collect())
+    let length = [text.len() as u64].into_iter();
+    Ok(length.chain(records::words_of(&text)).collect())
 }
 
 fn read(list: &[u64]) -> Option<Facts> {
     let (length, words) = list.split_first()?;
-    let text: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let text = records::octets_of(words);
     serde_json::from_slice(text.get(..usize::try_from(*length).ok()?)?).ok()
 }
 

@@ -11,6 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use npcc_heap::records::Words as _;
 use npcc_pipeline::counters::Path;
 
 use super::memory::Memory;

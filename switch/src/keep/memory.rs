@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use npcc_heap::records::Words;
 use npcc_heap::shared::SharedWords;
 use npcc_pipeline::counters::Path;
 
@@ -14,7 +15,7 @@ use super::store::Store;
 
 /// `npcckeep`.
 const MARK: u64 = u64::from_be_bytes(*b"npcckeep");
-/// Of what stands here.
+/// Version of this memory layout.
 const VERSION: u64 = 1;
 /// Words before the layout's own.
 const HEAD: usize = 4;
@@ -73,15 +74,17 @@ impl Memory {
         Ok(memory)
     }
 
-    /// The layout's own words.
-    pub(super) fn words(&self) -> &[AtomicU64] {
-        self.0.words().get(HEAD..).unwrap_or_default()
-    }
-
     /// A second descriptor of it.
     #[cfg(test)]
     pub(super) fn descriptor(&self) -> std::os::fd::OwnedFd {
         self.0.as_fd().try_clone_to_owned().unwrap()
+    }
+}
+
+impl Words for Memory {
+    /// The layout's own words.
+    fn words(&self) -> &[AtomicU64] {
+        self.0.words().get(HEAD..).unwrap_or_default()
     }
 }
 

@@ -1,21 +1,21 @@
 //! A worker's ring of odd frames: the beginning of each, and why it was dropped.
 
+use npcc_heap::records::{Record, Ring, octets_of, words_of};
 use npcc_pipeline::drop::{DropReason, REASONS};
 use npcc_pipeline::odd::OddFrames;
 use npcc_pipeline::units::{Nanos, PortId};
 
-use super::layout::{Kind, word_of};
-use super::ring::{Record, Writer};
+use super::layout::Kind;
 
 /// Bytes of a frame that are kept.
-pub const KEPT: usize = Kind::Frames.payload() * 8;
+pub const KEPT: usize = (Kind::Frames.longest() - 2) * 8;
 /// A reason is shown once in this time: a flood of one kind neither costs much nor drives the others out at once.
 const PAUSE: Nanos = Nanos::from_millis(10);
 
 /// The writer's end.
 #[derive(Debug)]
 pub struct Keeper {
-    ring: Writer,
+    ring: Ring,
     /// When each reason was last kept.
     kept: Box<[Option<Nanos>; REASONS]>,
 }
@@ -23,7 +23,7 @@ pub struct Keeper {
 impl Keeper {
     /// Keeps them in this ring.
     #[must_use]
-    pub fn new(ring: Writer) -> Keeper {
+    pub fn new(ring: Ring) -> Keeper {
         Keeper {
             ring,
             kept: Box::new([None; REASONS]),
@@ -41,7 +41,8 @@ impl OddFrames for Keeper {
         }
         *last = Some(now);
         let head = reason.index() as u64 | u64::from(port.0) << 8 | (frame.len() as u64) << 32;
-        self.ring.write(now.0, head, frame.chunks(8).map(word_of));
+        self.ring
+            .push([now.0, head].into_iter().chain(words_of(frame)));
     }
 }
 
@@ -62,14 +63,17 @@ impl OddFrame {
     /// Out of a record.
     #[must_use]
     pub fn of(record: &Record) -> OddFrame {
-        let [reason, port, ..] = record.head.to_le_bytes();
-        let length = usize::try_from(record.head >> 32).unwrap_or(0);
-        let bytes = record.words.iter().flat_map(|word| word.to_le_bytes());
+        let (head, words) = match record.words.as_slice() {
+            [_, head, words @ ..] => (*head, words),
+            _ => (0, [].as_slice()),
+        };
+        let [reason, port, ..] = head.to_le_bytes();
+        let length = usize::try_from(head >> 32).unwrap_or(0);
         OddFrame {
             port: PortId(port),
             reason: DropReason::from_index(reason.into()),
             length,
-            bytes: bytes.take(length.min(KEPT)).collect(),
+            bytes: octets_of(words).into_iter().take(length).collect(),
         }
     }
 }
@@ -77,33 +81,19 @@ impl OddFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::ring::{self, HEAD, Place};
-    use npcc_heap::shared::SharedWords;
-    use std::sync::Arc;
-    use std::sync::atomic::Ordering;
 
     #[test]
     fn the_beginning_is_kept_and_a_flood_of_one_reason_leaves_room_for_another() {
-        let place = Place {
-            first: 0,
-            slots: Kind::Frames.slots(),
-            width: Kind::Frames.payload() + HEAD,
-        };
-        let memory = Arc::new(SharedWords::new("frames", place.words()).unwrap());
-        let mut keeper = Keeper::new(Writer::new(Arc::clone(&memory), place));
+        let ring = Ring::on_heap(Kind::Frames.slots(), Kind::Frames.longest());
+        let mut keeper = Keeper::new(ring);
         let long: Vec<u8> = (0..=255).collect();
         keeper.saw(PortId(3), DropReason::IpChecksum, &long, Nanos::ZERO);
         for n in 0..10_000 {
             keeper.saw(PortId(0), DropReason::Runt, &[1, 2, 3], Nanos(n * 1_000));
         }
-        let words: Vec<u64> = memory
-            .words()
-            .iter()
-            .map(|word| word.load(Ordering::Relaxed))
-            .collect();
-        let (records, torn) = ring::read(&words, place);
-        let frames: Vec<OddFrame> = records.iter().map(OddFrame::of).collect();
-        assert_eq!((frames.len(), torn), (2, 0), "10 ms of runts are one");
+        let records = keeper.ring.read();
+        let frames: Vec<OddFrame> = records.whole.iter().map(OddFrame::of).collect();
+        assert_eq!(frames.len(), 2, "10 ms of runts are one");
         let first = &frames[0];
         assert_eq!((first.port, first.length), (PortId(3), 256));
         assert_eq!(first.reason, Some(DropReason::IpChecksum));

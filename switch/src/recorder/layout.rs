@@ -1,4 +1,4 @@
-//! Where what stands in a recorder: words of 64 bits, in the byte order of the machine.
+//! The layout of a recorder: words of 64 bits, in the byte order of the machine.
 //!
 //! ```text
 //! 0      magic, version, hash, pid, begun, ended, panicked, offset of the clock, its scale, rings, threads, signal     [`Head`]
@@ -6,20 +6,23 @@
 //! 96     names of ports, [`NAME`] words each
 //! 224    threads, [`THREAD`] words each: name, loops, when it last moved
 //! 736    the list of rings, [`ENTRY`] words each: kind, number, first word, slots, words of a slot
-//! 896    the rings
+//! 896    the rings ([`npcc_heap::records`])
 //! ```
+//!
+//! The first 96 words are the same in every version; version 1 had rings of another form.
 
 use npcc_cnp::log;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::plan::Suppressed;
 use npcc_cnp::policy::Reason;
+use npcc_heap::records::{self, HEAD, Place};
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::MAX_PORTS;
 
 /// The first word: `npccrec` and a zero.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"npccrec\0");
 /// Version of the layout.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Words at the beginning, by their places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +87,7 @@ pub const FIRST: usize = LIST + RINGS * ENTRY;
 pub enum Kind {
     /// Messages, the event log's among them.
     Said = 1,
-    /// Decisions of NPCC.
+    /// Decisions of NPCC: 0 is the ring of CNPs, 1 that of refusals.
     Decisions = 2,
     /// Odd frames of one worker.
     Frames = 3,
@@ -107,18 +110,28 @@ impl Kind {
     pub const fn slots(self) -> usize {
         match self {
             Kind::Said => 256,
-            Kind::Decisions => 1024,
+            Kind::Decisions => log::KEPT,
             Kind::Frames => 64,
         }
     }
 
-    /// Words of a record beside [`super::ring::HEAD`].
+    /// Words of the longest record.
     #[must_use]
-    pub const fn payload(self) -> usize {
+    pub const fn longest(self) -> usize {
         match self {
-            Kind::Said => 28,
+            Kind::Said => 30,
             Kind::Decisions => log::WORDS,
-            Kind::Frames => 16,
+            Kind::Frames => 18,
+        }
+    }
+
+    /// Where a ring of this kind lies that begins at this word.
+    #[must_use]
+    pub const fn at(self, first: usize) -> Place {
+        Place {
+            first,
+            slots: self.slots(),
+            width: HEAD + self.longest(),
         }
     }
 }
@@ -128,7 +141,7 @@ impl Kind {
 #[must_use]
 pub fn hash() -> u64 {
     let kinds = [Kind::Said, Kind::Decisions, Kind::Frames];
-    let sizes = kinds.map(|kind| format!("{} {}", kind.slots(), kind.payload()));
+    let sizes = kinds.map(|kind| format!("{} {}", kind.slots(), kind.longest()));
     let names = DropReason::ALL.iter().map(|one| one.name());
     let names = names.chain(Reason::ALL.iter().map(|one| one.name()));
     let names = names.chain(Suppressed::ALL.iter().map(|one| one.name()));
@@ -144,27 +157,17 @@ pub fn hash() -> u64 {
 /// A text as words, cut where there is no room.
 pub fn words_of(text: &str, room: usize) -> impl Iterator<Item = u64> {
     let end = text.floor_char_boundary(room * 8);
-    let bytes = text.as_bytes().get(..end).unwrap_or_default();
-    let chunks = bytes.chunks(8).map(word_of);
-    chunks.chain(std::iter::repeat(0)).take(room)
-}
-
-/// Up to eight bytes as a word.
-#[must_use]
-pub fn word_of(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    for (to, from) in word.iter_mut().zip(bytes) {
-        *to = *from;
-    }
-    u64::from_le_bytes(word)
+    let octets = text.as_bytes().get(..end).unwrap_or_default();
+    let words = records::words_of(octets);
+    words.chain(std::iter::repeat(0)).take(room)
 }
 
 /// The text that words hold, to its first zero.
 #[must_use]
 pub fn text_of(words: &[u64]) -> String {
-    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
-    let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+    let octets = records::octets_of(words);
+    let text = octets.split(|octet| *octet == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 #[cfg(test)]

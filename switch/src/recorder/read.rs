@@ -3,16 +3,18 @@
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
+use npcc_cnp::log::Entry;
+use npcc_heap::records::{self, Place, Record};
 use serde::Serialize;
 
 use super::layout::{
     BEATS, ENTRY, FOLDER, Head, Kind, LIST, MAGIC, NAME, PORTS, PROGRAM, RINGS, TEXT, THREAD,
     THREAD_NAME, THREADS, VERSION, hash, text_of,
 };
-use super::ring::{self, HEAD, Place, Record};
-use super::{decisions, frames, said};
+use super::{frames, said};
 
 /// Why a recorder cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +47,22 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// As the words of a recorder of any version tell; none of something else.
+    #[must_use]
+    pub fn of(words: &[u64]) -> Option<Ending> {
+        let head = |head: Head| words.get(head as usize).copied().unwrap_or_default();
+        let ending = if head(Head::Panicked) != 0 {
+            Ending::Panicked
+        } else if head(Head::Ended) != 0 {
+            Ending::Ordered
+        } else if head(Head::Signal) != 0 {
+            Ending::SecondSignal
+        } else {
+            Ending::Unknown
+        };
+        (head(Head::Magic) == MAGIC).then_some(ending)
+    }
+
     /// Whether somebody should look into it.
     #[must_use]
     pub fn is_crash(self) -> bool {
@@ -112,9 +130,16 @@ pub struct Reading {
 /// # Errors
 /// [`ReadError`].
 pub fn file(path: &Path) -> Result<Reading, ReadError> {
-    let bytes = std::fs::read(path)?;
-    let words = bytes.chunks_exact(8).map(super::layout::word_of);
-    Reading::of(&words.collect::<Vec<u64>>())
+    Reading::of(&words(path)?)
+}
+
+/// The words of a file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn words(path: &Path) -> std::io::Result<Vec<u64>> {
+    let octets = std::fs::read(path)?;
+    Ok(records::words_of(&octets).collect())
 }
 
 impl Reading {
@@ -124,34 +149,21 @@ impl Reading {
     /// [`ReadError`], never [`ReadError::Io`].
     pub fn of(words: &[u64]) -> Result<Reading, ReadError> {
         let head = |head: Head| words.get(head as usize).copied().unwrap_or_default();
-        if head(Head::Magic) != MAGIC {
-            return Err(ReadError::Foreign);
-        }
+        let ending = Ending::of(words).ok_or(ReadError::Foreign)?;
         let version = text_at(words, PROGRAM, TEXT);
         if head(Head::Version) != VERSION || head(Head::Hash) != hash() {
             return Err(ReadError::OtherVersion(version));
         }
         let mut lines = Vec::new();
         let mut torn = 0;
+        let memory: Vec<AtomicU64> = words.iter().copied().map(AtomicU64::new).collect();
         for (kind, number, place) in rings(words, head(Head::Rings)) {
-            let (records, damaged) = ring::read(words, place);
-            torn += damaged;
-            lines.extend(
-                records
-                    .iter()
-                    .map(|record| line(words, kind, number, record)),
-            );
+            let read = records::read(&memory, place);
+            torn += read.inconsistent;
+            let all = read.whole.iter();
+            lines.extend(all.map(|record| line(words, kind, number, record)));
         }
         lines.sort_by_key(|line| line.ns);
-        let ending = if head(Head::Panicked) != 0 {
-            Ending::Panicked
-        } else if head(Head::Ended) != 0 {
-            Ending::Ordered
-        } else if head(Head::Signal) != 0 {
-            Ending::SecondSignal
-        } else {
-            Ending::Unknown
-        };
         let last = lines.last().map_or(0, |line| line.ns);
         Ok(Reading {
             version,
@@ -184,12 +196,8 @@ fn rings(words: &[u64], count: u64) -> impl Iterator<Item = (Kind, u64, Place)> 
             return None;
         };
         let kind = Kind::of(kind)?;
-        let of_kind = (kind.slots() as u64, (kind.payload() + HEAD) as u64);
-        let place = Place {
-            first: usize::try_from(first).ok()?,
-            slots: kind.slots(),
-            width: kind.payload() + HEAD,
-        };
+        let place = kind.at(usize::try_from(first).ok()?);
+        let of_kind = (place.slots as u64, place.width as u64);
         (of_kind == (slots, width)).then_some((kind, number, place))
     })
 }
@@ -231,17 +239,27 @@ fn line(words: &[u64], kind: Kind, ring: u64, record: &Record) -> Line {
         name if name.is_empty() => format!("port {port}"),
         name => name,
     };
-    let ns = match kind {
-        Kind::Said => record.time,
-        Kind::Decisions | Kind::Frames => of_clock(words, record.time),
+    let time = record.words.first().copied().unwrap_or_default();
+    let mut line = Line {
+        wall: String::new(),
+        ns: of_clock(words, time),
+        kind: "message",
+        number: record.number,
+        level: None,
+        text: String::new(),
+        bytes: None,
     };
-    let (name, text) = match kind {
-        Kind::Said => ("message", said::message(record)),
+    match kind {
+        Kind::Said => {
+            let (level, text) = said::message(record);
+            (line.ns, line.level, line.text) = (time, Some(level), text);
+        }
         Kind::Decisions => {
-            let entry = decisions::decision(record);
-            let text =
-                entry.map(|entry| format!("on {}: {entry}", port(entry.flow.egress.index())));
-            ("decision", text.unwrap_or_default())
+            line.kind = "decision";
+            if let Some(entry) = Entry::from_words(&record.words) {
+                line.ns = of_clock(words, entry.time.0);
+                line.text = entry.text(&port(entry.flow.egress.index()));
+            }
         }
         Kind::Frames => {
             let frame = frames::OddFrame::of(record);
@@ -249,20 +267,13 @@ fn line(words: &[u64], kind: Kind, ring: u64, record: &Record) -> Line {
                 .reason
                 .map_or("an unknown reason", |reason| reason.name());
             let (port, length) = (port(frame.port.index()), frame.length);
-            let text = format!("worker {ring}, {port}: {reason}, {length} bytes");
-            ("frame", text)
+            line.kind = "frame";
+            line.text = format!("worker {ring}, {port}: {reason}, {length} bytes");
+            line.bytes = Some(hex(&frame.bytes));
         }
-    };
-    let bytes = (kind == Kind::Frames).then(|| hex(&frames::OddFrame::of(record).bytes));
-    Line {
-        wall: rfc3339(ns),
-        ns,
-        kind: name,
-        number: record.number,
-        level: (kind == Kind::Said).then(|| said::level_name(record.head)),
-        text,
-        bytes,
     }
+    line.wall = rfc3339(line.ns);
+    line
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use npcc_heap::records::{Record, Ring};
 use npcc_heap::shared::SharedWords;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -10,7 +11,6 @@ use tracing_subscriber::layer::{Context, Layer};
 
 use super::beats::wall;
 use super::layout::{Head, Kind, text_of, words_of};
-use super::ring::{Record, Writer};
 
 /// Where the messages of this process go, from when there is a recorder.
 static MESSAGES: OnceLock<Messages> = OnceLock::new();
@@ -19,13 +19,13 @@ static MESSAGES: OnceLock<Messages> = OnceLock::new();
 #[derive(Debug)]
 pub struct Messages {
     memory: Arc<SharedWords>,
-    ring: Mutex<Writer>,
+    ring: Mutex<Ring>,
 }
 
 impl Messages {
     /// Writes into this ring.
     #[must_use]
-    pub fn new(memory: Arc<SharedWords>, ring: Writer) -> Messages {
+    pub fn new(memory: Arc<SharedWords>, ring: Ring) -> Messages {
         Messages {
             memory,
             ring: Mutex::new(ring),
@@ -47,9 +47,10 @@ impl Messages {
     }
 
     fn write(&self, level: u64, text: &str) {
-        // Whoever panics with the lock in its hand is in the middle of a record, which is then torn.
-        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        ring.write(wall(), level, words_of(text, Kind::Said.payload()));
+        // Whoever panics with the lock in its hand is in the middle of a record, which then stays without its number.
+        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = words_of(text, Kind::Said.longest() - 2);
+        ring.push([wall(), level].into_iter().chain(text));
     }
 
     fn panicked(&self, text: &str) {
@@ -74,8 +75,7 @@ const fn level(level: &Level) -> u64 {
 }
 
 /// What a record's level is called.
-#[must_use]
-pub const fn level_name(head: u64) -> &'static str {
+const fn level_name(head: u64) -> &'static str {
     match head {
         PANIC => "panic",
         3 => "error",
@@ -84,10 +84,12 @@ pub const fn level_name(head: u64) -> &'static str {
     }
 }
 
-/// The text of a record.
+/// The level and the text of a record.
 #[must_use]
-pub fn message(record: &Record) -> String {
-    text_of(&record.words)
+pub fn message(record: &Record) -> (&'static str, String) {
+    let text = record.words.get(2..).unwrap_or_default();
+    let level = record.words.get(1).copied().unwrap_or_default();
+    (level_name(level), text_of(text))
 }
 
 /// Writes messages into the recorder, once there is one.

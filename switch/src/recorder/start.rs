@@ -6,21 +6,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use npcc_cnp::log::DecisionLog;
 use npcc_heap::mark::Mark;
+use npcc_heap::records::{Place, Ring, Words};
 use npcc_heap::shared::SharedWords;
 use npcc_pipeline::units::MAX_PORTS;
 
 use super::beats::{Beat, wall};
-use super::decisions::Copier;
 use super::frames::Keeper;
 use super::layout::{
     ENTRY, FIRST, FOLDER, Head, Kind, LIST, MAGIC, NAME, PORTS, PROGRAM, RINGS, TEXT, VERSION,
     hash, words_of,
 };
-use super::read::{self, Ending};
-use super::ring::{HEAD, Place, Writer};
+use super::read::{self, Ending, ReadError, Reading};
 use super::said::Messages;
 use crate::clock::Clock;
+use crate::log::note;
 
 /// A recorder that is written.
 #[derive(Debug)]
@@ -28,7 +29,8 @@ pub struct Recorder {
     memory: Arc<SharedWords>,
     /// The workers' rings, last first.
     frames: Vec<Place>,
-    decisions: Place,
+    /// Those of CNPs and of refusals.
+    decisions: [Place; 2],
 }
 
 /// What a recorder says about itself.
@@ -44,15 +46,17 @@ pub struct About<'a> {
     pub time_scale: f64,
 }
 
-/// Keeps the recorder of the last run under its other name; how that run ended, if there was one that can be read. To be called
-/// when it is sure that no other switch runs on this socket.
+/// Keeps the recorder of the last run under its other name. Returns how that run ended, if it had one; a recorder of another version
+/// tells that too, and a note says that its records are not read. To be called when no other switch runs on this socket.
 pub fn keep_previous(socket: &Path) -> Option<Ending> {
     let (path, kept) = (super::path(socket), super::previous(socket));
-    let reading = read::file(&path).ok();
-    match fs::rename(&path, kept) {
-        Ok(()) => reading.map(|reading| reading.ending),
-        Err(_) => None,
+    let words = read::words(&path).ok();
+    fs::rename(&path, kept).ok()?;
+    let words = words?;
+    if let Err(why @ ReadError::OtherVersion(_)) = Reading::of(&words) {
+        note(&format!("note: records of the last run: {why}"));
     }
+    Ending::of(&words)
 }
 
 impl Recorder {
@@ -61,18 +65,14 @@ impl Recorder {
     /// # Errors
     /// Its file cannot be made.
     pub fn begin(socket: &Path, about: &About<'_>) -> io::Result<Recorder> {
-        let mut rings = vec![Kind::Said, Kind::Decisions];
+        let mut rings = vec![Kind::Said, Kind::Decisions, Kind::Decisions];
         rings.extend((0..about.workers).map(|_| Kind::Frames));
         rings.truncate(RINGS);
         let mut next = FIRST;
         let places: Vec<(Kind, Place)> = rings
             .into_iter()
             .map(|kind| {
-                let place = Place {
-                    first: next,
-                    slots: kind.slots(),
-                    width: kind.payload() + HEAD,
-                };
+                let place = kind.at(next);
                 // No line of memory has two writers.
                 next = (next + place.words()).next_multiple_of(8);
                 (kind, place)
@@ -80,32 +80,33 @@ impl Recorder {
             .collect();
         let memory = Arc::new(SharedWords::in_file(&super::path(socket), next)?);
         describe(&memory, about, &places);
-        let of = |wanted| move |(kind, place): &(Kind, Place)| (*kind == wanted).then_some(*place);
-        let mut frames: Vec<Place> = places.iter().filter_map(of(Kind::Frames)).collect();
-        frames.reverse();
-        let one = |kind| places.iter().find_map(of(kind));
-        let missing = || io::Error::other("the recorder has no ring for messages or decisions");
-        let (said, decisions) = one(Kind::Said)
-            .zip(one(Kind::Decisions))
-            .ok_or_else(missing)?;
-        Messages::new(Arc::clone(&memory), Writer::new(Arc::clone(&memory), said)).listen();
-        Ok(Recorder {
+        let [(_, said), (_, cnps), (_, refusals), frames @ ..] = places.as_slice() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let recorder = Recorder {
             memory,
-            frames,
-            decisions,
-        })
+            frames: frames.iter().rev().map(|(_, place)| *place).collect(),
+            decisions: [*cnps, *refusals],
+        };
+        Messages::new(Arc::clone(&recorder.memory), recorder.ring(*said)).listen();
+        Ok(recorder)
     }
 
     /// Who keeps the next worker's odd frames.
     pub fn keeper(&mut self) -> Option<Keeper> {
         let place = self.frames.pop()?;
-        Some(Keeper::new(Writer::new(Arc::clone(&self.memory), place)))
+        Some(Keeper::new(self.ring(place)))
     }
 
-    /// Who copies the control core's decisions.
+    /// Where the control core logs CNPs and refusals.
     #[must_use]
-    pub fn copier(&self) -> Copier {
-        Copier::new(Writer::new(Arc::clone(&self.memory), self.decisions))
+    pub fn decisions(&self) -> [DecisionLog; 2] {
+        self.decisions
+            .map(|place| DecisionLog::new(self.ring(place)))
+    }
+
+    fn ring(&self, place: Place) -> Ring {
+        Ring::new(Arc::clone(&self.memory) as Arc<dyn Words>, place)
     }
 
     /// A place for a thread.
@@ -167,14 +168,11 @@ fn describe(memory: &SharedWords, about: &About<'_>, places: &[(Kind, Place)]) {
     for (index, name) in about.ports.iter().take(MAX_PORTS).enumerate() {
         store(memory, PORTS + index * NAME, words_of(name, NAME));
     }
-    let mut workers = 0..;
     for (index, (kind, place)) in places.iter().enumerate() {
-        let number = match kind {
-            Kind::Frames => workers.next().unwrap_or_default(),
-            Kind::Said | Kind::Decisions => 0,
-        };
-        let numbers = [place.first, place.slots, place.width];
-        let words = [*kind as u64, number].into_iter();
+        let earlier = places.iter().take(index);
+        let number = earlier.filter(|(other, _)| other == kind).count();
+        let numbers = [number, place.first, place.slots, place.width];
+        let words = [*kind as u64].into_iter();
         let words = words.chain(numbers.map(|number| number as u64));
         store(memory, LIST + index * ENTRY, words);
     }

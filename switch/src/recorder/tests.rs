@@ -76,9 +76,7 @@ fn a_run_that_a_second_signal_ended_is_no_crash_but_a_panic_before_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, recorder) = begun(folder.path());
     let ending = |words: &[(Head, u64)]| {
-        let bytes = std::fs::read(crate::recorder::path(&socket)).unwrap();
-        let all = bytes.chunks_exact(8).map(crate::recorder::layout::word_of);
-        let mut all: Vec<u64> = all.collect();
+        let mut all = super::words(&crate::recorder::path(&socket)).unwrap();
         for (head, word) in words {
             all[*head as usize] = *word;
         }
@@ -109,11 +107,7 @@ fn a_run_that_a_second_signal_ended_is_no_crash_but_a_panic_before_it_is() {
 fn what_is_no_recorder_or_another_versions_is_refused_with_the_version() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, _recorder) = begun(folder.path());
-    let bytes = std::fs::read(crate::recorder::path(&socket)).unwrap();
-    let words: Vec<u64> = bytes
-        .chunks_exact(8)
-        .map(crate::recorder::layout::word_of)
-        .collect();
+    let words = super::words(&crate::recorder::path(&socket)).unwrap();
     assert!(Reading::of(&words).is_ok());
     for place in [Head::Version, Head::Hash] {
         let mut other = words.clone();
@@ -123,6 +117,25 @@ fn what_is_no_recorder_or_another_versions_is_refused_with_the_version() {
     }
     assert!(matches!(Reading::of(&[]), Err(ReadError::Foreign)));
     assert!(matches!(Reading::of(&[0; 10_000]), Err(ReadError::Foreign)));
+}
+
+#[test]
+fn an_older_version_tells_its_ending_and_its_records_are_left_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, recorder) = begun(folder.path());
+    drop(recorder);
+    let path = crate::recorder::path(&socket);
+    let mut words = super::words(&path).unwrap();
+    words[Head::Version as usize] = VERSION - 1;
+    words[Head::Ended as usize] = 0;
+    words[Head::Panicked as usize] = 7;
+    let octets: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    std::fs::write(&path, octets).unwrap();
+    assert_eq!(keep_previous(&socket), Some(Ending::Panicked));
+    let kept = file(&crate::recorder::previous(&socket));
+    assert!(matches!(kept, Err(ReadError::OtherVersion(version)) if version == "1.2.3"));
+    std::fs::write(&path, [1; 999]).unwrap();
+    assert_eq!(keep_previous(&socket), None, "it is no recorder");
 }
 
 proptest::proptest! {
@@ -136,8 +149,7 @@ proptest::proptest! {
         let (socket, mut recorder) = begun(folder.path());
         let mut keeper = recorder.keeper().unwrap();
         keeper.saw(PortId(0), DropReason::Runt, &[1], Nanos(1));
-        let bytes = std::fs::read(crate::recorder::path(&socket)).unwrap();
-        let mut words: Vec<u64> = bytes.chunks_exact(8).map(crate::recorder::layout::word_of).collect();
+        let mut words = super::words(&crate::recorder::path(&socket)).unwrap();
         for (place, word) in places.iter().zip(&noise) {
             if *place > Head::Hash as usize {
                 words[*place] = *word;

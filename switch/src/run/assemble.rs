@@ -68,7 +68,7 @@ pub(super) fn assemble<P: Probe>(
     ports: Vec<OpenPort>,
     pools: &Pools,
     clock: Clock,
-    (mut recorder, mut probe): (Option<&mut Recorder>, impl FnMut(Telemetry) -> P),
+    (recorder, mut probe): (Option<&mut Recorder>, impl FnMut(Telemetry) -> P),
 ) -> anyhow::Result<Assembly<P>> {
     let config = &source.loaded.config;
     let seed = unforeseen();
@@ -76,7 +76,7 @@ pub(super) fn assemble<P: Probe>(
     let routes = routes(config, &ports, integration, &options.prefixes)?;
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let desired = desired(config, &ports, &link_states);
-    let mut core = control_core(config, &desired, routes.sources, seed);
+    let mut core = control_core(config, &desired, (routes.sources, recorder.as_deref()), seed);
     let facts = port_facts(config, &ports);
     let (plan, owners) = seats(config, &ports);
 
@@ -93,7 +93,7 @@ pub(super) fn assemble<P: Probe>(
     let queues = wiring::workers::queues(config, ports);
     let (parts, sleepers) = parts(config, (routes.workers, links(plan)), queues, seed)?;
     let (mut workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
-    record(recorder.as_deref_mut(), &mut workers, &clock);
+    record(recorder, &mut workers, &clock);
     let (kernel, wakers) = (routes.kernel.as_ref(), sleepers.wakers);
     let linux = linux_io(ends.linux, kernel, (&owners, wakers))?;
 
@@ -144,7 +144,6 @@ pub(super) fn assemble<P: Probe>(
         stats: control_stats,
         yields: wiring::eal::shares(config).then_some(config.time_scale),
         sleeper: sleepers.control,
-        recorder: recorder.map(|recorder| recorder.copier()),
     };
     Ok(Assembly {
         workers,
@@ -303,9 +302,16 @@ fn unforeseen() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-fn control_core(config: &Config, desired: &Desired, sources: FibReader, seed: u64) -> ControlCore {
+fn control_core(
+    config: &Config,
+    desired: &Desired,
+    (sources, recorder): (FibReader, Option<&Recorder>),
+    seed: u64,
+) -> ControlCore {
     let settings = desired.control.clone();
-    let mut core = ControlCore::new(&wiring::control::plan(config, settings, seed));
+    let logs = recorder.map(Recorder::decisions).unwrap_or_default();
+    let plan = wiring::control::plan(config, settings, seed);
+    let mut core = ControlCore::logging(&plan, logs);
     core.know_routes(Box::new(SourceRoutes(sources)));
     core.touch_memory();
     core

@@ -249,7 +249,10 @@ impl View {
             Line::Change(text) => ("change", text, None),
             Line::Decision(entry) => (
                 "decision",
-                with_wall(&entry.to_string(), &wall),
+                format!(
+                    "{time_us} us: {wall} {}",
+                    entry.text(&self.port_name(entry.flow.egress))
+                ),
                 Some(self.log_decision(&entry)),
             ),
         };
@@ -304,14 +307,6 @@ impl Wall<'_> {
     }
 }
 
-/// The time of day behind the time of the switch, as events and changes have it.
-fn with_wall(text: &str, wall: &str) -> String {
-    match text.split_once(" us: ") {
-        Some((time, rest)) => format!("{time} us: {wall} {rest}"),
-        None => text.to_owned(),
-    }
-}
-
 /// Those that were learned.
 fn cuts(depths: &CutDepth) -> BTreeMap<String, u64> {
     let all = GAP_NAMES.iter().zip(depths);
@@ -324,19 +319,4 @@ enum Line {
     Decision(Entry),
     Event(String),
     Change(String),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_about_a_cnp_bears_the_time_of_day_behind_the_switchs() {
-        let wall = "2026-11-23T12:00:00.000Z";
-        assert_eq!(
-            with_wall("12 us: QP 17 got CNP 1", wall),
-            "12 us: 2026-11-23T12:00:00.000Z QP 17 got CNP 1"
-        );
-        assert_eq!(with_wall("no time", wall), "no time");
-    }
 }
