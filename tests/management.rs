@@ -273,7 +273,23 @@ fn the_socket_for_reading_changes_nothing() {
 fn changes_are_logged_with_time_user_and_process() {
     let _alone = alone();
     let mut switch = Switch::start();
-    switch.done(&["set", "npcc.wan0.3.few", "900"]);
+    // Somebody who logged in as 1234, where the system has such a word and lets it be written.
+    let mut shell = std::process::Command::new("sh");
+    let login = "echo 1234 > /proc/self/loginuid; cat /proc/self/loginuid > login; exec \"$@\"";
+    let set = switch
+        .lab
+        .command(&["set", "npcc.wan0.3.few", "900", "--socket", "switch.sock"]);
+    let set = shell
+        .args(["-c", login, "sh"])
+        .arg(set.get_program())
+        .args(set.get_args());
+    assert_success(&set.current_dir(switch.lab.dir.path()).output().unwrap());
+    let login = std::fs::read_to_string(switch.lab.path("login")).unwrap_or_default();
+    let login = login
+        .trim()
+        .parse::<u32>()
+        .ok()
+        .filter(|uid| *uid != u32::MAX);
     switch.refused("switch.sock", &["set", "npcc.lan9.3.policy", "pi"]);
     let pairs: String = (17..117)
         .map(|qp| {
@@ -291,6 +307,7 @@ fn changes_are_logged_with_time_user_and_process() {
     // Tests run as whoever may start a switch; the process was another one.
     assert!(changes[0]["author"]["uid"].is_u64());
     assert!(changes[0]["author"]["pid"].as_u64() > Some(1));
+    assert_eq!(changes[0]["author"]["login_uid"], Value::from(login));
     assert!(told(0, "time").as_str().unwrap().ends_with('Z'));
     assert!(told(1, "outcome").as_str().unwrap().contains("no port"));
     assert_eq!(
@@ -301,7 +318,9 @@ fn changes_are_logged_with_time_user_and_process() {
     let line = log.lines().find(|line| line.contains("few 900")).unwrap();
     let pid = &changes[0]["author"]["pid"];
     assert!(
-        line.contains("T") && line.contains(&format!("pid {pid})")),
+        login.is_none_or(|login| line.contains(&format!(", login uid {login}, pid")))
+            && line.contains("T")
+            && line.contains(&format!("pid {pid})")),
         "{line}"
     );
     assert!(

@@ -182,6 +182,80 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
     manager.stop();
 }
 
+/// What `show audit --json` has, once the switch answers.
+fn audit(lab: &Lab, manager: &Manager) -> Vec<serde_json::Value> {
+    let socket = lab.path("switch.sock");
+    let args = [
+        "show",
+        "audit",
+        "--json",
+        "--socket",
+        socket.to_str().unwrap(),
+    ];
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let output = lab.command(&args).output().unwrap();
+        if output.status.success() {
+            let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            return all["changes"].as_array().unwrap().clone();
+        }
+        assert!(Instant::now() < deadline, "no answer: {}", manager.said());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_audit_is_there_with_keys_and_counts_after_a_restart_and_a_kill() {
+    let _alone = alone();
+    let (lab, ..) = telling();
+    let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
+    assert_eq!(audit(&lab, &manager).len(), 0);
+    let socket = lab.path("switch.sock");
+    let ask = |args: &[&str]| {
+        let args = [args, &["--socket", socket.to_str().unwrap()]].concat();
+        let output = lab.command(&args).output().unwrap();
+        assert_success(&output);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    ask(&["set", "npcc.wan0.3.few", "70"]);
+    let path = lab.path("switch.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let deeper = text.replace("deep: 100KB", "deep: 120KB");
+    assert_ne!(deeper, text);
+    std::fs::write(&path, deeper).unwrap();
+    ask(&["reload"]);
+    let before = audit(&lab, &manager);
+    let whats: Vec<&str> = before
+        .iter()
+        .filter_map(|one| one["what"].as_str())
+        .collect();
+    assert_eq!(whats, ["set npcc.wan0.3.few 70", "reload"]);
+    let keys = serde_json::json!([
+        { "effect": "applied", "key": "npcc.deep", "old": "100KB", "new": "120KB" },
+        { "effect": "applied", "key": "npcc.wan0.3.few", "old": "as set", "new": "as in the file" },
+    ]);
+    assert_eq!(before[1]["keys"], keys);
+    manager.restart();
+    assert_eq!(audit(&lab, &manager), before);
+    // A change at the last moment is there, too.
+    ask(&["clear", "counters"]);
+    manager.kill();
+    let after = audit(&lab, &manager);
+    assert_eq!(after[..2], before);
+    assert_eq!(
+        (after.len(), &after[2]["what"]),
+        (3, &"clear counters".into())
+    );
+    let text = ask(&["show", "audit"]);
+    assert!(
+        text.contains("\n    applied npcc.deep: 100KB -> 120KB\n"),
+        "{text}"
+    );
+    let log = ask(&["show", "log"]);
+    assert!(log.contains(" clear counters (uid "), "{log}");
+    manager.stop();
+}
+
 /// Data of priority 4 alone.
 fn send_into_the_storm(lab: &Lab) {
     let held = Craft {
@@ -294,7 +368,7 @@ fn memory_of_another_kind_is_not_used_and_the_switch_says_so() {
     std::fs::write(&file, [0; 4096]).unwrap();
     let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
     next(address, &BTreeMap::new());
-    for name in ["counters", "facts", "pairs"] {
+    for name in ["audit", "counters", "facts", "pairs"] {
         manager.forget(name);
         manager.put(name, file.to_str().unwrap());
     }
@@ -302,12 +376,12 @@ fn memory_of_another_kind_is_not_used_and_the_switch_says_so() {
     next(address, &BTreeMap::new());
     let said = manager.said();
     assert!(said.contains("counters begin at 0"), "{said}");
-    for name in ["facts", "pairs"] {
+    for name in ["audit", "facts", "pairs"] {
         assert!(
             said.contains(&format!("left as `{name}` is not used")),
             "{name}: {said}"
         );
     }
-    assert_eq!(manager.names(), ["counters", "facts", "pairs"]);
+    assert_eq!(manager.names(), ["audit", "counters", "facts", "pairs"]);
     manager.stop();
 }

@@ -1,112 +1,123 @@
 //! Why a frame was not forwarded: every reason is declared here, counted per port, and named in every output.
 
-crate::named! {
-    /// Why a frame was dropped.
-    pub enum DropReason {
-        /// Shorter than the headers it announces.
-        Runt = "runt",
-        /// Longer than the port's MTU allows on arrival.
-        Oversize = "oversize",
-        /// Unicast to a MAC address that is not the port's.
-        NotForUs = "not_for_us",
-        /// Broadcast or multicast: this switch routes, and nothing on it listens.
-        Multicast = "multicast",
-        /// More than one VLAN tag.
-        VlanDepth = "vlan_depth",
-        /// A VLAN the port does not carry: an id it was not given, or any id in a service tag (IEEE 802.1ad).
-        VlanUnknown = "vlan_unknown",
-        /// Neither IPv4, IPv6 nor MAC control, and nothing that Linux is given (ARP and LLDP are, where it is integrated).
-        NotIp = "not_ip",
-        /// IP version or header length is wrong, or the extension chain is too long.
-        IpHeader = "ip_header",
-        /// The IP length exceeds the frame.
-        IpTruncated = "ip_truncated",
-        /// The IPv4 header checksum is wrong.
-        IpChecksum = "ip_checksum",
-        /// Source or destination address that must not be routed: loopback, multicast, link-local, unspecified.
-        Martian = "martian",
-        /// TTL or hop limit would reach zero.
-        TtlExpired = "ttl_expired",
-        /// No route and no default route.
-        NoRoute = "no_route",
-        /// A blackhole route.
-        Blackhole = "blackhole",
-        /// An unreachable route: its sender is told.
-        Unreachable = "unreachable",
-        /// A prohibited route: its sender is told.
-        Prohibited = "prohibited",
-        /// The next hop's MAC address is unknown, with no Linux to ask for it.
-        NoNeighbor = "no_neighbor",
-        /// The next hop's MAC address is unknown, and Linux is asked for it.
-        Unresolved = "unresolved",
-        /// Addressed to this switch, with no Linux to punt to.
-        LocalUnserved = "local_unserved",
-        /// Addressed to this switch with a source route or a routing header: Linux would forward it.
-        SourceRoute = "source_route",
-        /// BFD for Linux, past its rate or its queue.
-        PuntBfd = "punt_bfd",
-        /// BGP, OSPF or another routing protocol for Linux, past its rate or its queue.
-        PuntRouting = "punt_routing",
-        /// LLDP for Linux, past its rate or its queue.
-        PuntLldp = "punt_lldp",
-        /// ARP or neighbour discovery for Linux, past its rate or its queue.
-        PuntArpNd = "punt_arp_nd",
-        /// Other frames for Linux, past their rate or their queue.
-        PuntToUs = "punt_to_us",
-        /// Larger than the MTU of the port it would leave by. Nothing is fragmented, with DF or without.
-        MtuExceeded = "mtu_exceeded",
-        /// The buffer had no room for a VLAN tag.
-        NoHeadroom = "no_headroom",
-        /// The shared buffer pool is full, in bytes or in buffers.
-        BufferFull = "buffer_full",
-        /// A lossless group has used up its headroom: its sender did not pause in time.
-        HeadroomFull = "headroom_full",
-        /// The watchdog found the peer's pause without end; frames of that priority are dropped meanwhile.
-        PfcStorm = "pfc_storm",
-        /// The link of the port it would leave by is down, or was taken down by the operator.
-        LinkDown = "link_down",
-        /// A lossy queue, or a group that is not lossless, is past its share of the pool.
-        QueueFull = "queue_full",
-        /// Early drop of a lossy Not-ECT frame.
-        Wred = "wred",
-        /// The crossing ring to another worker is full (lossy traffic only).
-        XringFull = "xring_full",
-        /// Still queued when the switch stopped.
-        Shutdown = "shutdown",
-    }
+/// What a reason says about a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropClass {
+    /// No neighbour in order sends it: it is damaged, forged, or meant for a port that is set up otherwise. Its bytes are worth a look.
+    Malformed,
+    /// There was no room: what must never happen to a lossless frame.
+    Congestion,
+    /// None of these.
+    Other,
+}
+
+/// Declares the reasons, each with its class.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $Class:ident $Reason:ident = $name:literal,)+) => {
+        crate::named! {
+            /// Why a frame was dropped.
+            pub enum DropReason {
+                $($(#[$doc])* $Reason = $name,)+
+            }
+        }
+
+        impl DropReason {
+            /// What it says about the frame.
+            #[must_use]
+            pub const fn class(self) -> DropClass {
+                match self { $(DropReason::$Reason => DropClass::$Class,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Shorter than the headers it announces.
+    Malformed Runt = "runt",
+    /// Longer than the port's MTU allows on arrival.
+    Malformed Oversize = "oversize",
+    /// Unicast to a MAC address that is not the port's.
+    Other NotForUs = "not_for_us",
+    /// Broadcast or multicast: this switch routes, and nothing on it listens.
+    Other Multicast = "multicast",
+    /// More than one VLAN tag.
+    Malformed VlanDepth = "vlan_depth",
+    /// A VLAN the port does not carry: an id it was not given, or any id in a service tag (IEEE 802.1ad).
+    Malformed VlanUnknown = "vlan_unknown",
+    /// Neither IPv4, IPv6 nor MAC control, and nothing that Linux is given (ARP and LLDP are, where it is integrated).
+    Other NotIp = "not_ip",
+    /// IP version or header length is wrong, or the extension chain is too long.
+    Malformed IpHeader = "ip_header",
+    /// The IP length exceeds the frame.
+    Malformed IpTruncated = "ip_truncated",
+    /// The IPv4 header checksum is wrong.
+    Malformed IpChecksum = "ip_checksum",
+    /// Source or destination address that must not be routed: loopback, multicast, link-local, unspecified.
+    Malformed Martian = "martian",
+    /// TTL or hop limit would reach zero.
+    Other TtlExpired = "ttl_expired",
+    /// No route and no default route.
+    Other NoRoute = "no_route",
+    /// A blackhole route.
+    Other Blackhole = "blackhole",
+    /// An unreachable route: its sender is told.
+    Other Unreachable = "unreachable",
+    /// A prohibited route: its sender is told.
+    Other Prohibited = "prohibited",
+    /// The next hop's MAC address is unknown, with no Linux to ask for it.
+    Other NoNeighbor = "no_neighbor",
+    /// The next hop's MAC address is unknown, and Linux is asked for it.
+    Other Unresolved = "unresolved",
+    /// Addressed to this switch, with no Linux to punt to.
+    Other LocalUnserved = "local_unserved",
+    /// Addressed to this switch with a source route or a routing header: Linux would forward it.
+    Malformed SourceRoute = "source_route",
+    /// BFD for Linux, past its rate or its queue.
+    Other PuntBfd = "punt_bfd",
+    /// BGP, OSPF or another routing protocol for Linux, past its rate or its queue.
+    Other PuntRouting = "punt_routing",
+    /// LLDP for Linux, past its rate or its queue.
+    Other PuntLldp = "punt_lldp",
+    /// ARP or neighbour discovery for Linux, past its rate or its queue.
+    Other PuntArpNd = "punt_arp_nd",
+    /// Other frames for Linux, past their rate or their queue.
+    Other PuntToUs = "punt_to_us",
+    /// Larger than the MTU of the port it would leave by. Nothing is fragmented, with DF or without.
+    Other MtuExceeded = "mtu_exceeded",
+    /// The buffer had no room for a VLAN tag.
+    Other NoHeadroom = "no_headroom",
+    /// The shared buffer pool is full, in bytes or in buffers.
+    Congestion BufferFull = "buffer_full",
+    /// A lossless group has used up its headroom: its sender did not pause in time.
+    Congestion HeadroomFull = "headroom_full",
+    /// The watchdog found the peer's pause without end; frames of that priority are dropped meanwhile.
+    Other PfcStorm = "pfc_storm",
+    /// The link of the port it would leave by is down, or was taken down by the operator.
+    Other LinkDown = "link_down",
+    /// A lossy queue, or a group that is not lossless, is past its share of the pool.
+    Congestion QueueFull = "queue_full",
+    /// Early drop of a lossy Not-ECT frame.
+    Other Wred = "wred",
+    /// The crossing ring to another worker is full (lossy traffic only).
+    Congestion XringFull = "xring_full",
+    /// Still queued when the switch stopped.
+    Other Shutdown = "shutdown",
 }
 
 /// Number of reasons.
 pub const REASONS: usize = DropReason::COUNT;
 
 impl DropReason {
-    /// What no neighbour in order sends: damaged, forged, or meant for a port that is set up otherwise. Worth a look at its bytes.
+    /// Whether no neighbour in order sends such a frame.
     #[must_use]
-    pub const fn is_odd(self) -> bool {
-        matches!(
-            self,
-            DropReason::Runt
-                | DropReason::Oversize
-                | DropReason::VlanDepth
-                | DropReason::VlanUnknown
-                | DropReason::IpHeader
-                | DropReason::IpTruncated
-                | DropReason::IpChecksum
-                | DropReason::Martian
-                | DropReason::SourceRoute
-        )
+    pub const fn is_malformed(self) -> bool {
+        matches!(self.class(), DropClass::Malformed)
     }
 
-    /// Lost for want of room: what must never happen to a lossless frame.
+    /// Whether there was no room.
     #[must_use]
     pub const fn is_congestion(self) -> bool {
-        matches!(
-            self,
-            DropReason::BufferFull
-                | DropReason::HeadroomFull
-                | DropReason::QueueFull
-                | DropReason::XringFull
-        )
+        matches!(self.class(), DropClass::Congestion)
     }
 }
 

@@ -22,7 +22,6 @@ pub mod egress;
 pub mod frame;
 pub mod handoff;
 pub mod named;
-pub mod odd;
 pub mod parse;
 pub mod partial;
 pub mod pause;

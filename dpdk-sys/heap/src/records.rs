@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `number` := 0, Relaxed | `number`, Acquire; 0: not whole |
 //! | fence Release | length, sum, words, Relaxed |
-//! | length, sum, words, Relaxed | fence Acquire |
+//! | length := none, words, length, sum, Relaxed | fence Acquire |
 //! | `number` := n, Release | `number` and the sum are as before: whole |
 //!
 //! Laws: a reader of the memory gets the words of one write (the seqlock of Boehm, MSPC 2012; loom model below). A writer that is killed
@@ -82,19 +82,10 @@ pub struct Record {
 /// What a ring held when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Records {
-    /// Whole records, oldest first.
+    /// Whole records, oldest first: the number of the first one tells how many were overwritten.
     pub whole: Vec<Record>,
     /// Slots that were being written, were overwritten meanwhile, or are damaged.
     pub inconsistent: usize,
-}
-
-impl Records {
-    /// Records that were overwritten by newer ones.
-    #[must_use]
-    pub fn overwritten(&self, place: Place) -> u64 {
-        let newest = self.whole.last().map_or(0, |record| record.number);
-        newest.saturating_sub(place.slots as u64)
-    }
 }
 
 /// Writes record `number`, which is not 0; words beyond the width of a slot are left out. One thread at a time.
@@ -111,6 +102,7 @@ pub fn write(
     own.store(0, Ordering::Relaxed);
     // Whoever sees a new word also sees that the number is gone, and a kill from here on finds it gone.
     fence(Ordering::Release);
+    length.store(u64::MAX, Ordering::Relaxed);
     let (mut total, mut count) = (mix(!0, number), 0);
     for (to, word) in room.iter().zip(record) {
         to.store(word, Ordering::Relaxed);
@@ -129,11 +121,12 @@ pub fn read(memory: &[AtomicU64], place: Place) -> Records {
     for slot in (0..place.slots as u64).map_while(|at| place.slot(memory, at)) {
         match whole(slot) {
             Some(record) => records.whole.push(record),
-            None if slot.iter().any(|word| word.load(Ordering::Relaxed) != 0) => {
-                records.inconsistent += 1;
-            }
-            // Never written.
-            None => {}
+            // One that was never written; its pages may not be there yet.
+            None if slot
+                .iter()
+                .take(HEAD)
+                .all(|word| word.load(Ordering::Relaxed) == 0) => {}
+            None => records.inconsistent += 1,
         }
     }
     records.whole.sort_unstable_by_key(|record| record.number);

@@ -3,13 +3,15 @@
 //! A filter ([`Filter`]) chooses frames; the worker copies those, each behind what is known of it ([`Event`]), into a ring of bytes that
 //! another thread reads. Law: a frame's way is the same whether it is captured or not. A full ring, or a turn in which more than
 //! [`TURN`] bytes were copied already, loses the copy and counts it; nobody waits. While nothing is captured the path pays one
-//! test a burst, and none a frame.
+//! test a burst, and none a frame. Malformed frames are kept at all times ([`Standing`]).
 
 mod event;
 mod expression;
 mod fields;
 mod filter;
+mod look;
 mod outlet;
+mod standing;
 mod tracked;
 mod words;
 mod worker;
@@ -21,7 +23,8 @@ pub use event::{Event, HEAD, Kind, Notes};
 pub use expression::FilterError;
 pub use fields::Fields;
 pub use filter::{Filter, MOST_TESTS, Seen, Sightings};
+pub(crate) use look::Look;
 pub(crate) use outlet::Captured;
+pub use standing::{SNAPLEN, Standing, WORDS as STANDING_WORDS};
 pub use tracked::Tracked;
-pub(crate) use worker::Look;
 pub use worker::{Capture, CaptureCount, CaptureEnd, CaptureOrder, CaptureStats, RING, TURN, ends};

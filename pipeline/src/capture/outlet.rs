@@ -1,7 +1,8 @@
 //! A port's way out while frames are captured: the same, with a look at each frame as it is handed to the device.
 
 use super::event::{Event, Kind};
-use super::worker::{Capture, Look};
+use super::look::Look;
+use super::worker::Capture;
 use crate::burst::Run;
 use crate::egress::serve::Outlet;
 use crate::frame::{FrameBuf, Meta, Queued};

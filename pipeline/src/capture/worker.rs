@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::event::{Event, HEAD, Kind, Notes};
+use super::event::{HEAD, Kind};
 use super::fields::Fields;
-use super::filter::{Filter, Seen, Sightings};
+use super::filter::{Filter, Sightings};
+use super::look::Look;
+use super::standing::Standing;
 use super::tracked::Tracked;
-use crate::bits::low16;
 use crate::counters;
 use crate::counters::{Counter, Gauge};
-use crate::drop::DropReason;
 use crate::frame::FrameBuf;
 use crate::punt::{FrameReceiver, FrameSender, Place, ring};
 use crate::units::{Nanos, PortId, Priority, WorkerId};
@@ -92,69 +92,6 @@ fn touch(ring: &mut FrameSender, frames: &mut FrameReceiver) {
     }
 }
 
-/// A frame at a place of its way.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
-    pub(crate) kind: Kind,
-    pub(crate) reason: Option<DropReason>,
-    pub(crate) ingress: Option<PortId>,
-    pub(crate) egress: Option<PortId>,
-    pub(crate) priority: Option<Priority>,
-    pub(crate) depth: u64,
-    pub(crate) flags: u8,
-    pub(crate) notes: Notes,
-}
-
-impl Look {
-    /// Nothing but what happened.
-    pub(crate) const fn of(kind: Kind) -> Look {
-        Look {
-            kind,
-            reason: None,
-            ingress: None,
-            egress: None,
-            priority: None,
-            depth: 0,
-            flags: 0,
-            notes: Notes {
-                pool: 0,
-                group: 0,
-                headroom: 0,
-                next_hops: 0,
-                flow_hash: 0,
-            },
-        }
-    }
-
-    /// A frame that was dropped.
-    pub(crate) const fn dropped(reason: DropReason) -> Look {
-        Look {
-            reason: Some(reason),
-            ..Look::of(Kind::Dropped)
-        }
-    }
-
-    /// What a filter may ask about, if this is anything that is captured when no frame is followed.
-    const fn seen(&self) -> Option<Seen> {
-        match (self.kind, self.reason) {
-            (Kind::Received, _) => Some(Seen::Received),
-            (Kind::Sent, _) => Some(Seen::Sent),
-            (Kind::Dropped, Some(reason)) => Some(Seen::Dropped(reason)),
-            _ => None,
-        }
-    }
-
-    /// The ports it concerns.
-    fn ports(&self) -> u32 {
-        let bit = |port: Option<PortId>| port.map_or(0, PortId::bit);
-        match self.kind {
-            Kind::Received => bit(self.ingress),
-            Kind::Sent => bit(self.egress),
-            _ => bit(self.ingress) | bit(self.egress),
-        }
-    }
-}
-
 impl CaptureOrder {
     fn wants(&self, look: &Look, frame: &[u8]) -> bool {
         let Some(seen) = look.seen() else {
@@ -203,22 +140,8 @@ impl CaptureEnd {
     }
 
     /// Copies a frame into the ring, or counts that it could not.
-    fn copy(&mut self, (capture, trace): (u32, u32), look: &Look, frame: &[u8], snaplen: u16) {
-        let event = Event {
-            capture,
-            trace,
-            kind: look.kind,
-            reason: look.reason,
-            ingress: look.ingress,
-            egress: look.egress,
-            priority: look.priority,
-            worker: self.worker,
-            flags: look.flags,
-            len: low16(frame.len()),
-            time: self.now,
-            depth: look.depth,
-            notes: look.notes,
-        };
+    fn copy(&mut self, numbers: (u32, u32), look: &Look, frame: &[u8], snaplen: u16) {
+        let event = look.event(numbers, (self.worker, self.now), frame.len());
         let most = usize::from(snaplen).min(usize::from(u16::MAX) - HEAD);
         let bytes = frame.get(..most).unwrap_or(frame);
         let length = HEAD + bytes.len();
@@ -248,6 +171,7 @@ impl CaptureOrder {
 pub struct Capture {
     on: bool,
     end: Option<Box<CaptureEnd>>,
+    standing: Option<Box<Standing>>,
 }
 
 impl Capture {
@@ -255,8 +179,22 @@ impl Capture {
     #[must_use]
     pub fn new(end: CaptureEnd) -> Capture {
         Capture {
-            on: false,
             end: Some(Box::new(end)),
+            ..Capture::default()
+        }
+    }
+
+    /// Keeps malformed frames from now on.
+    pub(crate) fn stand(&mut self, standing: Standing) {
+        self.standing = Some(Box::new(standing));
+    }
+
+    /// Keeps a frame that was dropped, if it is malformed.
+    pub(crate) fn keep_malformed(&mut self, look: &Look, frame: &[u8], now: Nanos) {
+        if let Some(reason) = look.reason.filter(|reason| reason.is_malformed())
+            && let Some(standing) = &mut self.standing
+        {
+            standing.keep(look, reason, frame, now);
         }
     }
 

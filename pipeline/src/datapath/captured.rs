@@ -5,7 +5,9 @@
 use super::Datapath;
 use super::punted::ends;
 use crate::burst::Run;
-use crate::capture::{Capture, CaptureEnd, CaptureOrder, Captured, Event, Kind, Look, Notes};
+use crate::capture::{
+    Capture, CaptureEnd, CaptureOrder, Captured, Event, Kind, Look, Notes, Standing,
+};
 use crate::drop::DropReason;
 use crate::egress::serve::Outlet;
 use crate::frame::{FrameBuf, FrameVec, Meta};
@@ -20,6 +22,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn with_capture(mut self, end: CaptureEnd) -> Datapath<B, T> {
         self.capture = Capture::new(end);
         self
+    }
+
+    /// Keeps malformed frames from now on, whatever else is captured.
+    pub fn keep_malformed(&mut self, standing: Standing) {
+        self.capture.stand(standing);
     }
 
     /// Captures by this order from now on, or nothing.

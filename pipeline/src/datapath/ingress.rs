@@ -1,7 +1,7 @@
 //! The ingress path: a received burst through the stages into the queues, run by run.
 
 use super::looks::{self, Gone};
-use super::{Datapath, count_gone, lossless, show_if_odd};
+use super::{Datapath, count_gone, lossless};
 use crate::buffer::{Amount, Buffer, Charge};
 use crate::burst::{QueueKey, Run};
 use crate::counters::PortCounters;
@@ -95,7 +95,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                     (self.side.owns(port), &mut self.trash, &mut self.pause[port]);
                 let (channels, reasons) = (&mut self.channels, &self.reasons);
                 let capture = &mut self.capture;
-                let odd = &mut self.odd;
                 let mut aside = self.punt.as_deref_mut().map(|punt| &mut punt.aside);
                 self.sorter.sort(
                     &mut all,
@@ -109,13 +108,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                             let _ = aside.try_push(Refusal { buf, reason });
                             return;
                         }
-                        if capture.is_on() {
-                            looks::gone(capture, Gone::of(reason), &buf, port);
-                        }
+                        looks::gone(capture, Gone::of(reason), (&buf, port), now);
                         count_gone(counters, reason, buf.data().len());
-                        if let Some(reason) = reason {
-                            show_if_odd(odd, (port, buf.data()), reason, now);
-                        } else {
+                        if reason.is_none() {
                             match channels.as_deref_mut() {
                                 Some(channels) if !owned => {
                                     channels.relay(port, pause.listen(buf.data(), counters));

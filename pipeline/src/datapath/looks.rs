@@ -4,7 +4,7 @@ use crate::burst::Run;
 use crate::capture::{Capture, Event, Kind, Look};
 use crate::drop::DropReason;
 use crate::frame::{FrameBuf, Meta};
-use crate::units::PortId;
+use crate::units::{Nanos, PortId};
 
 /// What became of a frame that goes no further than where it came in.
 #[derive(Debug, Clone, Copy)]
@@ -26,9 +26,14 @@ impl Gone {
     }
 }
 
-/// Looks at a frame that goes no further than where it came in.
+/// Looks at a frame that goes no further than where it came in, and keeps it if it is malformed.
 #[cold]
-pub(super) fn gone<B: FrameBuf>(capture: &mut Capture, gone: Gone, buf: &B, port: PortId) {
+pub(super) fn gone<B: FrameBuf>(
+    capture: &mut Capture,
+    gone: Gone,
+    (buf, port): (&B, PortId),
+    now: Nanos,
+) {
     let look = match gone {
         Gone::Dropped(reason) => Look::dropped(reason),
         Gone::Punted => Look::of(Kind::Punted),
@@ -38,7 +43,10 @@ pub(super) fn gone<B: FrameBuf>(capture: &mut Capture, gone: Gone, buf: &B, port
         ingress: Some(port),
         ..look
     };
-    capture.look(&look, buf);
+    capture.keep_malformed(&look, buf.data(), now);
+    if capture.is_on() {
+        capture.look(&look, buf);
+    }
 }
 
 /// Looks at a frame that was dropped on its way to a queue or in it, of `depth` wire bytes without it.

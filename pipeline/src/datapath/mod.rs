@@ -37,7 +37,6 @@ use crate::egress::port::{EcnMode, EgressConfig, QueueConfig};
 use crate::egress::scheduler::Discipline;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued};
 use crate::handoff::Channels;
-use crate::odd::OddFrames;
 use crate::pause::{PauseConfig, PortPause};
 use crate::per::PerPort;
 use crate::punt::Punt;
@@ -84,8 +83,6 @@ pub struct Datapath<B, T> {
     punt: Option<Box<Punt<B>>>,
     /// What an operator captures.
     capture: Capture,
-    /// Who keeps odd frames, if anybody does.
-    odd: Option<Box<dyn OddFrames>>,
     /// The board was read in this turn and no burst came since.
     looked: bool,
     config: BufferConfig,
@@ -147,7 +144,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             channels: None,
             punt: None,
             capture: Capture::default(),
-            odd: None,
             looked: false,
             config,
             ingress: PerPort::new(
@@ -158,11 +154,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 no_port,
             ),
         }
-    }
-
-    /// Shows odd frames to `keeper` from now on.
-    pub fn show_odd(&mut self, keeper: Box<dyn OddFrames>) {
-        self.odd = Some(keeper);
     }
 
     /// The path's counters, for any reader.
@@ -338,21 +329,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.abandon_handoff();
         self.publish_held();
         self.side.buffer.tell();
-    }
-}
-
-/// Shows a frame that is dropped to who keeps odd ones, if it is one.
-#[cold]
-fn show_if_odd(
-    keeper: &mut Option<Box<dyn OddFrames>>,
-    (port, frame): (PortId, &[u8]),
-    reason: DropReason,
-    now: Nanos,
-) {
-    if let Some(keeper) = keeper
-        && reason.is_odd()
-    {
-        keeper.saw(port, reason, frame, now);
     }
 }
 

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use zerocopy::FromBytes;
 
+use super::Datapath;
 use super::looks::{self, Gone};
-use super::{Datapath, show_if_odd};
 use crate::bits::low16;
 use crate::buffer::GroupId;
 use crate::burst::{QueueKey, Record, Run};
@@ -154,9 +154,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             DropReason::MtuExceeded if is_last_hop(buf.data()) => Err(DropReason::TtlExpired),
             _ => Err(reason),
         };
-        if self.capture.is_on() {
-            looks::gone(&mut self.capture, Gone::judged(judged), &buf, port);
-        }
+        looks::gone(&mut self.capture, Gone::judged(judged), (&buf, port), now);
         match judged {
             Ok(()) => {
                 self.counters.of(port).punted.add(1, bytes);
@@ -164,7 +162,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
             Err(reason) => {
                 self.counters.of(port).drop(reason, bytes);
-                show_if_odd(&mut self.odd, (port, buf.data()), reason, now);
                 self.tell(punt, (port, buf), reason, now)
             }
         }

@@ -26,8 +26,8 @@ mod conservation_tests;
 mod given_tests;
 #[path = "linux_tests.rs"]
 mod linux_tests;
-#[path = "odd_tests.rs"]
-mod odd_tests;
+#[path = "malformed_tests.rs"]
+mod malformed_tests;
 #[path = "punted_rig.rs"]
 mod punted_rig;
 #[path = "told_tests.rs"]

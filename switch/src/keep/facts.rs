@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use npcc_heap::records;
+use npcc_heap::records::{self, Ring};
 use npcc_linux::netlink::wants::{StaticNeighbor, StaticRoute, Wanted};
 use npcc_pipeline::units::Mac;
 use serde::{Deserialize, Serialize};
 
-use super::copies::Copies;
+use super::memory;
 use super::store::Store;
 use super::storms::Storm;
 
-/// Words there is room for at first.
-const FIRST: usize = 1 << 10;
+/// Words of them at most; memory that is not written to costs nothing.
+const LONGEST: usize = 1 << 20;
 const WHAT: (&str, &str) = ("facts", "1 word: octets; JSON of them, 8 a word");
 
 /// See the module's text. What is not there is not known.
@@ -96,7 +96,7 @@ impl Named {
 #[derive(Debug, Default)]
 pub(super) struct FactsKept {
     /// None where nothing outlives the process.
-    copies: Option<Copies>,
+    ring: Option<Ring>,
     pub(super) now: Facts,
 }
 
@@ -106,24 +106,32 @@ impl FactsKept {
     /// # Errors
     /// Nothing can be left.
     pub(super) fn open(store: &Store, note: &mut dyn FnMut(String)) -> io::Result<FactsKept> {
-        let (copies, list) = Copies::open(store, WHAT, FIRST, note)?;
-        let now = list.and_then(|list| read(&list)).unwrap_or_default();
-        let copies = Some(copies);
-        Ok(FactsKept { copies, now })
+        let ring = memory::ring(store, WHAT, (2, LONGEST), note)?;
+        let now = ring.newest().and_then(|record| read(&record.words));
+        Ok(FactsKept {
+            ring: Some(ring),
+            now: now.unwrap_or_default(),
+        })
     }
 
     /// Leaves others.
     ///
     /// # Errors
-    /// Nothing more can be left.
-    pub(super) fn leave(&mut self, store: &Store, facts: Facts) -> io::Result<()> {
+    /// They are too long.
+    pub(super) fn leave(&mut self, facts: Facts) -> io::Result<()> {
         if facts == self.now {
             return Ok(());
         }
         let words = words(&facts)?;
         self.now = facts;
-        let copies = self.copies.as_mut();
-        copies.map_or(Ok(()), |copies| copies.write(store, &words))
+        let Some(ring) = &self.ring else {
+            return Ok(());
+        };
+        if words.len() > ring.longest() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        ring.push(words);
+        Ok(())
     }
 }
 

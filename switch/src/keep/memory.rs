@@ -5,9 +5,10 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use npcc_heap::records::Words;
+use npcc_heap::records::{self, Place, Ring, Words};
 use npcc_heap::shared::SharedWords;
 use npcc_pipeline::counters::Path;
 
@@ -74,10 +75,63 @@ impl Memory {
         Ok(memory)
     }
 
+    fn ring(self, slots: usize) -> Ring {
+        let place = place(slots, self.words().len());
+        Ring::new(Arc::new(self), place)
+    }
+
     /// A second descriptor of it.
     #[cfg(test)]
     pub(super) fn descriptor(&self) -> std::os::fd::OwnedFd {
         self.0.as_fd().try_clone_to_owned().unwrap()
+    }
+}
+
+/// The ring of records of this name that the process before left, or a new one, for records of at most so many words. `note` gets the
+/// reason why what was left is not used.
+///
+/// # Errors
+/// There is no room, or the service manager does not listen.
+pub(super) fn ring(
+    store: &Store,
+    (name, layout): (&str, &str),
+    (slots, longest): (usize, usize),
+    note: &mut dyn FnMut(String),
+) -> io::Result<Ring> {
+    let left = Memory::left(store, name, layout).unwrap_or_else(|why| {
+        note(format!(
+            "what the switch before left as `{name}` is not used: {why}"
+        ));
+        None
+    });
+    let left = left.map(|memory| memory.ring(slots));
+    let newest = left.as_ref().and_then(Ring::newest);
+    if newest.is_none()
+        && left
+            .as_ref()
+            .is_some_and(|left| left.read().inconsistent > 0)
+    {
+        note(format!("the switch before left nothing whole as `{name}`"));
+    }
+    // A version before made less room, for a ring of lists of which the newest counts.
+    if let Some(left) = left.filter(|left| left.longest() >= longest) {
+        return Ok(left);
+    }
+    let place = place(slots, slots * (records::HEAD + longest));
+    let memory = Memory::new(store, (name, layout), place.words(), |words| {
+        if let Some(newest) = newest {
+            records::write(words, place, 1, newest.words);
+        }
+    })?;
+    Ok(memory.ring(slots))
+}
+
+/// A ring of so many records that fills so many words.
+const fn place(slots: usize, words: usize) -> Place {
+    Place {
+        first: 0,
+        slots,
+        width: words / slots,
     }
 }
 
@@ -121,5 +175,55 @@ mod tests {
         let file: OwnedFd = tempfile::tempfile().unwrap().into();
         let file = Store::of(vec![("t".to_owned(), file)]);
         assert!(of(Memory::left(&file, "t", "a 1")).is_err());
+    }
+
+    /// Numbers, lengths and sums as the version wrote them that had no rings of records: its lists outlive the upgrade.
+    #[test]
+    fn lists_in_the_words_of_the_first_version_are_read_and_a_damaged_one_is_not() {
+        let list = |damage: usize| {
+            let even = [2, 4, 0x4e01_8a82_c01f_47d7, 8, 9, 10, 11];
+            let odd = [1, 3, 0x5cd1_e3ae_e1b4_6f7c, 5, 6, 7, 99];
+            let mut words = [even, odd].concat();
+            words[damage] ^= 1;
+            let words: Vec<AtomicU64> = words.into_iter().map(AtomicU64::new).collect();
+            let place = place(2, words.len());
+            Ring::new(Arc::new(words), place).newest().unwrap().words
+        };
+        // What lies behind the older list is no part of it.
+        assert_eq!(list(13), [8, 9, 10, 11]);
+        assert_eq!(list(10), [8, 9, 10, 11]);
+        assert_eq!(list(3), [5, 6, 7]);
+    }
+
+    #[test]
+    fn a_ring_that_another_process_left_goes_on_in_more_room_where_it_needs_more() {
+        let memory = Memory::new(&Store::default(), ("t", "a 1"), 14, |words| {
+            records::write(words, place(2, 14), 6, [1, 2]);
+        });
+        let memory = memory.unwrap();
+        let open = |longest| {
+            let mut said = Vec::new();
+            let note = &mut |line| said.push(line);
+            let ring = ring(&given(&memory), ("t", "a 1"), (2, longest), note).unwrap();
+            assert_eq!((ring.newest().unwrap().words, said), (vec![1, 2], vec![]));
+            ring
+        };
+        let same = open(4);
+        same.push([3]);
+        assert_eq!((same.written(), same.longest()), (7, 4));
+        same.push([1, 2]);
+        let more = open(5);
+        more.push(0..5);
+        assert_eq!((more.newest().unwrap().words.len(), more.written()), (5, 2));
+        // Two numbers without lists.
+        for word in [0, 7] {
+            memory.words()[word].store(9, Ordering::Relaxed);
+        }
+        let mut said = Vec::new();
+        let ring = ring(&given(&memory), ("t", "a 1"), (2, 4), &mut |line| {
+            said.push(line)
+        });
+        assert_eq!(ring.unwrap().newest(), None);
+        assert!(said[0].contains("nothing whole"), "{said:?}");
     }
 }

@@ -1,11 +1,10 @@
-//! What outlives the process: descriptors in the service manager's store, and memory behind some of them.
+//! State that outlives the process: descriptors in the service manager's store, and memory behind some of them.
 //!
-//! A TAP whose last descriptor is closed goes, and the kernel's routes with it; so the store holds a second one ([`store`]). Counters
-//! ([`ledger`]), pairs, what the file wanted of Linux, whether the switch is being drained and which pause storms there are ([`facts`])
-//! lie in sealed memory that the store holds too. A thread of its own writes them down; no worker and no control core knows of any of it. `docs/restart.md` tells the
-//! whole.
+//! The store ([`store`]) holds a second descriptor of each TAP, as the kernel removes a TAP, and the routes by it, with its last one. It
+//! also holds sealed memory: counters ([`ledger`]), pairs, facts ([`facts`]: what the file wanted of Linux, whether the switch is being
+//! drained, pause storms) and changes. All but counters are rings of records ([`npcc_heap::records`]). A thread of its own writes
+//! counters, pairs and storms; no worker and no control core knows of any of it. See `docs/restart.md`.
 
-mod copies;
 pub mod facts;
 pub mod ledger;
 mod memory;
@@ -17,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use npcc_cnp::table::FlowView;
+use npcc_heap::records::Ring;
 
 use self::facts::{Facts, FactsKept};
 use self::ledger::Ledger;
@@ -28,7 +28,7 @@ use crate::log::note;
 /// How often counters and pairs are written down.
 pub const EVERY: Duration = Duration::from_millis(250);
 
-/// All that is left for the next process. By default nothing is.
+/// State for the next process. By default nothing is kept.
 #[derive(Debug, Default)]
 pub struct Keep {
     store: Arc<Store>,
@@ -64,6 +64,23 @@ impl Keep {
         }
     }
 
+    /// The ring of records of this name and layout that the process before left, or a new one; none where nothing outlives the process.
+    #[must_use]
+    pub fn ring(
+        &self,
+        (name, layout): (&str, &str),
+        (slots, longest): (usize, usize),
+    ) -> Option<Ring> {
+        if !Store::listens() {
+            return None;
+        }
+        let layout = format!("ring of {slots} records of {longest} words: {layout}");
+        let mut say = |line: String| note(&format!("note: {line}"));
+        memory::ring(&self.store, (name, &layout), (slots, longest), &mut say)
+            .map_err(|error| say(format!("`{name}` does not outlive the switch: {error}")))
+            .ok()
+    }
+
     /// The descriptors.
     #[must_use]
     pub fn store(&self) -> &Store {
@@ -82,7 +99,7 @@ impl Keep {
         let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = facts.now.clone();
         change(&mut new);
-        if let Err(error) = facts.leave(&self.store, new) {
+        if let Err(error) = facts.leave(new) {
             note(&format!(
                 "note: the next start will not know of a change: {error}"
             ));
@@ -109,12 +126,8 @@ impl Keep {
     /// Leaves the pairs that are known.
     pub fn leave_pairs(&self, flows: &FlowView) {
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = pairs.as_mut().map(|pairs| pairs.leave(&self.store, flows));
-        if let Some(Err(error)) = left {
-            note(&format!(
-                "note: pairs are left for the next start no more: {error}"
-            ));
-            *pairs = None;
+        if let Some(pairs) = pairs.as_mut() {
+            pairs.leave(flows);
         }
     }
 }

@@ -10,15 +10,14 @@ use std::time::{Duration, Instant};
 
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::table::FlowView;
+use npcc_heap::records::Ring;
 
-use super::copies::Copies;
+use super::memory;
 use super::store::Store;
 use crate::control::order::ListedPair;
 
-/// Pairs that are left at most: 21 MB of memory.
+/// Pairs that are left at most: 21 MB of memory, once they are written.
 const MOST: usize = 1 << 18;
-/// Pairs there is room for at first.
-const FIRST: usize = 1 << 10;
 /// How long a pair that nobody saw again is left anew.
 const CARRIED: Duration = Duration::from_secs(600);
 /// A word list is left so many times as seldom as it takes to make.
@@ -36,7 +35,7 @@ type Words = [u64; WORDS];
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Pairs {
-    copies: Copies,
+    ring: Ring,
     /// What the process before knew and no flow here says yet.
     carried: HashMap<[u64; WORDS - 1], HashMap<u32, u32>>,
     until: Instant,
@@ -53,8 +52,8 @@ impl Pairs {
         store: &Store,
         note: &mut dyn FnMut(String),
     ) -> io::Result<(Pairs, Vec<ListedPair>)> {
-        let (copies, list) = Copies::open(store, WHAT, FIRST * WORDS, note)?;
-        let list = list.unwrap_or_default();
+        let ring = memory::ring(store, WHAT, (2, MOST * WORDS), note)?;
+        let list = ring.newest().map_or_else(Vec::new, |record| record.words);
         let (words, _) = list.as_chunks::<WORDS>();
         let mut carried: HashMap<[u64; WORDS - 1], HashMap<u32, u32>> = HashMap::new();
         for [ends @ .., qps] in words {
@@ -63,7 +62,7 @@ impl Pairs {
         }
         let now = Instant::now();
         let pairs = Pairs {
-            copies,
+            ring,
             carried,
             until: now + CARRIED,
             due: now,
@@ -73,13 +72,10 @@ impl Pairs {
     }
 
     /// Leaves what is known now; seldom enough that it takes a small share of the time.
-    ///
-    /// # Errors
-    /// Nothing more can be left.
-    pub(super) fn leave(&mut self, store: &Store, flows: &FlowView) -> io::Result<()> {
+    pub(super) fn leave(&mut self, flows: &FlowView) {
         let begun = Instant::now();
         if begun < self.due {
-            return Ok(());
+            return;
         }
         if begun >= self.until {
             self.carried.clear();
@@ -106,11 +102,10 @@ impl Pairs {
         all.dedup();
         let list = all.into_flattened();
         if list != self.last {
-            self.copies.write(store, &list)?;
+            self.ring.push(list.iter().copied());
             self.last = list;
         }
         self.due = begun + begun.elapsed() * SHARE;
-        Ok(())
     }
 }
 

@@ -22,9 +22,9 @@ use super::query::Query;
 use super::rows::RowLine;
 use super::tables;
 use super::view::View;
-use crate::apply::outcome::ApplyError;
+use crate::apply::outcome::{ApplyError, Change};
 use crate::fault;
-use crate::report::audit::{Author, Cause};
+use crate::report::audit::{self, Author, Cause, ChangedKey};
 
 /// A question is never longer.
 const LONGEST_REQUEST: u64 = 8 << 20;
@@ -44,6 +44,8 @@ pub(super) fn serve(
     access: Access,
     stop: &AtomicBool,
 ) -> io::Result<()> {
+    // Before the request is read: a process that has gone meanwhile may have lent its number to another.
+    let author = author(stream);
     let mut patience = Patience::new(stream, Limits::default(), stop)?;
     let mut line = String::new();
     BufReader::new(Read::take(&mut patience, LONGEST_REQUEST)).read_line(&mut line)?;
@@ -62,11 +64,11 @@ pub(super) fn serve(
         && access == Access::Change
     {
         return capture::serve(wanted, management, (stream, stop), |reply| {
-            management.log_change(author(stream), &wanted.name(), reply);
+            management.log_change(author, &wanted.name(), reply);
         });
     }
     let reply = match request {
-        Ok(request) => reply(&request, management, access, || author(stream)),
+        Ok(request) => reply(&request, management, access, author),
         Err(error) => Reply::Error(format!("not a request: {error}")),
     };
     patience.answer();
@@ -106,16 +108,18 @@ fn author(stream: &UnixStream) -> Author {
     Author {
         cause: Cause::Client,
         uid: credentials.map(|client| client.uid()),
+        login_uid: credentials.and_then(|client| login_uid(client.pid())),
         pid: credentials.map(|client| client.pid()),
     }
 }
 
-fn reply(
-    request: &Request,
-    management: &Management,
-    access: Access,
-    author: impl FnOnce() -> Author,
-) -> Reply {
+/// The user whose login a process comes from; none where nobody logged in, as with what the system starts.
+fn login_uid(pid: i32) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/loginuid")).ok()?;
+    text.trim().parse().ok().filter(|uid| *uid != u32::MAX)
+}
+
+fn reply(request: &Request, management: &Management, access: Access, author: Author) -> Reply {
     let reads = request.reads();
     if !reads && access == Access::Read {
         return Reply::Error(format!(
@@ -125,7 +129,6 @@ fn reply(
     }
     let reply = guarded(|| carried_out(request, management));
     if !reads {
-        let author = author();
         management.log_change(author, &request.name(), &reply);
     }
     reply
@@ -242,18 +245,63 @@ impl Management {
             Reply::Error(why) => (format!("refused: {why}"), String::new()),
             _ => ("done".to_owned(), String::new()),
         };
-        let now = (SystemTime::now(), self.view.clock.now());
-        let mut log = self.view.audit();
-        let new = log.add((author, what), &outcome, now);
-        let line = new.map(|entry| format!("{} {what} ({author}): {outcome}\n{more}", entry.time));
-        drop(log);
-        if let Some(line) = line {
-            let (uid, pid) = (author.uid, author.pid);
-            let cause = author.cause.name();
-            let (request, outcome) = (what, outcome.as_str());
-            tracing::info!(cause, uid, pid, request, outcome, "{}", shortened(&line));
+        let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        let line = format!("{time} {what} ({author}): {outcome}\n{more}");
+        let (request, now) = (what, self.view.clock.now());
+        let change = audit::Change {
+            time,
+            time_us: now.0 / 1_000,
+            author,
+            what: what.to_owned(),
+            outcome: outcome.clone(),
+            count: 1,
+            keys: keys(reply),
+            keys_left_out: 0,
+        };
+        let is_new = self.view.journal().change(change, now);
+        if is_new {
+            let Author {
+                uid,
+                login_uid,
+                pid,
+                cause,
+            } = author;
+            let (cause, outcome) = (cause.name(), outcome.as_str());
+            tracing::info!(
+                cause,
+                uid,
+                login_uid,
+                pid,
+                request,
+                outcome,
+                "{}",
+                shortened(&line)
+            );
         }
     }
+}
+
+/// The keys that a reload or a rollback changed.
+fn keys(reply: &Reply) -> Vec<ChangedKey> {
+    let Reply::Reloaded(outcome) = reply else {
+        return Vec::new();
+    };
+    let key = |effect: &str, key: &str, old: Option<&str>, new: Option<&str>| ChangedKey {
+        effect: effect.to_owned(),
+        key: key.to_owned(),
+        old: old.map(str::to_owned),
+        new: new.map(str::to_owned),
+    };
+    let change =
+        |effect, one: &Change| key(effect, &one.key, one.old.as_deref(), one.new.as_deref());
+    let applied = outcome.applied.iter().map(|one| change("applied", one));
+    let reset = outcome.reset.iter();
+    let reset = reset.map(|one| key("applied", one, Some("as set"), Some("as in the file")));
+    let restart = outcome
+        .restart
+        .iter()
+        .map(|one| change("needs restart", one));
+    applied.chain(reset).chain(restart).collect()
 }
 
 /// As many lines as somebody reads, and how many there are more: a table of routes may come to very many.

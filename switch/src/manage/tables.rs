@@ -269,12 +269,12 @@ impl Table for Audit {
         Changes {
             version: view.version.clone(),
             pending: view.pending().map(Pending::shown),
-            changes: view.audit().all(),
+            changes: view.journal().changes(),
         }
     }
 
     fn text(data: &Changes) -> String {
-        let lines = data.changes.iter().map(|entry| format!("{entry}\n"));
+        let lines = data.changes.iter().map(|entry| format!("{entry:#}\n"));
         let pending = data.pending.iter().map(|pending| {
             format!(
                 "a reload waits for its commit: rolled back in {} s\n",
@@ -309,7 +309,7 @@ struct Changes {
     /// A reload that waits for its commit.
     pending: Option<PendingShown>,
     /// The latest changes, oldest first.
-    changes: Vec<audit::Entry>,
+    changes: Vec<audit::Change>,
 }
 
 /// `show buffer --json`

@@ -1,12 +1,11 @@
 //! The layout of a recorder: words of 64 bits, in the byte order of the machine.
 //!
 //! ```text
-//! 0      magic, version, hash, pid, begun, ended, panicked, offset of the clock, its scale, rings, threads, signal     [`Head`]
+//! 0      magic, version, hash, pid, begun, ended, panicked, offset of the clock, its scale, workers, threads, signal     [`Head`]
 //! 32     the version of the program, the folder it ran in: texts of [`TEXT`] words
 //! 96     names of ports, [`NAME`] words each
 //! 224    threads, [`THREAD`] words each: name, loops, when it last moved
-//! 736    the list of rings, [`ENTRY`] words each: kind, number, first word, slots, words of a slot
-//! 896    the rings ([`npcc_heap::records`])
+//! 736    the rings ([`npcc_heap::records`]): [`rings`]
 //! ```
 //!
 //! The first 96 words are the same in every version; version 1 had rings of another form.
@@ -16,6 +15,7 @@ use npcc_cnp::pair::Evidence;
 use npcc_cnp::plan::Suppressed;
 use npcc_cnp::policy::Reason;
 use npcc_heap::records::{self, HEAD, Place};
+use npcc_pipeline::capture::STANDING_WORDS;
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::MAX_PORTS;
 
@@ -46,8 +46,8 @@ pub enum Head {
     Offset,
     /// Real ns of one of the switch's clock, as the bits of an `f64`.
     Scale,
-    /// How many rings there are.
-    Rings,
+    /// How many workers have a ring.
+    Workers,
     /// How many threads have a place.
     Threads,
     /// The number of the signal that ended the run at once while it was stopping, or 0.
@@ -72,39 +72,23 @@ pub const THREADS: usize = 64;
 pub const THREAD: usize = 8;
 /// Words of a thread's name.
 pub const THREAD_NAME: usize = 6;
-/// Where the list of rings stands.
-pub const LIST: usize = BEATS + THREADS * THREAD;
-/// Words of a ring in the list.
-pub const ENTRY: usize = 5;
-/// Rings there may be: each worker's, decisions, messages.
-pub const RINGS: usize = 32;
 /// Where the first ring stands.
-pub const FIRST: usize = LIST + RINGS * ENTRY;
+pub const FIRST: usize = BEATS + THREADS * THREAD;
+/// Most workers that have a ring of frames.
+const WORKERS: usize = 64;
 
 /// What a ring's records are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u64)]
 pub enum Kind {
     /// Messages, the event log's among them.
-    Said = 1,
-    /// Decisions of NPCC: 0 is the ring of CNPs, 1 that of refusals.
-    Decisions = 2,
-    /// Odd frames of one worker.
-    Frames = 3,
+    Said,
+    /// Decisions of NPCC.
+    Decisions,
+    /// Malformed frames of one worker, as captured.
+    Frames,
 }
 
 impl Kind {
-    /// What a ring says it is.
-    #[must_use]
-    pub const fn of(word: u64) -> Option<Kind> {
-        match word {
-            1 => Some(Kind::Said),
-            2 => Some(Kind::Decisions),
-            3 => Some(Kind::Frames),
-            _ => None,
-        }
-    }
-
     /// How many records it keeps.
     #[must_use]
     pub const fn slots(self) -> usize {
@@ -121,19 +105,25 @@ impl Kind {
         match self {
             Kind::Said => 30,
             Kind::Decisions => log::WORDS,
-            Kind::Frames => 18,
+            Kind::Frames => STANDING_WORDS,
         }
     }
+}
 
-    /// Where a ring of this kind lies that begins at this word.
-    #[must_use]
-    pub const fn at(self, first: usize) -> Place {
-        Place {
-            first,
-            slots: self.slots(),
-            width: HEAD + self.longest(),
-        }
-    }
+/// The rings of a switch with so many workers: messages, CNPs, refusals, and frames of each worker.
+pub fn rings(workers: usize) -> impl Iterator<Item = (Kind, Place)> {
+    let frames = std::iter::repeat_n(Kind::Frames, workers.min(WORKERS));
+    let kinds = [Kind::Said, Kind::Decisions, Kind::Decisions].into_iter();
+    kinds.chain(frames).scan(FIRST, |next, kind| {
+        let place = Place {
+            first: *next,
+            slots: kind.slots(),
+            width: HEAD + kind.longest(),
+        };
+        // No line of memory has two writers.
+        *next = (*next + place.words()).next_multiple_of(8);
+        Some((kind, place))
+    })
 }
 
 /// A number that differs where another program would read something else into the words: the names behind the numbers, and the
@@ -186,8 +176,13 @@ mod tests {
 
     #[test]
     fn nothing_stands_on_anything_else() {
-        let ends = [PROGRAM, FOLDER, PORTS, BEATS, LIST, FIRST];
+        let ends = [PROGRAM, FOLDER, PORTS, BEATS, FIRST];
         assert!(ends.is_sorted() && (Head::Signal as usize) < PROGRAM);
-        assert_eq!(FIRST, 896, "as the text says");
+        assert_eq!(FIRST, 736, "as the text says");
+        let mut next = FIRST;
+        for (_, place) in rings(5) {
+            assert!(place.first >= next && place.first.is_multiple_of(8));
+            next = place.first + place.words();
+        }
     }
 }

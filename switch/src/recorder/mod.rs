@@ -9,7 +9,6 @@
 //! the process died is recognised. The management thread notes when each thread last moved, which costs the others nothing.
 
 pub mod beats;
-pub mod frames;
 pub mod layout;
 pub mod read;
 pub mod said;

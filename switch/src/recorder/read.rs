@@ -7,14 +7,16 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
 use npcc_cnp::log::Entry;
-use npcc_heap::records::{self, Place, Record};
+use npcc_heap::records::{self, Record};
+use npcc_pipeline::capture::{Event, SNAPLEN};
+use npcc_pipeline::drop::DropReason;
 use serde::Serialize;
 
 use super::layout::{
-    BEATS, ENTRY, FOLDER, Head, Kind, LIST, MAGIC, NAME, PORTS, PROGRAM, RINGS, TEXT, THREAD,
-    THREAD_NAME, THREADS, VERSION, hash, text_of,
+    BEATS, FOLDER, Head, Kind, MAGIC, NAME, PORTS, PROGRAM, TEXT, THREAD, THREAD_NAME, THREADS,
+    VERSION, hash, rings, text_of,
 };
-use super::{frames, said};
+use super::said;
 
 /// Why a recorder cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -25,11 +27,6 @@ pub enum ReadError {
     /// It is something else, or was never begun.
     #[error("this is no recorder of npcc-switch")]
     Foreign,
-    /// Another version of the program wrote it.
-    #[error(
-        "the recorder is of npcc-switch {0}, and this version reads it otherwise: have that one read it"
-    )]
-    OtherVersion(String),
 }
 
 /// How a run ended, as far as its recorder knows.
@@ -47,11 +44,10 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// As the words of a recorder of any version tell; none of something else.
-    #[must_use]
-    pub fn of(words: &[u64]) -> Option<Ending> {
+    /// How the run ended whose recorder begins with these words.
+    fn of(words: &[u64]) -> Ending {
         let head = |head: Head| words.get(head as usize).copied().unwrap_or_default();
-        let ending = if head(Head::Panicked) != 0 {
+        if head(Head::Panicked) != 0 {
             Ending::Panicked
         } else if head(Head::Ended) != 0 {
             Ending::Ordered
@@ -59,8 +55,7 @@ impl Ending {
             Ending::SecondSignal
         } else {
             Ending::Unknown
-        };
-        (head(Head::Magic) == MAGIC).then_some(ending)
+        }
     }
 
     /// Whether somebody should look into it.
@@ -123,6 +118,9 @@ pub struct Reading {
     pub torn: usize,
     /// Everything else, oldest first.
     pub lines: Vec<Line>,
+    /// Why there are no lines, where another version of the program wrote them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
 }
 
 /// Reads a file.
@@ -130,16 +128,8 @@ pub struct Reading {
 /// # Errors
 /// [`ReadError`].
 pub fn file(path: &Path) -> Result<Reading, ReadError> {
-    Reading::of(&words(path)?)
-}
-
-/// The words of a file.
-///
-/// # Errors
-/// It cannot be read.
-pub fn words(path: &Path) -> std::io::Result<Vec<u64>> {
     let octets = std::fs::read(path)?;
-    Ok(records::words_of(&octets).collect())
+    Reading::of(&records::words_of(&octets).collect::<Vec<u64>>())
 }
 
 impl Reading {
@@ -149,19 +139,26 @@ impl Reading {
     /// [`ReadError`], never [`ReadError::Io`].
     pub fn of(words: &[u64]) -> Result<Reading, ReadError> {
         let head = |head: Head| words.get(head as usize).copied().unwrap_or_default();
-        let ending = Ending::of(words).ok_or(ReadError::Foreign)?;
-        let version = text_at(words, PROGRAM, TEXT);
-        if head(Head::Version) != VERSION || head(Head::Hash) != hash() {
-            return Err(ReadError::OtherVersion(version));
+        if head(Head::Magic) != MAGIC {
+            return Err(ReadError::Foreign);
         }
+        let version = text_at(words, PROGRAM, TEXT);
+        let is_read = head(Head::Version) == VERSION && head(Head::Hash) == hash();
+        let unread = (!is_read).then(|| {
+            format!("its records are of npcc-switch {version}, and this version reads them otherwise: have that one read them")
+        });
+        let workers = usize::try_from(head(Head::Workers)).unwrap_or_default();
+        let rings = rings(workers).take(if is_read { usize::MAX } else { 0 });
+        // They lie where they lay in every version up to this one.
+        let has_threads = head(Head::Version) <= VERSION;
         let mut lines = Vec::new();
         let mut torn = 0;
         let memory: Vec<AtomicU64> = words.iter().copied().map(AtomicU64::new).collect();
-        for (kind, number, place) in rings(words, head(Head::Rings)) {
+        for (kind, place) in rings {
             let read = records::read(&memory, place);
             torn += read.inconsistent;
             let all = read.whole.iter();
-            lines.extend(all.map(|record| line(words, kind, number, record)));
+            lines.extend(all.map(|record| line(words, kind, record)));
         }
         lines.sort_by_key(|line| line.ns);
         let last = lines.last().map_or(0, |line| line.ns);
@@ -170,10 +167,15 @@ impl Reading {
             pid: head(Head::Pid),
             folder: text_at(words, FOLDER, TEXT),
             begun: rfc3339(head(Head::Begun)),
-            ending,
-            threads: threads(words, head(Head::Threads), last),
+            ending: Ending::of(words),
+            threads: threads(
+                words,
+                if has_threads { head(Head::Threads) } else { 0 },
+                last,
+            ),
             torn,
             lines,
+            unread,
         })
     }
 }
@@ -185,21 +187,6 @@ fn text_at(words: &[u64], at: usize, room: usize) -> String {
 fn rfc3339(ns: u64) -> String {
     let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(ns);
     humantime::format_rfc3339_micros(time).to_string()
-}
-
-/// The rings of the list that stand inside the words.
-fn rings(words: &[u64], count: u64) -> impl Iterator<Item = (Kind, u64, Place)> {
-    let count = usize::try_from(count).unwrap_or(RINGS).min(RINGS);
-    let list = words.get(LIST..LIST + count * ENTRY).unwrap_or_default();
-    list.chunks_exact(ENTRY).filter_map(|entry| {
-        let [kind, number, first, slots, width] = *entry else {
-            return None;
-        };
-        let kind = Kind::of(kind)?;
-        let place = kind.at(usize::try_from(first).ok()?);
-        let of_kind = (place.slots as u64, place.width as u64);
-        (of_kind == (slots, width)).then_some((kind, number, place))
-    })
 }
 
 fn threads(words: &[u64], count: u64, last: u64) -> Vec<Thread> {
@@ -234,15 +221,14 @@ fn of_clock(words: &[u64], time: u64) -> u64 {
     head(Head::Offset).saturating_add(scaled as u64)
 }
 
-fn line(words: &[u64], kind: Kind, ring: u64, record: &Record) -> Line {
+fn line(words: &[u64], kind: Kind, record: &Record) -> Line {
     let port = |port: usize| match text_at(words, PORTS + port * NAME, NAME) {
         name if name.is_empty() => format!("port {port}"),
         name => name,
     };
-    let time = record.words.first().copied().unwrap_or_default();
     let mut line = Line {
         wall: String::new(),
-        ns: of_clock(words, time),
+        ns: 0,
         kind: "message",
         number: record.number,
         level: None,
@@ -252,7 +238,8 @@ fn line(words: &[u64], kind: Kind, ring: u64, record: &Record) -> Line {
     match kind {
         Kind::Said => {
             let (level, text) = said::message(record);
-            (line.ns, line.level, line.text) = (time, Some(level), text);
+            line.ns = record.words.first().copied().unwrap_or_default();
+            (line.level, line.text) = (Some(level), text);
         }
         Kind::Decisions => {
             line.kind = "decision";
@@ -262,14 +249,18 @@ fn line(words: &[u64], kind: Kind, ring: u64, record: &Record) -> Line {
             }
         }
         Kind::Frames => {
-            let frame = frames::OddFrame::of(record);
-            let reason = frame
-                .reason
-                .map_or("an unknown reason", |reason| reason.name());
-            let (port, length) = (port(frame.port.index()), frame.length);
             line.kind = "frame";
-            line.text = format!("worker {ring}, {port}: {reason}, {length} bytes");
-            line.bytes = Some(hex(&frame.bytes));
+            let octets = records::octets_of(&record.words);
+            if let Some((event, frame)) = Event::decode(&octets) {
+                line.ns = of_clock(words, event.time.0);
+                let reason = event.reason.map_or("an unknown reason", DropReason::name);
+                let ingress = event.ingress.map(|ingress| port(ingress.index()));
+                let port = ingress.unwrap_or_default();
+                let worker = event.worker.0;
+                line.text = format!("worker {worker}, {port}: {reason}, {} bytes", event.len);
+                let kept = frame.get(..usize::from(event.len).min(SNAPLEN));
+                line.bytes = Some(hex(kept.unwrap_or(frame)));
+            }
         }
     }
     line.wall = rfc3339(line.ns);
@@ -320,6 +311,9 @@ impl fmt::Display for Reading {
             writeln!(out, "{name:<24} {loops:>14}  {moved:<27}  {still_s:.3} s")?;
         }
         writeln!(out)?;
+        if let Some(why) = &self.unread {
+            writeln!(out, "{why}")?;
+        }
         for line in &self.lines {
             let Line {
                 wall, kind, text, ..

@@ -10,15 +10,14 @@ use npcc_cnp::log::DecisionLog;
 use npcc_heap::mark::Mark;
 use npcc_heap::records::{Place, Ring, Words};
 use npcc_heap::shared::SharedWords;
-use npcc_pipeline::units::MAX_PORTS;
+use npcc_pipeline::capture::Standing;
+use npcc_pipeline::units::{MAX_PORTS, WorkerId};
 
 use super::beats::{Beat, wall};
-use super::frames::Keeper;
 use super::layout::{
-    ENTRY, FIRST, FOLDER, Head, Kind, LIST, MAGIC, NAME, PORTS, PROGRAM, RINGS, TEXT, VERSION,
-    hash, words_of,
+    FOLDER, Head, MAGIC, NAME, PORTS, PROGRAM, TEXT, VERSION, hash, rings, words_of,
 };
-use super::read::{self, Ending, ReadError, Reading};
+use super::read::{self, Ending};
 use super::said::Messages;
 use crate::clock::Clock;
 use crate::log::note;
@@ -27,7 +26,7 @@ use crate::log::note;
 #[derive(Debug)]
 pub struct Recorder {
     memory: Arc<SharedWords>,
-    /// The workers' rings, last first.
+    /// The workers' rings.
     frames: Vec<Place>,
     /// Those of CNPs and of refusals.
     decisions: [Place; 2],
@@ -46,17 +45,17 @@ pub struct About<'a> {
     pub time_scale: f64,
 }
 
-/// Keeps the recorder of the last run under its other name. Returns how that run ended, if it had one; a recorder of another version
-/// tells that too, and a note says that its records are not read. To be called when no other switch runs on this socket.
+/// Keeps the recorder of the last run under its other name. Returns how that run ended, if it had one; where another version wrote it, a
+/// note says that its records are not read. To be called when no other switch runs on this socket.
 pub fn keep_previous(socket: &Path) -> Option<Ending> {
     let (path, kept) = (super::path(socket), super::previous(socket));
-    let words = read::words(&path).ok();
+    let reading = read::file(&path).ok();
     fs::rename(&path, kept).ok()?;
-    let words = words?;
-    if let Err(why @ ReadError::OtherVersion(_)) = Reading::of(&words) {
-        note(&format!("note: records of the last run: {why}"));
+    let reading = reading?;
+    if let Some(why) = reading.unread {
+        note(&format!("note: the recorder of the last run: {why}"));
     }
-    Ending::of(&words)
+    Some(reading.ending)
 }
 
 impl Recorder {
@@ -65,37 +64,32 @@ impl Recorder {
     /// # Errors
     /// Its file cannot be made.
     pub fn begin(socket: &Path, about: &About<'_>) -> io::Result<Recorder> {
-        let mut rings = vec![Kind::Said, Kind::Decisions, Kind::Decisions];
-        rings.extend((0..about.workers).map(|_| Kind::Frames));
-        rings.truncate(RINGS);
-        let mut next = FIRST;
-        let places: Vec<(Kind, Place)> = rings
-            .into_iter()
-            .map(|kind| {
-                let place = kind.at(next);
-                // No line of memory has two writers.
-                next = (next + place.words()).next_multiple_of(8);
-                (kind, place)
-            })
-            .collect();
-        let memory = Arc::new(SharedWords::in_file(&super::path(socket), next)?);
-        describe(&memory, about, &places);
-        let [(_, said), (_, cnps), (_, refusals), frames @ ..] = places.as_slice() else {
+        let places: Vec<Place> = rings(about.workers).map(|(_, place)| place).collect();
+        let [said, cnps, refusals, frames @ ..] = places.as_slice() else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
+        let last = frames.last().unwrap_or(refusals);
+        let words = last.first + last.words();
+        let memory = Arc::new(SharedWords::in_file(&super::path(socket), words)?);
+        describe(&memory, about, frames.len());
         let recorder = Recorder {
             memory,
-            frames: frames.iter().rev().map(|(_, place)| *place).collect(),
+            frames: frames.to_vec(),
             decisions: [*cnps, *refusals],
         };
         Messages::new(Arc::clone(&recorder.memory), recorder.ring(*said)).listen();
         Ok(recorder)
     }
 
-    /// Who keeps the next worker's odd frames.
-    pub fn keeper(&mut self) -> Option<Keeper> {
-        let place = self.frames.pop()?;
-        Some(Keeper::new(self.ring(place)))
+    /// Where a worker keeps malformed frames.
+    #[must_use]
+    pub fn malformed(&self, worker: WorkerId) -> Option<Standing> {
+        Some(Standing::new(self.frames(worker)?, worker))
+    }
+
+    pub(super) fn frames(&self, worker: WorkerId) -> Option<Ring> {
+        let place = self.frames.get(usize::from(worker.0))?;
+        Some(self.ring(*place))
     }
 
     /// Where the control core logs CNPs and refusals.
@@ -158,7 +152,7 @@ fn store(memory: &SharedWords, at: usize, words: impl IntoIterator<Item = u64>) 
     }
 }
 
-fn describe(memory: &SharedWords, about: &About<'_>, places: &[(Kind, Place)]) {
+fn describe(memory: &SharedWords, about: &About<'_>, workers: usize) {
     let put = |head: Head, word: u64| store(memory, head as usize, [word]);
     // All pages are there before a worker writes to one.
     store(memory, 0, std::iter::repeat_n(0, memory.words().len()));
@@ -168,15 +162,7 @@ fn describe(memory: &SharedWords, about: &About<'_>, places: &[(Kind, Place)]) {
     for (index, name) in about.ports.iter().take(MAX_PORTS).enumerate() {
         store(memory, PORTS + index * NAME, words_of(name, NAME));
     }
-    for (index, (kind, place)) in places.iter().enumerate() {
-        let earlier = places.iter().take(index);
-        let number = earlier.filter(|(other, _)| other == kind).count();
-        let numbers = [number, place.first, place.slots, place.width];
-        let words = [*kind as u64].into_iter();
-        let words = words.chain(numbers.map(|number| number as u64));
-        store(memory, LIST + index * ENTRY, words);
-    }
-    put(Head::Rings, places.len() as u64);
+    put(Head::Workers, workers as u64);
     put(Head::Scale, about.time_scale.to_bits());
     put(Head::Begun, wall());
     put(Head::Pid, std::process::id().into());

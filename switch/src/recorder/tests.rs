@@ -1,8 +1,34 @@
 use super::*;
 use crate::recorder::start::{About, Recorder, keep_previous};
-use npcc_pipeline::drop::DropReason;
-use npcc_pipeline::odd::OddFrames;
-use npcc_pipeline::units::{Nanos, PortId};
+use npcc_heap::records::Ring;
+use npcc_pipeline::capture::Kind as Happened;
+use npcc_pipeline::units::{Nanos, PortId, WorkerId};
+
+/// The words of a recorder.
+fn words(path: &Path) -> Vec<u64> {
+    records::words_of(&std::fs::read(path).unwrap()).collect()
+}
+
+/// Writes a malformed frame as a worker does.
+fn keep(ring: &Ring, (worker, port, reason): (u8, u8, DropReason), frame: &[u8], now: u64) {
+    let event = Event {
+        capture: 0,
+        trace: 0,
+        kind: Happened::Dropped,
+        reason: Some(reason),
+        ingress: Some(PortId(port)),
+        egress: None,
+        priority: None,
+        worker: WorkerId(worker),
+        flags: 0,
+        len: frame.len().try_into().unwrap(),
+        time: Nanos(now),
+        depth: 0,
+        notes: Default::default(),
+    };
+    let kept = &frame[..frame.len().min(SNAPLEN)];
+    ring.push(records::words_of(&[&event.encode(), kept].concat()));
+}
 
 fn begun(folder: &Path) -> (std::path::PathBuf, Recorder) {
     let socket = folder.join("switch.sock");
@@ -20,12 +46,12 @@ fn begun(folder: &Path) -> (std::path::PathBuf, Recorder) {
 #[test]
 fn what_was_recorded_is_read_in_order_while_it_runs_and_after_its_end() {
     let folder = tempfile::tempdir().unwrap();
-    let (socket, mut recorder) = begun(folder.path());
-    let mut first = recorder.keeper().unwrap();
-    let mut second = recorder.keeper().unwrap();
-    assert!(recorder.keeper().is_none());
-    second.saw(PortId(1), DropReason::Runt, &[0xab; 3], Nanos(2_000));
-    first.saw(PortId(0), DropReason::IpHeader, &[0xcd; 200], Nanos(1_000));
+    let (socket, recorder) = begun(folder.path());
+    let [first, second, none] = [0, 1, 2].map(|worker| recorder.frames(WorkerId(worker)));
+    assert!(none.is_none() && recorder.malformed(WorkerId(2)).is_none());
+    let (first, second) = (first.unwrap(), second.unwrap());
+    keep(&second, (1, 1, DropReason::Runt), &[0xab; 3], 2_000);
+    keep(&first, (0, 0, DropReason::IpHeader), &[0xcd; 200], 1_000);
     let worker = recorder.beat("worker on core 1").unwrap();
     let manager = recorder.beat("management").unwrap();
     let now = crate::recorder::beats::wall();
@@ -75,9 +101,9 @@ fn what_was_recorded_is_read_in_order_while_it_runs_and_after_its_end() {
 fn a_run_that_a_second_signal_ended_is_no_crash_but_a_panic_before_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, recorder) = begun(folder.path());
-    let ending = |words: &[(Head, u64)]| {
-        let mut all = super::words(&crate::recorder::path(&socket)).unwrap();
-        for (head, word) in words {
+    let ending = |changes: &[(Head, u64)]| {
+        let mut all = words(&crate::recorder::path(&socket));
+        for (head, word) in changes {
             all[*head as usize] = *word;
         }
         Reading::of(&all).unwrap().ending
@@ -104,36 +130,42 @@ fn a_run_that_a_second_signal_ended_is_no_crash_but_a_panic_before_it_is() {
 }
 
 #[test]
-fn what_is_no_recorder_or_another_versions_is_refused_with_the_version() {
+fn what_is_no_recorder_is_refused_and_another_versions_records_are_left_to_it() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, _recorder) = begun(folder.path());
-    let words = super::words(&crate::recorder::path(&socket)).unwrap();
+    let words = words(&crate::recorder::path(&socket));
     assert!(Reading::of(&words).is_ok());
     for place in [Head::Version, Head::Hash] {
         let mut other = words.clone();
         other[place as usize] += 1;
-        let why = Reading::of(&other).unwrap_err().to_string();
-        assert!(why.contains("is of npcc-switch 1.2.3"), "{why}");
+        let reading = Reading::of(&other).unwrap();
+        assert_eq!((reading.lines.len(), reading.ending), (0, Ending::Unknown));
+        let text = reading.to_string();
+        assert!(
+            text.contains("are of npcc-switch 1.2.3, and this version"),
+            "{text}"
+        );
     }
     assert!(matches!(Reading::of(&[]), Err(ReadError::Foreign)));
     assert!(matches!(Reading::of(&[0; 10_000]), Err(ReadError::Foreign)));
 }
 
 #[test]
-fn an_older_version_tells_its_ending_and_its_records_are_left_to_it() {
+fn a_run_of_an_older_version_tells_its_ending_and_its_threads() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, recorder) = begun(folder.path());
-    drop(recorder);
+    drop((recorder.beat("control thread"), recorder));
     let path = crate::recorder::path(&socket);
-    let mut words = super::words(&path).unwrap();
+    let mut words = words(&path);
     words[Head::Version as usize] = VERSION - 1;
     words[Head::Ended as usize] = 0;
     words[Head::Panicked as usize] = 7;
     let octets: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     std::fs::write(&path, octets).unwrap();
     assert_eq!(keep_previous(&socket), Some(Ending::Panicked));
-    let kept = file(&crate::recorder::previous(&socket));
-    assert!(matches!(kept, Err(ReadError::OtherVersion(version)) if version == "1.2.3"));
+    let kept = file(&crate::recorder::previous(&socket)).unwrap();
+    assert_eq!(kept.version, "1.2.3");
+    assert_eq!(kept.threads[0].name, "control thread");
     std::fs::write(&path, [1; 999]).unwrap();
     assert_eq!(keep_previous(&socket), None, "it is no recorder");
 }
@@ -146,10 +178,9 @@ proptest::proptest! {
         places in proptest::collection::vec(0..2_000usize, 0..50),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let (socket, mut recorder) = begun(folder.path());
-        let mut keeper = recorder.keeper().unwrap();
-        keeper.saw(PortId(0), DropReason::Runt, &[1], Nanos(1));
-        let mut words = super::words(&crate::recorder::path(&socket)).unwrap();
+        let (socket, recorder) = begun(folder.path());
+        keep(&recorder.frames(WorkerId::FIRST).unwrap(), (0, 0, DropReason::Runt), &[1], 1);
+        let mut words = words(&crate::recorder::path(&socket));
         for (place, word) in places.iter().zip(&noise) {
             if *place > Head::Hash as usize {
                 words[*place] = *word;

@@ -1,19 +1,8 @@
-//! Who changed what on a running switch, and when by everybody's clock: a bounded log.
-//!
-//! Law: what one process does again and again, as `pair import` does, is one entry with a count, so it cannot push everything
-//! else out.
+//! A change of a running switch: who made it, when by everybody's clock, and which keys it changed.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::time::SystemTime;
 
-use npcc_pipeline::units::Nanos;
 use serde::{Deserialize, Serialize};
-
-/// Entries kept.
-const KEPT: usize = 256;
-/// The same change within this time of the last is one entry.
-const TOGETHER: Nanos = Nanos::from_millis(1_000);
 
 /// On whose behalf something changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -48,6 +37,8 @@ pub struct Author {
     pub cause: Cause,
     /// The client's user, where the system told.
     pub uid: Option<u32>,
+    /// The user who logged in and then became that one, by sudo(8) or su(1), where the system told.
+    pub login_uid: Option<u32>,
     /// The client's process, where the system told.
     pub pid: Option<i32>,
 }
@@ -59,6 +50,7 @@ impl Author {
         Author {
             cause,
             uid: None,
+            login_uid: None,
             pid: None,
         }
     }
@@ -76,14 +68,39 @@ impl fmt::Display for Author {
             None => write!(out, "{name} unknown"),
         };
         number(out, "uid", self.uid.map(i64::from))?;
+        if let Some(login) = self.login_uid {
+            write!(out, ", login uid {login}")?;
+        }
         number(out, ", pid", self.pid.map(i64::from))
     }
 }
 
-/// A change.
+/// A key that a change changed, or will change at a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Entry {
+pub struct ChangedKey {
+    /// `applied`, or `needs restart`.
+    pub effect: String,
+    /// The key as a path.
+    pub key: String,
+    /// What it was; absent when it is new.
+    pub old: Option<String>,
+    /// What it is; absent when it is gone.
+    pub new: Option<String>,
+}
+
+impl fmt::Display for ChangedKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+        let (old, new) = (side(&self.old), side(&self.new));
+        write!(out, "{} {}: {old} -> {new}", self.effect, self.key)
+    }
+}
+
+/// A change, or the refusal of one.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Change {
     /// When it was first done, UTC.
     pub time: String,
     /// The same in us of the switch's clock, as in the CNPs' log.
@@ -96,117 +113,104 @@ pub struct Entry {
     pub outcome: String,
     /// How often.
     pub count: u64,
+    /// The keys that it changed, as far as they are kept.
+    pub keys: Vec<ChangedKey>,
+    /// How many keys more it changed.
+    pub keys_left_out: u64,
 }
 
-impl fmt::Display for Entry {
+impl Change {
+    /// Whether the same author did the same, with the same outcome.
+    pub(super) fn is_same(&self, other: &Change) -> bool {
+        let Change {
+            author,
+            what,
+            outcome,
+            keys,
+            ..
+        } = self;
+        (author, what, outcome) == (&other.author, &other.what, &other.outcome)
+            && *keys == other.keys
+    }
+}
+
+/// In one line; `{:#}` has a line more for each key.
+impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Entry {
+        let Change {
             time,
             time_us,
             author,
             what,
             outcome,
             count,
+            keys,
+            keys_left_out,
         } = self;
         write!(out, "{time_us} us: {time} {what} ({author}): {outcome}")?;
         if *count > 1 {
             write!(out, ", {count} times")?;
         }
+        if out.alternate() {
+            for key in keys {
+                write!(out, "\n    {key}")?;
+            }
+            if *keys_left_out > 0 {
+                write!(out, "\n    ... and {keys_left_out} keys more")?;
+            }
+        }
         Ok(())
-    }
-}
-
-/// The log.
-#[derive(Debug, Default)]
-pub struct AuditLog {
-    /// Each with the time it was last done.
-    log: VecDeque<(Entry, Nanos)>,
-}
-
-impl AuditLog {
-    /// Takes a change in; the entry, if it is a new one.
-    pub fn add(
-        &mut self,
-        (author, what): (Author, &str),
-        outcome: &str,
-        (wall, now): (SystemTime, Nanos),
-    ) -> Option<&Entry> {
-        if let Some((entry, last)) = self.log.back_mut()
-            && (entry.author, entry.what.as_str()) == (author, what)
-            && entry.outcome == outcome
-            && now.since(*last).0 < TOGETHER.0
-        {
-            (entry.count, *last) = (entry.count + 1, now);
-            return None;
-        }
-        if self.log.len() == KEPT {
-            self.log.pop_front();
-        }
-        let entry = Entry {
-            time: humantime::format_rfc3339_millis(wall).to_string(),
-            time_us: now.0 / 1_000,
-            author,
-            what: what.to_owned(),
-            outcome: outcome.to_owned(),
-            count: 1,
-        };
-        self.log.push_back((entry, now));
-        self.log.back().map(|(entry, _)| entry)
-    }
-
-    /// The latest changes, oldest first.
-    #[must_use]
-    pub fn all(&self) -> Vec<Entry> {
-        self.log.iter().map(|(entry, _)| entry.clone()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
-
-    const ROOT: Author = Author {
-        cause: Cause::Client,
-        uid: Some(0),
-        pid: Some(77),
-    };
-
-    fn at(ms: u64) -> (SystemTime, Nanos) {
-        let day = Duration::from_secs(1_700_000_000);
-        let wall = SystemTime::UNIX_EPOCH + day + Duration::from_millis(ms);
-        (wall, Nanos::from_millis(ms))
-    }
 
     #[test]
-    fn a_change_bears_the_time_of_day_the_user_and_the_process() {
-        let mut log = AuditLog::default();
-        log.add((ROOT, "clear counters"), "done", at(5));
-        let line = log.all()[0].to_string();
-        assert_eq!(
-            line,
-            "5000 us: 2023-11-14T22:13:20.005Z clear counters (uid 0, pid 77): done"
-        );
+    fn a_change_has_the_time_of_day_the_users_the_process_and_the_keys() {
+        let author = Author {
+            cause: Cause::Client,
+            uid: Some(0),
+            login_uid: Some(1000),
+            pid: Some(77),
+        };
+        let key = |effect: &str, key: &str, old: &str, new: Option<&str>| ChangedKey {
+            effect: effect.to_owned(),
+            key: key.to_owned(),
+            old: Some(old.to_owned()),
+            new: new.map(str::to_owned),
+        };
+        let change = Change {
+            time: "2023-11-14T22:13:20.005Z".to_owned(),
+            time_us: 5_000,
+            author,
+            what: "reload".to_owned(),
+            outcome: "done".to_owned(),
+            count: 2,
+            keys: vec![
+                key("applied", "npcc.deep", "100KB", Some("120KB")),
+                key("needs restart", "ports.wan0.speed", "50M", None),
+            ],
+            keys_left_out: 3,
+        };
+        let line = "5000 us: 2023-11-14T22:13:20.005Z reload (uid 0, login uid 1000, pid 77): done, 2 times";
+        assert_eq!(change.to_string(), line);
+        let keys = "
+    applied npcc.deep: 100KB -> 120KB
+    needs restart ports.wan0.speed: 50M -> none
+    ... and 3 keys more";
+        assert_eq!(format!("{change:#}"), format!("{line}{keys}"));
         let timer = Author::not_a_client(Cause::Timer);
-        log.add((timer, "rollback"), "done", at(6));
-        assert!(log.all()[1].to_string().contains("rollback (timer): done"));
-    }
-
-    #[test]
-    fn a_long_import_is_one_entry_and_the_log_is_bounded() {
-        let mut log = AuditLog::default();
-        log.add((ROOT, "reload"), "done", at(0));
-        for n in 0..10_000 {
-            let new = log.add((ROOT, "pair add"), "done", at(1 + n)).is_some();
-            assert_eq!(new, n == 0);
-        }
-        let all = log.all();
-        assert_eq!(all.len(), 2);
-        assert!(all[1].to_string().ends_with("done, 10000 times"));
-        for n in 0..1_000u32 {
-            let what = format!("set npcc.wan0.3.few {n}");
-            log.add((ROOT, &what), "done", at(20_000));
-        }
-        assert_eq!(log.all().len(), KEPT);
+        let rollback = Change {
+            author: timer,
+            what: "rollback".to_owned(),
+            ..Change::default()
+        };
+        assert!(rollback.to_string().contains("rollback (timer): "));
+        // As the version before wrote it.
+        let old = r#"{"cause":"client","uid":0,"pid":7}"#;
+        let old: Author = serde_json::from_str(old).unwrap();
+        assert_eq!(old.to_string(), "uid 0, pid 7");
     }
 }

@@ -1,21 +1,13 @@
-//! What an operator should know of lossless queues after the fact: a bounded log, made by comparing counters.
+//! Events of ports and lossless queues, found by comparing counters.
 //!
-//! Nothing here costs a worker anything: the management thread looks at the counters every few milliseconds. Storms bear the
-//! worker's own time; what is only counted bears the time it was seen, and counts of one kind and port that come within a
-//! second are one event.
+//! Nothing here costs a worker anything: the management thread looks at the counters every few milliseconds. Storms have the worker's
+//! own time; an event that is only counted has the time at which the count was read.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::time::SystemTime;
 
 use npcc_pipeline::counters::PortCount;
 use npcc_pipeline::units::Nanos;
 use serde::{Deserialize, Serialize};
-
-/// Events kept.
-const KEPT: usize = 256;
-/// Counts within this time are one event.
-const TOGETHER: Nanos = Nanos::from_millis(1_000);
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -57,6 +49,14 @@ impl Kind {
             Kind::LinkUp => "link-up",
             Kind::MarkingLate => "marking-late",
         }
+    }
+
+    /// Whether it is found as a count that grew.
+    pub(super) const fn is_count(self) -> bool {
+        matches!(
+            self,
+            Kind::LosslessLost | Kind::LateRefresh | Kind::CpuPause | Kind::SlowTurn
+        )
     }
 }
 
@@ -122,39 +122,77 @@ impl fmt::Display for Event {
     }
 }
 
-/// Tells whoever runs the switch.
-fn tell(event: &Event) {
-    let (port, count) = (event.port.as_str(), event.count);
-    let priority = event.priority.map(u64::from);
-    let kind = event.kind.name();
-    // Fields that are absent are left out.
-    if matches!(event.kind, Kind::StormEnded | Kind::LinkUp) {
-        tracing::info!(kind, port, priority, count, "{event}");
-    } else {
-        tracing::warn!(kind, port, priority, count, "{event}");
+impl Event {
+    /// The link of a port changed; `mbps` is its speed.
+    #[must_use]
+    pub fn link(name: &str, kind: Kind, mbps: u64, now: Nanos) -> Event {
+        Event {
+            time_us: now.0 / 1_000,
+            kind,
+            port: name.to_owned(),
+            count: mbps,
+            ..Event::default()
+        }
+    }
+
+    /// Whether it is of the same kind, port and priority.
+    pub(super) fn is_same(&self, other: &Event) -> bool {
+        let Event {
+            kind,
+            port,
+            priority,
+            ..
+        } = self;
+        (kind, port, priority) == (&other.kind, &other.port, &other.priority)
+    }
+
+    /// Counts another one in. Of slow turns the last one tells its length.
+    pub(super) fn count_in(&mut self, other: &Event) {
+        let before = if self.kind == Kind::SlowTurn {
+            0
+        } else {
+            self.count
+        };
+        self.count = before + other.count;
+    }
+
+    /// Logs it.
+    pub(super) fn log(&self) {
+        let (port, count) = (self.port.as_str(), self.count);
+        let priority = self.priority.map(u64::from);
+        let kind = self.kind.name();
+        // Fields that are absent are left out.
+        if matches!(self.kind, Kind::StormEnded | Kind::LinkUp) {
+            tracing::info!(kind, port, priority, count, "{self}");
+        } else {
+            tracing::warn!(kind, port, priority, count, "{self}");
+        }
     }
 }
 
-/// The log.
+/// Finds events by comparing counters with those of the last look.
 #[derive(Debug, Default)]
-pub struct Events {
-    /// What each port's counters said at the last look.
+pub struct Watch {
+    /// Each port's counters at the last look.
     seen: Vec<PortCount>,
     slowest: u64,
-    log: VecDeque<Event>,
 }
 
-impl Events {
-    /// Looks at port number `index`, whose counters over all workers say `counts`.
-    pub fn look(&mut self, (index, name): (usize, &str), counts: PortCount, now: Nanos) {
+impl Watch {
+    /// What happened to port number `index`, whose counters over all workers say `counts`, since the last look.
+    pub fn port(
+        &mut self,
+        (index, name): (usize, &str),
+        counts: PortCount,
+        now: Nanos,
+    ) -> impl Iterator<Item = Event> {
         if self.seen.len() <= index {
             self.seen.resize_with(index + 1, PortCount::default);
         }
-        let Some(seen) = self.seen.get_mut(index) else {
-            return;
-        };
         let mut new = counts.clone();
-        new.since(&std::mem::replace(seen, counts));
+        if let Some(seen) = self.seen.get_mut(index) {
+            new.since(&std::mem::replace(seen, counts));
+        }
         let mut found = Vec::new();
         for (n, pause) in (0u8..).zip(&new.flow.priorities) {
             let storms = [
@@ -171,85 +209,38 @@ impl Events {
         found.retain(|(_, _, count, _)| *count > 0);
         // One poll may find an end and a beginning: in the order they came.
         found.sort_by_key(|(_, _, _, time)| *time);
-        for (kind, priority, count, time) in found {
-            self.add(Event {
-                time_us: time.0 / 1_000,
-                kind,
-                port: name.to_owned(),
-                priority,
-                count,
-                ..Event::default()
-            });
-        }
+        let event = move |(kind, priority, count, time): (Kind, Option<u8>, u64, Nanos)| Event {
+            time_us: time.0 / 1_000,
+            kind,
+            port: name.to_owned(),
+            priority,
+            count,
+            ..Event::default()
+        };
+        found.into_iter().map(event)
     }
 
-    /// Looks at the longest turn of all workers, `turn`; headroom covers `covered`.
-    pub fn turn(&mut self, turn: Nanos, covered: Nanos, now: Nanos) {
+    /// The longest turn of all workers, `turn`, if it is longer than ever and than headroom covers, `covered`.
+    pub fn turn(&mut self, turn: Nanos, covered: Nanos, now: Nanos) -> Option<Event> {
         // After `clear watermarks` the next slow one is news again.
         self.slowest = self.slowest.min(turn.0);
-        if turn > covered && turn.0 > self.slowest {
+        let is_news = turn > covered && turn.0 > self.slowest;
+        is_news.then(|| {
             self.slowest = turn.0;
-            self.add(Event {
+            Event {
                 time_us: now.0 / 1_000,
                 kind: Kind::SlowTurn,
                 count: turn.0 / 1_000,
                 ..Event::default()
-            });
-        }
-    }
-
-    /// The link of a port changed; `mbps` is its speed.
-    pub fn link(&mut self, name: &str, kind: Kind, mbps: u64, now: Nanos) {
-        self.add(Event {
-            time_us: now.0 / 1_000,
-            kind,
-            port: name.to_owned(),
-            count: mbps,
-            ..Event::default()
-        });
-    }
-
-    fn add(&mut self, event: Event) {
-        let event = Event {
-            wall: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
-            ..event
-        };
-        let counted = matches!(
-            event.kind,
-            Kind::LosslessLost | Kind::LateRefresh | Kind::CpuPause | Kind::SlowTurn
-        );
-        let same = self.log.iter_mut().rev().find(|earlier| {
-            (earlier.kind, &earlier.port, earlier.priority)
-                == (event.kind, &event.port, event.priority)
-        });
-        if counted
-            && let Some(same) = same
-            && event.time_us.saturating_sub(same.time_us) < TOGETHER.0 / 1_000
-        {
-            if event.kind == Kind::SlowTurn {
-                same.count = event.count;
-            } else {
-                same.count += event.count;
             }
-            return;
-        }
-        if self.log.len() == KEPT {
-            self.log.pop_front();
-        }
-        tell(&event);
-        self.log.push_back(event);
-    }
-
-    /// The latest events, oldest first.
-    #[must_use]
-    pub fn all(&self) -> Vec<Event> {
-        self.log.iter().cloned().collect()
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::journal::Journal;
     use npcc_pipeline::counters::{PortCounters, sum};
 
     fn ms(ms: u64) -> Nanos {
@@ -259,25 +250,26 @@ mod tests {
     #[test]
     fn storms_bear_the_workers_time_and_counts_of_a_second_are_one() {
         let port = PortCounters::default();
-        let mut events = Events::default();
-        let look = |events: &mut Events, now| {
-            events.look((1, "wan0"), sum([&port]), now);
+        let (mut watch, mut journal) = (Watch::default(), Journal::default());
+        let mut look = |journal: &mut Journal, now| {
+            let found = watch.port((1, "wan0"), sum([&port]), now);
+            found.for_each(|event| journal.event(event));
         };
-        look(&mut events, ms(1));
-        assert!(events.all().is_empty());
+        look(&mut journal, ms(1));
+        assert!(journal.events().is_empty());
         let pause = &port.flow.priorities[3];
         pause.storms.add(1);
         pause.storm_at.set(ms(5).0);
         port.lossless_lost.add(7);
-        look(&mut events, ms(10));
+        look(&mut journal, ms(10));
         port.lossless_lost.add(3);
-        look(&mut events, ms(500));
+        look(&mut journal, ms(500));
         pause.storms_ended.add(1);
         pause.storm_ended_at.set(ms(600).0);
         port.lossless_lost.add(1);
-        look(&mut events, ms(1_700));
-        let told: Vec<_> = events
-            .all()
+        look(&mut journal, ms(1_700));
+        let told: Vec<_> = journal
+            .events()
             .into_iter()
             .map(|event| (event.kind, event.priority, event.count, event.time_us))
             .collect();
@@ -291,7 +283,7 @@ mod tests {
             ]
         );
         assert!(
-            events.all()[0]
+            journal.events()[0]
                 .to_string()
                 .contains("wan0: the peer pauses priority 3")
         );
@@ -299,27 +291,12 @@ mod tests {
 
     #[test]
     fn a_slow_turn_is_told_when_it_is_slower_than_ever_or_since_cleared() {
-        let mut events = Events::default();
-        events.turn(Nanos(40_000), Nanos(50_000), ms(1));
-        assert!(events.all().is_empty());
-        events.turn(Nanos(300_000), Nanos(50_000), ms(2));
-        events.turn(Nanos(300_000), Nanos(50_000), ms(2_000));
-        assert_eq!(events.all().len(), 1);
-        events.turn(Nanos(1_000), Nanos(50_000), ms(3_000));
-        events.turn(Nanos(200_000), Nanos(50_000), ms(4_000));
-        let counts: Vec<u64> = events.all().iter().map(|event| event.count).collect();
-        assert_eq!(counts, [300, 200]);
-    }
-
-    #[test]
-    fn the_log_is_bounded() {
-        let mut events = Events::default();
-        let port = PortCounters::default();
-        for n in 1..1_000 {
-            port.flow.late.add(1);
-            events.look((0, "dc0"), sum([&port]), ms(2_000 * n));
-        }
-        assert_eq!(events.all().len(), KEPT);
-        assert_eq!(events.all()[KEPT - 1].time_us, 1_998_000_000);
+        let mut watch = Watch::default();
+        let turns = [(40, 1), (300, 2), (300, 2_000), (1, 3_000), (200, 4_000)];
+        let news = turns.map(|(us, at)| {
+            let event = watch.turn(Nanos(us * 1_000), Nanos(50_000), ms(at));
+            event.map(|event| event.count)
+        });
+        assert_eq!(news, [None, Some(300), None, None, Some(200)]);
     }
 }

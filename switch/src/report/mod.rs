@@ -6,6 +6,7 @@ pub mod audit;
 mod counted;
 pub mod dcbx;
 pub mod events;
+pub mod journal;
 pub mod lossless;
 pub mod lossless_table;
 pub mod model;

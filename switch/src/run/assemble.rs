@@ -16,7 +16,7 @@ use npcc_pipeline::handoff::{WorkerPlan, links};
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::RouteWriter;
-use npcc_pipeline::units::{Mac, PortId};
+use npcc_pipeline::units::{Mac, PortId, WorkerId};
 use rtrb::Producer;
 
 use super::linux::LinuxSide;
@@ -37,7 +37,8 @@ use crate::manage::orders::{Live, Management};
 use crate::manage::targets::Routes as Routing;
 use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
 use crate::recorder::start::Recorder;
-use crate::report::events::Events;
+use crate::report::events::Watch;
+use crate::report::journal::{self, Journal};
 use crate::report::qos;
 use crate::sleep::Wakers;
 use crate::wiring::kernel::Kernel;
@@ -68,7 +69,7 @@ pub(super) fn assemble<P: Probe>(
     ports: Vec<OpenPort>,
     pools: &Pools,
     clock: Clock,
-    (recorder, mut probe): (Option<&mut Recorder>, impl FnMut(Telemetry) -> P),
+    (recorder, mut probe): (Option<&Recorder>, impl FnMut(Telemetry) -> P),
 ) -> anyhow::Result<Assembly<P>> {
     let config = &source.loaded.config;
     let seed = unforeseen();
@@ -76,7 +77,7 @@ pub(super) fn assemble<P: Probe>(
     let routes = routes(config, &ports, integration, &options.prefixes)?;
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let desired = desired(config, &ports, &link_states);
-    let mut core = control_core(config, &desired, (routes.sources, recorder.as_deref()), seed);
+    let mut core = control_core(config, &desired, (routes.sources, recorder), seed);
     let facts = port_facts(config, &ports);
     let (plan, owners) = seats(config, &ports);
 
@@ -117,7 +118,8 @@ pub(super) fn assemble<P: Probe>(
         linux: seen(config, linux.as_ref(), kernel),
         file_routes: live.routes.table.as_ref().map(LiveRoutes::shared),
         qos: Mutex::new(qos::effective(config, &live.running.now().paths())),
-        events: Mutex::new(Events::default()),
+        events: Mutex::new(Watch::default()),
+        journal: Mutex::new(journal(&keep)),
         clock,
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(ends.times)?),
@@ -153,6 +155,12 @@ pub(super) fn assemble<P: Probe>(
     })
 }
 
+/// The journal, with the changes that the process before left.
+fn journal(keep: &Keep) -> Journal {
+    let (name, layout) = ("audit", "JSON of a change and zeros");
+    Journal::new(keep.ring((name, layout), (journal::KEPT, journal::WORDS)))
+}
+
 /// What carries frames between the workers and Linux, where it is integrated.
 fn linux_io(
     side: Option<LinuxSide>,
@@ -171,15 +179,15 @@ fn seats(config: &Config, ports: &[OpenPort]) -> (WorkerPlan, Vec<usize>) {
     (plan, owners)
 }
 
-/// Has each worker's odd frames kept.
-fn record<P: Probe>(recorder: Option<&mut Recorder>, workers: &mut [Worker<P>], clock: &Clock) {
+/// Has each worker's malformed frames kept.
+fn record<P: Probe>(recorder: Option<&Recorder>, workers: &mut [Worker<P>], clock: &Clock) {
     let Some(recorder) = recorder else {
         return;
     };
     recorder.tell_time(clock);
-    for worker in workers {
-        if let Some(keeper) = recorder.keeper() {
-            worker.path.show_odd(Box::new(keeper));
+    for (worker, id) in workers.iter_mut().zip((0..).map(WorkerId)) {
+        if let Some(standing) = recorder.malformed(id) {
+            worker.path.keep_malformed(standing);
         }
     }
 }

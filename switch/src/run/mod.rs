@@ -64,7 +64,7 @@ pub fn run<P: Probe>(
     // Asked before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
     // The sockets are ours: nobody else writes the recorder.
-    let mut recorder = aftermath::look_back(source, options, spare_core, &caught.second);
+    let recorder = aftermath::look_back(source, options, spare_core, &caught.second);
     let http = config.telemetry.http.map(Listener::bind).transpose()?;
 
     let sizing = Sizing::of(config);
@@ -98,7 +98,7 @@ pub fn run<P: Probe>(
         ports,
         &pools,
         clock,
-        (recorder.as_mut(), probe),
+        (recorder.as_ref(), probe),
     )?;
     notes::close_rest(&options.store);
     steps.done("tables");

@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::manage::flow_rows::{self, Filter};
 use crate::manage::query::{End, Query};
 use crate::manage::rows::{Unanswered, page};
+use crate::report::journal;
 use crate::report::model::{Flow, Host, LogDecision, LogLine};
 
 /// Hosts that flows are counted for, at most.
@@ -206,10 +207,10 @@ impl View {
         }
         let mut lines: Vec<(u64, Line)> = self.decisions(query, &filter);
         if query.filters().next().is_none() {
-            let events = self.events().into_iter();
-            lines.extend(events.map(|event| (event.time_us, Line::Event(event.to_string()))));
-            let changes = self.audit().all().into_iter();
-            lines.extend(changes.map(|change| (change.time_us, Line::Change(change.to_string()))));
+            self.watch();
+            let journal = self.journal();
+            let noted = journal.entries();
+            lines.extend(noted.map(|entry| (entry.time_us(), Line::Noted(entry.clone()))));
         }
         lines.sort_by_key(|(time, _)| *time);
         let matched = lines.len();
@@ -243,49 +244,60 @@ impl View {
     }
 
     fn log_line(&self, time_us: u64, wall: &Wall<'_>, line: Line) -> LogLine {
-        let wall = wall.of(time_us);
-        let (kind, text, decision) = match line {
-            Line::Event(text) => ("event", text, None),
-            Line::Change(text) => ("change", text, None),
-            Line::Decision(entry) => (
-                "decision",
-                format!(
-                    "{time_us} us: {wall} {}",
-                    entry.text(&self.port_name(entry.flow.egress))
-                ),
-                Some(self.log_decision(&entry)),
-            ),
-        };
-        LogLine {
+        let line_of = |kind: &str, text| LogLine {
             time_us,
-            wall,
+            wall: wall.of(time_us),
             kind: kind.to_owned(),
             text,
-            decision,
+            ..LogLine::default()
+        };
+        match line {
+            Line::Noted(journal::Entry::Event(event)) => LogLine {
+                text: event.to_string(),
+                port: Some(event.port).filter(|port| !port.is_empty()),
+                priority: event.priority,
+                ..line_of("event", String::new())
+            },
+            Line::Noted(journal::Entry::Change(change)) => {
+                let text = change.to_string();
+                LogLine {
+                    wall: change.time,
+                    ..line_of("change", text)
+                }
+            }
+            Line::Decision(entry) => {
+                let (port, wall) = (self.port_name(entry.flow.egress), wall.of(time_us));
+                LogLine {
+                    text: format!("{time_us} us: {wall} {}", entry.text(&port)),
+                    port: Some(port),
+                    priority: Some(entry.flow.priority.get()),
+                    decision: Some(log_decision(&entry)),
+                    ..line_of("decision", String::new())
+                }
+            }
         }
     }
+}
 
-    fn log_decision(&self, entry: &Entry) -> LogDecision {
-        let key = &entry.flow.key;
-        LogDecision {
-            src: key.src().to_string(),
-            dst: key.dst().to_string(),
-            dest_qp: key.dest_qp().get(),
-            sender_qp: (entry.evidence != Evidence::None).then(|| entry.sender_qpn.get()),
-            evidence: entry.evidence.name().to_owned(),
-            port: self.port_name(entry.flow.egress),
-            priority: entry.flow.priority.get(),
-            outcome: entry.outcome.name().to_owned(),
-            refused: match entry.outcome {
-                Outcome::Refused(reason) => Some(reason.name().to_owned()),
-                Outcome::Sent | Outcome::WouldSend => None,
-            },
-            reason: entry.reason.name().to_owned(),
-            depth: entry.depth,
-            zone: entry.zone.name().to_owned(),
-            trend: entry.trend.name().to_owned(),
-            cnps: entry.cnps,
-        }
+/// A decision as JSON has it.
+fn log_decision(entry: &Entry) -> LogDecision {
+    let key = &entry.flow.key;
+    LogDecision {
+        src: key.src().to_string(),
+        dst: key.dst().to_string(),
+        dest_qp: key.dest_qp().get(),
+        sender_qp: (entry.evidence != Evidence::None).then(|| entry.sender_qpn.get()),
+        evidence: entry.evidence.name().to_owned(),
+        outcome: entry.outcome.name().to_owned(),
+        refused: match entry.outcome {
+            Outcome::Refused(reason) => Some(reason.name().to_owned()),
+            Outcome::Sent | Outcome::WouldSend => None,
+        },
+        reason: entry.reason.name().to_owned(),
+        depth: entry.depth,
+        zone: entry.zone.name().to_owned(),
+        trend: entry.trend.name().to_owned(),
+        cnps: entry.cnps,
     }
 }
 
@@ -317,6 +329,5 @@ fn cuts(depths: &CutDepth) -> BTreeMap<String, u64> {
 /// A line of the log before it is text.
 enum Line {
     Decision(Entry),
-    Event(String),
-    Change(String),
+    Noted(journal::Entry),
 }

@@ -27,8 +27,8 @@ use crate::clock::Clock;
 use crate::control::ControlStats;
 use crate::keep::Keep;
 use crate::linux_io::LinuxStats;
-use crate::report::audit::AuditLog;
-use crate::report::events::{Event, Events, Kind};
+use crate::report::events::{Event, Kind, Watch};
+use crate::report::journal::Journal;
 use crate::report::lossless::Buffer;
 use crate::report::model::{Conservation, DeviceDrops, Snapshot, Traffic};
 use crate::report::punt::Punt;
@@ -132,8 +132,10 @@ pub struct View {
     pub file_routes: Option<SharedTable>,
     /// Effective queues and maps.
     pub qos: Mutex<Qos>,
-    /// What happened to lossless queues.
-    pub events: Mutex<Events>,
+    /// Finds what happens to lossless queues. Locked before the journal.
+    pub events: Mutex<Watch>,
+    /// Events and changes.
+    pub journal: Mutex<Journal>,
     /// The workers' time.
     pub clock: Clock,
     /// What each port's counters said at the last `clear counters`; empty before the first.
@@ -149,8 +151,6 @@ pub struct View {
 /// What operators did.
 #[derive(Debug)]
 pub struct Operators {
-    /// Who changed what.
-    audit: Mutex<AuditLog>,
     /// A reload that waits for its commit.
     pending: Mutex<Option<Pending>>,
     /// Rules about hosts that hold now.
@@ -167,7 +167,6 @@ impl Operators {
     pub fn new(started: Wanted, path: PathBuf) -> Operators {
         let hosts = wiring::control::host_rules(&started.config.npcc.hosts);
         Operators {
-            audit: Mutex::default(),
             pending: Mutex::default(),
             hosts: Mutex::new(hosts),
             config: Mutex::new(started),
@@ -239,9 +238,9 @@ impl View {
         table.map_or_else(Arc::default, |table| Arc::clone(&look(table)))
     }
 
-    /// Who changed what.
-    pub(super) fn audit(&self) -> MutexGuard<'_, AuditLog> {
-        look(&self.operators.audit)
+    /// Events and changes.
+    pub(super) fn journal(&self) -> MutexGuard<'_, Journal> {
+        look(&self.journal)
     }
 
     fn snapshot_since(&self, cleared: &[PortReading]) -> Snapshot {
@@ -276,19 +275,21 @@ impl View {
     /// Looks whether anything happened to lossless queues, and takes in what workers timed; to be called every few milliseconds.
     pub fn watch(&self) {
         self.timings().take_in();
-        let mut events = look(&self.events);
+        let (mut watch, mut journal) = (look(&self.events), self.journal());
         let now = self.clock.now();
         for (index, facts) in self.ports.iter().enumerate() {
-            events.look((index, &facts.name), self.counts(index), now);
+            let found = watch.port((index, &facts.name), self.counts(index), now);
+            found.for_each(|event| journal.event(event));
         }
-        events.turn(Nanos(self.longest_turn()), self.buffer.turn, now);
+        let slow = watch.turn(Nanos(self.longest_turn()), self.buffer.turn, now);
+        slow.into_iter().for_each(|event| journal.event(event));
     }
 
     /// Takes down that the link of a port changed; `mbps` is its speed.
     pub fn link_event(&self, index: usize, kind: Kind, mbps: u64) {
-        let name = self.ports.get(index).map(|facts| facts.name.as_str());
-        if let (Some(name), Ok(mut events)) = (name, self.events.lock()) {
-            events.link(name, kind, mbps, self.clock.now());
+        if let Some(facts) = self.ports.get(index) {
+            let event = Event::link(&facts.name, kind, mbps, self.clock.now());
+            self.journal().event(event);
         }
     }
 
@@ -296,7 +297,7 @@ impl View {
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.watch();
-        look(&self.events).all()
+        self.journal().events()
     }
 
     fn port_name(&self, port: PortId) -> String {

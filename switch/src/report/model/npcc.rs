@@ -251,6 +251,12 @@ pub struct LogLine {
     pub kind: String,
     /// The whole of it, for people.
     pub text: String,
+    /// Of a decision: the egress port; of an event: the port, where it is one port's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// Of a decision: the egress queue; of an event: the priority, where it is one priority's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
     /// The decision, where it is one.
     #[serde(flatten)]
     pub decision: Option<LogDecision>,
@@ -269,10 +275,6 @@ pub struct LogDecision {
     pub sender_qp: Option<u32>,
     /// How it is known.
     pub evidence: String,
-    /// Egress port.
-    pub port: String,
-    /// Egress queue.
-    pub priority: u8,
     /// What became of it: `sent`, `would-send` or `refused`.
     pub outcome: String,
     /// Why it was refused.
