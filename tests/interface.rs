@@ -368,7 +368,7 @@ fn keys_of_the_json() {
     lab.config(
         &BUSY
             .replace("recovery: 3ms", "recovery: 4ms")
-            .replace("speed: 100M", "speed: 200M"),
+            .replace("tick: 2ms", "tick: 3ms"),
     );
     assert_success(&ask(&["set", "npcc.wan0.3.few", "900"]));
     let reloaded = ask(&["reload", "--json"]);

@@ -278,7 +278,7 @@ fn nothing_is_left_over_after_many_restarts() {
     }
     let first = first.unwrap();
     println!("{first:?}");
-    assert!(first.contains(&("TAPs", 2)) && first.contains(&("memory", 3)));
+    assert!(first.contains(&("TAPs", 2)) && first.contains(&("memory", 4)));
     rack.until("hosts reach each other", |rack| {
         rack.pings("dc", "10.0.2.3")
     });

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `number` := 0, Relaxed | `number`, Acquire; 0: not whole |
 //! | fence Release | length, sum, words, Relaxed |
-//! | length := none, words, length, sum, Relaxed | fence Acquire |
+//! | length := none, words, sum, length, Relaxed | fence Acquire |
 //! | `number` := n, Release | `number` and the sum are as before: whole |
 //!
 //! Laws: a reader of the memory gets the words of one write (the seqlock of Boehm, MSPC 2012; loom model below). A writer that is killed
@@ -109,8 +109,9 @@ pub fn write(
         total = mix(total, word);
         count += 1;
     }
-    length.store(count, Ordering::Relaxed);
+    // The sum first: an empty record must not look like a slot that was never written.
     sum.store(total, Ordering::Relaxed);
+    length.store(count, Ordering::Relaxed);
     own.store(number, Ordering::Release);
 }
 

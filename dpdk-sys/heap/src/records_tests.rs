@@ -109,8 +109,8 @@ proptest! {
         let new = copy(&memory);
         let at = usize::try_from(ring.written()).unwrap() % PLACE.slots * PLACE.width + PLACE.first;
         (half[at], half[at + 1]) = (0, u64::MAX);
-        // In the writer's order after it took number and length away: the words, the length, the sum.
-        let order = (at + HEAD..at + HEAD + length).chain([at + 1, at + 2]);
+        // In the writer's order after it took number and length away: the words, the sum, the length.
+        let order = (at + HEAD..at + HEAD + length).chain([at + 2, at + 1]);
         for place in order.take(stores) {
             half[place] = new[place];
         }

@@ -59,6 +59,16 @@ pub fn parameters_of(path: &str) -> Option<String> {
     Some(format!("{npcc}.npcc.parameters.{priority}"))
 }
 
+/// The paths of the policy whose parameter a path is: the queue's own, and that of its port.
+pub fn policies_of(path: &str) -> Option<[String; 2]> {
+    let (port, rest) = path.split_once(".npcc.parameters.")?;
+    let priority = rest.split('.').next()?;
+    Some([
+        format!("{port}.npcc.queue_policies.{priority}"),
+        format!("{port}.npcc.policy"),
+    ])
+}
+
 /// Port, priority and the rest of `npcc.PORT.N.REST`.
 fn of_queue(key: &str) -> Option<(&str, u8, &str)> {
     let (port, rest) = key.strip_prefix("npcc.")?.split_once('.')?;
@@ -96,6 +106,12 @@ ports: [ { name: wan0, device: net_null0, speed: 10G, npcc: { queues: [3] } } ]
         let policy = path("npcc.wan0.3.policy", &config).unwrap();
         let parameters = parameters_of(&policy).unwrap();
         assert_eq!(parameters, "ports.wan0.npcc.parameters.3");
+        let few = path("npcc.wan0.3.few", &config).unwrap();
+        assert_eq!(
+            policies_of(&few).unwrap(),
+            ["ports.wan0.npcc.queue_policies.3", "ports.wan0.npcc.policy"]
+        );
+        assert_eq!(policies_of(&policy), None);
     }
 
     #[test]

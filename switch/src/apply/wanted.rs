@@ -126,7 +126,7 @@ impl Wanted {
         Ok(overrides)
     }
 
-    /// The overrides that outlive a new file: those of which it says what the old one said.
+    /// The overrides that outlive a new file: those of which it says what the old one said. Parameters go with their policy.
     #[must_use]
     pub fn kept(&self, new: &File) -> Overrides {
         let changed = differences(&self.read, new);
@@ -134,8 +134,17 @@ impl Wanted {
             let mut keys = changed.iter().map(|one| one.key.as_str());
             keys.any(|key| is_within(path, key) || is_within(key, path))
         };
+        let is_set = |path: &str| self.overrides.iter().any(|(other, _)| other == path);
+        let has_another_policy = |path: &str| {
+            keys::policies_of(path).is_some_and(|[own, port]| {
+                is_changed(&own) || is_changed(&port) && !is_set(&own)
+            })
+        };
         let mut overrides = self.overrides.clone();
-        for (path, _) in self.overrides.iter().filter(|(path, _)| is_changed(path)) {
+        for (path, _) in self.overrides.iter() {
+            if !is_changed(path) && !has_another_policy(path) {
+                continue;
+            }
             overrides.unset(path);
             if let Some(parameters) = keys::parameters_of(path) {
                 overrides.unset(&parameters);
