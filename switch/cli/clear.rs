@@ -80,9 +80,9 @@ pub(super) struct SetArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["key", "all"])))]
 pub(super) struct UnsetArgs {
     /// What to have as in the configuration file again: a key that `set` has changed, or one above it
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
     key: Option<String>,
     /// Everything that `set` has changed
     #[arg(long)]

@@ -136,9 +136,8 @@ impl Wanted {
         };
         let is_set = |path: &str| self.overrides.iter().any(|(other, _)| other == path);
         let has_another_policy = |path: &str| {
-            keys::policies_of(path).is_some_and(|[own, port]| {
-                is_changed(&own) || is_changed(&port) && !is_set(&own)
-            })
+            keys::policies_of(path)
+                .is_some_and(|[own, port]| is_changed(&own) || is_changed(&port) && !is_set(&own))
         };
         let mut overrides = self.overrides.clone();
         for (path, _) in self.overrides.iter() {
