@@ -647,7 +647,9 @@ fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
         Some(0)
     );
     let same = switch.done(&["show", "config", "--diff"]);
-    assert!(same.contains("as in switch.yaml"), "{same}");
+    let file = switch.lab.path("switch.yaml");
+    let expected = format!("what runs is as in {}\n", file.display());
+    assert_eq!(same, expected);
     // What is printed is a configuration.
     let printed = switch.done(&["show", "config"]);
     std::fs::write(switch.lab.path("printed.yaml"), printed).unwrap();
