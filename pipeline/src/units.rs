@@ -1,5 +1,5 @@
 //! Newtypes of the packet path: time, ports, priorities, MAC addresses, wire rates. Those an operator writes are read and printed as he
-//! writes them ([`crate::quantity`]).
+//! writes them ([`mod@crate::quantity`]).
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};

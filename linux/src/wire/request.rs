@@ -109,7 +109,7 @@ pub enum Dump {
     Neighbors,
     /// The routes of a family in a table.
     Routes {
-        /// [`INET6`], or IPv4.
+        /// IPv6 where true, else IPv4.
         v6: bool,
         /// [`route::MAIN`] or [`route::LOCAL`].
         table: u32,

@@ -1,6 +1,6 @@
 //! The standing order: malformed frames are captured always, and whatever a client captures.
 //!
-//! The first [`SNAPLEN`] bytes of a frame go into a ring of records behind its [`Event`], of each reason once in [`PAUSE`]: a flood of
+//! The first [`SNAPLEN`] bytes of a frame go into a ring of records behind its event, of each reason once in [`PAUSE`]: a flood of
 //! one reason neither costs much nor displaces the frames of others at once. Only a frame that is dropped for a reason of class
 //! [`DropClass::Malformed`](crate::drop::DropClass) comes here, so a frame that is forwarded costs nothing.
 
