@@ -7,7 +7,7 @@ pub use super::settings::{EcnMode, QueueConfig, Settings};
 /// Set up of [`super::ControlCore`].
 #[derive(Debug, Clone)]
 pub struct ControlConfig {
-    /// What may change while it runs, as it is at first.
+    /// Settings at the start; [`Settings`] may change while the core runs.
     pub settings: Settings,
     /// Time between ticks (default 20 us).
     pub tick: Nanos,

@@ -135,7 +135,7 @@ impl ControlCore {
         self.tracker.know_routes(routes);
     }
 
-    /// What it goes by.
+    /// Settings in force.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.tracker.settings

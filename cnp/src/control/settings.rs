@@ -22,7 +22,7 @@ pub struct QueueConfig {
     pub port: PortId,
     /// Its priority.
     pub priority: Priority,
-    /// What becomes of decisions about this queue; [`Settings::action`] can only hold back more.
+    /// Action for decisions about this queue; [`Settings::action`] can only hold back more.
     pub action: Action,
     /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::Mode::thresholds`]).
     pub detector: DetectorConfig,
@@ -73,12 +73,12 @@ pub enum Unpaired {
     None,
 }
 
-/// What may change while NPCC runs.
+/// Every setting of NPCC that may change while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Watched queues, at most 255. Which there are is fixed at the start; one that is left out of later settings is off.
     pub queues: Vec<QueueConfig>,
-    /// Whether CNPs leave (default yes).
+    /// Action for decisions of the whole switch (default: CNPs are sent).
     pub action: Action,
     /// Hosts that may be signalled, are only observed, or are known to answer (default: all may be signalled).
     pub hosts: HostRules,
@@ -91,9 +91,9 @@ pub struct Settings {
     pub cap_per_second: u64,
     /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]).
     pub evidence: Evidence,
-    /// What happens to the others.
+    /// Treatment of flows below that evidence.
     pub unpaired: Unpaired,
-    /// What NPCC has to do with ECN marks.
+    /// Interaction of ECN marks with CNPs.
     pub ecn: EcnMode,
     /// Time from a CNP to its effect in the queue, until learned (default 20 us).
     pub feedback: Nanos,
