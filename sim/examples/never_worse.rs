@@ -186,11 +186,18 @@ struct Tally {
     by: BTreeMap<(usize, String), BTreeMap<String, (u32, u32)>>,
     tried: u32,
     failed: u32,
+    /// Failed and tried in cells that do not count.
+    adversary: (u32, u32),
 }
 
 impl Tally {
     fn count(&mut self, cell: &Cell, scheme: Scheme, harms: &[Harm]) {
         let failed = u32::from(!harms.is_empty());
+        if !cell.judged {
+            self.adversary.0 += failed;
+            self.adversary.1 += 1;
+            return;
+        }
         self.tried += 1;
         self.failed += failed;
         for (place, word) in cell.name.split(' ').enumerate() {
@@ -210,5 +217,9 @@ impl Tally {
             println!("{word:<14} {}", policies.collect::<Vec<_>>().join("  "));
         }
         println!("{} of {} are worse than ECN alone", self.failed, self.tried);
+        let (failed, tried) = self.adversary;
+        if tried > 0 {
+            println!("beside them, of the adversary's: {failed} of {tried}");
+        }
     }
 }

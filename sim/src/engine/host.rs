@@ -27,6 +27,8 @@ pub(crate) struct Host {
     pub(crate) line: Gbps,
     /// Its card, where it is not the run's.
     pub(crate) sender: Option<Sender>,
+    /// Its shortest time between two CNPs for a flow it receives, where it is not the run's.
+    pub(crate) cnp_interval: Option<Nanos>,
     pub(crate) ready: BinaryHeap<Reverse<(Nanos, u32)>>,
     pub(crate) control: VecDeque<SimFrame>,
     pub(crate) pause: PauseState,

@@ -9,6 +9,11 @@ use super::timely::Timely;
 use super::vendor::{Vendor, VendorParams};
 use super::{Gbps, RateControl};
 
+/// `rpg_byte_reset` of a ConnectX at its defaults, as `mlxconfig` prints it.
+const BYTE_RESET: u64 = 32_767;
+/// Bytes of one unit of it, by inference (docs/evidence.md): 2,097,088 bytes are 335 us at 50 Gb/s, 32,767 would be 5.
+const BYTE_RESET_UNIT: u64 = 64;
+
 /// Which sender, and with which parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -19,10 +24,12 @@ pub enum Sender {
     HpccReset,
     /// DCQCN as published (SIGCOMM'15).
     Paper,
-    /// ConnectX defaults with the byte counter.
+    /// ConnectX defaults with the byte counter of 2,097,088 bytes: `rpg_byte_reset` in units of 64.
     Mlx,
     /// The same, and alpha starts anew at the first CNP after the rate was back at the line.
     MlxReset,
+    /// The adversary: `mlx-reset` with a byte counter of 32,767 bytes, the reading of `rpg_byte_reset` that no known card has.
+    MlxBytes,
     /// DCQCN+: the CNP tells its period, timers and steps follow.
     #[serde(rename = "dcqcn+")]
     DcqcnPlus,
@@ -45,6 +52,7 @@ impl Sender {
             Sender::Paper => "paper",
             Sender::Mlx => "mlx",
             Sender::MlxReset => "mlx-reset",
+            Sender::MlxBytes => "mlx-bytes",
             Sender::DcqcnPlus => "dcqcn+",
             Sender::Timely => "timely",
             Sender::Swift => "swift",
@@ -82,21 +90,27 @@ impl Sender {
                 min: 0.1,
                 line,
             })),
-            Sender::Mlx | Sender::MlxReset => Box::new(Vendor::new(VendorParams {
-                alpha_keep: 1_019.0 / 1_024.0,
-                alpha_add: 5.0 / 1_024.0,
-                alpha_first: 1_023.0 / 1_024.0,
-                alpha_interval: Nanos::from_micros(1),
-                decrease_interval: Nanos::from_micros(4),
-                increase_interval: Nanos::from_micros(300),
-                byte_counter: Some(32_767),
-                fast_recovery: 1,
-                additive: 0.005,
-                hyper: 0.050,
-                reset: self == Sender::MlxReset,
-                min: 0.001,
-                line,
-            })),
+            Sender::Mlx | Sender::MlxReset | Sender::MlxBytes => {
+                Box::new(Vendor::new(VendorParams {
+                    alpha_keep: 1_019.0 / 1_024.0,
+                    alpha_add: 5.0 / 1_024.0,
+                    alpha_first: 1_023.0 / 1_024.0,
+                    alpha_interval: Nanos::from_micros(1),
+                    decrease_interval: Nanos::from_micros(4),
+                    increase_interval: Nanos::from_micros(300),
+                    byte_counter: Some(if self == Sender::MlxBytes {
+                        BYTE_RESET
+                    } else {
+                        BYTE_RESET * BYTE_RESET_UNIT
+                    }),
+                    fast_recovery: 1,
+                    additive: 0.005,
+                    hyper: 0.050,
+                    reset: self != Sender::Mlx,
+                    min: 0.001,
+                    line,
+                }))
+            }
             Sender::Paper => Box::new(Paper::new(PaperParams::published(line))),
             Sender::DcqcnPlus => Box::new(Paper::new(PaperParams {
                 adaptive: true,

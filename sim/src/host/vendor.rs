@@ -272,8 +272,24 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_counter_of_2_mb_leaves_a_cut_to_the_timer() {
+        for sender in [Sender::Mlx, Sender::MlxReset] {
+            let mut rp = sender.start(100.0);
+            rp.cnp(None, us(0));
+            // At 50 Gb/s a full frame leaves every 668 ns; 2,097,088 bytes are 336 us of that, and the timer ends after 300.
+            for step in 1..=448 {
+                rp.sent(4_178, Nanos(step * 668));
+            }
+            let rate = rp.rate(Nanos(299_999));
+            assert!((rate - 50.0).abs() < 0.1, "{sender:?}: {rate}");
+            let rate = rp.rate(us(300));
+            assert!((rate - 75.0).abs() < 0.1, "{sender:?}: {rate}");
+        }
+    }
+
+    #[test]
     fn the_byte_counter_brings_a_card_back_within_microseconds() {
-        let mut rp = Sender::Mlx.start(100.0);
+        let mut rp = Sender::MlxBytes.start(100.0);
         rp.cnp(None, us(0));
         for step in 0..40 {
             rp.sent(4_178, Nanos(1_000 + step * 600));
@@ -301,7 +317,7 @@ mod tests {
 
     #[test]
     fn with_the_byte_counter_the_limiter_is_free_within_tens_of_microseconds() {
-        let mut rp = Sender::MlxReset.start(100.0);
+        let mut rp = Sender::MlxBytes.start(100.0);
         rp.cnp(None, us(0));
         for step in 0..100 {
             rp.sent(4_178, Nanos(1_000 + step * 400));

@@ -77,7 +77,7 @@ pub struct Scenario {
     /// What happens when a packet is missing.
     #[serde(default)]
     pub recovery: Recovery,
-    /// Shortest time between two CNPs of a receiver for one flow. Default: the sender set's own.
+    /// Shortest time between two CNPs of a receiver for one flow; a host group may have its own. Default: the sender set's.
     #[serde(default)]
     pub cnp_interval: Option<Nanos>,
     /// Time over which utilisation is taken, from the start.

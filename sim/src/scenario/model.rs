@@ -24,6 +24,9 @@ pub struct HostGroup {
     /// What their cards do, where it is not the sender set of the run: a fleet of several kinds.
     #[serde(default)]
     pub sender: Option<Sender>,
+    /// Shortest time between two CNPs of these hosts, as receivers, for one flow, where it is not the run's.
+    #[serde(default)]
+    pub cnp_interval: Option<Nanos>,
 }
 
 /// A link between two switches, both ways.

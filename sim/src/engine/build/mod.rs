@@ -142,6 +142,7 @@ impl Plan {
             link: self.links.len(),
             line: rate.0 as f64 / 1e9,
             sender: group.sender,
+            cnp_interval: group.cnp_interval,
             ready: BinaryHeap::new(),
             control: VecDeque::new(),
             pause: PauseState::default(),
@@ -310,9 +311,9 @@ impl Engine {
             rx: RcReceiver::default(),
             rate: sender.start(self.hosts[src as usize].line),
             np: NotificationPoint::default(),
-            cnp_interval: self
-                .scenario
+            cnp_interval: self.hosts[dst as usize]
                 .cnp_interval
+                .or(self.scenario.cnp_interval)
                 .unwrap_or_else(|| sender.cnp_interval()),
             adaptive: sender == Sender::DcqcnPlus,
             forward: direction(src, dst, at_dst),
