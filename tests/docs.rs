@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use common::{assert_success, root, switch};
 use npcc_pipeline::drop::DropReason as Reason;
+use npcc_pipeline::punt::PuntClass;
 
 fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap()
@@ -33,6 +34,33 @@ fn the_operators_guide_lists_every_drop_reason() {
         .map(|reason| reason.name().to_owned())
         .collect();
     assert_eq!(listed, all);
+}
+
+#[test]
+fn the_operators_guide_lists_every_punt_class_and_its_rate() {
+    let guide = read("docs/operator.md");
+    let header = "| class, best first | what | frames a second (`linux.punt`) |";
+    let rows = guide.lines().skip_while(|line| *line != header).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let listed: Vec<(String, u32)> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            let [_, name, .., rate, _] = cells[..] else {
+                panic!("{row}: no table row");
+            };
+            (
+                name.replace('`', ""),
+                rate.replace(',', "").parse().unwrap(),
+            )
+        })
+        .collect();
+    let punt = npcc_config::model::Punt::default();
+    let classes = PuntClass::ALL.map(|class| (class.name().to_owned(), punt.of(class).get()));
+    let others = [
+        ("unresolved".to_owned(), punt.unresolved.get()),
+        ("icmp_errors".to_owned(), punt.icmp_errors.get()),
+    ];
+    assert_eq!(listed, [&classes[..], &others].concat());
 }
 
 #[test]

@@ -13,7 +13,15 @@ pub enum DropClass {
 
 /// Declares the reasons, each with its class.
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $Class:ident $Reason:ident = $name:literal,)+) => {
+    ({ $($before:tt)* } { $($after:tt)* } $($(#[$doc:meta])+ $Punt:ident = $key:ident, drop $Reason:ident, queue $size:literal KiB, rate $rate:literal;)+) => {
+        reasons! {
+            $($before)*
+            $(#[doc = concat!("For Linux, past the rate or the queue of its class, `", stringify!($key), "`.")]
+            Other $Reason = concat!("punt_", stringify!($key)),)+
+            $($after)*
+        }
+    };
+    ($($(#[$doc:meta])* $Class:ident $Reason:ident = $name:expr,)+) => {
         crate::named! {
             /// Why a frame was dropped.
             pub enum DropReason {
@@ -31,7 +39,7 @@ macro_rules! reasons {
     };
 }
 
-reasons! {
+crate::punt_classes! { reasons {
     /// Shorter than the headers it announces.
     Malformed Runt = "runt",
     /// Longer than the port's MTU allows on arrival.
@@ -72,16 +80,7 @@ reasons! {
     Other LocalUnserved = "local_unserved",
     /// Addressed to this switch with a source route or a routing header: Linux would forward it.
     Malformed SourceRoute = "source_route",
-    /// BFD for Linux, past its rate or its queue.
-    Other PuntBfd = "punt_bfd",
-    /// BGP, OSPF or another routing protocol for Linux, past its rate or its queue.
-    Other PuntRouting = "punt_routing",
-    /// LLDP for Linux, past its rate or its queue.
-    Other PuntLldp = "punt_lldp",
-    /// ARP or neighbour discovery for Linux, past its rate or its queue.
-    Other PuntArpNd = "punt_arp_nd",
-    /// Other frames for Linux, past their rate or their queue.
-    Other PuntToUs = "punt_to_us",
+} /* `punt_CLASS` of each class of frames for Linux stands here. */ {
     /// Larger than the MTU of the port it would leave by. Nothing is fragmented, with DF or without.
     Other MtuExceeded = "mtu_exceeded",
     /// The buffer had no room for a VLAN tag.
@@ -102,7 +101,7 @@ reasons! {
     Congestion XringFull = "xring_full",
     /// Still queued when the switch stopped.
     Other Shutdown = "shutdown",
-}
+} }
 
 /// Number of reasons.
 pub const REASONS: usize = DropReason::COUNT;

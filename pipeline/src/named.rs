@@ -27,7 +27,7 @@ macro_rules! named {
     (
         $(#[$meta:meta])*
         $vis:vis enum $Name:ident {
-            $( $(#[$variant:meta])* $Variant:ident = $text:literal, )+
+            $( $(#[$variant:meta])* $Variant:ident = $text:expr, )+
         }
     ) => {
         $(#[$meta])*

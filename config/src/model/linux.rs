@@ -1,5 +1,6 @@
 //! `linux:` Linux as the control plane.
 
+use npcc_pipeline::punt::PuntClass;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,36 +42,38 @@ impl Linux {
 /// Frames a second.
 pub type FrameRate = Ranged<1, 1_000_000>;
 
-/// What Linux is given of each class, and what is made in its stead, in frames a second of each worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Punt {
-    /// BFD (UDP 3784, 3785 and 4784 to us).
-    pub bfd: FrameRate,
-    /// BGP to us, OSPF and other routing protocols.
-    pub routing: FrameRate,
-    /// LLDP.
-    pub lldp: FrameRate,
-    /// ARP and neighbour discovery.
-    pub arp_nd: FrameRate,
-    /// All else to one of our addresses, or to a group of the link.
-    pub to_us: FrameRate,
-    /// Questions for the MAC address of a next hop.
-    pub unresolved: FrameRate,
-    /// ICMP errors this switch makes itself: time exceeded, unreachable, too big.
-    pub icmp_errors: FrameRate,
+/// Declares the section: a key a class of frames, with its default.
+macro_rules! punt {
+    ($($(#[$doc:meta])+ $Class:ident = $key:ident, drop $Reason:ident, queue $size:literal KiB, rate $rate:literal;)+) => {
+        /// What Linux is given of each class, and what is made in its stead, in frames a second of each worker.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Punt {
+            $($(#[$doc])+ pub $key: FrameRate,)+
+            /// Questions for the MAC address of a next hop.
+            pub unresolved: FrameRate,
+            /// ICMP errors this switch makes itself: time exceeded, unreachable, too big.
+            pub icmp_errors: FrameRate,
+        }
+
+        impl Default for Punt {
+            fn default() -> Self {
+                Self {
+                    $($key: Ranged::fixed($rate),)+
+                    unresolved: Ranged::fixed(1_000),
+                    icmp_errors: Ranged::fixed(1_000),
+                }
+            }
+        }
+
+        impl Punt {
+            /// The rate of a class.
+            #[must_use]
+            pub const fn of(&self, class: PuntClass) -> FrameRate {
+                match class { $(PuntClass::$Class => self.$key,)+ }
+            }
+        }
+    };
 }
 
-impl Default for Punt {
-    fn default() -> Self {
-        Self {
-            bfd: Ranged::fixed(20_000),
-            routing: Ranged::fixed(20_000),
-            lldp: Ranged::fixed(500),
-            arp_nd: Ranged::fixed(5_000),
-            to_us: Ranged::fixed(5_000),
-            unresolved: Ranged::fixed(1_000),
-            icmp_errors: Ranged::fixed(1_000),
-        }
-    }
-}
+npcc_pipeline::punt_classes! { punt }

@@ -167,6 +167,10 @@ fn each_frame_for_linux_has_its_class() {
             ToUs,
         ),
     ];
+    for class in PuntClass::ALL {
+        let has_one = cases.iter().any(|(_, _, found)| *found == class);
+        assert!(has_one, "no frame of class {}", class.name());
+    }
     for (what, frame, class) in cases {
         let (mut path, mut host) = linux();
         push(&mut path, DC, &frame, 0);

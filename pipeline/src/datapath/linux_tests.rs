@@ -11,7 +11,10 @@ use crate::punt::{Place, PuntClass, PuntInterface, PuntPort, PuntRates};
 #[test]
 fn a_flood_starves_no_class() {
     let rates = PuntRates {
-        classes: [2_000, 2_000, 200, 1_000, 1_000],
+        classes: PuntClass::ALL.map(|class| match class {
+            PuntClass::Bfd | PuntClass::Routing => 2_000,
+            _ => 1_000,
+        }),
         asks: 500,
         icmp_errors: 400,
     };

@@ -64,20 +64,24 @@ pub fn classify(
     refused: DropReason,
 ) -> Result<ForLinux, DropReason> {
     let packet = frame.get(layer2.l3_off..).ok_or(refused)?;
-    match layer2.ethertype {
-        ethernet::ARP => whole(PuntClass::ArpNd, layer2, frame),
-        ethernet::LLDP => whole(PuntClass::Lldp, layer2, frame),
-        ethernet::IPV4 => {
-            let found = of_v4(layer2, packet, is_local, refused)?;
-            Ok(found.moved(layer2.l3_off))
-        }
+    let found = match layer2.ethertype {
+        ethernet::IPV4 => of_v4(layer2, packet, is_local, refused)?,
         ethernet::IPV6 => {
             let own = ports.of(layer2.vlan);
             let own = |address| own.is_some_and(|one| one.link_locals.contains(&address));
-            let found = of_v6(layer2, packet, (is_local, own), refused)?;
-            Ok(found.moved(layer2.l3_off))
+            of_v6(layer2, packet, (is_local, own), refused)?
         }
-        _ => Err(refused),
+        other => return whole(of_ethertype(other).ok_or(refused)?, layer2, frame),
+    };
+    Ok(found.moved(layer2.l3_off))
+}
+
+/// The class of what is not IP.
+const fn of_ethertype(ethertype: u16) -> Option<PuntClass> {
+    match ethertype {
+        ethernet::ARP => Some(PuntClass::ArpNd),
+        ethernet::LLDP => Some(PuntClass::Lldp),
+        _ => None,
     }
 }
 
@@ -270,18 +274,13 @@ impl Upper<'_> {
 #[must_use]
 pub fn of_sent(frame: &[u8]) -> Option<PuntClass> {
     let (header, packet) = Ethernet::ref_from_prefix(frame).ok()?;
-    match header.ethertype.get() {
-        ethernet::MAC_CONTROL | ethernet::VLAN | ethernet::QINQ => None,
-        ethernet::ARP => Some(PuntClass::ArpNd),
-        ethernet::LLDP => Some(PuntClass::Lldp),
-        ethernet::IPV4 => {
-            Some(upper_of_sent_v4(packet).map_or(PuntClass::ToUs, |upper| upper.class()))
-        }
-        ethernet::IPV6 => {
-            Some(upper_of_sent_v6(packet).map_or(PuntClass::ToUs, |upper| upper.class()))
-        }
-        _ => Some(PuntClass::ToUs),
-    }
+    let class = match header.ethertype.get() {
+        ethernet::MAC_CONTROL | ethernet::VLAN | ethernet::QINQ => return None,
+        ethernet::IPV4 => upper_of_sent_v4(packet).map(|upper| upper.class()),
+        ethernet::IPV6 => upper_of_sent_v6(packet).map(|upper| upper.class()),
+        other => of_ethertype(other),
+    };
+    Some(class.unwrap_or(PuntClass::ToUs))
 }
 
 fn upper_of_sent_v4(packet: &[u8]) -> Option<Upper<'_>> {

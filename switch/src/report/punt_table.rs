@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn each_class_has_its_row_and_nothing_is_left_out() {
         let rates = PuntRates {
-            classes: [1, 2, 3, 4, 5],
+            classes: PuntClass::ALL.map(|class| if class == PuntClass::ArpNd { 4 } else { 1 }),
             asks: 6,
             icmp_errors: 7,
         };

@@ -22,15 +22,8 @@ pub fn config(config: &Config, macs: &[Mac]) -> Option<PuntConfig> {
 #[must_use]
 pub fn rates(config: &Config) -> PuntRates {
     let punt = &config.linux.punt;
-    let rate = |class: PuntClass| match class {
-        PuntClass::Bfd => punt.bfd,
-        PuntClass::Routing => punt.routing,
-        PuntClass::Lldp => punt.lldp,
-        PuntClass::ArpNd => punt.arp_nd,
-        PuntClass::ToUs => punt.to_us,
-    };
     PuntRates {
-        classes: PuntClass::ALL.map(|class| rate(class).get()),
+        classes: PuntClass::ALL.map(|class| punt.of(class).get()),
         asks: punt.unresolved.get(),
         icmp_errors: punt.icmp_errors.get(),
     }
