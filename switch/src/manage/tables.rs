@@ -1,11 +1,9 @@
 //! The tables of `show`: each says its name, what the switch looks up for it, and how people and scripts read that.
 //!
-//! To add a table: an implementation of [`Table`] here, or a line of those read off the snapshot, and a line in [`ALL`]. The protocol, the command line and its help follow; one
-//! that is not in [`ALL`] is an unused type, which the lints refuse.
+//! To add a table: a line in [`ALL`]. The protocol, the command line, its help and the tests follow.
 
 use std::io::{self, Write};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,27 +16,6 @@ use crate::report::lossless::{self, Group};
 use crate::report::model::Snapshot;
 use crate::report::routes::Linux;
 use crate::report::{dcbx, lossless_table, npcc_table, ports_table, punt_table, workers};
-
-/// A table of `show`.
-trait Table {
-    /// Its name: `show NAME`.
-    const NAME: &'static str;
-    /// What it shows, for the help.
-    const ABOUT: &'static str;
-    /// What the switch answers.
-    type Data: Serialize + DeserializeOwned;
-
-    /// Looks it up.
-    fn look(view: &View) -> Self::Data;
-
-    /// For people.
-    fn text(data: &Self::Data) -> String;
-
-    /// For scripts: what `--json` prints.
-    fn json(data: &Self::Data) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(data)
-    }
-}
 
 /// A table as protocol and command line know it.
 #[derive(Debug)]
@@ -66,23 +43,6 @@ enum How {
 }
 
 impl Entry {
-    const fn of<T: Table>() -> Entry {
-        Entry {
-            name: T::NAME,
-            about: T::ABOUT,
-            how: How::Whole {
-                look: |view| serde_json::to_value(T::look(view)),
-                read: |data, as_json| {
-                    let data = serde_json::from_value(data)?;
-                    if as_json {
-                        return Ok(T::json(&data)? + "\n");
-                    }
-                    Ok(T::text(&data))
-                },
-            },
-        }
-    }
-
     const fn rows<R: Rows>() -> Entry {
         Entry {
             name: R::NAME,
@@ -178,111 +138,58 @@ impl Entry {
     }
 }
 
-/// All tables, in the order of the help.
+/// A table that comes as a whole: name, what it shows, what the switch looks up, text for people, JSON for scripts.
+macro_rules! whole {
+    ($name:literal, $about:literal, $look:expr, $text:expr, |$data:ident: $Data:ty| $json:expr) => {
+        Entry {
+            name: $name,
+            about: $about,
+            how: How::Whole {
+                look: |view| serde_json::to_value($look(view)),
+                read: |data, as_json| {
+                    let $data: &$Data = &serde_json::from_value(data)?;
+                    if as_json {
+                        return Ok(serde_json::to_string_pretty($json)? + "\n");
+                    }
+                    Ok($text($data))
+                },
+            },
+        }
+    };
+}
+
+/// A table that is read off the snapshot.
+macro_rules! of_the_snapshot {
+    ($name:literal, $about:literal, $text:expr, |$all:ident| $json:expr) => {
+        whole!($name, $about, View::shown, $text, |$all: Snapshot| $json)
+    };
+}
+
+/// All tables, in the order of the help: a line is all that declares one.
+#[rustfmt::skip]
 pub static ALL: &[Entry] = &[
-    Entry::of::<Ports>(),
-    Entry::of::<Workers>(),
-    Entry::of::<Queues>(),
+    of_the_snapshot!("ports", "Traffic, drops and link of each port", ports_table::ports, |all| &all.ports),
+    of_the_snapshot!("workers", "Which worker has which ports, and what crosses between them", workers::shown, |all| &all.workers),
+    of_the_snapshot!("queues", "Depth, peak, drops and marks of each egress queue", ports_table::queues, |all| &all.ports),
     Entry::rows::<rows::Flows>(),
     Entry::rows::<rows::Hosts>(),
     Entry::rows::<rows::Log>(),
-    Entry::of::<Audit>(),
-    Entry::of::<Pfc>(),
-    Entry::of::<Buffer>(),
-    Entry::of::<Punt>(),
-    Entry::of::<LinuxTable>(),
+    whole!("audit", "Who changed what, and a reload that waits for its commit", Changes::of, Changes::text, |changes: Changes| changes),
+    of_the_snapshot!("pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports),
+    of_the_snapshot!("buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Versioned::of(all, &Held::of(all))),
+    of_the_snapshot!("punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &Versioned::of(all, &all.punt)),
+    whole!("linux", "How the kernel's routes are followed: prefixes, messages, comparisons", View::linux, Linux::text, |linux: Linux| linux),
     Entry::rows::<rows::Routes>(),
     Entry::rows::<rows::Neighbors>(),
-    Entry::of::<Qos>(),
-    Entry::of::<Dcbx>(),
-    Entry::of::<Npcc>(),
+    of_the_snapshot!("qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &Versioned::of(all, &all.qos)),
+    of_the_snapshot!("dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &Versioned::of(all, &dcbx::Dcbx::of_snapshot(all))),
+    of_the_snapshot!("npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &Versioned::of(all, &all.npcc)),
 ];
 
 /// The table of this name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|table| table.name == name)
-}
-
-/// Tables that are read off the snapshot: name, what it shows, for people, for scripts.
-macro_rules! of_the_snapshot {
-    ($($Table:ident: $name:literal, $about:literal, $text:path, |$all:ident| $json:expr;)*) => {$(
-        enum $Table {}
-
-        impl Table for $Table {
-            const NAME: &'static str = $name;
-            const ABOUT: &'static str = $about;
-            type Data = Snapshot;
-
-            fn look(view: &View) -> Snapshot {
-                view.shown()
-            }
-
-            fn text(data: &Snapshot) -> String {
-                $text(data)
-            }
-
-            fn json($all: &Snapshot) -> serde_json::Result<String> {
-                serde_json::to_string_pretty($json)
-            }
-        }
-    )*};
-}
-
-of_the_snapshot! {
-    Ports: "ports", "Traffic, drops and link of each port", ports_table::ports, |all| &all.ports;
-    Workers: "workers", "Which worker has which ports, and what crosses between them", workers::shown, |all| &all.workers;
-    Queues: "queues", "Depth, peak, drops and marks of each egress queue", ports_table::queues, |all| &all.ports;
-    Pfc: "pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports;
-    Buffer: "buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Versioned::of(all, &Held::of(all));
-    Punt: "punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &Versioned::of(all, &all.punt);
-    Qos: "qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &Versioned::of(all, &all.qos);
-    Dcbx: "dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &Versioned::of(all, &dcbx::Dcbx::of_snapshot(all));
-    Npcc: "npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &Versioned::of(all, &all.npcc);
-}
-
-enum LinuxTable {}
-
-impl Table for LinuxTable {
-    const NAME: &'static str = "linux";
-    const ABOUT: &'static str =
-        "How the kernel's routes are followed: prefixes, messages, comparisons";
-    type Data = Linux;
-
-    fn look(view: &View) -> Linux {
-        view.linux()
-    }
-
-    fn text(data: &Linux) -> String {
-        data.text()
-    }
-}
-
-enum Audit {}
-
-impl Table for Audit {
-    const NAME: &'static str = "audit";
-    const ABOUT: &'static str = "Who changed what, and a reload that waits for its commit";
-    type Data = Changes;
-
-    fn look(view: &View) -> Changes {
-        Changes {
-            version: view.version.clone(),
-            pending: view.pending().map(Pending::shown),
-            changes: view.journal().changes(),
-        }
-    }
-
-    fn text(data: &Changes) -> String {
-        let lines = data.changes.iter().map(|entry| format!("{entry:#}\n"));
-        let pending = data.pending.iter().map(|pending| {
-            format!(
-                "a reload waits for its commit: rolled back in {} s\n",
-                pending.seconds_left
-            )
-        });
-        lines.chain(pending).collect()
-    }
 }
 
 /// What `--json` prints of a table that is an object: first who wrote it, as in `--stats-json`.
@@ -310,6 +217,27 @@ struct Changes {
     pending: Option<PendingShown>,
     /// The latest changes, oldest first.
     changes: Vec<audit::Change>,
+}
+
+impl Changes {
+    fn of(view: &View) -> Changes {
+        Changes {
+            version: view.version.clone(),
+            pending: view.pending().map(Pending::shown),
+            changes: view.journal().changes(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let lines = self.changes.iter().map(|entry| format!("{entry:#}\n"));
+        let pending = self.pending.iter().map(|pending| {
+            format!(
+                "a reload waits for its commit: rolled back in {} s\n",
+                pending.seconds_left
+            )
+        });
+        lines.chain(pending).collect()
+    }
 }
 
 /// `show buffer --json`
