@@ -7,28 +7,30 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::{assert_success, root, switch};
 use npcc_pipeline::drop::DropReason as Reason;
 use npcc_pipeline::punt::PuntClass;
+use serde_json::Value;
 
 fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap()
 }
 
-/// First cells, without their backticks, of the table that follows this header.
-fn first_column(text: &str, header: &str) -> BTreeSet<String> {
-    let rows = text.lines().skip_while(|line| *line != header).skip(2);
-    let rows = rows.take_while(|line| line.starts_with('|'));
-    rows.filter_map(|row| row.split('`').nth(1))
-        .map(str::to_owned)
-        .collect()
+/// The rows of the table that follows this header.
+fn table<'a>(text: &'a str, header: &str) -> impl Iterator<Item = &'a str> {
+    let rows = text.lines().skip_while(move |line| *line != header).skip(2);
+    rows.take_while(|line| line.starts_with('|'))
 }
 
 #[test]
 fn the_operators_guide_lists_every_drop_reason() {
-    let listed = first_column(&read("docs/operator.md"), "| reason | what it means |");
+    let guide = read("docs/operator.md");
+    let rows = table(&guide, "| reason | what it means |");
+    let listed: BTreeSet<String> = rows
+        .map(|row| row.split('`').nth(1).unwrap().to_owned())
+        .collect();
     let all: BTreeSet<String> = Reason::ALL
         .iter()
         .map(|reason| reason.name().to_owned())
@@ -40,9 +42,7 @@ fn the_operators_guide_lists_every_drop_reason() {
 fn the_operators_guide_lists_every_punt_class_and_its_rate() {
     let guide = read("docs/operator.md");
     let header = "| class, best first | what | frames a second (`linux.punt`) |";
-    let rows = guide.lines().skip_while(|line| *line != header).skip(2);
-    let rows = rows.take_while(|line| line.starts_with('|'));
-    let listed: Vec<(String, u32)> = rows
+    let listed: Vec<(String, u32)> = table(&guide, header)
         .map(|row| {
             let cells: Vec<&str> = row.split('|').map(str::trim).collect();
             let [_, name, .., rate, _] = cells[..] else {
@@ -61,6 +61,75 @@ fn the_operators_guide_lists_every_punt_class_and_its_rate() {
         ("icmp_errors".to_owned(), punt.icmp_errors.get()),
     ];
     assert_eq!(listed, [&classes[..], &others].concat());
+}
+
+#[test]
+fn the_guide_to_npcc_lists_every_key_and_its_default() {
+    let guide = read("docs/npcc.md");
+    let of = |header: &str, section: Value| {
+        let mut known = BTreeMap::new();
+        for (key, value) in section.as_object().unwrap() {
+            let nested = value.as_object().filter(|map| !map.is_empty());
+            match nested {
+                Some(map) => {
+                    let own = map.iter();
+                    known.extend(
+                        own.map(|(inner, value)| (format!("{key}.{inner}"), value.clone())),
+                    );
+                }
+                None => drop(known.insert(key.clone(), value.clone())),
+            }
+        }
+        let mut listed = BTreeSet::new();
+        for row in table(&guide, header) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            for key in cells[1].split('`').skip(1).step_by(2) {
+                listed.insert(key.to_owned());
+                let told = match &known[key] {
+                    Value::String(text) => cells[2] == text,
+                    Value::Number(number) => cells[2] == number.to_string(),
+                    Value::Array(all) if all.is_empty() => ["none", "all"].contains(&cells[2]),
+                    // It follows from others, or is told in words.
+                    _ => !cells[2].is_empty(),
+                };
+                assert!(told, "{key}: {} is not {}", cells[2], known[key]);
+            }
+        }
+        let known: BTreeSet<String> = known.into_keys().collect();
+        assert_eq!(listed, known, "below `{header}`");
+    };
+    let npcc = serde_json::to_value(npcc_config::model::Npcc::default()).unwrap();
+    of(
+        "| YAML, under `npcc` | default | unit, range | what it does |",
+        npcc,
+    );
+    let port = serde_json::to_value(npcc_config::model::PortNpcc::default()).unwrap();
+    of("| YAML | default | range | |", port);
+}
+
+#[test]
+fn every_key_of_the_configuration_is_in_a_guide_or_in_the_example() {
+    let mut text = read("config/examples/dci-edge.yaml");
+    for entry in std::fs::read_dir(root().join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|kind| kind == "md") {
+            text += &std::fs::read_to_string(path).unwrap();
+        }
+    }
+    let words: BTreeSet<&str> = text
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .collect();
+    let schema: Value = serde_json::from_str(&read("tests/snapshots/schema.json")).unwrap();
+    let sections = schema["$defs"].as_object().unwrap().values();
+    let mut unknown = Vec::new();
+    for section in sections.chain([&schema]) {
+        let keys = section["properties"].as_object().into_iter().flatten();
+        unknown.extend(
+            keys.map(|(key, _)| key)
+                .filter(|key| !words.contains(key.as_str())),
+        );
+    }
+    assert_eq!(unknown, Vec::<&String>::new(), "keys that nothing explains");
 }
 
 #[test]

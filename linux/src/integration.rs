@@ -25,30 +25,20 @@ use crate::wire::request::{LinkSettings, set_link};
 /// The index of the loopback device, in every namespace.
 const LOOPBACK: u32 = 1;
 
-/// What the switch has of Linux.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// The name of a network namespace, made if there is none; without one it is that of the calling thread.
-    pub namespace: Option<String>,
-    /// Octets of messages that may wait to be read.
-    pub receive_buffer: usize,
-    /// How often everything is compared with the kernel, at most.
-    pub compare_every: Duration,
-    /// The TAPs.
-    pub ports: Vec<TapPort>,
-    /// Addresses, neighbours and routes.
-    pub wanted: Wanted,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            namespace: Some("npcc".to_owned()),
-            receive_buffer: 16 << 20,
-            compare_every: Duration::from_secs(10),
-            ports: vec![],
-            wanted: Wanted::default(),
-        }
+npcc_pipeline::defaults! {
+    /// What the switch has of Linux.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Settings {
+        /// The name of a network namespace, made if there is none; without one it is that of the calling thread.
+        pub namespace: Option<String> = Some("npcc".to_owned()),
+        /// Octets of messages that may wait to be read.
+        pub receive_buffer: usize = 16 << 20,
+        /// How often everything is compared with the kernel, at most.
+        pub compare_every: Duration = Duration::from_secs(10),
+        /// The TAPs.
+        pub ports: Vec<TapPort> = vec![],
+        /// Addresses, neighbours and routes.
+        pub wanted: Wanted = Wanted::default(),
     }
 }
 

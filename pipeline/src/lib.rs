@@ -17,6 +17,7 @@ pub mod classify;
 pub mod counters;
 pub mod craft;
 pub mod datapath;
+mod defaults;
 pub mod drop;
 pub mod egress;
 pub mod frame;

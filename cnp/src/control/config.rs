@@ -4,58 +4,39 @@ use npcc_pipeline::units::Nanos;
 
 pub use super::settings::{EcnMode, QueueConfig, Settings};
 
-/// Set up of [`super::ControlCore`].
-#[derive(Debug, Clone)]
-pub struct ControlConfig {
-    /// Settings at the start; [`Settings`] may change while the core runs.
-    pub settings: Settings,
-    /// Time between ticks (default 20 us).
-    pub tick: Nanos,
-    /// Data flows in watched queues (default 65,536; about 600 bytes each, what readers see of it included).
-    pub flows: usize,
-    /// Ends in the table of connections: two a connection (default 131,072; about 330 bytes each).
-    pub ends: usize,
-    /// Whether the ICRC of QP1 packets and of CNPs is checked before anything is learned from them (default yes).
-    pub verify_cm: bool,
-    /// New ends a second from one source address by one port (default 20,000).
-    pub new_flows: u64,
-    /// New ends at once from one source address by one port (default 16,384).
-    pub new_flows_burst: u64,
-    /// REQ and REP a second from one source address by one port (default 5,000).
-    pub new_connections: u64,
-    /// REQ and REP at once from one source address by one port (default 8,192).
-    pub new_connections_burst: u64,
-    /// Records taken in per tick (default 512).
-    pub records_per_tick: usize,
-    /// Flows of one queue read per tick while it is above shallow (default 512).
-    pub reads_per_tick: usize,
-    /// CNPs ordered per tick and queue (default 128, near 5 % of 100G at 20 us).
-    pub orders_per_tick: usize,
-    /// After so long a tick takes nothing more upon itself but what a queue at `hard` needs, for which it has twice the time
-    /// (default 60 us, at least two ticks).
-    pub deadline: Nanos,
-    /// Should differ from start to start, so that nobody can aim at one hash bucket.
-    pub hash_seed: u64,
-}
-
-impl Default for ControlConfig {
-    fn default() -> ControlConfig {
-        ControlConfig {
-            settings: Settings::default(),
-            tick: Nanos::from_micros(20),
-            flows: 65_536,
-            ends: 131_072,
-            verify_cm: true,
-            new_flows: 20_000,
-            new_flows_burst: 16_384,
-            new_connections: 5_000,
-            new_connections_burst: 8_192,
-            records_per_tick: 512,
-            reads_per_tick: 512,
-            orders_per_tick: 128,
-            deadline: Nanos::from_micros(60),
-            hash_seed: 0,
-        }
+npcc_pipeline::defaults! {
+    /// Set up of [`super::ControlCore`].
+    #[derive(Debug, Clone)]
+    pub struct ControlConfig {
+        /// Settings at the start; [`Settings`] may change while the core runs.
+        pub settings: Settings = Settings::default(),
+        /// Time between ticks (default 20 us).
+        pub tick: Nanos = Nanos::from_micros(20),
+        /// Data flows in watched queues (default 65,536; about 600 bytes each, what readers see of it included).
+        pub flows: usize = 65_536,
+        /// Ends in the table of connections: two a connection (default 131,072; about 330 bytes each).
+        pub ends: usize = 131_072,
+        /// Whether the ICRC of QP1 packets and of CNPs is checked before anything is learned from them (default yes).
+        pub verify_cm: bool = true,
+        /// New ends a second from one source address by one port (default 20,000).
+        pub new_flows: u64 = 20_000,
+        /// New ends at once from one source address by one port (default 16,384).
+        pub new_flows_burst: u64 = 16_384,
+        /// REQ and REP a second from one source address by one port (default 5,000).
+        pub new_connections: u64 = 5_000,
+        /// REQ and REP at once from one source address by one port (default 8,192).
+        pub new_connections_burst: u64 = 8_192,
+        /// Records taken in per tick (default 512).
+        pub records_per_tick: usize = 512,
+        /// Flows of one queue read per tick while it is above shallow (default 512).
+        pub reads_per_tick: usize = 512,
+        /// CNPs ordered per tick and queue (default 128, near 5 % of 100G at 20 us).
+        pub orders_per_tick: usize = 128,
+        /// After so long a tick takes nothing more upon itself but what a queue at `hard` needs, for which it has twice the time
+        /// (default 60 us, at least two ticks).
+        pub deadline: Nanos = Nanos::from_micros(60),
+        /// Should differ from start to start, so that nobody can aim at one hash bucket.
+        pub hash_seed: u64 = 0,
     }
 }
 

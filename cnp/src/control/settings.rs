@@ -73,56 +73,38 @@ pub enum Unpaired {
     None,
 }
 
-/// Every setting of NPCC that may change while it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Watched queues, at most 255. Which there are is fixed at the start; one that is left out of later settings is off.
-    pub queues: Vec<QueueConfig>,
-    /// Action for decisions of the whole switch (default: CNPs are sent).
-    pub action: Action,
-    /// Hosts that may be signalled, are only observed, or are known to answer (default: all may be signalled).
-    pub hosts: HostRules,
-    /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
-    /// end of the list gets no CNPs. How many there are is fixed at the start.
-    pub port_rates: Vec<BitRate>,
-    /// In thousandths (default 50).
-    pub cap: u16,
-    /// CNPs per second of the whole switch (default 1,000,000).
-    pub cap_per_second: u64,
-    /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]).
-    pub evidence: Evidence,
-    /// Treatment of flows below that evidence.
-    pub unpaired: Unpaired,
-    /// Interaction of ECN marks with CNPs.
-    pub ecn: EcnMode,
-    /// Time from a CNP to its effect in the queue, until learned (default 20 us).
-    pub feedback: Nanos,
-    /// Shortest time between two CNPs to one flow, for which a signalled flow counts as signalled (default 60 us).
-    pub min_cnp_interval: Nanos,
-    /// Ports whose packets are believed, as a port set (default all).
-    pub trusted_ports: u32,
-    /// By port: where the sources of packets that came by it must lie to be believed (default anywhere). The routes that
-    /// [`super::ControlCore::know_routes`] was given say where they lie.
-    pub source_sides: Sides,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            queues: Vec::new(),
-            action: Action::Send,
-            hosts: HostRules::default(),
-            port_rates: Vec::new(),
-            cap: 50,
-            cap_per_second: 1_000_000,
-            evidence: Evidence::Port,
-            unpaired: Unpaired::Mark,
-            ecn: EcnMode::MarkUnlessNotified,
-            feedback: Nanos::from_micros(20),
-            min_cnp_interval: Nanos::from_micros(60),
-            trusted_ports: u32::MAX,
-            source_sides: ANYWHERE,
-        }
+npcc_pipeline::defaults! {
+    /// Every setting of NPCC that may change while it runs.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Settings {
+        /// Watched queues, at most 255. Which there are is fixed at the start; one that is left out of later settings is off.
+        pub queues: Vec<QueueConfig> = Vec::new(),
+        /// Action for decisions of the whole switch (default: CNPs are sent).
+        pub action: Action = Action::Send,
+        /// Hosts that may be signalled, are only observed, or are known to answer (default: all may be signalled).
+        pub hosts: HostRules = HostRules::default(),
+        /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
+        /// end of the list gets no CNPs. How many there are is fixed at the start.
+        pub port_rates: Vec<BitRate> = Vec::new(),
+        /// In thousandths (default 50).
+        pub cap: u16 = 50,
+        /// CNPs per second of the whole switch (default 1,000,000).
+        pub cap_per_second: u64 = 1_000_000,
+        /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]).
+        pub evidence: Evidence = Evidence::Port,
+        /// Treatment of flows below that evidence.
+        pub unpaired: Unpaired = Unpaired::Mark,
+        /// Interaction of ECN marks with CNPs.
+        pub ecn: EcnMode = EcnMode::MarkUnlessNotified,
+        /// Time from a CNP to its effect in the queue, until learned (default 20 us).
+        pub feedback: Nanos = Nanos::from_micros(20),
+        /// Shortest time between two CNPs to one flow, for which a signalled flow counts as signalled (default 60 us).
+        pub min_cnp_interval: Nanos = Nanos::from_micros(60),
+        /// Ports whose packets are believed, as a port set (default all).
+        pub trusted_ports: u32 = u32::MAX,
+        /// By port: where the sources of packets that came by it must lie to be believed (default anywhere). The routes that
+        /// [`super::ControlCore::know_routes`] was given say where they lie.
+        pub source_sides: Sides = ANYWHERE,
     }
 }
 

@@ -39,37 +39,24 @@ impl Mode {
     }
 }
 
-/// The settings of one watched queue that policies share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueSettings {
-    /// The mode of its port.
-    pub mode: Mode,
-    /// Time between ticks.
-    pub tick: Nanos,
-    /// The network card's rate-increase timer.
-    pub recovery: Nanos,
-    /// Shortest time between two CNPs to one flow.
-    pub min_cnp_interval: Nanos,
-    /// Time from a CNP to its effect in the queue, until it is learned.
-    pub feedback: Nanos,
-    /// Wire bytes from which the queue is shallow, as the mode uses them.
-    pub shallow: u64,
-    /// The queue's drain rate.
-    pub drain: BitRate,
-}
-
-impl Default for QueueSettings {
-    /// A queue of 100G with the configuration's defaults.
-    fn default() -> QueueSettings {
-        QueueSettings {
-            mode: Mode::HighThroughput,
-            tick: Nanos::from_micros(20),
-            recovery: Nanos::from_micros(300),
-            min_cnp_interval: Nanos::from_micros(60),
-            feedback: Nanos::from_micros(20),
-            shallow: 375_000,
-            drain: BitRate(100_000_000_000),
-        }
+npcc_pipeline::defaults! {
+    /// The settings of one watched queue that policies share; by default those of a queue of 100G.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct QueueSettings {
+        /// The mode of its port.
+        pub mode: Mode = Mode::HighThroughput,
+        /// Time between ticks.
+        pub tick: Nanos = Nanos::from_micros(20),
+        /// The network card's rate-increase timer.
+        pub recovery: Nanos = Nanos::from_micros(300),
+        /// Shortest time between two CNPs to one flow.
+        pub min_cnp_interval: Nanos = Nanos::from_micros(60),
+        /// Time from a CNP to its effect in the queue, until it is learned.
+        pub feedback: Nanos = Nanos::from_micros(20),
+        /// Wire bytes from which the queue is shallow, as the mode uses them.
+        pub shallow: u64 = 375_000,
+        /// The queue's drain rate.
+        pub drain: BitRate = BitRate(100_000_000_000),
     }
 }
 

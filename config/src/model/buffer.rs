@@ -5,36 +5,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Nanos, Ranged, word_or};
 
-/// The shared packet buffer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Buffer {
-    /// Bytes of packets it holds.
-    pub pool: Bytes,
-    /// How much of what is free one queue may take (dynamic threshold).
-    #[schemars(range(min = 0.0078125, max = 64.0))]
-    pub alpha: f64,
-    /// Data room of one packet buffer.
-    pub mbuf: MbufSize,
-    /// Mean frame size of lossless traffic in bytes at the worst, from which the number of buffers
-    /// follows.
-    pub lossless_min_frame: Ranged<64, 9216>,
-    /// Longest turn of a worker's loop that headroom covers; `show pfc` compares it with the longest measured.
-    pub loop_time: Nanos,
-    /// Headroom shared by all ports; 0 gives each lossless priority of each port its own.
-    pub shared_headroom: Bytes,
-}
-
-impl Default for Buffer {
-    fn default() -> Self {
-        Self {
-            pool: Bytes(64_000_000),
-            alpha: 1.0,
-            mbuf: MbufSize::Auto,
-            lossless_min_frame: Ranged::fixed(1024),
-            loop_time: Nanos::from_micros(50),
-            shared_headroom: Bytes(0),
-        }
+npcc_pipeline::defaults! {
+    /// The shared packet buffer.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Buffer {
+        /// Bytes of packets it holds.
+        pub pool: Bytes = Bytes(64_000_000),
+        /// How much of what is free one queue may take (dynamic threshold).
+        #[schemars(range(min = 0.0078125, max = 64.0))]
+        pub alpha: f64 = 1.0,
+        /// Data room of one packet buffer.
+        pub mbuf: MbufSize = MbufSize::Auto,
+        /// Mean frame size of lossless traffic in bytes at the worst, from which the number of buffers
+        /// follows.
+        pub lossless_min_frame: Ranged<64, 9216> = Ranged::fixed(1024),
+        /// Longest turn of a worker's loop that headroom covers; `show pfc` compares it with the longest measured.
+        pub loop_time: Nanos = Nanos::from_micros(50),
+        /// Headroom shared by all ports; 0 gives each lossless priority of each port its own.
+        pub shared_headroom: Bytes = Bytes(0),
     }
 }
 

@@ -8,29 +8,20 @@ use crate::units::{Auto, Ranged};
 /// A core's number.
 pub type Core = Ranged<0, 1023>;
 
-/// Which cores do what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Cores {
-    /// The core of the control thread.
-    pub control: Core,
-    /// The cores that move packets.
-    pub workers: Vec<Core>,
-    /// The core of all other threads: management, links, Linux; never a worker's. `auto` takes one that neither control nor workers
-    /// use, or none in particular.
-    pub housekeeping: Auto<Core>,
-    /// What a worker does when there is nothing to do.
-    pub idle: Idle,
-}
-
-impl Default for Cores {
-    fn default() -> Self {
-        Self {
-            control: Core::fixed(0),
-            workers: vec![Core::fixed(1)],
-            housekeeping: Auto::Auto,
-            idle: Idle::Poll,
-        }
+npcc_pipeline::defaults! {
+    /// Which cores do what.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Cores {
+        /// The core of the control thread.
+        pub control: Core = Core::fixed(0),
+        /// The cores that move packets.
+        pub workers: Vec<Core> = vec![Core::fixed(1)],
+        /// The core of all other threads: management, links, Linux; never a worker's. `auto` takes one that neither control nor workers
+        /// use, or none in particular.
+        pub housekeeping: Auto<Core> = Auto::Auto,
+        /// What a worker does when there is nothing to do.
+        pub idle: Idle = Idle::Poll,
     }
 }
 

@@ -5,25 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// How DPDK's environment layer starts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Dpdk {
-    /// Further EAL arguments, handed on as they are, such as `--no-pci` or `--file-prefix=lab`.
-    pub eal_args: Vec<String>,
-    /// Whether packet memory is in hugepages.
-    pub hugepages: Hugepages,
-    /// How long the start waits for links to come up. Then it goes on, and each port forwards as soon as its own link is up.
-    pub link_wait: Nanos,
-}
-
-impl Default for Dpdk {
-    fn default() -> Self {
-        Self {
-            eal_args: Vec::new(),
-            hugepages: Hugepages::default(),
-            link_wait: Nanos::from_millis(10_000),
-        }
+npcc_pipeline::defaults! {
+    /// How DPDK's environment layer starts.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Dpdk {
+        /// Further EAL arguments, handed on as they are, such as `--no-pci` or `--file-prefix=lab`.
+        pub eal_args: Vec<String> = Vec::new(),
+        /// Whether packet memory is in hugepages.
+        pub hugepages: Hugepages = Hugepages::default(),
+        /// How long the start waits for links to come up. Then it goes on, and each port forwards as soon as its own link is up.
+        pub link_wait: Nanos = Nanos::from_millis(10_000),
     }
 }
 

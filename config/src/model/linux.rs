@@ -6,28 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Ranged};
 
-/// Linux as the control plane.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Linux {
-    /// A TAP a port and VLAN: Linux answers ARP, ND and ICMP, and its routes and neighbours are ours.
-    pub integrate: bool,
-    /// Network namespace of the TAPs: a name, or `none` for the one the switch was started in.
-    pub netns: String,
-    /// What the kernel may hold of news for us before it drops some; 64KiB to 1GiB.
-    pub receive_buffer: Bytes,
-    /// What Linux is given, and at which rates.
-    pub punt: Punt,
-}
-
-impl Default for Linux {
-    fn default() -> Self {
-        Self {
-            integrate: false,
-            netns: "npcc".to_owned(),
-            receive_buffer: Bytes(16 << 20),
-            punt: Punt::default(),
-        }
+npcc_pipeline::defaults! {
+    /// Linux as the control plane.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Linux {
+        /// A TAP a port and VLAN: Linux answers ARP, ND and ICMP, and its routes and neighbours are ours.
+        pub integrate: bool = false,
+        /// Network namespace of the TAPs: a name, or `none` for the one the switch was started in.
+        pub netns: String = "npcc".to_owned(),
+        /// What the kernel may hold of news for us before it drops some; 64KiB to 1GiB.
+        pub receive_buffer: Bytes = Bytes(16 << 20),
+        /// What Linux is given, and at which rates.
+        pub punt: Punt = Punt::default(),
     }
 }
 

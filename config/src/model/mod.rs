@@ -49,62 +49,42 @@ pub type Mtu = Ranged<576, 9198>;
 /// Descriptors of a device's ring.
 pub type Descriptors = Ranged<64, 32_768>;
 
-/// The whole file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(title = "npcc-switch")]
-pub struct File {
-    /// Version of this format: 1.
-    pub version: u32,
-    /// What DPDK's environment layer is started with.
-    pub dpdk: Dpdk,
-    /// Which cores do what.
-    pub cores: Cores,
-    /// The ports.
-    pub ports: Vec<Port>,
-    /// Static routes.
-    pub routes: Vec<Route>,
-    /// Static neighbours.
-    pub neighbors: Vec<Neighbor>,
-    /// Sizes of the routing tables.
-    pub routing: Routing,
-    /// Classification, queues, scheduling, ECN.
-    pub qos: Qos,
-    /// The shared packet buffer.
-    pub buffer: Buffer,
-    /// Priority flow control.
-    pub pfc: Pfc,
-    /// Proactive congestion notification.
-    pub npcc: Npcc,
-    /// Linux as the control plane.
-    pub linux: Linux,
-    /// Management sockets, metrics and the page.
-    pub telemetry: Telemetry,
-    /// Whether what only the start needed is given away then: system calls and capabilities.
-    pub sandbox: Sandbox,
-    /// Dilates every interval and rate, for real-time demonstrations on a busy machine.
-    #[schemars(range(min = 0.001, max = 1_000_000.0))]
-    pub time_scale: f64,
-}
-
-impl Default for File {
-    fn default() -> Self {
-        Self {
-            version: 1,
-            dpdk: Dpdk::default(),
-            cores: Cores::default(),
-            ports: Vec::new(),
-            routes: Vec::new(),
-            neighbors: Vec::new(),
-            routing: Routing::default(),
-            qos: Qos::default(),
-            buffer: Buffer::default(),
-            pfc: Pfc::default(),
-            npcc: Npcc::default(),
-            linux: Linux::default(),
-            telemetry: Telemetry::default(),
-            sandbox: Sandbox::default(),
-            time_scale: 1.0,
-        }
+npcc_pipeline::defaults! {
+    /// The whole file.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    #[schemars(title = "npcc-switch")]
+    pub struct File {
+        /// Version of this format: 1.
+        pub version: u32 = 1,
+        /// What DPDK's environment layer is started with.
+        pub dpdk: Dpdk = Dpdk::default(),
+        /// Which cores do what.
+        pub cores: Cores = Cores::default(),
+        /// The ports.
+        pub ports: Vec<Port> = Vec::new(),
+        /// Static routes.
+        pub routes: Vec<Route> = Vec::new(),
+        /// Static neighbours.
+        pub neighbors: Vec<Neighbor> = Vec::new(),
+        /// Sizes of the routing tables.
+        pub routing: Routing = Routing::default(),
+        /// Classification, queues, scheduling, ECN.
+        pub qos: Qos = Qos::default(),
+        /// The shared packet buffer.
+        pub buffer: Buffer = Buffer::default(),
+        /// Priority flow control.
+        pub pfc: Pfc = Pfc::default(),
+        /// Proactive congestion notification.
+        pub npcc: Npcc = Npcc::default(),
+        /// Linux as the control plane.
+        pub linux: Linux = Linux::default(),
+        /// Management sockets, metrics and the page.
+        pub telemetry: Telemetry = Telemetry::default(),
+        /// Whether what only the start needed is given away then: system calls and capabilities.
+        pub sandbox: Sandbox = Sandbox::default(),
+        /// Dilates every interval and rate, for real-time demonstrations on a busy machine.
+        #[schemars(range(min = 0.001, max = 1_000_000.0))]
+        pub time_scale: f64 = 1.0,
     }
 }

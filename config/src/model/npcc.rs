@@ -12,70 +12,47 @@ use serde::{Deserialize, Serialize};
 use super::{Dscp, PriorityId};
 use crate::units::{Count, Nanos, Percent, Prefix, Ranged, Threshold};
 
-/// Proactive congestion notification, for all ports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Npcc {
-    /// How often queues are looked at; 5us to 10ms.
-    pub tick: Nanos,
-    /// Whether CNPs leave; `ports[].npcc.action` and `hosts` can only hold back more.
-    pub action: Action,
-    /// Entries of the flow table.
-    pub flows: Count,
-    /// Least evidence for the sender's queue pair with which a CNP is sent.
-    pub evidence: Evidence,
-    /// What happens to flows below that evidence.
-    pub unpaired: Unpaired,
-    /// How ECN marking and our CNPs go together.
-    pub ecn: EcnMode,
-    /// Depth below which nothing is ever sent.
-    pub shallow: Threshold,
-    /// Depth from which many are told.
-    pub deep: Threshold,
-    /// Depth from which no filter applies; default twice `deep`.
-    pub hard: Option<Threshold>,
-    /// How far below a threshold the depth must fall to leave its zone.
-    pub hysteresis: Percent,
-    /// Ticks a rise must last to be more than a microburst.
-    pub filter: Ranged<1, 1000>,
-    /// Least time between two rounds of few CNPs: the NIC's rate-increase timer.
-    pub recovery: Nanos,
-    /// Least time between two CNPs to one flow; at least 4us, which NICs need.
-    pub min_cnp_interval: Nanos,
-    /// Assumed delay from a CNP to its effect, until it is learned.
-    pub feedback: Nanos,
-    /// Ports whose packets may teach queue pairs; none means all.
-    pub trusted_ports: Vec<String>,
-    /// Where a packet's source must lie for the packet to teach anything.
-    pub source_check: SourceCheck,
-    /// Hosts that are treated in another way than all.
-    pub hosts: Hosts,
-    /// The CNPs themselves.
-    pub cnp: Cnp,
-}
-
-impl Default for Npcc {
-    fn default() -> Self {
-        Self {
-            tick: Nanos::from_micros(20),
-            action: Action::Send,
-            flows: Count(65_536),
-            evidence: Evidence::Port,
-            unpaired: Unpaired::Mark,
-            ecn: EcnMode::MarkUnlessNotified,
-            shallow: Threshold::from_micros(30),
-            deep: Threshold::from_micros(120),
-            hard: None,
-            hysteresis: Percent::of_whole(20),
-            filter: Ranged::fixed(2),
-            recovery: Nanos::from_micros(300),
-            min_cnp_interval: Nanos::from_micros(60),
-            feedback: Nanos::from_micros(20),
-            trusted_ports: Vec::new(),
-            source_check: SourceCheck::Side,
-            hosts: Hosts::default(),
-            cnp: Cnp::default(),
-        }
+npcc_pipeline::defaults! {
+    /// Proactive congestion notification, for all ports.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Npcc {
+        /// How often queues are looked at; 5us to 10ms.
+        pub tick: Nanos = Nanos::from_micros(20),
+        /// Whether CNPs leave; `ports[].npcc.action` and `hosts` can only hold back more.
+        pub action: Action = Action::Send,
+        /// Entries of the flow table.
+        pub flows: Count = Count(65_536),
+        /// Least evidence for the sender's queue pair with which a CNP is sent.
+        pub evidence: Evidence = Evidence::Port,
+        /// What happens to flows below that evidence.
+        pub unpaired: Unpaired = Unpaired::Mark,
+        /// How ECN marking and our CNPs go together.
+        pub ecn: EcnMode = EcnMode::MarkUnlessNotified,
+        /// Depth below which nothing is ever sent.
+        pub shallow: Threshold = Threshold::from_micros(30),
+        /// Depth from which many are told.
+        pub deep: Threshold = Threshold::from_micros(120),
+        /// Depth from which no filter applies; default twice `deep`.
+        pub hard: Option<Threshold> = None,
+        /// How far below a threshold the depth must fall to leave its zone.
+        pub hysteresis: Percent = Percent::of_whole(20),
+        /// Ticks a rise must last to be more than a microburst.
+        pub filter: Ranged<1, 1000> = Ranged::fixed(2),
+        /// Least time between two rounds of few CNPs: the NIC's rate-increase timer.
+        pub recovery: Nanos = Nanos::from_micros(300),
+        /// Least time between two CNPs to one flow; at least 4us, which NICs need.
+        pub min_cnp_interval: Nanos = Nanos::from_micros(60),
+        /// Assumed delay from a CNP to its effect, until it is learned.
+        pub feedback: Nanos = Nanos::from_micros(20),
+        /// Ports whose packets may teach queue pairs; none means all.
+        pub trusted_ports: Vec<String> = Vec::new(),
+        /// Where a packet's source must lie for the packet to teach anything.
+        pub source_check: SourceCheck = SourceCheck::Side,
+        /// Hosts that are treated in another way than all.
+        pub hosts: Hosts = Hosts::default(),
+        /// The CNPs themselves.
+        pub cnp: Cnp = Cnp::default(),
     }
 }
 
@@ -121,37 +98,25 @@ pub struct Hosts {
     pub answering: Vec<Prefix>,
 }
 
-/// The CNPs themselves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Cnp {
-    /// Queue they leave by.
-    pub priority: PriorityId,
-    /// DSCP they carry.
-    pub dscp: Dscp,
-    /// UDP source port they carry; network cards send 0.
-    pub udp_source_port: Ranged<0, 65535>,
-    /// TTL or hop limit they carry.
-    pub ttl: Ranged<1, 255>,
-    /// How they find their port.
-    pub via: CnpVia,
-    /// Most of a port's wire rate they may take.
-    pub cap: Percent,
-    /// Most of them that leave in a second, by all ports together.
-    pub per_second: Ranged<1, 1_000_000_000>,
-}
-
-impl Default for Cnp {
-    fn default() -> Self {
-        Self {
-            priority: PriorityId::fixed(6),
-            dscp: Dscp::fixed(48),
-            udp_source_port: Ranged::fixed(0),
-            ttl: Ranged::fixed(64),
-            via: CnpVia::Route,
-            cap: Percent::of_whole(5),
-            per_second: Ranged::fixed(1_000_000),
-        }
+npcc_pipeline::defaults! {
+    /// The CNPs themselves.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Cnp {
+        /// Queue they leave by.
+        pub priority: PriorityId = PriorityId::fixed(6),
+        /// DSCP they carry.
+        pub dscp: Dscp = Dscp::fixed(48),
+        /// UDP source port they carry; network cards send 0.
+        pub udp_source_port: Ranged<0, 65535> = Ranged::fixed(0),
+        /// TTL or hop limit they carry.
+        pub ttl: Ranged<1, 255> = Ranged::fixed(64),
+        /// How they find their port.
+        pub via: CnpVia = CnpVia::Route,
+        /// Most of a port's wire rate they may take.
+        pub cap: Percent = Percent::of_whole(5),
+        /// Most of them that leave in a second, by all ports together.
+        pub per_second: Ranged<1, 1_000_000_000> = Ranged::fixed(1_000_000),
     }
 }
 

@@ -32,28 +32,19 @@ pub enum PfcBackend {
     None,
 }
 
-/// What is done about a peer that pauses without end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Watchdog {
-    /// Paused for so long without sending is a storm.
-    pub detect: Nanos,
-    /// Without pause for so long is the end of it.
-    pub restore: Nanos,
-    /// How often it looks.
-    pub poll: Nanos,
-    /// What becomes of the queue's frames meanwhile.
-    pub action: WatchdogAction,
-}
-
-impl Default for Watchdog {
-    fn default() -> Self {
-        Self {
-            detect: Nanos::from_millis(200),
-            restore: Nanos::from_millis(200),
-            poll: Nanos::from_millis(100),
-            action: WatchdogAction::Drop,
-        }
+npcc_pipeline::defaults! {
+    /// What is done about a peer that pauses without end.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Watchdog {
+        /// Paused for so long without sending is a storm.
+        pub detect: Nanos = Nanos::from_millis(200),
+        /// Without pause for so long is the end of it.
+        pub restore: Nanos = Nanos::from_millis(200),
+        /// How often it looks.
+        pub poll: Nanos = Nanos::from_millis(100),
+        /// What becomes of the queue's frames meanwhile.
+        pub action: WatchdogAction = WatchdogAction::Drop,
     }
 }
 

@@ -97,49 +97,33 @@ pub enum PortPfc {
     Off,
 }
 
-/// Proactive congestion notification for the queues of a port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct PortNpcc {
-    /// Whether it is on.
-    pub enable: bool,
-    /// The priorities whose egress queues are watched.
-    pub queues: Vec<PriorityId>,
-    /// Whether CNPs leave for the queues of this port; `npcc.action` can hold back more.
-    pub action: Action,
-    /// The same for single queues: one of `queues`, and what becomes of decisions about it.
-    pub queue_actions: BTreeMap<PriorityId, Action>,
-    /// Who decides which flows are told.
-    pub policy: PolicyName,
-    /// The same for single queues: one of `queues`, and who decides there.
-    pub queue_policies: BTreeMap<PriorityId, PolicyName>,
-    /// Parameters of the policy, by priority and name, each with its unit: `3: { recovery: 300us }`; `show npcc` lists them.
-    pub parameters: BTreeMap<PriorityId, BTreeMap<String, Written>>,
-    /// How eagerly.
-    pub mode: Mode,
-    /// Instead of `npcc.shallow` on this port.
-    pub shallow: Option<Threshold>,
-    /// Instead of `npcc.deep` on this port.
-    pub deep: Option<Threshold>,
-    /// Instead of `npcc.hard` on this port.
-    pub hard: Option<Threshold>,
-}
-
-impl Default for PortNpcc {
-    fn default() -> Self {
-        Self {
-            enable: true,
-            queues: vec![PriorityId::fixed(3)],
-            action: Action::default(),
-            queue_actions: BTreeMap::new(),
-            policy: PolicyName::default(),
-            queue_policies: BTreeMap::new(),
-            parameters: BTreeMap::new(),
-            mode: Mode::default(),
-            shallow: None,
-            deep: None,
-            hard: None,
-        }
+npcc_pipeline::defaults! {
+    /// Proactive congestion notification for the queues of a port.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct PortNpcc {
+        /// Whether it is on.
+        pub enable: bool = true,
+        /// The priorities whose egress queues are watched.
+        pub queues: Vec<PriorityId> = vec![PriorityId::fixed(3)],
+        /// Whether CNPs leave for the queues of this port; `npcc.action` can hold back more.
+        pub action: Action = Action::default(),
+        /// The same for single queues: one of `queues`, and what becomes of decisions about it.
+        pub queue_actions: BTreeMap<PriorityId, Action> = BTreeMap::new(),
+        /// Who decides which flows are told.
+        pub policy: PolicyName = PolicyName::default(),
+        /// The same for single queues: one of `queues`, and who decides there.
+        pub queue_policies: BTreeMap<PriorityId, PolicyName> = BTreeMap::new(),
+        /// Parameters of the policy, by priority and name, each with its unit: `3: { recovery: 300us }`; `show npcc` lists them.
+        pub parameters: BTreeMap<PriorityId, BTreeMap<String, Written>> = BTreeMap::new(),
+        /// How eagerly.
+        pub mode: Mode = Mode::default(),
+        /// Instead of `npcc.shallow` on this port.
+        pub shallow: Option<Threshold> = None,
+        /// Instead of `npcc.deep` on this port.
+        pub deep: Option<Threshold> = None,
+        /// Instead of `npcc.hard` on this port.
+        pub hard: Option<Threshold> = None,
     }
 }
 

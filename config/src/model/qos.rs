@@ -78,47 +78,31 @@ named! {
     }
 }
 
-/// ECN marking: none below `kmin`, `pmax` at `kmax`, all above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Ecn {
-    /// Depth at which marking begins.
-    pub kmin: Threshold,
-    /// Depth from which everything is marked.
-    pub kmax: Threshold,
-    /// Share marked just below `kmax`.
-    pub pmax: Percent,
-}
-
-impl Default for Ecn {
-    fn default() -> Self {
-        Self {
-            kmin: Threshold::from_micros(60),
-            kmax: Threshold::from_micros(480),
-            pmax: Percent::of_whole(10),
-        }
+npcc_pipeline::defaults! {
+    /// ECN marking: none below `kmin`, `pmax` at `kmax`, all above.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Ecn {
+        /// Depth at which marking begins.
+        pub kmin: Threshold = Threshold::from_micros(60),
+        /// Depth from which everything is marked.
+        pub kmax: Threshold = Threshold::from_micros(480),
+        /// Share marked just below `kmax`.
+        pub pmax: Percent = Percent::of_whole(10),
     }
 }
 
-/// Early drop of frames that are not ECN-capable: none below `min`, `prob` at `max`, all above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Wred {
-    /// Depth at which dropping begins.
-    pub min: Threshold,
-    /// Depth from which everything is dropped.
-    pub max: Threshold,
-    /// Share dropped just below `max`.
-    pub prob: Percent,
-}
-
-impl Default for Wred {
-    fn default() -> Self {
-        Self {
-            min: Threshold::from_micros(240),
-            max: Threshold::from_micros(960),
-            prob: Percent::of_whole(10),
-        }
+npcc_pipeline::defaults! {
+    /// Early drop of frames that are not ECN-capable: none below `min`, `prob` at `max`, all above.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Wred {
+        /// Depth at which dropping begins.
+        pub min: Threshold = Threshold::from_micros(240),
+        /// Depth from which everything is dropped.
+        pub max: Threshold = Threshold::from_micros(960),
+        /// Share dropped just below `max`.
+        pub prob: Percent = Percent::of_whole(10),
     }
 }
 

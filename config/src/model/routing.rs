@@ -8,25 +8,17 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::units::{Count, UnitError};
 
-/// Sizes of the routing tables, and the seed of the choice among equal paths.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Routing {
-    /// How many IPv4 routes fit, connected ones included.
-    pub ipv4_routes: Count,
-    /// How many IPv6 routes fit, connected ones included.
-    pub ipv6_routes: Count,
-    /// Seed of the hash by which flows choose among equal paths. Switches in series need different ones.
-    pub ecmp_seed: EcmpSeed,
-}
-
-impl Default for Routing {
-    fn default() -> Self {
-        Self {
-            ipv4_routes: Count(16 << 10),
-            ipv6_routes: Count(16 << 10),
-            ecmp_seed: EcmpSeed::Auto,
-        }
+npcc_pipeline::defaults! {
+    /// Sizes of the routing tables, and the seed of the choice among equal paths.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Routing {
+        /// How many IPv4 routes fit, connected ones included.
+        pub ipv4_routes: Count = Count(16 << 10),
+        /// How many IPv6 routes fit, connected ones included.
+        pub ipv6_routes: Count = Count(16 << 10),
+        /// Seed of the hash by which flows choose among equal paths. Switches in series need different ones.
+        pub ecmp_seed: EcmpSeed = EcmpSeed::Auto,
     }
 }
 

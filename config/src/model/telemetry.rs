@@ -7,34 +7,24 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::units::UnitError;
 
-/// Management sockets, metrics and the page.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Telemetry {
-    /// Unix socket on which the switch answers its commands.
-    pub socket: String,
-    /// Group that may use it.
-    pub group: String,
-    /// Unix socket on which the switch answers `show` and changes nothing; absent: beside `socket`, with `-ro` before `.sock`.
-    pub read_only_socket: Option<String>,
-    /// Group that may use it.
-    pub read_only_group: String,
-    /// Address and port on which metrics (`/metrics`) and a page for people (`/`) are served over HTTP, for reading and without a
-    /// password; absent: on none.
-    #[serde(deserialize_with = "listener")]
-    #[schemars(with = "Option<String>")]
-    pub http: Option<SocketAddr>,
-}
-
-impl Default for Telemetry {
-    fn default() -> Self {
-        Self {
-            socket: "/run/npcc-switch.sock".to_owned(),
-            group: "npcc".to_owned(),
-            read_only_socket: None,
-            read_only_group: "npcc-ro".to_owned(),
-            http: None,
-        }
+npcc_pipeline::defaults! {
+    /// Management sockets, metrics and the page.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Telemetry {
+        /// Unix socket on which the switch answers its commands.
+        pub socket: String = "/run/npcc-switch.sock".to_owned(),
+        /// Group that may use it.
+        pub group: String = "npcc".to_owned(),
+        /// Unix socket on which the switch answers `show` and changes nothing; absent: beside `socket`, with `-ro` before `.sock`.
+        pub read_only_socket: Option<String> = None,
+        /// Group that may use it.
+        pub read_only_group: String = "npcc-ro".to_owned(),
+        /// Address and port on which metrics (`/metrics`) and a page for people (`/`) are served over HTTP, for reading and without a
+        /// password; absent: on none.
+        #[serde(deserialize_with = "listener")]
+        #[schemars(with = "Option<String>")]
+        pub http: Option<SocketAddr> = None,
     }
 }
 

@@ -4,39 +4,26 @@ use super::ecn::Red;
 use super::scheduler::Discipline;
 use crate::units::{BitRate, Nanos, PRIORITIES};
 
-/// One queue's settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueConfig {
-    /// How it is served.
-    pub discipline: Discipline,
-    /// Highest rate on the wire, if any.
-    pub max_rate: Option<BitRate>,
-    /// Rate on the wire served before every share and every strict queue, if any.
-    pub min_rate: Option<BitRate>,
-    /// CE marking of ECT frames at dequeue.
-    pub ecn: Option<Red>,
-    /// Early drop of Not-ECT frames at enqueue; never for a lossless queue.
-    pub wred: Option<Red>,
-    /// Frames must not be dropped for want of a share of the pool.
-    pub lossless: bool,
-    /// Wire bytes it may hold whatever others hold: of a queue of control frames.
-    pub reserve: u64,
-    /// Depths in wire bytes whose crossing is timed; `u64::MAX` for none.
-    pub watch: [u64; 2],
-}
-
-impl Default for QueueConfig {
-    fn default() -> QueueConfig {
-        QueueConfig {
-            discipline: Discipline::Dwrr(1),
-            max_rate: None,
-            min_rate: None,
-            ecn: None,
-            wred: None,
-            lossless: false,
-            reserve: 0,
-            watch: [u64::MAX; 2],
-        }
+crate::defaults! {
+    /// One queue's settings.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct QueueConfig {
+        /// How it is served.
+        pub discipline: Discipline = Discipline::Dwrr(1),
+        /// Highest rate on the wire, if any.
+        pub max_rate: Option<BitRate> = None,
+        /// Rate on the wire served before every share and every strict queue, if any.
+        pub min_rate: Option<BitRate> = None,
+        /// CE marking of ECT frames at dequeue.
+        pub ecn: Option<Red> = None,
+        /// Early drop of Not-ECT frames at enqueue; never for a lossless queue.
+        pub wred: Option<Red> = None,
+        /// Frames must not be dropped for want of a share of the pool.
+        pub lossless: bool = false,
+        /// Wire bytes it may hold whatever others hold: of a queue of control frames.
+        pub reserve: u64 = 0,
+        /// Depths in wire bytes whose crossing is timed; `u64::MAX` for none.
+        pub watch: [u64; 2] = [u64::MAX; 2],
     }
 }
 

@@ -14,21 +14,14 @@ const SLICE: Duration = Duration::from_millis(50);
 /// How long an answer may still be written once the switch stops.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// How long a client is waited for, for its request and again for its reading of the answer.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    /// Without a byte that moves.
-    pub(super) idle: Duration,
-    /// In all.
-    pub(super) overall: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            idle: Duration::from_secs(5),
-            overall: Duration::from_secs(30),
-        }
+npcc_pipeline::defaults! {
+    /// How long a client is waited for, for its request and again for its reading of the answer.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Limits {
+        /// Without a byte that moves.
+        pub(super) idle: Duration = Duration::from_secs(5),
+        /// In all.
+        pub(super) overall: Duration = Duration::from_secs(30),
     }
 }
 

@@ -23,30 +23,20 @@ use crate::threads::Heartbeat;
 /// How long the listener waits before it looks whether the switch stops.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// What a client may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Connections at a time.
-    pub connections: usize,
-    /// Time of a connection, from its acceptance to its end.
-    pub whole: Duration,
-    /// Time of that for the request's head.
-    pub head: Duration,
-    /// Bytes of the request's head.
-    pub head_bytes: usize,
-    /// Headers of the request.
-    pub headers: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            connections: 64,
-            whole: Duration::from_secs(10),
-            head: Duration::from_secs(5),
-            head_bytes: 16 << 10,
-            headers: 64,
-        }
+npcc_pipeline::defaults! {
+    /// What a client may take.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Limits {
+        /// Connections at a time.
+        pub connections: usize = 64,
+        /// Time of a connection, from its acceptance to its end.
+        pub whole: Duration = Duration::from_secs(10),
+        /// Time of that for the request's head.
+        pub head: Duration = Duration::from_secs(5),
+        /// Bytes of the request's head.
+        pub head_bytes: usize = 16 << 10,
+        /// Headers of the request.
+        pub headers: usize = 64,
     }
 }
 

@@ -51,33 +51,11 @@ pub fn plan(config: &Config, settings: Settings, hash_seed: u64) -> ControlConfi
     }
 }
 
-/// What of it may change while it runs; `rates` are what the ports' egress sides are shaped to.
+/// What of it may change while it runs (`apply::wanted` names each key and whether it may); `rates` are what the ports' egress sides are
+/// shaped to.
 #[must_use]
 pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
-    // All keys and all settings are named, so that one that is forgotten does not compile.
-    let model::Npcc {
-        action,
-        evidence,
-        unpaired,
-        ecn,
-        min_cnp_interval,
-        feedback,
-        cnp,
-        source_check,
-        hosts,
-        // Fixed at the start.
-        tick: _,
-        flows: _,
-        // Resolved by the configuration: thresholds of each port, and the ports' numbers.
-        shallow: _,
-        deep: _,
-        hard: _,
-        trusted_ports: _,
-        // The detectors' and the policies'.
-        hysteresis: _,
-        filter: _,
-        recovery: _,
-    } = &config.npcc;
+    let npcc = &config.npcc;
     let queues = watched(config).flat_map(|(id, port, watch)| {
         // The configuration asks for the speed of a watched port, or its link has one.
         let rate = rates.get(id.index()).copied().flatten();
@@ -87,18 +65,18 @@ pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
     });
     Settings {
         queues: queues.collect(),
-        action: *action,
-        hosts: host_rules(hosts),
+        action: npcc.action,
+        hosts: host_rules(&npcc.hosts),
         port_rates: rates.iter().map(|rate| rate.unwrap_or(UNLIMITED)).collect(),
-        cap: thousandths(cnp.cap),
-        cap_per_second: u64::from(cnp.per_second.get()),
-        evidence: *evidence,
-        unpaired: *unpaired,
-        ecn: *ecn,
-        feedback: *feedback,
-        min_cnp_interval: *min_cnp_interval,
+        cap: thousandths(npcc.cnp.cap),
+        cap_per_second: u64::from(npcc.cnp.per_second.get()),
+        evidence: npcc.evidence,
+        unpaired: npcc.unpaired,
+        ecn: npcc.ecn,
+        feedback: npcc.feedback,
+        min_cnp_interval: npcc.min_cnp_interval,
         trusted_ports: trusted(config),
-        source_sides: sides(*source_check, ports(config)),
+        source_sides: sides(npcc.source_check, ports(config)),
     }
 }
 
