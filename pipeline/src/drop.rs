@@ -103,9 +103,6 @@ crate::punt_classes! { reasons {
     Other Shutdown = "shutdown",
 } }
 
-/// Number of reasons.
-pub const REASONS: usize = DropReason::COUNT;
-
 impl DropReason {
     /// Whether no neighbour in order sends such a frame.
     #[must_use]
@@ -132,6 +129,6 @@ mod tests {
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), REASONS);
+        assert_eq!(names.len(), DropReason::COUNT);
     }
 }

@@ -8,7 +8,7 @@ use npcc_heap::records::{Ring, words_of};
 
 use super::event::HEAD;
 use super::look::Look;
-use crate::drop::{DropReason, REASONS};
+use crate::drop::DropReason;
 use crate::units::{Nanos, WorkerId};
 
 /// Bytes of a frame that are kept.
@@ -24,7 +24,7 @@ pub struct Standing {
     ring: Ring,
     worker: WorkerId,
     /// When a frame of each reason was last kept.
-    kept: [Option<Nanos>; REASONS],
+    kept: [Option<Nanos>; DropReason::COUNT],
 }
 
 impl Standing {
@@ -34,7 +34,7 @@ impl Standing {
         Standing {
             ring,
             worker,
-            kept: [None; REASONS],
+            kept: [None; DropReason::COUNT],
         }
     }
 

@@ -23,7 +23,7 @@ use self::json::{micros, priorities};
 pub use self::path::Path;
 pub use self::show::{Columns, Kind, Label, Metric, Show, Visit};
 use crate::bits::low8;
-use crate::drop::{DropReason, REASONS};
+use crate::drop::DropReason;
 use crate::per::PerPort;
 use crate::punt::PuntClass;
 use crate::units::{Nanos, PRIORITIES, PortId, Priority, WIRE_OVERHEAD};
@@ -300,7 +300,7 @@ counters! {
         /// Bytes behind the IP packets of frames that came in here, cut off.
         #[serde(skip)] trimmed_bytes: Counter => no_metric(),
         /// Frames dropped by reason; on the port they came in by until a queue is chosen, on the egress port after that.
-        drops: ByName<DropReason, Counter, REASONS> => metric("npcc_port_drops").by(&[("reason", &[])]),
+        drops: ByName<DropReason, Counter, { DropReason::COUNT }> => metric("npcc_port_drops").by(&[("reason", &[])]),
         /// Bytes of the frames dropped, for whatever reason.
         #[serde(skip)] drop_bytes: Counter => metric("npcc_port_dropped_bytes"),
         /// RoCEv2 packets.

@@ -8,7 +8,7 @@ use zerocopy::byteorder::native_endian;
 use zerocopy::byteorder::network_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::martian_v6;
+use super::refused_v6;
 use crate::bits::low16;
 use crate::wire::bth::{HEADER_LEN, ICRC_LEN, Traits};
 use crate::wire::{ipv4, ipv6, udp};
@@ -202,8 +202,7 @@ impl V6 {
         if version >> 4 != 6
             || len > room.min(usize::from(u16::MAX))
             || !ends
-            || martian_v6(&self.src)
-            || martian_v6(&self.dst)
+            || refused_v6(&self.src, &self.dst).is_some()
         {
             return None;
         }

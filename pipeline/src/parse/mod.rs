@@ -230,9 +230,7 @@ fn parse_ipv6(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, DropReason> {
     if packet.len() < total_len {
         return Err(DropReason::IpTruncated);
     }
-    if martian_v6(&header.src) || martian_v6(&header.dst) {
-        return Err(DropReason::Martian);
-    }
+    refused_v6(&header.src, &header.dst).map_or(Ok(()), Err)?;
     parsed.kind = Kind::Routed(L3::V6);
     parsed.tos = header.traffic_class();
     parsed.ip_len = u16::try_from(total_len).map_err(|_| DropReason::IpHeader)?;
@@ -307,6 +305,12 @@ fn read_l4(frame: &[u8], l4_off: usize, end: usize, parsed: &mut Parsed) {
 const fn martian_v4(address: [u8; 4]) -> bool {
     let [a, b, _, _] = address;
     a == 0 || a == 127 || a >= 224 || (a == 169 && b == 254)
+}
+
+/// Why no router forwards a packet between these addresses.
+#[inline]
+fn refused_v6(src: &[u8; 16], dst: &[u8; 16]) -> Option<DropReason> {
+    (martian_v6(src) || martian_v6(dst)).then_some(DropReason::Martian)
 }
 
 /// Unspecified, loopback, link-local (RFC 4291 section 2.5.6) and multicast.
