@@ -10,6 +10,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::{assert_success, root, switch};
+use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::drop::DropReason as Reason;
 use npcc_pipeline::punt::PuntClass;
 use serde_json::Value;
@@ -104,6 +105,27 @@ fn the_guide_to_npcc_lists_every_key_and_its_default() {
     );
     let port = serde_json::to_value(npcc_config::model::PortNpcc::default()).unwrap();
     of("| YAML | default | range | |", port);
+}
+
+#[test]
+fn the_guide_to_npcc_lists_every_policy_and_its_parameters() {
+    let guide = read("docs/npcc.md");
+    let mut listed = BTreeMap::<String, Vec<String>>::new();
+    let mut policy = String::new();
+    for row in table(&guide, "| policy | parameter | default | unit, range | |") {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        if !cells[1].is_empty() {
+            policy = cells[1].replace('`', "");
+        }
+        let names = cells[2].split('`').skip(1).step_by(2).map(str::to_owned);
+        listed.entry(policy.clone()).or_default().extend(names);
+    }
+    let known = PolicyName::ALL.map(|policy| {
+        let parameters = policy.defaults().parameters();
+        let names = parameters.iter().map(|one| one.name.to_owned());
+        (policy.name().to_owned(), names.collect())
+    });
+    assert_eq!(listed, known.into());
 }
 
 #[test]
