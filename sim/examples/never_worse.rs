@@ -1,39 +1,72 @@
-//! The never-worse matrix: every policy of NPCC beside ECN alone, paired by seed, over the scenarios of `npcc_sim::matrix`.
+//! The never-worse matrix: every policy of NPCC beside ECN alone, over the scenarios of `npcc_sim::matrix`, judged by `npcc_sim::harm`.
 //!
-//!     never_worse [SEEDS] [--only WORDS] [--policies NAMES] [--jobs N] [--short] [--all] [--list] [--print]
+//!     never_worse [--half odd|even] [--seeds N] [--from SEED] [--only WORDS] [--every N] [--schemes NAMES] [--results FILE]
+//!                 [--law LABEL] [--ecn-law LABEL] [--jobs N] [--short] [--calibrate [--fixture FILE]] [--all] [--list] [--print]
 //!
-//! WORDS: a cell counts when its name has all words, each between spaces ("mlx 400G"); several such, separated by commas.
-//! `--short` takes the cells of scripts/test, `--all` shows cells that hold too, `--list` the names, `--print` the scenario files. Exit code 1 when a cell fails.
+//! Constants are chosen with `--half odd` (seeds 1 to 8) and judged with `--half even` (seeds 21 to 28); without it all cells are run with
+//! seeds 1 to 8. WORDS: a cell counts when its name has all words, each between spaces ("mlx 400G"); several such, separated by
+//! commas. `--every N` takes each n-th of the cells that are left: a sample. `--short` takes the cells of scripts/test.
+//!
+//! With `--results FILE` each run is written down at once, and one that is there is not done again: a matrix that was stopped goes on.
+//! A run belongs to its cell, seed, scheme, and to the law: `--law` names that of the schemes and `--ecn-law` that of ECN alone, which a change
+//! of the control law does not concern; each is the hash of this program unless named.
+//!
+//! `--calibrate` holds ECN against ECN with seeds 100 later, and with harm planted, and prints how much of each the measure finds;
+//! `--fixture FILE` writes the figures down, rounded, for sim/tests/measure.rs.
+//! `--all` shows cells that hold too, `--list` the names, `--print` the scenario files. Exit code 1 when something is worse.
 #![allow(clippy::print_stdout, reason = "what it finds is what it is for")]
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use npcc_sim::harm::{self, Harm, Pair};
-use npcc_sim::matrix::{self, Cell};
-use npcc_sim::scenario::{Case, Scenario, Scheme};
-use npcc_sim::sweep;
+use npcc_sim::figures::Figures;
+use npcc_sim::harm::{self, Calibration, Figure, Harm, Planted};
+use npcc_sim::hash::fnv;
+use npcc_sim::matrix::run::{self, Series};
+use npcc_sim::matrix::{self, Cell, Half};
+use npcc_sim::results::Results;
+use npcc_sim::scenario::Scheme;
+
+/// Seeds of the ECN that ECN is held against, after those of the matrix.
+const OTHERS: u64 = 100;
 
 #[derive(Debug)]
-struct Asked {
+struct Request {
+    half: Option<Half>,
     seeds: u64,
+    from: Option<u64>,
     only: Vec<Vec<String>>,
-    policies: Vec<Scheme>,
+    every: usize,
+    schemes: Vec<Scheme>,
+    results: Option<PathBuf>,
+    law: Option<String>,
+    ecn_law: Option<String>,
     jobs: usize,
     short: bool,
+    calibrate: bool,
+    fixture: Option<PathBuf>,
     all: bool,
     list: bool,
     print: bool,
 }
 
-fn asked() -> Result<Asked, String> {
-    let mut asked = Asked {
+fn request() -> Result<Request, String> {
+    let mut request = Request {
+        half: None,
         seeds: 8,
+        from: None,
         only: Vec::new(),
-        policies: schemes("npcc,model,pi")?,
+        every: 1,
+        schemes: schemes("npcc,model,pi")?,
+        results: None,
+        law: None,
+        ecn_law: None,
         jobs: std::thread::available_parallelism().map_or(1, Into::into),
         short: false,
+        calibrate: false,
+        fixture: None,
         all: false,
         list: false,
         print: false,
@@ -42,29 +75,51 @@ fn asked() -> Result<Asked, String> {
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match word.as_str() {
+            "--half" => {
+                request.half = Some(match value()?.as_str() {
+                    "odd" => Half::Odd,
+                    "even" => Half::Even,
+                    other => return Err(format!("--half {other}: write odd or even")),
+                });
+            }
+            "--seeds" => request.seeds = number(&value()?)?,
+            "--from" => request.from = Some(number(&value()?)?),
             "--only" => {
                 let value = value()?;
                 let split = |cell: &str| cell.split_whitespace().map(str::to_owned).collect();
-                asked.only = value.split(',').map(split).collect();
+                request.only = value.split(',').map(split).collect();
             }
-            "--policies" => asked.policies = schemes(&value()?)?,
-            "--jobs" => asked.jobs = number(&value()?)?,
-            "--short" => asked.short = true,
-            "--all" => asked.all = true,
-            "--list" => asked.list = true,
-            "--print" => asked.print = true,
-            seeds => asked.seeds = number(seeds)?,
+            "--every" => request.every = number(&value()?)?,
+            "--schemes" => request.schemes = schemes(&value()?)?,
+            "--results" => request.results = Some(value()?.into()),
+            "--law" => request.law = Some(label(value()?)?),
+            "--ecn-law" => request.ecn_law = Some(label(value()?)?),
+            "--jobs" => request.jobs = number(&value()?)?,
+            "--short" => request.short = true,
+            "--calibrate" => request.calibrate = true,
+            "--fixture" => request.fixture = Some(value()?.into()),
+            "--all" => request.all = true,
+            "--list" => request.list = true,
+            "--print" => request.print = true,
+            other => {
+                return Err(format!(
+                    "`{other}` is no option; see the top of sim/examples/never_worse.rs"
+                ));
+            }
         }
     }
-    Ok(asked)
+    Ok(request)
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| {
-        format!(
-            "`{text}` is neither a number nor an option; see the top of sim/examples/never_worse.rs"
-        )
-    })
+    text.parse().map_err(|_| format!("`{text}` is no number"))
+}
+
+fn label(text: String) -> Result<String, String> {
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err(format!("`{text}`: a label is one word"));
+    }
+    Ok(text)
 }
 
 fn schemes(names: &str) -> Result<Vec<Scheme>, String> {
@@ -72,7 +127,7 @@ fn schemes(names: &str) -> Result<Vec<Scheme>, String> {
 }
 
 fn main() -> ExitCode {
-    match asked().and_then(|asked| work(&asked)) {
+    match request().and_then(|request| work(&request)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
@@ -82,112 +137,183 @@ fn main() -> ExitCode {
     }
 }
 
-fn is_chosen(asked: &Asked, cell: &Cell) -> bool {
+fn is_chosen(request: &Request, cell: &Cell) -> bool {
     let has = |word: &String| cell.name.split(' ').any(|part| part == word);
-    if asked.short && !matrix::SHORT.contains(&cell.name.as_str()) {
-        return false;
-    }
-    asked.only.is_empty() || asked.only.iter().any(|words| words.iter().all(has))
+    let is_short = matrix::SHORT.contains(&cell.name.as_str());
+    (is_short || !request.short)
+        && request.half.is_none_or(|half| cell.half() == half)
+        && (request.only.is_empty() || request.only.iter().any(|words| words.iter().all(has)))
 }
 
 /// Whether nothing was worse.
-fn work(asked: &Asked) -> Result<bool, String> {
+fn work(request: &Request) -> Result<bool, String> {
     let cells = matrix::cells().into_iter();
-    let cells: Vec<Cell> = cells.filter(|cell| is_chosen(asked, cell)).collect();
-    if asked.list || asked.print {
+    let cells = cells.filter(|cell| is_chosen(request, cell));
+    let cells: Vec<Cell> = cells.step_by(request.every.max(1)).collect();
+    if request.list || request.print {
         for cell in &cells {
-            println!("{}", if asked.print { &cell.text } else { &cell.name });
+            println!(
+                "{}",
+                if request.print {
+                    &cell.text
+                } else {
+                    &cell.name
+                }
+            );
         }
         return Ok(true);
     }
-    if cells.is_empty() || asked.seeds == 0 {
+    if cells.is_empty() || request.seeds == 0 {
         return Err("no cell is left; --list names them".to_owned());
     }
-    let schemes = asked
-        .policies
-        .iter()
-        .filter(|scheme| **scheme != Scheme::ECN);
-    let schemes: Vec<Scheme> = [Scheme::ECN].iter().chain(schemes).copied().collect();
-    let shown = AtomicUsize::new(0);
-    let mut tally = Tally::default();
-    // A few cells at a time, so that failures show early and curves do not fill the memory.
-    for cells in cells.chunks(asked.jobs.max(4)) {
-        let mut scenarios = Vec::new();
-        for cell in cells {
-            let scenario = cell.scenario().map_err(|error| error.to_string())?;
-            scenarios.extend((0..asked.seeds).map(|seed| scenario.with_seed(seed)));
+    let series = series(request)?;
+    let mut results = match &request.results {
+        None => Results::in_memory(),
+        Some(path) => Results::open(path)
+            .map_err(|error| format!("cannot read the results in {}: {error}", path.display()))?,
+    };
+    let is_terminal = std::io::stderr().is_terminal();
+    let done = |done: usize, all: usize| {
+        if is_terminal {
+            eprint!("\r{done} of {all} runs");
         }
-        let items: Vec<(&Scenario, Case)> = scenarios
-            .iter()
-            .flat_map(|scenario| {
-                let case = scenario.cases()[0];
-                let case = move |scheme: &Scheme| {
-                    (
-                        scenario,
-                        Case {
-                            scheme: *scheme,
-                            ..case
-                        },
-                    )
-                };
-                schemes.iter().map(case)
-            })
-            .collect();
-        let outcomes =
-            sweep::run(&items, asked.jobs, &|_, _| {}).map_err(|error| error.to_string())?;
-        let seeds = usize::try_from(asked.seeds).unwrap_or(usize::MAX);
-        let per_cell = outcomes.chunks(seeds * schemes.len());
-        for ((cell, outcomes), scenario) in cells.iter().zip(per_cell).zip(scenarios.chunks(seeds))
-        {
-            let allowance = harm::allowance(&scenario[0]);
-            for (scheme, at) in schemes.iter().zip(0..).skip(1) {
-                let runs = outcomes.chunks(schemes.len());
-                let pairs = runs.map(|runs| Pair {
-                    ecn: &runs[0],
-                    with: &runs[at],
-                });
-                let harms = harm::of(&pairs.collect::<Vec<_>>(), allowance);
-                show(asked, cell, *scheme, &harms, &shown);
-                tally.count(cell, *scheme, &harms);
-            }
+    };
+    let figures = run::run(&cells, &series, &mut results, request.jobs, &done)
+        .map_err(|error| error.to_string())?;
+    if request.calibrate {
+        if let Some(path) = &request.fixture {
+            std::fs::write(path, fixture(&cells, &series, &figures))
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        }
+        return calibrate(&cells, &figures);
+    }
+    println!(
+        "{:<42} {:<6} {:<18} {:>10} {:>10} {:>7}",
+        "scenario", "scheme", "figure", "ECN's", "scheme's", "lost"
+    );
+    let mut tally = Tally::default();
+    for (cell, series_of_cell) in cells.iter().zip(&figures) {
+        let allowance = allowance(cell)?;
+        let Some((ecn, others)) = series_of_cell.split_first() else {
+            continue;
+        };
+        for (with, series) in others.iter().zip(series.iter().skip(1)) {
+            let harms = harm::of(ecn, with, allowance);
+            show(request, cell, series.scheme, &harms);
+            tally.count(cell, series.scheme, &harms);
         }
     }
     tally.show();
     Ok(tally.failed == 0)
 }
 
-fn show(asked: &Asked, cell: &Cell, scheme: Scheme, harms: &[Harm], shown: &AtomicUsize) {
-    if shown.fetch_add(1, Ordering::Relaxed) == 0 {
-        println!(
-            "{:<38} {:<6} {:<12} {:>10} {:>10} {:>8}  may be",
-            "scenario", "policy", "figure", "ECN's", "policy's", "by"
-        );
+fn allowance(cell: &Cell) -> Result<u64, String> {
+    let scenario = cell.scenario().map_err(|error| error.to_string())?;
+    Ok(harm::allowance(&scenario))
+}
+
+/// ECN, and what is held against it.
+fn series(request: &Request) -> Result<Vec<Series>, String> {
+    let program = || -> Result<String, String> {
+        let path = std::env::current_exe().map_err(|error| error.to_string())?;
+        let bytes = std::fs::read(&path).map_err(|error| error.to_string())?;
+        Ok(format!("{:016x}", fnv(&bytes)))
+    };
+    let law = request.law.clone().map_or_else(program, Ok)?;
+    let ecn_law = request.ecn_law.clone().map_or_else(program, Ok)?;
+    let default = request.half.map_or(0, Half::first_seed);
+    // Scenarios have seed 1.
+    let from = request.from.map_or(default, |seed| seed.saturating_sub(1));
+    let of = |scheme: Scheme, from: u64, law: &String| Series {
+        scheme,
+        seeds: from..from + request.seeds,
+        law: law.clone(),
+    };
+    let mut series = vec![of(Scheme::ECN, from, &ecn_law)];
+    if request.calibrate {
+        series.push(of(Scheme::ECN, from + OTHERS, &ecn_law));
+    } else {
+        let schemes = request.schemes.iter();
+        let schemes = schemes.filter(|scheme| **scheme != Scheme::ECN);
+        series.extend(schemes.map(|scheme| of(*scheme, from, &law)));
     }
-    if harms.is_empty() && asked.all {
-        println!("{:<38} {scheme:<6} holds", cell.name);
+    Ok(series)
+}
+
+/// Cell, place of the seed, and figures to five digits, of every run.
+fn fixture(cells: &[Cell], series: &[Series], figures: &[Vec<Vec<Figures>>]) -> String {
+    let mut text = String::new();
+    for (cell, figures) in cells.iter().zip(figures) {
+        for (series, figures) in series.iter().zip(figures) {
+            for (seed, figures) in series.seeds.clone().zip(figures) {
+                let line = figures.rounded().to_line();
+                text.push_str(&format!("{}\t{seed}\t{line}\n", cell.name));
+            }
+        }
+    }
+    text
+}
+
+/// What the measure finds where there is nothing, and of harm that is planted.
+fn calibrate(cells: &[Cell], figures: &[Vec<Vec<Figures>>]) -> Result<bool, String> {
+    let mut calibration = Calibration::default();
+    for (cell, series) in cells.iter().zip(figures) {
+        let [ecn, others] = series.as_slice() else {
+            continue;
+        };
+        for line in calibration.add(ecn, others, allowance(cell)?) {
+            println!("{:<42} {line}", cell.name);
+        }
+    }
+    println!(
+        "\n{:<10} {:>5} {:>5} {:>6}",
+        "planted", "cells", "found", "%"
+    );
+    let row = |name: &str, (found, of): (usize, usize)| {
+        let share = 100.0 * found as f64 / of.max(1) as f64;
+        println!("{name:<10} {of:>5} {found:>5} {share:>6.1}");
+    };
+    row("nothing", (calibration.false_alarms, calibration.cells));
+    for (planted, counts) in Planted::ALL.iter().zip(calibration.planted) {
+        row(&format!("{planted:?}").to_lowercase(), counts);
+    }
+    row("all three", calibration.all_planted());
+    Ok(calibration.is_good())
+}
+
+fn show(request: &Request, cell: &Cell, scheme: Scheme, harms: &[Harm]) {
+    if harms.is_empty() && request.all {
+        println!("{:<42} {scheme:<6} holds", cell.name);
     }
     for harm in harms {
         let value = |value: f64| match harm.figure {
-            "peak" | "peak, worst" => format!("{:.3} MB", value / 1e6),
-            "pauses" => format!("{value:.0}"),
+            Figure::Peak => format!("{:.3} MB", value / 1e6),
+            Figure::Pauses => format!("{value:.0}"),
             _ => format!("{value:.3}"),
         };
-        let (ecn, with) = (value(harm.ecn), value(harm.with));
         println!(
-            "{:<38} {scheme:<6} {:<12} {ecn:>10} {with:>10} {:>8.2}  {}",
-            cell.name, harm.figure, harm.by, harm.limit
+            "{:<42} {scheme:<6} {:<18} {:>10} {:>10} {:>7.3}",
+            cell.name,
+            harm.figure,
+            value(harm.ecn),
+            value(harm.with),
+            harm.loss
         );
     }
 }
 
-/// Failed of tried, by pattern or fleet and policy.
+/// Failed of tried.
+type Count = (u32, u32);
+
+/// By word of a cell's name or by figure, and scheme.
 #[derive(Debug, Default)]
 struct Tally {
-    by: BTreeMap<(usize, String), BTreeMap<String, (u32, u32)>>,
+    words: BTreeMap<(usize, String), BTreeMap<String, Count>>,
+    figures: BTreeMap<String, BTreeMap<String, u32>>,
     tried: u32,
     failed: u32,
-    /// Failed and tried in cells that do not count.
-    adversary: (u32, u32),
+    /// In cells that do not count.
+    adversary: Count,
 }
 
 impl Tally {
@@ -201,20 +327,31 @@ impl Tally {
         self.tried += 1;
         self.failed += failed;
         for (place, word) in cell.name.split(' ').enumerate() {
-            let of = self.by.entry((place, word.to_owned())).or_default();
-            let (all, bad) = of.entry(scheme.to_string()).or_default();
+            let of = self.words.entry((place, word.to_owned())).or_default();
+            let (bad, all) = of.entry(scheme.to_string()).or_default();
             *all += 1;
             *bad += failed;
+        }
+        for harm in harms {
+            let of = self.figures.entry(harm.figure.to_string()).or_default();
+            *of.entry(scheme.to_string()).or_default() += 1;
         }
     }
 
     fn show(&self) {
         println!("\nworse, of so many:");
-        for ((_, word), policies) in &self.by {
-            let policies = policies
+        for ((_, word), schemes) in &self.words {
+            let schemes = schemes
                 .iter()
-                .map(|(policy, (all, bad))| format!("{policy} {bad}/{all}"));
-            println!("{word:<14} {}", policies.collect::<Vec<_>>().join("  "));
+                .map(|(scheme, (bad, all))| format!("{scheme} {bad}/{all}"));
+            println!("{word:<14} {}", schemes.collect::<Vec<_>>().join("  "));
+        }
+        println!("\nby figure:");
+        for (figure, schemes) in &self.figures {
+            let schemes = schemes
+                .iter()
+                .map(|(scheme, bad)| format!("{scheme} {bad}"));
+            println!("{figure:<18} {}", schemes.collect::<Vec<_>>().join("  "));
         }
         println!("{} of {} are worse than ECN alone", self.failed, self.tried);
         let (failed, tried) = self.adversary;

@@ -10,12 +10,15 @@
 #![forbid(unsafe_code)]
 
 pub mod engine;
+pub mod figures;
 pub mod frame;
 pub mod harm;
+pub mod hash;
 pub mod host;
 pub mod matrix;
 mod num;
 pub mod report;
+pub mod results;
 mod rng;
 pub mod scenario;
 pub mod sweep;

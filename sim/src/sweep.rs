@@ -76,7 +76,11 @@ pub fn run(
 }
 
 /// Does `work` on every item, on `jobs` threads, and gives each result back with its item, in the order of the items.
-fn each<T: Sync, R: Send>(items: &[T], jobs: usize, work: impl Fn(&T) -> R + Sync) -> Vec<(&T, R)> {
+pub(crate) fn each<T: Sync, R: Send>(
+    items: &[T],
+    jobs: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<(&T, R)> {
     let next = AtomicUsize::new(0);
     let take = || {
         let index = next.fetch_add(1, Ordering::Relaxed);

@@ -93,6 +93,40 @@ fn a_paused_link_stands_still_for_so_long() {
     assert!(free.peak < 100_000 && paused.dropped == 0, "{}", free.peak);
 }
 
+/// A pause while the start's overload is there adds what the link could have carried, whatever the seed; one after the end adds nothing.
+#[test]
+fn the_first_pause_comes_when_the_scenario_says() {
+    let with = |first: &str| {
+        let pause = format!("{{ link: dci, time: 300us, every: 40ms, first: {first} }}");
+        scenario(2, "ecn", &format!("imperfections: {{ pauses: [{pause}] }}"))
+    };
+    let (early, never) = (with("100us"), with("30ms"));
+    for seed in 0..3 {
+        let (early, never) = (run(&early.with_seed(seed)), run(&never.with_seed(seed)));
+        assert!(
+            early.peak > never.peak + 2_000_000,
+            "{seed}: {} and {}",
+            early.peak,
+            never.peak
+        );
+    }
+}
+
+/// Two receivers of one kind of card: the one with a CNP interval of its own answers a tenth as often.
+#[test]
+fn a_host_group_has_a_cnp_interval_of_its_own() {
+    let cnps = |interval: &str| {
+        let mut scenario = scenario(4, "ecn", "");
+        for group in &mut scenario.hosts {
+            group.cnp_interval = Some(interval.parse().unwrap());
+        }
+        run(&scenario).cnps_host
+    };
+    let (often, seldom) = (cnps("4us"), cnps("200us"));
+    assert!(seldom * 4 < often, "{seldom} and {often}");
+    assert!(seldom > 10);
+}
+
 #[test]
 fn a_seed_decides_about_chance_too() {
     let all = "start_jitter: 20us\nimperfections: { tick_jitter: 10us, tick_late: 5%, tick_late_by: 200us, cnp_loss: 5%, depth_every: 32 }";

@@ -61,7 +61,8 @@ impl Engine {
     pub(super) fn first_pauses(&mut self) {
         let pauses = &self.scenario.imperfections.pauses;
         for (pause, index) in pauses.iter().zip(0u32..) {
-            let first = Nanos(self.chance.rng.below(pause.every.0));
+            let anywhere = Nanos(self.chance.rng.below(pause.every.0));
+            let first = pause.first.unwrap_or(anywhere);
             self.queue.at(self.start + first, Event::FarPause(index));
         }
     }

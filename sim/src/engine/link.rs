@@ -67,6 +67,11 @@ impl Link {
         BitRate(8 * 1_000_000_000 * FS / self.fs_per_byte)
     }
 
+    /// How long light takes.
+    pub(crate) const fn delay(&self) -> Nanos {
+        self.delay
+    }
+
     /// When the next frame can start.
     pub(crate) const fn free_at(&self) -> Nanos {
         Nanos(self.busy_fs.div_ceil(FS))

@@ -24,6 +24,8 @@ pub struct Outcome {
     pub goodput: f64,
     /// Jain's index of the connections through the reported queue, over the later part; 1 is equal.
     pub jain: f64,
+    /// What each connection through the reported queue delivered in order over the later part, as a share of its link.
+    pub flows: Vec<f64>,
     /// Pauses begun by switches.
     pub pauses: u64,
     /// Time hosts were paused, all together.
@@ -40,7 +42,7 @@ pub struct Outcome {
     pub dropped: u64,
     /// Data packets sent again.
     pub repeated: u64,
-    /// By flow group: name, goodput in Gb/s over the later part, and the times of its bursts, sorted.
+    /// By flow group.
     pub groups: Vec<GroupOutcome>,
     /// Curves.
     pub samples: Vec<Sample>,
@@ -49,14 +51,23 @@ pub struct Outcome {
 }
 
 /// One flow group's part.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupOutcome {
     /// Its name.
     pub name: String,
     /// Delivered in order over the later part, in Gb/s on the wire.
     pub goodput: f64,
+    /// Whether the scenario names it: a class of traffic whose goodput counts by itself.
+    pub is_class: bool,
+    /// An equal division of the reported link among the connections through it, as far as they are this group's, in Gb/s; `None` when
+    /// any of this group take another way.
+    pub fair: Option<f64>,
     /// Times from the start of a burst to its last packet's arrival, sorted.
     pub bursts: Vec<Nanos>,
+    /// Ages of the bursts that had not arrived at the end.
+    pub unfinished: Vec<Nanos>,
+    /// What a burst takes on links that carry nothing else.
+    pub ideal: Option<Nanos>,
 }
 
 impl GroupOutcome {
@@ -67,6 +78,22 @@ impl GroupOutcome {
         self.bursts
             .get((last * thousandths).div_ceil(1_000))
             .copied()
+    }
+
+    /// Flow completion time over what it would be on links that carry nothing else: no more than that for this share (in
+    /// thousandths) of the bursts. A burst that has not arrived counts with its age once that is longer than the median of the others.
+    #[must_use]
+    pub fn slowdown(&self, thousandths: usize) -> Option<f64> {
+        let median = self.quantile(500);
+        let late = self.unfinished.iter().copied();
+        let late = late.filter(|age| median.is_none_or(|median| *age > median));
+        let mut bursts: Vec<Nanos> = self.bursts.iter().copied().chain(late).collect();
+        bursts.sort_unstable();
+        let all = GroupOutcome {
+            bursts,
+            ..self.clone()
+        };
+        Some(all.quantile(thousandths)?.0 as f64 / self.ideal?.0.max(1) as f64)
     }
 }
 
@@ -131,18 +158,26 @@ impl Engine {
             .filter(|(flow, _)| flow.crosses)
             .map(|(_, rate)| *rate)
             .collect();
+        let fair = self.watch_rate / crossing.len().max(1) as f64;
         let groups = self.groups.iter().enumerate().map(|(group, name)| {
-            let of = self
-                .flows
-                .iter()
-                .zip(&rates)
-                .filter(|(flow, _)| flow.group == group);
+            let all = self.flows.iter().zip(&rates);
+            let of: Vec<_> = all.filter(|(flow, _)| flow.group == group).collect();
             let mut bursts = self.record.bursts[group].clone();
             bursts.sort_unstable();
+            let unfinished = of.iter().flat_map(|(flow, _)| &flow.bursts);
             GroupOutcome {
                 name: name.clone(),
-                goodput: of.map(|(_, rate)| *rate).sum(),
+                goodput: of.iter().map(|(_, rate)| **rate).sum(),
+                is_class: self.scenario.flows[group].name.is_some(),
+                fair: of
+                    .iter()
+                    .all(|(flow, _)| flow.crosses)
+                    .then_some(fair * of.len() as f64),
                 bursts,
+                unfinished: unfinished
+                    .map(|burst| self.now.since(burst.begun))
+                    .collect(),
+                ideal: self.record.ideals[group],
             }
         });
         let (watched, port) = self.watch;
@@ -166,6 +201,7 @@ impl Engine {
             utilisation: self.record.utilisation.unwrap_or_default(),
             goodput: crossing.iter().sum::<f64>() / self.watch_rate,
             jain: jain(&crossing),
+            flows: crossing.iter().map(|rate| rate / self.watch_rate).collect(),
             pauses: pauses.sum(),
             paused: Nanos(paused),
             cnps_switch: self.switches.iter().map(|switch| switch.cnps).sum(),
@@ -239,11 +275,32 @@ mod tests {
     #[test]
     fn quantiles_are_of_the_sorted_times() {
         let group = GroupOutcome {
-            name: String::new(),
-            goodput: 0.0,
             bursts: (1..=100).map(Nanos).collect(),
+            ..GroupOutcome::default()
         };
         assert_eq!(group.quantile(990), Some(Nanos(100)));
         assert_eq!(group.quantile(500), Some(Nanos(51)));
+    }
+
+    #[test]
+    fn a_burst_that_never_arrives_counts_as_slow() {
+        let mut group = GroupOutcome {
+            bursts: vec![Nanos(20); 9],
+            ideal: Some(Nanos(10)),
+            ..GroupOutcome::default()
+        };
+        assert_eq!(group.slowdown(990), Some(2.0));
+        // One that has just begun says nothing yet.
+        group.unfinished = vec![Nanos(5)];
+        assert_eq!(group.slowdown(990), Some(2.0));
+        group.unfinished = vec![Nanos(90), Nanos(5)];
+        assert_eq!(
+            (group.slowdown(500), group.slowdown(990)),
+            (Some(2.0), Some(9.0))
+        );
+        group.bursts.clear();
+        assert_eq!(group.slowdown(990), Some(9.0), "none has arrived");
+        group.ideal = None;
+        assert_eq!(group.slowdown(990), None, "no bursts at all");
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Record {
     pub(crate) goodput_since: Nanos,
     /// Time each burst took, by group.
     pub(crate) bursts: Vec<Vec<Nanos>>,
+    /// By group, what a burst takes on links that carry nothing else.
+    pub(crate) ideals: Vec<Option<Nanos>>,
 }
 
 /// The address of host `index`: 10.x.y.z counted up from 10.0.0.1.

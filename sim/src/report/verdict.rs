@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::baseline;
-use crate::harm::{self, Pair};
+use crate::figures::Figures;
+use crate::harm;
 use crate::scenario::{Case, Scenario, Scheme, Target};
 use crate::sweep::Run;
 
@@ -62,17 +63,18 @@ fn never_worse(
     is_meant: &dyn Fn(&Case) -> bool,
 ) -> String {
     let allowance = harm::allowance(scenario);
+    let gbps = scenario.watched_rate().0 as f64 / 1e9;
     let (mut cases, mut lines) = (0, String::new());
     let mut held = 0;
     let chosen = seeds.first().into_iter().flatten().enumerate();
     for (at, run) in chosen.filter(|(_, run)| is_meant(&run.case)) {
         let pairs = seeds.iter().filter_map(|runs| {
             let with = runs.get(at)?;
-            let ecn = &baseline(runs, with)?.outcome;
-            let with = &with.outcome;
-            Some(Pair { ecn, with })
+            let ecn = baseline(runs, with)?;
+            Some([ecn, with].map(|run| Figures::of(&run.outcome, gbps)))
         });
-        let harms = harm::of(&pairs.collect::<Vec<_>>(), allowance);
+        let (ecn, with): (Vec<_>, Vec<_>) = pairs.map(|[ecn, with]| (ecn, with)).unzip();
+        let harms = harm::of(&ecn, &with, allowance);
         cases += 1;
         held += u32::from(harms.is_empty());
         for harm in harms {

@@ -31,4 +31,7 @@ pub struct FarPause {
     pub time: Nanos,
     /// Time from the start of a pause to that of the next, give or take a quarter.
     pub every: Nanos,
+    /// When the first begins, from the start; anywhere within `every` when absent.
+    #[serde(default)]
+    pub first: Option<Nanos>,
 }

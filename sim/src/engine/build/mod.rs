@@ -235,6 +235,7 @@ impl Engine {
             record: Record {
                 kmin: scenario.thresholds.kmin.bytes_floored(drain, scenario.mtu),
                 bursts: vec![Vec::new(); scenario.flows.len()],
+                ideals: vec![None; scenario.flows.len()],
                 ..Record::default()
             },
             sender: case.sender,

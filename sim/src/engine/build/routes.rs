@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 
+use npcc_pipeline::frame::wire_len;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
-use npcc_pipeline::units::PortId;
+use npcc_pipeline::units::{Nanos, PortId};
 
 use super::{BuildError, IpAddr, PortPlan, address, port_mac};
 use crate::engine::Engine;
 use crate::num::small;
+use crate::wire::OVERHEAD;
 
 impl Engine {
     /// By switch: the port toward each host; `None` where there is no way.
@@ -99,28 +101,58 @@ impl Engine {
         switch.fib.refresh();
     }
 
-    /// Notes which connections go through the reported queue.
+    /// Notes which connections go through the reported queue, and how fast the bursts of each group could be.
     pub(super) fn find_crossing(&mut self, homes: &[(u32, u8)]) {
-        let (switch, port) = self.watch;
-        for flow in &mut self.flows {
-            let mut at = homes[flow.src as usize].0;
-            // No path is longer than there are switches.
-            for _ in 0..self.switches.len() {
-                let by = self.record.routes[at as usize][flow.dst as usize];
-                flow.crosses |= (at, by) == (switch, port);
-                let next = self.trunks.iter().flat_map(|trunk| {
-                    [
-                        (trunk.ends[0], trunk.ends[1]),
-                        (trunk.ends[1], trunk.ends[0]),
-                    ]
-                });
-                let next = next.into_iter().find(|(here, _)| *here == (at, by));
-                match next {
-                    Some((_, there)) => at = there.0,
-                    None => break,
-                }
+        for index in 0..self.flows.len() {
+            let (src, dst) = (self.flows[index].src, self.flows[index].dst);
+            let ports = self.egress_ports(src, dst, homes);
+            self.flows[index].crosses |= ports.contains(&self.watch);
+            let group = self.flows[index].group;
+            if self.record.ideals[group].is_none() {
+                self.record.ideals[group] = self.fastest_burst(group, src, &ports);
             }
         }
+    }
+
+    /// The switch ports that data from one host to another leaves by, in order.
+    fn egress_ports(&self, src: u32, dst: u32, homes: &[(u32, u8)]) -> Vec<(u32, u8)> {
+        let mut at = homes[src as usize].0;
+        let mut ports = Vec::new();
+        // No path is longer than there are switches.
+        while ports.len() < self.switches.len() {
+            let by = self.record.routes[at as usize][dst as usize];
+            ports.push((at, by));
+            let ends = self.trunks.iter().flat_map(|trunk| {
+                let [a, b] = trunk.ends;
+                [(a, b), (b, a)]
+            });
+            match ends.into_iter().find(|(here, _)| *here == (at, by)) {
+                Some((_, there)) => at = there.0,
+                None => break,
+            }
+        }
+        ports
+    }
+
+    /// From the first bit of a burst sent to the last one received, on links that carry nothing else: its bytes at the slowest rate,
+    /// one more frame at each other link, and light.
+    fn fastest_burst(&self, group: usize, src: u32, ports: &[(u32, u8)]) -> Option<Nanos> {
+        let burst = self.scenario.flows[group].burst?;
+        let packets = burst.0.div_ceil(u64::from(self.scenario.mtu)).max(1);
+        let frame = u64::from(wire_len(OVERHEAD + usize::from(self.scenario.mtu)));
+        let host = &self.links[self.hosts[src as usize].link];
+        let out = |(switch, port): &(u32, u8)| {
+            let port = &self.switches[*switch as usize].ports[usize::from(*port)];
+            &self.links[port.link]
+        };
+        let links = std::iter::once(host).chain(ports.iter().map(out));
+        let (mut sum, mut slowest) = (Nanos::ZERO, Nanos::ZERO);
+        for link in links {
+            let one = link.rate().time_of(frame);
+            sum += link.delay() + one;
+            slowest = slowest.max(one);
+        }
+        Some(sum + Nanos(slowest.0 * (packets - 1)))
     }
 
     /// Routes take the ways that are left after a failure.

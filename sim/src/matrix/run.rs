@@ -1,0 +1,109 @@
+//! Runs the cells of the matrix with several seeds and schemes, several runs at a time, and knows which are done.
+
+use std::io;
+use std::sync::Mutex;
+
+use super::Cell;
+use crate::engine::{self, BuildError};
+use crate::figures::Figures;
+use crate::hash::fnv;
+use crate::results::{Key, Results};
+use crate::scenario::{Case, ScenarioError, Scheme};
+use crate::sweep;
+
+/// Runs that belong together: a scheme with some seeds, under the name of a law.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// What the switches do.
+    pub scheme: Scheme,
+    /// First seed, counted from the scenario's own, and how many.
+    pub seeds: std::ops::Range<u64>,
+    /// See [`Key::law`].
+    pub law: String,
+}
+
+/// Why a matrix stops.
+#[derive(Debug, thiserror::Error)]
+pub enum MatrixError {
+    /// A cell is no scenario.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// A scenario does not become a simulation.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The file of results cannot be written.
+    #[error("cannot write the results: {0}; make room, and start the same command again")]
+    Write(#[from] io::Error),
+}
+
+/// Every series of a cell, each in the order of its seeds.
+pub type CellFigures = Vec<Vec<Figures>>;
+
+/// Does what is not in `results` yet, on `jobs` threads; `done` is called after each run with how many are done, and of how many.
+///
+/// # Errors
+/// [`MatrixError`]; what was done before is in `results`.
+pub fn run(
+    cells: &[Cell],
+    series: &[Series],
+    results: &mut Results,
+    jobs: usize,
+    done: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<CellFigures>, MatrixError> {
+    let keys = |cell: &Cell| -> Vec<Vec<Key>> {
+        let text = fnv(cell.text.as_bytes());
+        let of = |series: &Series| {
+            let keys = series.seeds.clone().map(|seed| Key {
+                cell: cell.name.clone(),
+                text,
+                seed,
+                scheme: series.scheme.to_string(),
+                law: series.law.clone(),
+            });
+            keys.collect()
+        };
+        series.iter().map(of).collect()
+    };
+    let mut missing = Vec::new();
+    for cell in cells {
+        let of_scheme = keys(cell).into_iter().zip(series);
+        let all =
+            of_scheme.flat_map(|(keys, series)| keys.into_iter().map(|key| (key, series.scheme)));
+        missing.extend(
+            all.filter(|(key, _)| results.get(key).is_none())
+                .map(|(key, scheme)| (cell, key, scheme)),
+        );
+    }
+    let shared = Mutex::new((&mut *results, 0));
+    let work = |(cell, key, scheme): &(&Cell, Key, Scheme)| -> Result<(), MatrixError> {
+        let scenario = cell.scenario()?.with_seed(key.seed);
+        let case = scenario.cases().into_iter().next();
+        let Some(case) = case.map(|case| Case {
+            scheme: *scheme,
+            ..case
+        }) else {
+            return Ok(());
+        };
+        let gbps = scenario.watched_rate().0 as f64 / 1e9;
+        let figures = Figures::of(&engine::run(&scenario, &case)?, gbps);
+        let Ok(mut shared) = shared.lock() else {
+            return Ok(());
+        };
+        shared.0.add(key, figures)?;
+        shared.1 += 1;
+        done(shared.1, missing.len());
+        Ok(())
+    };
+    sweep::each(&missing, jobs, work)
+        .into_iter()
+        .try_for_each(|(_, done)| done)?;
+    let of_cell = |cell: &Cell| -> CellFigures {
+        let of = |keys: Vec<Key>| {
+            keys.iter()
+                .filter_map(|key| results.get(key).cloned())
+                .collect()
+        };
+        keys(cell).into_iter().map(of).collect()
+    };
+    Ok(cells.iter().map(of_cell).collect())
+}

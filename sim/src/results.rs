@@ -1,0 +1,153 @@
+//! Results of runs in a file, one line each, so that a matrix that is stopped goes on where it was.
+//!
+//! A line belongs to a [`Key`]: cell, hash of its scenario, seed, scheme, and the name of the law. A line that was cut off when the
+//! process died is passed over, and its run done again.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use crate::figures::Figures;
+
+/// What a result is of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The cell's name.
+    pub cell: String,
+    /// Hash of its scenario file: a cell that has changed is run again.
+    pub text: u64,
+    /// The seed's place after the scenario's own.
+    pub seed: u64,
+    /// The scheme's name.
+    pub scheme: String,
+    /// Which law and simulator: a label, or the hash of the program.
+    pub law: String,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Key {
+            cell,
+            text,
+            seed,
+            scheme,
+            law,
+        } = self;
+        write!(out, "{cell}\t{text:016x}\t{seed}\t{scheme}\t{law}")
+    }
+}
+
+/// What is known, and where it is written.
+#[derive(Debug, Default)]
+pub struct Results {
+    known: HashMap<String, Figures>,
+    file: Option<File>,
+}
+
+impl Results {
+    /// Without a file: known until the process ends.
+    #[must_use]
+    pub fn in_memory() -> Results {
+        Results::default()
+    }
+
+    /// Those of a file, which is made when it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn open(path: &Path) -> io::Result<Results> {
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(path)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let complete = text.rfind('\n').map_or(0, |end| end + 1);
+        let known = text[..complete].lines().filter_map(|line| {
+            // A key has five fields.
+            let (at, _) = line.match_indices('\t').nth(4)?;
+            Some((line[..at].to_owned(), Figures::from_line(&line[at + 1..])?))
+        });
+        let known = known.collect();
+        if complete < text.len() {
+            file.write_all(b"\n")?;
+        }
+        Ok(Results {
+            known,
+            file: Some(file),
+        })
+    }
+
+    /// The result of a run, if it is known.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&Figures> {
+        self.known.get(&key.to_string())
+    }
+
+    /// Adds one, and writes it down at once.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(&mut self, key: &Key, figures: Figures) -> io::Result<()> {
+        let key = key.to_string();
+        if let Some(file) = &mut self.file {
+            file.write_all(format!("{key}\t{}\n", figures.to_line()).as_bytes())?;
+        }
+        self.known.insert(key, figures);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(seed: u64) -> Key {
+        Key {
+            cell: "steady paper 25G x1.05 1km".to_owned(),
+            text: 7,
+            seed,
+            scheme: "model".to_owned(),
+            law: "v1".to_owned(),
+        }
+    }
+
+    fn figures(peak: u64) -> Figures {
+        Figures {
+            peak,
+            ..Figures::default()
+        }
+    }
+
+    #[test]
+    fn results_outlive_a_process_that_died_while_it_wrote() {
+        let path = std::env::temp_dir().join(format!("npcc-results-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let mut results = Results::open(&path).unwrap();
+        for seed in 0..3 {
+            results.add(&key(seed), figures(seed * 10)).unwrap();
+        }
+        drop(results);
+        let whole = std::fs::read(&path).unwrap();
+        for cut in [1, 2, 30] {
+            std::fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+            let mut results = Results::open(&path).unwrap();
+            assert_eq!(results.get(&key(1)), Some(&figures(10)));
+            assert_eq!(results.get(&key(2)), None, "cut off by {cut}");
+            results.add(&key(2), figures(21)).unwrap();
+            drop(results);
+            let results = Results::open(&path).unwrap();
+            assert_eq!(results.get(&key(2)), Some(&figures(21)));
+            assert_eq!(results.get(&key(0)), Some(&figures(0)));
+        }
+        let other = Key {
+            law: "v2".to_owned(),
+            ..key(0)
+        };
+        assert_eq!(Results::open(&path).unwrap().get(&other), None);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,117 @@
+//! The measure of harm: what it is, that it finds harm that is there, and that a matrix that was stopped goes on.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use std::fmt::Write;
+
+use npcc_sim::harm::{self, Figure, PAIRS};
+use npcc_sim::matrix::run::{self, Series};
+use npcc_sim::matrix::{self, Half};
+use npcc_sim::results::Results;
+
+/// The measure is frozen: a law is changed to do no harm by it, never the reverse. Who changes a number here says in the same commit
+/// why the old one was wrong, and makes every table of docs/evidence.md anew that was judged by it.
+#[test]
+fn the_measure_is_what_it_was() {
+    let mut text = format!("in {PAIRS} of all pairs\n");
+    let class = Figure::Class(0, "x".to_owned());
+    for figure in [
+        Figure::Peak,
+        Figure::Pauses,
+        Figure::Goodput,
+        Figure::Fairness,
+        Figure::Slowdown(0),
+        Figure::Slowdown(1),
+        class,
+    ] {
+        let _ = writeln!(text, "{figure} {}", figure.limit());
+    }
+    for rate in ["25G", "400G"] {
+        let name = format!("steady hpcc-vendor {rate} x1.05 1km");
+        let cell = matrix::cells().into_iter().find(|cell| cell.name == name);
+        let allowance = harm::allowance(&cell.unwrap().scenario().unwrap());
+        let _ = writeln!(text, "allowance at {rate} {allowance}");
+    }
+    for half in [Half::Odd, Half::Even] {
+        let _ = writeln!(text, "{half:?} from seed {}", 1 + half.first_seed());
+    }
+    assert_eq!(
+        text,
+        "in 0.8 of all pairs\n\
+         peak 0.05\n\
+         pauses 0\n\
+         goodput 0.01\n\
+         fairness 0.05\n\
+         slowdown p50 0.05\n\
+         slowdown p99 0.05\n\
+         class x 0.01\n\
+         allowance at 25G 534784\n\
+         allowance at 400G 534784\n\
+         Odd from seed 1\n\
+         Even from seed 21\n"
+    );
+}
+
+/// Harm that a switch really does, in runs of its own: no marks at all.
+#[test]
+fn a_switch_that_does_not_mark_does_harm() {
+    let cells = matrix::cells().into_iter();
+    let cells: Vec<_> = cells
+        .filter(|cell| cell.name == "steady hpcc-vendor 100G x2.00 1km")
+        .collect();
+    let series = ["ecn", "pfc"].map(|name| Series {
+        scheme: name.parse().unwrap(),
+        seeds: 0..3,
+        law: String::new(),
+    });
+    let done = run::run(&cells, &series, &mut Results::in_memory(), 2, &|_, _| {}).unwrap();
+    let allowance = harm::allowance(&cells[0].scenario().unwrap());
+    let harms = harm::of(&done[0][0], &done[0][1], allowance);
+    assert_eq!(harms.len(), 1, "{harms:?}");
+    assert_eq!(harms[0].figure, Figure::Peak);
+}
+
+/// A matrix that was stopped does only what is missing, whichever run that is, and one under another law does everything.
+#[test]
+fn a_stopped_matrix_goes_on() {
+    let cells = matrix::cells().into_iter();
+    let cells: Vec<_> = cells
+        .filter(|cell| cell.name == "steady hpcc-vendor 25G x1.05 1km")
+        .collect();
+    let series = |law: &str| {
+        ["ecn", "npcc"].map(|name| Series {
+            scheme: name.parse().unwrap(),
+            seeds: 0..2,
+            law: law.to_owned(),
+        })
+    };
+    let path = std::env::temp_dir().join(format!("npcc-matrix-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let runs = std::sync::atomic::AtomicUsize::new(0);
+    let count = |_: usize, _: usize| {
+        runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let go = |law: &str| {
+        let mut results = Results::open(&path).unwrap();
+        let before = runs.load(std::sync::atomic::Ordering::Relaxed);
+        let figures = run::run(&cells, &series(law), &mut results, 2, &count).unwrap();
+        let after = runs.load(std::sync::atomic::Ordering::Relaxed);
+        (figures, after - before)
+    };
+    let (first, done) = go("one");
+    assert_eq!(done, 4);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let two: String = text
+        .lines()
+        .take(2)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    std::fs::write(&path, two + "steady hpcc-vendor 25G x1.").unwrap();
+    assert_eq!(go("one"), (first.clone(), 2));
+    assert_eq!(go("one"), (first.clone(), 0));
+    assert_eq!(go("two"), (first, 4));
+    std::fs::remove_file(&path).unwrap();
+}
