@@ -4,7 +4,6 @@
 
 mod hasher;
 
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -23,7 +22,10 @@ const V6: u32 = 1 << 24;
 const MAPPED: u64 = 0xffff_0000_0000;
 
 /// A queue pair number, 24 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, derive_more::Display,
+)]
+#[display("{_0:#x}")]
 pub struct Qpn(u32);
 
 impl Qpn {
@@ -37,12 +39,6 @@ impl Qpn {
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
-    }
-}
-
-impl fmt::Display for Qpn {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:#x}", self.0)
     }
 }
 
@@ -69,7 +65,9 @@ const fn low64(word: u128) -> u64 {
 }
 
 /// One direction of a connection: source, destination, destination queue pair.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, derive_more::Debug, derive_more::Display)]
+#[debug("{self}")]
+#[display("{} > {} qp {}", self.src(), self.dst(), self.dest_qp())]
 pub struct FlowKey {
     pub(crate) src: Bits,
     pub(crate) dst: Bits,
@@ -218,18 +216,6 @@ impl Hash for FlowKey {
             state.write_u64(word);
         }
         state.write_u32(self.tail);
-    }
-}
-
-impl fmt::Display for FlowKey {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} > {} qp {}", self.src(), self.dst(), self.dest_qp())
-    }
-}
-
-impl fmt::Debug for FlowKey {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, out)
     }
 }
 

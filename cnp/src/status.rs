@@ -1,7 +1,5 @@
 //! What NPCC does, for whoever shows it: counters and gauges written by the control core alone, read by anybody.
 
-use std::ops::Deref;
-
 use npcc_pipeline::counters::{ByName, Counter, Gauge, Label};
 use npcc_pipeline::named::Named;
 use npcc_pipeline::units::{MAX_PORTS, PortId, Priority};
@@ -103,7 +101,7 @@ counters! {
 }
 
 /// One watched queue.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, derive_more::Deref)]
 pub struct QueueStatus {
     /// The port whose egress queue it is.
     pub port: PortId,
@@ -122,16 +120,8 @@ pub struct QueueStatus {
     /// What becomes of decisions: the least of the switch's action and its own.
     action: Gauge,
     /// What is counted about it.
+    #[deref]
     pub counts: WatchedCounters,
-}
-
-impl Deref for QueueStatus {
-    type Target = WatchedCounters;
-
-    #[inline]
-    fn deref(&self) -> &WatchedCounters {
-        &self.counts
-    }
 }
 
 impl QueueStatus {
@@ -341,10 +331,11 @@ counters! {
 }
 
 /// The whole of NPCC on one switch.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, derive_more::Deref)]
 pub struct NpccStatus {
     queues: Box<[QueueStatus]>,
     /// What is counted beside the queues.
+    #[deref]
     pub counts: NpccCounters,
     /// Wire bytes of contributors without an entry in the flow table, by the port they came in by.
     pub(crate) uncounted_ports: [Counter; MAX_PORTS],
@@ -357,15 +348,6 @@ pub struct NpccStatus {
     pub hosts: HostView,
     /// How hosts answer CNPs.
     pub responses: HostResponseView,
-}
-
-impl Deref for NpccStatus {
-    type Target = NpccCounters;
-
-    #[inline]
-    fn deref(&self) -> &NpccCounters {
-        &self.counts
-    }
 }
 
 impl NpccStatus {

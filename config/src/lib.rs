@@ -43,6 +43,7 @@ pub use diag::{Diagnostic, Report, Severity};
 pub use difference::{Difference, differences};
 pub use ipnet;
 pub use load::{Loaded, load, parse, patched};
+pub use npcc_pipeline::named;
 pub use patch::{Overrides, is_within};
 pub use plan::Config;
 pub use sizing::Sizing;

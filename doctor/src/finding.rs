@@ -4,125 +4,94 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// It should be known, and may be as wanted.
-    Note,
-    /// The switch runs, and worse than it could.
-    Warning,
-    /// The switch does not start, or does not forward.
-    Error,
-}
-
-impl Severity {
-    /// As it is written.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
+npcc_config::named! {
+    /// How bad a finding is.
+    #[derive(PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Severity {
+        /// It should be known, and may be as wanted.
+        Note = "note",
+        /// The switch runs, and worse than it could.
+        Warning = "warning",
+        /// The switch does not start, or does not forward.
+        Error = "error",
     }
 }
 
-/// Declares the checks: each has a name that scripts know.
-macro_rules! checks {
-    ($($(#[$about:meta])+ $Check:ident = $name:literal;)*) => {
-        /// What was looked at.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Check {$(
-            $(#[$about])+
-            $Check,
-        )*}
-
-        impl Check {
-            /// All of them.
-            pub const ALL: &[Check] = &[$(Check::$Check),*];
-
-            /// Its name, in kebab case.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Check::$Check => $name,)*
-                }
-            }
-        }
-    };
-}
-
-checks! {
-    /// Enough hugepages are free for the packet memory.
-    HugepagesFew = "hugepages-few";
-    /// They lie on the NUMA nodes of the ports.
-    HugepagesNode = "hugepages-node";
-    /// A hugetlbfs is mounted.
-    HugepagesUnmounted = "hugepages-unmounted";
-    /// No file of a dead process keeps hugepages.
-    HugepagesLeftover = "hugepages-leftover";
-    /// The PCI device is there.
-    DeviceMissing = "device-missing";
-    /// It has a driver that DPDK can use.
-    DriverBinding = "driver-binding";
-    /// The IOMMU is on for vfio.
-    IommuOff = "iommu-off";
-    /// Vfio uses the IOMMU.
-    IommuUnsafe = "iommu-unsafe";
-    /// The device's IOMMU group is the switch's alone.
-    IommuGroup = "iommu-group";
-    /// A port's worker runs on the port's NUMA node.
-    Numa = "numa";
-    /// The card has all lanes it can use.
-    PcieWidth = "pcie-width";
-    /// The device can do priority pause as the port needs it.
-    NicPause = "nic-pause";
-    /// The device has a queue for each worker.
-    NicQueues = "nic-queues";
-    /// A configured core is online.
-    CoreMissing = "core-missing";
-    /// The kernel schedules nothing else on it.
-    CoreNotIsolated = "core-not-isolated";
-    /// The kernel's tick leaves it alone.
-    CoreTick = "core-tick";
-    /// Nobody else uses its other hardware thread.
-    CoreSibling = "core-sibling";
-    /// It runs at full speed.
-    Governor = "governor";
-    /// The kernel trusts the TSC.
-    ClockSource = "clock-source";
-    /// The TSC runs on at one rate.
-    TscInvariant = "tsc-invariant";
-    /// A port's kernel interface is there.
-    InterfaceMissing = "interface-missing";
-    /// It is up.
-    InterfaceDown = "interface-down";
-    /// It takes the port's frames.
-    InterfaceMtu = "interface-mtu";
-    /// It does not merge frames.
-    InterfaceMerges = "interface-merges";
-    /// It hands frames over one by one.
-    InterfaceSegments = "interface-segments";
-    /// 802.3x pause of the whole link is off.
-    LinkPause = "link-pause";
-    /// The kernel's DCB does what the port needs.
-    DcbPfc = "dcb-pfc";
-    /// No other interface has a port's MAC address.
-    MacClash = "mac-clash";
-    /// No other interface has a port's IP address.
-    AddressClash = "address-clash";
-    /// A port's interfaces in Linux have the port's MAC address.
-    SviMac = "svi-mac";
-    /// The sockets' groups exist.
-    GroupMissing = "group-missing";
-    /// The sockets' folder exists.
-    SocketFolder = "socket-folder";
-    /// No socket of a dead switch lies about.
-    SocketLeftover = "socket-leftover";
-    /// The sockets are for their groups.
-    SocketRights = "socket-rights";
+npcc_config::named! {
+    /// What was looked at.
+    #[derive(PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Check {
+        /// Enough hugepages are free for the packet memory.
+        HugepagesFew = "hugepages-few",
+        /// They lie on the NUMA nodes of the ports.
+        HugepagesNode = "hugepages-node",
+        /// A hugetlbfs is mounted.
+        HugepagesUnmounted = "hugepages-unmounted",
+        /// No file of a dead process keeps hugepages.
+        HugepagesLeftover = "hugepages-leftover",
+        /// The PCI device is there.
+        DeviceMissing = "device-missing",
+        /// It has a driver that DPDK can use.
+        DriverBinding = "driver-binding",
+        /// The IOMMU is on for vfio.
+        IommuOff = "iommu-off",
+        /// Vfio uses the IOMMU.
+        IommuUnsafe = "iommu-unsafe",
+        /// The device's IOMMU group is the switch's alone.
+        IommuGroup = "iommu-group",
+        /// A port's worker runs on the port's NUMA node.
+        Numa = "numa",
+        /// The card has all lanes it can use.
+        PcieWidth = "pcie-width",
+        /// The device can do priority pause as the port needs it.
+        NicPause = "nic-pause",
+        /// The device has a queue for each worker.
+        NicQueues = "nic-queues",
+        /// A configured core is online.
+        CoreMissing = "core-missing",
+        /// The kernel schedules nothing else on it.
+        CoreNotIsolated = "core-not-isolated",
+        /// The kernel's tick leaves it alone.
+        CoreTick = "core-tick",
+        /// Nobody else uses its other hardware thread.
+        CoreSibling = "core-sibling",
+        /// It runs at full speed.
+        Governor = "governor",
+        /// The kernel trusts the TSC.
+        ClockSource = "clock-source",
+        /// The TSC runs on at one rate.
+        TscInvariant = "tsc-invariant",
+        /// A port's kernel interface is there.
+        InterfaceMissing = "interface-missing",
+        /// It is up.
+        InterfaceDown = "interface-down",
+        /// It takes the port's frames.
+        InterfaceMtu = "interface-mtu",
+        /// It does not merge frames.
+        InterfaceMerges = "interface-merges",
+        /// It hands frames over one by one.
+        InterfaceSegments = "interface-segments",
+        /// 802.3x pause of the whole link is off.
+        LinkPause = "link-pause",
+        /// The kernel's DCB does what the port needs.
+        DcbPfc = "dcb-pfc",
+        /// No other interface has a port's MAC address.
+        MacClash = "mac-clash",
+        /// No other interface has a port's IP address.
+        AddressClash = "address-clash",
+        /// A port's interfaces in Linux have the port's MAC address.
+        SviMac = "svi-mac",
+        /// The sockets' groups exist.
+        GroupMissing = "group-missing",
+        /// The sockets' folder exists.
+        SocketFolder = "socket-folder",
+        /// No socket of a dead switch lies about.
+        SocketLeftover = "socket-leftover",
+        /// The sockets are for their groups.
+        SocketRights = "socket-rights",
+    }
 }
 
 /// What mends a finding.

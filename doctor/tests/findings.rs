@@ -353,7 +353,7 @@ fn a_host_as_it_should_be_has_no_findings() {
 
 #[test]
 fn each_finding_happens_once_alone_and_says_what_mends_it() {
-    for &check in Check::ALL {
+    for check in Check::ALL {
         let mut tree = Tree::healthy();
         break_it(check, &mut tree);
         let diagnosis = tree.diagnosis();

@@ -23,6 +23,7 @@ pub mod egress;
 pub mod frame;
 pub mod handoff;
 pub mod named;
+pub mod num;
 pub mod parse;
 pub mod partial;
 pub mod pause;

@@ -168,7 +168,8 @@ impl Priority {
 }
 
 /// An Ethernet address.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, derive_more::Debug)]
+#[debug("{self}")]
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
@@ -229,12 +230,6 @@ crate::textual!(
     Mac as "MacAddr", "an Ethernet address", MAC,
     schema: |_generator| { "description": MAC, "type": "string", "examples": ["02:00:00:00:01:01"] }
 );
-
-impl fmt::Debug for Mac {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, out)
-    }
-}
 
 /// A wire rate in bits per second; bytes on the wire include [`WIRE_OVERHEAD`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

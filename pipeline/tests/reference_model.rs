@@ -227,9 +227,9 @@ proptest! {
                 }
                 Event::Wait(time) => model.now += time,
                 Event::Weight { port, priority, weight } => {
-                    let discipline = Discipline::Dwrr(weight);
-                    queues[usize::from(port)][usize::from(priority)].discipline = discipline;
-                    rig.path.set_discipline(PortId(port), prio(priority), discipline);
+                    let queue = &mut queues[usize::from(port)][usize::from(priority)];
+                    queue.discipline = Discipline::Dwrr(weight);
+                    rig.path.reconfigure_queue(PortId(port), prio(priority), queue);
                 }
             }
             model.check(&mut rig);

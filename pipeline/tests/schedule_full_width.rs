@@ -92,12 +92,17 @@ fn dwrr_weight_change_at_run_time() {
     let mut rig = weighted([50; 8]).build();
     let even = serve(&mut rig, 0b1001, |_| 1000, 0, 10_000_000);
     assert_shares(even, [50; 8], 0b1001);
-    rig.path
-        .set_discipline(PortId(1), prio(3), Discipline::Dwrr(10));
+    let served_by = |rig: &mut Rig, discipline| {
+        let config = QueueConfig {
+            discipline,
+            ..QueueConfig::default()
+        };
+        rig.path.reconfigure_queue(PortId(1), prio(3), &config);
+    };
+    served_by(&mut rig, Discipline::Dwrr(10));
     let uneven = serve(&mut rig, 0b1001, |_| 1000, 10_000_000, 10_000_000);
     assert_shares(uneven, [50, 0, 0, 10, 0, 0, 0, 0], 0b1001);
-    rig.path
-        .set_discipline(PortId(1), prio(3), Discipline::Strict);
+    served_by(&mut rig, Discipline::Strict);
     let strict = serve(&mut rig, 0b1001, |_| 1000, 20_000_000, 10_000_000);
     assert!(strict[0] < 50_000, "strict takes it all: {strict:?}");
 }

@@ -40,27 +40,18 @@ pub enum Command {
 }
 
 /// Why an order was not obeyed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display, derive_more::Error)]
 pub enum Refused {
     /// The table of named queue pairs is full.
+    #[display("the table of pairs is full: raise npcc.flows")]
     Full,
     /// No such pair is known.
+    #[display("no such pair is known")]
     UnknownPair,
     /// This queue is not watched.
+    #[display("NPCC does not watch this queue")]
     UnknownQueue,
 }
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refused::Full => write!(out, "the table of pairs is full: raise npcc.flows"),
-            Refused::UnknownPair => write!(out, "no such pair is known"),
-            Refused::UnknownQueue => write!(out, "NPCC does not watch this queue"),
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
 
 impl ControlCore {
     /// Obeys an order.

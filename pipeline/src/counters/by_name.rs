@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +20,13 @@ use crate::named::Named;
         deserialize = "E: Named, T: Default + Deserialize<'de>"
     )
 )]
-pub struct ByName<E, T, const N: usize>([T; N], PhantomData<E>);
+#[derive(derive_more::Deref, derive_more::DerefMut)]
+pub struct ByName<E, T, const N: usize>(
+    #[deref]
+    #[deref_mut]
+    [T; N],
+    PhantomData<E>,
+);
 
 impl<E, T: Default, const N: usize> Default for ByName<E, T, N> {
     fn default() -> ByName<E, T, N> {
@@ -61,22 +66,6 @@ impl<E: Named, T: Default + PartialEq, const N: usize> From<ByName<E, T, N>>
         let all = E::NAMES.iter().zip(all.0);
         let some = all.filter(|(_, one)| *one != T::default());
         some.map(|(name, one)| ((*name).to_owned(), one)).collect()
-    }
-}
-
-impl<E, T, const N: usize> Deref for ByName<E, T, N> {
-    type Target = [T; N];
-
-    #[inline]
-    fn deref(&self) -> &[T; N] {
-        &self.0
-    }
-}
-
-impl<E, T, const N: usize> DerefMut for ByName<E, T, N> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [T; N] {
-        &mut self.0
     }
 }
 

@@ -70,30 +70,12 @@ impl Gauge {
 }
 
 /// A gauge of which the highest value of all workers counts: a time, or the longest of something.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, derive_more::Deref)]
 pub struct Highest(Gauge);
 
 /// A gauge that is a set of bits, of which all workers' together count.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, derive_more::Deref)]
 pub struct Mask(Gauge);
-
-impl std::ops::Deref for Highest {
-    type Target = Gauge;
-
-    #[inline]
-    fn deref(&self) -> &Gauge {
-        &self.0
-    }
-}
-
-impl std::ops::Deref for Mask {
-    type Target = Gauge;
-
-    #[inline]
-    fn deref(&self) -> &Gauge {
-        &self.0
-    }
-}
 
 /// A cell, or a structure of cells, that a worker writes and others read.
 pub trait Cell {

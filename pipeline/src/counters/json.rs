@@ -4,21 +4,14 @@
 pub(super) mod micros {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a report rounds to three digits"
-    )]
+    use crate::num::{real, whole};
+
     pub(crate) fn serialize<S: Serializer>(ns: &u64, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_f64((ns / 10) as f64 / 100.0)
+        to.serialize_f64(real(ns / 10) / 100.0)
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "times are above zero and far below 2^52 ns"
-    )]
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-        Ok((f64::deserialize(from)? * 1_000.0).round() as u64)
+        Ok(whole((f64::deserialize(from)? * 1_000.0).round()))
     }
 }
 

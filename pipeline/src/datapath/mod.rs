@@ -34,7 +34,6 @@ use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
 use crate::drop::DropReason;
 use crate::egress::port::{EcnMode, EgressConfig, QueueConfig};
-use crate::egress::scheduler::Discipline;
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued};
 use crate::handoff::Channels;
 use crate::pause::{PauseConfig, PortPause};
@@ -166,11 +165,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[must_use]
     pub const fn buffer(&self) -> &Buffer {
         &self.side.buffer
-    }
-
-    /// Changes how a queue is served from now on.
-    pub fn set_discipline(&mut self, port: PortId, priority: Priority, discipline: Discipline) {
-        self.side.ports[port].set_discipline(priority, discipline);
     }
 
     /// Gives a queue other settings from now on; whether it is lossless stays.

@@ -4,7 +4,7 @@ pub use super::config::{EgressConfig, QueueConfig};
 use super::fifo::{Fifo, FifoStore};
 pub use super::marking::{EcnMode, Marking};
 use super::rng::Xorshift;
-use super::scheduler::{Discipline, Scheduler};
+use super::scheduler::Scheduler;
 use super::shaper::Shaper;
 use crate::buffer::{Amount, ControlReserve};
 use crate::burst::Run;
@@ -207,12 +207,6 @@ impl EgressPort {
     /// Shapes the port to another rate from now on.
     pub fn set_rate(&mut self, rate: Option<BitRate>) {
         self.shaper = shaper(rate, self.max_frame, self.away);
-    }
-
-    /// Serves a queue otherwise from now on.
-    pub fn set_discipline(&mut self, priority: Priority, discipline: Discipline) {
-        self.queues[priority].config.discipline = discipline;
-        self.scheduler.set(priority, discipline);
     }
 
     /// Gives a queue other settings; whether it is lossless stays, for the buffer counts on it. Full rates start anew.

@@ -6,24 +6,24 @@ use crate::units::{Mac, PortId};
 /// Untagged, in [`Adjacency::vlan`].
 pub const UNTAGGED: u16 = 0;
 
-/// What happens to a frame that takes this path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// No route.
-    NoRoute = 0,
-    /// Sent to `dst` out of `port`.
-    Forward = 1,
-    /// On a connected subnet, but the neighbour's MAC address is unknown.
-    Unresolved = 2,
-    /// An address of the switch itself.
-    Local = 3,
-    /// Dropped on purpose.
-    Blackhole = 4,
-    /// Dropped, and the sender told that the host cannot be reached.
-    Unreachable = 5,
-    /// Dropped, and the sender told that this is forbidden.
-    Prohibited = 6,
+crate::named! {
+    /// What happens to a frame that takes this path.
+    pub enum Kind {
+        /// No route.
+        NoRoute = "none",
+        /// Sent to `dst` out of `port`.
+        Forward = "forward",
+        /// On a connected subnet, but the neighbour's MAC address is unknown.
+        Unresolved = "unresolved",
+        /// An address of the switch itself.
+        Local = "local",
+        /// Dropped on purpose.
+        Blackhole = "blackhole",
+        /// Dropped, and the sender told that the host cannot be reached.
+        Unreachable = "unreachable",
+        /// Dropped, and the sender told that this is forbidden.
+        Prohibited = "prohibited",
+    }
 }
 
 /// A path: where to, and with which layer 2 header.
@@ -142,13 +142,6 @@ impl Path {
     pub const fn is_behind(self, ports: u32) -> bool {
         let neighbor = matches!(self.kind(), Kind::Forward | Kind::Unresolved);
         neighbor && ports.unbounded_shr(self.port().0 as u32) & 1 == 1
-    }
-
-    /// Whether two paths differ in MAC addresses only.
-    #[inline]
-    #[must_use]
-    pub const fn is_beside(self, other: Path) -> bool {
-        self.rest >> 32 == other.rest >> 32
     }
 
     /// Destination and source MAC address as a frame begins: the first eight octets, and the other four.

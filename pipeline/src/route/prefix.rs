@@ -1,6 +1,5 @@
 //! A prefix of either family as left-aligned bits.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Address family.
@@ -22,7 +21,11 @@ pub fn bits_of(address: IpAddr) -> (Family, u128) {
 }
 
 /// A prefix with its host bits zero.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, derive_more::Debug, derive_more::Display,
+)]
+#[debug("{self}")]
+#[display("{}/{len}", self.first())]
 pub struct Prefix {
     family: Family,
     bits: u128,
@@ -108,18 +111,6 @@ impl Prefix {
     pub fn contains(&self, address: IpAddr) -> bool {
         let (family, bits) = bits_of(address);
         family == self.family && bits & mask(self.len) == self.bits
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}", self.first(), self.len)
-    }
-}
-
-impl fmt::Debug for Prefix {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, out)
     }
 }
 

@@ -144,16 +144,6 @@ impl RoceClass {
             _ => RoceClass::Unsupported,
         }
     }
-
-    /// May the switch set CE on it? Never on ACK, NAK, READ REQUEST, ATOMIC, CNP or CM: NICs answer a marked one with a CNP (facts 1.4).
-    #[inline]
-    #[must_use]
-    pub const fn may_be_marked(self) -> bool {
-        matches!(
-            self,
-            RoceClass::Data | RoceClass::Datagram | RoceClass::Unsupported
-        )
-    }
 }
 
 /// By opcode, as if no datagram were for the connection manager.
@@ -187,7 +177,7 @@ impl Traits {
     pub const V6: u16 = 1 << 12;
     /// All classes: any of them is set for every RoCEv2 packet.
     pub const ANY: u16 = 0xff;
-    /// Classes on which CE is never set, see [`RoceClass::may_be_marked`].
+    /// Classes on which CE is never set: network cards answer a marked one of them with a CNP.
     pub const UNMARKABLE: u16 = RoceClass::ReadRequest.bit()
         | RoceClass::Ack.bit()
         | RoceClass::Atomic.bit()
@@ -307,12 +297,6 @@ pub const fn has_aeth(opcode: u8) -> bool {
 #[must_use]
 pub const fn is_uc(opcode: u8) -> bool {
     opcode >> 5 == 1
-}
-
-/// Whether this opcode is a READ RESPONSE (the data run from responder to requester).
-#[must_use]
-pub const fn is_read_response(opcode: u8) -> bool {
-    matches!(opcode, 0x0d..=0x10)
 }
 
 const _: () = assert!(size_of::<Bth>() == HEADER_LEN);

@@ -5,8 +5,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a header without options.
 pub const MIN_LEN: usize = 20;
-/// `flags_fragment` bit: don't fragment.
-pub const DF: u16 = 0x4000;
 
 /// The fixed part of the header.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]

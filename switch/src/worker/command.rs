@@ -10,7 +10,6 @@ use npcc_pipeline::capture::CaptureOrder;
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::port::{EcnMode, QueueConfig};
-use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::{BitRate, PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -25,15 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub enum Command {
     /// Start the user watermarks anew.
     ClearWatermarks,
-    /// Serve a queue by another discipline.
-    Discipline {
-        /// Its port.
-        port: PortId,
-        /// The queue.
-        priority: Priority,
-        /// The discipline.
-        discipline: Discipline,
-    },
     /// Give a queue other settings; whether it is lossless stays.
     Queue {
         /// Its port.
@@ -146,12 +136,8 @@ pub fn ring() -> (Producer<Command>, Consumer<Command>) {
 mod tests {
     use super::*;
 
-    fn weight(weight: u8) -> Command {
-        Command::Discipline {
-            port: PortId(0),
-            priority: Priority::new(3),
-            discipline: Discipline::Dwrr(weight),
-        }
+    fn down(port: u8) -> Command {
+        Command::LinkDown { port: PortId(port) }
     }
 
     #[test]
@@ -159,7 +145,7 @@ mod tests {
         let (rings, mut workers): (Vec<_>, Vec<_>) = (0..3).map(|_| ring()).unzip();
         let orders = WorkerOrders::new(rings);
         let now = Duration::ZERO;
-        let all = |count: u8| (0..count).map(weight).collect::<Vec<_>>();
+        let all = |count: u8| (0..count).map(down).collect::<Vec<_>>();
         // The first worker stands still; the others obey at once.
         for _ in 0..RING / 128 {
             assert_eq!(orders.give_within(&all(128), now), Ok(()));
@@ -171,13 +157,11 @@ mod tests {
         assert!(workers[1..].iter().all(|worker| worker.is_empty()));
         // It wakes up: nothing is lost, and nothing waits.
         assert_eq!(std::iter::from_fn(|| workers[0].pop().ok()).count(), RING);
-        assert_eq!(orders.give_within(&[weight(7)], now), Ok(()));
-        assert!(workers.iter_mut().all(|worker| matches!(
-            worker.pop(),
-            Ok(Command::Discipline {
-                discipline: Discipline::Dwrr(7),
-                ..
-            })
-        )));
+        assert_eq!(orders.give_within(&[down(7)], now), Ok(()));
+        assert!(
+            workers
+                .iter_mut()
+                .all(|worker| matches!(worker.pop(), Ok(Command::LinkDown { port: PortId(7) })))
+        );
     }
 }

@@ -139,11 +139,6 @@ impl<P: Probe> Worker<P> {
                     stats.longest_before_ns.raise(stats.longest_ns.get());
                     stats.longest_ns.set(0);
                 }
-                Command::Discipline {
-                    port,
-                    priority,
-                    discipline,
-                } => self.path.set_discipline(port, priority, discipline),
                 Command::Queue {
                     port,
                     priority,

@@ -1,0 +1,19 @@
+//! Whole numbers as real ones and back: for what is shown, and for what is reckoned once, never for each packet.
+
+/// As a real number; above 2^53 the nearest that there is.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "said above")]
+pub const fn real(value: u64) -> f64 {
+    value as f64
+}
+
+/// The whole part; 0 below 0 and for NaN, the largest above the range.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, which is what every caller wants"
+)]
+pub const fn whole(value: f64) -> u64 {
+    value as u64
+}
