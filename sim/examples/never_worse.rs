@@ -5,7 +5,7 @@
 //!
 //! Constants are chosen with `--half odd` (seeds 1 to 8) and judged with `--half even` (seeds 21 to 28); without it all cells are run with
 //! seeds 1 to 8. WORDS: a cell counts when its name has all words, each between spaces ("mlx 400G"); several such, separated by
-//! commas. `--every N` takes each n-th of the cells that are left: a sample. `--short` takes the cells of scripts/test.
+//! commas. `--every N` takes one in N cells, by their hashes: a sample. `--short` takes the cells of scripts/test.
 //!
 //! With `--results FILE` each run is written down at once, and one that is there is not done again: a matrix that was stopped goes on.
 //! A run belongs to its cell, seed, scheme, and to the law: `--law` names that of the schemes and `--ecn-law` that of ECN alone, which a change
@@ -38,7 +38,7 @@ struct Request {
     seeds: u64,
     from: Option<u64>,
     only: Vec<Vec<String>>,
-    every: usize,
+    every: u64,
     schemes: Vec<Scheme>,
     results: Option<PathBuf>,
     law: Option<String>,
@@ -140,16 +140,18 @@ fn main() -> ExitCode {
 fn is_chosen(request: &Request, cell: &Cell) -> bool {
     let has = |word: &String| cell.name.split(' ').any(|part| part == word);
     let is_short = matrix::SHORT.contains(&cell.name.as_str());
+    // The adversary's cells do not count, so nothing is calibrated there.
     (is_short || !request.short)
+        && (cell.judged || !request.calibrate)
         && request.half.is_none_or(|half| cell.half() == half)
+        && cell.is_in_sample(request.every)
         && (request.only.is_empty() || request.only.iter().any(|words| words.iter().all(has)))
 }
 
 /// Whether nothing was worse.
 fn work(request: &Request) -> Result<bool, String> {
     let cells = matrix::cells().into_iter();
-    let cells = cells.filter(|cell| is_chosen(request, cell));
-    let cells: Vec<Cell> = cells.step_by(request.every.max(1)).collect();
+    let cells: Vec<Cell> = cells.filter(|cell| is_chosen(request, cell)).collect();
     if request.list || request.print {
         for cell in &cells {
             println!(

@@ -22,14 +22,12 @@ use npcc_sim::sweep;
 const SEEDS: u64 = 3;
 
 /// What is worse today with these seeds, and is to become good: nothing is asserted of these.
-const KNOWN_BAD: [(&str, &str); 7] = [
-    ("steady paper 400G x1.25 1km", "model"),
+const KNOWN_BAD: [(&str, &str); 5] = [
     ("steady some-rtt 100G x4.00 1km", "model"),
     ("bursts some-rtt 100G x4.00 1km", "npcc"),
     ("bursts some-rtt 100G x4.00 1km", "pi"),
     ("dci hpcc-vendor 100G x1.25 1km", "pi"),
     ("mice hpcc-vendor 100G x4.00 1km", "model"),
-    ("mice hpcc-vendor 100G x4.00 1km", "npcc"),
 ];
 
 #[test]
@@ -72,7 +70,7 @@ fn no_policy_is_worse_than_ecn_alone() {
     }
     assert!(worse.is_empty(), "worse than ECN alone:\n{worse}");
     assert!(
-        asserted >= 60,
+        asserted >= 62,
         "only {asserted} of {} are asserted",
         PolicyName::COUNT * SHORT.len()
     );

@@ -22,6 +22,8 @@ pub(crate) struct Chance {
     rng: Rng,
     /// Until when each far end pauses its link.
     pausing: Vec<Nanos>,
+    /// The generator of the pauses that are the same whatever the seed.
+    fixed: Vec<Option<Rng>>,
     /// Pause frames of far ends, for the audit.
     pub(crate) pause_frames: u64,
 }
@@ -32,6 +34,11 @@ impl Chance {
             // Another sequence than that of the start times, from the same seed.
             rng: Rng::new(!seed),
             pausing: vec![Nanos::ZERO; given.pauses.len()],
+            fixed: given
+                .pauses
+                .iter()
+                .map(|pause| pause.first.map(|first| Rng::new(first.0)))
+                .collect(),
             pause_frames: 0,
         }
     }
@@ -86,7 +93,9 @@ impl Engine {
             (u16::MAX, until.min(now + REFRESH))
         } else {
             self.chance.pausing[index] = Nanos::ZERO;
-            let around = every * 3 / 4 + self.chance.rng.below(every / 2);
+            let fixed = self.chance.fixed.get_mut(index).and_then(Option::as_mut);
+            let rng = fixed.unwrap_or(&mut self.chance.rng);
+            let around = every * 3 / 4 + rng.below(every / 2);
             (0, now + Nanos(around).since(time).max(Nanos(1)))
         };
         let mut classes = [0; 8];

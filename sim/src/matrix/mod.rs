@@ -69,7 +69,8 @@ enum Pattern {
     Cold,
     /// A pool of 64 MB, and pauses.
     Pfc,
-    /// The far side pauses the link for 300 us every 2 ms, the first time while the start's overload is there, whatever the seed.
+    /// The far side pauses the link for 300 us every 2 ms, the first time while the start's overload is there. When it does is a part of
+    /// the cell, as its load is, and no chance.
     Paused,
     /// Late ticks, one CNP in twenty lost, depths published once in 32 frames.
     Imperfect,
@@ -155,6 +156,12 @@ pub fn cells() -> Vec<Cell> {
 }
 
 impl Cell {
+    /// Whether it is in a sample of one in `every` cells. Its hash says so, as every n-th in order may be all of one kind.
+    #[must_use]
+    pub const fn is_in_sample(&self, every: u64) -> bool {
+        every <= 1 || (fnv(self.name.as_bytes()) >> 8).is_multiple_of(every)
+    }
+
     /// The half of the matrix that it is in.
     #[must_use]
     pub const fn half(&self) -> Half {
@@ -241,8 +248,10 @@ fn cell(pattern: Pattern, fleet: Fleet, rate: u32, overload: (u32, u32), length:
     // In Mb/s.
     let offered = rate * hundredths * 10;
     let line = offered / hosts;
-    // Five hundredths too much fill a queue slowly, and what is lost there is little: it takes long to stand out.
-    let slow = pattern.is_slow() || fleet.is_slow() || hundredths <= 105;
+    // A little too much fills a queue slowly, and over 100 km ECN swings about it for many round trips: what is lost there is little, and takes
+    // long to stand out from chance.
+    let little = if length == "100km" { 125 } else { 105 };
+    let slow = pattern.is_slow() || fleet.is_slow() || hundredths <= little;
     let times = Times::of(rate, hundredths, length, slow);
     let second = hosts.checked_div(fleet.second_in);
     let second = second.map_or(0, |hosts| hosts.max(1));
@@ -359,6 +368,9 @@ mod tests {
                 count[usize::from(cell.half() == Half::Even)] += 1;
             }
         }
+        let of_three = cells().into_iter().filter(|cell| cell.is_in_sample(3));
+        let share = of_three.count() as f64 / cells().len() as f64;
+        assert!((0.28..0.39).contains(&share), "{share}");
         for (word, [odd, even]) in halves {
             assert!(odd.min(even) * 4 >= odd + even, "{word}: {odd} and {even}");
         }

@@ -31,7 +31,8 @@ pub struct FarPause {
     pub time: Nanos,
     /// Time from the start of a pause to that of the next, give or take a quarter.
     pub every: Nanos,
-    /// When the first begins, from the start; anywhere within `every` when absent.
+    /// When the first begins, from the start, and the others come after it at the same times whatever the seed. When absent, the first is
+    /// anywhere within `every`, and a seed decides about all.
     #[serde(default)]
     pub first: Option<Nanos>,
 }
