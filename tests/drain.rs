@@ -51,7 +51,7 @@ linux: {{ integrate: true, netns: {} }}
             space.0
         ));
         let mut beside = Beside {
-            switch: Running::of(lab.start(&[])),
+            switch: lab.start(&[]),
             lab,
             space,
             frr: None,

@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::IpAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use common::net::{Net, run};
-use common::{Lab, alone, assert_success, root};
+use common::{Lab, Running, alone, assert_success, root};
 use npcc_appliance::report::model::Snapshot;
 use npcc_cnp::icrc::icrc;
 use npcc_cnp::key::Qpn;
@@ -89,20 +89,17 @@ npcc: {{ shallow: 20KB, deep: 100KB{npcc} }}
     lab
 }
 
-/// A switch, stopped when the test ends however it ends.
-struct Running<'a> {
+/// A switch and where it runs.
+struct Switch<'a> {
     lab: &'a Lab,
-    child: Option<Child>,
+    child: Running,
 }
 
-impl Running<'_> {
-    fn start(lab: &Lab) -> Running<'_> {
+impl Switch<'_> {
+    fn start(lab: &Lab) -> Switch<'_> {
         let _ = std::fs::remove_file(lab.path("switch.sock"));
         let child = lab.start(&["--stats-json", "stats.json"]);
-        let running = Running {
-            lab,
-            child: Some(child),
-        };
+        let running = Switch { lab, child };
         for _ in 0..400 {
             if std::os::unix::net::UnixStream::connect(lab.path("switch.sock")).is_ok() {
                 // It listens before its threads run.
@@ -114,21 +111,11 @@ impl Running<'_> {
         panic!("the switch does not answer");
     }
 
-    fn stop(mut self) -> Snapshot {
-        let child = self.child.take().unwrap();
-        run(&format!("kill -TERM {}", child.id()));
-        assert_success(&child.wait_with_output().unwrap());
+    fn stop(self) -> Snapshot {
+        run(&format!("kill -TERM {}", self.child.id()));
+        assert_success(&self.child.wait_with_output().unwrap());
         let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
         serde_json::from_str(&text).unwrap()
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 
@@ -305,7 +292,7 @@ fn a_forged_connection_over_a_living_one_moves_no_cnp() {
     let _alone = alone();
     let net = net();
     let lab = lab(&net, "");
-    let switch = Running::start(&lab);
+    let switch = Switch::start(&lab);
     let mut script = Script::default();
     for packet in connect(7, SENDER, RECEIVER) {
         script.packet(&packet);
@@ -332,7 +319,7 @@ fn a_forged_connection_from_the_far_side_is_not_even_heard() {
     let _alone = alone();
     let net = net();
     let lab = lab(&net, "");
-    let switch = Running::start(&lab);
+    let switch = Switch::start(&lab);
     let mut script = Script::default();
     // A connection without flow label, known by its ports.
     script.congest((SENDER, RECEIVER));
@@ -356,7 +343,7 @@ fn datagrams_before_a_connection_begins_move_no_cnp() {
     let _alone = alone();
     let net = net();
     let lab = lab(&net, "");
-    let switch = Running::start(&lab);
+    let switch = Switch::start(&lab);
     let mut script = Script::default();
     for _ in 0..40 {
         script.packet(&Packet::datagram(A, B, RECEIVER, BYSTANDER));
@@ -384,7 +371,7 @@ fn numbers_that_fit_after_a_restart_pair_no_strangers() {
     let net = net();
     let lab = lab(&net, "");
     for life in 0..2 {
-        let switch = Running::start(&lab);
+        let switch = Switch::start(&lab);
         let mut script = Script::default();
         for psn in 0..200 {
             let psn = START + life * 10_000 + psn;

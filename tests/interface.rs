@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::Running;
 use common::busy::{BUSY, busy};
 use common::{Lab, alone, assert_success, root, switch};
 use npcc_appliance::manage::protocol::Reply;
@@ -322,7 +321,7 @@ fn exit_codes() {
 fn keys_of_the_json() {
     let _alone = alone();
     let lab = busy();
-    let mut running = Running(Some(lab.start(&["--stats-json", "stats.json"])));
+    let mut child = lab.start(&["--stats-json", "stats.json"]);
     let socket = lab.path("switch.sock");
     let ask = |args: &[&str]| {
         let socket = ["--socket", socket.to_str().unwrap()];
@@ -340,7 +339,7 @@ fn keys_of_the_json() {
         }
     };
     soon("the switch answers", &|| show("ports").is_array());
-    let ended = running.0.as_mut().unwrap().try_wait().unwrap();
+    let ended = child.try_wait().unwrap();
     assert_eq!(ended, None, "the switch ended");
     assert_success(&ask(&[
         "pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31",
@@ -382,7 +381,6 @@ fn keys_of_the_json() {
     let reloaded: Value = serde_json::from_slice(&reloaded.stdout).unwrap();
     check_keys("reload.txt", &[reloaded]);
 
-    let child = running.0.take().unwrap();
     let kill = Command::new("kill").arg(child.id().to_string()).status();
     assert!(kill.unwrap().success());
     assert_success(&child.wait_with_output().unwrap());

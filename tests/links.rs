@@ -11,11 +11,11 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::net::Net;
-use common::{Lab, alone, assert_success, root};
+use common::{Lab, Running, alone, assert_success, root};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::events::Kind;
@@ -39,25 +39,25 @@ dpdk: { eal_args: [--in-memory, --no-pci], link_wait: 2s }
 buffer: { pool: 16MB }
 ";
 
-/// A switch, stopped when the test ends however it ends.
-struct Running {
+/// A switch and where it runs.
+struct Switch {
     lab: Lab,
-    child: Option<Child>,
+    child: Running,
 }
 
-impl Running {
-    fn start(lab: Lab) -> Running {
-        Running::start_with(lab, &[])
+impl Switch {
+    fn start(lab: Lab) -> Switch {
+        Switch::start_with(lab, &[])
     }
 
     /// With these variables in its environment.
-    fn start_with(lab: Lab, variables: &[(&str, &str)]) -> Running {
+    fn start_with(lab: Lab, variables: &[(&str, &str)]) -> Switch {
         lab.config(CONFIG);
         let mut command = lab.command(&["run", "-c", "switch.yaml", "--stats-json", "stats.json"]);
         command.envs(variables.iter().copied());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = Some(command.spawn().unwrap());
-        let running = Running { lab, child };
+        let child = Running::of(command.spawn().unwrap());
+        let running = Switch { lab, child };
         let deadline = Instant::now() + Duration::from_secs(20);
         while running.ask(&["show", "ports"]).is_none() {
             assert!(Instant::now() < deadline, "the switch does not answer");
@@ -97,24 +97,13 @@ impl Running {
         }
     }
 
-    fn stop(mut self) -> Snapshot {
-        let child = self.child.take().unwrap();
-        common::net::run(&format!("kill -TERM {}", child.id()));
-        assert_success(&child.wait_with_output().unwrap());
+    fn stop(self) -> Snapshot {
+        common::net::run(&format!("kill -TERM {}", self.child.id()));
+        assert_success(&self.child.wait_with_output().unwrap());
         let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
         let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
         assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
         snapshot
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            // Only when the test failed.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 
@@ -178,7 +167,7 @@ fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
     for last in [false, false, true] {
         let net = Net::of(&["sw"], &[]);
         let space = net.space("sw");
-        let switch = Running::start(Lab::inside(space.clone()));
+        let switch = Switch::start(Lab::inside(space.clone()));
         let seen = cut(&switch.lab, &space, ["4.5", "1.5", "3.0"]);
         let in_time = seen.lost_of_b == 0 && seen.withdrawn_after_ms <= 50.0;
         if !in_time && !last {
@@ -192,7 +181,7 @@ fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
     }
 }
 
-fn moved_its_own_and_paused_nobody(seen: &Seen, switch: Running) {
+fn moved_its_own_and_paused_nobody(seen: &Seen, switch: Switch) {
     assert!(seen.flows_on_a >= 16 && seen.flows_on_b >= 16, "{seen:?}");
     assert_eq!(
         (seen.moved, seen.stayed),
@@ -241,7 +230,7 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
     assert_success(&Command::new("sh").args(["-c", &quiet]).output().unwrap());
     let lab = Lab::inside(space.clone());
     let go = lab.path("go");
-    let switch = Running::start_with(
+    let switch = Switch::start_with(
         lab,
         &[
             ("NPCC_FAULT", "ready"),
@@ -284,7 +273,7 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
 fn a_port_goes_down_and_up_by_order() {
     let _alone = alone();
     let net = Net::of(&["sw"], &[]);
-    let switch = Running::start(Lab::inside(net.space("sw")));
+    let switch = Switch::start(Lab::inside(net.space("sw")));
     let row = &switch.snapshot().ports[2];
     assert_eq!(
         (row.link_speed, row.link_speed_from.as_str(), row.rate),

@@ -183,7 +183,7 @@ linux: {{ integrate: true, netns: {} }}
         space.0
     ));
     let rack = Rack {
-        switch: Running::of(lab.start(&["--stats-json", "stats.json"])),
+        switch: lab.start(&["--stats-json", "stats.json"]),
         net,
         space,
         lab,

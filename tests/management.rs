@@ -12,10 +12,10 @@ mod common;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ExitStatus, Output, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Lab, alone, assert_success};
+use common::{Lab, Running, alone, assert_success};
 use serde_json::Value;
 
 const CONFIG: &str = "version: 1
@@ -37,18 +37,9 @@ fn changed() -> String {
         .replace("recovery: 3ms", "recovery: 9ms")
 }
 
-/// A switch that ends with the test, however that ends.
 struct Switch {
     lab: Lab,
-    child: Child,
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        // Already gone is as good.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    child: Running,
 }
 
 impl Switch {
@@ -59,7 +50,7 @@ impl Switch {
         let log = std::fs::File::create(lab.path("log")).unwrap();
         let mut command = lab.command(&["run", "-c", "switch.yaml"]);
         command.env("NPCC_FAULT", fault).stdout(Stdio::null());
-        let child = command.stderr(log).spawn().unwrap();
+        let child = Running::of(command.stderr(log).spawn().unwrap());
         Switch { lab, child }
     }
 

@@ -12,11 +12,11 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::net::{Net, run, two_hosts};
-use common::{Lab, alone, assert_success};
+use common::{Lab, Running, alone, assert_success};
 use npcc_appliance::report::model::Snapshot;
 
 /// Echoes datagrams and says with which TTL each came.
@@ -91,7 +91,7 @@ fn python(space: &str, code: &str) -> Command {
 }
 
 /// Stops the switch; the account of all frames must close.
-fn stop(lab: &Lab, switch: Child) -> Snapshot {
+fn stop(lab: &Lab, switch: Running) -> Snapshot {
     run(&format!("kill -TERM {}", switch.id()));
     assert_success(&switch.wait_with_output().unwrap());
     let text = std::fs::read_to_string(lab.path("stats.json")).unwrap();

@@ -12,10 +12,10 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::process::{Child, Output};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
-use common::{Lab, alone, assert_success, tshark_cnps};
+use common::{Lab, Running, alone, assert_success, tshark_cnps};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
@@ -63,7 +63,7 @@ fn capture(lab: &Lab) {
 
 struct Switch {
     lab: Lab,
-    child: Child,
+    child: Running,
 }
 
 impl Switch {

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use common::net::{Net, run};
-use common::{Lab, alone, assert_success, root};
+use common::{Lab, Running, alone, assert_success, root};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 use serde::Deserialize;
@@ -101,20 +101,17 @@ impl Drop for Tap {
     }
 }
 
-/// A switch, stopped when the test ends however it ends.
-struct Running {
+/// A switch and where it runs.
+struct Switch {
     lab: Lab,
-    child: Option<Child>,
+    child: Running,
 }
 
-impl Running {
-    fn start(lab: Lab) -> Running {
+impl Switch {
+    fn start(lab: Lab) -> Switch {
         let child = lab.start(&["--stats-json", "stats.json"]);
         let socket = lab.path("switch.sock");
-        let mut running = Running {
-            lab,
-            child: Some(child),
-        };
+        let running = Switch { lab, child };
         for _ in 0..400 {
             if std::os::unix::net::UnixStream::connect(&socket).is_ok() && running.shown().is_some()
             {
@@ -122,11 +119,10 @@ impl Running {
             }
             std::thread::sleep(std::time::Duration::from_millis(25));
         }
-        let child = running.child.take().unwrap();
-        run(&format!("kill -TERM {}", child.id()));
+        run(&format!("kill -TERM {}", running.child.id()));
         panic!(
             "the switch does not answer: {:?}",
-            child.wait_with_output().unwrap()
+            running.child.wait_with_output().unwrap()
         );
     }
 
@@ -143,23 +139,13 @@ impl Running {
             .then(|| String::from_utf8(output.stdout).unwrap())
     }
 
-    fn stop(mut self) -> Snapshot {
-        let child = self.child.take().unwrap();
-        run(&format!("kill -TERM {}", child.id()));
-        assert_success(&child.wait_with_output().unwrap());
+    fn stop(self) -> Snapshot {
+        run(&format!("kill -TERM {}", self.child.id()));
+        assert_success(&self.child.wait_with_output().unwrap());
         let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
         let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
         assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
         snapshot
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 
@@ -196,7 +182,7 @@ fn said<T: serde::de::DeserializeOwned>(host: Child) -> T {
 
 /// Both lossless hops: a pool whose first pause comes at about 130 KB, and headroom for a peer that a busy machine may keep from
 /// its core for 100 ms. The hosts send a tenth of the ports' speed: a worker that gets a tenth of a core still keeps up.
-fn switch(net: &Net, space: &str, ports: [(&str, &str, &str); 2], routes: &str) -> Running {
+fn switch(net: &Net, space: &str, ports: [(&str, &str, &str); 2], routes: &str) -> Switch {
     let lab = Lab::inside(net.space(space));
     let mut text = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
@@ -217,7 +203,7 @@ buffer: { pool: 3100KB }
 ",
     );
     lab.config(&text);
-    Running::start(lab)
+    Switch::start(lab)
 }
 
 const A0: &str = "02:00:00:00:0a:00";

@@ -49,7 +49,7 @@ impl Watched {
         )
         .unwrap();
         lab.config(&text);
-        let running = Running(Some(lab.start(&[])));
+        let running = lab.start(&[]);
         let watched = Watched {
             lab,
             address,

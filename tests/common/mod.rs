@@ -11,6 +11,8 @@ pub mod net;
 pub mod rack;
 
 use std::fmt::Write as _;
+use std::io;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,13 +37,32 @@ pub fn switch() -> Command {
     command
 }
 
-/// A process that ends with the test, however that ends: a switch that is left would poll two cores for ever.
+/// A child process that is killed when the test ends, however that ends: a switch left behind would poll two cores for ever.
 pub struct Running(pub Option<Child>);
 
 impl Running {
     /// A process that was started.
     pub fn of(child: Child) -> Running {
         Running(Some(child))
+    }
+
+    /// Waits until it has ended by itself, or by a signal sent before.
+    pub fn wait_with_output(mut self) -> io::Result<Output> {
+        self.0.take().unwrap().wait_with_output()
+    }
+}
+
+impl Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        self.0.as_mut().unwrap()
     }
 }
 
@@ -112,14 +133,15 @@ impl Lab {
     }
 
     /// Starts `run` in the background.
-    pub fn start(&self, args: &[&str]) -> Child {
+    pub fn start(&self, args: &[&str]) -> Running {
         let mut all = vec!["run", "-c", "switch.yaml"];
         all.extend(args);
-        self.command(&all)
+        let command = self
+            .command(&all)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+            .spawn();
+        Running::of(command.unwrap())
     }
 
     /// Runs for a time and returns the totals; the account of all frames must close.

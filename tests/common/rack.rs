@@ -29,7 +29,7 @@ impl Rack {
             net,
             space,
             lab,
-            switch: Running::of(switch),
+            switch,
         };
         rack.answers();
         rack
