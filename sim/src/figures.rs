@@ -28,8 +28,8 @@ pub struct Class {
     pub name: String,
     /// What it delivered.
     pub goodput: f64,
-    /// Its part of an equal division, where all of it goes through the reported queue.
-    pub fair: Option<f64>,
+    /// Its part of an equal division.
+    pub fair: f64,
 }
 
 impl Figures {
@@ -49,7 +49,7 @@ impl Figures {
                 .map(|group| Class {
                     name: group.name.clone(),
                     goodput: group.goodput / gbps,
-                    fair: group.fair.map(|fair| fair / gbps),
+                    fair: group.fair / gbps,
                 })
                 .collect(),
             marked: outcome.marked,
@@ -63,7 +63,7 @@ impl Figures {
         let class = |class: &Class| Class {
             name: class.name.clone(),
             goodput: round(class.goodput),
-            fair: class.fair.map(round),
+            fair: round(class.fair),
         };
         Figures {
             goodput: round(self.goodput),
@@ -79,10 +79,7 @@ impl Figures {
     pub fn to_line(&self) -> String {
         let flows: Vec<String> = self.flows.iter().map(f64::to_string).collect();
         let slowdown = self.slowdown.map(|[half, most]| format!("{half},{most}"));
-        let class = |class: &Class| {
-            let fair = class.fair.map(|fair| fair.to_string()).unwrap_or_default();
-            format!("{}={}={fair}", class.name, class.goodput)
-        };
+        let class = |class: &Class| format!("{}={}={}", class.name, class.goodput, class.fair);
         let classes: Vec<String> = self.classes.iter().map(class).collect();
         format!(
             "{}\t{}\t{}\t{}\t{}\t{}\t{}",
@@ -111,10 +108,7 @@ impl Figures {
             Some(Class {
                 name: parts.next()?.to_owned(),
                 goodput: parts.next()?.parse().ok()?,
-                fair: match parts.next()? {
-                    "" => None,
-                    fair => Some(fair.parse().ok()?),
-                },
+                fair: parts.next()?.parse().ok()?,
             })
         };
         Some(Figures {
@@ -153,12 +147,12 @@ mod tests {
                 Class {
                     name: "inter".to_owned(),
                     goodput: 0.25,
-                    fair: Some(0.5),
+                    fair: 0.5,
                 },
                 Class {
                     name: "local".to_owned(),
                     goodput: 0.75,
-                    fair: None,
+                    fair: 1.5,
                 },
             ],
             marked: 12,
@@ -166,7 +160,7 @@ mod tests {
         let line = figures.to_line();
         assert_eq!(
             figures.rounded().to_line(),
-            "7000001\t3\t0.3\t0.33333,0\t1.5,142860000\tinter=0.25=0.5,local=0.75=\t12"
+            "7000001\t3\t0.3\t0.33333,0\t1.5,142860000\tinter=0.25=0.5,local=0.75=1.5\t12"
         );
         assert_eq!(Figures::from_line(&line), Some(figures));
         assert_eq!(

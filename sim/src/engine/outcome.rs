@@ -59,9 +59,9 @@ pub struct GroupOutcome {
     pub goodput: f64,
     /// Whether the scenario names it: a class of traffic whose goodput counts by itself.
     pub is_class: bool,
-    /// An equal division of the reported link among the connections through it, as far as they are this group's, in Gb/s; `None` when
-    /// any of this group take another way.
-    pub fair: Option<f64>,
+    /// Its part, in Gb/s, when the reported link is divided equally among the connections through it, and each sender's link among its
+    /// own.
+    pub fair: f64,
     /// Times from the start of a burst to its last packet's arrival, sorted.
     pub bursts: Vec<Nanos>,
     /// Ages of the bursts that had not arrived at the end.
@@ -158,7 +158,13 @@ impl Engine {
             .filter(|(flow, _)| flow.crosses)
             .map(|(_, rate)| *rate)
             .collect();
+        // An equal division of the reported link, or of the sender's own where a connection takes another way.
         let fair = self.watch_rate / crossing.len().max(1) as f64;
+        let part = |flow: &super::flow::Flow| {
+            let of_host = self.flows.iter().filter(|other| other.src == flow.src);
+            let own = self.hosts[flow.src as usize].line / of_host.count().max(1) as f64;
+            if flow.crosses { fair.min(own) } else { own }
+        };
         let groups = self.groups.iter().enumerate().map(|(group, name)| {
             let all = self.flows.iter().zip(&rates);
             let of: Vec<_> = all.filter(|(flow, _)| flow.group == group).collect();
@@ -169,10 +175,7 @@ impl Engine {
                 name: name.clone(),
                 goodput: of.iter().map(|(_, rate)| **rate).sum(),
                 is_class: self.scenario.flows[group].name.is_some(),
-                fair: of
-                    .iter()
-                    .all(|(flow, _)| flow.crosses)
-                    .then_some(fair * of.len() as f64),
+                fair: of.iter().map(|(flow, _)| part(flow)).sum(),
                 bursts,
                 unfinished: unfinished
                     .map(|burst| self.now.since(burst.begun))

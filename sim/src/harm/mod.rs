@@ -120,13 +120,13 @@ impl Figure {
     /// What a class need not have more of than this, and the figure itself of others.
     fn due(&self, ecn: &Figures) -> f64 {
         let value = self.value(ecn);
-        let class = match self {
-            Figure::Class(at, _) => ecn.classes.get(*at),
-            _ => None,
-        };
-        class
-            .and_then(|class| class.fair)
-            .map_or(value, |fair| value.min(fair))
+        match self {
+            Figure::Class(at, _) => ecn
+                .classes
+                .get(*at)
+                .map_or(value, |class| value.min(class.fair)),
+            _ => value,
+        }
     }
 
     /// How much worse the scheme's run is than ECN's, as a share; negative when it is better.

@@ -59,23 +59,20 @@ fn short_flows_and_classes_are_judged_by_themselves() {
         }],
         ..run(0, 0, 1.0, &[0.5, 0.5])
     };
-    let ecn = [with([2.0, 10.0], 0.7, Some(0.5))];
-    assert!(found(&ecn, &[with([2.1, 10.5], 0.7, None)]).is_empty());
+    let ecn = [with([2.0, 10.0], 0.7, 0.5)];
+    assert!(found(&ecn, &[with([2.1, 10.5], 0.7, 0.7)]).is_empty());
     assert_eq!(
-        found(&ecn, &[with([2.2, 10.6], 0.7, None)]),
+        found(&ecn, &[with([2.2, 10.6], 0.7, 0.7)]),
         ["slowdown p50", "slowdown p99"]
     );
     // ECN gives it more than its part of an equal division: that part is all that is due.
-    assert!(found(&ecn, &[with([2.0, 10.0], 0.495, None)]).is_empty());
+    assert!(found(&ecn, &[with([2.0, 10.0], 0.495, 0.7)]).is_empty());
     assert_eq!(
-        found(&ecn, &[with([2.0, 10.0], 0.49, None)]),
+        found(&ecn, &[with([2.0, 10.0], 0.49, 0.7)]),
         ["class local"]
     );
-    let ecn = [with([2.0, 10.0], 0.7, None)];
-    assert_eq!(
-        found(&ecn, &[with([2.0, 10.0], 0.6, None)]),
-        ["class local"]
-    );
+    let ecn = [with([2.0, 10.0], 0.7, 0.7)];
+    assert_eq!(found(&ecn, &[with([2.0, 10.0], 0.6, 0.7)]), ["class local"]);
     let none_arrived = [Figures {
         slowdown: None,
         ..ecn[0].clone()
