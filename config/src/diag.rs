@@ -9,13 +9,15 @@ const MAX_SHOWN: usize = 100;
 /// Longer lines are cut around the caret.
 const MAX_EXCERPT: usize = 160;
 
-/// How grave a diagnostic is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// The configuration cannot be used.
-    Error,
-    /// The configuration can be used, but does not do all that it says.
-    Warning,
+npcc_pipeline::named! {
+    /// How grave a diagnostic is.
+    #[derive(PartialOrd, Ord)]
+    pub enum Severity {
+        /// The configuration cannot be used.
+        Error = "error",
+        /// The configuration can be used, but does not do all that it says.
+        Warning = "warning",
+    }
 }
 
 /// A mistake with its place in the text, not yet tied to a file.
@@ -51,46 +53,30 @@ fn visible(text: &str) -> String {
 pub struct Diagnostic {
     severity: Severity,
     file: String,
-    span: Span,
-    message: String,
-    hint: String,
+    problem: Problem,
     line: String,
 }
 
 impl Diagnostic {
     pub(crate) fn new(severity: Severity, file: &str, lines: &[&str], problem: Problem) -> Self {
-        let Problem {
-            span,
-            message,
-            hint,
-        } = problem;
-        let line = lines
-            .get(span.line.saturating_sub(1))
-            .copied()
-            .unwrap_or_default()
-            .to_owned();
+        let line = lines.get(problem.span.line.saturating_sub(1)).copied();
         Self {
             severity,
             file: file.to_owned(),
-            span,
-            message,
-            hint,
-            line,
+            line: line.unwrap_or_default().to_owned(),
+            problem,
         }
     }
 
     /// A finding about a file that could not even be read, or about a value that is in none: it has no place inside it.
     pub(crate) fn of_file(severity: Severity, file: &str, message: String, hint: String) -> Self {
         let span = Span::default();
-        let (file, line) = (file.to_owned(), String::new());
-        Self {
-            severity,
-            file,
+        let problem = Problem {
             span,
             message,
             hint,
-            line,
-        }
+        };
+        Self::new(severity, file, &[], problem)
     }
 
     /// How grave it is.
@@ -102,31 +88,31 @@ impl Diagnostic {
     /// The line, from 1; 0 when the file could not be read.
     #[must_use]
     pub const fn line(&self) -> usize {
-        self.span.line
+        self.problem.span.line
     }
 
     /// The column in characters, from 1; 0 when the file could not be read.
     #[must_use]
     pub const fn column(&self) -> usize {
-        self.span.column
+        self.problem.span.column
     }
 
     /// What is wrong.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.message
+        &self.problem.message
     }
 
     /// What to do about it; may be empty.
     #[must_use]
     pub fn hint(&self) -> &str {
-        &self.hint
+        &self.problem.hint
     }
 
     /// The text line with the caret line below it.
     fn excerpt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = self.span.line.to_string();
-        let before = self.span.column.saturating_sub(1);
+        let number = self.problem.span.line.to_string();
+        let before = self.problem.span.column.saturating_sub(1);
         let start = before.saturating_sub(MAX_EXCERPT / 2);
         let cut: String = self
             .line
@@ -137,7 +123,7 @@ impl Diagnostic {
             .collect();
         let shown = visible(&cut);
         let room = shown.chars().count().saturating_sub(before - start).max(1);
-        let carets = "^".repeat(self.span.length.clamp(1, room));
+        let carets = "^".repeat(self.problem.span.length.clamp(1, room));
         let margin = " ".repeat(number.len());
         write!(
             f,
@@ -149,25 +135,22 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        if self.span.line == 0 {
-            write!(f, "{}: {severity}: {}", self.file, self.message)?;
+        let severity = self.severity.name();
+        if self.problem.span.line == 0 {
+            write!(f, "{}: {severity}: {}", self.file, self.problem.message)?;
         } else {
-            let Span { line, column, .. } = self.span;
+            let Span { line, column, .. } = self.problem.span;
             write!(
                 f,
                 "{}:{line}:{column}: {severity}: {}",
-                self.file, self.message
+                self.file, self.problem.message
             )?;
             self.excerpt(f)?;
         }
-        if self.hint.is_empty() {
+        if self.problem.hint.is_empty() {
             Ok(())
         } else {
-            write!(f, "\n   hint: {}", self.hint)
+            write!(f, "\n   hint: {}", self.problem.hint)
         }
     }
 }
@@ -180,7 +163,7 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(mut diagnostics: Vec<Diagnostic>) -> Self {
-        diagnostics.sort_by_key(|d| (d.span.line, d.span.column, d.severity));
+        diagnostics.sort_by_key(|d| (d.line(), d.column(), d.severity));
         Self { diagnostics }
     }
 

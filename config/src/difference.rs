@@ -4,7 +4,9 @@
 //! make all that follow differ.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::File;
@@ -13,14 +15,23 @@ use crate::model::File;
 pub(crate) const NAMES: [&str; 4] = ["name", "prefix", "address", "id"];
 
 /// One key with another value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Difference {
     /// The key as a path, such as `npcc.recovery`, `ports.wan0.npcc.policy` or `routes.10.0.2.0/24`.
     pub key: String,
-    /// What it was; `None` when the key was not there.
+    /// What it was; absent when it is new.
     pub old: Option<String>,
-    /// What it is; `None` when the key is gone.
+    /// What it is; absent when it is gone.
     pub new: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+        let (old, new) = (side(&self.old), side(&self.new));
+        write!(out, "{}: {old} -> {new}", self.key)
+    }
 }
 
 /// What differs, in the order of the keys.

@@ -9,6 +9,7 @@
 use std::str::FromStr;
 
 use npcc_appliance::worker::timings::What;
+use npcc_pipeline::num::whole;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
 /// One frame in so many is timed: a histogram wants thousands, not all.
@@ -52,16 +53,11 @@ impl std::fmt::Display for Schedule {
 impl Schedule {
     /// Evenly, so many frames a second.
     #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a cast saturates"
-    )]
     pub fn even(frames_per_second: f64) -> Schedule {
         Schedule {
             frames: 1,
             gap: 0,
-            period: ((1e12 / frames_per_second) as u64).max(1),
+            period: whole(1e12 / frames_per_second).max(1),
         }
     }
 

@@ -14,31 +14,23 @@ use npcc_pipeline::craft::{BthFields, Craft};
 use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::{Mac, Priority};
 
-/// What a step sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// RDMA WRITE ONLY, with RETH.
-    Write,
-    /// SEND ONLY.
-    Send,
-    /// READ REQUEST from the receiver of the data, and its READ RESPONSE ONLY.
-    Read,
-    /// ACK of the connection's last packet.
-    Ack,
-    /// The receiver's own CNP.
-    Cnp,
+npcc_pipeline::named! {
+    /// What a step sends.
+    pub enum Operation {
+        /// RDMA WRITE ONLY, with RETH.
+        Write = "write",
+        /// SEND ONLY.
+        Send = "send",
+        /// READ REQUEST from the receiver of the data, and its READ RESPONSE ONLY.
+        Read = "read",
+        /// ACK of the connection's last packet.
+        Ack = "ack",
+        /// The receiver's own CNP.
+        Cnp = "cnp",
+    }
 }
 
 impl Operation {
-    /// All, with their names.
-    pub const NAMED: [(&'static str, Operation); 5] = [
-        ("write", Operation::Write),
-        ("send", Operation::Send),
-        ("read", Operation::Read),
-        ("ack", Operation::Ack),
-        ("cnp", Operation::Cnp),
-    ];
-
     /// Octets between BTH and payload of the frames whose size is chosen.
     const fn extended(self) -> usize {
         match self {
@@ -201,7 +193,7 @@ impl Traffic {
                 });
             }
         }
-        for (name, operation) in Operation::NAMED {
+        for operation in Operation::ALL {
             if !operation.carries_data() || !self.operations.contains(&operation) {
                 continue;
             }
@@ -211,7 +203,7 @@ impl Traffic {
             };
             if let Some(size) = self.sizes.iter().find(bad) {
                 return Err(TrafficError::Size {
-                    operation: name,
+                    operation: operation.name(),
                     size: *size,
                     least,
                 });

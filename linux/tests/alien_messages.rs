@@ -12,10 +12,9 @@
 use npcc_linux::table::model::Model;
 use npcc_linux::wire::event::event;
 use npcc_linux::wire::message::messages;
-use npcc_linux::wire::nexthop::{Kind, NextHop};
+use npcc_linux::wire::nexthop;
 use npcc_linux::wire::request::{
-    Dump, LinkSettings, Resolve, add_address, add_route, dump, forget, remove_next_hop, resolve,
-    set_link, set_next_hop,
+    Dump, LinkSettings, Resolve, add_address, add_route, dump, forget, resolve, set_link,
 };
 use npcc_linux::wire::route::Hop;
 use npcc_pipeline::units::Mac;
@@ -37,11 +36,25 @@ fn valid() -> Vec<Vec<u8>> {
         no_address_of_its_own: true,
     };
     let two = [hop(2, "10.0.0.2", 1), hop(3, "fe80::1", 4)];
-    let group = Kind::Group(vec![(1, 1), (2, 300)]);
-    let by = Kind::By {
-        link: 2,
-        gateway: "fe80::2".parse().ok(),
-    };
+    let gateway: std::net::Ipv6Addr = "fe80::2".parse().unwrap();
+    // A weight is less one, its upper part in an octet of its own.
+    let group: Vec<u8> = [(1u32, [0, 0]), (2, [43, 1])]
+        .iter()
+        .flat_map(|(id, weight)| [&id.to_ne_bytes()[..], &weight[..], &[0; 2]].concat())
+        .collect();
+    let next_hops = [
+        next_hop(
+            nexthop::NEW,
+            1,
+            &[
+                (nexthop::OIF, &2u32.to_ne_bytes()),
+                (nexthop::GATEWAY, &gateway.octets()),
+            ],
+        ),
+        next_hop(nexthop::NEW, 9, &[(nexthop::GROUP, &group)]),
+        next_hop(nexthop::NEW, 3, &[(nexthop::BLACKHOLE, &[])]),
+        next_hop(nexthop::GONE, 1, &[]),
+    ];
     let requests = [
         set_link(7, &settings),
         add_address(2, "10.0.0.1/24".parse().unwrap()),
@@ -51,13 +64,6 @@ fn valid() -> Vec<Vec<u8>> {
         add_route("10.1.0.0/16".parse().unwrap(), &two, 20),
         add_route("::/0".parse().unwrap(), &two[1..], 1024),
         add_route("10.2.0.0/16".parse().unwrap(), &[], 0),
-        set_next_hop(&NextHop { id: 1, kind: by }),
-        set_next_hop(&NextHop { id: 9, kind: group }),
-        set_next_hop(&NextHop {
-            id: 3,
-            kind: Kind::Blackhole,
-        }),
-        remove_next_hop(1),
         dump(Dump::Routes {
             v6: true,
             table: 254,
@@ -66,7 +72,23 @@ fn valid() -> Vec<Vec<u8>> {
     requests
         .into_iter()
         .map(|request| request.numbered(7))
+        .chain(next_hops)
         .collect()
+}
+
+/// A message about a next-hop object, as the kernel writes it.
+fn next_hop(kind: u16, id: u32, attributes: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut bytes = vec![0; 16 + nexthop::FIXED];
+    bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+    let id = id.to_ne_bytes();
+    for (kind, value) in [(nexthop::ID, &id[..])].iter().chain(attributes) {
+        bytes.extend((value.len() as u16 + 4).to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(*value);
+    }
+    let len = bytes.len() as u32;
+    bytes[..4].copy_from_slice(&len.to_ne_bytes());
+    bytes
 }
 
 #[test]

@@ -52,10 +52,10 @@ pub(super) struct GenPcapArgs {
     #[arg(long, default_value_t = 1)]
     receivers: u32,
     /// MAC of the frames' source
-    #[arg(long, default_value = "02:00:00:00:01:03", value_parser = mac)]
+    #[arg(long, default_value = "02:00:00:00:01:03")]
     src_mac: Mac,
     /// MAC of the frames' destination: the switch's port
-    #[arg(long, default_value = "02:00:00:00:01:01", value_parser = mac)]
+    #[arg(long, default_value = "02:00:00:00:01:01")]
     dst_mac: Mac,
     /// VLAN tag, 1 to 4094
     #[arg(long)]
@@ -74,10 +74,6 @@ pub(super) struct GenPcapArgs {
     seed: u64,
 }
 
-fn mac(text: &str) -> Result<Mac, String> {
-    text.parse().map_err(|error| format!("{error}"))
-}
-
 fn rate(text: &str) -> Result<BitRate, String> {
     let rate: BitRate = text.parse().map_err(|error| format!("{error}"))?;
     match rate.0 {
@@ -91,15 +87,12 @@ fn operations(text: &str) -> Result<Vec<Operation>, String> {
     let mut all = Vec::new();
     for part in text.split(',') {
         let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
-        let named = Operation::NAMED.iter().find(|(known, _)| *known == name);
         let weight = weight
             .parse::<usize>()
             .ok()
             .filter(|n| (1..=1000).contains(n));
-        match (named, weight) {
-            (Some((_, operation)), Some(weight)) => {
-                all.extend(std::iter::repeat_n(*operation, weight));
-            }
+        match (Operation::named(name), weight) {
+            (Some(operation), Some(weight)) => all.extend(std::iter::repeat_n(operation, weight)),
             (None, _) => {
                 return Err(format!(
                     "error: `{name}` is no operation: write, send, read, ack or cnp"

@@ -137,18 +137,13 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Why a command failed, and with which exit code.
-#[derive(Debug)]
+#[derive(Debug, derive_more::From)]
 enum Failure {
     /// Code 2: the message is printed as it is.
     Config(String),
     /// Code 1.
+    #[from]
     Runtime(anyhow::Error),
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Failure {
-        Failure::Runtime(error)
-    }
 }
 
 /// Route images, flow caches and ledgers in huge pages.

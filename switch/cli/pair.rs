@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use super::{Failure, pairs_file};
-use npcc_appliance::control::order::NpccOrder;
+use npcc_appliance::control::order::{ListedPair, NpccOrder};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 
@@ -82,12 +82,12 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
             dst,
             dest_qp,
             sender_qp,
-        } => Request::Npcc(NpccOrder::AddPair {
+        } => Request::Npcc(NpccOrder::AddPair(ListedPair {
             src: *src,
             dst: *dst,
             dest_qp: *dest_qp,
             sender_qp: *sender_qp,
-        }),
+        })),
         What::Del { src, dst, dest_qp } => Request::Npcc(NpccOrder::DeletePair {
             src: *src,
             dst: *dst,

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use npcc_dpdk::Clock as Tsc;
+use npcc_pipeline::num::{real, whole};
 use npcc_pipeline::units::Nanos;
 
 /// A clock that all threads share by copying.
@@ -20,12 +21,7 @@ impl Clock {
     /// A clock over `tsc` that runs `time_scale` times slower.
     #[must_use]
     pub fn new(tsc: Tsc, time_scale: f64) -> Clock {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the configuration bounds time_scale to finite values above 0; the cast saturates"
-        )]
-        let factor = (4_294_967_296.0 / time_scale) as u64;
+        let factor = whole(4_294_967_296.0 / time_scale);
         Clock {
             tsc,
             scale: ((time_scale - 1.0).abs() > f64::EPSILON).then_some(factor),
@@ -34,36 +30,22 @@ impl Clock {
 
     /// Real ns of one of this clock.
     #[must_use]
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a report rounds to microseconds"
-    )]
     pub fn scale(&self) -> f64 {
         self.scale
-            .map_or(1.0, |factor| 4_294_967_296.0 / factor as f64)
+            .map_or(1.0, |factor| 4_294_967_296.0 / real(factor))
     }
 
     /// How long ago `then` was, in seconds of the world.
     #[must_use]
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a report rounds to microseconds"
-    )]
     pub fn seconds_since(&self, then: Nanos) -> f64 {
-        self.now().since(then).0 as f64 * self.scale() / 1e9
+        real(self.now().since(then).0) * self.scale() / 1e9
     }
 
     /// So long ago in the world, as far as this clock goes back.
     #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a time to be shown in seconds; the cast saturates"
-    )]
     pub fn before(&self, ago: Duration) -> Nanos {
-        let scaled = ago.as_nanos() as f64 / self.scale();
-        Nanos(self.now().0.saturating_sub(scaled as u64))
+        let scaled = ago.as_secs_f64() * 1e9 / self.scale();
+        Nanos(self.now().0.saturating_sub(whole(scaled)))
     }
 
     /// Now.

@@ -1,5 +1,7 @@
 //! Cores: who runs where.
 
+use npcc_pipeline::num::real;
+
 use super::{Check, port_path};
 use crate::model::{File, Idle};
 use crate::plan::EffectiveQos;
@@ -16,15 +18,8 @@ pub(super) fn check(check: &mut Check<'_>) {
             "name one core, such as [1]",
         );
     }
+    check.once(&workers, &cores.workers, "core", "name each core once");
     for (i, core) in cores.workers.iter().enumerate() {
-        if cores.workers[..i].contains(core) {
-            let hint = "name each core once";
-            check.error(
-                &workers.index(i),
-                format!("core {core} is listed twice"),
-                hint,
-            );
-        }
         let shared = *core == cores.control && check.certain(&Path::root("cores").key("control"));
         if shared && real_tick(check.file) < SHARED_TICK {
             let message = format!("core {core} is also the control core");
@@ -81,9 +76,8 @@ fn idle(check: &mut Check<'_>) {
 const SHARED_TICK: f64 = 1e6;
 
 /// The tick on the wall's clock, in ns.
-#[expect(clippy::cast_precision_loss, reason = "compared with a round number")]
 fn real_tick(file: &File) -> f64 {
-    file.npcc.tick.0 as f64 * file.time_scale
+    real(file.npcc.tick.0) * file.time_scale
 }
 
 /// EAL arguments that other keys decide, and which.

@@ -18,6 +18,7 @@ mod thresholds;
 mod unavailable;
 
 use std::cmp::Ordering;
+use std::fmt::Display;
 
 use crate::diag::Problem;
 use crate::model::File;
@@ -88,6 +89,19 @@ impl Check<'_> {
         if self.certain(path) {
             self.warnings
                 .push(Problem::new(self.root.place(path), message, hint));
+        }
+    }
+
+    /// No entry of the list at `path` may be there twice; `what` one is called.
+    fn once<T: PartialEq + Display>(&mut self, path: &Path, all: &[T], what: &str, hint: &str) {
+        for (i, one) in all.iter().enumerate() {
+            if all[..i].contains(one) {
+                self.error(
+                    &path.index(i),
+                    format!("{what} {one} is listed twice"),
+                    hint,
+                );
+            }
         }
     }
 

@@ -157,14 +157,8 @@ fn on_port(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
         let hint = "name the lossless priority, such as [3]";
         check.error(&queues, "npcc is enabled but watches no queue", hint);
     }
+    check.once(&queues, &npcc.queues, "queue", "keep one");
     for (n, queue) in npcc.queues.iter().enumerate() {
-        if npcc.queues[..n].contains(queue) {
-            check.error(
-                &queues.index(n),
-                format!("queue {queue} is listed twice"),
-                "keep one",
-            );
-        }
         if *queue == file.npcc.cnp.priority {
             let message = format!("queue {queue} carries the CNPs themselves");
             let hint = "watch the queues of the data; see npcc.cnp.priority";

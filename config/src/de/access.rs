@@ -2,8 +2,7 @@
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
+    self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use serde_yaml::Value;
@@ -88,7 +87,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match &self.0.kind {
-            Kind::Scalar(scalar) => visitor.visit_enum(Word(&scalar.text)),
+            Kind::Scalar(scalar) => {
+                let word: StrDeserializer<'_, Error> = scalar.text.as_str().into_deserializer();
+                visitor.visit_enum(word)
+            }
             Kind::Seq { .. } => Err(de::Error::invalid_type(de::Unexpected::Seq, &"one word")),
             Kind::Map { .. } => Err(de::Error::invalid_type(de::Unexpected::Map, &"one word")),
         }
@@ -105,43 +107,6 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
         bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
-    }
-}
-
-/// A word that names one of an enum's choices.
-struct Word<'a>(&'a str);
-
-impl<'de> EnumAccess<'de> for Word<'_> {
-    type Error = Error;
-    type Variant = Self;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Error> {
-        let word: StrDeserializer<'_, Error> = self.0.into_deserializer();
-        Ok((seed.deserialize(word)?, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Word<'_> {
-    type Error = Error;
-
-    fn unit_variant(self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, _: S) -> Result<S::Value, Error> {
-        Err(de::Error::custom(format!("`{}` needs a value", self.0)))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Error> {
-        Err(de::Error::custom(format!("`{}` needs values", self.0)))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value, Error> {
-        Err(de::Error::custom(format!("`{}` needs keys", self.0)))
     }
 }
 

@@ -71,12 +71,6 @@ impl PriorityPlan {
 }
 
 impl EffectiveQos {
-    /// Whether any queue is lossless.
-    #[must_use]
-    pub fn any_lossless(&self) -> bool {
-        self.priorities.iter().any(|p| p.lossless)
-    }
-
     /// Bit n: priority n is lossless.
     #[must_use]
     pub fn lossless_mask(&self) -> u8 {
@@ -194,7 +188,7 @@ mod tests {
                 profile,
                 ..Qos::default()
             });
-            assert!(!qos.any_lossless());
+            assert_eq!(qos.lossless_mask(), 0);
             assert!(qos.priorities[3].ecn.is_some());
         }
     }

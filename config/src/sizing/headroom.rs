@@ -138,26 +138,15 @@ impl Link {
     }
 }
 
-/// Where the speed of a link comes from before the link is up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpeedFrom {
-    /// `link_speed`.
-    Written,
-    /// `speed`, of a virtual device: it has no other.
-    Shaper,
-    /// Nobody knows it yet.
-    Assumed,
-}
-
-impl SpeedFrom {
-    /// In the words of `check`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Written => "link_speed",
-            Self::Shaper => "speed",
-            Self::Assumed => "assumed",
-        }
+npcc_pipeline::named! {
+    /// Where the speed of a link comes from before the link is up.
+    pub enum SpeedFrom {
+        /// `link_speed`.
+        Written = "link_speed",
+        /// `speed`, of a virtual device: it has no other.
+        Shaper = "speed",
+        /// Nobody knows it yet.
+        Assumed = "assumed",
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) enum Seg {
 }
 
 /// Steps from the root.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, derive_more::From)]
 pub(crate) struct Path(Vec<Seg>);
 
 impl Path {
@@ -37,11 +37,5 @@ impl Path {
 
     pub(crate) fn segs(&self) -> &[Seg] {
         &self.0
-    }
-}
-
-impl From<Vec<Seg>> for Path {
-    fn from(segs: Vec<Seg>) -> Self {
-        Self(segs)
     }
 }

@@ -1,6 +1,5 @@
 //! IP addresses and prefixes as written; whether they make sense is the checks' business.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -10,15 +9,15 @@ use super::UnitError;
 use npcc_pipeline::textual;
 
 /// An address of the switch with its subnet's length, such as `10.0.1.1/24`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub struct Interface(pub IpNet);
 
 /// A destination prefix, such as `10.0.2.0/24`; host bits are kept as written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub struct Prefix(pub IpNet);
 
 /// One IP address, such as `10.0.12.2`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub struct Address(pub IpAddr);
 
 fn parse(text: &str, what: &str, example: &str) -> Result<IpNet, UnitError> {
@@ -60,24 +59,6 @@ impl FromStr for Address {
             let accepted = "write one IPv4 or IPv6 address, such as 10.0.12.2 or 2001:db8:12::2";
             UnitError::not(text, "an IP address", accepted)
         })
-    }
-}
-
-impl fmt::Display for Interface {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

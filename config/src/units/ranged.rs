@@ -9,7 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::UnitError;
 
 /// A whole number from `MIN` to `MAX`, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display,
+)]
 #[serde(transparent)]
 pub struct Ranged<const MIN: u32, const MAX: u32>(u32);
 
@@ -60,12 +62,6 @@ impl<const MIN: u32, const MAX: u32> Ranged<MIN, MAX> {
             format!("is not a whole number from {MIN} to {MAX}"),
             format!("write a whole number from {MIN} to {MAX}"),
         )
-    }
-}
-
-impl<const MIN: u32, const MAX: u32> fmt::Display for Ranged<MIN, MAX> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Queue depths: bytes, or the time the queue needs to drain them.
 
-use std::fmt;
 use std::str::FromStr;
 
 use npcc_pipeline::textual;
@@ -11,7 +10,7 @@ const ACCEPTED: &str =
     "write a size, such as 20KB, or a time of the queue's drain rate, such as 30us";
 
 /// A queue depth, in bytes or as a time of the queue's drain rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum Threshold {
     /// So many bytes, whatever the rate.
     Bytes(Bytes),
@@ -65,15 +64,6 @@ impl FromStr for Threshold {
         match text.parse() {
             Ok(time) => Ok(Self::Time(time)),
             Err(_) => Err(UnitError::not(text, "a queue depth", ACCEPTED)),
-        }
-    }
-}
-
-impl fmt::Display for Threshold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(bytes) => bytes.fmt(f),
-            Self::Time(time) => time.fmt(f),
         }
     }
 }

@@ -1,30 +1,12 @@
 //! A value whose unit is known only to whom it is for.
 
-use std::convert::Infallible;
-use std::fmt;
-use std::str::FromStr;
-
 use npcc_pipeline::textual;
 
 /// A number with or without unit as it is written, such as `300us` or `5%`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display, derive_more::FromStr)]
 pub struct Written(pub String);
 
 const ACCEPTED: &str = "write a number with its unit, such as 300us or 5%";
-
-impl FromStr for Written {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for Written {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 textual!(
     Written as "Written", "a value", ACCEPTED,

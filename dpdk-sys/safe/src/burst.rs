@@ -4,7 +4,6 @@
 //! a burst when it is dropped goes back to its pool in one call; a burst that was sent in part
 //! keeps the rest at its front, in order.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -15,6 +14,8 @@ use crate::frames::{self, Slots};
 use crate::mbuf::Mbuf;
 
 /// Up to `N` owned buffers. `N` is at most 65,535; 32 or 64 is usual.
+#[derive(derive_more::Debug)]
+#[debug("{:?}", self.iter().collect::<Vec<_>>())]
 pub struct Burst<const N: usize> {
     slots: [*mut rte_mbuf; N],
     len: usize,
@@ -222,12 +223,6 @@ impl<const N: usize> Default for Burst<N> {
     }
 }
 
-impl<const N: usize> fmt::Debug for Burst<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
 impl<'a, const N: usize> IntoIterator for &'a Burst<N> {
     type Item = &'a Mbuf;
     type IntoIter = slice::Iter<'a, Mbuf>;
@@ -247,6 +242,8 @@ impl<'a, const N: usize> IntoIterator for &'a mut Burst<N> {
 }
 
 /// Iterator that owns what it yields, see [`Burst::drain`].
+#[derive(derive_more::Debug)]
+#[debug("Drain {{ left: {} }}", slots.len())]
 pub struct Drain<'a> {
     slots: slice::Iter<'a, *mut rte_mbuf>,
     burst: PhantomData<&'a mut Mbuf>,
@@ -273,13 +270,5 @@ impl ExactSizeIterator for Drain<'_> {}
 impl Drop for Drain<'_> {
     fn drop(&mut self) {
         self.for_each(drop);
-    }
-}
-
-impl fmt::Debug for Drain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Drain")
-            .field("left", &self.slots.len())
-            .finish()
     }
 }

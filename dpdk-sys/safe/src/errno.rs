@@ -7,7 +7,8 @@ use std::ffi::CStr;
 use std::fmt;
 
 /// A positive error number, as in `errno.h` or `rte_errno.h`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug)]
+#[debug("Errno({self})")]
 pub struct Errno(i32);
 
 impl Errno {
@@ -51,12 +52,6 @@ impl fmt::Display for Errno {
         // here.
         let text = unsafe { CStr::from_ptr(dpdk_sys::rte_strerror(self.0)) };
         write!(f, "{} (errno {})", text.to_string_lossy(), self.0)
-    }
-}
-
-impl fmt::Debug for Errno {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Errno({self})")
     }
 }
 

@@ -9,7 +9,6 @@
 //! `data` is always the first segment, `len` the whole frame. Nothing here makes clones or shares a
 //! buffer.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::slice;
@@ -24,7 +23,9 @@ pub const HEADROOM: u16 = dpdk_sys::RTE_PKTMBUF_HEADROOM as u16;
 const _: () = assert!(dpdk_sys::RTE_PKTMBUF_HEADROOM <= 0xffff);
 
 /// A frame in DPDK's memory. Dropping it returns the buffer, and any chained to it, to its pool.
+#[derive(derive_more::Debug)]
 #[repr(transparent)]
+#[debug("Mbuf {{ len: {}, segments: {}, port: {:?}, .. }}", self.len(), self.segment_count(), self.port())]
 pub struct Mbuf {
     raw: NonNull<rte_mbuf>,
 }
@@ -297,16 +298,6 @@ impl Drop for Mbuf {
         let mut raw = self.raw.as_ptr();
         // SAFETY: `self` owns the chain and is gone after this; the array of one is only read.
         unsafe { dpdk_sys::rte_pktmbuf_free_bulk(&raw mut raw, 1) };
-    }
-}
-
-impl fmt::Debug for Mbuf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mbuf")
-            .field("len", &self.len())
-            .field("segments", &self.segment_count())
-            .field("port", &self.port())
-            .finish_non_exhaustive()
     }
 }
 

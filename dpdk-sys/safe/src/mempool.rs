@@ -8,7 +8,6 @@
 //! A pool does not grow.
 
 use std::ffi::CString;
-use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{self, Ordering};
@@ -113,7 +112,8 @@ pub enum AllocError {
 }
 
 /// A handle to a pool; cloning it is cheap. All methods may be called from any thread.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Mempool {{ name: {:?}, mbufs: {}, frame_room: {}, .. }}", core.name, core.mbufs, core.frame_room)]
 pub struct Mempool {
     core: Arc<PoolCore>,
 }
@@ -303,15 +303,5 @@ impl Drop for PoolCore {
                 ", or lcores still work"
             }
         ));
-    }
-}
-
-impl fmt::Debug for Mempool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mempool")
-            .field("name", &self.core.name)
-            .field("mbufs", &self.core.mbufs)
-            .field("frame_room", &self.core.frame_room)
-            .finish_non_exhaustive()
     }
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use npcc_pipeline::num::real;
 use npcc_pipeline::units::Mac;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use serde::Serialize;
@@ -178,12 +179,8 @@ fn started(
     Running::start(folder, &config(plan, sizes, folder), &args)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "figures of a few seconds, printed with one decimal"
-)]
 fn ratio(a: u64, b: u64) -> f64 {
-    a as f64 / b as f64
+    real(a) / real(b)
 }
 
 /// One sender on the one side, 64 receivers behind the one route on the other.

@@ -27,26 +27,17 @@ const DRAIN: u64 = (FRAME as u64 + 24) * 8_000;
 /// From one volley to the next, in ps: 1,103.7 us, 55 ticks and a fifth.
 const PERIOD: u64 = 1_103_717_000;
 
-/// What is crossed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cnps {
-    /// `hard`, where no filter applies.
-    Hard,
-    /// `shallow`: after the filter.
-    Shallow,
+npcc_pipeline::named! {
+    /// What is crossed.
+    pub enum Cnps {
+        /// `hard`, where no filter applies.
+        Hard = "hard",
+        /// `shallow`: after the filter.
+        Shallow = "shallow",
+    }
 }
 
 impl Cnps {
-    /// Both.
-    pub const ALL: [Cnps; 2] = [Cnps::Hard, Cnps::Shallow];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Cnps::Hard => "hard",
-            Cnps::Shallow => "shallow",
-        }
-    }
-
     const fn schedule(self) -> Schedule {
         match self {
             Cnps::Hard => Schedule {

@@ -37,6 +37,8 @@ pub struct TapPort {
 
 /// A TAP that is open. When its last descriptor is closed the device goes, with its addresses and routes: this one, unless another holds
 /// a second.
+#[derive(derive_more::Debug)]
+#[debug("Tap {{ settings: {settings:?}, index: {index:?}, .. }}")]
 pub struct Tap {
     device: File,
     settings: TapPort,
@@ -177,15 +179,6 @@ impl Tap {
 impl AsFd for Tap {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
-    }
-}
-
-impl std::fmt::Debug for Tap {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut out = out.debug_struct("Tap");
-        out.field("settings", &self.settings)
-            .field("index", &self.index)
-            .finish_non_exhaustive()
     }
 }
 

@@ -101,11 +101,3 @@ fn members(value: &[u8]) -> Vec<(u32, u16)> {
     };
     whole.iter().take(MEMBERS).map(member).collect()
 }
-
-/// One member of a group as the kernel takes it.
-#[must_use]
-pub fn member(id: u32, weight: u16) -> [u8; 8] {
-    let [a, b, c, d] = id.to_ne_bytes();
-    let [low, high] = weight.max(1).wrapping_sub(1).to_le_bytes();
-    [a, b, c, d, low, high, 0, 0]
-}

@@ -18,9 +18,8 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily as Family, RouteNetlinkMessage as Message};
 use npcc_pipeline::units::Mac;
 
-use super::attribute::family_of;
-use super::message::HEADER;
-use super::nexthop::{self, Kind, NextHop};
+use super::message::{HEADER, REPLACE};
+use super::nexthop;
 use super::route::{self, Hop};
 
 /// `NLM_F_REQUEST | NLM_F_ACK`.
@@ -29,8 +28,6 @@ pub(super) const ASK: u16 = 0x1 | 0x4;
 const DUMP: u16 = 0x1 | 0x300;
 /// `NLM_F_CREATE`.
 const CREATE: u16 = 0x400;
-/// `NLM_F_REPLACE`.
-const REPLACE: u16 = 0x100;
 /// `NLA_F_NESTED`.
 pub(super) const NESTED: u16 = 0x8000;
 /// `RTPROT_STATIC`: what the configuration says.
@@ -67,17 +64,6 @@ impl Request {
     /// The octets of one attribute, to stand within another.
     pub(super) fn attributes_of(kind: u16, value: &[u8]) -> Vec<u8> {
         Request(vec![]).with(kind, value).0
-    }
-
-    fn with_number(self, kind: u16, value: u32) -> Request {
-        self.with(kind, &value.to_ne_bytes())
-    }
-
-    fn with_address(self, kind: u16, value: IpAddr) -> Request {
-        match value {
-            IpAddr::V4(v4) => self.with(kind, &v4.octets()),
-            IpAddr::V6(v6) => self.with(kind, &v6.octets()),
-        }
     }
 
     /// The octets to send, with the number its answer will have.
@@ -348,45 +334,4 @@ const fn family(ip: IpAddr) -> Family {
         IpAddr::V4(_) => Family::Inet,
         IpAddr::V6(_) => Family::Inet6,
     }
-}
-
-/// Makes a next-hop object what is given.
-#[must_use]
-pub fn set_next_hop(hop: &NextHop) -> Request {
-    let mut fixed = [0; nexthop::FIXED];
-    let family = match hop.kind {
-        Kind::By {
-            gateway: Some(ip), ..
-        } => family_of(ip),
-        Kind::Group(_) => 0,
-        _ => super::attribute::INET,
-    };
-    fixed[0] = family;
-    fixed[2] = STATIC;
-    let request = Request::new(nexthop::NEW, ASK | CREATE | REPLACE, &fixed);
-    let request = request.with_number(nexthop::ID, hop.id);
-    match &hop.kind {
-        Kind::By { link, gateway } => {
-            let request = request.with_number(nexthop::OIF, *link);
-            match gateway {
-                Some(ip) => request.with_address(nexthop::GATEWAY, *ip),
-                None => request,
-            }
-        }
-        Kind::Group(members) => {
-            let entries = members
-                .iter()
-                .map(|(id, weight)| nexthop::member(*id, *weight));
-            let list: Vec<u8> = entries.flatten().collect();
-            request.with(nexthop::GROUP, &list)
-        }
-        Kind::Blackhole | Kind::Unusable => request.with(nexthop::BLACKHOLE, &[]),
-    }
-}
-
-/// Removes a next-hop object, and all routes by it.
-#[must_use]
-pub fn remove_next_hop(id: u32) -> Request {
-    let request = Request::new(nexthop::GONE, ASK, &[0; nexthop::FIXED]);
-    request.with_number(nexthop::ID, id)
 }

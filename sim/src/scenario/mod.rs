@@ -58,7 +58,6 @@ pub struct Scenario {
     pub imperfections: Imperfections,
     /// Flows begin up to so much after their time, evenly spread: what a seed changes besides the phases of ticks and hashes.
     /// 200 ns when absent: nobody starts in the same nanosecond, or the order of events would decide who is first.
-    #[serde(default)]
     pub start_jitter: Option<Nanos>,
     /// The egress queue that is reported: a link, or a host group (toward its first host).
     pub watch: String,
@@ -69,7 +68,6 @@ pub struct Scenario {
     #[serde(default)]
     pub thresholds: Thresholds,
     /// Shared buffer of each switch; `unlimited` when absent.
-    #[serde(default)]
     pub pool: Option<Bytes>,
     /// Switches pause their neighbours before the buffer is full, and hosts obey.
     #[serde(default)]
@@ -78,7 +76,6 @@ pub struct Scenario {
     #[serde(default)]
     pub recovery: Recovery,
     /// Shortest time between two CNPs of a receiver for one flow; a host group may have its own. Default: the sender set's.
-    #[serde(default)]
     pub cnp_interval: Option<Nanos>,
     /// Time over which utilisation is taken, from the start.
     #[serde(default = "sixty")]

@@ -22,10 +22,8 @@ pub struct HostGroup {
     #[serde(default = "twenty_metres")]
     pub cable: Length,
     /// What their cards do, where it is not the sender set of the run: a fleet of several kinds.
-    #[serde(default)]
     pub sender: Option<Sender>,
     /// Shortest time between two CNPs of these hosts, as receivers, for one flow, where it is not the run's.
-    #[serde(default)]
     pub cnp_interval: Option<Nanos>,
 }
 
@@ -65,7 +63,6 @@ pub enum Verb {
 #[serde(deny_unknown_fields)]
 pub struct FlowGroup {
     /// Name in reports. Default: `from-to`.
-    #[serde(default)]
     pub name: Option<String>,
     /// Who sends data.
     pub from: String,
@@ -81,10 +78,8 @@ pub struct FlowGroup {
     #[serde(default = "one_mb")]
     pub message: Bytes,
     /// Sends so many bytes at a time; without end when absent.
-    #[serde(default)]
     pub burst: Option<Bytes>,
     /// Time from the start of a burst to that of the next.
-    #[serde(default)]
     pub every: Option<Nanos>,
     /// First packet.
     #[serde(default)]
@@ -93,7 +88,6 @@ pub struct FlowGroup {
     #[serde(default)]
     pub spread: Nanos,
     /// No new data from here on.
-    #[serde(default)]
     pub stop: Option<Nanos>,
 }
 

@@ -22,28 +22,22 @@ pub struct Target {
     #[serde(default = "yes")]
     pub warm: bool,
     /// The peak queue of `ecn` is at least so many times higher.
-    #[serde(default)]
     pub times_below_ecn: Option<f64>,
     /// Utilisation is at least this.
-    #[serde(default)]
     pub utilisation: Option<f64>,
     /// Utilisation is at least that of `ecn`.
     #[serde(default)]
     pub utilisation_of_ecn: bool,
     /// Goodput is at least this.
-    #[serde(default)]
     pub goodput: Option<f64>,
     /// Jain's index is at least this.
-    #[serde(default)]
     pub jain: Option<f64>,
     /// At most so many pauses.
-    #[serde(default)]
     pub pauses: Option<u64>,
     /// No worse than `ecn` alone, seed by seed; see [`crate::harm`].
     #[serde(default)]
     pub never_worse: bool,
     /// The peak queue over all lengths differs by at most this factor.
-    #[serde(default)]
     pub flat: Option<f64>,
 }
 

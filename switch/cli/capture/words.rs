@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use npcc_appliance::manage::capture::CaptureStart;
 use npcc_pipeline::capture::{Event, Kind};
+use npcc_pipeline::num::{real, whole};
 use npcc_pipeline::units::{Nanos, PortId};
 
 /// Name of a port.
@@ -52,13 +53,7 @@ pub(crate) fn since_1970(start: &CaptureStart, time: Nanos) -> u64 {
     } else {
         (start.clock_ns - time.0, false)
     };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        clippy::cast_sign_loss,
-        reason = "a capture lasts hours, which a float of 53 bits holds in nanoseconds"
-    )]
-    let apart = (earlier as f64 * start.scale) as u64;
+    let apart = whole(real(earlier) * start.scale);
     if ahead {
         start.epoch_ns.saturating_add(apart)
     } else {

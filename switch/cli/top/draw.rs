@@ -1,6 +1,7 @@
 //! The screen: head, ports, queues as bars with their zones, flows, keys.
 
 use npcc_appliance::report::model::{Flow, NpccQueue, Port};
+use npcc_pipeline::num::real;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -126,7 +127,7 @@ fn queue_line(line: &Line<'_>, width: usize) -> Text<'static> {
     Text::from(vec![
         Span::raw(format!("{name:<15}")),
         Span::styled(bar(depth, full, line.watched, width), colour(zone)),
-        Span::styled(format!(" {:>8}B ", of_bytes(depth)), BOLD),
+        Span::styled(format!(" {:>8}B ", short(real(depth))), BOLD),
         Span::styled(format!("{zone:<8}"), colour(zone)),
         Span::raw(format!("{:>9} {:>9}", short(line.cnps), short(line.marked))),
     ])
@@ -216,7 +217,7 @@ fn flow_row(flow: &Flow, wide: bool) -> Row<'static> {
         flow.src.clone(),
         flow.dst.clone(),
         format!("{} {}", flow.port, flow.priority),
-        format!("{}B", of_bytes(flow.bytes)),
+        format!("{}B", short(real(flow.bytes))),
         cnps.to_string(),
         flow.evidence.clone(),
     ];
@@ -260,9 +261,4 @@ fn short(mut value: f64) -> String {
     } else {
         format!("{value:.1}{letter}")
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-fn of_bytes(bytes: u64) -> String {
-    short(bytes as f64)
 }

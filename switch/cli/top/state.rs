@@ -1,6 +1,7 @@
 //! What the screen knows: the last two looks, and what keys chose.
 
 use npcc_appliance::report::model::{Flow, NpccQueue, Port, Queue, Snapshot};
+use npcc_pipeline::num::real;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// One look at the switch.
@@ -10,32 +11,19 @@ pub(super) struct Seen {
     pub(super) flows: Vec<Flow>,
 }
 
-/// What flows are ordered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sort {
-    Bytes,
-    Cnps,
-    Queue,
-    Sender,
+npcc_pipeline::named! {
+    /// What flows are ordered by.
+    pub(super) enum Sort {
+        Bytes = "bytes",
+        Cnps = "CNPs",
+        Queue = "queue",
+        Sender = "sender",
+    }
 }
 
 impl Sort {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Sort::Bytes => "bytes",
-            Sort::Cnps => "CNPs",
-            Sort::Queue => "queue",
-            Sort::Sender => "sender",
-        }
-    }
-
-    const fn next(self) -> Sort {
-        match self {
-            Sort::Bytes => Sort::Cnps,
-            Sort::Cnps => Sort::Queue,
-            Sort::Queue => Sort::Sender,
-            Sort::Sender => Sort::Bytes,
-        }
+    fn next(self) -> Sort {
+        Sort::from_index(self.index() + 1).unwrap_or(Sort::Bytes)
     }
 }
 
@@ -145,16 +133,12 @@ impl State {
     }
 
     /// How fast a counter of the snapshot grew; one that was cleared grew by nothing.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a rate, shown with three digits"
-    )]
     pub(super) fn rate(&self, of: impl Fn(&Snapshot) -> u64) -> f64 {
         let Some(before) = &self.before else {
             return 0.0;
         };
         let grown = of(&self.now.snapshot).saturating_sub(of(before));
-        grown as f64 / (self.now.snapshot.seconds - before.seconds).max(1e-3)
+        real(grown) / (self.now.snapshot.seconds - before.seconds).max(1e-3)
     }
 
     /// Queues that are watched, and others that held something: the watched first.

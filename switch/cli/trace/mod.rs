@@ -14,6 +14,7 @@ use npcc_appliance::manage::client;
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::recording::{Next, Recording};
 use npcc_appliance::report::routes::Route;
+use npcc_config::ipnet::IpNet;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -164,16 +165,13 @@ fn longest(socket: &Path, host: std::net::IpAddr) -> Option<Found> {
     let mut longest: Option<(u8, Route)> = None;
     let asked = client::ask_rows(socket, "routes", &query, |row| {
         let route: Route = serde_json::from_value(row)?;
-        let Some((address, len)) = route.prefix.split_once('/') else {
-            return Ok(());
-        };
-        let prefix = address.parse().ok().zip(len.parse().ok());
-        let prefix = prefix
-            .and_then(|(address, len)| npcc_pipeline::route::prefix::Prefix::new(address, len));
-        if let Some(prefix) = prefix.filter(|prefix| prefix.contains(host))
-            && longest.as_ref().is_none_or(|(len, _)| *len <= prefix.len())
+        if let Ok(prefix) = route.prefix.parse::<IpNet>()
+            && prefix.contains(&host)
+            && longest
+                .as_ref()
+                .is_none_or(|(len, _)| *len <= prefix.prefix_len())
         {
-            longest = Some((prefix.len(), route));
+            longest = Some((prefix.prefix_len(), route));
         }
         Ok(())
     });

@@ -3,54 +3,20 @@
 use npcc_config::Difference;
 use serde::{Deserialize, Serialize};
 
-/// A change of one key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The key as a path.
-    pub key: String,
-    /// What it was; absent when it is new.
-    pub old: Option<String>,
-    /// What it is; absent when it is gone.
-    pub new: Option<String>,
-}
-
-impl From<Difference> for Change {
-    fn from(one: Difference) -> Change {
-        Change {
-            key: one.key,
-            old: one.old,
-            new: one.new,
-        }
-    }
-}
-
-impl std::fmt::Display for Change {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
-        write!(
-            out,
-            "{}: {} -> {}",
-            self.key,
-            side(&self.old),
-            side(&self.new)
-        )
-    }
-}
-
 /// What a reload, an `unset` or a rollback came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// The file.
     pub file: String,
     /// Differences to what was running that hold now.
-    pub applied: Vec<Change>,
+    pub applied: Vec<Difference>,
     /// Differences to what was started that wait for a restart.
-    pub restart: Vec<Change>,
+    pub restart: Vec<Difference>,
     /// Keys that `set` had changed and that are the file's again.
     pub reset: Vec<String>,
     /// Keys that `set` has changed and that stay so: what the file says, and what was set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<Change>,
+    pub kept: Vec<Difference>,
     /// What the file says and does not do.
     pub warnings: Vec<String>,
     /// It is rolled back unless `commit` comes within so many seconds.

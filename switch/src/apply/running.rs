@@ -10,7 +10,7 @@ use npcc_config::model::File;
 use npcc_config::{Config, Loaded, Overrides, differences};
 
 use super::desired::{Desired, Link};
-use super::outcome::{ApplyError, Change, Outcome};
+use super::outcome::{ApplyError, Outcome};
 use super::wanted::Wanted;
 
 /// Those who must take a change, in the order in which they are told.
@@ -209,16 +209,13 @@ impl Running {
         let set = |path: &str| to.overrides.iter().any(|(other, _)| other == path);
         let old = self.wanted.overrides.iter();
         let reset = old.filter(|(path, _)| !set(path) && !is_shown(path));
+        let reset = reset.map(|(path, _)| path.to_owned()).collect();
         Outcome {
             file: self.path.display().to_string(),
-            reset: reset.map(|(path, _)| path.to_owned()).collect(),
+            reset,
             kept: to.set(&self.started),
-            restart: to
-                .waiting(&self.started)
-                .into_iter()
-                .map(Change::from)
-                .collect(),
-            applied: applied.into_iter().map(Change::from).collect(),
+            restart: to.waiting(&self.started),
+            applied,
             ..Outcome::default()
         }
     }

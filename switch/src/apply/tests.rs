@@ -382,7 +382,7 @@ fn a_reload_keeps_what_was_set_unless_the_file_changes_it_and_lists_it() {
     }
     std::fs::write(&case.path, file(1)).unwrap();
     let (_, outcome) = case.running.read().unwrap();
-    let keys = |all: &[super::outcome::Change]| -> Vec<String> {
+    let keys = |all: &[npcc_config::Difference]| -> Vec<String> {
         all.iter().map(ToString::to_string).collect()
     };
     assert_eq!(keys(&outcome.applied), ["qos.priorities.3.weight: 7 -> 20"]);
@@ -431,7 +431,7 @@ fn each_key_is_applied_or_waits_for_a_restart() {
         .replace("weight: 50", "weight: 20")
         .replace("tick: 20us", "tick: 40us, recovery: 500us");
     let outcome = read(&text).unwrap();
-    let keys = |changes: &[super::outcome::Change]| -> Vec<String> {
+    let keys = |changes: &[npcc_config::Difference]| -> Vec<String> {
         changes.iter().map(|one| one.key.clone()).collect()
     };
     assert_eq!(

@@ -16,7 +16,7 @@ use serde_yaml::Value;
 use std::path::Path;
 
 use super::keys;
-use super::outcome::{ApplyError, Change};
+use super::outcome::ApplyError;
 
 /// What is wanted, resolved.
 #[derive(Debug, Clone)]
@@ -160,7 +160,7 @@ impl Wanted {
         let loaded = npcc_config::load(path);
         let loaded = loaded.map_err(|report| ApplyError::Invalid(report.to_string()))?;
         let all = differences(&loaded.file, &self.file).into_iter();
-        let lines: String = all.map(|one| format!("{}\n", Change::from(one))).collect();
+        let lines: String = all.map(|one| format!("{one}\n")).collect();
         Ok(if lines.is_empty() {
             format!("what runs is as in {}\n", path.display())
         } else {
@@ -170,10 +170,8 @@ impl Wanted {
 
     /// What was set: what the file says, and what holds.
     #[must_use]
-    pub fn set(&self, started: &File) -> Vec<Change> {
-        let base = blend(started, &self.read);
-        let all = differences(&base, &self.file);
-        all.into_iter().map(Change::from).collect()
+    pub fn set(&self, started: &File) -> Vec<Difference> {
+        differences(&blend(started, &self.read), &self.file)
     }
 
     /// What of the file waits for a restart.

@@ -16,6 +16,7 @@ use npcc_cnp::control::level::QueueLevel;
 use npcc_cnp::plan::{CnpOrder, Outlet, Suppressed};
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::{Counter, Counters};
+use npcc_pipeline::num::real;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::clock::Clock;
@@ -194,9 +195,8 @@ impl Outlet for WayOut<'_> {
 }
 
 /// Sleeps for a time of the switch's clock.
-#[expect(clippy::cast_precision_loss, reason = "a tick is far below 2^52 ns")]
 fn sleep(time: Nanos, scale: f64) {
-    let real = Duration::try_from_secs_f64(time.0 as f64 * scale / 1e9);
+    let real = Duration::try_from_secs_f64(real(time.0) * scale / 1e9);
     std::thread::sleep(real.unwrap_or(Duration::from_millis(1)));
 }
 

@@ -11,16 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum NpccOrder {
     /// These queue pairs are one connection.
-    AddPair {
-        /// Who sends the data.
-        src: IpAddr,
-        /// Who receives them.
-        dst: IpAddr,
-        /// The receiver's queue pair.
-        dest_qp: u32,
-        /// The sender's.
-        sender_qp: u32,
-    },
+    AddPair(ListedPair),
     /// Forget the pair of these packets.
     DeletePair {
         /// Who sends them.
@@ -51,13 +42,8 @@ impl ListedPair {
     /// # Errors
     /// What is not as it must be.
     pub fn command(self, suggested: bool) -> Result<Command, OrderError> {
-        let ListedPair {
-            src,
-            dst,
-            dest_qp,
-            sender_qp,
-        } = self;
-        let (flow, sender) = (key(src, dst, dest_qp)?, qpn(sender_qp)?);
+        let flow = key(self.src, self.dst, self.dest_qp)?;
+        let sender = qpn(self.sender_qp)?;
         Ok(if suggested {
             Command::SuggestPair { flow, sender }
         } else {
@@ -110,20 +96,12 @@ impl NpccOrder {
     /// # Errors
     /// What is not as it must be.
     pub fn command(&self) -> Result<Command, OrderError> {
-        Ok(match self {
-            NpccOrder::AddPair {
-                src,
-                dst,
-                dest_qp,
-                sender_qp,
-            } => Command::AddPair {
+        match self {
+            NpccOrder::AddPair(pair) => pair.command(false),
+            NpccOrder::DeletePair { src, dst, dest_qp } => Ok(Command::DeletePair {
                 flow: key(*src, *dst, *dest_qp)?,
-                sender: qpn(*sender_qp)?,
-            },
-            NpccOrder::DeletePair { src, dst, dest_qp } => Command::DeletePair {
-                flow: key(*src, *dst, *dest_qp)?,
-            },
-        })
+            }),
+        }
     }
 }
 
@@ -151,12 +129,6 @@ mod tests {
         };
         let refused = mixed.command(false).unwrap_err();
         assert_eq!(refused, OrderError::Families(mixed.src, mixed.dst));
-        let add = NpccOrder::AddPair {
-            src: mixed.src,
-            dst: mixed.dst,
-            dest_qp: 0x11,
-            sender_qp: 0x18,
-        };
-        assert_eq!(add.command(), Err(refused));
+        assert_eq!(NpccOrder::AddPair(mixed).command(), Err(refused));
     }
 }

@@ -214,12 +214,12 @@ mod tests {
     fn an_order_is_obeyed_and_answered() {
         let (orders, mut inbox) = ring();
         let thread = std::thread::spawn(move || {
-            let add = NpccOrder::AddPair {
+            let add = NpccOrder::AddPair(ListedPair {
                 src: [10, 0, 1, 3].into(),
                 dst: [10, 0, 2, 2].into(),
                 dest_qp: 0x11,
                 sender_qp: 0x18,
-            };
+            });
             let add = add.command().unwrap();
             let unknown = NpccOrder::DeletePair {
                 src: [10, 0, 1, 3].into(),

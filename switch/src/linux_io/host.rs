@@ -25,19 +25,13 @@ pub trait HostPort: Send {
 }
 
 /// The host's side of one port and VLAN.
+#[derive(derive_more::Debug)]
+#[debug("HostInterface {{ place: {place:?}, .. }}")]
 pub struct HostInterface {
     /// The port and VLAN.
     pub place: Place,
     /// The interface.
     pub host: Box<dyn HostPort>,
-}
-
-impl std::fmt::Debug for HostInterface {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("HostInterface")
-            .field("place", &self.place)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Has the kernel resolve a packet's next hop. Called on the housekeeping thread; may not wait long.

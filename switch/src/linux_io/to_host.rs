@@ -14,19 +14,13 @@ const BUDGET: usize = 64;
 const ASKS: usize = 64;
 
 /// The workers' ends, and what is done with what comes.
+#[derive(derive_more::Debug)]
+#[debug("ToHost {{ workers: {workers:?}, .. }}")]
 pub struct ToHost {
     workers: Vec<PuntHost>,
     resolve: Resolve,
     stats: Arc<LinuxStats>,
     frame: Box<[u8]>,
-}
-
-impl std::fmt::Debug for ToHost {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("ToHost")
-            .field("workers", &self.workers)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ToHost {

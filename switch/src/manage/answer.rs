@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-
+use npcc_config::Difference;
 use signal_hook::consts::SIGTERM;
 
 use super::access::Access;
@@ -22,7 +22,7 @@ use super::query::Query;
 use super::rows::RowLine;
 use super::tables;
 use super::view::View;
-use crate::apply::outcome::{ApplyError, Change};
+use crate::apply::outcome::ApplyError;
 use crate::fault;
 use crate::report::audit::{self, Author, Cause, ChangedKey};
 
@@ -260,20 +260,13 @@ impl Management {
         };
         let is_new = self.view.journal().change(change, now);
         if is_new {
-            let Author {
-                uid,
-                login_uid,
-                pid,
-                cause,
-            } = author;
-            let (cause, outcome) = (cause.name(), outcome.as_str());
             tracing::info!(
-                cause,
-                uid,
-                login_uid,
-                pid,
+                cause = author.cause.name(),
+                uid = author.uid,
+                login_uid = author.login_uid,
+                pid = author.pid,
                 request,
-                outcome,
+                outcome = outcome.as_str(),
                 "{}",
                 shortened(&line)
             );
@@ -286,22 +279,21 @@ fn keys(reply: &Reply) -> Vec<ChangedKey> {
     let Reply::Reloaded(outcome) = reply else {
         return Vec::new();
     };
-    let key = |effect: &str, key: &str, old: Option<&str>, new: Option<&str>| ChangedKey {
+    let key = |effect: &str, change| ChangedKey {
         effect: effect.to_owned(),
-        key: key.to_owned(),
-        old: old.map(str::to_owned),
-        new: new.map(str::to_owned),
+        change,
     };
-    let change =
-        |effect, one: &Change| key(effect, &one.key, one.old.as_deref(), one.new.as_deref());
-    let applied = outcome.applied.iter().map(|one| change("applied", one));
-    let reset = outcome.reset.iter();
-    let reset = reset.map(|one| key("applied", one, Some("as set"), Some("as in the file")));
-    let restart = outcome
-        .restart
-        .iter()
-        .map(|one| change("needs restart", one));
-    applied.chain(reset).chain(restart).collect()
+    let applied = outcome.applied.iter().cloned();
+    let reset = outcome.reset.iter().map(|one| Difference {
+        key: one.clone(),
+        old: Some("as set".to_owned()),
+        new: Some("as in the file".to_owned()),
+    });
+    let applied = applied.chain(reset).map(|one| key("applied", one));
+    let restart = outcome.restart.iter().cloned();
+    applied
+        .chain(restart.map(|one| key("needs restart", one)))
+        .collect()
 }
 
 /// As many lines as somebody reads, and how many there are more: a table of routes may come to very many.

@@ -11,6 +11,7 @@ use npcc_cnp::pair::Evidence;
 use npcc_cnp::response::Response;
 use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_config::ipnet::IpNet;
+use npcc_pipeline::named::Named;
 use npcc_pipeline::units::PortId;
 
 use super::query::{End, Query};
@@ -39,13 +40,14 @@ impl Filter {
         let find = |name: &String| {
             port(name).ok_or_else(|| format!("there is no port `{name}`; see show ports"))
         };
+        let none = |name: &str, what, all: &[&str]| {
+            format!("`{name}` is no {what}: write {}", all.join(", "))
+        };
         let evidence = |name: &String| {
-            let names = Evidence::ALL.map(Evidence::name).join(", ");
-            Evidence::named(name).ok_or_else(|| format!("`{name}` is no evidence: write {names}"))
+            Evidence::named(name).ok_or_else(|| none(name, "evidence", Evidence::NAMES))
         };
         let response = |name: &String| {
-            let names = Response::ALL.map(Response::name).join(", ");
-            Response::named(name).ok_or_else(|| format!("`{name}` is no response: write {names}"))
+            Response::named(name).ok_or_else(|| none(name, "response", Response::NAMES))
         };
         Ok(Filter {
             port: query.port.as_ref().map(find).transpose()?,

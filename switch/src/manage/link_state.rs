@@ -42,30 +42,19 @@ impl LinkState {
     }
 }
 
-/// Why a port is down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DownReason {
-    /// It is up.
-    #[default]
-    None,
-    /// The operator took it down.
-    Admin,
-    /// The device says that its link is down.
-    Link,
-    /// The device does not answer: it was unplugged, or its driver failed.
-    Device,
-}
-
-impl DownReason {
-    /// As it is shown.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            DownReason::None => "",
-            DownReason::Admin => "admin",
-            DownReason::Link => "link",
-            DownReason::Device => "device",
-        }
+npcc_pipeline::named! {
+    /// Why a port is down.
+    #[derive(Default)]
+    pub enum DownReason {
+        /// It is up.
+        #[default]
+        None = "",
+        /// The operator took it down.
+        Admin = "admin",
+        /// The device says that its link is down.
+        Link = "link",
+        /// The device does not answer: it was unplugged, or its driver failed.
+        Device = "device",
     }
 }
 

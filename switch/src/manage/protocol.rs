@@ -137,7 +137,7 @@ impl Request {
             Request::Stop => "stop".to_owned(),
             Request::Pairs { .. } => "pair import".to_owned(),
             Request::Npcc(order) => match order {
-                NpccOrder::AddPair { .. } => "pair add".to_owned(),
+                NpccOrder::AddPair(_) => "pair add".to_owned(),
                 NpccOrder::DeletePair { .. } => "pair del".to_owned(),
             },
         }

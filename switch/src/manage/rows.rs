@@ -39,18 +39,13 @@ pub(super) trait Rows {
 }
 
 /// Why rows did not come, or not all.
-#[derive(Debug)]
+#[derive(Debug, derive_more::From)]
 pub(super) enum Unanswered {
     /// What is wrong with the query.
     Refused(String),
     /// The client went away or was too slow.
+    #[from]
     Gone(io::Error),
-}
-
-impl From<io::Error> for Unanswered {
-    fn from(error: io::Error) -> Unanswered {
-        Unanswered::Gone(error)
-    }
 }
 
 /// Gives the page that is asked for of things that are in order, each as a row; only those of the page are made into rows.

@@ -10,6 +10,7 @@ use npcc_cnp::log::Entry;
 use npcc_heap::records::{self, Record};
 use npcc_pipeline::capture::{Event, SNAPLEN};
 use npcc_pipeline::drop::DropReason;
+use npcc_pipeline::num::{real, whole};
 use serde::Serialize;
 
 use super::layout::{
@@ -209,16 +210,10 @@ fn threads(words: &[u64], count: u64, last: u64) -> Vec<Thread> {
 }
 
 /// A time of the switch's clock as ns since 1970.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "ns since the machine started; microseconds are shown, and the cast saturates"
-)]
 fn of_clock(words: &[u64], time: u64) -> u64 {
     let head = |head: Head| words.get(head as usize).copied().unwrap_or_default();
-    let scaled = time as f64 * f64::from_bits(head(Head::Scale));
-    head(Head::Offset).saturating_add(scaled as u64)
+    let scaled = real(time) * f64::from_bits(head(Head::Scale));
+    head(Head::Offset).saturating_add(whole(scaled))
 }
 
 fn line(words: &[u64], kind: Kind, record: &Record) -> Line {

@@ -11,6 +11,7 @@ use npcc_heap::mark::Mark;
 use npcc_heap::records::{Place, Ring, Words};
 use npcc_heap::shared::SharedWords;
 use npcc_pipeline::capture::Standing;
+use npcc_pipeline::num::{real, whole};
 use npcc_pipeline::units::{MAX_PORTS, WorkerId};
 
 use super::beats::{Beat, wall};
@@ -111,14 +112,8 @@ impl Recorder {
 
     /// Takes down how the switch's clock stands to the time of day.
     pub fn tell_time(&self, clock: &Clock) {
-        let scaled = clock.now().0 as f64 * clock.scale();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a time since the start of the machine, in ns; the cast saturates"
-        )]
-        let offset = wall().saturating_sub(scaled as u64);
-        self.put(Head::Offset, offset);
+        let scaled = real(clock.now().0) * clock.scale();
+        self.put(Head::Offset, wall().saturating_sub(whole(scaled)));
     }
 
     /// Has a signal that ends the run at once written down.

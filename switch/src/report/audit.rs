@@ -2,30 +2,21 @@
 
 use std::fmt;
 
+use npcc_config::Difference;
 use serde::{Deserialize, Serialize};
 
-/// On whose behalf something changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    /// A client of the management socket.
-    #[default]
-    Client,
-    /// A signal.
-    Signal,
-    /// A time that ran out.
-    Timer,
-}
-
-impl Cause {
-    /// As JSON and the journal write it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Cause::Client => "client",
-            Cause::Signal => "signal",
-            Cause::Timer => "timer",
-        }
+npcc_pipeline::named! {
+    /// On whose behalf something changes.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Cause {
+        /// A client of the management socket.
+        #[default]
+        Client = "client",
+        /// A signal.
+        Signal = "signal",
+        /// A time that ran out.
+        Timer = "timer",
     }
 }
 
@@ -81,20 +72,9 @@ impl fmt::Display for Author {
 pub struct ChangedKey {
     /// `applied`, or `needs restart`.
     pub effect: String,
-    /// The key as a path.
-    pub key: String,
-    /// What it was; absent when it is new.
-    pub old: Option<String>,
-    /// What it is; absent when it is gone.
-    pub new: Option<String>,
-}
-
-impl fmt::Display for ChangedKey {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
-        let (old, new) = (side(&self.old), side(&self.new));
-        write!(out, "{} {}: {old} -> {new}", self.effect, self.key)
-    }
+    /// The key, and its values.
+    #[serde(flatten)]
+    pub change: Difference,
 }
 
 /// A change, or the refusal of one.
@@ -122,15 +102,8 @@ pub struct Change {
 impl Change {
     /// Whether the same author did the same, with the same outcome.
     pub(super) fn is_same(&self, other: &Change) -> bool {
-        let Change {
-            author,
-            what,
-            outcome,
-            keys,
-            ..
-        } = self;
-        (author, what, outcome) == (&other.author, &other.what, &other.outcome)
-            && *keys == other.keys
+        let of = |one: &Change| (one.author, one.what.clone(), one.outcome.clone());
+        of(self) == of(other) && self.keys == other.keys
     }
 }
 
@@ -152,8 +125,8 @@ impl fmt::Display for Change {
             write!(out, ", {count} times")?;
         }
         if out.alternate() {
-            for key in keys {
-                write!(out, "\n    {key}")?;
+            for ChangedKey { effect, change } in keys {
+                write!(out, "\n    {effect} {change}")?;
             }
             if *keys_left_out > 0 {
                 write!(out, "\n    ... and {keys_left_out} keys more")?;
@@ -177,9 +150,11 @@ mod tests {
         };
         let key = |effect: &str, key: &str, old: &str, new: Option<&str>| ChangedKey {
             effect: effect.to_owned(),
-            key: key.to_owned(),
-            old: Some(old.to_owned()),
-            new: new.map(str::to_owned),
+            change: Difference {
+                key: key.to_owned(),
+                old: Some(old.to_owned()),
+                new: new.map(str::to_owned),
+            },
         };
         let change = Change {
             time: "2023-11-14T22:13:20.005Z".to_owned(),

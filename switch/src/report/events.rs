@@ -9,48 +9,34 @@ use npcc_pipeline::counters::PortCount;
 use npcc_pipeline::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// The watchdog found a storm.
-    #[default]
-    StormBegan,
-    /// A storm ended.
-    StormEnded,
-    /// Lossless frames were lost for want of room.
-    LosslessLost,
-    /// A refresh went out after the peer's pause had run out.
-    LateRefresh,
-    /// The peer was paused because the worker fell behind the receive ring.
-    CpuPause,
-    /// A turn of a worker's loop was longer than headroom covers.
-    SlowTurn,
-    /// A port's link went down, or was taken down.
-    LinkDown,
-    /// A port's link came up, or has another speed.
-    LinkUp,
-    /// With the speed a link came up with, a lossless queue is marked only after its senders are paused.
-    MarkingLate,
+npcc_pipeline::named! {
+    /// What happened.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Kind {
+        /// The watchdog found a storm.
+        #[default]
+        StormBegan = "storm-began",
+        /// A storm ended.
+        StormEnded = "storm-ended",
+        /// Lossless frames were lost for want of room.
+        LosslessLost = "lossless-lost",
+        /// A refresh went out after the peer's pause had run out.
+        LateRefresh = "late-refresh",
+        /// The peer was paused because the worker fell behind the receive ring.
+        CpuPause = "cpu-pause",
+        /// A turn of a worker's loop was longer than headroom covers.
+        SlowTurn = "slow-turn",
+        /// A port's link went down, or was taken down.
+        LinkDown = "link-down",
+        /// A port's link came up, or has another speed.
+        LinkUp = "link-up",
+        /// With the speed a link came up with, a lossless queue is marked only after its senders are paused.
+        MarkingLate = "marking-late",
+    }
 }
 
 impl Kind {
-    /// As JSON and the journal write it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::StormBegan => "storm-began",
-            Kind::StormEnded => "storm-ended",
-            Kind::LosslessLost => "lossless-lost",
-            Kind::LateRefresh => "late-refresh",
-            Kind::CpuPause => "cpu-pause",
-            Kind::SlowTurn => "slow-turn",
-            Kind::LinkDown => "link-down",
-            Kind::LinkUp => "link-up",
-            Kind::MarkingLate => "marking-late",
-        }
-    }
-
     /// Whether it is found as a count that grew.
     pub(super) const fn is_count(self) -> bool {
         matches!(

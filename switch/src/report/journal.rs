@@ -261,9 +261,11 @@ mod tests {
         let mut journal = Journal::new(Some(kept));
         let key = |n: usize| ChangedKey {
             effect: "applied".to_owned(),
-            key: format!("npcc.deep.{n}"),
-            old: Some("100KB".to_owned()),
-            new: None,
+            change: npcc_config::Difference {
+                key: format!("npcc.deep.{n}"),
+                old: Some("100KB".to_owned()),
+                new: None,
+            },
         };
         let mut reload = change("reload");
         reload.keys = (0..KEYS + 7).map(key).collect();

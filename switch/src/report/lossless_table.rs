@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use npcc_pipeline::counters::PauseCount;
+use npcc_pipeline::num::real;
 
 use super::lossless::{FlowControl, Group, Pause};
 use super::model::{Port, Snapshot};
@@ -18,38 +18,24 @@ fn bits(mask: u64) -> String {
 }
 
 /// A time in us.
-#[expect(clippy::cast_precision_loss, reason = "times far below 2^52 ns")]
 fn micros(heading: &'static str, ns: u64) -> Cell {
-    (heading, format!("{:.1}", ns as f64 / 1e3))
+    (heading, format!("{:.1}", real(ns) / 1e3))
 }
 
 /// One line for each direction in which a priority was ever paused.
 fn history(port: &str, pause: &Pause) -> Vec<Vec<Cell>> {
-    let PauseCount {
-        rx_pauses,
-        rx_paused_ns,
-        rx_longest_ns,
-        rx_last_ns,
-        ..
-    } = pause.counts;
-    let PauseCount {
-        tx_pauses,
-        tx_paused_ns,
-        tx_longest_ns,
-        tx_last_ns,
-        ..
-    } = pause.counts;
+    let counts = &pause.counts;
     let both = [
         (
             "peer",
-            rx_pauses,
-            [rx_paused_ns, rx_longest_ns, rx_last_ns],
+            counts.rx_pauses,
+            [counts.rx_paused_ns, counts.rx_longest_ns, counts.rx_last_ns],
             pause.rx_began_s_ago,
         ),
         (
             "us",
-            tx_pauses,
-            [tx_paused_ns, tx_longest_ns, tx_last_ns],
+            counts.tx_pauses,
+            [counts.tx_paused_ns, counts.tx_longest_ns, counts.tx_last_ns],
             pause.tx_began_s_ago,
         ),
     ];

@@ -55,6 +55,7 @@ pub struct Snapshot {
 
 /// One port.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Port {
     /// Its name.
     pub name: String,
@@ -67,27 +68,20 @@ pub struct Port {
     /// Whether frames pass: the link is up, and the operator lets it be (SONiC's oper status).
     pub up: bool,
     /// Whether the operator lets it be up: `up` or `down`.
-    #[serde(default)]
     pub admin: String,
     /// Why it is down: `admin`, `link` or `device`; empty when it is up.
-    #[serde(default)]
     pub down_reason: String,
     /// Speed of the link in bits per second; of the time it was last up.
-    #[serde(default)]
     pub link_speed: u64,
     /// Where that speed comes from: `device`, `link_speed`, `speed` or `assumed`.
-    #[serde(default)]
     pub link_speed_from: String,
     /// When it last went up or down, RFC 3339; the start if it never did.
-    #[serde(default)]
     pub last_change: String,
     /// How often it went down.
-    #[serde(default)]
     pub flaps: u64,
     /// Bits per second its egress side is shaped to; absent when unlimited.
     pub rate: Option<u64>,
     /// Cores of the workers that receive from it; the first owns its queues and its pause.
-    #[serde(default)]
     pub workers: Vec<usize>,
     /// What was counted, `rx` without MAC control; `lossless_lost` with what the device had no room for: it must stay 0.
     #[serde(flatten)]
@@ -95,10 +89,8 @@ pub struct Port {
     /// Frames the device itself lost.
     pub device_drops: DeviceDrops,
     /// Flow control.
-    #[serde(default)]
     pub flow: FlowControl,
     /// Ingress groups, lowest priority first.
-    #[serde(default)]
     pub groups: Vec<Group>,
     /// Egress queues, lowest priority first.
     pub queues: Vec<Queue>,
@@ -138,15 +130,13 @@ pub struct Queue {
 
 /// A worker.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Worker {
     /// Its core.
-    #[serde(default)]
     pub core: usize,
     /// Ports whose queues, transmit queue and pause are its own.
-    #[serde(default)]
     pub owns: Vec<String>,
     /// Ports it receives from.
-    #[serde(default)]
     pub receives: Vec<String>,
     /// What crossed to and from other workers.
     #[serde(flatten)]
@@ -157,19 +147,14 @@ pub struct Worker {
     #[serde(flatten)]
     pub counts: WorkerCount,
     /// The capture that is on, frames captured and lost since the start.
-    #[serde(default)]
     pub capture: CaptureCount,
     /// Longest turn in ns ever.
-    #[serde(default)]
     pub longest_ever_ns: u64,
     /// TSC cycles a received frame, by stage, of the busy turns that were timed; empty where none was.
-    #[serde(default)]
     pub cycles: BTreeMap<String, f64>,
     /// Frames received in them.
-    #[serde(default)]
     pub timed_frames: u64,
     /// Time it slept, in us of the switch's clock.
-    #[serde(default)]
     pub slept_us: u64,
 }
 

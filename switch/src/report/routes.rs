@@ -47,17 +47,9 @@ impl NextHop {
     /// A path; `port` is its port's name.
     #[must_use]
     pub fn of(path: &Adjacency, port: &str) -> NextHop {
-        let (kind, leads) = match path.kind {
-            Kind::Forward => ("forward", true),
-            Kind::Unresolved => ("unresolved", true),
-            Kind::Local => ("local", true),
-            Kind::Blackhole => ("blackhole", false),
-            Kind::Unreachable => ("unreachable", false),
-            Kind::Prohibited => ("prohibited", false),
-            Kind::NoRoute => ("none", false),
-        };
+        let leads = matches!(path.kind, Kind::Forward | Kind::Unresolved | Kind::Local);
         NextHop {
-            kind: kind.to_owned(),
+            kind: path.kind.name().to_owned(),
             port: if leads { port } else { "" }.to_owned(),
             vlan: path.vlan,
             gateway: None,

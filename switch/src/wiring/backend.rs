@@ -3,26 +3,15 @@
 
 use npcc_config::model::{PfcBackend, PortPfc};
 
-/// Who obeys and makes pause frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    /// Nobody.
-    None,
-    /// The switch makes them and reads them, as frames like others.
-    Software,
-    /// The device obeys them, with a transmit queue a priority; the switch makes them, long before the device's own FIFO fills.
-    Hardware,
-}
-
-impl Backend {
-    /// As `show pfc` writes it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Backend::None => "none",
-            Backend::Software => "software",
-            Backend::Hardware => "hardware",
-        }
+npcc_pipeline::named! {
+    /// Who obeys and makes pause frames.
+    pub enum Backend {
+        /// Nobody.
+        None = "none",
+        /// The switch makes them and reads them, as frames like others.
+        Software = "software",
+        /// The device obeys them, with a transmit queue a priority; the switch makes them, long before the device's own FIFO fills.
+        Hardware = "hardware",
     }
 }
 
@@ -46,32 +35,19 @@ pub enum Answer {
     Refused(String),
 }
 
-/// What became of a pause frame sent at start, one that lets everything go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SelfTest {
-    /// None was sent.
-    NotRun,
-    /// The link is down.
-    LinkDown,
-    /// The device counted it as sent.
-    Sent,
-    /// The device did not take it, or counted an error.
-    Refused,
-    /// The device took it and counted nothing: its driver may filter pause frames, or count late.
-    Uncounted,
-}
-
-impl SelfTest {
-    /// As `show pfc` writes it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            SelfTest::NotRun => "not run",
-            SelfTest::LinkDown => "link down",
-            SelfTest::Sent => "sent",
-            SelfTest::Refused => "refused",
-            SelfTest::Uncounted => "not counted",
-        }
+npcc_pipeline::named! {
+    /// What became of a pause frame sent at start, one that lets everything go on.
+    pub enum SelfTest {
+        /// None was sent.
+        NotRun = "not run",
+        /// The link is down.
+        LinkDown = "link down",
+        /// The device counted it as sent.
+        Sent = "sent",
+        /// The device did not take it, or counted an error.
+        Refused = "refused",
+        /// The device took it and counted nothing: its driver may filter pause frames, or count late.
+        Uncounted = "not counted",
     }
 }
 

@@ -10,23 +10,9 @@ use npcc_pipeline::units::BURST;
 pub type Datapath = npcc_pipeline::datapath::Datapath<Frame, FlowCache>;
 
 /// A frame in an mbuf. One segment: the pool's buffers hold the longest frame of any port.
-#[derive(Debug)]
+#[derive(Debug, derive_more::From, derive_more::Into)]
 #[repr(transparent)]
 pub struct Frame(pub Mbuf);
-
-impl From<Mbuf> for Frame {
-    #[inline]
-    fn from(mbuf: Mbuf) -> Frame {
-        Frame(mbuf)
-    }
-}
-
-impl From<Frame> for Mbuf {
-    #[inline]
-    fn from(frame: Frame) -> Mbuf {
-        frame.0
-    }
-}
 
 impl FrameBuf for Frame {
     #[inline]

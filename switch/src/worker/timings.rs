@@ -11,32 +11,15 @@ const RING: usize = 65_536;
 /// The longest that is told apart, in ns: longer ones count as this, 17 s.
 const LONGEST: u64 = 1 << 34;
 
-/// What took that long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// From the enqueue that crosses `shallow` to the CNP in the device's hands; the filter's ticks are part of it.
-    Shallow,
-    /// From the enqueue that crosses `hard`, where no filter applies, to the CNP in the device's hands.
-    Hard,
-    /// From the moment a frame of a paced source was due to the device that takes it.
-    Latency,
-}
-
-impl What {
-    const ALL: usize = 3;
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            What::Shallow => "shallow",
-            What::Hard => "hard",
-            What::Latency => "latency",
-        }
-    }
-
-    const fn index(self) -> usize {
-        self as usize
+npcc_pipeline::named! {
+    /// What took that long.
+    pub enum What {
+        /// From the enqueue that crosses `shallow` to the CNP in the device's hands; the filter's ticks are part of it.
+        Shallow = "shallow",
+        /// From the enqueue that crosses `hard`, where no filter applies, to the CNP in the device's hands.
+        Hard = "hard",
+        /// From the moment a frame of a paced source was due to the device that takes it.
+        Latency = "latency",
     }
 }
 
@@ -87,7 +70,7 @@ pub struct Distribution {
 #[derive(Debug)]
 pub struct Timings {
     rings: Vec<Consumer<Timing>>,
-    all: [Histogram<u64>; What::ALL],
+    all: [Histogram<u64>; What::COUNT],
 }
 
 impl Timings {

@@ -5,7 +5,6 @@
 
 use std::any::Any;
 use std::ffi::{c_int, c_void};
-use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, PoisonError};
@@ -87,7 +86,9 @@ pub struct LcorePanic {
 }
 
 /// A function that runs, or has run, on an lcore. Dropping the handle lets it run on.
+#[derive(derive_more::Debug)]
 #[must_use = "a function whose handle is dropped cannot be joined"]
+#[debug("LcoreHandle {{ lcore: {lcore:?}, .. }}")]
 pub struct LcoreHandle<T> {
     lcore: Lcore,
     result: Receiver<Result<T, Box<dyn Any + Send>>>,
@@ -198,14 +199,6 @@ impl<T> LcoreHandle<T> {
                 message: "no outcome".to_owned(),
             }),
         }
-    }
-}
-
-impl<T> fmt::Debug for LcoreHandle<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LcoreHandle")
-            .field("lcore", &self.lcore)
-            .finish_non_exhaustive()
     }
 }
 

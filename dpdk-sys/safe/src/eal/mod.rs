@@ -13,7 +13,6 @@ mod error;
 mod lcore;
 
 use std::ffi::{CString, c_char};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
@@ -28,7 +27,8 @@ use crate::log;
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 /// A handle to the running EAL. Cloning it is cheap.
-#[derive(Clone)]
+#[derive(Clone, derive_more::Debug)]
+#[debug("Eal {{ main_lcore: {:?}, .. }}", self.main_lcore())]
 pub struct Eal {
     core: Arc<EalCore>,
 }
@@ -162,13 +162,5 @@ impl Drop for EalCore {
         if let Err(errno) = Errno::check(rc) {
             log::note(&format!("EAL did not release everything: {errno}"));
         }
-    }
-}
-
-impl fmt::Debug for Eal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Eal")
-            .field("main_lcore", &self.main_lcore())
-            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! What can go wrong with a port, and what to do about it.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use super::device::DeviceError;
@@ -8,66 +7,59 @@ use super::state::{Direction, Phase};
 use crate::errno::Errno;
 
 /// What was asked of the driver when it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 pub enum Operation {
     /// Reading what the device can do.
+    #[display("read the device's abilities")]
     ReadInfo,
     /// Setting queues and MTU.
+    #[display("configure queues and MTU")]
     Configure,
     /// Sizing the descriptor rings.
+    #[display("size the descriptor rings")]
     SizeQueues,
     /// Setting up a receive queue.
+    #[display("set up a receive queue")]
     SetUpRx,
     /// Setting up a transmit queue.
+    #[display("set up a transmit queue")]
     SetUpTx,
     /// Starting.
+    #[display("start")]
     Start,
     /// Stopping.
+    #[display("stop")]
     Stop,
     /// Switching promiscuous mode.
+    #[display("switch promiscuous mode")]
     SetPromiscuous,
     /// Setting the MAC address.
+    #[display("set the MAC address")]
     SetMac,
     /// Reading the MAC address.
+    #[display("read the MAC address")]
     ReadMac,
     /// Reading counters.
+    #[display("read counters")]
     ReadStats,
     /// Zeroing counters.
+    #[display("zero counters")]
     ClearStats,
     /// Reading the link's state.
+    #[display("read the link's state")]
     ReadLink,
     /// Asking what pause by queue it can do.
+    #[display("tell which pause by queue it can do")]
     ReadPfc,
     /// Having it obey priority pause.
+    #[display("obey priority pause by itself")]
     SetPfc,
     /// Reading which queue serves which traffic class.
+    #[display("tell which queue serves which traffic class")]
     ReadClasses,
     /// Taking its link up or down.
+    #[display("take its link up or down")]
     SetLink,
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ReadInfo => "read the device's abilities",
-            Self::Configure => "configure queues and MTU",
-            Self::SizeQueues => "size the descriptor rings",
-            Self::SetUpRx => "set up a receive queue",
-            Self::SetUpTx => "set up a transmit queue",
-            Self::Start => "start",
-            Self::Stop => "stop",
-            Self::SetPromiscuous => "switch promiscuous mode",
-            Self::SetMac => "set the MAC address",
-            Self::ReadMac => "read the MAC address",
-            Self::ReadStats => "read counters",
-            Self::ClearStats => "zero counters",
-            Self::ReadLink => "read the link's state",
-            Self::ReadPfc => "tell which pause by queue it can do",
-            Self::SetPfc => "obey priority pause by itself",
-            Self::ReadClasses => "tell which queue serves which traffic class",
-            Self::SetLink => "take its link up or down",
-        })
-    }
 }
 
 /// A port could not do what was asked.

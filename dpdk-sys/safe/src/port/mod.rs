@@ -23,7 +23,6 @@ mod stats;
 mod tx;
 
 use std::any::Any;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use config::{Descriptors, PortConfig};
@@ -61,6 +60,8 @@ pub(crate) type Wire = Arc<dyn Any + Send + Sync>;
 
 /// An open port. Its queues are handed out by [`rx_queue`](Self::rx_queue) and
 /// [`tx_queue`](Self::tx_queue).
+#[derive(derive_more::Debug)]
+#[debug("Port {{ id: {}, device: {:?}, driver: {:?}, .. }}", core.id, core.name, core.driver)]
 pub struct Port {
     core: Arc<PortCore>,
     one_by_one: Option<OneByOne>,
@@ -440,15 +441,5 @@ impl Drop for PortCore {
             self.eal.mark_leaked();
         }
         self.eal.release_port(self.id);
-    }
-}
-
-impl fmt::Debug for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Port")
-            .field("id", &self.core.id)
-            .field("device", &self.core.name)
-            .field("driver", &self.core.driver)
-            .finish_non_exhaustive()
     }
 }

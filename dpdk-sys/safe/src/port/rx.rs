@@ -9,7 +9,6 @@
 //! line every time.
 
 use std::ffi::c_void;
-use std::fmt;
 use std::sync::Arc;
 
 use super::PortCore;
@@ -19,6 +18,8 @@ use crate::frames::Frames;
 use crate::rx_interrupt::RxInterrupt;
 
 /// The only way to the frames of one receive queue. Dropping it gives the queue back to its port.
+#[derive(derive_more::Debug)]
+#[debug("RxQueue {{ port: {:?}, queue: {queue} }}", core.name)]
 pub struct RxQueue {
     core: Arc<PortCore>,
     ops: *const dpdk_sys::rte_eth_fp_ops,
@@ -175,14 +176,5 @@ impl RxQueue {
 impl Drop for RxQueue {
     fn drop(&mut self) {
         self.core.give_back(Direction::Rx, self.queue);
-    }
-}
-
-impl fmt::Debug for RxQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RxQueue")
-            .field("port", &self.core.name)
-            .field("queue", &self.queue)
-            .finish()
     }
 }

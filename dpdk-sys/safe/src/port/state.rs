@@ -3,48 +3,32 @@
 //! Law: a queue is out to one user at most, and only while the port runs; the port does not stop
 //! while any is out.
 
-use std::fmt;
-
 use super::fast_free::FastFree;
 use crate::mempool::Mempool;
 
 /// Which side of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 pub enum Direction {
     /// Reception.
+    #[display("rx")]
     Rx,
     /// Transmission.
+    #[display("tx")]
     Tx,
 }
 
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Rx => "rx",
-            Self::Tx => "tx",
-        })
-    }
-}
-
 /// Where a port is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 pub enum Phase {
     /// Found, nothing set.
+    #[display("open")]
     Open,
     /// Queues and MTU are set, no frame moves.
+    #[display("configured")]
     Configured,
     /// Frames move.
+    #[display("started")]
     Started,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Open => "open",
-            Self::Configured => "configured",
-            Self::Started => "started",
-        })
-    }
 }
 
 /// How the driver receives and sends by each queue, as it was configured.

@@ -6,7 +6,6 @@
 //! A full queue is no error here: whether to hold or to drop the rest is the caller's policy.
 
 use std::ffi::c_void;
-use std::fmt;
 use std::sync::Arc;
 
 use super::PortCore;
@@ -16,6 +15,8 @@ use super::state::{Direction, Sending};
 use crate::frames::Frames;
 
 /// The only way out by one transmit queue. Dropping it gives the queue back to its port.
+#[derive(derive_more::Debug)]
+#[debug("TxQueue {{ port: {:?}, queue: {queue} }}", core.name)]
 pub struct TxQueue {
     core: Arc<PortCore>,
     ops: *const dpdk_sys::rte_eth_fp_ops,
@@ -215,15 +216,6 @@ fn bisect(most: u16, holds: impl Fn(u16) -> Option<bool>) -> Option<u16> {
 impl Drop for TxQueue {
     fn drop(&mut self) {
         self.core.give_back(Direction::Tx, self.queue);
-    }
-}
-
-impl fmt::Debug for TxQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TxQueue")
-            .field("port", &self.core.name)
-            .field("queue", &self.queue)
-            .finish()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Flows, hosts and the log, row by row.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::IpAddr;
@@ -7,7 +8,6 @@ use std::time::{Duration, SystemTime};
 
 use npcc_cnp::action::Action;
 use npcc_cnp::host_response::{CutDepth, GAP_NAMES, Standing};
-use npcc_cnp::hosts::Counts;
 use npcc_cnp::log::{Entry, KEPT, Outcome};
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::plan::Suppressed;
@@ -26,32 +26,16 @@ use crate::report::model::{Flow, Host, LogDecision, LogLine};
 /// Hosts that flows are counted for, at most.
 const HOSTS: usize = 65_536;
 
-/// What the flows of a sender say of it, and what was learned of its card.
-#[derive(Debug, Clone, Copy, Default)]
-struct Learned {
-    flows: u64,
-    paired: u64,
-    would_send: u64,
-    halved: u64,
-    weak: u64,
-    none: u64,
-    standing: Standing,
-    worked: u32,
-    vain: u32,
-    cuts: CutDepth,
-}
-
-impl Learned {
-    fn add(&mut self, flow: &FlowSnapshot) {
-        self.flows += 1;
-        self.paired += u64::from(flow.evidence != Evidence::None);
-        self.would_send += flow.would_send;
-        match flow.response {
-            Response::Halved => self.halved += 1,
-            Response::Weak => self.weak += 1,
-            Response::None => self.none += 1,
-            Response::Unknown => {}
-        }
+/// Adds what a flow says of its sender.
+fn add(host: &mut Host, flow: &FlowSnapshot) {
+    host.flows += 1;
+    host.paired += u64::from(flow.evidence != Evidence::None);
+    host.would_send += flow.would_send;
+    match flow.response {
+        Response::Halved => host.halved += 1,
+        Response::Weak => host.weak += 1,
+        Response::None => host.unresponsive += 1,
+        Response::Unknown => {}
     }
 }
 
@@ -121,69 +105,45 @@ impl View {
     ) -> Result<End, Unanswered> {
         let filter = self.filter(query)?;
         let wanted = |host: &IpAddr| filter.wants_hosts(&[*host]);
-        let mut learned: HashMap<IpAddr, Learned> = HashMap::new();
+        let mut hosts: HashMap<IpAddr, Host> = HashMap::new();
         for flow in self.flows.flows() {
             let host = flow.flow.key.src();
-            if wanted(&host) && (learned.len() < HOSTS || learned.contains_key(&host)) {
-                learned.entry(host).or_default().add(&flow);
+            if wanted(&host) && (hosts.len() < HOSTS || hosts.contains_key(&host)) {
+                add(hosts.entry(host).or_default(), &flow);
             }
         }
         for card in self.npcc.responses.hosts() {
-            if let Some(learned) = learned.get_mut(&card.address) {
-                learned.standing = card.standing;
-                (learned.worked, learned.vain) = (card.worked, card.vain);
-                learned.cuts = card.cuts;
+            if let Some(host) = hosts.get_mut(&card.address) {
+                host.standing = card.standing.name().to_owned();
+                (host.worked, host.vain) = (card.worked.into(), card.vain.into());
+                host.cuts = cuts(&card.cuts);
             }
         }
-        let counted = self.npcc.hosts.hosts().filter(|(host, _)| wanted(host));
-        let mut all: Vec<(IpAddr, Counts, Learned)> = counted
-            .map(|(host, counts)| (host, counts, learned.remove(&host).unwrap_or_default()))
-            .collect();
-        all.extend(
-            learned
-                .into_iter()
-                .map(|(host, learned)| (host, Counts::default(), learned)),
-        );
-        all.sort_by(|(a, counts, would), (b, others, would_b)| {
-            (others.cnps_sent, would_b.would_send)
-                .cmp(&(counts.cnps_sent, would.would_send))
-                .then_with(|| a.cmp(b))
-        });
-        let row =
-            |(host, counts, learned): &(IpAddr, Counts, Learned)| self.host(*host, counts, learned);
+        for (host, counts) in self.npcc.hosts.hosts().filter(|(host, _)| wanted(host)) {
+            hosts.entry(host).or_default().counts = counts;
+        }
+        let mut all: Vec<(IpAddr, Host)> = hosts.into_iter().collect();
+        all.sort_by_key(|(address, host)| (Reverse((host.cnps_sent, host.would_send)), *address));
+        let row = |(address, host): &(IpAddr, Host)| self.host(*address, host);
         page(query, all.iter(), row, give)
     }
 
-    fn host(&self, address: IpAddr, counts: &Counts, learned: &Learned) -> Host {
-        let (admitted, least) = {
-            let rules = self.hosts();
-            let observed = rules.observe.holds(address);
-            let least = if observed {
-                Action::Observe
-            } else {
-                Action::Send
-            };
-            (rules.admits(address), least)
+    fn host(&self, address: IpAddr, host: &Host) -> Host {
+        let standing = match host.standing.as_str() {
+            "" => Standing::default().name(),
+            known => known,
+        };
+        let rules = self.hosts();
+        let action = match rules.admits(address) {
+            false => "deny",
+            true if rules.observe.holds(address) => Action::Observe.min(self.npcc.action()).name(),
+            true => self.npcc.action().name(),
         };
         Host {
             address: address.to_string(),
-            counts: *counts,
-            action: if admitted {
-                least.min(self.npcc.action()).name()
-            } else {
-                "deny"
-            }
-            .to_owned(),
-            would_send: learned.would_send,
-            flows: learned.flows,
-            paired: learned.paired,
-            halved: learned.halved,
-            weak: learned.weak,
-            unresponsive: learned.none,
-            standing: learned.standing.name().to_owned(),
-            worked: learned.worked.into(),
-            vain: learned.vain.into(),
-            cuts: cuts(&learned.cuts),
+            action: action.to_owned(),
+            standing: standing.to_owned(),
+            ..host.clone()
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use npcc_cnp::policy::{Parameter, PolicyName};
 use npcc_cnp::status::{NpccCount, QueueStatus};
 use npcc_pipeline::counters::{self, Cell, Path};
+use npcc_pipeline::num::real;
 use npcc_pipeline::units::PortId;
 
 use super::View;
@@ -126,13 +127,9 @@ fn setting(parameter: &Parameter) -> Setting {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "shares, shown in tenths of a percent"
-)]
 fn health(counts: &NpccCount) -> Health {
     let data = counts.data_bytes;
-    let share = |bytes: u64| 100.0 * bytes as f64 / data.max(1) as f64;
+    let share = |bytes: u64| 100.0 * real(bytes) / real(data.max(1));
     let (cold, unpaired) = (counts.cold_bytes, counts.unpaired_bytes);
     Health {
         data_bytes: data,
@@ -142,7 +139,6 @@ fn health(counts: &NpccCount) -> Health {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "times far below 2^52 ns")]
 fn micros(ns: u64) -> f64 {
-    ns as f64 / 1_000.0
+    real(ns) / 1_000.0
 }

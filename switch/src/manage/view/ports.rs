@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use npcc_dpdk::LinkPause;
 use npcc_pipeline::counters::{FlowCount, GroupCount, Path, PauseCount, QueueCount};
+use npcc_pipeline::num::real;
 use npcc_pipeline::units::Nanos;
 
 use super::{PortFacts, PortReading, View};
@@ -191,12 +192,8 @@ fn group(facts: &PortFlow, priority: u8, counts: &GroupCount, share: u64) -> Gro
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a report rounds to three digits"
-)]
 fn micros(ns: u64) -> f64 {
-    (ns / 10) as f64 / 100.0
+    real(ns / 10) / 100.0
 }
 
 fn bits(mask: u64) -> Vec<u8> {

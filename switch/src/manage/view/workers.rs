@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use npcc_pipeline::counters::{self, Path};
+use npcc_pipeline::num::real;
 
 use super::{PortFacts, View};
 use crate::report::model::Worker;
@@ -41,15 +42,11 @@ impl View {
 }
 
 /// Cycles a received frame, by stage; nothing where no turn was timed.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a mean of a few hundred cycles, shown with one decimal"
-)]
 fn cycles(stages: &StageCount) -> BTreeMap<String, f64> {
     if stages.frames == 0 {
         return BTreeMap::new();
     }
-    let mean = |cycles: u64| cycles as f64 / stages.frames as f64;
+    let mean = |cycles: u64| real(cycles) / real(stages.frames);
     let all = Stage::ALL.iter().zip(stages.cycles);
     all.map(|(stage, cycles)| (stage.name().to_owned(), mean(cycles)))
         .collect()

@@ -17,6 +17,7 @@ pub type NotSent = ByName<Suppressed, Counter, { Suppressed::COUNT }>;
 
 /// NPCC.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Npcc {
     /// What the control core counted.
     #[serde(flatten)]
@@ -28,12 +29,10 @@ pub struct Npcc {
     #[serde(flatten)]
     pub control: ControlCount,
     /// What becomes of decisions on the whole switch: `send`, `observe` or `off`.
-    #[serde(default)]
     pub action: String,
     /// CNPs handed to a port.
     pub cnps_sent: u64,
     /// CNPs that would have been, where nothing is sent.
-    #[serde(default)]
     pub would_send: u64,
     /// CNPs not sent, by reason.
     pub cnps_suppressed: <NotSent as Cell>::Count,
@@ -44,10 +43,8 @@ pub struct Npcc {
     /// Watched queues.
     pub queues: Vec<NpccQueue>,
     /// How much of the traffic NPCC can do something about.
-    #[serde(default)]
     pub health: Health,
     /// Wire bytes of contributors without an entry in the flow table, by the port they came by.
-    #[serde(default)]
     pub uncounted_ports: BTreeMap<String, u64>,
 }
 
@@ -97,6 +94,7 @@ pub struct Percentiles {
 
 /// A watched queue.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NpccQueue {
     /// Port name.
     pub port: String,
@@ -107,19 +105,14 @@ pub struct NpccQueue {
     /// Trend: rising, falling.
     pub trend: String,
     /// What becomes of decisions about it: the least of the switch's action, the port's and its own.
-    #[serde(default)]
     pub action: String,
     /// The policy in its slot.
-    #[serde(default)]
     pub policy: String,
     /// The policy that answered at the last look: another one when the first does not know enough.
-    #[serde(default)]
     pub policy_now: String,
     /// Why it is another one.
-    #[serde(default)]
     pub policy_why: Option<String>,
     /// The policy's parameters, each with its unit.
-    #[serde(default)]
     pub parameters: Vec<Setting>,
     /// What was counted.
     #[serde(flatten)]

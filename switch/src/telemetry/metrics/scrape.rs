@@ -1,5 +1,7 @@
 //! What one scrape sees.
 
+use npcc_pipeline::num::real;
+
 use crate::manage::view::View;
 use crate::report::model::{Flow, Snapshot};
 use crate::report::routes::Linux;
@@ -65,7 +67,6 @@ impl Scrape {
 }
 
 /// Nanoseconds as seconds.
-#[expect(clippy::cast_precision_loss, reason = "times far below 2^52 ns")]
 pub(super) fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
+    real(ns) / 1e9
 }
