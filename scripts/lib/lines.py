@@ -94,6 +94,8 @@ class Source:
                 self.test_modules += candidates(path, module.group(1), other and other.group(1))
             for line in range(code.count("\n", 0, found.start()), code.count("\n", 0, stop) + 1):
                 under_test[line] = True
+        # Modules with a path of their own; in a test file they are tests.
+        self.named_by_path = [path.parent / found.group(1) for found in PATH_ATTRIBUTE.finditer(text)]
         self.code = self.comment = self.test = 0
         for line, test in zip(lines, under_test):
             if not (bare := line.strip()):
@@ -140,6 +142,7 @@ def count(root, revision=None):
     sources = {path: Source(path, text) for path, text in files_of(root, revision)}
     tests = {path for path in sources if is_test_file(path)}
     waiting = [path for source in sources.values() for path in source.test_modules]
+    waiting += [path for test in tests for path in sources[test].named_by_path]
     # Modules below a test module are tests as well.
     while waiting:
         path = waiting.pop()
