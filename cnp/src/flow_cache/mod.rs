@@ -14,6 +14,7 @@
 
 mod allowance;
 mod count;
+mod damaged;
 mod entry;
 mod pace;
 mod reader;
@@ -30,6 +31,7 @@ use rtrb::{Producer, RingBuffer};
 use crate::cm::copy::CmCopy;
 use crate::key::{KeyHasher, is_v4, low32};
 use crate::sample::Record;
+use damaged::Damaged;
 use entry::{DETAILS_ANY, Entry};
 use pace::Pace;
 pub use reader::{CacheCount, CacheCounters, CacheReader, CacheShared};
@@ -78,6 +80,7 @@ pub struct FlowCache {
     pace: Pace,
     /// The turn of the control core ([`RING_TURN`]) in which the ring was last found full.
     full_in: u32,
+    damaged: Damaged,
 }
 
 impl FlowCache {
@@ -91,6 +94,7 @@ impl FlowCache {
             slots: (0..sets * WAYS).map(|_| Slot::default()).collect(),
             woken: Woken::new(),
             counters: CacheCounters::default(),
+            damaged: Default::default(),
         });
         let (producer, consumer) = RingBuffer::new(ring.max(1));
         let (messages, copies) = RingBuffer::new(MESSAGES);
@@ -106,6 +110,7 @@ impl FlowCache {
             taken: 0,
             pace: Pace::new(),
             full_in: u32::MAX,
+            damaged: Damaged::default(),
         };
         (
             cache,
