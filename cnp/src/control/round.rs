@@ -396,11 +396,14 @@ impl ControlCore {
         let headroom = self.tracker.headroom(index, bytes, now);
         self.tracker.remember_host(index);
         let share = self.tracker.cut_share(index, now);
+        let config = self.tracker.response_config(index);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
             flow.refused = None;
-            flow.response.record_cnp_sent(now, before, share, headroom);
+            let cards = &flow.dcqcn.cards;
+            flow.response
+                .record_cnp_sent(now, before, cards, headroom, &config);
         }
         let hold = self.earned(queue, index, share);
         self.tracker.set_notified(index, now + hold, now);

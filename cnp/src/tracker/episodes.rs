@@ -7,14 +7,10 @@ use crate::action::Action;
 use crate::host_response::Standing;
 use crate::pair::Evidence;
 use crate::plan::Suppressed;
-use crate::response::Measured;
+use crate::response::{Outcome, ResponseConfig};
 
 /// A refusal for the same reason is logged again after this time.
 const AGAIN: Nanos = Nanos::from_millis(10);
-/// From so long after a CNP on it counts what a host showed; sooner, several are on their way at once, and what each does is not to be
-/// told apart.
-const FADED: Nanos = Nanos::from_millis(1);
-
 impl FlowTracker {
     /// Time from a CNP to a flow's sender to its effect.
     pub(crate) fn feedback(&self, index: u32) -> Nanos {
@@ -65,11 +61,9 @@ impl FlowTracker {
         self.responses.standing(&key, flow.host)
     }
 
-    /// Whether telling a flow does not help: it showed so itself, or others of its host did.
+    /// Whether telling a flow does not help, as flows of its host showed.
     pub(crate) fn is_vain(&self, index: u32) -> bool {
-        let flow = self.flows.get(index);
-        flow.is_some_and(|flow| flow.response.is_unresponsive())
-            || self.standing(index) == Standing::FallenBack
+        self.standing(index) == Standing::FallenBack
     }
 
     /// Adds what a contributor put into its queue to what its host's did; says what is believed of the host.
@@ -85,16 +79,23 @@ impl FlowTracker {
         self.responses.headroom(host, bytes, now)
     }
 
-    /// Share of its rate that a CNP of this moment costs a flow, in 65,536ths: as its host showed, or as DCQCN has it.
+    /// Share of its rate that a CNP of this moment costs a flow, in 65,536ths, with a card of the kind that its host showed to have.
     pub(crate) fn cut_share(&self, index: u32, now: Nanos) -> u32 {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return 0;
         };
-        let gap = flow.dcqcn.last_told().map(|at| now.since(at));
-        let learned = gap
-            .filter(|gap| *gap >= FADED)
-            .and_then(|gap| self.responses.cut(&key, flow.host, gap));
-        learned.unwrap_or_else(|| flow.dcqcn.share(now))
+        let cuts = flow.dcqcn.cards.cuts(now);
+        cuts.get(self.responses.kind(&key, flow.host))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// How a flow's response is measured.
+    pub(crate) fn response_config(&self, index: u32) -> ResponseConfig {
+        ResponseConfig {
+            feedback: self.feedback(index),
+            window: self.window,
+        }
     }
 
     /// A flow is among those that may be told: its host is remembered.
@@ -109,14 +110,18 @@ impl FlowTracker {
         }
     }
 
-    /// What a flow did after its CNPs was measured. Whom telling does not help is marked again at once.
-    pub(crate) fn learn_response(&mut self, index: u32, measured: &Measured, now: Nanos) {
-        let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
+    /// What a flow did after its CNPs was measured, or could not be. Whom telling does not help is marked again at once.
+    pub(crate) fn learn_response(&mut self, index: u32, outcome: &Outcome, now: Nanos) {
+        let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get_mut(index))
+        else {
             return;
         };
-        self.responses
-            .learn(&key, flow.host, measured, now, &self.status.responses);
-        if !measured.worked || self.is_vain(index) {
+        let view = &self.status.responses;
+        self.responses.learn(&key, flow.host, outcome, now, view);
+        let standing = self.responses.standing(&key, flow.host);
+        flow.response
+            .set_unresponsive(standing == Standing::FallenBack);
+        if matches!(standing, Standing::Doubted | Standing::FallenBack) {
             self.mark_again(index, now);
         }
     }
@@ -125,16 +130,10 @@ impl FlowTracker {
     #[cfg(test)]
     pub(crate) fn teach(&mut self, index: u32, worked: Option<bool>, now: Nanos) {
         self.remember_host(index);
-        for vote in 0..3 {
+        for vote in 0..4 {
             let now = Nanos(now.0 + vote * 200_000);
-            let measured = worked.map(|worked| Measured {
-                worked,
-                expected: 1 << 15,
-                seen: 1 << 15,
-                after: None,
-            });
-            if let Some(measured) = measured {
-                self.learn_response(index, &measured, now);
+            if let Some(worked) = worked {
+                self.learn_response(index, &Outcome::of_half(worked), now);
             }
         }
     }
