@@ -81,7 +81,7 @@ neighbors:
   - {{ address: 10.0.2.2, port: wan0, mac: \"02:00:00:00:02:02\" }}
 qos: {{ profile: roce-semi-lossless }}
 buffer: {{ pool: 32MB }}
-npcc: {{ shallow: 20KB, deep: 100KB{npcc} }}
+npcc: {{ shallow: 20KB, deep: 100KB, gate: off, cnp: {{ earned: 0B }}{npcc} }}
 ",
         device(0, "dc"),
         device(1, "wan")

@@ -92,7 +92,7 @@ neighbors:
   - { address: \"2001:db8:12::2\", port: wan0, mac: \"02:00:00:00:02:02\" }
 qos: { profile: roce-semi-lossless }
 buffer: { pool: 32MB }
-npcc: { shallow: 20KB, deep: 100KB }
+npcc: { shallow: 20KB, deep: 100KB, gate: off, cnp: { earned: 0B } }
 ",
     );
     let snapshot = lab.run_for("1500ms");

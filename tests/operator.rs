@@ -34,7 +34,7 @@ neighbors:
   - { address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }
 qos: { profile: lossy }
 buffer: { pool: 4MB }
-npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, cnp: { cap: 0.1% } }
+npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, gate: off, cnp: { cap: 0.1%, earned: 0B } }
 ";
 
 /// Queue pairs 0x11.. of 10.0.2.2, and one host no route leads to.

@@ -46,7 +46,7 @@ neighbors:
   - {{ address: {receiver}, port: wan0, mac: \"{receiver_mac}\" }}
 qos: {{ dscp_to_priority: {{ 0: 3 }}, priorities: {{ 3: {{ ecn: {ecn} }} }} }}
 buffer: {{ pool: {pool} }}
-npcc: {{ tick: 2ms, recovery: 4ms, evidence: port-hash }}
+npcc: {{ tick: 2ms, recovery: 4ms, evidence: port-hash, gate: off, cnp: {{ earned: 0B }} }}
 "
     ));
     lab

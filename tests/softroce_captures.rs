@@ -46,7 +46,7 @@ neighbors:
   - {{ address: {receiver}, port: wan0, mac: \"{receiver_mac}\" }}
 qos: {{ profile: roce-semi-lossless, dscp_to_priority: {{ 0: 3 }} }}
 buffer: {{ pool: 32MB }}
-npcc: {{ shallow: 20KB, deep: 100KB }}
+npcc: {{ shallow: 20KB, deep: 100KB, gate: off }}
 "
     ));
     lab

@@ -3,6 +3,8 @@
 
 use std::net::IpAddr;
 
+use npcc_pipeline::units::Nanos;
+
 use crate::action::HostSet;
 use crate::key::FlowKey;
 
@@ -17,6 +19,8 @@ pub struct HostRules {
     pub observe: HostSet,
     /// Of these the operator says that their cards answer CNPs and stay slow: they are believed to from their first CNP on.
     pub answering: HostSet,
+    /// Receivers whose network cards send CNPs no closer than this; the first set that holds a receiver counts.
+    pub cnp_intervals: Vec<(HostSet, Nanos)>,
 }
 
 impl HostRules {
@@ -33,6 +37,13 @@ impl HostRules {
     #[must_use]
     pub fn admits(&self, host: IpAddr) -> bool {
         (self.allow.is_empty() || self.allow.holds(host)) && !self.deny.holds(host)
+    }
+
+    /// Shortest time between two CNPs of this receiver, if one is given.
+    pub(crate) fn cnp_interval(&self, receiver: IpAddr) -> Option<Nanos> {
+        let own = self.cnp_intervals.iter();
+        let mut own = own.filter(|(hosts, _)| hosts.holds(receiver));
+        own.next().map(|(_, interval)| *interval)
     }
 
     /// Whether the sender of a flow may be told.

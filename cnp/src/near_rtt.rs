@@ -165,8 +165,16 @@ impl NearRtt {
 
     /// Time to the host that sends `flow` and back; `None` until it is known.
     pub(crate) fn delay(&self, flow: &FlowKey) -> Option<Nanos> {
-        let index = self.hosts.find(&(flow.src, flow.is_ipv6()))?;
-        self.hosts.get(index)?.estimate()
+        self.delay_of((flow.src, flow.is_ipv6()))
+    }
+
+    /// Time to the host that receives `flow` and back; `None` until it is known.
+    pub(crate) fn far_delay(&self, flow: &FlowKey) -> Option<Nanos> {
+        self.delay_of((flow.dst, flow.is_ipv6()))
+    }
+
+    fn delay_of(&self, host: (Bits, bool)) -> Option<Nanos> {
+        self.hosts.get(self.hosts.find(&host)?)?.estimate()
     }
 
     fn place(&self, key: &FlowKey, psn: u32) -> usize {

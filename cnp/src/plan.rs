@@ -25,6 +25,10 @@ named! {
         AlreadyNotified = "already_notified",
         /// Signalled in vain before; at most one CNP per ms.
         Unresponsive = "unresponsive",
+        /// Put too few bytes into the queue since its last CNP.
+        Unearned = "unearned",
+        /// Its receiver is near: it is left to ECN.
+        Gated = "gated",
         /// Came in by a port that is not trusted.
         Untrusted = "untrusted",
         /// The sender's host is denied, or others are allowed and it is not.

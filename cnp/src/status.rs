@@ -91,6 +91,14 @@ counters! {
         #[serde(skip)] amounts: [Counter; Amount::COUNT] => no_metric(),
         /// Looks of the policy at the watched queue, by the reason it gave.
         reasons: ByName<Reason, Counter, { Reason::COUNT }> => metric("npcc_watched_queue_reasons").by(BY_REASON),
+        /// Strikes owed to a sender that were sent as a CNP.
+        marks_paid: Counter => metric("npcc_watched_queue_marks").tag("kind", "paid").help("Strikes of the watched queue that were owed to a sender, by what became of them."),
+        /// Merged with a CNP that left less than the receiver's interval before.
+        marks_merged: Counter => metric("npcc_watched_queue_marks").tag("kind", "merged"),
+        /// Returned, to be written as CE on the flow's next frame.
+        marks_returned: Counter => metric("npcc_watched_queue_marks").tag("kind", "returned"),
+        /// Dropped, as their flow is gone.
+        marks_forgotten: Counter => metric("npcc_watched_queue_marks").tag("kind", "forgotten"),
         /// CNPs that left for flows of the watched queue.
         cnps: Counter => metric("npcc_cnps_sent").column("CNPS"),
         /// CNPs that would have left for flows of the watched queue, where nothing is sent.

@@ -1,8 +1,7 @@
-//! The four `ecn` modes from frame in to frame out: real bytes through the packet path, the flow cache and the control core,
-//! whose only word to the packet path is until when a flow counts as told.
+//! The `ecn` modes from frame in to frame out: real bytes through the packet path, the flow cache and the control core.
 //!
-//! The queue marks everything that leaves another behind. Half of the frames come marked by a switch upstream. Checksums are
-//! computed anew by `etherparse`. What this does not show: how long is good (`sim`), and that a NIC agrees with the ICRC,
+//! The queue strikes everything that leaves another behind. Half of the frames come marked by a switch upstream. Checksums are
+//! computed anew by `etherparse`. Not shown here: which mode is good (`sim`), and that a NIC agrees with the ICRC,
 //! which masks the field (`captures.rs`, the soft-RoCE guests).
 
 #![allow(
@@ -15,21 +14,20 @@ use std::net::IpAddr;
 
 use etherparse::{NetHeaders, PacketHeaders};
 use npcc_cnp::action::Action;
-use npcc_cnp::build::{CnpSpec, CnpStyle};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::Command;
-use npcc_cnp::control::config::{ControlConfig, EcnMode as Mode, QueueConfig as Watched, Settings};
+use npcc_cnp::control::config::{ControlConfig, QueueConfig as Watched, Settings};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::host_rules::HostRules;
-use npcc_cnp::key::{FlowKey, Qpn};
+use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
+use npcc_cnp::plan::Suppressed;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
-use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, QueueConfig, UpstreamCe};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
@@ -45,9 +43,17 @@ const MAC: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const TICK: Nanos = Nanos::from_micros(20);
 const ECT: u8 = 2;
 const CE: u8 = 3;
-/// Queue pairs at the sender and the receiver of who is told, and of who is not.
-const TOLD: (u32, u32) = (0x1_0018, 0x11);
+/// Queue pairs at the sender and the receiver: of a connection whose sender is known, and of one whose is not.
+const KNOWN: (u32, u32) = (0x1_0018, 0x11);
 const OTHER: (u32, u32) = (0x1_0019, 0x12);
+const ANSWER: EcnConfig = EcnConfig {
+    mode: EcnMode::Divert,
+    upstream_ce: UpstreamCe::Answer,
+};
+const LEAVE: EcnConfig = EcnConfig {
+    upstream_ce: UpstreamCe::Leave,
+    ..ANSWER
+};
 
 struct Switch {
     path: Datapath<HeapFrame, FlowCache>,
@@ -58,14 +64,14 @@ struct Switch {
     _routes: RouteWriter,
 }
 
-fn port(mode: Mode, hard: u64) -> PortConfig {
+fn port(ecn: EcnConfig, hard: u64) -> PortConfig {
     let always = Red {
         kmin: 0,
         kmax: 0,
         pmax: 0,
     };
     let queue = QueueConfig {
-        ecn: (mode != Mode::Off).then_some(always),
+        ecn: (ecn.mode != EcnMode::Off).then_some(always),
         watch: [u64::MAX, hard],
         ..QueueConfig::default()
     };
@@ -82,16 +88,11 @@ fn port(mode: Mode, hard: u64) -> PortConfig {
             away: Nanos::ZERO,
             queues: std::array::from_fn(|_| queue.clone()),
         },
-        // As switch/src/wiring/path.rs has it.
-        ecn: match mode {
-            Mode::MarkUnlessNotified => EcnMode::MarkUnlessNotified,
-            Mode::ClearAfterCnp => EcnMode::ClearAfterCnp,
-            Mode::Mark | Mode::Off => EcnMode::Mark,
-        },
+        ecn,
     }
 }
 
-fn settings(mode: Mode) -> Settings {
+fn settings(mode: EcnMode) -> Settings {
     let drain = BitRate(10_000_000_000);
     let detector = DetectorConfig {
         shallow: 100_000,
@@ -108,12 +109,12 @@ fn settings(mode: Mode) -> Settings {
         queues: vec![Watched::new((WAN, QUEUE), detector, policy)],
         port_rates: vec![drain, drain],
         ecn: mode,
-        hosts: HostRules::all_answer(),
+        earned: 0,
         ..Settings::default()
     }
 }
 
-fn core(mode: Mode) -> ControlCore {
+fn core(mode: EcnMode) -> ControlCore {
     ControlCore::new(&ControlConfig {
         settings: settings(mode),
         tick: TICK,
@@ -122,7 +123,7 @@ fn core(mode: Mode) -> ControlCore {
 }
 
 impl Switch {
-    fn new(mode: Mode, ipv6: bool, hard: u64) -> Switch {
+    fn new(ecn: EcnConfig, ipv6: bool, hard: u64) -> Switch {
         let capacity = RouteCapacity {
             ipv4_routes: 16,
             ipv6_routes: 16,
@@ -151,7 +152,7 @@ impl Switch {
         }
         routes.commit();
         let (cache, reader) = FlowCache::new(64, WAN.bit(), 64, 1);
-        let mut core = core(mode);
+        let mut core = core(ecn.mode);
         assert!(core.attach(reader));
         let pool = PoolConfig {
             bytes: 1 << 22,
@@ -159,7 +160,7 @@ impl Switch {
             alpha_256: 256,
         };
         let path = Datapath::new(
-            vec![port(mode, hard), port(mode, hard)],
+            vec![port(ecn, hard), port(ecn, hard)],
             pool,
             readers.remove(0),
             cache,
@@ -188,24 +189,10 @@ impl Switch {
         craft.frame()
     }
 
-    /// The CNP with which the receiver tells the sender itself.
-    fn cnp(&self, (a, b): (u32, u32)) -> Vec<u8> {
-        let spec = CnpSpec {
-            flow: FlowKey::new(self.hosts.0, self.hosts.1, Qpn::new(b)),
-            sender_qpn: Qpn::new(a),
-            dst_mac: Mac([2, 0, 0, 0, 1, 1]),
-            src_mac: Mac([2, 0, 0, 0, 1, 3]),
-            vlan: None,
-            ip_id: 0,
-            style: CnpStyle::default(),
-        };
-        spec.build().bytes().to_vec()
-    }
-
     /// What the sender answers to the receiver's own data.
     fn near_ack(&self) -> Vec<u8> {
-        let mut craft = Craft::roce(self.hosts.0, self.hosts.1, 0x11, TOLD.1, 4);
-        craft.src_port = port_of(Qpn::new(TOLD.0), Qpn::new(TOLD.1));
+        let mut craft = Craft::roce(self.hosts.0, self.hosts.1, 0x11, KNOWN.1, 4);
+        craft.src_port = port_of(Qpn::new(KNOWN.0), Qpn::new(KNOWN.1));
         craft.frame()
     }
 
@@ -222,24 +209,21 @@ impl Switch {
         out.iter().map(|frame| frame.buf.data().to_vec()).collect()
     }
 
-    fn tick(&mut self, depth: u64) -> usize {
-        self.tick_after(TICK, depth)
-    }
-
-    fn tick_after(&mut self, time: Nanos, depth: u64) -> usize {
-        let mut told = 0;
-        self.now += time;
-        self.core.tick(self.now, |_, _| depth, &mut |order| {
-            assert_eq!(order.sender_qpn.get(), TOLD.0);
-            told += 1;
+    /// CNPs of a tick of an idle queue; all go to the known sender.
+    fn tick(&mut self) -> usize {
+        let mut sent = 0;
+        self.now += TICK;
+        self.core.tick(self.now, |_, _| 0u64, &mut |order| {
+            assert_eq!(order.sender_qpn.get(), KNOWN.0);
+            sent += 1;
             Ok(())
         });
-        told
+        sent
     }
 
-    /// Sends one frame with each field of each connection, and says with which they left: told ECT and CE, other ECT and CE.
+    /// Sends one frame with each field of each connection, and says with which they left: known ECT and CE, other ECT and CE.
     fn fields(&mut self) -> [u8; 4] {
-        let sent = [(TOLD, ECT), (TOLD, CE), (OTHER, ECT), (OTHER, CE)];
+        let sent = [(KNOWN, ECT), (KNOWN, CE), (OTHER, ECT), (OTHER, CE)];
         let mut frames: Vec<_> = sent
             .iter()
             .map(|(who, ecn)| self.data(*who, *ecn))
@@ -273,122 +257,93 @@ fn field(frame: &[u8]) -> u8 {
     }
 }
 
-/// What leaves before anybody is told, while one is, and when the time is over.
-fn run(mode: Mode, ipv6: bool, hard: u64) -> [[u8; 4]; 3] {
-    let mut switch = Switch::new(mode, ipv6, hard);
-    let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));
+/// A switch that knows one of two senders.
+fn warm(ecn: EcnConfig, ipv6: bool, hard: u64) -> Switch {
+    let mut switch = Switch::new(ecn, ipv6, hard);
+    let (data, ack) = (switch.data(KNOWN, ECT), switch.ack(KNOWN));
     switch.enter(DC, &[data]);
     switch.enter(WAN, &[ack]);
     switch.leave(WAN);
     switch.leave(DC);
-    assert_eq!(switch.tick(0), 0);
-    let before = switch.fields();
-    assert_eq!(switch.tick(900_000), 1);
-    let told = switch.fields();
-    switch.now += Nanos::from_millis(1);
-    [before, told, switch.fields()]
+    assert_eq!(switch.tick(), 0);
+    switch
 }
 
-/// Whoever is only observed is marked as ECN alone marks, in every mode: by a decision of ours and by a CNP of its receiver that
-/// passes. Marks are spared again from the first CNP that leaves.
-#[test]
-fn whoever_is_only_observed_is_marked_as_without_npcc() {
-    for mode in [Mode::Mark, Mode::MarkUnlessNotified, Mode::ClearAfterCnp] {
-        let mut switch = Switch::new(mode, false, u64::MAX);
-        let act = |switch: &mut Switch, action| {
-            let settings = Settings {
-                action,
-                ..settings(mode)
-            };
-            let configure = Command::Configure(Box::new(settings));
-            switch.core.obey(&configure, switch.now).unwrap();
-        };
-        act(&mut switch, Action::Observe);
-        let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));
-        switch.enter(DC, &[data]);
-        switch.enter(WAN, &[ack]);
-        switch.leave(WAN);
-        switch.leave(DC);
-        assert_eq!(switch.tick(0), 0);
-        for tick in 0..10 {
-            switch.fields();
-            assert_eq!(switch.tick(900_000 + 50_000 * tick), 0);
-            assert_eq!(switch.fields(), [CE; 4], "{mode:?}");
-        }
-        let status = switch.core.status();
-        assert!(status.would_send() >= 10, "{}", status.would_send());
-        act(&mut switch, Action::Send);
-        switch.now += Nanos::from_millis(1);
-        switch.fields();
-        assert_eq!(switch.tick(900_000), 1);
-        let spared = mode != Mode::Mark;
-        assert_eq!(switch.fields() != [CE; 4], spared, "{mode:?}");
-        act(&mut switch, Action::Observe);
-        switch.now += Nanos::from_millis(30);
-        switch.fields();
-        let passed = status.cnps_passed.get();
-        let cnp = switch.cnp(TOLD);
-        switch.enter(WAN, &[cnp]);
-        // Well within the feedback delay for which that counts.
-        switch.tick_after(Nanos::from_micros(4), 0);
-        assert_eq!(status.cnps_passed.get(), passed + 1);
-        assert_eq!(switch.fields(), [CE; 4], "{mode:?}");
-    }
-}
-
-/// The same in both families.
-fn both(mode: Mode) -> [[u8; 4]; 3] {
-    let [v4, v6] = [false, true].map(|ipv6| run(mode, ipv6, u64::MAX));
-    assert_eq!(v4, v6, "{mode:?}");
+/// Fields of the frames that leave, and the CNPs that follow; the same in both families.
+fn run(ecn: EcnConfig, hard: u64) -> ([u8; 4], usize) {
+    let [v4, v6] = [false, true].map(|ipv6| {
+        let mut switch = warm(ecn, ipv6, hard);
+        (switch.fields(), switch.tick())
+    });
+    assert_eq!(v4, v6, "{ecn:?}");
     v4
 }
 
 #[test]
-fn mark_marks_whoever_was_told() {
-    assert_eq!(both(Mode::Mark), [[CE; 4]; 3]);
+fn mark_marks_every_frame() {
+    assert_eq!(run(EcnConfig::MARK, u64::MAX), ([CE; 4], 0));
+}
+
+/// Both marks of the known sender are one CNP, as a receiver would send; that of a sender who is not known stays on the frame.
+#[test]
+fn divert_sends_a_cnp_for_the_marks_of_a_known_sender_and_takes_them_off() {
+    assert_eq!(run(ANSWER, u64::MAX), ([ECT, ECT, CE, CE], 1));
 }
 
 #[test]
-fn mark_unless_notified_spares_the_told_and_keeps_marks_of_upstream() {
-    let told = [ECT, CE, CE, CE];
-    assert_eq!(both(Mode::MarkUnlessNotified), [[CE; 4], told, [CE; 4]]);
+fn marks_of_upstream_go_on_where_they_are_left() {
+    assert_eq!(run(LEAVE, u64::MAX), ([ECT, CE, CE, CE], 1));
 }
 
+/// The second watched depth is one that every frame but the last leaves behind, and nobody was seen to respond.
 #[test]
-fn clear_after_cnp_takes_marks_of_upstream_back_while_the_flow_counts_as_told() {
-    let told = [ECT, ECT, CE, CE];
-    assert_eq!(both(Mode::ClearAfterCnp), [[CE; 4], told, [CE; 4]]);
-}
-
-/// The second watched depth is one that every frame but the last leaves behind.
-#[test]
-fn a_queue_at_hard_marks_whoever_was_told_and_keeps_all_marks() {
-    for mode in [Mode::MarkUnlessNotified, Mode::ClearAfterCnp] {
-        assert_eq!(run(mode, false, 1), [[CE; 4]; 3], "{mode:?}");
-    }
+fn a_queue_at_hard_marks_strangers_as_any_switch_does() {
+    assert_eq!(run(ANSWER, 1), ([CE; 4], 0));
 }
 
 #[test]
 fn off_leaves_the_field_as_it_came() {
-    assert_eq!(both(Mode::Off), [[ECT, CE, ECT, CE]; 3]);
+    assert_eq!(run(EcnConfig::OFF, u64::MAX), ([ECT, CE, ECT, CE], 0));
 }
 
-/// To the 4 us in which the word counts: 60 us after the CNP, `min_cnp_interval`, and not a moment longer.
+/// Whoever is only observed is marked as ECN alone marks, from the change on.
 #[test]
-fn marks_are_cleared_until_the_end_of_the_interval_and_no_longer() {
-    let mut switch = Switch::new(Mode::ClearAfterCnp, false, u64::MAX);
-    let (data, ack) = (switch.data(TOLD, ECT), switch.ack(TOLD));
-    switch.enter(DC, &[data]);
-    switch.enter(WAN, &[ack]);
-    switch.leave(WAN);
-    switch.tick(0);
-    switch.fields();
-    assert_eq!(switch.tick(900_000), 1);
-    let at = switch.now;
-    let mut cleared = |us| {
-        switch.now = at + Nanos::from_micros(us);
-        switch.fields() == [ECT, ECT, CE, CE]
+fn whoever_is_only_observed_is_marked_as_without_npcc() {
+    let mut switch = warm(ANSWER, false, u64::MAX);
+    let act = |switch: &mut Switch, action| {
+        let settings = Settings {
+            action,
+            ..settings(EcnMode::Divert)
+        };
+        let configure = Command::Configure(Box::new(settings));
+        switch.core.obey(&configure, switch.now).unwrap();
+        switch.now += Nanos::from_millis(11);
+        switch.fields();
+        switch.tick();
     };
-    assert!(cleared(0) && cleared(30) && cleared(55));
-    assert!(!cleared(66) && !cleared(1_000));
+    act(&mut switch, Action::Observe);
+    assert_eq!((switch.fields(), switch.tick()), ([CE; 4], 0));
+    act(&mut switch, Action::Send);
+    switch.now += Nanos::from_millis(11);
+    switch.fields();
+    switch.tick();
+    assert_eq!((switch.fields(), switch.tick()), ([ECT, ECT, CE, CE], 1));
+}
+
+/// A CNP that cannot leave gives its mark back: the sender's next frame carries it.
+#[test]
+fn a_mark_that_cannot_be_paid_is_written_on_the_next_frame() {
+    let mut switch = warm(LEAVE, false, u64::MAX);
+    let alone = |switch: &mut Switch| {
+        let data = switch.data(KNOWN, ECT);
+        switch.enter(DC, &[data]);
+        field(switch.leave(WAN).first().unwrap())
+    };
+    assert_eq!(alone(&mut switch), ECT, "it leaves nothing behind");
+    assert_eq!(switch.fields(), [ECT, CE, CE, CE]);
+    switch.now += TICK;
+    switch.core.tick(switch.now, |_, _| 0u64, &mut |_| {
+        Err(Suppressed::NoNeighbor)
+    });
+    assert_eq!([alone(&mut switch), alone(&mut switch)], [CE, ECT]);
 }

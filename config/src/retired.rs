@@ -12,12 +12,32 @@ struct Retired {
     hint: &'static str,
 }
 
-const RETIRED: [Retired; 1] = [Retired {
-    path: ["npcc", "evidence"],
-    value: "only",
-    successor: "port",
-    hint: "write port; `unpaired: all-qps` notifies every queue pair that may be the sender's",
-}];
+const RETIRED: [Retired; 4] = [
+    Retired {
+        path: ["npcc", "evidence"],
+        value: "only",
+        successor: "port",
+        hint: "write port; `unpaired: all-qps` notifies every queue pair that may be the sender's",
+    },
+    Retired {
+        path: ["npcc", "ecn"],
+        value: "mark-unless-notified",
+        successor: "divert",
+        hint: "write divert: marks are sent as near CNPs where that is possible; `mark` always writes CE",
+    },
+    Retired {
+        path: ["npcc", "ecn"],
+        value: "clear-after-cnp",
+        successor: "divert",
+        hint: "write divert; `ports[].npcc.upstream_ce` says whether marks of switches before this one are answered",
+    },
+    Retired {
+        path: ["npcc", "unpaired"],
+        value: "none",
+        successor: "mark",
+        hint: "write mark: flows whose sender is not known keep ordinary ECN marking",
+    },
+];
 
 /// Puts the successor in the place of each retired value.
 pub(crate) fn replace(root: &mut Node, warnings: &mut Vec<Problem>) {

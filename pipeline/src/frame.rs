@@ -69,7 +69,7 @@ impl FlowSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meta {
-    /// Flow-cache slot, for `notified_until`.
+    /// Flow-cache slot, by which a strike is owed to the sender.
     pub slot: FlowSlot,
     /// Bytes of the frame.
     pub len: u16,

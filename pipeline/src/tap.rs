@@ -26,8 +26,15 @@ pub trait FlowTap {
     /// RoCEv2 may be among them.
     fn enqueued<B: FrameBuf>(&mut self, run: &mut Run<B>, now: Nanos);
 
-    /// Whether the sender of this slot's flow has been told, and its effect is still on the way.
-    fn notified(&self, slot: FlowSlot, now: Nanos) -> bool;
+    /// Takes a strike on a frame as a near CNP owed to its sender. `false`: it is not owed, and the frame must be marked.
+    /// At `hard` only a sender that was seen to respond can be owed one.
+    fn owe(&mut self, meta: &Meta, hard: bool) -> bool;
+
+    /// Takes one of the strikes on this slot's flow that were owed and returned: the frame in hand must be marked.
+    fn redeem(&mut self, slot: FlowSlot) -> bool;
+
+    /// Whether returned strikes may wait for a frame.
+    fn has_returned(&self, now: Nanos) -> bool;
 
     /// Ports whose RoCEv2 traffic is shown, as a port set.
     fn ports(&self) -> u32;
@@ -40,7 +47,15 @@ pub struct NoTap;
 impl FlowTap for NoTap {
     fn enqueued<B: FrameBuf>(&mut self, _: &mut Run<B>, _: Nanos) {}
 
-    fn notified(&self, _: FlowSlot, _: Nanos) -> bool {
+    fn owe(&mut self, _: &Meta, _: bool) -> bool {
+        false
+    }
+
+    fn redeem(&mut self, _: FlowSlot) -> bool {
+        false
+    }
+
+    fn has_returned(&self, _: Nanos) -> bool {
         false
     }
 
@@ -58,8 +73,18 @@ impl<T: FlowTap> FlowTap for Option<T> {
     }
 
     #[inline]
-    fn notified(&self, slot: FlowSlot, now: Nanos) -> bool {
-        self.as_ref().is_some_and(|tap| tap.notified(slot, now))
+    fn owe(&mut self, meta: &Meta, hard: bool) -> bool {
+        self.as_mut().is_some_and(|tap| tap.owe(meta, hard))
+    }
+
+    #[inline]
+    fn redeem(&mut self, slot: FlowSlot) -> bool {
+        self.as_mut().is_some_and(|tap| tap.redeem(slot))
+    }
+
+    #[inline]
+    fn has_returned(&self, now: Nanos) -> bool {
+        self.as_ref().is_some_and(|tap| tap.has_returned(now))
     }
 
     fn ports(&self) -> u32 {

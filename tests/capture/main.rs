@@ -50,7 +50,7 @@ qos:
   priorities: { 3: { lossless: true, ecn: { kmin: 20KB, kmax: 40KB, pmax: 100% } }, 4: { lossless: true }, 0: { max_rate: 10M, wred: { min: 20KB, max: 40KB, prob: 100% } }, 1: { max_rate: 10M } }
 buffer: { pool: 4MB }
 pfc: { watchdog: { detect: 100ms, restore: 100ms, poll: 100ms } }
-npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, cnp: { cap: 0.1% } }
+npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, gate: off, cnp: { cap: 0.1%, earned: 0B } }
 ";
 
 fn roce(dst: &str, dscp: u8, payload: usize) -> Craft {

@@ -22,7 +22,7 @@ neighbors:
 qos: { trust: both, pcp_to_priority: { 3: 3 }, dscp_to_priority: { 26: 3, 34: 4 }, priorities: { 4: { lossless: true }, 0: { max_rate: 1G, wred: { min: 50KB, max: 100KB } }, 2: { min_rate: 1M } } }
 buffer: { pool: 4MB }
 pfc: { watchdog: { detect: 100ms, restore: 100ms, poll: 100ms } }
-npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, cnp: { cap: 0.1% } }
+npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, gate: off, cnp: { cap: 0.1%, earned: 0B } }
 ";
 
 /// A folder with that configuration and its captures.

@@ -1,7 +1,7 @@
 //! Dry run: what is decided without being sent, for the switch, a queue and a host.
 
 use super::command::{Command, Refused};
-use super::config::{ControlConfig, EcnMode, Settings};
+use super::config::{ControlConfig, Settings};
 use crate::action::{Action, HostSet};
 use crate::key::{FlowKey, Qpn};
 use crate::log::Outcome;
@@ -125,7 +125,6 @@ fn nothing_believes_in_cnps_that_were_not_sent() {
     for packet in [DATA, OTHER] {
         let flow = shown(&rig, &packet);
         assert_eq!((flow.cnps, flow.last_cnp), (0, Nanos::ZERO));
-        assert_eq!(flow.notified_until, Nanos::ZERO, "it keeps its marks");
         assert_eq!(flow.response, Response::Unknown);
     }
     // Alpha is what it was before anybody was told: the first CNP still counts in full.
@@ -234,10 +233,9 @@ fn a_host_alone_is_observed_and_its_neighbours_are_told() {
             .all(|order| order.flow.src() != std::net::IpAddr::from(DATA.src))
     );
     let (watched, other) = (shown(&rig, &DATA), shown(&rig, &OTHER));
-    assert_eq!((watched.cnps, watched.notified_until), (0, Nanos::ZERO));
+    assert_eq!(watched.cnps, 0);
     assert!(watched.would_send > 0);
     assert_eq!((other.cnps, other.would_send), (sent as u64, 0));
-    assert!(other.notified_until > Nanos::ZERO);
     assert_eq!(observe(&mut rig, HostSet::default()), Ok(()));
     rig.sent.clear();
     fill(&mut rig, 20);
@@ -305,14 +303,13 @@ fn an_observed_host_decided_of_just_now_takes_no_place_either() {
     assert_eq!(rig.sent[0].flow.src(), std::net::IpAddr::from(OTHER.src));
 }
 
-/// `unpaired: none` holds marks back as if flows had been told, `all-qps` tells every queue pair.
+/// `all-qps` signals every queue pair.
 #[test]
 fn flows_without_evidence_are_observed_too() {
-    for unpaired in [Unpaired::None, Unpaired::AllQps] {
+    for unpaired in [Unpaired::Mark, Unpaired::AllQps] {
         for action in [Action::Send, Action::Observe] {
             let mut rig = Rig::new(&with(TICK, |settings| {
                 (settings.action, settings.unpaired) = (action, unpaired);
-                settings.ecn = EcnMode::MarkUnlessNotified;
             }));
             // Two answers to two queue pairs by other ports: nobody knows which of them sends.
             for (qpn, port) in [(0x31, 50_001), (0x32, 50_002)] {
@@ -333,11 +330,6 @@ fn flows_without_evidence_are_observed_too() {
             let all = unpaired == Unpaired::AllQps;
             let told = action == Action::Send;
             assert_eq!(sent > 0, told && all, "{unpaired:?} {action:?}");
-            assert_eq!(
-                flow.notified_until > Nanos::ZERO,
-                told,
-                "{unpaired:?} {action:?}"
-            );
             assert_eq!(flow.would_send > 0, !told && all, "{unpaired:?} {action:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-pub use super::settings::{EcnMode, QueueConfig, Settings};
+pub use super::settings::{EcnMode, Gate, QueueConfig, Settings};
 
 npcc_pipeline::defaults! {
     /// Set up of [`super::ControlCore`].

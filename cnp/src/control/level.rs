@@ -54,11 +54,6 @@ impl Held {
     pub(super) fn without(&self, depth: u64) -> u64 {
         depth.saturating_sub(self.bytes)
     }
-
-    /// Whether some of what waits is of a pause.
-    pub(super) const fn is_some(&self) -> bool {
-        self.bytes > 0
-    }
 }
 
 #[cfg(test)]
@@ -93,7 +88,7 @@ mod tests {
             ],
         );
         assert_eq!(seen, [0, 0, 0, 250_000]);
-        assert!(held.is_some());
+        assert!(held.bytes > 0);
         // It ends; the queue falls below what the pause had kept, and grows again.
         let seen = looks(
             &mut held,
@@ -104,7 +99,7 @@ mod tests {
             looks(&mut held, &[(160, 0, 60), (180, 400_000, 60)]),
             [0, 400_000]
         );
-        assert!(!held.is_some());
+        assert_eq!(held.bytes, 0);
     }
 
     #[test]

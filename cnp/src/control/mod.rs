@@ -10,6 +10,7 @@
 
 pub mod command;
 pub mod config;
+mod guard;
 mod heaviest;
 pub mod level;
 mod order;
@@ -64,6 +65,8 @@ pub struct ControlCore {
     first: usize,
     /// Time to the next call, when that is not a period.
     hurry: Option<Nanos>,
+    /// Strikes were owed in the last call: the next comes soon.
+    owing: bool,
     reads_per_tick: usize,
     orders_per_tick: usize,
 }
@@ -108,6 +111,7 @@ impl ControlCore {
             deadline: config.deadline.max(config.tick + config.tick),
             first: 0,
             hurry: None,
+            owing: false,
             orders_per_tick: config.orders_per_tick.max(1),
         };
         core.show_actions();
@@ -189,6 +193,10 @@ impl ControlCore {
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod guard_tests;
 
 #[cfg(test)]
 #[cfg(not(loom))]

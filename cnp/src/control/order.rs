@@ -3,12 +3,20 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
-use super::round::Asked;
 use crate::key::{Qpn, QueueFlow};
 use crate::log::{Entry, Outcome};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
 use crate::plan::{Candidate, CnpOrder, Outlet, Planner, Suppressed, Unpaired};
+use crate::policy::{Decision, QueueContext, Reason};
+
+/// Why CNPs are sent, and how often they may be: of a policy's decision, or of a mark.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cause<'a> {
+    pub(super) decision: Decision,
+    pub(super) context: &'a QueueContext,
+    pub(super) now: Nanos,
+}
 
 impl ControlCore {
     /// Tells the sender of a flow, with `most` CNPs at most: one, unless all of its queue pairs are told. Says how many left, or
@@ -17,11 +25,11 @@ impl ControlCore {
         &mut self,
         (bytes, index): (u64, u32),
         dry: bool,
-        asked: &Asked<'_>,
+        cause: &Cause<'_>,
         most: usize,
         out: &mut impl Outlet,
     ) -> Result<usize, Suppressed> {
-        let now = asked.now;
+        let now = cause.now;
         // The pairing of this very moment: whatever demoted it has been taken in above.
         let pairing = self.tracker.refresh_pairing(index, now);
         let (Some(key), Some(flow)) =
@@ -46,23 +54,19 @@ impl ControlCore {
                 .max(would),
             passed: partner
                 .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
-            unresponsive: flow.response.is_unresponsive(),
+            // Marks go to whoever causes them, as the receiver's would.
+            unresponsive: flow.response.is_unresponsive() && cause.decision.reason != Reason::Mark,
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
         let settings = &self.tracker.settings;
-        let permitted = Planner::permit(settings, &candidate, &asked.decision, now);
+        let permitted = Planner::permit(settings, &candidate, &cause.decision, now);
         let told = match (permitted, settings.unpaired) {
-            (Err(Suppressed::Unpaired), Unpaired::None) => {
-                let until = now + settings.min_cnp_interval;
-                self.tracker.extend_notified(index, until, now);
-                return Err(Suppressed::Unpaired);
-            }
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
-                self.order_all((&key, index, dry), end, &candidate, asked, most, out)?
+                self.order_all((&key, index, dry), end, &candidate, cause, most, out)?
             }
             (permitted, _) => {
-                self.send((&key, index, dry), permitted?, &candidate, asked, out)?;
+                self.send((&key, index, dry), permitted?, &candidate, cause, out)?;
                 let end = end.filter(|_| !dry);
                 if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
                     state.signalled = Some(now);
@@ -77,7 +81,7 @@ impl ControlCore {
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += told as u64 - 1;
         }
-        self.open_episode((key.egress, key.priority), index, bytes, now);
+        self.open_episode(index, bytes, now);
         Ok(told)
     }
 
@@ -96,11 +100,11 @@ impl ControlCore {
         (key, index, dry): (&QueueFlow, u32, bool),
         (sender_qpn, evidence): (Qpn, Evidence),
         candidate: &Candidate,
-        asked: &Asked<'_>,
+        cause: &Cause<'_>,
         out: &mut impl Outlet,
     ) -> Result<(), Suppressed> {
         let port = out.leaves_by(key.key.src(), candidate.ingress)?;
-        self.caps(dry).spend(port, candidate.ipv6, asked.now)?;
+        self.caps(dry).spend(port, candidate.ipv6, cause.now)?;
         let order = CnpOrder {
             flow: key.key,
             sender_qpn,
@@ -110,14 +114,14 @@ impl ControlCore {
             priority: key.priority,
         };
         if dry {
-            self.log(index, (sender_qpn, evidence), asked, Outcome::WouldSend);
+            self.log(index, (sender_qpn, evidence), cause, Outcome::WouldSend);
             return Ok(());
         }
         out.send(order)
             .inspect_err(|_| self.planner.give_back(port, candidate.ipv6))?;
         let hosts = &mut self.tracker.hosts;
-        hosts.record_cnp_sent(&key.key, asked.now, &self.status.hosts);
-        self.log(index, (sender_qpn, evidence), asked, Outcome::Sent);
+        hosts.record_cnp_sent(&key.key, cause.now, &self.status.hosts);
+        self.log(index, (sender_qpn, evidence), cause, Outcome::Sent);
         Ok(())
     }
 
@@ -128,23 +132,23 @@ impl ControlCore {
         flow: (&QueueFlow, u32, bool),
         end: Option<EndpointId>,
         candidate: &Candidate,
-        asked: &Asked<'_>,
+        cause: &Cause<'_>,
         most: usize,
         out: &mut impl Outlet,
     ) -> Result<usize, Suppressed> {
         let hosts = (flow.0.key.src(), flow.0.key.dst());
         if self.all_told.contains(&hosts) {
-            self.park(flow.1, Suppressed::Spacing, asked.now);
+            self.park(flow.1, Suppressed::Spacing, cause.now);
             return Err(Suppressed::Spacing);
         }
         let all = end.map(|end| self.tracker.connections.candidates(end));
-        let spacing = asked.decision.spacing.max(self.among);
+        let spacing = cause.decision.spacing.max(self.among);
         let (mut told, mut lately, mut refused) = (0, 0, Suppressed::Unpaired);
         for other in all.unwrap_or_default() {
             if told >= most {
                 break;
             }
-            let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| asked.now.since(at).0);
+            let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| cause.now.since(at).0);
             let (Some(named), Some(state)) = (
                 self.tracker.connections.key(other),
                 self.tracker.connections.end(other),
@@ -156,7 +160,7 @@ impl ControlCore {
                 continue;
             }
             let unnamed = (named.dest_qp(), Evidence::None);
-            match self.send(flow, unnamed, candidate, asked, out) {
+            match self.send(flow, unnamed, candidate, cause, out) {
                 Ok(()) => told += 1,
                 Err(reason) => {
                     refused = reason;
@@ -164,7 +168,7 @@ impl ControlCore {
                 }
             }
             if let Some(state) = self.tracker.connections.end_mut(other) {
-                state.signalled_among = Some(asked.now);
+                state.signalled_among = Some(cause.now);
             }
         }
         self.refusals = self.refusals.saturating_sub(lately);
@@ -180,7 +184,7 @@ impl ControlCore {
         &self,
         index: u32,
         (sender_qpn, evidence): (Qpn, Evidence),
-        asked: &Asked<'_>,
+        cause: &Cause<'_>,
         outcome: Outcome,
     ) {
         let (Some(key), Some(flow)) =
@@ -188,18 +192,18 @@ impl ControlCore {
         else {
             return;
         };
-        let context = asked.context;
+        let context = cause.context;
         let (log, cnps) = match outcome {
             Outcome::Sent => (&self.status.log, flow.cnps + 1),
             Outcome::WouldSend => (&self.status.log, flow.would.cnps + 1),
             Outcome::Refused(_) => (&self.status.refusals, flow.cnps),
         };
         log.record(&Entry {
-            time: asked.now,
+            time: cause.now,
             flow: key,
             sender_qpn,
             evidence,
-            reason: asked.decision.reason,
+            reason: cause.decision.reason,
             depth: context.depth,
             zone: context.reading.zone,
             trend: context.reading.trend,

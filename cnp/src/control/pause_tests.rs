@@ -1,7 +1,5 @@
 //! Queues that their peer pauses, and senders that we pause: neither is an overload, nor an answer to a CNP.
 
-use npcc_pipeline::tap::FlowTap;
-
 use super::level::QueueLevel;
 use super::*;
 use crate::control::tests::{data, warm};
@@ -44,25 +42,6 @@ fn a_paused_queue_is_not_an_overloaded_one() {
         assert!(told(policy, CARRIED, false) > 0, "{policy:?}");
         assert_eq!(told(policy, CARRIED, true), 0, "{policy:?}");
         assert!(told(policy, 2 * CARRIED, true) > 0, "{policy:?} beyond it");
-    }
-}
-
-/// A link that is paused again and again is slower than its rate. NPCC does not know by how much; ECN does not ask.
-#[test]
-fn what_a_pause_made_of_a_queue_keeps_its_marks() {
-    for (paused, unmarked) in [(Nanos::ZERO, true), (Nanos::from_micros(8), false)] {
-        let mut rig = warm(1, &config(STEP));
-        rig.tick(STEP, 500_000);
-        let slot = rig.out(&data(0x1_0018, 0x11));
-        rig.core.tracker.teach(0, Some(true), rig.now);
-        let level = QueueLevel {
-            depth: 700_000,
-            paused,
-            ..QueueLevel::default()
-        };
-        assert_eq!(rig.tick_at(STEP, level), 1);
-        let later = rig.now + Nanos::from_micros(500);
-        assert_eq!(rig.cache.notified(slot, later), unmarked, "{paused:?}");
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct WatchedQueue {
     pub(super) reading: Reading,
     pub(super) next_tick: Nanos,
     pub(super) next_look: Nanos,
-    /// Telling does not help so many of those that fill it that nobody is spared a mark.
+    /// CNPs do not slow down those that put more than a quarter of the bytes into it: policies leave the others alone.
     pub(super) given_up: bool,
     /// What of its depth is of a pause.
     held: Held,
@@ -40,7 +40,7 @@ pub(super) struct WatchedQueue {
     /// The call it was made in.
     pub(super) looked_in: u64,
     /// What it found.
-    context: Option<QueueContext>,
+    pub(super) context: Option<QueueContext>,
 }
 
 impl WatchedQueue {
@@ -116,13 +116,6 @@ impl WatchedQueue {
             depth: self.held.without(depth),
             ..last
         })
-    }
-}
-
-impl WatchedQueue {
-    /// Whether some of what waits is of a pause: it is left to ECN.
-    pub(super) const fn is_held(&self) -> bool {
-        self.held.is_some()
     }
 }
 

@@ -5,20 +5,18 @@
 
 use std::sync::Arc;
 
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::ControlCore;
 use super::heaviest::Heaviest;
-use super::queue::WatchedQueue;
-use super::settings::EcnMode;
+use super::order::Cause;
 use super::tellable::{Apart, BEGUN};
 use crate::action::Action;
 use crate::dcqcn::cut_of;
 use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
-use crate::host_response::Standing;
 use crate::log::Outcome;
-use crate::plan::{Outlet, Planner, Suppressed, Unpaired};
+use crate::plan::{Outlet, Planner, Suppressed};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 use crate::status::QueueStatus;
 use crate::table::{Flow, RECENT};
@@ -37,21 +35,11 @@ const LOOKED_AT: usize = 64;
 const AMONG: Nanos = Nanos::from_millis(10);
 /// A flow not signalled for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
-/// What a CNP should cost at least to be felt, in 65,536ths of the rate.
-const FELT: u32 = 1 << 13;
-/// A signalled flow of a host that is not known yet stays unmarked for so long.
-const TRIAL: Nanos = Nanos::from_micros(300);
-/// A signalled flow of a host that answers stays unmarked for so long, unless signalled again: in this time every one of some 1,000 contributors has its turn.
-const HOLD: Nanos = Nanos::from_millis(20);
-
-/// A queue of a port.
-type PortQueue = (PortId, Priority);
-
 /// What a round goes by.
+#[derive(derive_more::Deref)]
 pub(super) struct Asked<'a> {
-    pub(super) decision: Decision,
-    pub(super) context: &'a QueueContext,
-    pub(super) now: Nanos,
+    #[deref]
+    cause: Cause<'a>,
     /// Nothing is sent.
     dry: bool,
     /// Telling did not help those that fill the queue when it was last looked at.
@@ -108,13 +96,17 @@ impl ControlCore {
             all: able,
             vain,
         } = self.set_apart(&mut contributors, status, given_up, now);
-        self.give_up(index, vain > total / 4, &contributors, now);
+        if let Some(queue) = self.queues.get_mut(index) {
+            queue.given_up = vain > total / 4;
+        }
         let reach = Planner::reach(decision, all).min(able);
         let asked = Asked {
-            decision: self.spread(decision, reach),
-            context,
+            cause: Cause {
+                decision: self.spread(decision, reach),
+                context,
+                now,
+            },
             deadline,
-            now,
             dry: self.tracker.settings.action_of_queue(index) < Action::Send,
             given_up,
             total,
@@ -140,12 +132,8 @@ impl ControlCore {
         self.tell(&mut Heaviest::of(known), &asked, &mut done, status, out);
         let others = others.get_mut(..able - known.len()).unwrap_or_default();
         let mut others = Heaviest::of(others);
-        if self.tracker.settings.unpaired == Unpaired::None {
-            self.hold_marks_of(&mut others, &mut done, status, &asked);
-        } else {
-            self.tell(&mut others, &asked, &mut done, status, out);
-            self.pace_among(done.orders == 0);
-        }
+        self.tell(&mut others, &asked, &mut done, status, out);
+        self.pace_among(done.orders == 0);
         status.cnps.add(done.sent as u64);
         status.would_send.add(done.would as u64);
         self.contributors = contributors;
@@ -284,26 +272,6 @@ impl ControlCore {
         }
     }
 
-    /// Treats flows whose queue pair is not known as if they had been told.
-    fn hold_marks_of(
-        &mut self,
-        contributors: &mut Heaviest<'_>,
-        done: &mut Done,
-        status: &QueueStatus,
-        asked: &Asked<'_>,
-    ) {
-        for place in 0..done.left {
-            let Some((_, flow)) = contributors.at(place) else {
-                break;
-            };
-            status.suppress(Suppressed::Unpaired);
-            let until = asked.now + self.tracker.settings.min_cnp_interval;
-            self.tracker.extend_notified(flow, until, asked.now);
-            self.log_refusal(flow, Suppressed::Unpaired, asked, done);
-        }
-        done.left = 0;
-    }
-
     /// The rate a flow will have once the CNPs on their way have had effect: as measured. Of one not signalled for long, that
     /// may still hold the silence before a start, so it is not below its share of what comes in.
     fn rate(&self, index: u32, bytes: u64, asked: &Asked<'_>) -> u64 {
@@ -317,20 +285,6 @@ impl ControlCore {
         let share = u128::from(asked.context.arrival.0) * u128::from(bytes)
             / u128::from(asked.total.max(1));
         u64::try_from(share).unwrap_or(u64::MAX).max(known)
-    }
-
-    /// Telling does not help those that send so much of what comes in, or helps now: where it does not, the others would be told for them,
-    /// and everybody is marked as without NPCC.
-    fn give_up(&mut self, index: usize, given_up: bool, contributors: &[(u64, u32)], now: Nanos) {
-        let Some(queue) = self.queues.get_mut(index) else {
-            return;
-        };
-        let before = std::mem::replace(&mut queue.given_up, given_up);
-        if given_up && !before {
-            for (_, flow) in contributors {
-                self.tracker.mark_again(*flow, now);
-            }
-        }
     }
 
     /// What a flow puts into its queue in a window, as it sends now; 0 where it has just begun and that is not known.
@@ -352,12 +306,12 @@ impl ControlCore {
         }
     }
 
-    fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
+    pub(super) fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
         cut_of(rate, self.tracker.cut_share(index, now))
     }
 
     /// Notes that a sender was signalled; says when that will show.
-    fn record_cnp_sent(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
+    pub(super) fn record_cnp_sent(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
         let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.dcqcn.record_cnp_sent(rate, share, now);
@@ -390,8 +344,8 @@ impl ControlCore {
         })
     }
 
-    /// A flow was signalled: it is not marked for as long as that is earned.
-    pub(super) fn open_episode(&mut self, queue: PortQueue, index: u32, bytes: u64, now: Nanos) {
+    /// A flow was signalled: what it does now is measured, and what it sends now earns its next CNP.
+    pub(super) fn open_episode(&mut self, index: u32, bytes: u64, now: Nanos) {
         let before = self.before(index, bytes, now);
         let headroom = self.tracker.headroom(index, bytes, now);
         self.tracker.remember_host(index);
@@ -402,36 +356,8 @@ impl ControlCore {
             flow.refused = None;
             flow.response.record_cnp_sent(now, before, share, headroom);
         }
-        let hold = self.earned(queue, index, share);
-        self.tracker.set_notified(index, now + hold, now);
+        self.tracker.spend_earned(index);
         self.tracker.flows.publish(index);
-    }
-
-    /// How long a flow of this queue that is signalled now, by a CNP that should cost this share, need not be marked. Where its host is
-    /// known to answer the CNPs of here are enough, and its mark would come back from a far end as a CNP for a queue that has drained.
-    /// A host of which nothing is known gets a trial, where the CNP should be felt; the others keep their marks. From `hard` on the worker
-    /// marks whoever was told. What a pause made of the queue is left to ECN likewise.
-    fn earned(&self, (port, priority): PortQueue, index: u32, share: u32) -> Nanos {
-        let same = |queue: &&WatchedQueue| queue.port == port && queue.priority == priority;
-        let queue = self.queues.iter().find(same);
-        // Telling does not help this flow, or those with whom it fills its queue.
-        if queue.is_some_and(|queue| queue.given_up) || self.tracker.is_vain(index) {
-            return Nanos::ZERO;
-        }
-        let is_hard = queue.is_some_and(|queue| {
-            queue.is_held() || queue.reading.depth >= queue.detector.config().hard
-        });
-        let longest = match self.tracker.standing(index) {
-            Standing::Answers => HOLD,
-            Standing::Unknown if share >= FELT => TRIAL,
-            Standing::Unknown | Standing::Doubted | Standing::FallenBack => return Nanos::ZERO,
-        };
-        let settings = &self.tracker.settings;
-        if settings.ecn == EcnMode::MarkUnlessNotified && !is_hard {
-            longest.max(settings.min_cnp_interval)
-        } else {
-            settings.min_cnp_interval
-        }
     }
 }
 

@@ -1,19 +1,18 @@
 use super::*;
-use crate::control::config::EcnMode;
 use crate::control::tests::{data, warm};
 use crate::detector::Reading;
+use crate::host_response::Standing;
 use crate::host_rules::HostRules;
 use crate::policy::{Amount, PolicyKind, PolicyName, Reason};
 use crate::response::Measured;
 use crate::tracker::FlowTracker;
-use crate::traffic_tests::rig::{QUEUE, RATE, Rig, WAN, config, with};
-use npcc_pipeline::tap::FlowTap;
+use crate::traffic_tests::rig::{RATE, Rig, config};
 
 const STEP: Nanos = Nanos::from_micros(10);
 const G: u64 = 1_000_000_000;
 
-/// A sender that hears no CNP is found by its first, whatever the policy, and keeps its marks; it is told once in 100 ms to see whether it
-/// still does not.
+/// A sender that hears no CNP is found by its first, whatever the policy, and strikes on it stay CE; it is signalled once in 100 ms to
+/// see whether it still does not.
 #[test]
 fn a_deaf_stranger_is_found_by_its_first_cnp_and_keeps_its_marks() {
     let few = PolicyName::Npcc.defaults();
@@ -24,19 +23,19 @@ fn a_deaf_stranger_is_found_by_its_first_cnp_and_keeps_its_marks() {
         config.settings.queues[0].policy = policy;
         config.settings.hosts = HostRules::default();
         let mut rig = warm(1, &config);
-        let mut unmarked = 0;
+        let mut owed = 0;
         for step in 0..6_000u64 {
             let slot = rig.out(&data(0x1_0018, 0x11));
             rig.tick(STEP, depth + step % 100 * rise);
-            unmarked += u64::from(step > 100 && rig.cache.notified(slot, rig.now));
+            owed += u64::from(step > 100 && rig.owes(slot, false));
         }
         let flow = rig.core.tracker.flows.get(0).unwrap();
         assert!(
             (1..=2).contains(&flow.cnps),
-            "{policy:?} told {}",
+            "{policy:?} signalled {}",
             flow.cnps
         );
-        assert!(unmarked < 60, "{policy:?} unmarked {unmarked} of 6000");
+        assert!(owed < 60, "{policy:?} owed {owed} of 6000");
         assert_eq!(rig.core.tracker.standing(0), Standing::Doubted);
     }
 }
@@ -59,35 +58,6 @@ fn a_sender_that_recovers_from_small_cuts_is_not_unresponsive() {
         watch.observe(now, step * 100, &config, |_, _| 1 << 16);
     }
     assert!(!watch.is_unresponsive());
-}
-
-/// How long a flow signalled at these depths, one after the other, counts as signalled: in steps of 100 us.
-fn unmarked(worked: Option<bool>, depths: &[u64], ecn: EcnMode) -> u64 {
-    let mut rig = warm(
-        1,
-        &with(STEP, |settings| {
-            settings.ecn = ecn;
-            settings.hosts = HostRules::default();
-        }),
-    );
-    rig.tick(STEP, worked.map_or(0, |_| 500_000));
-    let mut slot = rig.out(&data(0x1_0018, 0x11));
-    rig.core.tracker.teach(0, worked, rig.now);
-    if worked != Some(true) {
-        // One that is not known is told when it is known how fast it sends, one that fell back once in 100 ms.
-        for wait in [Nanos::from_millis(101), STEP, STEP] {
-            rig.tick(wait, 0);
-            slot = rig.out(&data(0x1_0018, 0x11));
-        }
-    }
-    for depth in depths {
-        assert_eq!(rig.tick(STEP, *depth), 1);
-    }
-    let told = |time: &u64| {
-        rig.cache
-            .notified(slot, rig.now + Nanos::from_micros(time * 100 + 50))
-    };
-    (0..300).take_while(told).count() as u64
 }
 
 /// A card whose alpha fades slowly is cut by half also 2 ms after the CNP before, where a few thousandths are usual. Sooner several CNPs are on
@@ -114,36 +84,6 @@ fn from_a_millisecond_on_a_cut_is_as_deep_as_the_host_showed() {
     }
     assert_eq!(shares(tracker), [usual[0], 1 << 15], "{usual:?}");
     assert!(usual[1] < 1 << 10, "{usual:?}");
-}
-
-/// Marks of the first moments come back from 300 km as CNPs when the queue has long drained.
-#[test]
-fn below_hard_a_told_flow_is_left_to_our_own_cnps() {
-    let (hold, clear) = (EcnMode::MarkUnlessNotified, EcnMode::ClearAfterCnp);
-    let answers = Some(true);
-    assert_eq!(unmarked(answers, &[600_000], hold), 200);
-    assert_eq!(unmarked(answers, &[900_000], hold), 1, "hard");
-    assert_eq!(
-        unmarked(answers, &[600_000, 900_000], hold),
-        1,
-        "hard meanwhile"
-    );
-    assert_eq!(
-        unmarked(answers, &[600_000], clear),
-        1,
-        "upstream's marks are not hidden longer"
-    );
-    assert_eq!(
-        unmarked(None, &[600_000], hold),
-        3,
-        "nothing is known of its host"
-    );
-    assert_eq!(
-        unmarked(Some(false), &[600_000], hold),
-        0,
-        "its host fell back"
-    );
-    assert_eq!(unmarked(Some(false), &[600_000], clear), 0);
 }
 
 /// `model` looks every 4 us.
@@ -214,9 +154,11 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
     let deadline = Deadline::new(&clock, now, Nanos(1));
     let asked = |now| Asked {
         deadline: &deadline,
-        decision: Decision::none(Amount::Many, Reason::Overload),
-        context: &context,
-        now,
+        cause: Cause {
+            decision: Decision::none(Amount::Many, Reason::Overload),
+            context: &context,
+            now,
+        },
         dry: false,
         given_up: false,
         total: 4_000,
@@ -224,7 +166,7 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
     };
     assert_eq!(rig.core.rate(0, 1_000, &asked(now)), 100 * G);
     rig.core.record_cnp_sent(0, 100 * G, now);
-    rig.core.open_episode((WAN, QUEUE), 0, 1_000, now);
+    rig.core.open_episode(0, 1_000, now);
     let later = now + STEP;
     assert_eq!(rig.core.rate(0, 1_000, &asked(later)), 50 * G);
 }

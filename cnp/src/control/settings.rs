@@ -54,8 +54,7 @@ impl QueueConfig {
     }
 }
 
-// `AllQps` tells every queue pair that packets from the receiver name at the sender, innocent ones too; `None` holds marks
-// back as if the flows had been told.
+// `AllQps` signals every queue pair that packets from the receiver name at the sender, innocent ones too.
 /// What happens to flows without enough evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
@@ -67,10 +66,36 @@ pub enum Unpaired {
     /// They keep ordinary ECN marking.
     #[default]
     Mark,
-    /// Every queue pair of the sender is told.
+    /// Every queue pair of the sender is signalled.
     AllQps,
-    /// Nothing.
-    None,
+}
+
+/// Treatment of flows whose receiver is so near that nothing is won by signalling their sender from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+)]
+#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
+pub enum Gate {
+    /// They are left to ECN while the round trip on the far side is below four of those on the near side.
+    #[default]
+    Auto,
+    /// They are treated as all others.
+    Off,
+}
+
+/// Round trips on the far side, in those on the near side, from which a flow is signalled from here.
+const GAIN: u64 = 4;
+
+impl Gate {
+    /// Whether a flow with these round trips is left to ECN. A far side that was not measured counts as far.
+    pub(crate) const fn holds(self, near: Nanos, far: Option<Nanos>) -> bool {
+        match (self, far) {
+            (Gate::Auto, Some(far)) => far.0 < near.0.saturating_mul(GAIN),
+            (Gate::Auto, None) | (Gate::Off, _) => false,
+        }
+    }
 }
 
 npcc_pipeline::defaults! {
@@ -95,10 +120,17 @@ npcc_pipeline::defaults! {
         /// Treatment of flows below that evidence.
         pub unpaired: Unpaired = Unpaired::Mark,
         /// Interaction of ECN marks with CNPs.
-        pub ecn: EcnMode = EcnMode::MarkUnlessNotified,
+        pub ecn: EcnMode = EcnMode::Divert,
+        /// Wire bytes that a flow must put into a queue between two CNPs to its sender (default 16 KiB).
+        pub earned: u64 = 16 << 10,
+        /// Shortest time between two CNPs that stand for marks, as the receiver's network card keeps it (default 4 us); receivers in
+        /// [`HostRules::cnp_intervals`] have their own.
+        pub cnp_interval: Nanos = Nanos::from_micros(4),
+        /// Treatment of flows whose receiver is near.
+        pub gate: Gate = Gate::Auto,
         /// Time from a CNP to its effect in the queue, until learned (default 20 us).
         pub feedback: Nanos = Nanos::from_micros(20),
-        /// Shortest time between two CNPs to one flow, for which a signalled flow counts as signalled (default 60 us).
+        /// Shortest time between two CNPs to one flow by decision of a policy (default 60 us).
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
         /// Ports whose packets are believed, as a port set (default all).
         pub trusted_ports: u32 = u32::MAX,
@@ -117,6 +149,12 @@ impl Settings {
     /// Whether packets that came by this port are believed.
     pub(crate) const fn trusts(&self, ingress: PortId) -> bool {
         self.trusted_ports & ingress.bit() != 0
+    }
+
+    /// Shortest time between two CNPs that stand for marks on this flow.
+    pub(crate) fn cnp_interval_of(&self, flow: &FlowKey) -> Nanos {
+        let own = self.hosts.cnp_interval(flow.dst());
+        own.unwrap_or(self.cnp_interval)
     }
 
     /// What becomes of decisions about a queue; nothing about one that is not watched.

@@ -2,11 +2,10 @@
 
 use super::tests::{back, data};
 use super::*;
-use crate::control::config::{EcnMode, Settings};
+use crate::control::config::Settings;
 use crate::plan::{CnpOrder, Outlet, Suppressed, Unpaired};
 use crate::response::{ResponseConfig, ResponseWatch};
 use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
-use npcc_pipeline::tap::FlowTap;
 use npcc_pipeline::units::BitRate;
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -206,18 +205,6 @@ fn the_few_are_chosen_among_those_that_can_be_told() {
         .map(|order| order.flow.dest_qp().get())
         .collect();
     assert_eq!(told, [0x11, 0x12], "5 % of 40");
-}
-
-/// Flows below the evidence are treated as told, and take no place of others either.
-#[test]
-fn flows_whose_marks_are_held_back_cost_the_others_nothing() {
-    let mut config = setup();
-    config.settings.unpaired = Unpaired::None;
-    config.settings.ecn = EcnMode::MarkUnlessNotified;
-    let mut rig = flows(&config, 1_000, DC, Some(50_000));
-    assert_eq!(told(&mut rig, 1_000, DC), 4);
-    let slot = rig.pass(&heavy(999), DC, WAN);
-    assert!(rig.cache.notified(slot, rig.now));
 }
 
 /// Data of a flow that shares its port with all others of its host: whose queue pair it is cannot be known.

@@ -100,6 +100,12 @@ impl ControlCore {
                 return Some(Suppressed::Unpaired);
             }
         }
+        if flow.gated {
+            return Some(Suppressed::Gated);
+        }
+        if !flow.earned(self.tracker.settings.earned) {
+            return Some(Suppressed::Unearned);
+        }
         if standing == Standing::Unknown
             && (now.since(flow.resumed.0) < BEGUN || flow.response.is_measured())
         {

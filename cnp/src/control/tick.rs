@@ -38,7 +38,7 @@ impl ControlCore {
 
     /// When to be called next.
     fn plan_next(&mut self, now: Nanos) {
-        let urgent = self.queues.iter().any(|queue| queue.policy.urgent());
+        let urgent = self.owing || self.queues.iter().any(|queue| queue.policy.urgent());
         let left = Nanos(self.period.0.saturating_sub(now.since(self.regular).0));
         let next = if urgent { left.min(CLOSEST) } else { left };
         self.hurry = (next > Nanos::ZERO && next < self.period).then_some(next);
@@ -98,6 +98,7 @@ impl ControlCore {
                 self.look(index, due, &level, (now, &until), out);
             }
         }
+        self.pay_debts(now, &deadline.twice(), out);
         self.plan_next(now);
         self.tracker.tidy(now);
     }

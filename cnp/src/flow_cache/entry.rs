@@ -14,6 +14,8 @@ pub(super) const DETAILS_ANY: u8 = 8;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     cnp_shown: u32,
+    /// Returned strikes that were written on a frame, modulo 256.
+    pub(super) redeemed: u8,
 }
 
 /// What of a packet decides whether it is shown.
@@ -60,6 +62,7 @@ impl Entry {
     pub(super) const fn new(now: u32) -> Entry {
         Entry {
             cnp_shown: now.wrapping_sub(stamp(CNP_GAP)),
+            redeemed: 0,
         }
     }
 
@@ -130,7 +133,7 @@ impl Entry {
     }
 }
 
-const _: () = assert!(size_of::<Entry>() == 4);
+const _: () = assert!(size_of::<Entry>() == 8);
 
 #[cfg(test)]
 #[cfg(not(loom))]
@@ -138,6 +141,7 @@ mod tests {
     use npcc_pipeline::units::Nanos;
     use proptest::prelude::*;
 
+    use super::super::SlotControl;
     use super::super::allowance::Allowance;
     use super::*;
 
@@ -158,7 +162,7 @@ mod tests {
                 let slot = Slot::default();
                 slot.renew(&[1, 2, 0, 0, 0], now, any);
                 slot.moves(Some(PORT));
-                slot.tell(slot.generation(), Nanos(0), paired);
+                slot.set_control(slot.generation(), SlotControl::paired(paired));
                 slot.set_allowance(allowance);
                 slot
             };

@@ -5,6 +5,7 @@
 //!   when a CNP was shown     ->   key, bytes, packets, last seen          ->  reads
 //!   8 tags a set                  what may still be shown
 //!                                 ring of flows that send again   ->  reads those that send
+//!                                 ring of strikes owed            ->  pays with CNPs
 //!                            <-   control word                           <-  writes
 //!                            ------ ring of records ------------------->     pairs
 //! ```
@@ -14,6 +15,7 @@
 
 mod allowance;
 mod count;
+mod debts;
 mod entry;
 mod pace;
 mod reader;
@@ -24,17 +26,20 @@ mod woken;
 
 use std::sync::Arc;
 
+use npcc_pipeline::sync::AtomicU64;
 use npcc_pipeline::units::Nanos;
 use rtrb::{Producer, RingBuffer};
 
 use crate::cm::copy::CmCopy;
 use crate::key::{KeyHasher, is_v4, low32};
 use crate::sample::Record;
+use debts::DEBTS;
+pub use debts::Debt;
 use entry::{DETAILS_ANY, Entry};
 use pace::Pace;
 pub use reader::{CacheCount, CacheCounters, CacheReader, CacheShared};
 use slot::Slot;
-pub use slot::SlotReading;
+pub use slot::{SlotControl, SlotReading};
 pub(crate) use woken::ASLEEP;
 use woken::Woken;
 
@@ -71,6 +76,7 @@ pub struct FlowCache {
     shared: Arc<CacheShared>,
     ring: Producer<Record>,
     messages: Producer<CmCopy>,
+    debts: Producer<Debt>,
     ports: u32,
     hasher: KeyHasher,
     /// Slots that some flow has, or had.
@@ -90,10 +96,12 @@ impl FlowCache {
         let shared = Arc::new(CacheShared {
             slots: (0..sets * WAYS).map(|_| Slot::default()).collect(),
             woken: Woken::new(),
+            returns_until: AtomicU64::new(0),
             counters: CacheCounters::default(),
         });
         let (producer, consumer) = RingBuffer::new(ring.max(1));
         let (messages, copies) = RingBuffer::new(MESSAGES);
+        let (debts, owed) = RingBuffer::new(DEBTS);
         let cache = FlowCache {
             tags: vec![0; sets].into_boxed_slice(),
             entries: vec![Entry::default(); sets * WAYS].into_boxed_slice(),
@@ -101,6 +109,7 @@ impl FlowCache {
             shared: Arc::clone(&shared),
             ring: producer,
             messages,
+            debts,
             ports,
             hasher: KeyHasher::new(seed),
             taken: 0,
@@ -112,6 +121,7 @@ impl FlowCache {
             CacheReader {
                 ring: consumer,
                 messages: copies,
+                debts: owed,
                 woken: 0,
                 shared,
             },

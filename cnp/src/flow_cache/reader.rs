@@ -5,10 +5,12 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::Counter;
+use npcc_pipeline::sync::{AtomicU64, Ordering};
 use npcc_pipeline::units::Nanos;
 use rtrb::Consumer;
 
-use super::slot::{Slot, SlotReading};
+use super::debts::Debt;
+use super::slot::{Slot, SlotControl, SlotReading};
 use super::woken::Woken;
 use crate::cm::copy::CmCopy;
 use crate::sample::{Record, SlotRef};
@@ -46,6 +48,8 @@ counters! {
 pub struct CacheShared {
     pub(super) slots: Box<[Slot]>,
     pub(super) woken: Woken,
+    /// Until when returned strikes may wait for a frame, in ns. The control core writes.
+    pub(super) returns_until: AtomicU64,
     /// Counters of the worker.
     pub counters: CacheCounters,
 }
@@ -55,6 +59,7 @@ pub struct CacheShared {
 pub struct CacheReader {
     pub(super) ring: Consumer<Record>,
     pub(super) messages: Consumer<CmCopy>,
+    pub(super) debts: Consumer<Debt>,
     /// Numbers taken from the ring of flows that send again.
     pub(super) woken: u32,
     pub(super) shared: Arc<CacheShared>,
@@ -109,12 +114,22 @@ impl CacheReader {
             .read(slot.generation)
     }
 
-    /// Writes the control word: until when the flow's sender counts as told (rounded up to 4 us), and whether details
-    /// are still wanted. A word for a slot that has changed hands is ignored by the worker.
-    pub fn tell(&self, slot: SlotRef, until: Nanos, paired: bool) {
+    /// The next strike that is owed to a sender as a near CNP.
+    #[inline]
+    pub fn pop_debt(&mut self) -> Option<Debt> {
+        self.debts.pop().ok()
+    }
+
+    /// Writes the control word. A word for a slot that has changed hands is ignored by the worker.
+    pub fn set_control(&self, slot: SlotRef, control: SlotControl) {
         if let Some(shared) = self.shared.slots.get(slot.slot.0 as usize) {
-            shared.tell(slot.generation, until, paired);
+            shared.set_control(slot.generation, control);
         }
+    }
+
+    /// Has the worker look for frames that carry returned strikes until then.
+    pub fn expect_returned(&self, until: Nanos) {
+        self.shared.returns_until.store(until.0, Ordering::Relaxed);
     }
 
     /// The worker's counters.

@@ -127,8 +127,8 @@ proptest! {
                 && let Some(shared) = one.0.shared.slots.get(known.slot.0 as usize)
             {
                 let slot = crate::sample::SlotRef { slot: known.slot, generation: shared.generation() };
-                one.1.tell(slot, Nanos(0), paired);
-                other.1.tell(slot, Nanos(0), paired);
+                one.1.set_control(slot, SlotControl::paired(paired));
+                other.1.set_control(slot, SlotControl::paired(paired));
             }
         }
         let all = |(cache, _): &(FlowCache, CacheReader)| format!("{:?}", cache.shared);

@@ -14,8 +14,54 @@ const PAIRED: u64 = 1;
 /// Bits 1..=11: the low bits of the generation the word is meant for.
 const GENERATION_SHIFT: u32 = 1;
 const GENERATION_MASK: u64 = 0x7ff;
-/// The bits above are `notified_until`, in units of 4,096 ns.
-const UNTIL_SHIFT: u32 = 12;
+/// Bit 12: [`SlotControl::owes`].
+const OWES: u64 = 1 << 12;
+/// Bit 13: [`SlotControl::responds`].
+const RESPONDS: u64 = 1 << 13;
+/// Bits 14..=21: [`SlotControl::returned`].
+const RETURNED_SHIFT: u32 = 14;
+/// Bits 22..: [`SlotControl::owes_from`] in units of 64 bytes.
+const FROM_SHIFT: u32 = 22;
+const FROM_UNIT: u32 = 6;
+/// Half of the range of that field: what lies further ahead lies behind.
+const HALF: u64 = 1 << (u64::BITS - FROM_SHIFT - 1);
+
+/// The control core's word about a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SlotControl {
+    /// No more details of its packets are wanted.
+    pub paired: bool,
+    /// Strikes on the flow become near CNPs.
+    pub owes: bool,
+    /// So they do at `hard`: its sender was seen to respond.
+    pub responds: bool,
+    /// Strikes returned so far, modulo 256.
+    pub returned: u8,
+    /// The slot's bytes from which the next strike can be owed.
+    pub owes_from: u64,
+}
+
+impl SlotControl {
+    /// Of a flow that is paired or not, strikes on which stay CE.
+    #[cfg(test)]
+    pub(super) fn paired(paired: bool) -> SlotControl {
+        SlotControl {
+            paired,
+            ..SlotControl::default()
+        }
+    }
+
+    const fn to_word(self, generation: u32) -> u64 {
+        let owes = if self.owes { OWES } else { 0 };
+        let responds = if self.responds { RESPONDS } else { 0 };
+        self.owes_from.div_ceil(1 << FROM_UNIT) << FROM_SHIFT
+            | (self.returned as u64) << RETURNED_SHIFT
+            | responds
+            | owes
+            | tag_of(generation) << GENERATION_SHIFT
+            | self.paired as u64
+    }
+}
 
 /// Counts of a slot, read at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -241,10 +287,19 @@ impl Slot {
         self.control_for(self.generation()) & PAIRED != 0
     }
 
-    /// Whether the present flow's sender counts as told.
-    #[inline]
-    pub(super) fn is_notified(&self, now: Nanos) -> bool {
-        self.control_for(self.generation()) >> UNTIL_SHIFT > now.0 >> UNTIL_SHIFT
+    /// Whether a strike on the present flow can be owed to its sender, at `hard` or below.
+    pub(super) fn owes(&self, hard: bool) -> bool {
+        let word = self.control_for(self.generation());
+        let wanted = if hard { OWES | RESPONDS } else { OWES };
+        let bytes = self.bytes.load(Ordering::Relaxed) >> FROM_UNIT;
+        let since = bytes.wrapping_sub(word >> FROM_SHIFT) & (2 * HALF - 1);
+        word & wanted == wanted && since < HALF
+    }
+
+    /// Strikes on the present flow that were returned so far, modulo 256.
+    pub(super) fn returned(&self) -> u8 {
+        let [returned, ..] = (self.control_for(self.generation()) >> RETURNED_SHIFT).to_le_bytes();
+        returned
     }
 
     fn control_for(&self, generation: u32) -> u64 {
@@ -273,11 +328,9 @@ impl Slot {
     }
 
     /// Writes the control word. Control core only.
-    pub(super) fn tell(&self, generation: u32, until: Nanos, paired: bool) {
-        let until = until.0.div_ceil(1 << UNTIL_SHIFT) << UNTIL_SHIFT;
-        let tag = tag_of(generation) << GENERATION_SHIFT;
+    pub(super) fn set_control(&self, generation: u32, control: SlotControl) {
         self.control
-            .store(until | tag | u64::from(paired), Ordering::Relaxed);
+            .store(control.to_word(generation), Ordering::Relaxed);
     }
 }
 
@@ -298,14 +351,19 @@ mod loom_tests {
             let thread = loom::thread::spawn(move || {
                 let early = worker.is_paired();
                 worker.renew(&[3, 4, 0, 0, 0], 0, 0);
-                assert!(!worker.is_paired() && !worker.is_notified(Nanos(0)));
+                assert!(!worker.is_paired() && !worker.owes(false));
                 (early, worker.generation())
             });
-            slot.tell(first, Nanos(1 << 20), true);
+            let control = SlotControl {
+                paired: true,
+                owes: true,
+                ..SlotControl::default()
+            };
+            slot.set_control(first, control);
             let (_, second) = thread.join().unwrap();
-            assert!(!slot.is_paired() && !slot.is_notified(Nanos(0)));
-            slot.tell(second, Nanos(1 << 20), true);
-            assert!(slot.is_paired() && slot.is_notified(Nanos(0)));
+            assert!(!slot.is_paired() && !slot.owes(false));
+            slot.set_control(second, control);
+            assert!(slot.is_paired() && slot.owes(false));
         });
     }
 

@@ -1,7 +1,7 @@
 //! How a worker counts and shows what its packet path lets through.
 
 use npcc_pipeline::burst::{Record as Known, Run, RunHead};
-use npcc_pipeline::frame::{FlowSlot, FrameBuf, MetaFlags};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta, MetaFlags};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::Nanos;
@@ -223,11 +223,18 @@ impl FlowTap for FlowCache {
     }
 
     #[inline]
-    fn notified(&self, slot: FlowSlot, now: Nanos) -> bool {
-        self.shared
-            .slots
-            .get(slot.0 as usize)
-            .is_some_and(|slot| slot.is_notified(now))
+    fn owe(&mut self, meta: &Meta, hard: bool) -> bool {
+        self.owe_strike(meta, hard)
+    }
+
+    #[inline]
+    fn redeem(&mut self, slot: FlowSlot) -> bool {
+        self.redeem_strike(slot)
+    }
+
+    #[inline]
+    fn has_returned(&self, now: Nanos) -> bool {
+        self.expects_returned(now)
     }
 
     fn ports(&self) -> u32 {

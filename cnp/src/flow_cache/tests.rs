@@ -4,7 +4,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::PortId;
+use npcc_pipeline::units::{PortId, Priority};
 
 #[path = "run_tests.rs"]
 mod run_tests;
@@ -177,7 +177,7 @@ fn many_flows_are_shown_again_less_often_each() {
         one(&mut cache, qpn, Nanos::ZERO);
     }
     let first = reader.pop().unwrap();
-    reader.tell(first.slot, Nanos::ZERO, true);
+    reader.set_control(first.slot, SlotControl::paired(true));
     drain(&mut reader);
     let mut again = |ms| {
         one(&mut cache, 1, Nanos::from_millis(ms));
@@ -222,7 +222,7 @@ fn a_paired_flow_sends_no_details() {
     let (mut cache, mut reader) = small(64, 64);
     show(&mut cache, &DATA, DC, WAN, Nanos(0));
     let slot = reader.pop().unwrap().slot;
-    reader.tell(slot, Nanos::ZERO, true);
+    reader.set_control(slot, SlotControl::paired(true));
     (1..100).for_each(|n| {
         show(&mut cache, &DATA, DC, WAN, Nanos(n));
     });
@@ -236,7 +236,7 @@ fn another_port_is_shown_at_once_though_paired() {
     let (mut cache, mut reader) = small(64, 1024);
     show(&mut cache, &DATA, DC, WAN, Nanos(0));
     let slot = reader.pop().unwrap().slot;
-    reader.tell(slot, Nanos::ZERO, true);
+    reader.set_control(slot, SlotControl::paired(true));
     for n in 1..100u16 {
         let moved = Packet {
             port: DATA.port + n,
@@ -262,7 +262,7 @@ fn another_port_is_shown_when_the_ring_has_room_again() {
     let (mut cache, mut reader) = small(64, 1);
     show(&mut cache, &DATA, DC, WAN, Nanos(0));
     let slot = reader.pop().unwrap().slot;
-    reader.tell(slot, Nanos::ZERO, true);
+    reader.set_control(slot, SlotControl::paired(true));
     let other = Packet { qpn: 0x99, ..DATA };
     show(&mut cache, &other, DC, WAN, Nanos(1));
     let moved = Packet {
@@ -299,7 +299,7 @@ fn a_negative_answer_too_soon_to_be_shown_loses_no_port() {
     };
     negative(&mut cache, DATA.port, Nanos(0));
     let slot = drain(&mut reader)[0].slot;
-    reader.tell(slot, Nanos::ZERO, true);
+    reader.set_control(slot, SlotControl::paired(true));
     negative(&mut cache, DATA.port + 1, Nanos(1_000));
     assert!(reader.pop().is_none(), "within 4 us");
     let moved = Packet {
@@ -376,31 +376,71 @@ fn live_flows_are_not_displaced_and_idle_ones_are() {
     assert_eq!(reader.read(now).unwrap().packets, 1);
 }
 
+/// A strike is owed while the control word says so, from the byte it names on, and is not of the flow that comes next in the slot.
 #[test]
-fn a_flow_is_notified_until_then_and_its_successor_is_not() {
+fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
     let (mut cache, mut reader) = small(8, 1024);
     let slot = show(&mut cache, &DATA, DC, WAN, Nanos(0));
     let reference = reader.pop().unwrap().slot;
-    let until = Nanos::from_micros(100);
-    reader.tell(reference, until, true);
-    assert!(cache.notified(slot, Nanos::from_micros(99)));
-    assert!(!cache.notified(slot, until + Nanos(4_096)));
-    assert!(!cache.notified(FlowSlot::NONE, Nanos(0)));
-    let far = Nanos::from_millis(1_000);
-    reader.tell(reference, far, true);
+    let meta = Meta {
+        slot,
+        ..Meta::of(64, DC, WAN, Priority::new(3))
+    };
+    assert!(!cache.owe(&meta, false), "no word yet");
+    let word = |responds, owes_from| SlotControl {
+        owes: true,
+        responds,
+        owes_from,
+        ..SlotControl::default()
+    };
+    reader.set_control(reference, word(false, 0));
+    assert!(cache.owe(&meta, false) && !cache.owe(&meta, true));
+    reader.set_control(reference, word(true, 0));
+    assert!(cache.owe(&meta, true));
+    let bytes = reader.read(reference).unwrap().bytes;
+    reader.set_control(reference, word(true, bytes + 64));
+    assert!(!cache.owe(&meta, false), "not earned");
+    let debt = Debt {
+        slot: reference,
+        egress: WAN,
+        priority: Priority::new(3),
+    };
+    assert_eq!([reader.pop_debt(), reader.pop_debt()], [Some(debt); 2]);
+    assert_eq!(reader.pop_debt(), None);
+    assert!(!cache.owe(&Meta::of(64, DC, WAN, Priority::new(3)), false));
+    // A ring that is full owes no more: the frame is marked.
+    reader.set_control(reference, word(true, 0));
+    let owed = (0..10_000).filter(|_| cache.owe(&meta, false)).count();
+    assert_eq!(owed, 4_096);
+    (0..owed).for_each(|_| assert_eq!(reader.pop_debt(), Some(debt)));
     (1..=8).for_each(|qpn| {
-        show(
-            &mut cache,
-            &Packet {
-                qpn: 0x100 + qpn,
-                ..DATA
-            },
-            DC,
-            WAN,
-            Nanos::from_millis(20),
-        );
+        let other = Packet {
+            qpn: 0x100 + qpn,
+            ..DATA
+        };
+        show(&mut cache, &other, DC, WAN, Nanos::from_millis(20));
     });
-    assert!(!cache.notified(slot, Nanos::from_millis(21)));
+    assert!(!cache.owe(&meta, false));
+}
+
+/// Each returned strike is written on one frame.
+#[test]
+fn returned_strikes_are_redeemed_once_each() {
+    let (mut cache, mut reader) = small(8, 1024);
+    let slot = show(&mut cache, &DATA, DC, WAN, Nanos(0));
+    let reference = reader.pop().unwrap().slot;
+    assert!(!cache.redeem(slot) && !cache.has_returned(Nanos(0)));
+    for returned in (1..=600u32).map(|n| u8::try_from(n % 256).unwrap()) {
+        let word = SlotControl {
+            returned,
+            ..SlotControl::default()
+        };
+        reader.set_control(reference, word);
+        reader.expect_returned(Nanos(7));
+        assert!(cache.has_returned(Nanos(6)) && !cache.has_returned(Nanos(7)));
+        assert!(cache.redeem(slot) && !cache.redeem(slot));
+    }
+    assert!(!cache.redeem(FlowSlot::NONE));
 }
 
 /// Both halves at once: what the control core reads is of one flow, whatever the worker replaces meanwhile.
@@ -429,7 +469,7 @@ fn both_halves_work_on_their_own_threads() {
     let mut look = || {
         while let Some(record) = reader.pop() {
             seen += 1;
-            reader.tell(record.slot, record.time, true);
+            reader.set_control(record.slot, SlotControl::paired(true));
             if let Some(reading) = reader.read(record.slot) {
                 // Two packets a flow, of as many bytes each.
                 let whole = u64::from(record.wire_len) * u64::from(reading.packets);
@@ -458,7 +498,7 @@ fn a_fast_flow_among_many_is_shown_by_its_packets() {
         show(&mut cache, &Packet { qpn, ..DATA }, DC, WAN, Nanos::ZERO);
     }
     let first = reader.pop().unwrap();
-    reader.tell(first.slot, Nanos::ZERO, true);
+    reader.set_control(first.slot, SlotControl::paired(true));
     drain(&mut reader);
     for n in 0..200_000 {
         show(

@@ -131,6 +131,12 @@ impl HostResponses {
             .map_or(Standing::Unknown, HostState::standing)
     }
 
+    /// Whether strikes on flows of this sender may become CNPs: a host that is doubted and never slowed down after one keeps its CE.
+    pub(crate) fn may_be_owed(&self, flow: &FlowKey, place: u32) -> bool {
+        let doubted = |state: &HostState| state.score < 0 && state.worked == 0;
+        !self.known(flow, place).is_some_and(doubted)
+    }
+
     /// Share of the rate that a CNP so long after the one before costs flows of this host, in 65,536ths, where that was learned.
     pub(crate) fn cut(&self, flow: &FlowKey, place: u32, gap: Nanos) -> Option<u32> {
         self.known(flow, place)?.cuts.at(gap)

@@ -46,6 +46,8 @@ named! {
         Balanced = "balanced",
         /// The depth is at the set-point, or on its way there.
         SetPoint = "set-point",
+        /// A mark of the ECN curve is sent as a CNP; no policy decided it.
+        Mark = "mark",
         /// NPCC is off for the queue: nothing is decided.
         Off = "off",
     }
@@ -101,6 +103,16 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// The CNP that stands for a mark: no policy decided it, and each queue has its own.
+    pub(crate) const fn of_mark() -> Decision {
+        Decision {
+            amount: Amount::Few,
+            ..Decision::none(Amount::Few, Reason::Mark)
+        }
+    }
+}
+
 /// What a policy knows of its queue at one look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueContext {
@@ -120,6 +132,22 @@ pub struct QueueContext {
     pub mtu: u64,
     /// Whether every flow of the queue is read often enough, while frames wait, for its rate to be known.
     pub rates_known: bool,
+}
+
+impl QueueContext {
+    /// A queue that was not looked at yet.
+    pub(crate) fn unseen() -> QueueContext {
+        QueueContext {
+            reading: Reading::default(),
+            fresh: false,
+            depth: 0,
+            deep: u64::MAX,
+            drain: BitRate(0),
+            arrival: BitRate(0),
+            mtu: 0,
+            rates_known: false,
+        }
+    }
 }
 
 /// What became of a decision.

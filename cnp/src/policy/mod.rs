@@ -160,6 +160,9 @@ pub trait Policy: std::fmt::Debug + Send {
     /// What became of the decision just made.
     fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos);
 
+    /// CNPs left for the queue that it did not decide: marks sent as CNPs.
+    fn signalled(&mut self, _round: &Round, _now: Nanos) {}
+
     /// Time between two looks, where that is less than a tick.
     fn look(&self) -> Option<Nanos> {
         None

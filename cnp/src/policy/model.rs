@@ -208,6 +208,10 @@ impl Policy for Model {
         self.flight.add_to(self.grew, round, now);
     }
 
+    fn signalled(&mut self, round: &Round, now: Nanos) {
+        self.flight.add_to(self.grew, round, now);
+    }
+
     fn look(&self) -> Option<Nanos> {
         Some(self.config.look)
     }

@@ -49,7 +49,8 @@ pub(crate) struct Flow {
     pub(crate) last_seen: Nanos,
     /// When its pairing was last looked at.
     pub(crate) settled: Nanos,
-    pub(crate) notified_until: Nanos,
+    /// [`Flow::bytes`] at its last CNP.
+    pub(crate) bytes_at_cnp: u64,
 
     pub(crate) first_seen: Nanos,
     /// A time soon after it last began to send after a pause, and its bytes until then.
@@ -61,7 +62,11 @@ pub(crate) struct Flow {
     pub(crate) ingress: PortId,
     /// Its source's place among those with flows that have no evidence.
     pub(crate) source: u16,
+    /// Strikes returned to the worker, modulo 256.
+    pub(crate) returned: u8,
     pub(crate) trusted: bool,
+    /// Its receiver is near: it is left to ECN.
+    pub(crate) gated: bool,
     pub(crate) cold: bool,
     pub(crate) evidence: Evidence,
     pub(crate) sender: Qpn,
@@ -73,6 +78,9 @@ pub(crate) struct Flow {
     /// Not to be asked again before, and why.
     pub(crate) parked: Nanos,
     pub(crate) parked_for: Suppressed,
+    /// Round trips from here to the sender, and to the receiver where that was measured.
+    pub(crate) near: Nanos,
+    pub(crate) far: Option<Nanos>,
     /// When last read it had paused, and nothing was left to be read.
     pub(crate) asleep: bool,
     pub(crate) window: Window,
@@ -108,7 +116,11 @@ impl Flow {
             lately: 0,
             last_seen: now,
             settled: Nanos::ZERO,
-            notified_until: Nanos::ZERO,
+            bytes_at_cnp: 0,
+            returned: 0,
+            near: Nanos::ZERO,
+            far: None,
+            gated: false,
             cnps: 0,
             last_cnp: Nanos::ZERO,
             window: Window::starting(now),
@@ -122,6 +134,11 @@ impl Flow {
             refused: None,
             places: Places::NOWHERE,
         }
+    }
+
+    /// Whether it has put so many bytes into its queue since its last CNP, as last read.
+    pub(crate) const fn earned(&self, bytes: u64) -> bool {
+        self.bytes.saturating_sub(self.bytes_at_cnp) >= bytes
     }
 }
 
@@ -154,8 +171,12 @@ pub struct FlowSnapshot {
     pub first_seen: Nanos,
     /// Latest packet.
     pub last_seen: Nanos,
-    /// Until when it counts as signalled.
-    pub notified_until: Nanos,
+    /// Round trip from here to the sender, as it is counted with.
+    pub near: Nanos,
+    /// Round trip from here to the receiver, where it was measured.
+    pub far: Option<Nanos>,
+    /// Whether it is left to ECN because its receiver is near.
+    pub gated: bool,
 }
 
 impl FlowSnapshot {
@@ -167,6 +188,7 @@ impl FlowSnapshot {
             | u64::from(self.ingress.0) << 40
             | self.refused.map_or(0, |reason| reason.index() as u64 + 1) << 48
             | u64::from(self.cold) << 56
+            | u64::from(self.gated) << 57
             | LIVE;
         [
             a,
@@ -180,7 +202,7 @@ impl FlowSnapshot {
             self.last_cnp.0,
             self.first_seen.0,
             self.last_seen.0,
-            self.notified_until.0,
+            self.near.0 << 32 | self.far.map_or(0, |far| far.0 & 0xffff_ffff),
             self.would_send,
         ]
     }
@@ -198,7 +220,7 @@ impl FlowSnapshot {
             last_cnp,
             first_seen,
             last_seen,
-            until,
+            round_trips,
             would_send,
         ] = words;
         let [_, _, _, evidence, response, ingress, refused, flags] = meta.to_le_bytes();
@@ -217,7 +239,9 @@ impl FlowSnapshot {
             last_cnp: Nanos(last_cnp),
             first_seen: Nanos(first_seen),
             last_seen: Nanos(last_seen),
-            notified_until: Nanos(until),
+            near: Nanos(round_trips >> 32),
+            far: (low32(round_trips) > 0).then(|| Nanos(low32(round_trips).into())),
+            gated: flags & 2 != 0,
         })
     }
 }
@@ -372,7 +396,9 @@ impl FlowTable {
             last_cnp: flow.last_cnp,
             first_seen: flow.first_seen,
             last_seen: flow.last_seen,
-            notified_until: flow.notified_until,
+            near: flow.near,
+            far: flow.far,
+            gated: flow.gated,
         };
         cell.write(&snapshot.to_words());
     }

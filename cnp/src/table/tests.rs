@@ -35,7 +35,8 @@ fn readers_see_what_was_published_and_not_what_was_removed() {
     let entry = table.get_mut(index).unwrap();
     (entry.sender, entry.evidence, entry.bytes, entry.cnps) =
         (Qpn::new(0x18), Evidence::PortHash, 1_000, 2);
-    (entry.last_cnp, entry.last_seen, entry.notified_until) = (Nanos(7), Nanos(8), Nanos(9));
+    (entry.last_cnp, entry.last_seen) = (Nanos(7), Nanos(8));
+    (entry.near, entry.far, entry.gated) = (Nanos(9), Some(Nanos(10)), true);
     entry.would.cnps = 6;
     entry.refused = Some((Suppressed::NoNeighbor, Nanos(4)));
     table.publish(index);
@@ -53,7 +54,9 @@ fn readers_see_what_was_published_and_not_what_was_removed() {
         last_cnp: Nanos(7),
         first_seen: Nanos(5),
         last_seen: Nanos(8),
-        notified_until: Nanos(9),
+        near: Nanos(9),
+        far: Some(Nanos(10)),
+        gated: true,
     };
     assert_eq!(view.flows().collect::<Vec<_>>(), [expected]);
     table.remove(index);

@@ -1,11 +1,12 @@
-//! Who was signalled when, and until when that counts.
+//! CNPs to the senders of flows: what one costs, what it did, what is remembered of it.
 
 use npcc_pipeline::units::Nanos;
 
 use super::FlowTracker;
 use crate::action::Action;
+use crate::control::settings::EcnMode;
+use crate::flow_cache::SlotControl;
 use crate::host_response::Standing;
-use crate::pair::Evidence;
 use crate::plan::Suppressed;
 use crate::response::Measured;
 
@@ -65,13 +66,6 @@ impl FlowTracker {
         self.responses.standing(&key, flow.host)
     }
 
-    /// Whether telling a flow does not help: it showed so itself, or others of its host did.
-    pub(crate) fn is_vain(&self, index: u32) -> bool {
-        let flow = self.flows.get(index);
-        flow.is_some_and(|flow| flow.response.is_unresponsive())
-            || self.standing(index) == Standing::FallenBack
-    }
-
     /// Adds what a contributor put into its queue to what its host's did; says what is believed of the host.
     pub(crate) fn add_to_host(&mut self, index: u32, bytes: u64, now: Nanos) -> Standing {
         self.remember_host(index);
@@ -109,48 +103,14 @@ impl FlowTracker {
         }
     }
 
-    /// What a flow did after its CNPs was measured. Whom telling does not help is marked again at once.
+    /// What a flow did after its CNPs was measured.
     pub(crate) fn learn_response(&mut self, index: u32, measured: &Measured, now: Nanos) {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return;
         };
         self.responses
             .learn(&key, flow.host, measured, now, &self.status.responses);
-        if !measured.worked || self.is_vain(index) {
-            self.mark_again(index, now);
-        }
-    }
-
-    /// So much was measured of the flow's host that it is believed to answer, or not to.
-    #[cfg(test)]
-    pub(crate) fn teach(&mut self, index: u32, worked: Option<bool>, now: Nanos) {
-        self.remember_host(index);
-        for vote in 0..3 {
-            let now = Nanos(now.0 + vote * 200_000);
-            let measured = worked.map(|worked| Measured {
-                worked,
-                expected: 1 << 15,
-                seen: 1 << 15,
-                after: None,
-            });
-            if let Some(measured) = measured {
-                self.learn_response(index, &measured, now);
-            }
-        }
-    }
-
-    /// A flow that was told is marked again.
-    pub(crate) fn mark_again(&mut self, index: u32, now: Nanos) {
-        let Some(flow) = self
-            .flows
-            .get_mut(index)
-            .filter(|flow| flow.notified_until > now)
-        else {
-            return;
-        };
-        flow.notified_until = now;
-        let evidence = flow.evidence;
-        self.write_control(index, now, evidence);
+        self.write_control(index);
     }
 
     /// Time over which contributions are counted.
@@ -166,39 +126,28 @@ impl FlowTracker {
         }
     }
 
-    /// Marks a flow as signalled at least until then.
-    pub(crate) fn extend_notified(&mut self, index: u32, until: Nanos, now: Nanos) {
-        let known = self.flows.get(index).map(|flow| flow.notified_until);
-        self.set_notified(index, until.max(known.unwrap_or(until)), now);
-    }
-
-    /// Marks a flow as signalled until then, and no longer; where nothing is sent, ECN alone marks it.
-    pub(crate) fn set_notified(&mut self, index: u32, until: Nanos, now: Nanos) {
-        if !self.settings.ecn.minds_notified() || until <= now || self.action(index) < Action::Send
-        {
-            return;
-        }
-        let Some(flow) = self.flows.get_mut(index) else {
+    /// Writes a flow's control word: whether strikes on it can be owed to its sender, and from which byte on.
+    pub(crate) fn write_control(&self, index: u32) {
+        let (Some(flow), Some(key)) = (self.flows.get(index), self.flows.flow_key(index)) else {
             return;
         };
-        flow.notified_until = until;
-        let (until, evidence) = (flow.notified_until, flow.evidence);
-        self.write_control(index, until, evidence);
-    }
-
-    /// Writes a flow's control word anew.
-    pub(super) fn write_word(&self, index: u32) {
-        if let Some(flow) = self.flows.get(index) {
-            self.write_control(index, flow.notified_until, flow.evidence);
-        }
-    }
-
-    pub(super) fn write_control(&self, index: u32, until: Nanos, evidence: Evidence) {
-        let Some(flow) = self.flows.get(index) else {
-            return;
+        let paired = self.settings.believes(flow.evidence);
+        let may_owe = self.settings.ecn == EcnMode::Divert
+            && paired
+            && flow.trusted
+            && !flow.gated
+            && self.settings.hosts.admit(&key)
+            && self.action(index) == Action::Send;
+        let from = flow.slot_bytes + flow.bytes_at_cnp + self.settings.earned;
+        let control = SlotControl {
+            paired,
+            owes: may_owe && self.responses.may_be_owed(&key, flow.host),
+            responds: self.responses.standing(&key, flow.host) == Standing::Answers,
+            returned: flow.returned,
+            owes_from: from.saturating_sub(flow.bytes),
         };
         if let Some(reader) = self.readers.get(flow.reader) {
-            reader.tell(flow.slot, until, self.settings.believes(evidence));
+            reader.set_control(flow.slot, control);
         }
     }
 }

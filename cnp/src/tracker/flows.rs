@@ -75,7 +75,7 @@ impl FlowTracker {
         if let Some(flow) = self.flows.get_mut(index) {
             if (flow.reader, flow.slot) != (reader, record.slot) {
                 (flow.reader, flow.slot, flow.slot_bytes) = (reader, record.slot, 0);
-                flow.notified_until = Nanos::ZERO;
+                flow.returned = 0;
             }
             let paused = flow.window.read_at().since(flow.last_seen) > SLOW;
             if paused || record.time.since(flow.last_seen) > unheard {
@@ -96,7 +96,7 @@ impl FlowTracker {
         self.apply_judgement(index, Some((end, judged)), now);
         if at != Some((reader, record.slot)) {
             // What was written there for another flow may be taken for this one's: generations come round.
-            self.write_word(index);
+            self.write_control(index);
         }
         self.flows.publish(index);
     }
@@ -205,26 +205,30 @@ impl FlowTracker {
         let Some(flow) = self.flows.get(index) else {
             return Pairing::Cold;
         };
-        let (old, until, source, key) = (
-            flow.evidence,
-            flow.notified_until,
-            flow.source,
-            self.flows.flow_key(index),
-        );
+        let (old, source, key) = (flow.evidence, flow.source, self.flows.flow_key(index));
         let pairing = judged.map_or(Pairing::Cold, |(_, judged)| judged.pairing);
         if let Some((end, judged)) = judged {
             self.connections.keep_while_paired(end, judged.partner);
         }
         let evidence = pairing.evidence();
         let near = key.and_then(|key| self.near.delay(&key));
+        let far = key.and_then(|key| self.near.far_delay(&key));
+        let settings = &self.settings;
+        let mut stale = evidence != old;
         if let Some(flow) = self.flows.get_mut(index) {
             flow.dcqcn.learn_near(near);
+            (flow.near, flow.far) = (flow.dcqcn.replies(settings.feedback), far);
+            let gated = settings.gate.holds(flow.near, far);
+            stale |= flow.gated != gated;
+            flow.gated = gated;
             if let Pairing::Paired(qpn, _) = pairing {
                 flow.sender = qpn;
             }
             flow.evidence = evidence;
             flow.cold = pairing == Pairing::Cold;
-            flow.trusted = self.settings.trusts(flow.ingress);
+            flow.trusted = settings.trusts(flow.ingress);
+            // What else the word depends on changes seldom: hosts' verdicts and settings.
+            stale |= now.since(flow.settled) >= SLOW;
             flow.settled = now;
         }
         if evidence != old {
@@ -233,7 +237,9 @@ impl FlowTracker {
             if old == Evidence::None || evidence == Evidence::None {
                 self.unproven.count(source, evidence == Evidence::None);
             }
-            self.write_control(index, until, evidence);
+        }
+        if stale {
+            self.write_control(index);
         }
         self.flows.touch(index, evidence != Evidence::None);
         pairing

@@ -163,7 +163,6 @@ impl FlowTracker {
             self.flows.publish(flow);
             if record.class == RoceClass::Cnp {
                 self.record_cnp_seen(flow, now);
-                self.extend_notified(flow, record.time + self.settings.feedback, now);
             }
         }
     }

@@ -3,6 +3,7 @@
 mod active;
 mod arrivals;
 mod contributions;
+mod debts;
 mod episodes;
 mod export;
 mod flows;

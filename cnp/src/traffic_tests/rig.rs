@@ -2,12 +2,12 @@
 
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta};
 use npcc_pipeline::parse::{L3, parse};
-use npcc_pipeline::tap::Sighting;
+use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::ControlCore;
 use crate::control::command::{Command, Refused};
-use crate::control::config::{ControlConfig, QueueConfig, Settings};
+use crate::control::config::{ControlConfig, Gate, QueueConfig, Settings};
 use crate::control::level::QueueLevel;
 use crate::detector::DetectorConfig;
 use crate::flow_cache::FlowCache;
@@ -103,6 +103,9 @@ pub(crate) fn config(tick: Nanos) -> ControlConfig {
             queues: vec![queue(tick)],
             port_rates: vec![RATE, RATE],
             hosts: HostRules::all_answer(),
+            // A rig's flows are a few frames each, and answered at once.
+            earned: 0,
+            gate: Gate::Off,
             ..Settings::default()
         },
         tick,
@@ -138,6 +141,20 @@ impl Rig {
         change(&mut settings);
         let command = Command::Configure(Box::new(settings));
         self.core.obey(&command, self.now)
+    }
+
+    /// Strikes a frame of this slot's flow; says whether that is owed to its sender.
+    pub(crate) fn owes(&mut self, slot: FlowSlot, hard: bool) -> bool {
+        let meta = Meta {
+            slot,
+            ..Meta::of(1_082, DC, WAN, QUEUE)
+        };
+        self.cache.owe(&meta, hard)
+    }
+
+    /// Whether the next frame of this slot's flow carries a returned strike.
+    pub(crate) fn redeems(&mut self, slot: FlowSlot) -> bool {
+        self.cache.redeem(slot)
     }
 
     /// A packet from the senders' side, queued on the port that congests.

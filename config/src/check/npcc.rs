@@ -94,6 +94,7 @@ fn hosts(check: &mut Check<'_>) {
         deny,
         observe,
         answering,
+        cnp_intervals,
     } = &check.file.npcc.hosts;
     let lists = [
         ("allow", allow),
@@ -112,6 +113,14 @@ fn hosts(check: &mut Check<'_>) {
             }
         }
     }
+    for (prefix, interval) in cnp_intervals {
+        let at = path("hosts").key("cnp_intervals").key(prefix.to_string());
+        if prefix.0.trunc() != prefix.0 {
+            let message = format!("`{prefix}` has bits set beyond its length");
+            check.error(&at, message, format!("write {}", prefix.0.trunc()));
+        }
+        cnp_interval(check, &at, *interval);
+    }
     for (i, prefix) in allow.iter().enumerate() {
         if deny.iter().any(|denied| denied.0.contains(&prefix.0)) {
             let message = format!("`{prefix}` is allowed and denied");
@@ -121,9 +130,26 @@ fn hosts(check: &mut Check<'_>) {
     }
 }
 
+/// The interval of CNPs that stand for marks.
+fn cnp_interval(check: &mut Check<'_>, at: &Path, interval: Nanos) {
+    if !(Nanos::from_micros(1)..=Nanos::from_millis(10)).contains(&interval) {
+        let message = format!("no network card keeps CNPs {interval} apart");
+        let hint = "write 1us to 10ms, as the receiver's card is set; 4us is NVIDIA's, 50us DCQCN's as published";
+        check.error(at, message, hint);
+    }
+}
+
 fn cnp(check: &mut Check<'_>) {
     let cnp = &check.file.npcc.cnp;
     let at = |key: &str| path("cnp").key(key);
+    cnp_interval(check, &at("interval"), cnp.interval);
+    if cnp.earned.0 > 16 << 20 {
+        let message = format!(
+            "{} between two CNPs is more than most flows ever send",
+            cnp.earned
+        );
+        check.error(&at("earned"), message, "write 0 to 16MiB; 16KiB is usual");
+    }
     let cap = cnp.cap.basis_points();
     if cap == 0 {
         let hint = "write a share such as 5%; to send none, set enable: false on the port";

@@ -1,16 +1,19 @@
 //! `npcc:` proactive congestion notification, for all ports.
 
+use std::collections::BTreeMap;
+
 pub use npcc_cnp::action::Action;
+pub use npcc_cnp::control::settings::Gate;
 pub use npcc_cnp::pair::Evidence;
 pub use npcc_cnp::plan::Unpaired;
 use npcc_cnp::policy::QueueSettings;
 pub use npcc_cnp::policy::{Mode, PolicyName};
-pub use npcc_pipeline::egress::marking::EcnMode;
+pub use npcc_pipeline::egress::marking::{EcnMode, UpstreamCe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Dscp, PriorityId};
-use crate::units::{Count, Nanos, Percent, Prefix, Ranged, Threshold};
+use crate::units::{Bytes, Count, Nanos, Percent, Prefix, Ranged, Threshold};
 
 npcc_pipeline::defaults! {
     /// Proactive congestion notification, for all ports.
@@ -27,8 +30,11 @@ npcc_pipeline::defaults! {
         pub evidence: Evidence = Evidence::Port,
         /// What happens to flows below that evidence.
         pub unpaired: Unpaired = Unpaired::Mark,
-        /// How ECN marking and our CNPs go together.
-        pub ecn: EcnMode = EcnMode::MarkUnlessNotified,
+        /// Where the marks of watched queues go.
+        pub ecn: EcnMode = EcnMode::Divert,
+        /// Treatment of flows whose receiver is near: `auto` leaves them to ECN while the round trip on the far side is below four of those on the
+        /// near side.
+        pub gate: Gate = Gate::Auto,
         /// Depth below which nothing is ever sent.
         pub shallow: Threshold = Threshold::from_micros(30),
         /// Depth from which many are told.
@@ -41,7 +47,7 @@ npcc_pipeline::defaults! {
         pub filter: Ranged<1, 1000> = Ranged::fixed(2),
         /// Least time between two rounds of few CNPs: the NIC's rate-increase timer.
         pub recovery: Nanos = Nanos::from_micros(300),
-        /// Least time between two CNPs to one flow; at least 4us, which NICs need.
+        /// Least time between two CNPs to one flow by decision of a policy; at least 4us, which NICs need.
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
         /// Assumed delay from a CNP to its effect, until it is learned.
         pub feedback: Nanos = Nanos::from_micros(20),
@@ -96,6 +102,8 @@ pub struct Hosts {
     /// Senders whose network cards are known to slow down when told, and to stay slow: for them NPCC begins at once, without trying one CNP
     /// a flow first. Unknown hosts need no entry; those that take their rate back within microseconds must not have one.
     pub answering: Vec<Prefix>,
+    /// Receivers whose network cards keep another least time between two CNPs than `cnp.interval`: `10.0.2.0/24: 50us`. The longest prefix counts.
+    pub cnp_intervals: BTreeMap<Prefix, Nanos>,
 }
 
 npcc_pipeline::defaults! {
@@ -113,6 +121,10 @@ npcc_pipeline::defaults! {
         pub ttl: Ranged<1, 255> = Ranged::fixed(64),
         /// How they find their port.
         pub via: CnpVia = CnpVia::Route,
+        /// Wire bytes that a flow must put into a queue between two CNPs to its sender, whoever decides; 0 to 16 MiB.
+        pub earned: Bytes = Bytes(16 << 10),
+        /// Least time between two CNPs that stand for marks, as the receiver's network card keeps it; `hosts.cnp_intervals` has exceptions; 1us to 10ms.
+        pub interval: Nanos = Nanos::from_micros(4),
         /// Most of a port's wire rate they may take.
         pub cap: Percent = Percent::of_whole(5),
         /// Most of them that leave in a second, by all ports together.

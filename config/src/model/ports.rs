@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cores::Core;
-use super::npcc::{Action, Mode, PolicyName};
+use super::npcc::{Action, Mode, PolicyName, UpstreamCe};
 use super::{Descriptors, Mtu, PriorityId, VlanId};
 use crate::units::{Auto, BitRate, Interface, Length, Mac, Nanos, Threshold, Written, word_or};
 
@@ -116,6 +116,8 @@ npcc_pipeline::defaults! {
         pub queue_policies: BTreeMap<PriorityId, PolicyName> = BTreeMap::new(),
         /// Parameters of the policy, by priority and name, each with its unit: `3: { recovery: 300us }`; `show npcc` lists them.
         pub parameters: BTreeMap<PriorityId, BTreeMap<String, Written>> = BTreeMap::new(),
+        /// Treatment of frames for this port that a switch before us marked CE.
+        pub upstream_ce: UpstreamCe = UpstreamCe::Answer,
         /// How eagerly.
         pub mode: Mode = Mode::default(),
         /// Instead of `npcc.shallow` on this port.

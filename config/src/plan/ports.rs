@@ -4,7 +4,7 @@ use std::fmt;
 
 use ipnet::IpNet;
 
-use crate::model::{Action, Mode, PeerResponse, PolicyName, PortPfc};
+use crate::model::{Action, Mode, PeerResponse, PolicyName, PortPfc, UpstreamCe};
 use crate::plan::{EffectiveQos, Thresholds};
 use crate::units::{BitRate, Length, Mac, Threshold};
 
@@ -96,6 +96,8 @@ pub struct PortNpcc {
     pub policies: [PolicyName; 8],
     /// Parameters that are written for the policy, by priority: name, and value in the parameter's unit.
     pub parameters: [Vec<(&'static str, u64)>; 8],
+    /// Treatment of frames that come marked.
+    pub upstream_ce: UpstreamCe,
     /// How eagerly.
     pub mode: Mode,
     /// This port's thresholds, the general ones where it has none of its own.

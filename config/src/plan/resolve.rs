@@ -94,6 +94,7 @@ fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
             };
             declared.iter().filter_map(value).collect()
         }),
+        upstream_ce: own.upstream_ce,
         mode: own.mode,
         thresholds: Thresholds::merge(general, Some(own)),
     });

@@ -86,6 +86,14 @@ counters! {
         wred_dropped: Counter => metric("npcc_queue_wred_drops").column("WRED"),
         /// Frames whose ECN codepoint was changed to CE here.
         ecn_marked: Counter => metric("npcc_queue_ecn_marked_frames").column("ECN MARKED"),
+        /// Frames that the ECN curve struck, whatever became of the strike.
+        ecn_struck: Counter => metric("npcc_queue_ecn_struck_frames"),
+        /// Strikes that were not written as CE but owed to the sender as a near CNP, marks of an earlier switch included.
+        ecn_diverted: Counter => metric("npcc_queue_ecn_diverted_frames").column("DIVERTED"),
+        /// Of the strikes diverted, CE marks of an earlier switch, which were taken off the frame.
+        ce_diverted: Counter => metric("npcc_queue_ce_diverted_frames"),
+        /// Of the frames marked here, those that carry an earlier strike which was diverted and returned.
+        ecn_redeemed: Counter => metric("npcc_queue_ecn_redeemed_frames"),
         /// Most wire bytes that waited in the egress queue since watermarks were cleared.
         peak: Gauge => metric("npcc_queue_peak_bytes"),
         /// Highest depth before the last `clear watermarks`; the highest ever is the greater of both.

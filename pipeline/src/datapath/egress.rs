@@ -31,8 +31,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let counters = self.counters.of(port);
         egress.set_paused(pause.held_back(now, &counters.flow));
         let marking = Marking {
-            mode: side.ecn[port],
-            tap: &self.tap,
+            config: side.ecn[port],
+            tap: &mut self.tap,
             now,
         };
         let mut lanes = Lanes {
@@ -55,9 +55,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     fn schedule(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
         let (side, counters) = (&mut self.side, self.counters.of(port));
-        let marking = Marking {
-            mode: side.ecn[port],
-            tap: &self.tap,
+        let mut marking = Marking {
+            config: side.ecn[port],
+            tap: &mut self.tap,
             now,
         };
         let mut lanes = Lanes {
@@ -65,7 +65,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             buffer: &mut side.buffer,
         };
         let egress = &mut side.ports[port];
-        egress.schedule(&mut side.store, out, &mut lanes, &marking, counters);
+        egress.schedule(&mut side.store, out, &mut lanes, &mut marking, counters);
         egress.publish(counters);
     }
 

@@ -33,7 +33,7 @@ use crate::capture::Capture;
 use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
 use crate::drop::DropReason;
-use crate::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use crate::egress::port::{EcnConfig, EgressConfig, QueueConfig};
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued};
 use crate::handoff::Channels;
 use crate::pause::{PauseConfig, PortPause};
@@ -53,8 +53,8 @@ pub struct PortConfig {
     pub intake: IngressConfig,
     /// How it sends.
     pub egress: EgressConfig,
-    /// When it marks.
-    pub ecn: EcnMode,
+    /// ECN settings.
+    pub ecn: EcnConfig,
 }
 
 /// A worker's path.
@@ -177,9 +177,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.ingress[port].reclassify(classifier);
     }
 
-    /// Changes when a port marks from now on.
-    pub fn set_ecn(&mut self, port: PortId, mode: EcnMode) {
-        self.side.ecn[port] = mode;
+    /// Changes the ECN settings of a port from now on.
+    pub fn set_ecn(&mut self, port: PortId, ecn: EcnConfig) {
+        self.side.ecn[port] = ecn;
     }
 
     /// NPCC's eye.

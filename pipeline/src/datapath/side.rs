@@ -5,7 +5,7 @@ use crate::buffer::{Buffer, BufferConfig, InFlight};
 use crate::burst::RunPool;
 use crate::egress::bypass::Bypass;
 use crate::egress::fifo::FifoStore;
-use crate::egress::port::{EcnMode, EgressConfig, EgressPort};
+use crate::egress::port::{EcnConfig, EgressConfig, EgressPort};
 use crate::frame::{FrameBuf, Meta};
 use crate::per::{PerPort, PerPriority};
 use crate::stage::admit::Room;
@@ -20,8 +20,8 @@ pub(super) struct EgressSide<B> {
     pub(super) bypass: PerPort<Bypass<B>>,
     /// By port, then by transmit queue: what was handed out and not yet taken by the device.
     pub(super) in_flight: PerPort<PerPriority<InFlight>>,
-    /// By port: when it marks.
-    pub(super) ecn: PerPort<EcnMode>,
+    /// ECN settings by port.
+    pub(super) ecn: PerPort<EcnConfig>,
     /// Those whose egress side is this worker's, as a set.
     pub(super) owned: u32,
     /// The cells of all queues.
@@ -49,7 +49,7 @@ impl<B: FrameBuf> EgressSide<B> {
             in_flight: PerPort::new(lanes, || {
                 PerPriority(std::array::from_fn(|_| InFlight::unused()))
             }),
-            ecn: PerPort::new(ports.iter().map(|port| port.ecn), || EcnMode::Off),
+            ecn: PerPort::new(ports.iter().map(|port| port.ecn), || EcnConfig::OFF),
             owned: u32::MAX,
             store: FifoStore::new(frames, ports.len() * PRIORITIES, Meta::NOTHING),
             pool: RunPool::new(runs),

@@ -69,7 +69,7 @@ fn port(id: u8, rate: Option<BitRate>) -> PortConfig {
             away: Nanos::ZERO,
             queues,
         },
-        ecn: EcnMode::Mark,
+        ecn: EcnConfig::MARK,
     }
 }
 
@@ -549,7 +549,7 @@ fn queues_maps_and_marking_change_while_running() {
     let mut out = Vec::new();
     for step in 0..200 {
         if step == 100 {
-            path.set_ecn(WAN, EcnMode::Off);
+            path.set_ecn(WAN, EcnConfig::OFF);
         }
         out.extend(pull(&mut path, WAN, step * 1_000).into_iter().map(|frame| {
             (

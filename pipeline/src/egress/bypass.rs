@@ -85,7 +85,7 @@ impl<B: FrameBuf> Bypass<B> {
         if ready == 0 {
             return true;
         }
-        let Some(all) = port.all_ready(ready, marking) else {
+        let Some(all) = port.all_ready(ready, marking, &self.runs) else {
             return false;
         };
         let credit = port.shaper.allowance().min(out.credit());
@@ -170,17 +170,21 @@ impl<O> Side<'_, '_, O> {
 impl EgressPort {
     /// Bytes that wait in these queues, if the queues' own rates let all of them leave now and none is changed on its way out.
     #[inline]
-    fn all_ready(&mut self, ready: u8, marking: &Marking<'_, impl FlowTap>) -> Option<i64> {
+    fn all_ready<B: FrameBuf>(
+        &mut self,
+        ready: u8,
+        marking: &Marking<'_, impl FlowTap>,
+        runs: &PerPriority<Option<Box<Run<B>>>>,
+    ) -> Option<i64> {
         self.shaper.refill(marking.now);
         let limited = (self.limited | self.floored) & ready != 0;
         let mut all = 0;
         for priority in Priority::all_of(ready) {
             let queue = &mut self.queues[priority];
             let bytes = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
-            if marking
-                .scope(queue.config.ecn.as_ref(), u64::MAX)
-                .concerns_any(bytes)
-            {
+            let known = runs[priority].as_deref().map_or(&[][..], Run::known);
+            let scope = marking.scope(queue.config.ecn.as_ref(), u64::MAX);
+            if scope.concerns_run(bytes, known) {
                 return None;
             }
             if limited {

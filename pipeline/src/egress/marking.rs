@@ -1,14 +1,21 @@
-//! Which frames are marked CE on their way out, and which lose the mark they came with.
+//! ECN marking at the moment a frame leaves its queue: CE on the frame, or a near CNP owed to its sender.
+//!
+//! RED strikes on the depth that a frame leaves behind. In the mode `divert` a strike on a flow whose sender can be signalled from here is
+//! not written on the frame: the tap owes it to the control core, which pays with a CNP or returns it. A returned strike is written on
+//! the flow's next frame that may carry CE.
+//!
+//! Law, per queue: `struck + ce_diverted + redeemed = marked + diverted`. No strike is lost, none is added.
 
 use super::ecn::{self, Red};
 use super::rng::Xorshift;
+use crate::burst::Record;
 use crate::counters::QueueCounters;
 use crate::frame::{FrameBuf, Meta, MetaFlags};
 use crate::tap::FlowTap;
 use crate::units::Nanos;
 
 crate::named! {
-    /// How ECN marking and our CNPs go together.
+    /// Where the strikes of the ECN curve go.
     #[derive(Default)]
     #[cfg_attr(
         feature = "config",
@@ -16,61 +23,117 @@ crate::named! {
     )]
     #[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
     pub enum EcnMode {
-        /// Both.
+        /// CE on the frame, as any switch does.
         Mark = "mark",
-        /// No mark while a CNP of ours is at work.
+        /// A near CNP to the sender where one can be sent, CE on the frame otherwise.
         #[default]
-        MarkUnlessNotified = "mark-unless-notified",
-        /// Marks of others are taken back while a CNP of ours is at work.
-        ClearAfterCnp = "clear-after-cnp",
+        Divert = "divert",
         /// No marking in watched queues.
         Off = "off",
     }
 }
 
-impl EcnMode {
-    /// Whether the worker has to know whose senders have been told.
-    #[must_use]
-    pub const fn minds_notified(self) -> bool {
-        matches!(self, EcnMode::MarkUnlessNotified | EcnMode::ClearAfterCnp)
+crate::named! {
+    /// Treatment of frames that an earlier switch marked CE.
+    #[derive(Default)]
+    #[cfg_attr(
+        feature = "config",
+        derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
+    )]
+    #[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
+    pub enum UpstreamCe {
+        /// The mark counts as a strike of this queue: a near CNP instead, and the frame leaves without CE.
+        #[default]
+        Answer = "answer",
+        /// The mark goes on to the receiver.
+        Leave = "leave",
     }
 }
 
-/// What decides about a mark besides the queue's own curve.
+/// ECN settings of one port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EcnConfig {
+    /// Where strikes go.
+    pub mode: EcnMode,
+    /// Treatment of frames that come marked; it counts in the mode [`EcnMode::Divert`] only.
+    pub upstream_ce: UpstreamCe,
+}
+
+impl EcnConfig {
+    /// Plain ECN: every strike is CE on the frame.
+    pub const MARK: EcnConfig = EcnConfig {
+        mode: EcnMode::Mark,
+        upstream_ce: UpstreamCe::Leave,
+    };
+    /// No marking.
+    pub const OFF: EcnConfig = EcnConfig {
+        mode: EcnMode::Off,
+        upstream_ce: UpstreamCe::Leave,
+    };
+
+    /// Whether frames that come marked are looked at.
+    const fn answers_upstream(self) -> bool {
+        matches!(
+            (self.mode, self.upstream_ce),
+            (EcnMode::Divert, UpstreamCe::Answer)
+        )
+    }
+}
+
+/// The marker of one port for one call: its settings, the tap that takes debts, and the time.
 #[derive(Debug)]
 pub struct Marking<'a, T> {
-    /// The mode of the port.
-    pub mode: EcnMode,
-    /// Knows whose senders have been told.
-    pub tap: &'a T,
-    /// When.
+    /// ECN settings of the port.
+    pub config: EcnConfig,
+    /// NPCC's tap.
+    pub tap: &'a mut T,
+    /// Time of the call.
     pub now: Nanos,
 }
 
-/// The frames of one queue that have to be looked at, the quick way.
+/// Quick test for the frames of one queue that [`Marking::apply`] may change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scope<'a> {
     /// The curve.
     red: Option<&'a Red>,
-    /// Depth from which it does not count who was told.
+    /// Depth from which only senders that respond may be owed a CNP instead of a mark.
     hard: u64,
-    /// Depth up to which no frame is marked.
+    /// Depth up to which no frame is struck.
     kmin: i64,
-    /// Flags of frames that may lose a mark.
+    /// Flags of frames that come marked and may lose the mark.
     marked: u8,
+    /// Returned strikes wait for a frame.
+    returned: bool,
 }
 
 impl Scope<'_> {
     /// Whether any frame that leaves less than `depth` behind may be changed.
     #[inline]
     pub(super) const fn concerns_any(self, depth: i64) -> bool {
-        depth > self.kmin || self.marked != 0
+        self.concerns_unmarked(depth) || self.marked != 0
+    }
+
+    /// Whether any frame that comes without CE and leaves less than `depth` behind may be changed.
+    #[inline]
+    pub(super) const fn concerns_unmarked(self, depth: i64) -> bool {
+        depth > self.kmin || self.returned
+    }
+
+    /// Whether any frame of a run that goes past the queue, which leaves less than `depth` behind, may be changed.
+    #[inline]
+    pub(super) fn concerns_run(self, depth: i64, records: &[Record]) -> bool {
+        let flags = || {
+            records
+                .iter()
+                .fold(0, |flags, record| flags | record.flags.0)
+        };
+        self.concerns_unmarked(depth) || self.marked != 0 && flags() & self.marked != 0
     }
 
     /// Whether a frame with these flags, which leaves `depth` behind, may be changed.
     #[inline]
     pub(super) const fn concerns(self, depth: i64, flags: MetaFlags) -> bool {
-        let deep = if depth > self.kmin {
+        let deep = if depth > self.kmin || self.returned {
             MetaFlags::MARKABLE
         } else {
             0
@@ -80,10 +143,10 @@ impl Scope<'_> {
 }
 
 impl<T: FlowTap> Marking<'_, T> {
-    /// For a queue with this curve, and with the depth from which it does not count who was told.
+    /// The scope of a queue with this curve and this depth of `hard`.
     #[inline]
     pub(super) fn scope<'a>(&self, red: Option<&'a Red>, hard: u64) -> Scope<'a> {
-        let marks = self.mode != EcnMode::Off;
+        let marks = self.config.mode != EcnMode::Off;
         Scope {
             red,
             hard,
@@ -91,21 +154,19 @@ impl<T: FlowTap> Marking<'_, T> {
                 .filter(|_| marks)
                 .and_then(|red| i64::try_from(red.kmin).ok())
                 .unwrap_or(i64::MAX),
-            marked: if self.mode == EcnMode::ClearAfterCnp {
+            marked: if self.config.answers_upstream() {
                 MetaFlags::MARKED
             } else {
                 0
             },
+            returned: self.config.mode == EcnMode::Divert && self.tap.has_returned(self.now),
         }
     }
 
-    /// Marks a frame just taken off the queue by the depth it leaves behind, or takes its mark back.
-    ///
-    /// Law: from `hard` on nobody is spared and no mark is taken back, whatever the sender was told: a
-    /// queue that telling does not hold is a queue as it is without NPCC.
+    /// Strikes a frame just taken off the queue by the depth it leaves behind, and writes or diverts the strike.
     #[inline(never)]
     pub(super) fn apply<B: FrameBuf>(
-        &self,
+        &mut self,
         scope: Scope<'_>,
         buf: &mut B,
         meta: &Meta,
@@ -113,27 +174,38 @@ impl<T: FlowTap> Marking<'_, T> {
         rng: &mut Xorshift,
         counters: &QueueCounters,
     ) {
-        let (flags, slot) = (meta.flags, meta.slot);
-        let told = || depth.unsigned_abs() < scope.hard && self.tap.notified(slot, self.now);
+        let flags = meta.flags;
+        let is_hard = depth.unsigned_abs() >= scope.hard;
         let change = if flags.has(MetaFlags::MARKABLE) {
-            let spared = || self.mode != EcnMode::Mark && told();
-            if !scope
+            let struck = scope
                 .red
-                .is_some_and(|red| red.strikes(depth.unsigned_abs(), rng))
-                || spared()
-            {
-                return;
+                .is_some_and(|red| red.strikes(depth.unsigned_abs(), rng));
+            let diverted =
+                struck && self.config.mode == EcnMode::Divert && self.tap.owe(meta, is_hard);
+            counters.ecn_struck.add(u64::from(struck));
+            counters.ecn_diverted.add(u64::from(diverted));
+            if !struck || diverted {
+                // One frame carries one mark: a returned one waits for a frame that has none.
+                if !scope.returned || !self.tap.redeem(meta.slot) {
+                    return;
+                }
+                counters.ecn_redeemed.add(1);
             }
             counters.ecn_marked.add(1);
             ecn::set_ce
         } else {
-            // It was told, and would be told again by the mark it came with.
-            if !told() {
+            if !self.tap.owe(meta, is_hard) {
                 return;
             }
+            counters.ecn_diverted.add(1);
+            counters.ce_diverted.add(1);
             ecn::clear_ce
         };
         let l3 = buf.data_mut().get_mut(flags.l3_off()..);
         change(l3.unwrap_or_default(), flags.has(MetaFlags::IPV6));
     }
 }
+
+#[cfg(test)]
+#[path = "marking_tests.rs"]
+mod tests;

@@ -2,7 +2,7 @@
 
 pub use super::config::{EgressConfig, QueueConfig};
 use super::fifo::{Fifo, FifoStore};
-pub use super::marking::{EcnMode, Marking};
+pub use super::marking::{EcnConfig, EcnMode, Marking, UpstreamCe};
 use super::rng::Xorshift;
 use super::scheduler::Scheduler;
 use super::shaper::Shaper;

@@ -147,7 +147,7 @@ impl EgressPort {
         store: &mut FifoStore<B, Meta>,
         out: &mut impl Outlet<B>,
         lanes: &mut Lanes<'_>,
-        marking: &Marking<'_, impl FlowTap>,
+        marking: &mut Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) {
         if self.backlog & !self.paused == 0 {
@@ -206,7 +206,7 @@ impl EgressPort {
         turn: Turn,
         out: &mut impl Outlet<B>,
         lanes: &mut Lanes<'_>,
-        marking: &Marking<'_, impl FlowTap>,
+        marking: &mut Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) -> usize {
         let priority = turn.priority;

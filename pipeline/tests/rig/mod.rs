@@ -20,7 +20,7 @@ use npcc_pipeline::counters::PortCounters;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, Outgoing, PortConfig, Sent};
 use npcc_pipeline::drop::DropReason;
-use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EgressConfig, QueueConfig};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame, Queued, wire_len};
 use npcc_pipeline::pause::{PauseConfig, PfcFrame};
 use npcc_pipeline::punt::FrameReceiver;
@@ -143,7 +143,7 @@ impl Setup {
                 away: Nanos::ZERO,
                 queues: self.queues.clone(),
             },
-            ecn: EcnMode::Mark,
+            ecn: EcnConfig::MARK,
         }
     }
 

@@ -4,10 +4,11 @@
 //! |---|---|---|
 //! | `pfc` | no | none: only the pool and, where asked for, PFC |
 //! | `ecn` | yes | none: the far receiver answers marks |
-//! | a policy's name, such as `npcc` | unless just told | that policy's |
+//! | a policy's name, such as `npcc` | sent as near CNPs where that is possible, with those of switches upstream | that policy's, and those for marks |
 //! | `npcc/low-latency` | same | Huawei's other mode |
-//! | `npcc+mark`, `npcc+off` | always, never | the same for the other policies |
-//! | `npcc+clear` | unless just told, and marks from upstream are taken off those just told | the same |
+//! | `npcc+leave` | the same, but marks of switches upstream go on to the receiver | the same |
+//! | `npcc+near` | the same at any distance (gate off) | the same |
+//! | `npcc+mark`, `npcc+off` | always CE, never | that policy's alone |
 //! | `themis` | cleared after use | one per marked packet that leaves, at most every 5 us a flow |
 
 use std::fmt;
@@ -26,6 +27,10 @@ pub struct Scheme {
     pub low_latency: bool,
     /// Marking.
     pub ecn: EcnMode,
+    /// Marks of switches upstream are left as they are.
+    pub leave: bool,
+    /// Flows whose receiver is near are treated as all others.
+    pub near: bool,
     /// THEMIS-like.
     pub themis: bool,
 }
@@ -36,6 +41,8 @@ impl Scheme {
         policy: None,
         low_latency: false,
         ecn: EcnMode::Off,
+        leave: false,
+        near: false,
         themis: false,
     };
     /// Ordinary DCQCN.
@@ -46,7 +53,7 @@ impl Scheme {
     /// NPCC's table.
     pub const NPCC: Scheme = Scheme {
         policy: Some(PolicyName::Npcc),
-        ecn: EcnMode::MarkUnlessNotified,
+        ecn: EcnMode::Divert,
         ..Scheme::PFC
     };
     /// THEMIS-like.
@@ -88,7 +95,8 @@ impl fmt::Display for Scheme {
         let ecn = match (self.policy, self.ecn) {
             (Some(_), EcnMode::Off) => "+off",
             (Some(_), EcnMode::Mark) => "+mark",
-            (Some(_), EcnMode::ClearAfterCnp) => "+clear",
+            _ if self.leave => "+leave",
+            _ if self.near => "+near",
             _ => "",
         };
         out.pad(&format!("{name}{mode}{ecn}"))
@@ -105,14 +113,14 @@ impl FromStr for Scheme {
             "themis" => return Ok(Scheme::THEMIS),
             _ => {}
         }
-        let (rest, ecn) = match text.split_once('+') {
-            None => (text, EcnMode::MarkUnlessNotified),
-            Some((rest, "mark")) => (rest, EcnMode::Mark),
-            Some((rest, "off")) => (rest, EcnMode::Off),
-            Some((rest, "clear")) => (rest, EcnMode::ClearAfterCnp),
-            Some((_, other)) => {
+        let (rest, suffix) = text.split_once('+').unwrap_or((text, ""));
+        let ecn = match suffix {
+            "" | "leave" | "near" => EcnMode::Divert,
+            "mark" => EcnMode::Mark,
+            "off" => EcnMode::Off,
+            other => {
                 return Err(format!(
-                    "`+{other}` is not known; write +mark, +clear or +off"
+                    "`+{other}` is not known; write +leave, +near, +mark or +off"
                 ));
             }
         };
@@ -134,6 +142,8 @@ impl FromStr for Scheme {
             policy: Some(policy),
             low_latency,
             ecn,
+            leave: suffix == "leave",
+            near: suffix == "near",
             themis: false,
         })
     }
@@ -159,7 +169,8 @@ mod tests {
             "npcc",
             "npcc+off",
             "npcc+mark",
-            "npcc+clear",
+            "npcc+leave",
+            "model+near",
             "model",
             "pi+off",
             "npcc/low-latency",
@@ -167,7 +178,7 @@ mod tests {
         ] {
             assert_eq!(name.parse::<Scheme>().unwrap().to_string(), name);
         }
-        for wrong in ["", "npc", "npcc+cleared", "npcc/fast", "ecn+off"] {
+        for wrong in ["", "npc", "npcc+clear", "npcc/fast", "ecn+off"] {
             assert!(wrong.parse::<Scheme>().is_err(), "{wrong}");
         }
     }

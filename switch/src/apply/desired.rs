@@ -134,7 +134,7 @@ fn queues(port: PortId, from: &PortConfig, to: &PortConfig, all: &mut Vec<Comman
         }
     }
     if from.ecn != to.ecn {
-        let mode = to.ecn;
-        all.push(Command::Ecn { port, mode });
+        let ecn = to.ecn;
+        all.push(Command::Ecn { port, ecn });
     }
 }

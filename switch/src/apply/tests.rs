@@ -6,7 +6,7 @@ use std::path::Path;
 use npcc_cnp::control::settings::Settings;
 use npcc_config::{Config, parse};
 use npcc_pipeline::classify::Classifier;
-use npcc_pipeline::egress::port::{EcnMode, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, QueueConfig};
 use npcc_pipeline::units::{BitRate, Mac};
 use proptest::prelude::*;
 
@@ -99,7 +99,7 @@ struct Port {
     link: BitRate,
     queues: [QueueConfig; 8],
     classifier: Classifier,
-    ecn: EcnMode,
+    ecn: EcnConfig,
 }
 
 /// Those who carry changes out.
@@ -140,7 +140,7 @@ impl Fakes {
             Command::Classifier { port, classifier } => {
                 self.ports[port.index()].classifier = classifier;
             }
-            Command::Ecn { port, mode } => self.ports[port.index()].ecn = mode,
+            Command::Ecn { port, ecn } => self.ports[port.index()].ecn = ecn,
             Command::LinkDown { port } => self.ports[port.index()].up = false,
             Command::LinkUp { port, settings } => {
                 let held = &mut self.ports[port.index()];

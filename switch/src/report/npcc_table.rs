@@ -22,9 +22,17 @@ pub fn flows(flows: &[Flow]) -> String {
             count("CNPS", flow.cnps),
             count("WOULD", flow.would_send),
             ("RESPONSE", joined(&flow.response, "")),
-            ("REFUSED", joined(&flow.refused, "")),
+            ("REFUSED", refused(flow)),
         ]
     })
+}
+
+/// Reason why a flow got no CNP; of one that is left to ECN, the round trips that say so.
+fn refused(flow: &Flow) -> String {
+    match flow.far_us {
+        Some(far) if flow.gated => format!("gated: far {far} us, near {} us", flow.near_us),
+        _ => joined(&flow.refused, ""),
+    }
 }
 
 /// `show hosts`
@@ -186,11 +194,20 @@ fn slot(queue: &NpccQueue) -> String {
     };
     let parameters: Vec<String> = queue.parameters.iter().map(parameter).collect();
     let mut out = format!("\n{}:{}\n", queue.port, queue.priority);
+    let counts = &queue.counts;
+    let marks = format!(
+        "{} paid as CNPs, {} merged, {} returned, {} forgotten",
+        thousands(counts.marks_paid),
+        thousands(counts.marks_merged),
+        thousands(counts.marks_returned),
+        thousands(counts.marks_forgotten)
+    );
     let mut policy = format!("{} ({})", queue.policy, parameters.join(", "));
     if let Some(why) = &queue.policy_why {
         policy = format!("{policy}; now {}: {why}", queue.policy_now);
     }
     for (name, value) in [
+        ("marks owed", marks),
         ("policy", policy),
         ("reasons", list(queue.reasons.each_named())),
         ("suppressed", list(queue.suppressed.each_named())),

@@ -10,7 +10,7 @@ use npcc_cnp::source_check::Sides;
 use npcc_config::plan::PortNpcc;
 use npcc_config::units::{Percent, Prefix};
 use npcc_config::{Config, model};
-use npcc_pipeline::units::{BitRate, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 /// Records a worker may have on the way to the control core: more than it takes in during 100 ticks.
 pub const RING: usize = 65_536;
@@ -73,6 +73,9 @@ pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
         evidence: npcc.evidence,
         unpaired: npcc.unpaired,
         ecn: npcc.ecn,
+        earned: npcc.cnp.earned.0,
+        cnp_interval: npcc.cnp.interval,
+        gate: npcc.gate,
         feedback: npcc.feedback,
         min_cnp_interval: npcc.min_cnp_interval,
         trusted_ports: trusted(config),
@@ -107,12 +110,18 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
         deny,
         observe,
         answering,
+        cnp_intervals,
     } = hosts;
+    // The longest prefix comes first: the first that holds a receiver counts.
+    let mut intervals: Vec<_> = cnp_intervals.iter().collect();
+    intervals.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.0.prefix_len()));
+    let interval = |(prefix, time): (&Prefix, &Nanos)| (set(std::slice::from_ref(prefix)), *time);
     HostRules {
         allow: set(allow),
         deny: set(deny),
         observe: set(observe),
         answering: set(answering),
+        cnp_intervals: intervals.into_iter().map(interval).collect(),
     }
 }
 

@@ -8,7 +8,7 @@ use npcc_config::{Config, plan};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
-use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, QueueConfig};
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::parse::IngressConfig;
@@ -72,11 +72,13 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
             away: config.buffer.loop_time.min(LONGEST_AWAY),
             queues,
         },
-        // Without a watched queue nobody is told, and curves that `off` takes away are gone already.
-        ecn: if watched != 0 && config.npcc.ecn.minds_notified() {
-            config.npcc.ecn
-        } else {
-            EcnMode::Mark
+        // Without a watched queue nobody is signalled, and curves that `off` takes away are gone already.
+        ecn: match &port.npcc {
+            Some(npcc) if watched != 0 && config.npcc.ecn == EcnMode::Divert => EcnConfig {
+                mode: EcnMode::Divert,
+                upstream_ce: npcc.upstream_ce,
+            },
+            _ => EcnConfig::MARK,
         },
     }
 }

@@ -9,7 +9,7 @@ use npcc_pipeline::buffer::BufferConfig;
 use npcc_pipeline::capture::CaptureOrder;
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
-use npcc_pipeline::egress::port::{EcnMode, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, QueueConfig};
 use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::{BitRate, PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -40,12 +40,12 @@ pub enum Command {
         /// Its maps.
         classifier: Classifier,
     },
-    /// Change when frames are marked.
+    /// Change the ECN settings of a port.
     Ecn {
         /// The port.
         port: PortId,
-        /// When frames are marked.
-        mode: EcnMode,
+        /// Its settings.
+        ecn: EcnConfig,
     },
     /// Linux has other addresses on a port.
     PuntPort {

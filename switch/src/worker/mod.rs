@@ -147,7 +147,7 @@ impl<P: Probe> Worker<P> {
                 Command::Classifier { port, classifier } => {
                     self.path.reclassify(port, classifier);
                 }
-                Command::Ecn { port, mode } => self.path.set_ecn(port, mode),
+                Command::Ecn { port, ecn } => self.path.set_ecn(port, ecn),
                 Command::PuntPort { port, interfaces } => {
                     self.path.set_punt_port(port, *interfaces);
                 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
-use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, QueueConfig, UpstreamCe};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
@@ -74,6 +74,9 @@ pub fn port(
             away: Nanos::ZERO,
             queues,
         },
-        ecn: EcnMode::MarkUnlessNotified,
+        ecn: EcnConfig {
+            mode: EcnMode::Divert,
+            upstream_ce: UpstreamCe::Answer,
+        },
     }
 }

@@ -1,16 +1,14 @@
 //! One switch's settings, as `npcc-switch run` derives them from its configuration with the profile `roce-lossless`.
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{
-    ControlConfig, EcnMode as CnpEcn, QueueConfig as Watched, Settings,
-};
+use npcc_cnp::control::config::{ControlConfig, Gate, QueueConfig as Watched, Settings};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
-use npcc_pipeline::egress::port::{EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, QueueConfig, UpstreamCe};
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::{Meta, Queued, wire_len};
 use npcc_pipeline::pause::PauseConfig;
@@ -180,7 +178,7 @@ fn port_config(
         kmax: bytes(thresholds.kmax),
         pmax: thresholds.pmax.of(CERTAIN),
     };
-    let marks = case.scheme.ecn != CnpEcn::Off;
+    let marks = case.scheme.ecn != EcnMode::Off;
     let mut queues: [QueueConfig; 8] = std::array::from_fn(|_| QueueConfig::default());
     queues[usize::from(DATA)] = QueueConfig {
         discipline: Discipline::Dwrr(50),
@@ -215,10 +213,16 @@ fn port_config(
             queues,
         },
         ecn: match case.scheme.ecn {
-            CnpEcn::MarkUnlessNotified if watched => EcnMode::MarkUnlessNotified,
-            CnpEcn::ClearAfterCnp if watched => EcnMode::ClearAfterCnp,
-            CnpEcn::Off => EcnMode::Off,
-            CnpEcn::Mark | CnpEcn::MarkUnlessNotified | CnpEcn::ClearAfterCnp => EcnMode::Mark,
+            EcnMode::Divert if watched => EcnConfig {
+                mode: EcnMode::Divert,
+                upstream_ce: if case.scheme.leave {
+                    UpstreamCe::Leave
+                } else {
+                    UpstreamCe::Answer
+                },
+            },
+            EcnMode::Off => EcnConfig::OFF,
+            EcnMode::Mark | EcnMode::Divert => EcnConfig::MARK,
         },
     }
 }
@@ -260,6 +264,11 @@ fn control(
             queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
             port_rates: ports.iter().map(|plan| plan.rate).collect(),
             ecn: case.scheme.ecn,
+            gate: if case.scheme.near {
+                Gate::Off
+            } else {
+                Gate::Auto
+            },
             ..Settings::default()
         },
         flows: 8_192,

@@ -92,6 +92,9 @@ impl View {
             would_send: flow.would_send,
             refused: flow.refused.map(|reason| reason.name().to_owned()),
             cold: flow.cold,
+            near_us: flow.near.0 / 1_000,
+            far_us: flow.far.map(|far| far.0 / 1_000),
+            gated: flow.gated,
             age_ms: now.since(flow.first_seen).0 / 1_000_000,
             idle_ms: now.since(flow.last_seen).0 / 1_000_000,
         }

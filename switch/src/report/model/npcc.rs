@@ -181,6 +181,15 @@ pub struct Flow {
     /// Whether nobody has answered it yet.
     #[serde(default)]
     pub cold: bool,
+    /// Round trip from here to the sender, as NPCC counts with it, in us.
+    #[serde(default)]
+    pub near_us: u64,
+    /// Round trip from here to the receiver, in us; absent while unknown.
+    #[serde(default)]
+    pub far_us: Option<u64>,
+    /// Whether it is left to ECN because its receiver is near.
+    #[serde(default)]
+    pub gated: bool,
     /// How long ago it was first seen, in ms.
     #[serde(default)]
     pub age_ms: u64,

@@ -1,0 +1,108 @@
+//! The guard: a strike of the ECN curve that a worker owes to a sender is paid with a near CNP.
+//!
+//! ```text
+//!   worker:        RED strikes -> CE on the frame, or a debt in the ring
+//!   control core:  debt -> paid (a CNP) | merged (a CNP left less than the receiver's interval before) | returned (CE after all)
+//! ```
+//! The sender hears what a receiver at the switch would send it: at most one CNP in the interval of the receiver's network card. No policy
+//! has a part in it, and nothing needs to be known of the sender but its queue pair.
+//!
+//! Law, per queue: `diverted = paid + merged + returned + forgotten + owed`, where `owed` waits in the ring.
+
+use std::sync::Arc;
+
+use npcc_pipeline::units::{BitRate, Nanos};
+
+use super::ControlCore;
+use super::order::Cause;
+use crate::action::Action;
+use crate::deadline::Deadline;
+use crate::fixed_map::TOGETHER;
+use crate::plan::{Outlet, Suppressed};
+use crate::policy::{Decision, QueueContext, Reason, Round};
+
+impl ControlCore {
+    /// Pays what workers owe, oldest first, until the deadline.
+    pub(super) fn pay_debts(&mut self, now: Nanos, deadline: &Deadline<'_>, out: &mut impl Outlet) {
+        let all = Arc::clone(&self.status);
+        let mut paid: usize = 0;
+        while let Some(owed) = self.tracker.pop_debt() {
+            paid += 1;
+            let Some(status) = all.queues().get(owed.queue) else {
+                continue;
+            };
+            let Some(flow) = owed.flow else {
+                status.marks_forgotten.add(1);
+                continue;
+            };
+            match self.pay(flow, owed.queue, now, out) {
+                Ok(()) => {
+                    status.marks_paid.add(1);
+                    status.cnps.add(1);
+                    status.reason(Reason::Mark).add(1);
+                }
+                Err(Suppressed::Spacing | Suppressed::AlreadyNotified) => {
+                    status.marks_merged.add(1);
+                }
+                Err(reason) => {
+                    status.marks_returned.add(1);
+                    status.suppress(reason);
+                    self.tracker.give_back(flow, now);
+                }
+            }
+            if paid.is_multiple_of(TOGETHER) && deadline.is_over() {
+                break;
+            }
+        }
+        self.owing = paid > 0;
+    }
+
+    /// Pays one strike on a flow of this queue.
+    fn pay(
+        &mut self,
+        flow: u32,
+        queue: usize,
+        now: Nanos,
+        out: &mut impl Outlet,
+    ) -> Result<(), Suppressed> {
+        let key = self.tracker.flows.flow_key(flow).ok_or(Suppressed::Cold)?;
+        if self.tracker.action(flow) < Action::Send {
+            return Err(Suppressed::HostDenied);
+        }
+        let context = self.queues.get(queue).and_then(|queue| queue.context);
+        let context = context.unwrap_or_else(QueueContext::unseen);
+        let cause = Cause {
+            decision: Decision {
+                spacing: self.tracker.settings.cnp_interval_of(&key),
+                ..Decision::of_mark()
+            },
+            context: &context,
+            now,
+        };
+        let known = self.tracker.flows.get(flow).ok_or(Suppressed::Cold)?;
+        if known.cnps > 0 && now.since(known.last_cnp) < cause.decision.spacing {
+            return Err(Suppressed::Spacing);
+        }
+        if known.gated {
+            return Err(Suppressed::Gated);
+        }
+        if !self.tracker.has_earned(flow) {
+            return Err(Suppressed::Unearned);
+        }
+        let bytes = known.window.bytes(now, self.tracker.window());
+        let rate = known.dcqcn.predicted();
+        self.order((bytes, flow), false, &cause, 1, out)?;
+        let cut = self.cut(flow, rate, now);
+        let feedback = self.record_cnp_sent(flow, rate, now);
+        if let Some(queue) = self.queues.get_mut(queue) {
+            let round = Round {
+                sent: 1,
+                cut,
+                fastest: BitRate(rate),
+                feedback,
+            };
+            queue.policy.signalled(&round, now);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::units::Nanos;
+use proptest::prelude::*;
+
+use crate::action::{Action, HostSet};
+use crate::control::config::{ControlConfig, Gate};
+use crate::control::tests::{back, data, warm};
+use crate::host_rules::HostRules;
+use crate::plan::Suppressed;
+use crate::traffic_tests::rig::{Packet, Rig, with};
+
+const LOOK: Nanos = Nanos::from_micros(4);
+const QPS: (u32, u32) = (0x1_0018, 0x11);
+
+/// Nothing is known of any host, and the policy sends nothing: the queue is idle.
+fn strangers() -> ControlConfig {
+    with(Nanos::from_micros(20), |settings| {
+        settings.hosts = HostRules::default();
+    })
+}
+
+/// Struck, and what became of it, of the only queue.
+fn ledger(rig: &Rig) -> [u64; 4] {
+    let status = rig.core.status();
+    let queue = &status.queues()[0];
+    [
+        queue.marks_paid.get(),
+        queue.marks_merged.get(),
+        queue.marks_returned.get(),
+        queue.marks_forgotten.get(),
+    ]
+}
+
+proptest! {
+    /// Whatever the outlet, the caps, the settings and the flows do, each strike that was owed is paid, merged, returned or forgotten once,
+    /// and each that is returned is written on a frame.
+    #[test]
+    fn marks_are_conserved(
+        script in prop::collection::vec((0u8..8, 0u8..4, any::<bool>()), 1..300),
+        caps in prop::sample::select(vec![40u64, 1_000_000]),
+        earned in prop::sample::select(vec![0u64, 3_000]),
+    ) {
+        let mut setup = strangers();
+        setup.settings.cap_per_second = caps;
+        setup.settings.earned = earned;
+        let mut rig = warm(4, &setup);
+        let (mut owed, mut redeemed) = (0, 0);
+        for (what, flow, ok) in script {
+            let packet = data(QPS.0 + u32::from(flow), QPS.1 + u32::from(flow));
+            let slot = rig.out(&packet);
+            match what {
+                0 => {
+                    let action = if ok { Action::Send } else { Action::Observe };
+                    rig.configure(|settings| settings.action = action).unwrap();
+                }
+                1 => {
+                    let host = HostSet::new([(packet.src.into(), 32)]);
+                    let denied = if ok { HostSet::default() } else { host };
+                    rig.configure(|settings| settings.hosts.deny = denied).unwrap();
+                }
+                2 | 3 => {
+                    rig.now += LOOK;
+                    let refuse = || if ok { Ok(()) } else { Err(Suppressed::NoNeighbor) };
+                    rig.core.tick(rig.now, |_, _| 0u64, &mut |_| refuse());
+                }
+                _ => owed += u64::from(rig.owes(slot, what == 4)),
+            }
+            redeemed += u64::from(rig.redeems(slot));
+        }
+        (0..4).for_each(|_| { rig.tick(LOOK, 0); });
+        for flow in 0..4 {
+            let slot = rig.out(&data(QPS.0 + flow, QPS.1 + flow));
+            redeemed += std::iter::repeat_with(|| u64::from(rig.redeems(slot))).take_while(|more| *more > 0).sum::<u64>();
+        }
+        let [paid, merged, returned, forgotten] = ledger(&rig);
+        prop_assert_eq!(owed, paid + merged + returned + forgotten);
+        prop_assert_eq!(returned, redeemed);
+    }
+
+    /// With nothing known and no policy at work, a sender gets the CNPs that a receiver at the switch would send for the same marks: the
+    /// first mark at once, then at most one in the interval of the receiver's card.
+    #[test]
+    fn a_stranger_gets_the_train_of_a_receiver_at_the_switch(
+        // Shorter than it takes to find out that this sender does not slow down.
+        marks in prop::collection::vec(any::<bool>(), 1..16),
+        interval in prop::sample::select(vec![4u64, 12, 30]),
+    ) {
+        let mut setup = strangers();
+        setup.settings.cnp_interval = Nanos::from_micros(interval);
+        let mut rig = warm(1, &setup);
+        let mut last: Option<Nanos> = None;
+        for marked in marks {
+            let slot = rig.out(&data(QPS.0, QPS.1));
+            if marked {
+                prop_assert!(rig.owes(slot, false));
+            }
+            let sent = rig.tick(LOOK, 0);
+            let receiver = marked && last.is_none_or(|at| rig.now.since(at) >= Nanos::from_micros(interval));
+            if receiver {
+                last = Some(rig.now);
+            }
+            prop_assert_eq!(sent, usize::from(receiver));
+        }
+    }
+}
+
+/// A flow gets no more CNPs than its bytes earn, by marks and by a policy together: an attacker's small datagrams aimed 14,246 CNPs at a
+/// bystander.
+#[test]
+fn no_flow_gets_a_cnp_it_has_not_earned() {
+    for depth in [0, 900_000] {
+        let mut setup = strangers();
+        setup.settings.earned = 16 << 10;
+        setup.settings.hosts = HostRules::all_answer();
+        let mut rig = warm(1, &setup);
+        let wire = data(QPS.0, QPS.1).frame().data().len() as u64 + 24;
+        let (mut bytes, mut sent) = (0u64, 0);
+        for _ in 0..20_000 {
+            let slot = rig.out(&data(QPS.0, QPS.1));
+            bytes += wire;
+            rig.owes(slot, depth > 0);
+            sent += rig.tick(LOOK, depth) as u64;
+        }
+        assert!(
+            sent > 0 && sent <= bytes / (16 << 10),
+            "{sent} CNPs for {bytes} bytes"
+        );
+    }
+}
+
+/// The round trips are what a request and its reply show: near from the receiver's requests, far from the sender's.
+#[test]
+fn a_flow_whose_receiver_is_near_is_left_to_ecn_unless_the_gate_is_off() {
+    for (gate, far, owes) in [
+        (Gate::Auto, 40, false),
+        (Gate::Auto, 1_000, true),
+        (Gate::Off, 40, true),
+    ] {
+        let mut setup = strangers();
+        setup.settings.gate = gate;
+        let mut rig = warm(1, &setup);
+        for psn in 0..20 {
+            rig.out(&Packet {
+                psn,
+                opcode: 0x0c,
+                payload: 0,
+                ..data(QPS.0, QPS.1)
+            });
+            rig.tick(Nanos::from_micros(far), 0);
+            rig.back(&Packet {
+                psn,
+                ..back(QPS.0, QPS.1, 0x10)
+            });
+            rig.tick(Nanos::from_micros(20), 0);
+        }
+        (0..3).for_each(|_| {
+            rig.tick(Nanos::from_millis(11), 0);
+            rig.out(&data(QPS.0, QPS.1));
+        });
+        let slot = rig.out(&data(QPS.0, QPS.1));
+        let flow = rig.core.flows().flows().next().unwrap();
+        assert!(
+            flow.far
+                .is_some_and(|known| known.0.abs_diff(far * 1_000) <= 20_000),
+            "{:?}",
+            flow.far
+        );
+        assert_eq!(rig.owes(slot, false), owes, "{gate:?} {far} us: {flow:?}");
+        assert_eq!(flow.gated, !owes);
+        rig.tick(LOOK, 0);
+        assert_eq!(rig.sent.len(), usize::from(owes));
+        assert_eq!(
+            rig.tick(Nanos::from_micros(20), 900_000),
+            0,
+            "within the receiver's interval, or gated"
+        );
+        let suppressed = rig.core.status().cnps_suppressed(Suppressed::Gated);
+        assert_eq!(suppressed > 0, !owes);
+    }
+}

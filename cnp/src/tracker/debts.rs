@@ -1,0 +1,77 @@
+//! Strikes that workers owe to senders: taken in, and given back where no CNP can be sent.
+
+use npcc_pipeline::units::Nanos;
+
+use super::{FlowTracker, UNWATCHED};
+use crate::flow_cache::CacheReader;
+
+/// A worker looks for frames that carry returned strikes for so long; a flow that sends nothing meanwhile loses them.
+const RETURNS_FOR: Nanos = Nanos::from_millis(10);
+
+/// One strike owed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owed {
+    /// The watched queue that was struck.
+    pub(crate) queue: usize,
+    /// The flow, if it is still known.
+    pub(crate) flow: Option<u32>,
+}
+
+impl FlowTracker {
+    /// The next strike owed by any worker.
+    pub(crate) fn pop_debt(&mut self) -> Option<Owed> {
+        let mut readers = self.readers.iter_mut().enumerate();
+        let (reader, debt) =
+            readers.find_map(|(at, reader)| Some((at, CacheReader::pop_debt(reader)?)))?;
+        let queue = self.queue_of.get(debt.egress.index());
+        let queue = queue.and_then(|of| of.get(debt.priority.index()));
+        let slots = self.slot_flows.get(reader);
+        let index = slots.and_then(|slots| slots.get(debt.slot.slot.0 as usize));
+        let same = |index: &u32| {
+            let flow = self.flows.get(*index);
+            flow.is_some_and(|flow| (flow.reader, flow.slot) == (reader, debt.slot))
+        };
+        Some(Owed {
+            queue: usize::from(queue.copied().unwrap_or(UNWATCHED)),
+            flow: index.copied().filter(same),
+        })
+    }
+
+    /// Returns a strike that cannot be paid: the flow's next frame that may carry CE is marked.
+    pub(crate) fn give_back(&mut self, index: u32, now: Nanos) {
+        let Some(flow) = self.flows.get_mut(index) else {
+            return;
+        };
+        flow.returned = flow.returned.wrapping_add(1);
+        let reader = flow.reader;
+        self.write_control(index);
+        if let Some(reader) = self.readers.get(reader) {
+            reader.expect_returned(now + RETURNS_FOR);
+        }
+    }
+
+    /// Wire bytes that a flow has put into its queue until this moment, those not taken in yet included.
+    fn bytes_now(&self, index: u32) -> u64 {
+        self.flows.get(index).map_or(0, |flow| {
+            let reader = self.readers.get(flow.reader);
+            let reading = reader.and_then(|reader| reader.read(flow.slot));
+            let unread = reading.map_or(0, |now| now.bytes.saturating_sub(flow.slot_bytes));
+            flow.bytes.saturating_add(unread)
+        })
+    }
+
+    /// Whether a flow has put enough into its queue since its last CNP to earn the next.
+    pub(crate) fn has_earned(&self, index: u32) -> bool {
+        let last = self.flows.get(index).map_or(0, |flow| flow.bytes_at_cnp);
+        self.bytes_now(index).saturating_sub(last) >= self.settings.earned
+    }
+
+    /// A CNP left for a flow: what it puts into its queue from now on earns the next.
+    pub(crate) fn spend_earned(&mut self, index: u32) {
+        let bytes = self.bytes_now(index);
+        if let Some(flow) = self.flows.get_mut(index) {
+            flow.bytes_at_cnp = bytes;
+        }
+        self.write_control(index);
+    }
+}
