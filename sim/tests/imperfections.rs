@@ -4,7 +4,7 @@
 use npcc_sim::engine::{self, Outcome};
 use npcc_sim::scenario::{Scenario, Scheme};
 
-/// Senders of 100G into 100G over 1 km for 3 ms, with `more` lines.
+/// Senders of 100G into 100G over 1 km for 3 ms, with `more` lines. NPCC acts at this distance only with its gate off (`npcc+near`).
 fn scenario(senders: u32, scheme: &str, more: &str) -> Scenario {
     let text = format!(
         "
@@ -35,7 +35,7 @@ fn run(scenario: &Scenario) -> Outcome {
 
 #[test]
 fn the_share_of_cnps_that_is_lost_is_the_one_asked_for() {
-    for scheme in ["ecn", "npcc"] {
+    for scheme in ["ecn", "npcc+near"] {
         let all = run(&scenario(4, scheme, ""));
         let half = run(&scenario(4, scheme, "imperfections: { cnp_loss: 50% }"));
         let share = |outcome: &Outcome| {
@@ -54,11 +54,11 @@ fn the_share_of_cnps_that_is_lost_is_the_one_asked_for() {
 
 #[test]
 fn late_ticks_let_the_queue_grow() {
-    let in_time = run(&scenario(4, "npcc", ""));
+    let in_time = run(&scenario(4, "npcc+near", ""));
     let late = "imperfections: { tick_late: 100%, tick_late_by: 1ms }";
-    let late = run(&scenario(4, "npcc", late));
+    let late = run(&scenario(4, "npcc+near", late));
     assert!(
-        late.peak > 2 * in_time.peak,
+        2 * late.peak > 3 * in_time.peak,
         "{} against {}",
         late.peak,
         in_time.peak
@@ -67,11 +67,11 @@ fn late_ticks_let_the_queue_grow() {
 
 #[test]
 fn a_depth_published_once_a_burst_is_seen_later() {
-    let exact = run(&scenario(4, "npcc", ""));
+    let exact = run(&scenario(4, "npcc+near", ""));
     let published = |every| {
         run(&scenario(
             4,
-            "npcc",
+            "npcc+near",
             &format!("imperfections: {{ depth_every: {every} }}"),
         ))
     };
@@ -130,7 +130,7 @@ fn a_host_group_has_a_cnp_interval_of_its_own() {
 #[test]
 fn a_seed_decides_about_chance_too() {
     let all = "start_jitter: 20us\nimperfections: { tick_jitter: 10us, tick_late: 5%, tick_late_by: 200us, cnp_loss: 5%, depth_every: 32 }";
-    let scenario = scenario(4, "npcc", all);
+    let scenario = scenario(4, "npcc+near", all);
     assert_eq!(run(&scenario), run(&scenario));
     assert_ne!(run(&scenario), run(&scenario.with_seed(1)));
 }
