@@ -30,6 +30,9 @@ pub trait FlowTap {
     /// At `hard` only a sender that was seen to respond can be owed one.
     fn owe(&mut self, meta: &Meta, hard: bool) -> bool;
 
+    /// Whether [`FlowTap::owe`] would take a strike on any flow.
+    fn may_owe(&self) -> bool;
+
     /// Takes one of the strikes on this slot's flow that were owed and returned: the frame in hand must be marked.
     fn redeem(&mut self, slot: FlowSlot) -> bool;
 
@@ -48,6 +51,10 @@ impl FlowTap for NoTap {
     fn enqueued<B: FrameBuf>(&mut self, _: &mut Run<B>, _: Nanos) {}
 
     fn owe(&mut self, _: &Meta, _: bool) -> bool {
+        false
+    }
+
+    fn may_owe(&self) -> bool {
         false
     }
 
@@ -75,6 +82,11 @@ impl<T: FlowTap> FlowTap for Option<T> {
     #[inline]
     fn owe(&mut self, meta: &Meta, hard: bool) -> bool {
         self.as_mut().is_some_and(|tap| tap.owe(meta, hard))
+    }
+
+    #[inline]
+    fn may_owe(&self) -> bool {
+        self.as_ref().is_some_and(FlowTap::may_owe)
     }
 
     #[inline]

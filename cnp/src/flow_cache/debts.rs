@@ -57,6 +57,11 @@ impl FlowCache {
         owed
     }
 
+    /// Whether the control word of any slot lets strikes be owed.
+    pub(super) fn has_owing(&self) -> bool {
+        self.shared.owing.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether returned strikes may wait for a frame.
     pub(super) fn expects_returned(&self, now: Nanos) -> bool {
         now.0 < self.shared.returns_until.load(Ordering::Relaxed)

@@ -97,6 +97,7 @@ impl FlowCache {
             slots: (0..sets * WAYS).map(|_| Slot::default()).collect(),
             woken: Woken::new(),
             returns_until: AtomicU64::new(0),
+            owing: AtomicU64::new(0),
             counters: CacheCounters::default(),
         });
         let (producer, consumer) = RingBuffer::new(ring.max(1));

@@ -50,6 +50,8 @@ pub struct CacheShared {
     pub(super) woken: Woken,
     /// Until when returned strikes may wait for a frame, in ns. The control core writes.
     pub(super) returns_until: AtomicU64,
+    /// Slots whose control word lets strikes be owed. The control core writes.
+    pub(super) owing: AtomicU64,
     /// Counters of the worker.
     pub counters: CacheCounters,
 }
@@ -123,7 +125,10 @@ impl CacheReader {
     /// Writes the control word. A word for a slot that has changed hands is ignored by the worker.
     pub fn set_control(&self, slot: SlotRef, control: SlotControl) {
         if let Some(shared) = self.shared.slots.get(slot.slot.0 as usize) {
-            shared.set_control(slot.generation, control);
+            let owed = shared.set_control(slot.generation, control);
+            let owing = self.shared.owing.load(Ordering::Relaxed);
+            let owing = owing + u64::from(control.owes) - u64::from(owed);
+            self.shared.owing.store(owing, Ordering::Relaxed);
         }
     }
 

@@ -327,10 +327,12 @@ impl Slot {
         (before == after && before == generation).then_some(reading)
     }
 
-    /// Writes the control word. Control core only.
-    pub(super) fn set_control(&self, generation: u32, control: SlotControl) {
+    /// Writes the control word; says whether the one before let strikes be owed. Control core only.
+    pub(super) fn set_control(&self, generation: u32, control: SlotControl) -> bool {
+        let before = self.control.load(Ordering::Relaxed);
         self.control
             .store(control.to_word(generation), Ordering::Relaxed);
+        before & OWES != 0
     }
 }
 

@@ -228,6 +228,11 @@ impl FlowTap for FlowCache {
     }
 
     #[inline]
+    fn may_owe(&self) -> bool {
+        self.has_owing()
+    }
+
+    #[inline]
     fn redeem(&mut self, slot: FlowSlot) -> bool {
         self.redeem_strike(slot)
     }

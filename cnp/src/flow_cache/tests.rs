@@ -386,7 +386,7 @@ fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
         slot,
         ..Meta::of(64, DC, WAN, Priority::new(3))
     };
-    assert!(!cache.owe(&meta, false), "no word yet");
+    assert!(!cache.owe(&meta, false) && !cache.may_owe(), "no word yet");
     let word = |responds, owes_from| SlotControl {
         owes: true,
         responds,
@@ -409,6 +409,11 @@ fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
     assert_eq!(reader.pop_debt(), None);
     assert!(!cache.owe(&Meta::of(64, DC, WAN, Priority::new(3)), false));
     // A ring that is full owes no more: the frame is marked.
+    reader.set_control(reference, word(true, 0));
+    reader.set_control(reference, word(true, 0));
+    assert!(cache.may_owe());
+    reader.set_control(reference, SlotControl::default());
+    assert!(!cache.may_owe());
     reader.set_control(reference, word(true, 0));
     let owed = (0..10_000).filter(|_| cache.owe(&meta, false)).count();
     assert_eq!(owed, 4_096);

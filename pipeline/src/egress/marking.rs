@@ -154,7 +154,7 @@ impl<T: FlowTap> Marking<'_, T> {
                 .filter(|_| marks)
                 .and_then(|red| i64::try_from(red.kmin).ok())
                 .unwrap_or(i64::MAX),
-            marked: if self.config.answers_upstream() {
+            marked: if self.config.answers_upstream() && self.tap.may_owe() {
                 MetaFlags::MARKED
             } else {
                 0

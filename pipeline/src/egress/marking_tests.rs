@@ -33,6 +33,10 @@ impl FlowTap for Scripted {
         owes
     }
 
+    fn may_owe(&self) -> bool {
+        self.owes
+    }
+
     fn redeem(&mut self, _: FlowSlot) -> bool {
         let any = self.returned > 0;
         self.returned -= u32::from(any);
