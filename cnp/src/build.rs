@@ -9,8 +9,8 @@ use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::{Mac, Priority};
 use npcc_pipeline::wire::{bth, checksum, ethernet, ipv4, ipv6, udp};
 
-use crate::icrc::icrc;
 use crate::key::{FlowKey, Qpn};
+use npcc_pipeline::icrc::icrc;
 
 /// Room for the longest CNP: Ethernet with a tag, IPv6, UDP, BTH, 16 zero octets, ICRC is 98.
 pub const MAX_LEN: usize = 104;

@@ -1,4 +1,5 @@
 use super::*;
+use npcc_pipeline::icrc;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::wire::bth::RoceClass;
 use npcc_pipeline::wire::checksum;
@@ -38,6 +39,17 @@ fn a_captured_nic_cnp_is_rebuilt_to_the_byte() {
         ..spec("10.0.17.1", "10.0.18.1", 0x118)
     };
     assert_eq!(v1.build().bytes(), v1_frame());
+}
+
+#[test]
+fn a_captured_frame_verifies_and_a_broken_one_does_not() {
+    let mut frame = v1_frame();
+    let parsed = parse(&frame).unwrap();
+    assert_eq!(icrc::verify(&frame, &parsed), Some(true));
+    frame[49] ^= 1;
+    assert_eq!(icrc::verify(&frame, &parsed), Some(false));
+    icrc::seal(&mut frame);
+    assert_eq!(icrc::verify(&frame, &parsed), Some(true));
 }
 
 #[test]
@@ -96,7 +108,7 @@ proptest! {
         prop_assert_eq!(parsed.tci, spec.vlan.map(|vlan| u16::from(vlan.pcp.get()) << 13 | vlan.id));
         prop_assert_eq!((parsed.dscp(), parsed.ecn()), (dscp, 2));
         prop_assert_eq!(parsed.roce.map(|roce| roce.class), Some(RoceClass::Cnp));
-        prop_assert_eq!(crate::icrc::verify(frame.bytes(), &parsed), Some(true));
+        prop_assert_eq!(npcc_pipeline::icrc::verify(frame.bytes(), &parsed), Some(true));
         let back = FlowKey::of_packet(frame.bytes(), &parsed, Qpn::new(qpn)).unwrap();
         prop_assert_eq!(back, spec.flow.reversed(Qpn::new(qpn)));
         if v6 {

@@ -22,7 +22,6 @@ pub mod flow_cache;
 pub mod host_response;
 pub mod host_rules;
 pub mod hosts;
-pub mod icrc;
 pub mod key;
 mod links;
 pub mod log;

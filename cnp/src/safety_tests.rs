@@ -6,12 +6,10 @@ use std::net::IpAddr;
 
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::HeapFrame;
-use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::Nanos;
 
 use crate::control::ControlCore;
 use crate::flow_cache::FlowCache;
-use crate::icrc::icrc;
 use crate::key::Qpn;
 use crate::limits_tests::checked;
 use crate::pair::port_hash::port_of;
@@ -51,7 +49,7 @@ fn ack(qpn: u32, psn: u32) -> Packet {
 }
 
 /// A message of the connection manager; `good` has a right ICRC.
-fn message(
+pub(crate) fn message(
     from: [u8; 4],
     to: [u8; 4],
     attribute: u8,
@@ -65,10 +63,7 @@ fn message(
         craft.payload[32 + offset..36 + offset].copy_from_slice(&value.to_be_bytes());
     }
     let mut frame = craft.frame();
-    let end = frame.len() - 4;
-    let crc = icrc(L3::V4, 20, &frame[14..end]).unwrap();
-    frame[end..].copy_from_slice(&crc);
-    frame[end] ^= u8::from(!good);
+    *frame.last_mut().unwrap() ^= u8::from(!good);
     HeapFrame::new(&frame)
 }
 

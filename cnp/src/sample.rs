@@ -1,4 +1,4 @@
-//! What a worker tells the control core about one RoCEv2 packet.
+//! What a worker tells the control core about one RoCEv2 packet, whose ICRC is right.
 
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::tap::Sighting;
@@ -7,11 +7,8 @@ use npcc_pipeline::wire::bth::{self, Bth, RoceClass, has_aeth};
 use npcc_pipeline::wire::udp::Udp;
 use zerocopy::FromBytes;
 
-use crate::icrc;
 use crate::key::{FlowKey, Qpn};
 
-/// Most octets of a CNP with its IP header, extension headers included.
-const CNP_MOST: u16 = 120;
 /// Octets of the datagram extended header.
 const DETH_LEN: usize = 8;
 
@@ -26,8 +23,6 @@ impl RecordFlags {
     pub const BECN: u8 = 2;
     /// Marked CE before it reached our queue.
     pub const CE: u8 = 4;
-    /// Its ICRC is right; looked at of CNPs only.
-    pub const INTACT: u8 = 8;
 
     /// Whether all of `bits` are set.
     #[must_use]
@@ -119,9 +114,6 @@ impl Record {
             flags |= RecordFlags::CE;
         }
         let class = sighting.roce.class;
-        if class == RoceClass::Cnp && is_intact(sighting) {
-            flags |= RecordFlags::INTACT;
-        }
         let source_qp = match class {
             RoceClass::Datagram | RoceClass::Management => {
                 let [.., a, b, c]: [u8; DETH_LEN] = *rest.first_chunk()?;
@@ -151,10 +143,4 @@ impl Record {
             priority: sighting.meta.priority,
         })
     }
-}
-
-/// Whether the ICRC of a packet no longer than a CNP is right.
-fn is_intact(sighting: &Sighting<'_>) -> bool {
-    let parsed = sighting.parsed;
-    parsed.ip_len <= CNP_MOST && icrc::verify(sighting.data, parsed) == Some(true)
 }

@@ -331,7 +331,7 @@ counters! {
         #[serde(skip)] unpaired_bytes: Counter => no_metric(),
         /// CNPs of receivers that passed through.
         cnps_passed: Counter => metric("npcc_cnps_passed"),
-        /// CNPs that passed with a wrong ICRC or without BECN.
+        /// CNPs that passed without BECN.
         cnps_damaged: Counter => metric("npcc_cnps_damaged"),
         /// The connection manager's messages.
         cm: CmCounters => nested(),

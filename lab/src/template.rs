@@ -2,7 +2,7 @@
 //!
 //! An endless source with a frame in memory for every flow measures mostly its own reading. A traffic generator instead keeps
 //! a few frames and writes addresses, port, queue pair and sequence number into each as it goes; this does the same as frames come in, before
-//! anything looks at them. A template is 16 bytes and they are read in order, so the source's own share hardly depends on how
+//! anything looks at them. A template is 19 bytes and they are read in order, so the source's own share hardly depends on how
 //! many flows there are.
 
 use std::fs::File;
@@ -11,6 +11,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use npcc_pipeline::icrc;
+use npcc_pipeline::wire::bth::ICRC_LEN;
 use pcap_file::pcap::PcapReader;
 
 /// Header checksum, both addresses, UDP source port of an untagged IPv4 frame without options.
@@ -22,10 +24,11 @@ const PSN: Range<usize> = 51..54;
 
 /// What makes a frame one flow's.
 #[derive(Debug, Clone, Copy)]
-#[repr(align(16))]
 struct Template {
     head: [u8; 12],
     queue_pair: [u8; 3],
+    /// With sequence number 0.
+    icrc: [u8; ICRC_LEN],
 }
 
 /// Templates of flows, written into frames in turn.
@@ -35,6 +38,10 @@ pub struct Templates {
     next: usize,
     /// Of each flow's next packet.
     psn: u32,
+    /// What that number changes of every ICRC: sums are linear, and frames are alike.
+    change: [u8; ICRC_LEN],
+    /// Any of the frames.
+    frame: Vec<u8>,
 }
 
 impl Templates {
@@ -47,13 +54,14 @@ impl Templates {
         let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
         let mut reader =
             PcapReader::new(BufReader::new(file)).with_context(|| format!("{name}: no capture"))?;
-        let mut all = Vec::new();
+        let (mut all, mut frame) = (Vec::new(), Vec::new());
         while let Some(packet) = reader.next_packet() {
             let packet = packet.with_context(|| format!("{name}: frame {}", all.len() + 1))?;
             let template = Template::of(&packet.data).ok_or_else(|| {
                 anyhow!("{name}: frame {} is not RoCEv2 over IPv4", all.len() + 1)
             })?;
             all.push(template);
+            frame = packet.data.into_owned();
         }
         if all.is_empty() {
             return Err(anyhow!("{name} holds no frame"));
@@ -62,6 +70,8 @@ impl Templates {
             all: all.into_boxed_slice(),
             next: 0,
             psn: 0,
+            change: [0; ICRC_LEN],
+            frame,
         })
     }
 
@@ -77,12 +87,34 @@ impl Templates {
             first[QUEUE_PAIR].copy_from_slice(&template.queue_pair);
             first[PSN].copy_from_slice(&psn);
         }
+        if let Some(place) = frame.last_chunk_mut::<ICRC_LEN>() {
+            *place = added(template.icrc, self.change);
+        }
         self.next += 1;
         if self.next == self.all.len() {
             self.next = 0;
             self.psn = self.psn.wrapping_add(1);
+            self.change = added(
+                icrc_with(&mut self.frame, 0),
+                icrc_with(&mut self.frame, self.psn),
+            );
         }
     }
+}
+
+/// The ICRC a frame has with this sequence number.
+fn icrc_with(frame: &mut [u8], psn: u32) -> [u8; ICRC_LEN] {
+    let [_, psn @ ..] = psn.to_be_bytes();
+    if let Some(place) = frame.get_mut(PSN) {
+        place.copy_from_slice(&psn);
+    }
+    icrc::seal(frame);
+    frame.last_chunk().copied().unwrap_or_default()
+}
+
+/// The sum of two sums, which is the difference too.
+fn added(one: [u8; ICRC_LEN], other: [u8; ICRC_LEN]) -> [u8; ICRC_LEN] {
+    (u32::from_ne_bytes(one) ^ u32::from_ne_bytes(other)).to_ne_bytes()
 }
 
 impl Template {
@@ -94,6 +126,7 @@ impl Template {
         is_roce.then_some(Template {
             head: first[HEAD].try_into().ok()?,
             queue_pair: first[QUEUE_PAIR].try_into().ok()?,
+            icrc: icrc_with(&mut frame.to_vec(), 0),
         })
     }
 }
@@ -148,6 +181,7 @@ mod tests {
             assert_eq!(now.addresses_v4, then.addresses_v4);
             let key = |roce: npcc_pipeline::parse::Roce| (roce.dest_qp, roce.src_port);
             assert_eq!(now.roce.map(key), then.roce.map(key));
+            assert_eq!(icrc::verify(&frame, &now), Some(true));
             assert_eq!(now.roce.map(|roce| roce.psn()), Some(psn));
             assert_eq!(frame[14..34], want[14..34], "the header and its checksum");
         }

@@ -7,11 +7,9 @@
 use std::net::IpAddr;
 
 use npcc_cnp::build::{CnpSpec, CnpStyle, Vlan};
-use npcc_cnp::icrc::icrc;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::craft::{BthFields, Craft};
-use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::{Mac, Priority};
 
 npcc_pipeline::named! {
@@ -372,26 +370,21 @@ impl Traffic {
             payload,
             ..Craft::roce(src, dst, opcode, 0, 0)
         };
-        seal(craft.frame(), self.vlan.is_some(), src.is_ipv6())
+        let frame = craft.frame();
+        if src.is_ipv6() {
+            seal(frame, self.vlan.is_some())
+        } else {
+            frame
+        }
     }
 }
 
-/// Puts the ICRC in, and IPv6's UDP checksum.
-fn seal(mut frame: Vec<u8>, tagged: bool, ipv6: bool) -> Vec<u8> {
+/// Puts IPv6's UDP checksum in.
+fn seal(mut frame: Vec<u8>, tagged: bool) -> Vec<u8> {
     let l3 = if tagged { 18 } else { 14 };
-    let (family, l4) = if ipv6 { (L3::V6, 40) } else { (L3::V4, 20) };
-    let end = frame.len().saturating_sub(4);
-    let sum = frame
-        .get(l3..end)
-        .and_then(|packet| icrc(family, l4, packet));
-    if let (Some(sum), Some(place)) = (sum, frame.get_mut(end..)) {
-        place.copy_from_slice(&sum);
-    }
-    if ipv6 {
-        let checksum = udp6(frame.get(l3..).unwrap_or_default());
-        if let Some(place) = frame.get_mut(l3 + 46..l3 + 48) {
-            place.copy_from_slice(&checksum.to_be_bytes());
-        }
+    let checksum = udp6(frame.get(l3..).unwrap_or_default());
+    if let Some(place) = frame.get_mut(l3 + 46..l3 + 48) {
+        place.copy_from_slice(&checksum.to_be_bytes());
     }
     frame
 }

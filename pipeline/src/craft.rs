@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::icrc;
 use crate::units::Mac;
 use crate::wire::{bth, checksum, ethernet, ipv4, ipv6, udp};
 
@@ -28,7 +29,7 @@ pub struct Craft {
     pub dst_port: u16,
     /// Base transport header.
     pub bth: Option<BthFields>,
-    /// What follows the BTH (or UDP); the four bytes of an ICRC come after it when there is a BTH, as zeros.
+    /// What follows the BTH (or UDP); the right ICRC comes after it when there is a BTH.
     pub payload: Vec<u8>,
 }
 
@@ -136,6 +137,9 @@ impl Craft {
             }
         }
         out.extend(body);
+        if self.bth.is_some() {
+            icrc::seal(&mut out);
+        }
         out
     }
 

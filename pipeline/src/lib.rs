@@ -22,6 +22,7 @@ pub mod drop;
 pub mod egress;
 pub mod frame;
 pub mod handoff;
+pub mod icrc;
 pub mod named;
 pub mod num;
 pub mod parse;

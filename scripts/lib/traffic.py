@@ -5,6 +5,7 @@ Shuffled means an order drawn from a fixed seed, so that every forwarder and eve
 import ipaddress
 import random
 import struct
+import zlib
 
 DATA, ACK = 0x0A, 0x11
 OURS, SENDER, NEXT = "020000000101", "020000000103", "020000000202"
@@ -43,12 +44,28 @@ def frame(flow, size, *, net=2, low=None, tos=ROCE_TOS, opcode=DATA, protocol=UD
     else:
         layer3 = struct.pack(">BBHHHBBH4s4s", 0x45, tos, 20 + len(layer4), 0, 0x4000, 64, protocol, 0, src, dst)
         layer3 = layer3[:10] + struct.pack(">H", checksum(layer3)) + layer3[12:]
+    if opcode is not None and protocol != TCP:
+        whole = layer3 + layer4
+        whole = whole[:-4] + icrc(whole[:-4], v6)
+        layer3, layer4 = whole[: len(layer3)], whole[len(layer3) :]
     addresses = bytes.fromhex(WAN + NEXT if back else OURS + SENDER)
     tags = b"" if tag is None else struct.pack(">HH", 0x8100, tag)
     ethernet = addresses + tags + (b"\x86\xdd" if v6 else b"\x08\x00")
     whole = ethernet + layer3 + layer4
     assert len(whole) == size, (len(whole), size)
     return whole
+
+
+def icrc(packet, v6):
+    """The invariant CRC of a plain IP packet up to there: what may change on the way counts as ones."""
+    changing = (0, 1, 2, 3, 7, 46, 47, 52) if v6 else (1, 8, 10, 11, 26, 27, 32)
+    packet = bytearray(packet)
+    version = packet[0]
+    for place in changing:
+        packet[place] = 0xFF
+    if v6:
+        packet[0] = version | 0x0F
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(packet)))
 
 
 def shuffled(frames):

@@ -5,9 +5,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use npcc_cnp::build::{CnpSpec, CnpStyle};
-use npcc_cnp::icrc;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::icrc;
 use npcc_pipeline::parse::{Kind, L3, parse};
 use npcc_pipeline::units::{Mac, Nanos};
 use npcc_pipeline::wire::bth::{self, Bth, RoceClass};
@@ -86,7 +86,16 @@ pub fn packet(
     let ack = if ack { 0x80 } else { 0 };
     bytes[42..54].copy_from_slice(&[opcode, 0x40, 0xff, 0xff, 0, a, b, c, ack, d, e, f]);
     bytes[54..54 + extended.len()].copy_from_slice(extended);
+    seal(bytes);
     frame
+}
+
+/// Writes the ICRC of a frame of plain IPv4.
+fn seal(bytes: &mut [u8]) {
+    let end = bytes.len() - bth::ICRC_LEN;
+    if let Some(crc) = icrc::icrc(L3::V4, 20, &bytes[14..end]) {
+        bytes[end..].copy_from_slice(&crc);
+    }
 }
 
 /// RETH of a WRITE or READ of `length` bytes.
@@ -120,10 +129,7 @@ pub fn cnp(back: &Direction, period: Option<Nanos>) -> SimFrame {
     if let Some(period) = period {
         let bytes = frame.data_mut();
         bytes[54..62].copy_from_slice(&period.0.to_be_bytes());
-        let end = bytes.len() - bth::ICRC_LEN;
-        if let Some(crc) = icrc::icrc(L3::V4, 20, &bytes[14..end]) {
-            bytes[end..].copy_from_slice(&crc);
-        }
+        seal(bytes);
     }
     frame
 }

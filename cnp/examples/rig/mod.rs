@@ -6,6 +6,7 @@ use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, Meta};
+use npcc_pipeline::icrc;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
@@ -80,10 +81,11 @@ impl Packets {
         }
     }
 
-    /// Writes the low octets of a number.
+    /// Writes the low octets of a number, and the ICRC anew.
     pub(crate) fn put<const N: usize>(&mut self, at: usize, value: u32) {
         let bytes = value.to_be_bytes();
         self.frame[at..at + N].copy_from_slice(&bytes[4 - N..]);
+        icrc::seal(&mut self.frame);
     }
 
     #[inline(never)]

@@ -5,8 +5,8 @@ use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{Nanos, PortId};
 
 use super::message::Message;
-use crate::icrc::icrc;
 use crate::key::FlowKey;
+use npcc_pipeline::icrc::icrc;
 
 /// Octets kept: an IPv6 packet with a connection manager's message and 8 to spare. Longer ones are not looked at.
 const ROOM: usize = 336;

@@ -14,10 +14,8 @@ npcc_pipeline::defaults! {
         pub tick: Nanos = Nanos::from_micros(20),
         /// Data flows in watched queues (default 65,536; about 600 bytes each, what readers see of it included).
         pub flows: usize = 65_536,
-        /// Ends in the table of connections: two a connection (default 131,072; about 330 bytes each).
+        /// Ends in the table of connections: two a connection (default 131,072; about 400 bytes each).
         pub ends: usize = 131_072,
-        /// Whether the ICRC of QP1 packets and of CNPs is checked before anything is learned from them (default yes).
-        pub verify_cm: bool = true,
         /// New ends a second from one source address by one port (default 20,000).
         pub new_flows: u64 = 20_000,
         /// New ends at once from one source address by one port (default 16,384).

@@ -10,6 +10,7 @@ use crate::status::Row;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config, with};
 use crate::uncounted::Uncounted;
 use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::tap::FlowTap;
 
 const TICK: Nanos = Nanos::from_micros(20);
 
@@ -459,8 +460,7 @@ fn every_cnp_is_explained_and_counted_to_its_host() {
     );
     // A NAK and a CNP of the receiver come back to the sender.
     rig.back(&back(0x1_0018, 0x11, 0x81));
-    let mut nak = back(0x1_0018, 0x11, 0x11).frame();
-    nak.data_mut()[54] = 0x60;
+    let nak = back(0x1_0018, 0x11, 0x11).changed(|frame| frame[54] = 0x60);
     rig.now += Nanos::from_micros(10);
     rig.pass_frame(&nak, WAN, DC);
     rig.tick(TICK, 0);

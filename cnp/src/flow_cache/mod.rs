@@ -15,6 +15,7 @@
 
 mod allowance;
 mod count;
+mod damaged;
 mod debts;
 mod entry;
 mod pace;
@@ -33,6 +34,7 @@ use rtrb::{Producer, RingBuffer};
 use crate::cm::copy::CmCopy;
 use crate::key::{KeyHasher, is_v4, low32};
 use crate::sample::Record;
+use damaged::Damaged;
 use debts::DEBTS;
 pub use debts::Debt;
 use entry::{DETAILS_ANY, Entry};
@@ -84,6 +86,7 @@ pub struct FlowCache {
     pace: Pace,
     /// The turn of the control core ([`RING_TURN`]) in which the ring was last found full.
     full_in: u32,
+    damaged: Damaged,
 }
 
 impl FlowCache {
@@ -99,6 +102,7 @@ impl FlowCache {
             returns_until: AtomicU64::new(0),
             owing: AtomicU64::new(0),
             counters: CacheCounters::default(),
+            damaged: Default::default(),
         });
         let (producer, consumer) = RingBuffer::new(ring.max(1));
         let (messages, copies) = RingBuffer::new(MESSAGES);
@@ -116,6 +120,7 @@ impl FlowCache {
             taken: 0,
             pace: Pace::new(),
             full_in: u32::MAX,
+            damaged: Damaged::default(),
         };
         (
             cache,

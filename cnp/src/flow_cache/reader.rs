@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::sync::{AtomicU64, Ordering};
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{MAX_PORTS, Nanos, PortId};
 use rtrb::Consumer;
 
 use super::debts::Debt;
@@ -54,6 +54,16 @@ pub struct CacheShared {
     pub(super) owing: AtomicU64,
     /// Counters of the worker.
     pub counters: CacheCounters,
+    pub(super) damaged: [Counter; MAX_PORTS],
+}
+
+impl CacheShared {
+    /// Packets that came in by this port and were not shown to the control core because their ICRC was wrong. Only packets
+    /// about to be shown are checked.
+    #[must_use]
+    pub fn damaged_by(&self, port: PortId) -> u64 {
+        self.damaged.get(port.index()).map_or(0, Counter::get)
+    }
 }
 
 /// The control core's side.

@@ -78,15 +78,17 @@ fn run(burst: &Burst) -> Run<HeapFrame> {
             payload,
             ..DATA
         };
-        let mut bytes = packet.frame().data().to_vec();
-        bytes[50] = if ask { 0x80 } else { 0 };
-        bytes[54] = SYNDROMES[syndrome];
-        let parsed = parse(&bytes).unwrap();
+        let frame = packet.changed(|frame| {
+            frame[50] = if ask { 0x80 } else { 0 };
+            frame[54] = SYNDROMES[syndrome];
+        });
+        let bytes = frame.data();
+        let parsed = parse(bytes).unwrap();
         let mut known = Known::of(&parsed, u16::try_from(bytes.len()).unwrap());
         if known.traits.is_negative(bytes[54]) {
             known.traits = known.traits.with(Traits::NEGATIVE);
         }
-        run.push(HeapFrame::new(&bytes), &known);
+        run.push(frame, &known);
     }
     run
 }

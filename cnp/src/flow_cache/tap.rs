@@ -140,18 +140,25 @@ impl FlowCache {
         let Some(record) = Record::of(sighting, key, reference, shared.packets()) else {
             return;
         };
+        let counted_by = &self.shared.damaged;
+        let Some(right) = self
+            .damaged
+            .check(sighting, moment >> RING_TURN, counted_by)
+        else {
+            return;
+        };
         let counters = &self.shared.counters;
-        let port = (record.class != RoceClass::Cnp).then_some(record.udp_port);
-        if self.ring.push(record).is_ok() {
-            entry.shown(turn, (moment, self.pace.more), port, shared);
-            counters.samples.add(1);
-            if matches!(turn, Turn::Refresh) {
-                self.pace.note(moment);
-            }
-        } else {
+        let port = (right && record.class != RoceClass::Cnp).then_some(record.udp_port);
+        if right && self.ring.push(record).is_err() {
             self.pace.lose();
             self.full_in = moment >> RING_TURN;
             counters.sample_drops.add(1);
+            return;
+        }
+        entry.shown(turn, (moment, self.pace.more), port, shared);
+        counters.samples.add(u64::from(right));
+        if matches!(turn, Turn::Refresh) {
+            self.pace.note(moment);
         }
     }
 

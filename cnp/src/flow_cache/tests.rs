@@ -2,6 +2,7 @@ use super::*;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, wire_len};
+use npcc_pipeline::icrc;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{PortId, Priority};
@@ -196,13 +197,11 @@ fn plain_packets_leave_room_for_those_that_tell_more() {
     };
     // The generator sets AckReq everywhere; a middle READ RESPONSE without it is plain.
     let plain_show = |cache: &mut FlowCache, n| {
-        let frame = plain.frame();
-        let mut bytes = frame.data().to_vec();
-        bytes[50] = 0;
-        let parsed = parse(&bytes).unwrap();
+        let frame = plain.changed(|frame| frame[50] = 0);
+        let parsed = parse(frame.data()).unwrap();
         let meta = Meta::of(76, DC, WAN, QUEUE);
         cache.see(&Sighting {
-            data: &bytes,
+            data: frame.data(),
             parsed: &parsed,
             roce: parsed.roce.unwrap(),
             meta: &meta,
@@ -292,9 +291,8 @@ fn a_negative_answer_too_soon_to_be_shown_loses_no_port() {
         ..DATA
     };
     let negative = |cache: &mut FlowCache, port, now| {
-        let mut frame = Packet { port, ..nak }.frame();
         let bth = 14 + 20 + 8;
-        frame.data_mut()[bth + 12] = 0x60;
+        let frame = Packet { port, ..nak }.changed(|frame| frame[bth + 12] = 0x60);
         show_frame(cache, &frame, DC, WAN, now)
     };
     negative(&mut cache, DATA.port, Nanos(0));
@@ -322,6 +320,7 @@ fn packets_on_their_way_by_a_routing_header_are_not_counted() {
         frame[20] = 0;
         let chain = [43, 0, 0, 0, 0, 0, 0, 0, 17, 0, 4, left, 0, 0, 0, 0];
         frame.splice(54..54, chain);
+        icrc::seal(&mut frame);
         let frame = HeapFrame::new(&frame);
         let slot = show_frame(&mut cache, &frame, DC, WAN, Nanos(0));
         assert_eq!(slot != FlowSlot::NONE, counted, "{left} left");
@@ -538,4 +537,53 @@ fn the_first_cnp_is_shown_at_once_and_the_next_after_a_gap() {
             [true, false, true, false]
         );
     }
+}
+
+/// The frame as no card takes it.
+fn wrong(packet: &Packet) -> HeapFrame {
+    let mut frame = packet.frame();
+    *frame.data_mut().last_mut().unwrap() ^= 1;
+    frame
+}
+
+/// What no card takes was shown, and believed: anybody who can open a UDP socket can write it.
+#[test]
+fn a_packet_with_a_wrong_icrc_is_counted_and_not_shown() {
+    let (mut cache, mut reader) = small(64, 64);
+    let turn = Nanos(16 << AGE_SHIFT);
+    let moved = Packet {
+        port: DATA.port + 1,
+        ..DATA
+    };
+    let slot = show(&mut cache, &DATA, DC, WAN, Nanos(0));
+    assert!(reader.pop().is_some());
+    for n in 1..100 {
+        let counted = show_frame(&mut cache, &wrong(&moved), DC, WAN, Nanos(n * turn.0));
+        assert_eq!(counted, slot);
+    }
+    assert!(reader.pop().is_none());
+    let shared = reader.shared();
+    assert!(shared.damaged_by(DC) >= 15 && shared.damaged_by(WAN) == 0);
+    // It is no longer new, so it has its turn after 10 ms; its port is as it was.
+    show(&mut cache, &DATA, DC, WAN, Nanos::from_millis(20));
+    let record = reader.pop().unwrap();
+    assert_eq!((record.packets, record.udp_port), (101, DATA.port));
+    assert_eq!(reader.counters().sample_drops.get(), 0);
+}
+
+/// At line rate each would cost an ICRC.
+#[test]
+fn a_port_whose_packets_are_wrong_shows_nothing_for_the_rest_of_a_turn() {
+    let (mut cache, mut reader) = small(64, 64);
+    let new = |qpn| Packet { qpn, ..DATA };
+    for n in 0..32 {
+        show_frame(&mut cache, &wrong(&new(n)), DC, WAN, Nanos(n.into()));
+    }
+    show(&mut cache, &DATA, DC, WAN, Nanos(100));
+    assert!(reader.pop().is_none(), "of this port");
+    assert_eq!(reader.shared().damaged_by(DC), u64::from(damaged::MOST));
+    show(&mut cache, &DATA, WAN, DC, Nanos(100));
+    assert!(reader.pop().is_some(), "another port's are");
+    show(&mut cache, &DATA, DC, WAN, Nanos(16 << AGE_SHIFT));
+    assert!(reader.pop().is_some(), "and its own in the next turn");
 }

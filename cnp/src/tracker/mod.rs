@@ -80,7 +80,6 @@ pub(crate) struct FlowTracker {
     window: Nanos,
     pub(crate) measure: Measure,
     tick: Nanos,
-    verify_cm: bool,
     records_per_tick: usize,
     reads_per_tick: usize,
     /// Most reads of a quiet queue in a tick, as ticks were on time with so many.
@@ -133,7 +132,6 @@ impl FlowTracker {
             arrivals: Arrivals::new(&settings.port_rates),
             measure: Measure::new(settings.feedback, period),
             tick: config.tick,
-            verify_cm: config.verify_cm,
             records_per_tick: config.records_per_tick,
             reads_per_tick: config.reads_per_tick.max(1),
             quiet_reads: config.reads_per_tick.max(1),

@@ -6,7 +6,6 @@ pub(crate) mod rig;
 
 use std::collections::{HashMap, HashSet};
 
-use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::Nanos;
 
 use crate::key::Qpn;
@@ -252,11 +251,9 @@ fn datagrams_are_told_by_the_number_they_carry() {
             psn: 0,
             payload: 1_024,
         };
-        let mut frame = packet.frame();
         // Source queue pair: after Ethernet, IP, UDP, BTH, Q_Key and a reserved octet.
         let at = 14 + 20 + 8 + 12 + 5;
-        frame.data_mut()[at..at + 3].copy_from_slice(&from.to_be_bytes()[1..]);
-        frame
+        packet.changed(|frame| frame[at..at + 3].copy_from_slice(&from.to_be_bytes()[1..]))
     };
     for round in 0..20 {
         for n in 0..8 {

@@ -1,6 +1,9 @@
 //! A worker's cache and a control core, fed with real frames through the real parser.
 
+use std::sync::Arc;
+
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta};
+use npcc_pipeline::icrc;
 use npcc_pipeline::parse::{L3, parse};
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
@@ -10,9 +13,8 @@ use crate::control::command::{Command, Refused};
 use crate::control::config::{ControlConfig, Gate, QueueConfig, Settings};
 use crate::control::level::QueueLevel;
 use crate::detector::DetectorConfig;
-use crate::flow_cache::FlowCache;
+use crate::flow_cache::{CacheShared, FlowCache};
 use crate::host_rules::HostRules;
-use crate::icrc::icrc;
 use crate::plan::CnpOrder;
 use crate::policy::{PolicyName, QueueSettings};
 
@@ -36,6 +38,14 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// The frame with this change, and the right ICRC.
+    pub(crate) fn changed(&self, change: impl FnOnce(&mut [u8])) -> HeapFrame {
+        let mut frame = self.frame();
+        change(frame.data_mut());
+        icrc::seal(frame.data_mut());
+        frame
+    }
+
     pub(crate) fn frame(&self) -> HeapFrame {
         let extended = match self.opcode {
             0x06 | 0x0a | 0x0c | 0x2a => 16,
@@ -62,11 +72,7 @@ impl Packet {
         frame.push(0x80);
         frame.extend(&self.psn.to_be_bytes()[1..]);
         frame.resize(14 + total, 0);
-        if cnp {
-            let end = frame.len() - 4;
-            let crc = icrc(L3::V4, 20, &frame[14..end]).unwrap();
-            frame[end..].copy_from_slice(&crc);
-        }
+        icrc::seal(&mut frame);
         HeapFrame::new(&frame)
     }
 }
@@ -76,6 +82,7 @@ pub(crate) struct Rig {
     pub(crate) core: ControlCore,
     pub(crate) now: Nanos,
     pub(crate) sent: Vec<CnpOrder>,
+    seen: Arc<CacheShared>,
 }
 
 /// 100 KB shallow, 400 KB deep, 800 KB hard.
@@ -125,6 +132,7 @@ pub(crate) fn with(tick: Nanos, change: impl FnOnce(&mut Settings)) -> ControlCo
 impl Rig {
     pub(crate) fn new(config: &ControlConfig) -> Rig {
         let (cache, reader) = FlowCache::new(32_768, WAN.bit(), 65_536, 11);
+        let seen = reader.shared();
         let mut core = ControlCore::new(config);
         assert!(core.attach(reader));
         Rig {
@@ -132,7 +140,13 @@ impl Rig {
             core,
             now: Nanos::from_millis(1),
             sent: Vec::new(),
+            seen,
         }
+    }
+
+    /// Packets with a wrong ICRC that came in by this port and would have been shown.
+    pub(crate) fn damaged_by(&self, port: PortId) -> u64 {
+        self.seen.damaged_by(port)
     }
 
     /// Gives the control core its settings with this change.

@@ -376,13 +376,13 @@ fn frame(number: u32, opcode: u8, payload: usize) -> Vec<u8> {
 fn frame_of(number: u32, (near, far): (u32, u32), opcode: u8, payload: usize) -> Vec<u8> {
     let sender = [10, 0, 1, 3 + u8::try_from(number).unwrap()].into();
     let receiver = [10, 0, 2, 2].into();
-    let mut frame = if matches!(opcode, 0x11 | 0x0c) {
-        Craft::roce(receiver, sender, opcode, near, payload).frame()
+    let mut craft = if matches!(opcode, 0x11 | 0x0c) {
+        Craft::roce(receiver, sender, opcode, near, payload)
     } else {
-        Craft::roce(sender, receiver, opcode, far, payload).frame()
+        Craft::roce(sender, receiver, opcode, far, payload)
     };
-    frame[34..36].copy_from_slice(&port_of(Qpn::new(near), Qpn::new(far)).to_be_bytes());
-    frame
+    craft.src_port = port_of(Qpn::new(near), Qpn::new(far));
+    craft.frame()
 }
 
 fn sight(cache: &mut FlowCache, frame: &[u8], (ingress, egress): (PortId, PortId), now: Nanos) {

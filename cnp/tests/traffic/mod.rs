@@ -7,14 +7,13 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::icrc::icrc;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::Meta;
-use npcc_pipeline::parse::{L3, parse};
+use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
@@ -184,7 +183,7 @@ fn packet(to_b: bool, port: u16, opcode: u8, qpn: u32, psn: u32) -> Vec<u8> {
     craft.frame()
 }
 
-/// A REQ or REP with a right ICRC.
+/// A REQ or REP.
 fn message(to_b: bool, attribute: u8, fields: &[(usize, u32)]) -> Vec<u8> {
     let (src, dst) = if to_b { (1, 2) } else { (2, 1) };
     let mut craft = Craft::roce(address(src), address(dst), 0x64, 1, 264);
@@ -195,11 +194,7 @@ fn message(to_b: bool, attribute: u8, fields: &[(usize, u32)]) -> Vec<u8> {
     for (offset, value) in fields {
         payload[32 + offset..36 + offset].copy_from_slice(&value.to_be_bytes());
     }
-    let mut frame = craft.frame();
-    let end = frame.len() - 4;
-    let crc = icrc(L3::V4, 20, &frame[14..end]).unwrap();
-    frame[end..].copy_from_slice(&crc);
-    frame
+    craft.frame()
 }
 
 fn set_up(bed: &mut Bed, n: u32, (a, b): (u32, u32)) {

@@ -132,9 +132,10 @@ fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
         (
             "not learned",
             format!(
-                "{} packets by ports not trusted, {} of sources behind another port, {} damaged CNPs",
+                "{} packets by ports not trusted, {} of sources behind another port, {} with a wrong ICRC, {} CNPs without BECN",
                 thousands(npcc.untrusted),
                 thousands(npcc.wrong_port),
+                thousands(npcc.damaged_ports.values().sum()),
                 thousands(npcc.cnps_damaged)
             ),
         ),

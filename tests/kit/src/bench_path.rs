@@ -15,14 +15,12 @@ use npcc_pipeline::handoff::{WorkerPlan, links};
 use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority, WorkerId};
+use npcc_pipeline::wire::bth::ICRC_LEN;
 
 use crate::two_ports::{self, DC, WAN};
 
 /// Ethernet, IPv4, UDP, BTH and ICRC.
 const HEAD: usize = 58;
-/// Of these, the octet with AckReq.
-const ACK_REQ: usize = 50;
-
 /// A switch of two ports with traffic from the first to the second; of two workers, each owns one.
 #[derive(Debug)]
 pub struct Rig {
@@ -33,6 +31,9 @@ pub struct Rig {
     _writer: RouteWriter,
     /// The first octets of a frame of each flow, up to the ICRC of one without payload.
     templates: Vec<[u8; HEAD]>,
+    /// Their ICRCs.
+    sums: Vec<[u8; ICRC_LEN]>,
+    crafts: Vec<Craft>,
     frames: FrameVec<HeapFrame>,
     /// Where they come out.
     out: FrameVec<HeapFrame>,
@@ -64,7 +65,7 @@ impl Rig {
             frames: 65_536,
             alpha_256: 256,
         };
-        let templates: Vec<_> = (0..flows.max(1))
+        let crafts: Vec<_> = (0..flows.max(1))
             .map(|flow| {
                 let qp = u32::try_from(flow).unwrap_or_default() + 0x11;
                 Craft {
@@ -77,13 +78,8 @@ impl Rig {
                         payload,
                     )
                 }
-                .frame()
             })
             .collect();
-        let mut frames = FrameVec::default();
-        frames.extend((0..BURST).map(|_| HeapFrame::new(&templates[0])));
-        let heads = templates.iter().filter_map(|frame| frame.first_chunk());
-        let templates = heads.copied().collect();
         let seating = WorkerPlan {
             workers,
             owners: vec![WorkerId(0), WorkerId(workers - 1)],
@@ -100,35 +96,65 @@ impl Rig {
         let path = paths
             .next()
             .unwrap_or_else(|| unreachable!("one worker at least"));
-        Rig {
+        let rig = Rig {
             path,
             owner: paths.next(),
             readers: samples,
             _writer: writer,
-            templates,
-            frames,
+            templates: Vec::new(),
+            sums: Vec::new(),
+            crafts,
+            frames: FrameVec::default(),
             out: FrameVec::default(),
             next: 0,
             now: 0,
             forwarded: 0,
-        }
+        };
+        rig.crafted()
+    }
+
+    /// Makes templates and frames of what was crafted.
+    fn crafted(mut self) -> Rig {
+        let all: Vec<_> = self.crafts.iter().map(Craft::frame).collect();
+        let heads = all.iter().filter_map(|frame| frame.first_chunk());
+        let sums = all.iter().filter_map(|frame| frame.last_chunk());
+        (self.templates, self.sums) = (heads.copied().collect(), sums.copied().collect());
+        let frames = all.iter().cycle().take(BURST);
+        self.frames = FrameVec::default();
+        self.frames
+            .extend(frames.map(|frame| HeapFrame::new(frame)));
+        self
     }
 
     /// Every frame asks for an ACK, as messages of one packet do.
     #[must_use]
     pub fn asking(mut self) -> Rig {
-        for octet in self
-            .templates
+        for fields in self
+            .crafts
             .iter_mut()
-            .filter_map(|head| head.get_mut(ACK_REQ))
+            .filter_map(|craft| craft.bth.as_mut())
         {
-            *octet |= 0x80;
+            fields.ack_req = true;
         }
-        self
+        self.crafted()
+    }
+
+    /// Writes the ICRCs of the flows that come next.
+    fn seal(&mut self) {
+        let sums = self.sums.iter().cycle().skip(self.next);
+        for (frame, sum) in self.frames.iter_mut().zip(sums) {
+            if let Some(place) = frame.data_mut().last_chunk_mut() {
+                *place = *sum;
+            }
+        }
     }
 
     /// One burst in by the first port and out by the second.
     pub fn walk(&mut self) {
+        // Else each frame is always the same flow's.
+        if !BURST.is_multiple_of(self.templates.len()) {
+            self.seal();
+        }
         for frame in &mut *self.frames {
             let template = self
                 .templates

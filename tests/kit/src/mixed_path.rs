@@ -13,6 +13,7 @@ use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::units::{BURST, Mac, Nanos, PortId, Priority, WorkerId};
+use npcc_pipeline::wire::bth::ICRC_LEN;
 
 use crate::bench_path::port;
 use crate::mix::{Mix, VLAN};
@@ -239,6 +240,10 @@ impl Source {
             if let (Some(to), Some(from)) = (frame.data_mut().get_mut(..length), head.get(..length))
             {
                 to.copy_from_slice(from);
+            }
+            let sum = head.last_chunk::<ICRC_LEN>();
+            if let (Some(to), Some(from)) = (frame.data_mut().last_chunk_mut(), sum) {
+                *to = *from;
             }
             self.frames.push(frame);
         }

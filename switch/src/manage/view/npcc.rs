@@ -49,17 +49,19 @@ impl View {
             reaction_us: self.times(What::Shallow),
             reaction_hard_us: self.times(What::Hard),
             queues,
-            uncounted_ports: self.uncounted_ports(),
+            uncounted_ports: self.by_port(|id| npcc.uncounted_bytes_by(id)),
+            damaged_ports: self.by_port(|id| {
+                let damaged = self.caches.iter().map(|cache| cache.damaged_by(id));
+                damaged.sum()
+            }),
         }
     }
 
-    /// Wire bytes of contributors without an entry, by the port they came by.
-    fn uncounted_ports(&self) -> BTreeMap<String, u64> {
+    /// What is counted by port, of those where it is not 0.
+    fn by_port(&self, count: impl Fn(PortId) -> u64) -> BTreeMap<String, u64> {
         let ports = self.ports.iter().zip((0..).map(PortId));
-        let bytes = |id| self.npcc.uncounted_bytes_by(id);
-        let some = ports.filter(|(_, id)| bytes(*id) > 0);
-        some.map(|(port, id)| (port.name.clone(), bytes(id)))
-            .collect()
+        let counts = ports.map(|(port, id)| (port.name.clone(), count(id)));
+        counts.filter(|(_, count)| *count > 0).collect()
     }
 
     /// How long something took, over all workers.

@@ -46,6 +46,8 @@ pub struct Npcc {
     pub health: Health,
     /// Wire bytes of contributors without an entry in the flow table, by the port they came by.
     pub uncounted_ports: BTreeMap<String, u64>,
+    /// Packets not learned from because their ICRC was wrong, by the port they came by.
+    pub damaged_ports: BTreeMap<String, u64>,
 }
 
 impl Npcc {
@@ -63,10 +65,15 @@ impl Npcc {
         show(path.then("would_send"), &mut self.would_send);
         NotSent::each(&mut self.cnps_suppressed, path.then("suppressed"), show);
         for port in ports {
-            let mut bytes = self.uncounted_ports.remove(port).unwrap_or_default();
-            show(path.then("uncounted_ports").then(port), &mut bytes);
-            if bytes > 0 {
-                self.uncounted_ports.insert(port.to_owned(), bytes);
+            for (name, by_port) in [
+                ("uncounted_ports", &mut self.uncounted_ports),
+                ("damaged_ports", &mut self.damaged_ports),
+            ] {
+                let mut count = by_port.remove(port).unwrap_or_default();
+                show(path.then(name).then(port), &mut count);
+                if count > 0 {
+                    by_port.insert(port.to_owned(), count);
+                }
             }
         }
         for queue in &mut self.queues {

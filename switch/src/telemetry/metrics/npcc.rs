@@ -53,6 +53,10 @@ families! {
         to.spread(&[("threshold", "shallow")], &all.shallow)?;
         to.spread(&[("threshold", "hard")], &all.hard)
     };
+    "npcc_damaged_packets" Counter "Packets with a wrong ICRC, by the port they came by: nothing was learned from them. Only packets about to be shown to the control core are checked." |all, to| {
+        let mut ports = all.snapshot.npcc.damaged_ports.iter();
+        ports.try_for_each(|(port, count)| to.count(&[("port", port)], *count))
+    };
     "npcc_data_ratio" Gauge "Share of data bytes in watched queues since the start: whose sender can be told (paired), is known too little (unpaired), or got no answer yet (cold)." |all, to| {
         let health = &all.snapshot.npcc.health;
         to.real(&[("state", "paired")], health.paired / 100.0)?;
