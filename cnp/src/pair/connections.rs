@@ -25,7 +25,7 @@ pub struct ConnectionTable {
 }
 
 impl ConnectionTable {
-    /// A table of at most `capacity` ends (two a connection; about 330 bytes each).
+    /// A table of at most `capacity` ends (two a connection; about 400 bytes each).
     #[must_use]
     pub fn new(capacity: usize, seed: u64) -> ConnectionTable {
         ConnectionTable {

@@ -17,7 +17,7 @@
 //! others. Where the two together come to more than 1 in 2^14, no match between these addresses is believed.
 
 use super::ends::numbers::{NEAR, SMALL, distance, follows};
-use super::ends::psn_state::{PortFit, PsnState};
+use super::ends::psn_state::PsnState;
 use super::ends::{End, Endpoints};
 use super::port_hash;
 use super::senders::Senders;
@@ -255,17 +255,18 @@ impl Endpoints {
         let fits = sent.holds(at_hand.unwrap_or(sent.last), number, now);
         // What was shown last may be long ago.
         let refuted = !fits && (at_hand.is_some() || distance(sent.last, number) > NEAR);
-        let fit = match (refuted, fits && sent.is_known(now)) {
-            (true, _) => PortFit::Refuted,
-            (false, true) => PortFit::Fits,
-            (false, false) => return,
-        };
+        if !(refuted || fits && sent.is_known(now)) {
+            return;
+        }
         for end in [end, other] {
-            if let Some(state) = self
-                .end_mut(end)
-                .filter(|state| state.psn.port != PortFit::Refuted)
-            {
-                state.psn.port = fit;
+            let Some(state) = self.end_mut(end) else {
+                continue;
+            };
+            let before = state.psn.port;
+            if refuted {
+                (state.psn.port, state.misfit) = (before.after_misfit(), now);
+            } else {
+                state.psn.port = before.after_fit(now.since(state.misfit));
             }
         }
     }

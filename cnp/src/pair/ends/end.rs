@@ -3,6 +3,7 @@
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
+use super::doubt::Doubt;
 use super::numbers::Sent;
 use super::psn_state::PsnState;
 use crate::key::Qpn;
@@ -61,7 +62,7 @@ pub(crate) enum Life {
 /// One end: a queue pair as packets from one address to another name it.
 ///
 /// In the order of use, a line of 64 bytes a paragraph: what every record needs, what pairs by numbers and datagrams need,
-/// what requests need, and what is rarely asked for.
+/// what requests need, and twice what is rarely asked for.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct End {
@@ -110,9 +111,14 @@ pub(crate) struct End {
     pub(crate) signalled: Option<Nanos>,
     /// When the queue pair this end names was last signalled among all of its host's.
     pub(crate) signalled_among: Option<Nanos>,
+
+    /// Of an end whose packets had several ports.
+    pub(super) doubt: Doubt,
+    /// When an answer last spoke against the only end with the same port in the other direction.
+    pub(in crate::pair) misfit: Nanos,
 }
 
-const _: () = assert!(size_of::<End>() == 256);
+const _: () = assert!(size_of::<End>() == 320);
 
 /// Where an end's packets were last counted, and how many there.
 #[derive(Debug, Clone, Copy)]
@@ -182,6 +188,8 @@ impl End {
             cnp_passed: None,
             signalled: None,
             signalled_among: None,
+            doubt: Doubt::of(Nanos::ZERO),
+            misfit: Nanos::ZERO,
         }
     }
 }

@@ -5,13 +5,14 @@
 
 use npcc_pipeline::units::Nanos;
 
+use super::doubt::Doubt;
 use super::group::{Group, PortKey};
 use super::{Endpoints, LIVE};
 use crate::key::FlowKey;
 use crate::links::NONE;
 use crate::pair::pair_state::Verdict;
 
-/// An end that changed its port this often has none that says anything.
+/// An end that changed its port this often has none that says anything, until the [`Doubt`] is over.
 const MOST_PORT_CHANGES: u8 = 4;
 
 impl Endpoints {
@@ -98,7 +99,12 @@ impl Endpoints {
         // A number used anew now and then is not one whose port is another with every packet.
         let before = self.groups.get(state.group).map(|group| group.changed);
         let seldom = before.is_some_and(|before| now.since(before) >= LIVE);
+        if state.port_changes >= MOST_PORT_CHANGES {
+            state.doubt.renew(now);
+            return false;
+        }
         state.port_changes = if seldom { 1 } else { state.port_changes + 1 };
+        state.doubt = Doubt::of(now);
         state.port_changes < MOST_PORT_CHANGES
     }
 
@@ -107,7 +113,14 @@ impl Endpoints {
         let Some(state) = self.ends.get_mut(end) else {
             return;
         };
-        if state.port == Some(port) || state.port_changes >= MOST_PORT_CHANGES {
+        if state.port == Some(port) {
+            return;
+        }
+        if state.port_changes >= MOST_PORT_CHANGES {
+            if state.doubt.settles_on(port, now) {
+                state.port_changes = 1;
+                self.set_port(end, Some(port), now);
+            }
             return;
         }
         let mut told = true;

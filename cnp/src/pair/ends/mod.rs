@@ -3,6 +3,7 @@
 //! Fixed capacity. When full, the end longest unseen goes first, those not paired before those that are, and never one
 //! seen within [`LIVE`]: packets made up by somebody cannot push out connections in use. Nor, where a quarter is not paired, those that pause.
 
+mod doubt;
 mod end;
 mod group;
 mod groups;
@@ -20,10 +21,9 @@ pub(crate) use group::Group;
 use group::PortKey;
 use numbers::{Like, NumberIndex};
 
-/// An end seen this recently is in use.
+/// An end seen this recently is in use. One that is not paired is forgotten after this time unseen: nobody is in doubt for longer
+/// because of who was once seen beside it.
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
-/// An end that is not paired is forgotten after this time unseen.
-pub(crate) const FORGET: Nanos = Nanos::from_millis(6_000);
 /// One in so many ends may be loose before no paired one gives way to a newcomer.
 const LOOSE_SHARE: usize = 4;
 /// A packet of a new connection may be taken in so long before the REP that granted it: they come by different workers.
@@ -319,7 +319,7 @@ impl Endpoints {
             if self
                 .ends
                 .get(end)
-                .is_some_and(|state| now.since(state.last_seen) < FORGET)
+                .is_some_and(|state| now.since(state.last_seen) < LIVE)
             {
                 return;
             }

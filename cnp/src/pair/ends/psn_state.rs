@@ -1,5 +1,8 @@
 //! What an end keeps for evidence `psn` ([`super::super::psn`]).
 
+use npcc_pipeline::units::Nanos;
+
+use super::{LIVE, MIXED};
 use crate::links::NONE;
 
 /// Requests remembered that ask for a reply.
@@ -12,8 +15,30 @@ pub(in crate::pair) enum PortFit {
     Unknown,
     /// One had the number of a request in flight, to the packet, and none had another.
     Fits,
-    /// One had a number that was none in flight.
+    /// One had a number that was none in flight, and one had before it.
+    Contradicted,
+    /// One had a number that was none in flight, and none had before it.
     Refuted,
+}
+
+impl PortFit {
+    /// After an answer with a number that is none in flight.
+    pub(in crate::pair) const fn after_misfit(self) -> PortFit {
+        match self {
+            PortFit::Fits | PortFit::Contradicted => PortFit::Contradicted,
+            PortFit::Unknown | PortFit::Refuted => PortFit::Refuted,
+        }
+    }
+
+    /// After an answer that fits, so long after the last misfit. What never fitted before is long another connection's, whose numbers
+    /// come near by chance for some seconds.
+    pub(in crate::pair) fn after_fit(self, since: Nanos) -> PortFit {
+        match self {
+            PortFit::Contradicted if since < LIVE => self,
+            PortFit::Refuted if since < MIXED => self,
+            _ => PortFit::Fits,
+        }
+    }
 }
 
 /// What is known of whose numbers an end's fit.
@@ -50,5 +75,21 @@ impl PsnState {
             reads: false,
             orphan: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fitted_once_fits_again_after_three_seconds_and_what_never_did_after_a_minute() {
+        let (soon, later) = (Nanos(LIVE.0 - 1), Nanos(MIXED.0 - 1));
+        let contradicted = PortFit::Unknown.after_fit(soon).after_misfit();
+        assert_eq!(contradicted.after_fit(soon), PortFit::Contradicted);
+        assert_eq!(contradicted.after_misfit().after_fit(LIVE), PortFit::Fits);
+        let refuted = PortFit::Unknown.after_misfit();
+        assert_eq!(refuted.after_misfit().after_fit(later), PortFit::Refuted);
+        assert_eq!(refuted.after_fit(MIXED), PortFit::Fits);
     }
 }

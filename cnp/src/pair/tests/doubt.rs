@@ -1,0 +1,329 @@
+//! Forgeries against living flows: evidence that was contradicted is taken away, and comes back when the contradiction stops.
+//!
+//! A worker's cache and the table of connections, fed with frames; each flow sends a packet a millisecond and never pauses.
+
+use std::net::IpAddr;
+
+use npcc_pipeline::frame::{FrameBuf, HeapFrame, Meta};
+use npcc_pipeline::parse::parse;
+use npcc_pipeline::tap::Sighting;
+
+use super::*;
+use crate::flow_cache::{CacheReader, FlowCache};
+use crate::safety_tests::message;
+use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
+
+const HOST_A: [u8; 4] = [10, 0, 1, 3];
+const HOST_B: [u8; 4] = [10, 0, 2, 2];
+const SENDER: u32 = 0x18;
+const RECEIVER: u32 = 0x11;
+/// A queue pair that has nothing to do with it.
+const BYSTANDER: u32 = 0x999;
+/// In milliseconds: evidence is back after so long without a forged packet.
+const BACK: u64 = 4_000;
+/// A flow is known, and its numbers too.
+const WARM: u64 = 500;
+
+/// A living flow that is known by one kind of evidence.
+struct Flow {
+    kind: Evidence,
+    cache: FlowCache,
+    reader: CacheReader,
+    book: ConnectionTable,
+    psn: u32,
+    now: u64,
+    /// Whether its ICRC is right.
+    forged_right: bool,
+}
+
+impl Flow {
+    fn new(kind: Evidence, forged_right: bool) -> Flow {
+        let (cache, reader) = FlowCache::new(4_096, WAN.bit(), 4_096, 7);
+        let mut flow = Flow {
+            kind,
+            cache,
+            reader,
+            book: ConnectionTable::new(4_096, 5),
+            // Numbers that begin at 0 prove nothing.
+            psn: if kind == Evidence::Psn { 0x80_0000 } else { 0 },
+            now: 1,
+            forged_right,
+        };
+        if kind == Evidence::Cm {
+            let req = [(0, 7), (32, SENDER << 8), (88, 0x1234_5000)];
+            let rep = [(0, 9), (4, 7), (12, RECEIVER << 8)];
+            flow.pass(&message(HOST_A, HOST_B, 0x10, &req, true), true);
+            flow.pass(&message(HOST_B, HOST_A, 0x13, &rep, true), false);
+        }
+        (0..WARM).for_each(|_| flow.lives());
+        assert_eq!(flow.evidence(), kind, "before");
+        flow
+    }
+
+    fn port(&self) -> u16 {
+        let hash = hash(SENDER, RECEIVER);
+        if self.kind == Evidence::PortHash {
+            hash
+        } else {
+            hash ^ 1
+        }
+    }
+
+    /// Data of the flow, as the near side sends them.
+    fn data(&self) -> Packet {
+        Packet {
+            src: HOST_A,
+            dst: HOST_B,
+            port: self.port(),
+            opcode: 0x0a,
+            qpn: RECEIVER,
+            psn: self.psn,
+            payload: 256,
+        }
+    }
+
+    /// Their acknowledgement.
+    fn ack(&self) -> Packet {
+        Packet {
+            src: HOST_B,
+            dst: HOST_A,
+            opcode: 0x11,
+            qpn: SENDER,
+            payload: 0,
+            ..self.data()
+        }
+    }
+
+    fn pass(&mut self, frame: &HeapFrame, out: bool) {
+        let parsed = parse(frame.data()).unwrap();
+        let (ingress, egress) = if out { (DC, WAN) } else { (WAN, DC) };
+        self.cache.see(&Sighting {
+            data: frame.data(),
+            parsed: &parsed,
+            roce: parsed.roce.unwrap(),
+            meta: &Meta::of(frame.data().len(), ingress, egress, QUEUE),
+            now: ms(self.now),
+        });
+        while let Some(copy) = self.reader.pop_message() {
+            let message = copy.message().unwrap();
+            self.book.observe_message(&copy.key, &message, copy.time);
+        }
+        while let Some(record) = self.reader.pop() {
+            let reader = &self.reader;
+            let live = |_, slot| reader.read(slot)?.request;
+            let end = self.book.observe_with(&record, 0, live).unwrap();
+            self.book.settle(end, record.time);
+            let paired = self.book.resolve(end, record.time).evidence() != Evidence::None;
+            self.reader.tell(record.slot, Nanos::ZERO, paired);
+        }
+    }
+
+    /// A packet that somebody made up.
+    fn forge(&mut self, packet: &Packet, change: impl FnOnce(&mut [u8])) {
+        let mut frame = packet.changed(change);
+        *frame.data_mut().last_mut().unwrap() ^= u8::from(!self.forged_right);
+        self.pass(&frame, packet.src == HOST_A);
+    }
+
+    /// A packet of data and its answer, and a millisecond passes.
+    fn lives(&mut self) {
+        self.pass(&self.data().frame(), true);
+        self.pass(&self.ack().frame(), false);
+        self.psn = (self.psn + 1) & 0xff_ffff;
+        self.now += 1;
+        self.book.age(ms(self.now));
+    }
+
+    /// What is known of the flow; nobody but its sender is ever named.
+    fn evidence(&self) -> Evidence {
+        let (a, b) = (IpAddr::from(HOST_A), IpAddr::from(HOST_B));
+        let end = self.book.find(&FlowKey::new(a, b, Qpn::new(RECEIVER)));
+        let pairing = end.map_or(Pairing::Cold, |end| self.book.resolve(end, ms(self.now)));
+        if let Pairing::Paired(sender, _) = pairing {
+            assert_eq!(sender, Qpn::new(SENDER), "{} ms", self.now);
+        }
+        pairing.evidence()
+    }
+
+    /// Milliseconds until the evidence was there for good, of so many.
+    fn lost_for(&mut self, millis: u64) -> u64 {
+        let begin = self.now;
+        let mut lost = 0;
+        for _ in 0..millis {
+            if self.evidence() < self.kind {
+                lost = self.now - begin + 1;
+            }
+            self.lives();
+        }
+        lost
+    }
+}
+
+/// The forgeries of the review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Forgery {
+    /// Data of other UDP ports.
+    Ports,
+    /// ACKs of other UDP ports.
+    AckPorts,
+    /// An ACK to another queue pair on its port, with a number that fits, or another.
+    AckFits,
+    AckOther,
+    /// A datagram to the sender's queue pair, or to the receiver's.
+    AckDatagram,
+    Datagram,
+    /// ACKs with odd numbers.
+    AckNumbers,
+    /// ACKs to many queue pairs on its port.
+    AckDisagree,
+    /// Data to another queue pair on its port.
+    OtherPair,
+    /// Data with odd numbers.
+    Numbers,
+    /// A packet of UC.
+    Unreliable,
+}
+
+const ALL: [Forgery; 11] = [
+    Forgery::Ports,
+    Forgery::AckPorts,
+    Forgery::AckFits,
+    Forgery::AckOther,
+    Forgery::AckDatagram,
+    Forgery::AckNumbers,
+    Forgery::AckDisagree,
+    Forgery::OtherPair,
+    Forgery::Datagram,
+    Forgery::Numbers,
+    Forgery::Unreliable,
+];
+const KINDS: [Evidence; 4] = [
+    Evidence::PortHash,
+    Evidence::Psn,
+    Evidence::Port,
+    Evidence::Cm,
+];
+
+impl Forgery {
+    fn against(self, flow: &mut Flow) {
+        let (data, ack) = (flow.data(), flow.ack());
+        let odd = |n: u32| (n + 1) * 0x12_3457 & 0xff_ffff;
+        let datagram = |packet: &Packet| Packet {
+            opcode: 0x64,
+            port: 0xd000,
+            ..*packet
+        };
+        // The source queue pair, in the low octets of what follows the BTH.
+        let from = |frame: &mut [u8]| frame[60..62].copy_from_slice(&[0x09, 0x99]);
+        let mut forge = |packet: Packet| flow.forge(&packet, |_| {});
+        match self {
+            Forgery::Ports => (1..5).for_each(|n| {
+                forge(Packet {
+                    port: data.port + n,
+                    ..data
+                })
+            }),
+            Forgery::AckPorts => (1..5).for_each(|n| {
+                forge(Packet {
+                    port: data.port + n,
+                    ..ack
+                })
+            }),
+            Forgery::AckFits => forge(Packet {
+                qpn: BYSTANDER,
+                psn: ack.psn.wrapping_sub(1) & 0xff_ffff,
+                ..ack
+            }),
+            Forgery::AckOther => forge(Packet {
+                qpn: BYSTANDER,
+                psn: odd(3),
+                ..ack
+            }),
+            Forgery::AckNumbers => (0..8).for_each(|n| forge(Packet { psn: odd(n), ..ack })),
+            Forgery::AckDisagree => (0..64).for_each(|n| {
+                forge(Packet {
+                    qpn: 0x1000 + n,
+                    psn: odd(n),
+                    ..ack
+                })
+            }),
+            Forgery::OtherPair => forge(Packet {
+                qpn: BYSTANDER,
+                psn: odd(5),
+                ..data
+            }),
+            Forgery::Numbers => (0..4).for_each(|n| {
+                forge(Packet {
+                    psn: odd(n),
+                    ..data
+                })
+            }),
+            Forgery::Unreliable => forge(Packet {
+                opcode: 0x2a,
+                ..data
+            }),
+            Forgery::AckDatagram => flow.forge(&datagram(&ack), from),
+            Forgery::Datagram => flow.forge(&datagram(&data), from),
+        }
+    }
+}
+
+/// Milliseconds for which each forgery, made in each of so many milliseconds, takes each kind of evidence away, from the last on.
+fn table(turns: u32, right: bool) -> Vec<(Forgery, Evidence, u64)> {
+    let cells = ALL
+        .iter()
+        .flat_map(|forgery| KINDS.map(|kind| (*forgery, kind)));
+    let lost = cells.map(|(forgery, kind)| {
+        let mut flow = Flow::new(kind, right);
+        for turn in 0..turns {
+            if turn > 0 {
+                flow.lives();
+            }
+            forgery.against(&mut flow);
+        }
+        (forgery, kind, flow.lost_for(BACK + 500))
+    });
+    lost.collect()
+}
+
+/// Four datagrams silenced a flow that did not pause for as long as it did not.
+#[test]
+fn doubt_ends_when_its_cause_stops() {
+    for turns in [1, 100] {
+        let all = table(turns, true);
+        let late: Vec<_> = all.iter().filter(|(.., lost)| *lost > BACK).collect();
+        assert!(late.is_empty(), "{turns}: {late:?}");
+        // Ports that change, ends that appear, transports that change: all of it is doubted at once.
+        let doubted = all.iter().filter(|(.., lost)| *lost > 0).count();
+        assert!(doubted >= 20, "{turns}: {doubted} of {}", all.len());
+    }
+}
+
+#[test]
+fn what_a_card_would_throw_away_takes_no_evidence() {
+    for turns in [1, 100] {
+        for (forgery, kind, lost) in table(turns, false) {
+            assert_eq!(lost, 0, "{forgery:?} {kind:?} {turns}");
+        }
+    }
+}
+
+/// What docs/npcc.md says of a sender that will not be told: a packet a second is enough, and nothing outlives it.
+#[test]
+fn a_forged_packet_a_second_keeps_a_flow_in_doubt_and_no_longer() {
+    for kind in [Evidence::PortHash, Evidence::Psn, Evidence::Port] {
+        let mut flow = Flow::new(kind, true);
+        for second in 0..10 {
+            let forged = Packet {
+                port: flow.port() + 1,
+                ..flow.data()
+            };
+            flow.forge(&forged, |_| {});
+            let lost = flow.lost_for(1_000);
+            // Twice there and back are four changes.
+            assert!(second < 2 || lost == 1_000, "{kind:?} {second}: {lost}");
+        }
+        assert!(flow.lost_for(BACK) < BACK, "{kind:?}");
+        assert_eq!(flow.evidence(), kind);
+    }
+}
