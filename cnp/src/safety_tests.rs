@@ -12,9 +12,11 @@ use crate::control::ControlCore;
 use crate::flow_cache::FlowCache;
 use crate::key::Qpn;
 use crate::limits_tests::checked;
+use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
 use crate::plan::CnpOrder;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
+use crate::uncounted::Uncounted;
 
 const TICK: Nanos = Nanos::from_micros(20);
 const A: [u8; 4] = [10, 0, 1, 3];
@@ -376,4 +378,65 @@ fn a_host_can_connect_whatever_else_comes_in_its_name() {
     rig.out(&data());
     rig.tick(TICK, 0);
     assert_eq!(told(&mut rig), [SENDER]);
+}
+
+/// READ RESPONSEs that nobody asked for, in the name of a light connection of which the other queue pair is known, and no number.
+#[test]
+fn read_responses_that_nobody_asked_for_neither_teach_nor_contradict() {
+    let mut rig = living();
+    for turn in 0..400 {
+        rig.out(&data());
+        rig.back(&ack(SENDER, 0));
+        let response = Packet {
+            opcode: 0x0e,
+            port: 50_000 + turn % 7,
+            psn: (0x12_3457 * (u32::from(turn) + 1)) & 0x7f_ffff | 0x40_0000,
+            ..data()
+        };
+        (0..5).for_each(|_| {
+            rig.out(&response);
+        });
+        rig.tick(Nanos::from_millis(1), 0);
+        let flows: Vec<_> = rig.core.flows().flows().collect();
+        let known: Vec<_> = flows
+            .iter()
+            .map(|flow| (flow.sender_qpn.get(), flow.evidence))
+            .collect();
+        assert_eq!(known, [(SENDER, Evidence::PortHash)], "{turn}");
+    }
+    assert_eq!(told(&mut rig), [SENDER]);
+    // Of another end on its port, whose answers nobody has heard, nothing is known that could speak against them.
+    let status = rig.core.status();
+    let unasked = Uncounted::Unasked.pick(&status.uncounted);
+    assert_eq!(unasked.records.get(), 0, "the flow is counted");
+}
+
+#[test]
+fn read_responses_that_were_asked_for_teach() {
+    let mut rig = Rig::new(&config(TICK));
+    for turn in 0..50 {
+        rig.back(&Packet {
+            src: B,
+            dst: A,
+            opcode: 0x0c,
+            qpn: SENDER,
+            psn: 0x60_0000 + 64 * turn,
+            payload: 0,
+            ..data()
+        });
+        for n in 0..64 {
+            rig.out(&Packet {
+                opcode: 0x0e,
+                psn: 0x60_0000 + 64 * turn + n,
+                ..data()
+            });
+        }
+        rig.tick(Nanos::from_millis(1), 0);
+    }
+    let read = Packet {
+        opcode: 0x0e,
+        psn: 0x60_0000 + 64 * 50,
+        ..data()
+    };
+    assert_eq!(told_of(&mut rig, &read), [SENDER]);
 }

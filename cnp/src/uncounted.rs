@@ -20,6 +20,8 @@ named! {
         WrongPort = "wrong_port",
         /// Its source began too many at this port, too fast.
         RateLimited = "rate_limited",
+        /// It answers a READ that nobody asked for.
+        Unasked = "unasked",
         /// The table of connections' ends is full.
         NoEnd = "ends_full",
         /// Nobody has answered it, and its source has its share of the flow table.

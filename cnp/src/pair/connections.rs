@@ -114,6 +114,17 @@ impl ConnectionTable {
         }
     }
 
+    /// Whether a READ RESPONSE to an end answers no request, where the requests of its connection pass here; `live` gives the present
+    /// sequence number of requests in a worker's slot.
+    pub(crate) fn is_unasked(
+        &self,
+        end: EndpointId,
+        record: &Record,
+        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+    ) -> bool {
+        self.ends.is_unasked(end.0, record, live)
+    }
+
     /// Learns from a record of the worker with this number. `None` when the table is full.
     pub fn observe(&mut self, record: &Record, reader: usize) -> Option<EndpointId> {
         self.observe_with(record, reader, |_, _| None)

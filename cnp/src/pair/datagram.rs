@@ -2,8 +2,9 @@
 //! transport header), so no partner is looked for.
 //!
 //! Several queue pairs of a host may send to one; which of them filled the queue is not known then. When another sender is seen
-//! than before, nobody is signalled until only one has been seen for a second. As with connections, both directions must have been
-//! seen: datagrams of the receiver's host to the sender's.
+//! than before, nobody is signalled until only one has been seen for a second. Anybody can write another's number there, so as with
+//! connections both directions must have been seen: a sender is believed only while datagrams of the receiver's host are addressed to its
+//! queue pair, and never while that is known as one of a connection.
 
 use npcc_pipeline::units::Nanos;
 
@@ -24,14 +25,14 @@ impl End {
         self.sender = sender;
     }
 
-    /// Who sends datagrams to it; `cold`: none came back.
-    pub(super) fn datagrams_sender(&self, cold: bool, now: Nanos) -> Pairing {
-        if cold {
-            Pairing::Cold
-        } else if self.doubted_until > now {
-            Pairing::Unpaired
-        } else {
-            Pairing::Paired(self.sender, Evidence::Deth)
+    /// Who sends datagrams to it; `answered`: what is known of packets to that queue pair.
+    pub(super) fn datagrams_sender(&self, answered: Option<&End>, now: Nanos) -> Pairing {
+        let is_doubted = |end: &End| !end.transport.is_ud() || end.doubted_until > now;
+        match answered {
+            _ if is_doubted(self) => Pairing::Unpaired,
+            None => Pairing::Cold,
+            Some(answered) if is_doubted(answered) => Pairing::Unpaired,
+            Some(_) => Pairing::Paired(self.sender, Evidence::Deth),
         }
     }
 }

@@ -29,7 +29,13 @@ impl ConnectionTable {
             return alone(Pairing::Cold);
         };
         if state.transport.is_ud() {
-            return alone(state.datagrams_sender(self.ends.is_cold(end.0), now));
+            let answered = self.find(&key.reversed(state.sender));
+            let pairing = state.datagrams_sender(answered.and_then(|end| self.end(end)), now);
+            let partner = answered.filter(|_| pairing.evidence() == Evidence::Deth);
+            return Judgement {
+                pairing,
+                partner: partner.map(|partner| (partner, Evidence::Deth)),
+            };
         }
         if state.doubted_until > now {
             return alone(Pairing::Unpaired);

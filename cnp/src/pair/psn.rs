@@ -18,7 +18,7 @@
 
 use super::ends::numbers::{NEAR, SMALL, distance, follows};
 use super::ends::psn_state::PsnState;
-use super::ends::{End, Endpoints};
+use super::ends::{End, Endpoints, LIVE};
 use super::port_hash;
 use super::senders::Senders;
 use crate::key::low32;
@@ -42,6 +42,11 @@ const fn ends_message(opcode: u8) -> bool {
 /// Replies whose number is one of a request's: ACK, READ RESPONSE FIRST and ONLY, ATOMIC ACK.
 const fn is_reply(opcode: u8) -> bool {
     matches!(opcode, 0x0d | 0x10..=0x12)
+}
+
+/// Data that answer a READ REQUEST.
+const fn is_read_response(opcode: u8) -> bool {
+    matches!(opcode, 0x0d..=0x10)
 }
 
 /// ACK and no NAK: a NAK's number is one not received.
@@ -116,6 +121,49 @@ impl Endpoints {
         if let Some(state) = self.end_mut(end) {
             state.sent.packets = packets;
         }
+    }
+
+    /// Whether a READ RESPONSE to `end` answers nobody: packets of its connection's other direction pass here, and none of their requests
+    /// can have its number, or one that the answer to a long READ comes to.
+    pub(super) fn is_unasked(
+        &self,
+        end: u32,
+        record: &Record,
+        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+    ) -> bool {
+        let asker = self
+            .other_end(end)
+            .filter(|_| is_read_response(record.opcode));
+        let Some(asker) = asker.and_then(|asker| self.end(asker)) else {
+            return false;
+        };
+        let (number, now) = (record.psn, record.time);
+        if asker.packets == 0 || now.since(asker.last_seen) >= LIVE {
+            return false;
+        }
+        let last = (asker.sent.last != NONE).then_some(asker.sent.last);
+        let present = asker
+            .counted_at()
+            .and_then(|(reader, slot)| live(reader, slot));
+        present.or(last).is_none_or(|present| {
+            let held = last.is_some() && asker.sent.holds(present, number, now);
+            !held && distance(present, number) > NEAR
+        })
+    }
+
+    /// The end of the other direction that packets to `end` most likely belong with: its partner, or the only one on its port.
+    fn other_end(&self, end: u32) -> Option<u32> {
+        let state = self.end(end)?;
+        let is_partner = |other: &u32| {
+            self.end(*other).is_some_and(|other| {
+                other.pair == state.pair && [end, NONE].contains(&other.partner)
+            })
+        };
+        let sole = || {
+            let group = self.opposite(end).filter(|group| group.ends.len == 1);
+            group.map(|group| group.ends.head)
+        };
+        Some(state.partner).filter(is_partner).or_else(sole)
     }
 
     fn reply(

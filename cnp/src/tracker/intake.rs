@@ -186,6 +186,12 @@ impl FlowTracker {
         }
         let readers = &self.readers;
         let live = |reader: usize, slot| readers.get(reader)?.read(slot)?.request;
+        // What leaves by a watched queue is asked for by what comes in there.
+        if self.queue_index(&queue_flow(record)).is_some()
+            && known.is_some_and(|end| self.connections.is_unasked(end, record, &live))
+        {
+            return Err(Uncounted::Unasked);
+        }
         self.connections
             .observe_known(record, reader, known, live)
             .ok_or(Uncounted::NoEnd)

@@ -260,7 +260,9 @@ fn datagrams_are_told_by_the_number_they_carry() {
             rig.pass_frame(&datagram(A, B, 0x118 + n, 0x11 + n), rig::DC, rig::WAN);
         }
         if round >= 10 {
-            rig.pass_frame(&datagram(B, A, 0x11, 0x118), rig::WAN, rig::DC);
+            for n in 0..8 {
+                rig.pass_frame(&datagram(B, A, 0x11 + n, 0x118 + n), rig::WAN, rig::DC);
+            }
         }
         rig.tick(tick, 500_000 + round * 2_000);
         assert!(round >= 10 || rig.sent.is_empty(), "nothing came back yet");

@@ -161,6 +161,12 @@ impl End {
         };
     }
 
+    /// Where its packets were last counted: reader and slot.
+    pub(in crate::pair) fn counted_at(&self) -> Option<(usize, SlotRef)> {
+        let Counted { slot, reader, .. } = self.counted;
+        (reader != NONE).then_some((reader as usize, slot))
+    }
+
     pub(super) fn new(transport: Transport, pair: u32, serial: u32, now: Nanos) -> End {
         End {
             transport,

@@ -11,19 +11,47 @@ fn datagram(src: &str, dst: &str, from: u32, to: u32, now: Nanos) -> Record {
 }
 
 #[test]
-fn a_datagram_names_its_sender_once_both_directions_were_seen() {
+fn a_datagram_names_its_sender_once_datagrams_were_sent_to_that_queue_pair() {
     let mut book = ConnectionTable::new(64, 5);
     let there = book.observe(&datagram(A, B, 0x18, 0x11, ms(1)), 0).unwrap();
     assert_eq!(book.resolve(there, ms(1)), Pairing::Cold);
-    let back = book.observe(&datagram(B, A, 0x21, 0x28, ms(2)), 0).unwrap();
+    book.observe(&datagram(B, A, 0x21, 0x28, ms(2)), 0).unwrap();
+    assert_eq!(book.resolve(there, ms(2)), Pairing::Cold, "another's");
+    let back = book.observe(&datagram(B, A, 0x11, 0x18, ms(2)), 0).unwrap();
     assert_eq!(book.resolve(there, ms(2)), paired(0x18, Evidence::Deth));
-    assert_eq!(book.resolve(back, ms(2)), paired(0x21, Evidence::Deth));
+    assert_eq!(book.resolve(back, ms(2)), paired(0x11, Evidence::Deth));
+}
+
+/// Two queue pairs of datagrams exchanged some, and the attacker's datagrams between them name a living connection's queue pair.
+#[test]
+fn a_datagram_that_names_a_connections_queue_pair_names_nobody() {
+    let mut book = Book::new();
+    let (port, bystander) = (hash(0x999, 0x888), 0x999);
+    for now in 1..20 {
+        book.0.observe(&datagram(A, B, 0x51, 0x61, ms(now)), 0);
+        book.0.observe(&datagram(B, A, 0x61, 0x51, ms(now)), 0);
+    }
+    // Later than two senders are doubted for.
+    for now in 20..4_000 {
+        book.data(0x888, port, ms(now));
+        book.ack(bystander, port, ms(now));
+        // Nor by datagrams to it, of whoever is on the other side too.
+        if now % 1_000 == 0 {
+            book.0.observe(&datagram(B, A, 0x61, bystander, ms(now)), 0);
+        }
+        let forged = datagram(A, B, bystander, 0x61, ms(now));
+        let there = book.0.observe(&forged, 0).unwrap();
+        let told = book.0.resolve(there, ms(now));
+        assert_eq!(told.evidence(), Evidence::None, "{now}");
+    }
 }
 
 #[test]
 fn two_that_send_datagrams_to_one_are_doubted_until_one_is_alone() {
     let mut book = ConnectionTable::new(64, 5);
-    book.observe(&datagram(B, A, 0x21, 0x28, ms(1)), 0).unwrap();
+    for sender in [0x18, 0x19] {
+        book.observe(&datagram(B, A, 0x11, sender, ms(1)), 0);
+    }
     for now in 1..10 {
         let from = 0x18 + u32::try_from(now % 2).unwrap();
         let there = book
@@ -49,7 +77,11 @@ fn datagrams_and_connections_tell_nothing_of_each_other() {
     back.udp_port = port;
     let end = book.0.observe(&back, 0).unwrap();
     assert_eq!(book.0.resolve(there, ms(2)), Pairing::Cold);
-    assert_eq!(book.0.resolve(end, ms(2)), Pairing::Cold);
+    assert_eq!(
+        book.0.resolve(end, ms(2)),
+        Pairing::Unpaired,
+        "names a connection's"
+    );
 }
 
 /// A made-up datagram that names a living connection's queue pair: nobody is told until only the connection was seen for a while.
@@ -83,7 +115,7 @@ fn a_datagram_to_a_living_connection_names_nobody_and_is_got_over() {
 #[test]
 fn a_connection_on_a_number_datagrams_had_is_a_connection() {
     let mut book = Book::new();
-    book.0.observe(&datagram(B, A, 0x40, 0x41, ms(1)), 0);
+    book.0.observe(&datagram(B, A, 0x11, 0x66, ms(1)), 0);
     for now in 1..200 {
         let end = book.0.observe(&datagram(A, B, 0x66, 0x11, ms(now)), 0);
         assert_eq!(
@@ -113,7 +145,7 @@ fn datagrams_on_a_number_a_connection_had_are_datagrams() {
     book.ack(0x18, port, ms(1));
     book.0.settle(there, ms(1));
     let later = ms(3_600_000);
-    book.0.observe(&datagram(B, A, 0x40, 0x41, later), 0);
+    book.0.observe(&datagram(B, A, 0x11, 0x77, later), 0);
     let there = book.0.observe(&datagram(A, B, 0x77, 0x11, later), 0);
     let there = there.unwrap();
     assert_eq!(book.0.resolve(there, later), paired(0x77, Evidence::Deth));

@@ -207,7 +207,7 @@ const KINDS: [Evidence; 4] = [
 impl Forgery {
     fn against(self, flow: &mut Flow) {
         let (data, ack) = (flow.data(), flow.ack());
-        let odd = |n: u32| (n + 1) * 0x12_3457 & 0xff_ffff;
+        let odd = |n: u32| ((n + 1) * 0x12_3457) & 0xff_ffff;
         let datagram = |packet: &Packet| Packet {
             opcode: 0x64,
             port: 0xd000,

@@ -364,3 +364,45 @@ fn numbers_that_jump_often_leave_no_port_behind() {
     let told = book.0.resolve(data, ms(5_000));
     assert_eq!(told, paired(0x55, Evidence::PortHash));
 }
+
+/// A READ RESPONSE is matched with the requests of its connection's other direction, where those pass here.
+#[test]
+fn a_read_response_that_no_request_can_have_brought_forth_is_unasked() {
+    const START: u32 = 0x60_0000;
+    let mut book = Book::new();
+    let port = hash(0x18, 0x11);
+    let response = |psn, now| Record {
+        psn,
+        ..record(A, B, 0x11, 0x0e, port, now)
+    };
+    let unasked = |book: &Book, psn, now| {
+        let response = response(psn, now);
+        let end = book.0.find(&response.key).unwrap();
+        book.0.is_unasked(end, &response, &|_, _| None)
+    };
+    book.0.observe(&response(START, ms(1)), 0);
+    assert!(
+        !unasked(&book, START, ms(1)),
+        "its requests may pass elsewhere"
+    );
+    book.ack(0x18, port, ms(1));
+    assert!(
+        unasked(&book, START, ms(1)),
+        "they pass here, and there is none"
+    );
+    for now in 1..100 {
+        let psn = START + 64 * u32::try_from(now).unwrap();
+        let request = Record {
+            psn,
+            ..record(B, A, 0x18, 0x0c, port, ms(now))
+        };
+        book.0.observe(&request, 0);
+        for of_it in [psn, psn + 63, psn - 64] {
+            assert!(!unasked(&book, of_it, ms(now)), "{of_it:#x} at {now}");
+        }
+        for other in [0, START - 0x2_0000, START + 0x4_0000, 0xff_ffff] {
+            assert!(unasked(&book, other, ms(now)), "{other:#x} at {now}");
+        }
+    }
+    assert!(!unasked(&book, 0, ms(99) + LIVE), "nothing passes any more");
+}
