@@ -82,7 +82,7 @@ END
     \"standing\": \"unknown\",
     \"worked\": $(cat $LAB/worked),
     \"vain\": $(cat $LAB/vain),
-    \"cuts\": {}
+    \"unmeasured\": {}
   }
 ]
 END

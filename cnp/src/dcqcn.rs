@@ -1,13 +1,11 @@
 //! How fast one flow sends, how long a CNP takes to show in its rate, and how much of its rate a CNP costs it.
 //!
-//! The response expected is DCQCN's: a CNP cuts the rate by half of alpha; alpha is 1 at the first CNP, decays by 5/1024 a
-//! microsecond (NVIDIA's default, half in 142 us) and grows by 5/1024 with every CNP. What the flow did is compared with
-//! what was expected, and a gain learned from it, so that another alpha, another gain or no DCQCN at all is soon allowed
-//! for. The feedback delay is the time from a CNP to the fall of the flow's rate, as seen last; before the first, that to
+//! What a CNP costs is what it costs a card of the kind that its host showed itself to have ([`crate::cards`]). The feedback delay is the time from a CNP to the fall of the flow's rate, as seen last; before the first, that to
 //! the sender and back as replies show it ([`crate::near_rtt`]), between the default and ten times that; before that, the default (20 us).
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
+use crate::cards::{Cards, ONE};
 use crate::window::share;
 
 /// How flows are measured.
@@ -35,14 +33,6 @@ impl Measure {
     }
 }
 
-/// Alpha is kept in 65,536ths.
-const ONE: u32 = 1 << 16;
-/// Time in which alpha halves without a CNP.
-const HALF_LIFE: u64 = 142_000;
-/// What a CNP adds to alpha: 5/1024.
-const STEP_UP: u32 = ONE / 1024 * 5;
-/// Gains are kept in 1,024ths.
-const UNIT: u32 = 1024;
 /// How many times the default feedback delay a first effect is waited for.
 const UNSEEN: u64 = 10;
 /// How many times the default replies can make the delay. A reply can be made up: at 5 ms nobody would be signalled while a queue
@@ -67,13 +57,11 @@ pub(crate) struct DcqcnModel {
     expected: u64,
     /// Before the first of them.
     before: u64,
-    last_told: Option<Nanos>,
     fallen: bool,
     /// Whether `before` was measured, not guessed.
     measured: bool,
-    alpha: u32,
-    alpha_at: Nanos,
-    gain: u32,
+    /// What each kind of card does.
+    pub(crate) cards: Cards,
     /// 0 until learned, in ns.
     feedback: u64,
 }
@@ -87,12 +75,9 @@ impl DcqcnModel {
             expected: 0,
             before: 0,
             told: None,
-            last_told: None,
             fallen: false,
             measured: false,
-            alpha: ONE,
-            alpha_at: now,
-            gain: UNIT,
+            cards: Cards::new(),
             feedback: 0,
             near: 0,
         }
@@ -101,7 +86,7 @@ impl DcqcnModel {
     /// Whether it was ever told of a CNP.
     #[cfg(test)]
     pub(crate) const fn was_told(&self) -> bool {
-        self.last_told.is_some()
+        self.cards.told().is_some()
     }
 
     /// Something of what every reading needs.
@@ -128,7 +113,7 @@ impl DcqcnModel {
             self.rate = rate(self.to, (now, bytes));
             self.learn_delay(now);
             (self.from, self.to) = (self.to, (now, bytes));
-            self.learn_gain(now, measure);
+            self.settle(now, measure);
         }
     }
 
@@ -162,9 +147,9 @@ impl DcqcnModel {
         };
     }
 
-    /// How far did it fall, when all must have had effect?
-    fn learn_gain(&mut self, now: Nanos, measure: &Measure) {
-        let (Some(last), true) = (self.last_told, self.told.is_some()) else {
+    /// All CNPs must have had their effect: the rate is what is measured.
+    fn settle(&mut self, now: Nanos, measure: &Measure) {
+        let (Some(last), true) = (self.cards.told(), self.told.is_some()) else {
             return;
         };
         let patience = if self.fallen || self.feedback > 0 {
@@ -174,19 +159,9 @@ impl DcqcnModel {
             let default = measure.feedback.0.saturating_mul(UNSEEN);
             default.max(self.near.saturating_mul(2))
         };
-        if now.since(last).0 < patience + 2 * measure.step.0 {
-            return;
+        if now.since(last).0 >= patience + 2 * measure.step.0 {
+            self.told = None;
         }
-        let foreseen = self.before.saturating_sub(self.expected);
-        if self.measured && foreseen > self.before / 8 {
-            let seen = self.before.saturating_sub(self.rate);
-            let share = u128::from(seen) * u128::from(self.gain) / u128::from(foreseen.max(1));
-            let share = u32::try_from(share)
-                .unwrap_or(u32::MAX)
-                .clamp(UNIT / 16, UNIT * 3 / 2);
-            self.gain = (self.gain * 3 + share) / 4;
-        }
-        self.told = None;
     }
 
     /// Time from a CNP to its effect; `default` until learned.
@@ -212,33 +187,6 @@ impl DcqcnModel {
         }
     }
 
-    /// Share of its rate a CNP of this moment costs the flow, in 65,536ths.
-    pub(crate) fn share(&self, now: Nanos) -> u32 {
-        let share = u64::from(self.alpha(now) / 2) * u64::from(self.gain) / u64::from(UNIT);
-        u32::try_from(share).unwrap_or(ONE).min(ONE)
-    }
-
-    /// DCQCN's alpha, in 65,536ths: a CNP of this moment should cost half of it.
-    pub(crate) fn alpha(&self, now: Nanos) -> u32 {
-        if self.last_told.is_none() {
-            return ONE;
-        }
-        let passed = now.since(self.alpha_at).0;
-        let halves = u32::try_from(passed / HALF_LIFE).unwrap_or(u32::MAX);
-        let whole = self.alpha.checked_shr(halves).unwrap_or(0);
-        // Between two halvings along the chord, at most 6 % above the curve.
-        let part = u64::from(whole / 2) * (passed % HALF_LIFE) / HALF_LIFE;
-        // The CNP itself adds its part before it cuts.
-        whole
-            .saturating_sub(u32::try_from(part).unwrap_or(0))
-            .max(STEP_UP)
-    }
-
-    /// When its sender was told last, by whomever.
-    pub(crate) const fn last_told(&self) -> Option<Nanos> {
-        self.last_told
-    }
-
     /// The sender was signalled, while it sent at `rate`, of which that costs this share in 65,536ths.
     pub(crate) fn record_cnp_sent(&mut self, rate: u64, share: u32, now: Nanos) {
         let cut = cut_of(rate, share);
@@ -247,9 +195,7 @@ impl DcqcnModel {
             self.measured = self.rate > 0;
         }
         self.expected = rate.saturating_sub(cut.0);
-        let alpha = self.alpha(now);
-        self.alpha = (alpha + STEP_UP).min(ONE);
-        (self.alpha_at, self.last_told) = (now, Some(now));
+        self.cards.signal(now);
     }
 }
 
@@ -301,7 +247,7 @@ mod tests {
 
         fn told(&mut self) {
             let rate = self.dcqcn.predicted();
-            let share = self.dcqcn.share(self.now);
+            let [share, ..] = self.dcqcn.cards.cuts(self.now);
             self.dcqcn.record_cnp_sent(rate, share, self.now);
         }
     }
@@ -317,19 +263,6 @@ mod tests {
         assert_eq!(source.dcqcn.predicted(), 0);
     }
 
-    #[test]
-    fn alpha_is_one_at_first_and_fades() {
-        let mut source = Source::new();
-        source.run(40, 20);
-        assert_eq!(source.dcqcn.share(source.now), ONE / 2);
-        source.told();
-        assert_eq!(source.dcqcn.predicted(), 20 * G);
-        let share = |dcqcn: &DcqcnModel, us| dcqcn.share(source.now + Nanos::from_micros(us));
-        assert_eq!(share(&source.dcqcn, 142), ONE / 4);
-        assert_eq!(share(&source.dcqcn, 284), ONE / 8);
-        assert_eq!(share(&source.dcqcn, 100_000), STEP_UP / 2);
-    }
-
     /// Its host was paused by us: it fell, and not by the CNP.
     #[test]
     fn nothing_is_learned_across_a_pause_of_the_sender() {
@@ -342,13 +275,12 @@ mod tests {
                 source.dcqcn.forget(source.now);
             }
             source.run(0, 400);
-            let learned = source.dcqcn.feedback > 0 || source.dcqcn.gain != UNIT;
-            assert_eq!(learned, !stopped);
+            assert_eq!(source.dcqcn.feedback > 0, !stopped);
         }
     }
 
     #[test]
-    fn the_delay_and_the_response_are_learned() {
+    fn the_delay_is_learned() {
         let mut source = Source::new();
         source.run(40, 40);
         assert_eq!(source.dcqcn.feedback(DEFAULT), DEFAULT);
@@ -358,16 +290,5 @@ mod tests {
         let delay = source.dcqcn.feedback(DEFAULT).0;
         assert!((35_000..=50_000).contains(&delay), "{delay}");
         assert_eq!(source.dcqcn.predicted(), 20 * G);
-        // It obeyed: the gain stays. Then it does not.
-        let full = source.dcqcn.gain;
-        assert!(full.abs_diff(UNIT) < UNIT / 8, "{full}");
-        for _ in 0..8 {
-            source.run(20, 5);
-            source.dcqcn.alpha = ONE;
-            source.dcqcn.alpha_at = source.now;
-            source.told();
-            source.run(20, 200);
-        }
-        assert!(source.dcqcn.gain < UNIT / 4, "{}", source.dcqcn.gain);
     }
 }

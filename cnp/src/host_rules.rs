@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use npcc_pipeline::units::Nanos;
 
 use crate::action::HostSet;
+use crate::host_response::ANSWERING;
 use crate::key::FlowKey;
 
 /// Rules about hosts.
@@ -19,6 +20,8 @@ pub struct HostRules {
     pub observe: HostSet,
     /// Of these the operator says that their cards answer CNPs and stay slow: they are believed to from their first CNP on.
     pub answering: HostSet,
+    /// Prior odds, to one, that another host responds; 0 is taken for 1.
+    pub prior: u16,
     /// Receivers whose network cards send CNPs no closer than this; the first set that holds a receiver counts.
     pub cnp_intervals: Vec<(HostSet, Nanos)>,
 }
@@ -44,6 +47,15 @@ impl HostRules {
         let own = self.cnp_intervals.iter();
         let mut own = own.filter(|(hosts, _)| hosts.holds(receiver));
         own.next().map(|(_, interval)| *interval)
+    }
+
+    /// Prior odds, to one, that a host responds.
+    pub(crate) fn prior_of(&self, host: IpAddr) -> u16 {
+        if self.answering.holds(host) {
+            ANSWERING
+        } else {
+            self.prior
+        }
     }
 
     /// Whether the sender of a flow may be told.

@@ -12,6 +12,7 @@
 
 pub mod action;
 pub mod build;
+mod cards;
 pub mod cm;
 pub mod control;
 mod dcqcn;
@@ -23,6 +24,7 @@ pub mod host_response;
 pub mod host_rules;
 pub mod hosts;
 pub mod key;
+mod likelihood;
 mod links;
 pub mod log;
 mod near_rtt;

@@ -23,7 +23,7 @@ named! {
         Cold = "cold",
         /// The receiver's own CNP passed a moment ago.
         AlreadyNotified = "already_notified",
-        /// Signalled in vain before; at most one CNP per ms.
+        /// Its host is below even odds of responding, or hosts that are fill the queue: CNPs of marks alone.
         Unresponsive = "unresponsive",
         /// Put too few bytes into the queue since its last CNP.
         Unearned = "unearned",
@@ -88,8 +88,6 @@ impl<F: FnMut(CnpOrder) -> Result<(), Suppressed>> Outlet for F {
     }
 }
 
-/// Shortest time between two CNPs to an unresponsive flow.
-pub const UNRESPONSIVE_GAP: Nanos = Nanos::from_millis(1);
 /// Wire bytes of a CNP: untagged, overhead included.
 const WIRE_V4: u64 = 98;
 const WIRE_V6: u64 = 118;
@@ -103,7 +101,6 @@ pub(crate) struct Candidate {
     pub(crate) signalled: Option<Nanos>,
     /// When a CNP of its receiver passed.
     pub(crate) passed: Option<Nanos>,
-    pub(crate) unresponsive: bool,
     pub(crate) trusted: bool,
     pub(crate) ingress: PortId,
 }
@@ -169,11 +166,6 @@ impl Planner {
         }
         if since(candidate.signalled).is_some_and(|told| told < decision.spacing) {
             return Err(Suppressed::Spacing);
-        }
-        if candidate.unresponsive
-            && since(candidate.signalled).is_some_and(|told| told < UNRESPONSIVE_GAP)
-        {
-            return Err(Suppressed::Unresponsive);
         }
         Ok((qpn, evidence))
     }

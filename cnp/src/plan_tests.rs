@@ -20,7 +20,6 @@ fn candidate() -> Candidate {
         pairing: PAIRED,
         signalled: None,
         passed: None,
-        unresponsive: false,
         trusted: true,
         ingress: PortId(0),
     }
@@ -118,22 +117,6 @@ fn each_reason_has_its_cause() {
                 ..candidate()
             },
             Some(Suppressed::AlreadyNotified),
-        ),
-        (
-            Candidate {
-                signalled: before(999),
-                unresponsive: true,
-                ..candidate()
-            },
-            Some(Suppressed::Unresponsive),
-        ),
-        (
-            Candidate {
-                signalled: before(1_000),
-                unresponsive: true,
-                ..candidate()
-            },
-            None,
         ),
     ];
     let settings = Settings {

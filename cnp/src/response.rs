@@ -1,17 +1,18 @@
-//! Whether telling a sender had an effect, and whether the effect lasted: its bytes before, and over a window once the effect must show.
+//! What a flow's rate does after CNPs to its sender: measurements, and what cannot be measured.
 //!
-//! What CNPs should have cost together is added up, as DCQCN's alpha fades and a single late one proves nothing: by when they should have
-//! cost a fifth of the rate, a quarter of that must be seen, over a window that begins [`SETTLED`] after the feedback delay. A sender whose
-//! byte counter takes it back within microseconds shows as little there as one that hears nothing. What a sender wins back by its own
-//! clock ([`RECOVERY`]) is allowed for, at the first CNP of a measurement too, where that meets a sender that has just won back half of the way
-//! to what it sent before; and so is that flows of one host share its link: each of eight queue pairs at their line rate sends an
-//! eighth of what its rate limiter allows, and its first two cuts cost it nothing (its *headroom*). So is a full link
-//! on the way here that others share, a leaf's uplink or that of a host whose other flows go elsewhere; and by a full link that a flow shares,
-//! its own host's too, an effect has longer to show ([`HELD_BACK`]). Three times in vain makes a flow unresponsive; it keeps its ECN marks and
-//! gets at most one CNP a millisecond until as many effects were seen: a flow falls for many reasons, and one fall proves little.
+//! A measurement begins with a CNP to a flow whose rate is known. [`SETTLED`] after the feedback delay its bytes are counted, over what it needs
+//! for 64 KiB at the rate before, and at least 40 us: a byte counter that takes its sender back within microseconds shows as little there as
+//! a sender that hears nothing. What each kind of card should do meanwhile ([`crate::cards`]) is an interval: with those CNPs alone that had their
+//! effect when the counting began, and with all that were sent until it ended. CNPs that cost little are taken together, over 5 ms at most. In a train
+//! of CNPs a measurement takes the one before it for its rate before.
+//!
+//! What else may have changed the rate, or hidden a cut, is not weighed but counted by its [`Unmeasured`] reason.
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
+
+use crate::cards::{Cards, KINDS, ONE, OfEach};
+use crate::likelihood::{Observation, SHOWS, ln};
 
 named! {
     /// What a flow did after it was signalled.
@@ -42,38 +43,34 @@ impl Response {
     }
 }
 
-/// What must be left of the rate, in 65,536ths, for the effect to have to show.
-const PROOF: u32 = ONE / 5 * 4;
-const ONE: u32 = 1 << 16;
-/// Which part of what is expected must be seen.
-const PART: u64 = 4;
-/// Misses, less effects, that make a flow unresponsive.
-const MISSES: u8 = 3;
-/// No more than these are remembered.
-const MOST: u8 = 6;
+named! {
+    /// Why a measurement says nothing of a sender.
+    pub enum Unmeasured {
+        /// The flow was not read in time.
+        Late = "late",
+        /// We paused the senders behind its port.
+        Paused = "paused",
+        /// A link that it shares with others was full, or its host has other flows: a cut may not show.
+        SharedLink = "shared-link",
+        /// It sent nothing: it ended, or its application waits.
+        Silent = "silent",
+        /// It sent more than before: it had only begun, or its application sends more now.
+        Grew = "grew",
+    }
+}
+
 /// Time after the feedback delay within which an effect that does not last is over.
 const SETTLED: Nanos = Nanos::from_micros(20);
-/// Time in which a sender that is not told wins back half of what it lost, at the soonest.
-const RECOVERY: Nanos = Nanos::from_micros(300);
-/// The same by the clock of a sender that was told a little later than was noted.
-const NEARLY_RECOVERY: Nanos = Nanos::from_micros(200);
 /// An effect is measured over as long as a flow needs for so many bytes, so that a few frames more or less prove nothing, ...
 const ENOUGH: u64 = 64 << 10;
 /// ... but never over less than this: of a byte counter that brings a sender back, the end is seen.
 const SHORTEST: Nanos = Nanos::from_micros(40);
-/// CNPs that have not added up to a proof in this time are forgotten.
+/// CNPs that have not added up to something that shows in this time are forgotten.
 const PATIENCE: Nanos = Nanos::from_millis(5);
-/// A link of which others take less than this beside a flow, in 65,536ths of what it sends itself, is its own.
-const SHARED: u64 = 5 << 14;
 /// So long an effect may take to show by a link that is full: what waits before it is as much as a switch's buffer holds.
 const HELD_BACK: Nanos = Nanos::from_millis(2);
-
-/// Half of the way from these bytes to `top`, in 65,536ths of them.
-fn halfway(before: u64, top: u64) -> u32 {
-    let middle = u128::from(before) + u128::from(top.saturating_sub(before) / 2);
-    let share = middle * u128::from(ONE) / u128::from(before.max(1));
-    u32::try_from(share).unwrap_or(u32::MAX)
-}
+/// Bytes of a frame, as frames are counted: cards pace frames, so that four small ones are as certain as a large one.
+const FRAME: u64 = 1 << 10;
 
 /// How long a signalled flow is watched.
 #[derive(Debug, Clone, Copy)]
@@ -93,121 +90,156 @@ impl ResponseConfig {
     }
 }
 
-/// What a measurement found. Shares are of the rate before, in 65,536ths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Measured {
-    /// Whether the sender slowed down, and was still slow later.
-    pub worked: bool,
-    /// What its CNPs should have cost together.
-    pub expected: u32,
-    /// What the rate fell by.
-    pub seen: u32,
-    /// Time from the CNP before the first of them to the first, and how many they were; `None` when there was none before, or when the
-    /// rate may have fallen by less than what was allowed did.
-    pub after: Option<(Nanos, u8)>,
+/// What a measurement found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured {
+    pub(crate) seen: Observation,
+    /// Logarithms of what each kind of card should leave of the rate, at least and at most.
+    pub(crate) expected: [(f64, f64); KINDS],
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// How a measurement ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Outcome {
+    Measured(Measured),
+    Unmeasured(Unmeasured),
+}
+
+#[cfg(test)]
+impl Outcome {
+    /// Where these shares of the rate before should have been left by each kind of card, this one was.
+    pub(crate) fn of(seen: f64, expected: [f64; KINDS]) -> Outcome {
+        Outcome::Measured(Measured {
+            seen: Observation {
+                seen: seen.ln(),
+                frames: 40.0,
+            },
+            expected: expected.map(|share| (share.ln(), share.ln())),
+        })
+    }
+
+    /// After one CNP that should halve the rate it did, or stayed as it was.
+    pub(crate) fn of_half(worked: bool) -> Outcome {
+        Outcome::of(if worked { 0.5 } else { 1.0 }, [0.5; KINDS])
+    }
+
+    /// What is seen of a card as published, and of no other.
+    pub(crate) fn of_published() -> Outcome {
+        Outcome::of(0.3, [0.7, 0.7, 0.3])
+    }
+}
+
+/// A rate, and the rates of each kind of card between which it was measured.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    at: Nanos,
+    /// Bytes in a window.
+    bytes: u64,
+    low: OfEach,
+    high: OfEach,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
 enum State {
     #[default]
     Quiet,
-    /// Signalled: an effect is on its way, or too small yet.
-    Told,
-    /// The effect should be there: counting from this time and total.
+    /// Signalled: CNPs of before `from` have their effect when counting begins.
+    Signalled { from: Nanos },
+    /// Counting from this time and total.
     Counting { since: Nanos, total: u64 },
 }
 
 /// The watch over one flow.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ResponseWatch {
+pub(crate) struct ResponseWatch {
     state: State,
     last: Response,
-    misses: u8,
-    unresponsive: bool,
-    /// The first CNP of this measurement, and the bytes in the window before it.
-    first: (Nanos, u64),
-    /// From when on it is worth counting.
-    ripe: Nanos,
-    /// The latest CNP of all.
-    latest: Option<Nanos>,
-    /// Time from the CNP before the first of this measurement to that.
-    gap: Nanos,
-    /// CNPs of this measurement.
-    cnps: u8,
-    /// What the CNPs of this measurement should leave of what was allowed, in 65,536ths of what was sent: above 1 nothing need be seen.
-    left: u32,
-    /// What may have been allowed of more than was sent, in 65,536ths of that.
+    /// The first CNP after a time in which the rate was its sender's own.
+    first: Nanos,
+    /// What the rate after is compared with.
+    before: Option<Level>,
+    /// What each kind of card sends at the end if no CNP after the counting began matters, and the least it sends if all do; set by
+    /// the first of them.
+    high: Option<OfEach>,
+    low: OfEach,
+    /// What may have been allowed of more than was sent, in 65,536ths of that, when it was signalled.
     headroom: u32,
-    /// Whether `left` takes in what the link it came by held back.
-    is_held_back: bool,
-    /// The most it sent in a window before CNPs that followed each other within [`PATIENCE`]: what a sender wins back leads half of the way
-    /// there.
-    top: u64,
 }
 
 impl ResponseWatch {
-    /// The sender was signalled; `before` is what the flow enqueued over the window, and `share` what this CNP should cost
-    /// of the rate, in 65,536ths; `headroom` is what the sender may be allowed to send, in 65,536ths of what it sends. A measurement
-    /// under way goes on.
-    pub fn record_cnp_sent(&mut self, now: Nanos, before: u64, share: u32, headroom: u32) {
-        let gap = self
-            .latest
-            .map_or(Nanos(u64::MAX), |latest| now.since(latest));
-        self.latest = Some(now);
-        if self.state == State::Quiet {
-            if before == 0 {
-                return;
+    /// The sender is signalled now; `bytes` is what the flow enqueued over the window, 0 where that is not known, and `cards` what was
+    /// signalled before. `headroom` is what the sender may be allowed to send, in 65,536ths of what it sends.
+    pub(crate) fn record_cnp_sent(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        cards: &Cards,
+        headroom: u32,
+        config: &ResponseConfig,
+    ) {
+        match self.state {
+            State::Signalled { from } if now < from => {}
+            State::Signalled { from } => self.take(cards, from, now + config.window),
+            State::Counting { since, .. } => {
+                let from = Nanos(since.0.saturating_sub(config.feedback.0));
+                self.take(cards, from, now + config.window);
             }
-            self.state = State::Told;
-            self.first = (now, before);
-            self.top = if gap > PATIENCE {
-                before
-            } else {
-                self.top.max(before)
-            };
-            // Lately it was seen to be held by its rate limiter, and not by its host's link.
-            let fell = matches!(self.last, Response::Halved | Response::Weak);
-            let is_limited = fell && gap < RECOVERY;
-            let headroom = if is_limited { ONE } else { headroom.max(ONE) };
-            // By its clock it may win back half of what it lost at this very moment.
-            let headroom = if gap >= NEARLY_RECOVERY {
-                headroom.max(halfway(before, self.top))
-            } else {
-                headroom
-            };
-            self.headroom = headroom;
-            self.is_held_back = false;
-            (self.gap, self.cnps, self.left, self.ripe) = (gap, 0, headroom, now);
-        } else if gap >= RECOVERY {
-            self.left = u32::midpoint(self.left, ONE).max(self.left);
+            State::Quiet => {
+                let seen = Nanos(now.0.saturating_sub(config.feedback.0 + config.window.0));
+                if cards.told().is_none_or(|told| told <= seen) {
+                    // The rate that is seen is the sender's own.
+                    self.first = now;
+                    self.before = (bytes > 0).then(|| Level {
+                        at: now,
+                        bytes,
+                        low: cards.rates(seen),
+                        high: cards.rates(now),
+                    });
+                }
+                self.headroom = headroom.max(ONE);
+                self.start(now);
+            }
         }
-        let was_little = self.left > PROOF;
-        let left = u64::from(self.left) * u64::from(ONE.saturating_sub(share)) / u64::from(ONE);
-        self.left = u32::try_from(left).unwrap_or(0);
-        self.cnps = self.cnps.saturating_add(1);
-        if was_little && self.left <= PROOF && self.state == State::Told {
-            self.ripe = now;
+    }
+
+    /// A measurement begins.
+    fn start(&mut self, now: Nanos) {
+        self.before = self.before.filter(|level| now.since(level.at) <= PATIENCE);
+        self.high = None;
+        self.state = State::Signalled {
+            from: now + SETTLED,
+        };
+    }
+
+    /// Takes what each kind of card sends by the CNPs until now: over the whole counting if no later one matters.
+    fn take(&mut self, cards: &Cards, from: Nanos, end: Nanos) {
+        if self.high.is_none() {
+            (self.low, self.high) = (cards.lowest(), Some(cards.mean(from, end)));
+        }
+        for (low, lowest) in self.low.iter_mut().zip(cards.lowest()) {
+            *low = lowest.min(*low);
         }
     }
 
     /// Takes the flow's running total of bytes; says what was measured, when something was. `allowed` is what a flow that sent so many
-    /// bytes in a time that ends now may have been allowed to send, in 65,536ths of them, where the link it comes by was full. A measurement that was not looked at
-    /// in time is dropped.
-    pub fn observe(
+    /// bytes in a time that ends now may have been allowed to send, in 65,536ths of them, where the link it comes by was full.
+    pub(crate) fn observe(
         &mut self,
         now: Nanos,
         total: u64,
+        cards: &Cards,
         config: &ResponseConfig,
         allowed: impl FnOnce(u64, Nanos) -> u32,
-    ) -> Option<Measured> {
-        let (told, before) = self.first;
+    ) -> Option<Outcome> {
+        let time = config.time(self.before.map_or(0, |level| level.bytes));
         match self.state {
             State::Quiet => None,
-            State::Told => {
-                let due = self.ripe + config.feedback + SETTLED;
-                if now > due + config.window && self.left <= PROOF || now.since(told) > PATIENCE {
-                    self.state = State::Quiet;
-                } else if now >= due {
+            State::Signalled { from } => {
+                let due = from + config.feedback;
+                if now > due + config.window {
+                    return self.drop(Unmeasured::Late);
+                }
+                if now >= due {
                     self.state = State::Counting { since: now, total };
                 }
                 None
@@ -217,118 +249,129 @@ impl ResponseWatch {
                 total: start,
             } => {
                 let passed = now.since(since);
-                let time = config.time(before);
                 if passed < time {
                     return None;
                 }
-                self.state = State::Quiet;
                 if passed.0 > time.0.saturating_mul(2).max(config.window.0) {
-                    return None;
+                    return self.drop(Unmeasured::Late);
                 }
-                let counted = u128::from(total.saturating_sub(start));
-                let after = counted * u128::from(config.window.0) / u128::from(passed.0.max(1));
-                let after = u64::try_from(after).unwrap_or(u64::MAX);
-                let allowed = || allowed(total.saturating_sub(start), passed);
-                self.conclude(before, after, now, allowed)
+                self.state = State::Quiet;
+                let counted = total.saturating_sub(start);
+                // What is seen now was sent a feedback delay ago.
+                let sent = |seen: Nanos| Nanos(seen.0.saturating_sub(config.feedback.0));
+                self.take(cards, sent(since), sent(now));
+                let bytes = u128::from(counted) * u128::from(config.window.0);
+                let after = Level {
+                    at: now,
+                    bytes: u64::try_from(bytes / u128::from(passed.0.max(1))).unwrap_or(u64::MAX),
+                    low: self.low,
+                    high: self.high.unwrap_or(self.low),
+                };
+                self.conclude(&after, counted, || allowed(counted, passed))
             }
         }
+    }
+
+    /// Ends a measurement without a result.
+    fn drop(&mut self, reason: Unmeasured) -> Option<Outcome> {
+        self.state = State::Quiet;
+        self.before.take().map(|_| Outcome::Unmeasured(reason))
     }
 
     fn conclude(
         &mut self,
-        before: u64,
-        after: u64,
-        now: Nanos,
+        after: &Level,
+        counted: u64,
         allowed: impl FnOnce() -> u32,
-    ) -> Option<Measured> {
-        if after > before.saturating_mul(3) / 2 {
-            // It had only begun, or its application sends more now: what it would have sent is not known.
+    ) -> Option<Outcome> {
+        let Some(before) = self.before else {
+            self.compare_with(after);
+            return None;
+        };
+        let ratio = |part: u64, of: u64| ln(real(part.max(1)) / real(of.max(1)));
+        let mut expected = [(0.0, 0.0); KINDS];
+        let shares = after
+            .low
+            .iter()
+            .zip(before.high)
+            .zip(after.high)
+            .zip(before.low);
+        for (place, (((low, high_before), high), low_before)) in expected.iter_mut().zip(shares) {
+            let low = ratio((*low).into(), high_before.into());
+            *place = (low, ratio(high.into(), low_before.into()));
+        }
+        if expected.iter().all(|(_, high)| *high > SHOWS) {
+            // Little was asked for: the next CNPs count with these.
             return None;
         }
-        if after == 0 {
-            // It ended, or its application waits: a limiter lets something through. A deaf sender's bursts end, too.
-            return None;
+        if after.bytes == 0 {
+            return Some(Outcome::Unmeasured(Unmeasured::Silent));
         }
-        let response = Response::of(before, after);
-        let fell = before.saturating_sub(after);
-        let seen = u128::from(fell) * u128::from(ONE) / u128::from(before.max(1));
-        let seen = u32::try_from(seen).unwrap_or(ONE);
-        let has_shown = |left: u32| u64::from(seen) * PART >= u64::from(ONE.saturating_sub(left));
-        if self.left <= PROOF && !has_shown(self.left) && now.since(self.first.0) < HELD_BACK {
-            let allowed = u64::from(allowed());
-            if self.is_held_back || allowed >= SHARED {
-                // What its host's other flows take of the link was reckoned with before.
-                let more = allowed * u64::from(ONE) / u64::from(self.headroom.max(1));
-                self.hold_back(more.max(ONE.into()));
-                (self.state, self.ripe) = (State::Told, now);
-                return None;
+        let seen = ratio(after.bytes, before.bytes);
+        if !Observation::is_possible(seen) {
+            self.before = None;
+            self.compare_with(after);
+            return Some(Outcome::Unmeasured(Unmeasured::Grew));
+        }
+        let allowed = allowed();
+        let hidden = ratio(allowed.max(self.headroom).into(), ONE.into());
+        let is_held_back = allowed > ONE / 4 * 5 && after.at.since(self.first) < HELD_BACK;
+        if hidden > 0.0 {
+            for (_, high) in &mut expected {
+                *high = high.max((*high + hidden).min(0.0));
+            }
+            if is_held_back || expected.iter().any(|(_, high)| *high > SHOWS) {
+                return Some(Outcome::Unmeasured(Unmeasured::SharedLink));
             }
         }
-        let expected = ONE.saturating_sub(self.left);
-        let must_show = self.left <= PROOF;
-        if !must_show && response != Response::Halved {
-            // Little was asked for and little is seen: the next CNPs count with these.
-            (self.state, self.ripe) = (State::Told, now);
-            return None;
+        self.last = Response::of(before.bytes, after.bytes);
+        // One that goes on as before, while it should have slowed down, is measured against the same again.
+        if hidden <= 0.0 && self.last != Response::None {
+            self.compare_with(after);
         }
-        let worked = has_shown(self.left);
-        self.last = if worked { response } else { Response::None };
-        self.misses = if worked {
-            self.misses.saturating_sub(1)
-        } else {
-            (self.misses + 1).min(MOST)
-        };
-        self.unresponsive = if self.unresponsive {
-            self.misses > 0
-        } else {
-            self.misses >= MISSES
-        };
-        let is_cut = self.gap.0 < u64::MAX && self.headroom <= ONE;
-        let after = is_cut.then_some((self.gap, self.cnps));
-        Some(Measured {
-            worked,
+        Some(Outcome::Measured(Measured {
+            seen: Observation {
+                seen,
+                frames: real(counted / FRAME),
+            },
             expected,
-            seen,
-            after,
-        })
+        }))
     }
 
-    /// Something on the way here held back what the sender was allowed to send, so that the first cuts are not missed; and what waits there
-    /// comes at the old rate for a while.
-    fn hold_back(&mut self, more: u64) {
-        if !self.is_held_back {
-            let times = |share: u32| u64::from(share).saturating_mul(more) / u64::from(ONE);
-            let [left, headroom] = [self.left, self.headroom].map(times);
-            self.left = u32::try_from(left).unwrap_or(u32::MAX);
-            self.headroom = u32::try_from(headroom).unwrap_or(u32::MAX);
-            self.is_held_back = true;
+    /// Later rates are compared with this one, if it is known well enough what each kind of card sent at that time.
+    fn compare_with(&mut self, level: &Level) {
+        let mut ends = level.low.iter().zip(level.high);
+        if level.bytes > 0 && ends.all(|(low, high)| high.saturating_sub(*low) <= high / 8) {
+            self.before = Some(*level);
         }
     }
 
     /// The sender was held back by something else at that time: what is being measured since then, or over a window before, is dropped.
-    pub fn forget(&mut self, at: Nanos, window: Nanos) {
-        if at > Nanos::ZERO && self.first.0 <= at + window {
-            self.state = State::Quiet;
+    pub(crate) fn forget(&mut self, at: Nanos, window: Nanos) -> Option<Outcome> {
+        let is_open = !matches!(self.state, State::Quiet);
+        let is_concerned =
+            at > Nanos::ZERO && self.before.is_some_and(|level| level.at <= at + window);
+        if is_concerned && !is_open {
+            self.before = None;
         }
-    }
-
-    /// Whether the effect of CNPs is being measured that must show: another one now would be taken for theirs.
-    #[must_use]
-    pub fn is_measured(&self) -> bool {
-        self.state != State::Quiet && self.left <= PROOF
+        if is_concerned && is_open {
+            self.drop(Unmeasured::Paused)
+        } else {
+            None
+        }
     }
 
     /// The latest measurement.
     #[must_use]
-    pub const fn last(&self) -> Response {
+    pub(crate) const fn last(&self) -> Response {
         self.last
     }
+}
 
-    /// Signalled in vain, again and again.
-    #[must_use]
-    pub const fn is_unresponsive(&self) -> bool {
-        self.unresponsive
-    }
+/// Exact below 2^53.
+#[allow(clippy::cast_precision_loss, reason = "a ratio of counts")]
+const fn real(count: u64) -> f64 {
+    count as f64
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ fn a_pause_costs_no_more_than_its_own_time() {
 }
 
 /// Neighbours leave a quarter of the link. `model` aims at a time, and at four times as long a one where it goes by the port's rate: frames
-/// waited for 75 us, and wait for 40.
+/// waited for 175 us, and wait for 32; that costs it 3 % of the queue's share.
 #[test]
 fn a_queue_beside_others_is_held_by_what_it_gets() {
     for policy in [
@@ -136,11 +136,11 @@ fn a_queue_beside_others_is_held_by_what_it_gets() {
         let most = if policy.which() == PolicyName::Model {
             0.7
         } else {
-            1.01
+            1.05
         };
         assert!(told.wait <= most * untold.wait, "{untold:?} {told:?}");
         assert!(
-            told.utilisation >= untold.utilisation - 0.02,
+            told.utilisation >= untold.utilisation - 0.03,
             "{untold:?} {told:?}"
         );
     }

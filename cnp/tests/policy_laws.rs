@@ -68,7 +68,7 @@ fn decisions_of(policy: &mut dyn Policy, depths: &[u64]) -> Vec<Decision> {
 fn asks(decision: &Decision) -> u64 {
     match (decision.amount, decision.choice) {
         (Amount::None, _) => 0,
-        (_, Choice::Cut { sum, .. }) => sum.0,
+        (_, Choice::Cut(sum)) => sum.0,
         (_, Choice::Above(fair)) => DRAIN.0 + 1 - fair.0.min(DRAIN.0),
         (_, Choice::All) => u64::MAX,
     }

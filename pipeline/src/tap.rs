@@ -27,7 +27,7 @@ pub trait FlowTap {
     fn enqueued<B: FrameBuf>(&mut self, run: &mut Run<B>, now: Nanos);
 
     /// Takes a strike on a frame as a near CNP owed to its sender. `false`: it is not owed, and the frame must be marked.
-    /// At `hard` only a sender that was seen to respond can be owed one.
+    /// At `hard` only a sender that is believed to respond can be owed one.
     fn owe(&mut self, meta: &Meta, hard: bool) -> bool;
 
     /// Whether [`FlowTap::owe`] would take a strike on any flow.

@@ -22,12 +22,9 @@ use npcc_sim::sweep;
 const SEEDS: u64 = 3;
 
 /// What is worse today with these seeds, and is to become good: nothing is asserted of these.
-const KNOWN_BAD: [(&str, &str); 5] = [
-    ("steady some-rtt 100G x4.00 1km", "model"),
-    ("bursts some-rtt 100G x4.00 1km", "npcc"),
-    ("bursts some-rtt 100G x4.00 1km", "pi"),
-    ("dci hpcc-vendor 100G x1.25 1km", "pi"),
-    ("mice hpcc-vendor 100G x4.00 1km", "model"),
+const KNOWN_BAD: [(&str, &str); 1] = [
+    // Goodput 0.979 while a backlog of 125 MB drains; ECN has 1.000 over one of 1.9 GB.
+    ("cold hpcc-vendor 100G x4.00 100km", "npcc"),
 ];
 
 #[test]

@@ -133,7 +133,6 @@ fn nothing_believes_in_cnps_that_were_not_sent() {
     for index in 0..2 {
         let flow = rig.core.tracker.flows.get(index).unwrap();
         assert!(!flow.dcqcn.was_told());
-        assert!(!flow.response.is_unresponsive());
     }
 }
 

@@ -5,7 +5,9 @@
 //!   control core:  debt -> paid (a CNP) | merged (a CNP left less than the receiver's interval before) | returned (CE after all)
 //! ```
 //! The sender hears what a receiver at the switch would send it: at most one CNP in the interval of the receiver's network card. No policy
-//! has a part in it, and nothing needs to be known of the sender but its queue pair.
+//! has a part in it, and nothing needs to be known of the sender but its queue pair. While the backlog of a pause waits, the interval is
+//! `min_cnp_interval` at least: the queue is deep because the peer stopped it, and cuts at the pace of a congested queue leave the link
+//! idle when it goes on.
 //!
 //! Law, per queue: `diverted = paid + merged + returned + forgotten + owed`, where `owed` waits in the ring.
 
@@ -15,6 +17,7 @@ use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::ControlCore;
 use super::order::Cause;
+use super::queue::WatchedQueue;
 use crate::action::Action;
 use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
@@ -69,11 +72,17 @@ impl ControlCore {
         if self.tracker.action(flow) < Action::Send {
             return Err(Suppressed::HostDenied);
         }
-        let context = self.queues.get(queue).and_then(|queue| queue.context);
+        let settings = &self.tracker.settings;
+        let mut spacing = settings.cnp_interval_of(&key);
+        let struck = self.queues.get(queue);
+        if struck.is_some_and(WatchedQueue::holds_backlog) {
+            spacing = spacing.max(settings.min_cnp_interval);
+        }
+        let context = struck.and_then(|queue| queue.context);
         let context = context.unwrap_or_else(QueueContext::unseen);
         let cause = Cause {
             decision: Decision {
-                spacing: self.tracker.settings.cnp_interval_of(&key),
+                spacing,
                 ..Decision::of_mark()
             },
             context: &context,

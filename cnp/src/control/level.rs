@@ -50,6 +50,11 @@ impl Held {
         level.depth - self.bytes
     }
 
+    /// Whether some of the queue is of a pause.
+    pub(super) const fn is_any(&self) -> bool {
+        self.bytes > 0
+    }
+
     /// The same between two looks.
     pub(super) fn without(&self, depth: u64) -> u64 {
         depth.saturating_sub(self.bytes)

@@ -10,6 +10,7 @@
 
 pub mod command;
 pub mod config;
+mod eligible;
 mod guard;
 mod heaviest;
 pub mod level;
@@ -18,7 +19,6 @@ mod queue;
 mod round;
 pub mod settings;
 mod share;
-mod tellable;
 mod tick;
 
 use std::net::IpAddr;

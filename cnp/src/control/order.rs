@@ -8,7 +8,7 @@ use crate::log::{Entry, Outcome};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
 use crate::plan::{Candidate, CnpOrder, Outlet, Planner, Suppressed, Unpaired};
-use crate::policy::{Decision, QueueContext, Reason};
+use crate::policy::{Decision, QueueContext};
 
 /// Why CNPs are sent, and how often they may be: of a policy's decision, or of a mark.
 #[derive(Debug, Clone, Copy)]
@@ -54,8 +54,6 @@ impl ControlCore {
                 .max(would),
             passed: partner
                 .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
-            // Marks go to whoever causes them, as the receiver's would.
-            unresponsive: flow.response.is_unresponsive() && cause.decision.reason != Reason::Mark,
             trusted: flow.trusted,
             ingress: flow.ingress,
         };

@@ -29,8 +29,6 @@ pub(super) struct WatchedQueue {
     pub(super) reading: Reading,
     pub(super) next_tick: Nanos,
     pub(super) next_look: Nanos,
-    /// CNPs do not slow down those that put more than a quarter of the bytes into it: policies leave the others alone.
-    pub(super) given_up: bool,
     /// What of its depth is of a pause.
     held: Held,
     /// What it gets of its port.
@@ -53,7 +51,6 @@ impl WatchedQueue {
             reading: Reading::default(),
             next_tick: Nanos::ZERO,
             next_look: Nanos::ZERO,
-            given_up: false,
             held: Held::default(),
             share: Share::default(),
             looked: (Nanos::ZERO, 0),
@@ -107,6 +104,11 @@ impl WatchedQueue {
         };
         self.context = Some(context);
         context
+    }
+
+    /// Whether a pause's backlog waits.
+    pub(super) const fn holds_backlog(&self) -> bool {
+        self.held.is_any()
     }
 
     /// Between two looks, for a policy that asked for it: the depth now, the rest as the last look found it.

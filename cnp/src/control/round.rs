@@ -8,9 +8,9 @@ use std::sync::Arc;
 use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::ControlCore;
+use super::eligible::Eligible;
 use super::heaviest::Heaviest;
 use super::order::Cause;
-use super::tellable::{Apart, BEGUN};
 use crate::action::Action;
 use crate::dcqcn::cut_of;
 use crate::deadline::Deadline;
@@ -22,9 +22,9 @@ use crate::status::QueueStatus;
 use crate::table::{Flow, RECENT};
 use crate::window::share;
 
-/// A CNP that should cost less than this share of the rate costs little. When it is decided how many are signalled, it is counted with
-/// so much all the same: alpha may have faded less than is believed, as that of DCQCN as published does.
-const LITTLE: u64 = 8;
+/// Contributors above the water level are looked for among so many of the heaviest. With more, the level comes out lower than it is, and
+/// the sum of the cuts still ends the round.
+const LEVELLED: usize = 256;
 /// Contributors that a call refuses after a closer look, at most, over all queues. Those that need no closer look are not counted.
 pub(super) const REFUSALS: usize = 1_024;
 /// Refusals logged in a round, at most.
@@ -33,6 +33,11 @@ const LOGGED: usize = 16;
 const LOOKED_AT: usize = 64;
 /// Longest time between two CNPs to a queue pair that is told because its sender's flows are not known.
 const AMONG: Nanos = Nanos::from_millis(10);
+/// Where hosts below even odds send more than this share of a queue, all flows of it get the CNPs of marks alone: cut further, those that
+/// respond would leave the link to those that do not.
+const LEAVES_TO_MARKS: u64 = 4;
+/// A flow that has sent for less than this has no rate: sooner, the order of packets is all there is.
+const BEGUN: Nanos = Nanos::from_micros(10);
 /// A flow not signalled for this long has no effect of a CNP on its way.
 const SETTLED: Nanos = Nanos::from_millis(1);
 /// What a round goes by.
@@ -42,21 +47,17 @@ pub(super) struct Asked<'a> {
     cause: Cause<'a>,
     /// Nothing is sent.
     dry: bool,
-    /// Telling did not help those that fill the queue when it was last looked at.
-    given_up: bool,
     deadline: &'a Deadline<'a>,
     /// Bytes of all contributors.
     total: u64,
-    /// Bytes of one, on average.
-    mean: u64,
+    /// Contributors that send no more than this are spared, in bit/s.
+    level: BitRate,
 }
 
 /// What a round has done so far.
 #[derive(Debug)]
 struct Done {
     round: Round,
-    /// What is counted of what those signalled are expected to give up.
-    counted: BitRate,
     /// How many more contributors the decision reaches.
     left: usize,
     /// How many more CNPs may leave.
@@ -90,17 +91,19 @@ impl ControlCore {
         let all = contributors.len();
         status.contributors.set(all as u64);
         let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
-        let given_up = self.queues.get(index).is_some_and(|queue| queue.given_up);
-        let Apart {
+        let Eligible {
             known,
             all: able,
-            vain,
-        } = self.set_apart(&mut contributors, status, given_up, now);
-        if let Some(queue) = self.queues.get_mut(index) {
-            queue.given_up = vain > total / 4;
+            doubted,
+        } = self.eligible(&mut contributors, status, now);
+        let mut reach = Planner::reach(decision, all).min(able);
+        if doubted > total / LEAVES_TO_MARKS {
+            status
+                .suppressed(Suppressed::Unresponsive)
+                .add(reach as u64);
+            reach = 0;
         }
-        let reach = Planner::reach(decision, all).min(able);
-        let asked = Asked {
+        let mut asked = Asked {
             cause: Cause {
                 decision: self.spread(decision, reach),
                 context,
@@ -108,9 +111,8 @@ impl ControlCore {
             },
             deadline,
             dry: self.tracker.settings.action_of_queue(index) < Action::Send,
-            given_up,
             total,
-            mean: total / u64::try_from(all.max(1)).unwrap_or(u64::MAX),
+            level: BitRate(0),
         };
         let mut done = Done {
             left: reach,
@@ -120,7 +122,6 @@ impl ControlCore {
             logged: LOGGED,
             looked: 0,
             round: Round::default(),
-            counted: BitRate(0),
         };
         self.log_untellable(
             contributors.get(able..).unwrap_or_default(),
@@ -129,10 +130,11 @@ impl ControlCore {
         );
         self.all_told.clear();
         let (known, others) = contributors.split_at_mut(known);
-        self.tell(&mut Heaviest::of(known), &asked, &mut done, status, out);
         let others = others.get_mut(..able - known.len()).unwrap_or_default();
-        let mut others = Heaviest::of(others);
-        self.tell(&mut others, &asked, &mut done, status, out);
+        let mut known = Heaviest::of(known);
+        asked.level = self.level(&mut known, &asked);
+        self.tell(&mut known, &asked, &mut done, status, out);
+        self.tell(&mut Heaviest::of(others), &asked, &mut done, status, out);
         self.pace_among(done.orders == 0);
         status.cnps.add(done.sent as u64);
         status.would_send.add(done.would as u64);
@@ -150,7 +152,7 @@ impl ControlCore {
         out: &mut impl Outlet,
     ) {
         let mut places = 0..;
-        while done.left > 0 && !is_reached(asked.decision.choice, done.counted) {
+        while done.left > 0 && !is_reached(asked.decision.choice, done.round.cut) {
             let one = places.next().and_then(|place| contributors.at(place));
             let Some((bytes, flow)) = one else {
                 return;
@@ -166,8 +168,7 @@ impl ControlCore {
             let rate = self.rate(flow, bytes, asked);
             done.round.fastest.0 = done.round.fastest.0.max(rate);
             let cut = self.cut(flow, rate, asked.now);
-            let weight = Weight::of(bytes, asked.mean, rate, cut);
-            if !chosen(asked.decision.choice, rate, cut, done.counted, weight) {
+            if !chosen(asked, rate, cut, done.round.cut) {
                 done.left -= 1;
                 continue;
             }
@@ -187,8 +188,6 @@ impl ControlCore {
                     done.left -= 1;
                     done.orders -= told.min(done.orders);
                     done.round.sent += u32::try_from(told).unwrap_or(u32::MAX);
-                    let counted = cut.0.max(rate / LITTLE);
-                    done.counted.0 = done.counted.0.saturating_add(counted);
                     done.round.cut.0 = done.round.cut.0.saturating_add(cut.0);
                     let shows = if dry {
                         done.would += told;
@@ -252,9 +251,8 @@ impl ControlCore {
         let first = turn.wrapping_mul(LOOKED_AT) % others.len().max(1);
         let (before, after) = others.split_at(first);
         for (_, index) in after.iter().chain(before).take(LOOKED_AT) {
-            let flow = self.tracker.flows.get(*index);
-            let standing = (self.tracker.standing(*index), asked.given_up);
-            if let Some(reason) = flow.and_then(|flow| self.refused(flow, standing, asked.now)) {
+            let standing = self.tracker.standing(*index);
+            if let Some(reason) = self.refused(*index, standing, asked.now) {
                 self.log_refusal(*index, reason, asked, done);
             }
         }
@@ -285,6 +283,16 @@ impl ControlCore {
         let share = u128::from(asked.context.arrival.0) * u128::from(bytes)
             / u128::from(asked.total.max(1));
         u64::try_from(share).unwrap_or(u64::MAX).max(known)
+    }
+
+    /// The level for those that a decision of this round may signal.
+    fn level(&self, contributors: &mut Heaviest<'_>, asked: &Asked<'_>) -> BitRate {
+        let Choice::Cut(excess) = asked.decision.choice else {
+            return BitRate(0);
+        };
+        let heaviest = (0..LEVELLED).map_while(|place| contributors.at(place));
+        let rates = heaviest.map(|(bytes, flow)| self.rate(flow, bytes, asked));
+        BitRate(water_level(rates, excess.0))
     }
 
     /// What a flow puts into its queue in a window, as it sends now; 0 where it has just begun and that is not known.
@@ -349,12 +357,14 @@ impl ControlCore {
         let before = self.before(index, bytes, now);
         let headroom = self.tracker.headroom(index, bytes, now);
         self.tracker.remember_host(index);
-        let share = self.tracker.cut_share(index, now);
+        let config = self.tracker.response_config(index);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += 1;
             flow.last_cnp = now;
             flow.refused = None;
-            flow.response.record_cnp_sent(now, before, share, headroom);
+            let cards = &flow.dcqcn.cards;
+            flow.response
+                .record_cnp_sent(now, before, cards, headroom, &config);
         }
         self.tracker.spend_earned(index);
         self.tracker.flows.publish(index);
@@ -368,47 +378,32 @@ const fn is_told(reason: Suppressed) -> bool {
 
 /// Whether those signalled already give up what was asked for.
 fn is_reached(choice: Choice, counted: BitRate) -> bool {
-    matches!(choice, Choice::Cut { sum, .. } if counted >= sum)
+    matches!(choice, Choice::Cut(sum) if counted >= sum)
 }
 
-/// What a contributor is among the others, where a sum is to be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
-    /// It is signalled.
-    Full,
-    /// Sends less than the mean and would give up little.
-    Light,
-    /// Sends less than a quarter of the mean: what it can give up does not matter, what it loses it may not win back for long.
-    Feather,
-}
-
-impl Weight {
-    /// Of a contributor of these bytes, which would give up `cut` of its rate.
-    const fn of(bytes: u64, mean: u64, rate: u64, cut: BitRate) -> Weight {
-        if bytes < mean / 4 {
-            Weight::Feather
-        } else if bytes < mean && cut.0 < rate / LITTLE {
-            Weight::Light
-        } else {
-            Weight::Full
+/// The rate that is left to each sender that sends more, when those give up `excess` together. With the `k` fastest above it, it is
+/// (their sum - excess) / k. Rates come fastest first; one out of its order counts if it is above the level of those before it.
+fn water_level(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
+    let (mut sum, mut above, mut level) = (0u64, 0, 0);
+    for rate in rates.filter(|rate| *rate > 0) {
+        if rate > level {
+            above += 1;
+            sum = sum.saturating_add(rate);
+            level = sum.saturating_sub(excess) / above;
         }
     }
+    level
 }
 
-/// Whether a decision means a contributor of this rate, which would give up `cut`, when others are counted with `before`.
-/// Who sends less than others and would give up little is spared, if the decision says so: they meet in the middle.
-fn chosen(choice: Choice, rate: u64, cut: BitRate, before: BitRate, weight: Weight) -> bool {
-    match choice {
+/// Whether a decision means a contributor of this rate, which would give up `cut`, when others give up `before`. Where a sum is to be
+/// reached nobody is signalled who would give up more than twice what is left of it, so that it is reached from either side.
+const fn chosen(asked: &Asked<'_>, rate: u64, cut: BitRate, before: BitRate) -> bool {
+    match asked.cause.decision.choice {
         Choice::All => true,
         Choice::Above(fair) => rate > fair.0,
-        Choice::Cut { sum, spare } => {
+        Choice::Cut(sum) => {
             let left = sum.0.saturating_sub(before.0);
-            let spared = match weight {
-                Weight::Full => false,
-                Weight::Light => spare,
-                Weight::Feather => true,
-            };
-            !spared && cut.0 > 0 && cut.0 / 2 <= left && left > 0
+            rate > asked.level.0 && cut.0 > 0 && cut.0 / 2 <= left && left > 0
         }
     }
 }

@@ -9,8 +9,6 @@ use crate::response::Response;
 use crate::status::Row;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config, with};
 use crate::uncounted::Uncounted;
-use npcc_pipeline::frame::FrameBuf;
-use npcc_pipeline::tap::FlowTap;
 
 const TICK: Nanos = Nanos::from_micros(20);
 
@@ -289,7 +287,7 @@ fn a_source_that_opens_flows_too_fast_is_held_back() {
 }
 
 #[test]
-fn an_unresponsive_flow_gets_one_a_millisecond() {
+fn a_flow_of_a_host_that_does_not_respond_gets_one_in_100_ms() {
     let mut rig = warm(1, &config(TICK));
     for tick in 0..500u64 {
         rig.out(&data(0x1_0018, 0x11));
@@ -302,11 +300,7 @@ fn an_unresponsive_flow_gets_one_a_millisecond() {
         rig.out(&data(0x1_0018, 0x11));
         rig.tick(TICK, 900_000);
     }
-    assert!(
-        (9..=10).contains(&(rig.sent.len() - before)),
-        "{} in 10 ms",
-        rig.sent.len() - before
-    );
+    assert!(rig.sent.len() - before <= 1);
     assert_eq!(
         rig.core.flows().flows().next().unwrap().response,
         Response::None

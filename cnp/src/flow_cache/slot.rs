@@ -33,7 +33,7 @@ pub struct SlotControl {
     pub paired: bool,
     /// Strikes on the flow become near CNPs.
     pub owes: bool,
-    /// So they do at `hard`: its sender was seen to respond.
+    /// So they do at `hard`: its sender's host is not below even odds of responding.
     pub responds: bool,
     /// Strikes returned so far, modulo 256.
     pub returned: u8,

@@ -1,53 +1,56 @@
-//! How each host's network card answers CNPs: whether its flows slow down and stay slow, and how deep a cut is.
+//! How each host's network card answers CNPs: the odds that it responds, and as which kind of card.
 //!
-//! A card is one for all queue pairs of its host, so that what one flow showed counts for the others. A host is believed to answer when
-//! measurements ([`crate::response`]) found an effect that lasted, where one with an effect counts as two in vain. One that is doubted, because there were more in vain, is left
-//! to its ECN marks as if there were no NPCC, but for one CNP a flow in [`SILENCE`] by which it comes back when it answers after all; three more
-//! in vain and it has *fallen back*. CNPs that do not hold a sender are not merely useless: with every one of them alpha starts to fade, and
-//! what its receiver's CNPs could still have held is held by nobody.
-//! How deep a cut is, is learned by the time since the CNP before it: DCQCN's alpha fades quickly on some cards, slowly as
-//! published, and starts anew on others once the flow was back at its line rate.
+//! A card is one for all queue pairs of its host, so that what one flow showed counts for the others. What is kept is, for each kind of card that
+//! responds ([`crate::cards`]), the logarithm of how much likelier it makes what was measured than a sender that does not respond
+//! ([`crate::likelihood`]); the host's odds are the prior's and those of the kind that fits best. They stay within [`MOST`] and drift back to the prior, as
+//! cards, paths and applications change.
+//!
+//! Laws: what flows of a host show within [`APART`] counts once, in whatever order it comes. What could not be measured moves nothing. One
+//! host's measurements move no other's odds.
 
-mod cuts;
 mod view;
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
+use crate::cards::KINDS;
 use crate::fixed_map::FixedMap;
 use crate::key::{Bits, FlowKey};
-use crate::response::Measured;
-use cuts::Cuts;
-pub use cuts::{CutDepth, GAP_NAMES, GAPS};
+use crate::likelihood::{MilliNats, odds};
+use crate::response::{Measured, Outcome, Unmeasured};
 pub use view::{HostResponse, HostResponseView};
 
 /// Hosts remembered; the one not told for longest is forgotten for another.
 const HOSTS: usize = 4_096;
-/// What a measurement with an effect counts against one in vain. A card that answers is misread now and then, as its own recovery, a
-/// changed path or another queue's CNPs fall into the measurement: three in ten were. One that does not answer hardly ever shows an effect.
-/// The logarithms of how likely each is with either card (Wald's sequential test) are two to one.
-const WORKED: i8 = 2;
-/// Measurements in vain, less [`WORKED`] times those with an effect, by which a host falls back.
-const VAIN: i8 = -3;
+/// The most that is remembered for a host or against it: e^6 is 400 to 1.
+const MOST: MilliNats = 6_000;
 /// Flows of a host that are measured closer together than this saw the same, and count once.
 const APART: Nanos = Nanos::from_micros(200);
-/// Where a host begins of which the operator says that it answers: so many measurements must be in vain before it is not believed to.
-const BELIEVED: i8 = 3;
-/// Shortest time between two CNPs to a flow of a host that is doubted or has fallen back.
-pub(crate) const SILENCE: Nanos = Nanos::from_millis(100);
+/// What is remembered fades to a third in this time, ...
+const FADES: Nanos = Nanos::from_millis(1_000);
+/// ... in steps of so long.
+const FADE_STEP: Nanos = Nanos::from_millis(10);
+/// Prior odds of a host of which the operator says that it responds, to one.
+pub(crate) const ANSWERING: u16 = 1_000;
+/// Odds from which a host is said to answer.
+const ANSWERS: MilliNats = 100;
+/// Odds at which it has fallen back: 1 to 20.
+const FALLEN_BACK: MilliNats = -3_000;
+/// Odds this far below even are below even, and not what rounding left.
+const BELOW: MilliNats = -50;
+/// Another kind of card fits clearly better: one clear hit more does.
+const CLEARLY: MilliNats = 500;
 /// Most that a flow may be allowed to send, in 65,536ths of what it sends.
 const MOST_HEADROOM: u32 = 256 << 16;
-/// No more than these are remembered, either way.
-const MOST: i8 = 6;
 
 named! {
-    /// What is believed of a host.
+    /// What is believed of a host, by its odds.
     #[derive(Default)]
     pub enum Standing {
-        /// Nothing was measured, or as much for as against it.
+        /// Even odds, or little more: nothing was measured, or as much for it as against it.
         #[default]
         Unknown = "unknown",
-        /// More was measured in vain than not, but not enough to fall back: its flows are marked as without NPCC until they show more.
+        /// Below even odds: its flows are marked as without NPCC until they show more.
         Doubted = "doubted",
         /// Its flows slow down when told, and stay slow.
         Answers = "answers",
@@ -56,52 +59,95 @@ named! {
     }
 }
 
+impl Standing {
+    /// Below even odds.
+    pub(crate) const fn is_doubted(self) -> bool {
+        matches!(self, Standing::Doubted | Standing::FallenBack)
+    }
+}
+
+/// What each kind of card makes likelier.
+type OfKinds = [MilliNats; KINDS];
+
 /// What is known of one host.
 #[derive(Debug, Clone, Copy, Default)]
 struct HostState {
-    score: i8,
-    /// When the score was last changed.
-    scored: Option<Nanos>,
-    fallen_back: bool,
-    /// Measurements with an effect that lasted, and without.
+    prior: MilliNats,
+    /// Of the times before the latest measurements that count once.
+    before: OfKinds,
+    /// Sum of those, and how many they are.
+    latest: (OfKinds, i32),
+    /// When the first of them was taken.
+    since: Option<Nanos>,
+    /// Until when odds have faded.
+    faded: Nanos,
+    /// Measurements that spoke for it, and against it.
     worked: u32,
     vain: u32,
-    cuts: Cuts,
+    /// What could not be measured, by reason.
+    unmeasured: [u32; Unmeasured::COUNT],
     /// What its contributors put into watched queues in a window, as added up in the call of this time.
     sum: (Nanos, u64),
 }
 
 impl HostState {
-    const fn standing(&self) -> Standing {
-        if self.fallen_back {
-            Standing::FallenBack
-        } else if self.score > 0 {
-            Standing::Answers
-        } else if self.score < 0 {
-            Standing::Doubted
-        } else {
-            Standing::Unknown
+    fn kinds(&self) -> OfKinds {
+        let mut kinds = self.before;
+        for (kind, sum) in kinds.iter_mut().zip(self.latest.0) {
+            *kind = (*kind + sum / self.latest.1.max(1)).clamp(-MOST - self.prior, MOST);
+        }
+        kinds
+    }
+
+    /// The logarithm of its odds of responding.
+    fn odds(&self) -> MilliNats {
+        let best = self.kinds().into_iter().max();
+        self.prior + best.unwrap_or(0)
+    }
+
+    fn standing(&self) -> Standing {
+        match self.odds() {
+            odds if odds >= ANSWERS => Standing::Answers,
+            odds if odds >= BELOW => Standing::Unknown,
+            odds if odds > FALLEN_BACK => Standing::Doubted,
+            _ => Standing::FallenBack,
+        }
+    }
+
+    /// What was remembered drifts back to the prior.
+    fn fade(&mut self, now: Nanos) {
+        let passed = now.since(self.faded);
+        if passed < FADE_STEP {
+            return;
+        }
+        self.faded = now;
+        let lost = MilliNats::try_from(passed.min(FADES).0 / 1_000_000).unwrap_or(1_000);
+        (self.before, self.latest) = (self.kinds(), ([0; KINDS], 0));
+        for kind in &mut self.before {
+            *kind -= *kind * lost / 1_000;
         }
     }
 
     fn learn(&mut self, measured: &Measured, now: Nanos) {
-        let counts = self.scored.is_none_or(|at| now.since(at) >= APART);
-        let step = if measured.worked { WORKED } else { -1 };
-        if measured.worked {
-            self.worked = self.worked.saturating_add(1);
-        } else {
-            self.vain = self.vain.saturating_add(1);
+        self.fade(now);
+        if self.since.is_none_or(|since| now.since(since) >= APART) {
+            (self.before, self.latest) = (self.kinds(), ([0; KINDS], 0));
+            self.since = Some(now);
         }
-        if counts {
-            self.score = (self.score + step).clamp(-MOST, MOST);
-            self.scored = Some(now);
+        let odds = self.odds();
+        self.latest.1 += 1;
+        for (sum, expected) in self.latest.0.iter_mut().zip(measured.expected) {
+            *sum += measured.seen.weigh(expected);
         }
-        self.fallen_back = if self.fallen_back {
-            self.score < 0
-        } else {
-            self.score <= VAIN
-        };
-        self.cuts.learn(measured);
+        let counts = self.odds().cmp(&odds);
+        self.worked = self.worked.saturating_add(u32::from(counts.is_gt()));
+        self.vain = self.vain.saturating_add(u32::from(counts.is_lt()));
+    }
+
+    fn note(&mut self, reason: Unmeasured) {
+        if let Some(count) = self.unmeasured.get_mut(reason.index()) {
+            *count = count.saturating_add(1);
+        }
     }
 }
 
@@ -131,23 +177,26 @@ impl HostResponses {
             .map_or(Standing::Unknown, HostState::standing)
     }
 
-    /// Whether strikes on flows of this sender may become CNPs: a host that is doubted and never slowed down after one keeps its CE.
+    /// Strikes on flows of this sender may become CNPs unless it is below even odds and never slowed down after one.
     pub(crate) fn may_be_owed(&self, flow: &FlowKey, place: u32) -> bool {
-        let doubted = |state: &HostState| state.score < 0 && state.worked == 0;
-        !self.known(flow, place).is_some_and(doubted)
+        let never_fell = |state: &HostState| state.odds() < BELOW && state.worked == 0;
+        !self.known(flow, place).is_some_and(never_fell)
     }
 
-    /// Share of the rate that a CNP so long after the one before costs flows of this host, in 65,536ths, where that was learned.
-    pub(crate) fn cut(&self, flow: &FlowKey, place: u32, gap: Nanos) -> Option<u32> {
-        self.known(flow, place)?.cuts.at(gap)
+    /// The kind of card that the sender of `flow` most likely has, if it responds: the first, unless it fits clearly worse.
+    pub(crate) fn kind(&self, flow: &FlowKey, place: u32) -> usize {
+        let kinds = self.known(flow, place).map_or([0; KINDS], HostState::kinds);
+        let best = kinds.into_iter().max().unwrap_or(0);
+        let fits = |kind: &MilliNats| *kind >= best - CLEARLY;
+        kinds.iter().position(fits).unwrap_or(0)
     }
 
-    /// The sender of `flow` is to be remembered: says where. `answers` is what is believed of it when it is not known yet.
+    /// The sender of `flow` is to be remembered: says where. `prior` is the odds, to one, that it responds, as long as nothing was measured.
     pub(crate) fn remember(
         &mut self,
         flow: &FlowKey,
         place: u32,
-        answers: impl Fn() -> bool,
+        prior: impl Fn() -> u16,
         view: &HostResponseView,
     ) -> u32 {
         if self.known(flow, place).is_some() {
@@ -166,13 +215,13 @@ impl HostResponses {
             view.forget(oldest);
         }
         let state = HostState {
-            score: if answers() { BELIEVED } else { 0 },
+            prior: odds(prior()),
             ..HostState::default()
         };
         let Some(place) = self.map.insert(host, state) else {
             return u32::MAX;
         };
-        if state.score > 0 {
+        if state.prior > 0 {
             view.show(place, host, &state);
         }
         place
@@ -183,6 +232,7 @@ impl HostResponses {
         let Some(state) = self.map.get_mut(place) else {
             return Standing::Unknown;
         };
+        state.fade(now);
         if state.sum.0 != now {
             state.sum = (now, 0);
         }
@@ -201,12 +251,12 @@ impl HostResponses {
             .clamp(1 << 16, MOST_HEADROOM)
     }
 
-    /// Takes what was measured of a flow.
+    /// Takes what was measured of a flow, or that nothing could be.
     pub(crate) fn learn(
         &mut self,
         flow: &FlowKey,
         place: u32,
-        measured: &Measured,
+        outcome: &Outcome,
         now: Nanos,
         view: &HostResponseView,
     ) {
@@ -215,11 +265,16 @@ impl HostResponses {
             return;
         }
         if let Some(state) = self.map.get_mut(place) {
-            state.learn(measured, now);
+            match outcome {
+                Outcome::Measured(measured) => state.learn(measured, now),
+                Outcome::Unmeasured(reason) => state.note(*reason),
+            }
             view.show(place, host, state);
         }
     }
 }
 
+#[cfg(test)]
+mod history_tests;
 #[cfg(test)]
 mod tests;

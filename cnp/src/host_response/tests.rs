@@ -1,123 +1,162 @@
 use super::*;
 
+use proptest::prelude::*;
+
 use crate::key::Qpn;
 
 /// As many as there is room for.
 const ALL: u32 = 4_096;
-const GAP: Nanos = Nanos::from_millis(10);
 
 fn flow(last: u8) -> FlowKey {
     FlowKey::new([10, 0, 1, last].into(), [10, 0, 2, 2].into(), Qpn::new(7))
 }
 
-const fn measured(worked: bool, seen: u32, gap: Option<Nanos>) -> Measured {
-    Measured {
-        worked,
-        expected: 1 << 15,
-        seen,
-        after: match gap {
-            Some(gap) => Some((gap, 1)),
-            None => None,
-        },
-    }
+fn worked() -> Outcome {
+    Outcome::of_half(true)
 }
 
-const WORKED: Measured = measured(true, 1 << 15, None);
-const VAINLY: Measured = measured(false, 0, None);
+fn vainly() -> Outcome {
+    Outcome::of_half(false)
+}
 
-/// A host of which this was measured.
-fn after(all: &[Measured]) -> (HostResponses, HostResponseView, u32) {
+/// A host of which this was measured, so far apart.
+fn after_each(all: &[Outcome], apart: Nanos) -> (HostResponses, HostResponseView, u32) {
     let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
-    let place = hosts.remember(&flow(3), u32::MAX, || false, &view);
-    for (at, measured) in (0..).zip(all) {
-        let now = Nanos(APART.0 * at);
-        hosts.learn(&flow(3), place, measured, now, &view);
+    let place = hosts.remember(&flow(3), u32::MAX, || 1, &view);
+    for (at, outcome) in (0..).zip(all) {
+        hosts.learn(&flow(3), place, outcome, Nanos(apart.0 * at), &view);
     }
     (hosts, view, place)
 }
 
-fn standing(all: &[Measured]) -> Standing {
+fn after(all: &[Outcome]) -> (HostResponses, HostResponseView, u32) {
+    after_each(all, APART)
+}
+
+fn odds(all: &[Outcome], apart: Nanos) -> MilliNats {
+    let (hosts, _, place) = after_each(all, apart);
+    hosts.known(&flow(3), place).unwrap().odds()
+}
+
+fn standing(all: &[Outcome]) -> Standing {
     let (hosts, _, place) = after(all);
     hosts.standing(&flow(3), place)
 }
 
 #[test]
-fn a_host_falls_back_after_three_in_vain_and_comes_back_by_two_effects() {
+fn one_clear_miss_leaves_a_stranger_below_even_odds_and_what_it_shows_brings_it_back() {
     assert_eq!(standing(&[]), Standing::Unknown);
-    assert_eq!(standing(&[WORKED]), Standing::Answers);
-    assert_eq!(standing(&[VAINLY; 2]), Standing::Doubted);
-    assert_eq!(standing(&[VAINLY; 3]), Standing::FallenBack);
-    let mut history = vec![VAINLY; 3];
-    history.push(WORKED);
-    assert_eq!(standing(&history), Standing::FallenBack);
-    history.push(WORKED);
+    assert_eq!(standing(&[worked()]), Standing::Answers);
+    assert_eq!(standing(&[vainly()]), Standing::FallenBack);
+    let mut history = vec![vainly()];
+    history.extend([worked(); 2]);
+    assert_eq!(standing(&history), Standing::Doubted);
+    history.extend([worked(); 5]);
     assert_eq!(standing(&history), Standing::Answers);
-}
-
-/// Where three in ten are misread, as at a path that changes, a card that answers is never doubted; one that shows an effect in ten by
-/// chance is.
-#[test]
-fn what_is_misread_now_and_then_doubts_nobody_who_answers() {
-    for (worked, ever) in [(7, false), (1, true)] {
-        let history: Vec<Measured> = (0..1_000)
-            .map(|at| if at * 7 % 10 < worked { WORKED } else { VAINLY })
-            .collect();
-        let doubted = (1..history.len()).any(|len| {
-            matches!(
-                standing(&history[..len]),
-                Standing::Doubted | Standing::FallenBack
-            )
-        });
-        assert_eq!(doubted, ever);
-    }
-}
-
-/// A CNP that is lost on its way counts as told and is measured in vain: a card that answers outweighs one in ten.
-#[test]
-fn lost_cnps_do_not_take_a_host_its_standing() {
-    let (mut hosts, view, place) = after(&[WORKED; 3]);
-    for turn in 3..10_000 {
-        // One in ten, and now and then two one after the other.
-        let is_lost = turn % 10 == 9 || turn % 90 == 10;
-        let measured = if is_lost { &VAINLY } else { &WORKED };
-        let now = Nanos(APART.0 * turn);
-        hosts.learn(&flow(3), place, measured, now, &view);
-        assert_eq!(hosts.standing(&flow(3), place), Standing::Answers, "{turn}");
-    }
+    // One that has shown a lot is not doubted for one miss.
+    let mut known = vec![worked(); 9];
+    known.push(vainly());
+    assert_eq!(standing(&known), Standing::Answers);
 }
 
 #[test]
 fn flows_that_saw_the_same_count_once() {
-    let (mut hosts, view, place) = after(&[VAINLY]);
-    for _ in 0..8 {
-        hosts.learn(&flow(3), place, &VAINLY, Nanos(APART.0 - 1), &view);
+    let once = odds(&[vainly()], APART);
+    assert_eq!(odds(&[vainly(); 9], Nanos(APART.0 / 9)), once);
+    assert!(odds(&[worked(); 2], APART) > odds(&[worked(); 2], Nanos(1)));
+}
+
+#[test]
+fn odds_drift_back_to_the_prior_within_seconds() {
+    let (mut hosts, view, place) = after(&[vainly()]);
+    let odds_at = |hosts: &mut HostResponses, millis| {
+        hosts.add(place, 1, Nanos::from_millis(millis));
+        hosts.known(&flow(3), place).unwrap().odds()
+    };
+    let before = odds_at(&mut hosts, 0);
+    for tick in 1..1_000 {
+        odds_at(&mut hosts, tick);
     }
-    assert_eq!(hosts.standing(&flow(3), place), Standing::Doubted);
+    let third = odds_at(&mut hosts, 1_000);
+    assert!(
+        (before * 4 / 10..=before * 3 / 10).contains(&third),
+        "{before} to {third}"
+    );
+    assert_eq!(odds_at(&mut hosts, 3_000), 0);
+    hosts.learn(&flow(3), place, &vainly(), Nanos::from_millis(3_000), &view);
+    assert_eq!(hosts.standing(&flow(3), place), Standing::FallenBack);
+}
+
+/// Kinds that are refuted do not speak against the one that fits.
+#[test]
+fn the_kind_that_fits_best_counts() {
+    let published = [Outcome::of_published(); 4];
+    let (hosts, _, place) = after(&published);
+    assert_eq!(hosts.kind(&flow(3), place), 2);
+    assert_eq!(hosts.standing(&flow(3), place), Standing::Answers);
+    assert_eq!(hosts.kind(&flow(4), place), 0, "another host");
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let share = || 0.02f64..1.4;
+    let measured = (share(), [share(), share(), share()])
+        .prop_map(|(seen, expected)| Outcome::of(seen, expected));
+    let reason = proptest::sample::select(&Unmeasured::ALL[..]).prop_map(Outcome::Unmeasured);
+    prop_oneof![3 => measured, 1 => reason]
+}
+
+proptest! {
+    /// Within the time in which samples count once, their order does not matter.
+    #[test]
+    fn the_order_within_a_window_does_not_matter(
+        (before, mut window, other) in (proptest::collection::vec(outcome(), 0..8), proptest::collection::vec(outcome(), 1..12))
+            .prop_flat_map(|(before, window)| (Just(before), Just(window.clone()), Just(window).prop_shuffle())),
+    ) {
+        let of = |window: &[Outcome]| {
+            let (mut hosts, view, place) = after(&before);
+            for (at, outcome) in (0..).zip(window) {
+                let now = Nanos(APART.0 * 20 + at);
+                hosts.learn(&flow(3), place, outcome, now, &view);
+            }
+            *hosts.known(&flow(3), place).unwrap()
+        };
+        window.retain(|outcome| matches!(outcome, Outcome::Measured(_)));
+        let other: Vec<Outcome> = other.into_iter().filter(|outcome| matches!(outcome, Outcome::Measured(_))).collect();
+        prop_assert_eq!(of(&window).kinds(), of(&other).kinds());
+    }
+
+    /// Odds are bounded whatever is measured, what could not be measured moves nothing, and no other host's odds move.
+    #[test]
+    fn odds_are_bounded_and_a_hosts_own(all in proptest::collection::vec((outcome(), 0u64..400_000), 0..200)) {
+        let (mut hosts, view, place) = after(&[]);
+        let other = hosts.remember(&flow(4), u32::MAX, || 1, &view);
+        let mut now = Nanos::ZERO;
+        for (outcome, passed) in all {
+            now += Nanos(passed);
+            let before = hosts.known(&flow(3), place).unwrap().kinds();
+            hosts.learn(&flow(3), place, &outcome, now, &view);
+            let state = hosts.known(&flow(3), place).unwrap();
+            prop_assert!(state.odds().abs() <= MOST);
+            if matches!(outcome, Outcome::Unmeasured(_)) {
+                prop_assert_eq!(state.kinds(), before);
+            }
+            prop_assert_eq!(hosts.known(&flow(4), other).unwrap().odds(), 0);
+        }
+    }
 }
 
 #[test]
-fn what_was_measured_long_ago_is_outweighed() {
-    let mut history = vec![WORKED; 1_000];
-    history.extend([VAINLY; 9]);
-    assert_eq!(standing(&history), Standing::FallenBack);
-}
-
-#[test]
-fn how_deep_a_cut_is_is_learned_by_the_time_since_the_one_before() {
-    let soon = Nanos::from_micros(50);
-    let (hosts, view, place) = after(&[
-        measured(true, 1 << 15, Some(GAP)),
-        measured(true, 1 << 12, Some(soon)),
-        measured(false, 0, Some(soon)),
-    ]);
-    assert_eq!(hosts.cut(&flow(3), place, GAP), Some(1 << 15));
-    assert_eq!(hosts.cut(&flow(3), place, soon), Some(1 << 12));
-    assert_eq!(hosts.cut(&flow(3), place, Nanos::from_millis(2)), None);
+fn what_is_shown_of_a_host() {
+    let late = Outcome::Unmeasured(Unmeasured::Late);
+    let (hosts, view, place) = after(&[worked(), vainly(), late, late, worked()]);
     let shown: Vec<_> = view.hosts().collect();
     assert_eq!(shown.len(), 1);
-    assert_eq!(shown[0].address, flow(3).src());
-    assert_eq!((shown[0].worked, shown[0].vain), (2, 1));
-    assert_eq!(shown[0].cuts, [Some(62), None, None, None, Some(500)]);
+    let host = shown[0];
+    assert_eq!(host.address, flow(3).src());
+    assert_eq!((host.worked, host.vain), (2, 1));
+    assert_eq!(host.unmeasured[Unmeasured::Late.index()], 2);
+    assert_eq!(host.odds, hosts.known(&flow(3), place).unwrap().odds());
+    assert_eq!(host.standing, Standing::Doubted);
 }
 
 /// Each of eight queue pairs at the line rate of their host sends an eighth of what its limiter allows: of each an eighth is seen, and all
@@ -126,7 +165,7 @@ fn how_deep_a_cut_is_is_learned_by_the_time_since_the_one_before() {
 fn queue_pairs_of_a_host_have_each_others_bytes_as_headroom() {
     let (mut hosts, _, place) = after(&[]);
     let view = HostResponseView::default();
-    let other = hosts.remember(&flow(4), u32::MAX, || false, &view);
+    let other = hosts.remember(&flow(4), u32::MAX, || 1, &view);
     let now = Nanos(7);
     for _ in 0..8 {
         hosts.add(place, 1_000, now);
@@ -150,44 +189,41 @@ fn queue_pairs_of_a_host_have_each_others_bytes_as_headroom() {
 
 #[test]
 fn another_host_in_its_place_is_not_it() {
-    let (hosts, _, place) = after(&[VAINLY; 3]);
+    let (hosts, _, place) = after(&[vainly(); 3]);
     assert_eq!(hosts.standing(&flow(4), place), Standing::Unknown);
-    assert_eq!(hosts.cut(&flow(4), place, GAP), None);
 }
 
 #[test]
 fn who_is_said_to_answer_is_shown_so_before_anything_was_measured() {
     let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
-    hosts.remember(&flow(3), u32::MAX, || true, &view);
-    hosts.remember(&flow(4), u32::MAX, || false, &view);
+    let place = hosts.remember(&flow(3), u32::MAX, || ANSWERING, &view);
+    hosts.remember(&flow(4), u32::MAX, || 1, &view);
     let shown: Vec<_> = view.hosts().collect();
     assert_eq!(shown.len(), 1);
-    let HostResponse {
-        address,
-        standing,
-        worked,
-        ..
-    } = shown[0];
+    let host = shown[0];
     let said = (flow(3).src(), Standing::Answers, 0);
-    assert_eq!((address, standing, worked), said);
+    assert_eq!((host.address, host.standing, host.worked), said);
+    // One miss does not take that away.
+    hosts.learn(&flow(3), place, &vainly(), Nanos(1), &view);
+    assert_eq!(hosts.standing(&flow(3), place), Standing::Answers);
 }
 
 #[test]
 fn a_full_table_forgets_the_host_not_told_for_longest() {
-    let (mut hosts, view, first) = after(&[VAINLY; 3]);
+    let (mut hosts, view, first) = after(&[vainly(); 3]);
     let address = |n: u32| {
         let [_, _, high, low] = n.to_be_bytes();
         FlowKey::new([10, 1, high, low].into(), [10, 0, 2, 2].into(), Qpn::new(7))
     };
     for n in 0..ALL - 1 {
-        hosts.remember(&address(n), u32::MAX, || false, &view);
+        hosts.remember(&address(n), u32::MAX, || 1, &view);
     }
     assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
-    hosts.remember(&flow(3), first, || false, &view);
-    hosts.remember(&address(70_000), u32::MAX, || false, &view);
+    hosts.remember(&flow(3), first, || 1, &view);
+    hosts.remember(&address(70_000), u32::MAX, || 1, &view);
     assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
     for n in 0..ALL {
-        hosts.remember(&address(n), u32::MAX, || false, &view);
+        hosts.remember(&address(n), u32::MAX, || 1, &view);
     }
     assert_eq!(hosts.standing(&flow(3), first), Standing::Unknown);
     assert_eq!(view.hosts().count(), 0);

@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::cuts::{CutDepth, Cuts};
 use super::{HOSTS, HostState, Standing};
 use crate::key::{Bits, low32};
+use crate::response::Unmeasured;
 use crate::seqlock::SeqCell;
 
-const WORDS: usize = 6;
+const WORDS: usize = 7;
 const LIVE: u64 = 1;
 const V6: u64 = 2;
 
@@ -18,12 +18,14 @@ pub struct HostResponse {
     pub address: IpAddr,
     /// What is believed of it.
     pub standing: Standing,
-    /// Measurements in which its flow slowed down and stayed slow.
+    /// The natural logarithm of its odds of responding, in thousandths.
+    pub odds: i32,
+    /// Measurements that spoke for it: its flow slowed down and stayed slow.
     pub worked: u32,
-    /// Measurements in which it did not.
+    /// Measurements that spoke against it.
     pub vain: u32,
-    /// How deep its cuts are.
-    pub cuts: CutDepth,
+    /// Measurements that say nothing, by [`Unmeasured`].
+    pub unmeasured: [u32; Unmeasured::COUNT],
 }
 
 /// The readers' side.
@@ -44,19 +46,20 @@ impl HostResponseView {
     /// All hosts of which something was measured, or of which the operator says that they answer.
     pub fn hosts(&self) -> impl Iterator<Item = HostResponse> + '_ {
         self.cells.iter().filter_map(|cell| {
-            let [meta, high, low, counts, first, second] = cell.read()?;
+            let [meta, high, low, counts, a, b, c] = cell.read()?;
             let address = if meta & V6 == 0 {
                 IpAddr::V4(Ipv4Addr::from(low32(low)))
             } else {
                 IpAddr::V6(Ipv6Addr::from(u128::from(high) << 64 | u128::from(low)))
             };
-            let standing = usize::try_from(meta >> 8).ok()?;
+            let standing = usize::try_from(meta >> 8 & 0xff).ok()?;
             (meta & LIVE != 0).then(|| HostResponse {
                 address,
                 standing: Standing::from_index(standing).unwrap_or_default(),
                 worked: low32(counts),
                 vain: low32(counts >> 32),
-                cuts: Cuts::depths([first, second]),
+                odds: low32(c >> 32).cast_signed(),
+                unmeasured: [a, a >> 32, b, b >> 32, c].map(low32),
             })
         })
     }
@@ -75,7 +78,10 @@ impl HostResponseView {
         let standing = (state.standing().index() as u64) << 8;
         let meta = LIVE | if ipv6 { V6 } else { 0 } | standing;
         let counts = u64::from(state.worked) | u64::from(state.vain) << 32;
-        let [first, second] = state.cuts.words();
-        cell.write(&[meta, high, low, counts, first, second]);
+        let [a, b, c, d, e] = state.unmeasured.map(u64::from);
+        let odds = u64::from(state.odds().cast_unsigned());
+        let unmeasured = [a | b << 32, c | d << 32, e | odds << 32];
+        let [first, second, third] = unmeasured;
+        cell.write(&[meta, high, low, counts, first, second, third]);
     }
 }

@@ -59,14 +59,9 @@ pub enum Choice {
     /// All it reaches, heaviest first.
     #[default]
     All,
-    /// Heaviest first, until what they are expected to give up adds up to this. Who would give up more than twice what is
-    /// left is passed over.
-    Cut {
-        /// The sum.
-        sum: BitRate,
-        /// Whether those are left out who send less than the mean and would give up little.
-        spare: bool,
-    },
+    /// Those above the water level, fastest first, until what they are expected to give up adds up to this: the level is what is left to
+    /// each of them when they give up the sum together.
+    Cut(BitRate),
     /// Those that send faster than this.
     Above(BitRate),
 }

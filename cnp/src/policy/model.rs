@@ -15,8 +15,8 @@
 //!
 //! What a flow gives up is its rate times half of its DCQCN alpha (`dcqcn.rs`): one half at the first CNP, little
 //! when it was signalled long ago, corrected by how the flow did respond. Nobody is signalled who would give up more than twice what
-//! is left to cut, so that the sum lands near the drain rate from either side. Who sends little and would give up little is
-//! spared, unless the others could not give up half of what was wanted at the look before.
+//! is left to cut, so that the sum lands near the drain rate from either side. Who is cut goes by water level: those whose rate lies above
+//! the level that is left to each when all above it give up the excess together, the fastest first.
 //!
 //! When flows are too many to be read often enough, their rates are not known and the table of [`super::npcc`] answers.
 
@@ -35,6 +35,9 @@ use super::{
 const LOOKS: usize = 16;
 /// Frames by which the depth must have moved for its movement to count as more than the order of packets.
 const SIGNIFICANT: u64 = 8;
+/// A deep queue is drained at 1/2 of the drain rate at most: senders cut further are not back when it is empty, as their timers need
+/// milliseconds for that. Without a limit the worst of four seeds lost 18 % of the goodput behind a cold start, at 1/4 the median 1 %.
+const PULLS: u64 = 2;
 /// Frames below which a queue is as good as empty.
 const EMPTY: u64 = 4;
 
@@ -43,7 +46,7 @@ const EMPTY: u64 = 4;
 pub struct ModelConfig {
     /// Time between two looks at the queue (default 4 us, the shortest time between two CNPs that count).
     pub look: Nanos,
-    /// Depth that is aimed at, as a time of the drain rate (default 15 us: half of `shallow`).
+    /// Depth that is aimed at, as a time of the drain rate (default 40 us: four thirds of `shallow`).
     pub set_point: Nanos,
     /// Time in which a depth off the set-point is to be corrected (default 300 us: the NIC's rate-increase timer).
     pub horizon: Nanos,
@@ -57,7 +60,7 @@ impl From<&QueueSettings> for ModelConfig {
     fn from(settings: &QueueSettings) -> ModelConfig {
         ModelConfig {
             look: Nanos(settings.tick.0 / 5).max(CLOSEST),
-            set_point: settings.time_of(settings.shallow / 2),
+            set_point: settings.time_of(settings.shallow / 3 * 4),
             horizon: settings.recovery,
             dead_band: 20,
             fallback: settings.into(),
@@ -92,8 +95,6 @@ pub struct Model {
     flight: InFlight,
     /// The growth at the last look, in bit/s.
     grew: i64,
-    /// Those signalled at the last look could not give up half of what was wanted.
-    short: bool,
     fallback: Npcc,
     fell_back: bool,
 }
@@ -108,7 +109,6 @@ impl Model {
             looks: ArrayVec::new(),
             flight: InFlight::default(),
             grew: 0,
-            short: false,
             fell_back: false,
         }
     }
@@ -170,7 +170,8 @@ impl Policy for Model {
         let (on_the_way, beyond) = self.on_the_way(growth, now);
         self.grew = growth.rate;
         let set_point = context.drain.bytes_in(self.config.set_point);
-        let pull = per_second(context.depth, set_point, self.config.horizon);
+        let most = i64::try_from(context.drain.0 / PULLS).unwrap_or(i64::MAX);
+        let pull = per_second(context.depth, set_point, self.config.horizon).min(most);
         let wanted = growth.rate.saturating_add(pull);
         let excess = wanted.saturating_sub(on_the_way);
         let band = context.drain.0 / 1_000 * u64::from(self.config.dead_band);
@@ -179,10 +180,7 @@ impl Policy for Model {
             Ok(excess) if excess > band && !falling => Decision {
                 wanted: Amount::Many,
                 amount: Amount::Many,
-                choice: Choice::Cut {
-                    sum: BitRate(excess),
-                    spare: !self.short,
-                },
+                choice: Choice::Cut(BitRate(excess)),
                 few: 1_000,
                 spacing: CLOSEST,
                 reason: Reason::Overload,
@@ -198,10 +196,6 @@ impl Policy for Model {
         if self.fell_back {
             self.fallback.sent(context, decision, round, now);
         }
-        self.short = match decision.choice {
-            Choice::Cut { sum, .. } => round.cut.0 < sum.0 / 2 && sum.0 > context.drain.0 / 8,
-            Choice::All | Choice::Above(_) => false,
-        };
         if round.sent == 0 {
             return;
         }

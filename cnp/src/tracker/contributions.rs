@@ -195,8 +195,10 @@ impl FlowTracker {
         };
         if let Some(flow) = self.flows.get_mut(index) {
             let at = self.stops.of(flow.ingress, priority);
-            flow.response.forget(at, self.window);
             flow.dcqcn.forget(at);
+            if let Some(outcome) = flow.response.forget(at, self.window) {
+                self.learn_response(index, &outcome, at);
+            }
         }
     }
 
@@ -248,7 +250,11 @@ impl FlowTracker {
         };
         let (arrivals, port) = (&self.arrivals, flow.ingress);
         let allowed = |bytes, time| arrivals.allowed(port, bytes, time);
-        let measured = flow.response.observe(now, flow.bytes, &response, allowed);
+        let measured = {
+            let cards = &flow.dcqcn.cards;
+            flow.response
+                .observe(now, flow.bytes, cards, &response, allowed)
+        };
         flow.dcqcn.observe(now, flow.bytes, &self.measure);
         flow.asleep = counted == 0 && falls_asleep(flow, reading.as_ref(), now);
         let (silent, asleep) = (now.since(flow.last_seen) >= IDLE, flow.asleep);

@@ -8,14 +8,10 @@ use crate::control::settings::EcnMode;
 use crate::flow_cache::SlotControl;
 use crate::host_response::Standing;
 use crate::plan::Suppressed;
-use crate::response::Measured;
+use crate::response::{Outcome, ResponseConfig};
 
 /// A refusal for the same reason is logged again after this time.
 const AGAIN: Nanos = Nanos::from_millis(10);
-/// From so long after a CNP on it counts what a host showed; sooner, several are on their way at once, and what each does is not to be
-/// told apart.
-const FADED: Nanos = Nanos::from_millis(1);
-
 impl FlowTracker {
     /// Time from a CNP to a flow's sender to its effect.
     pub(crate) fn feedback(&self, index: u32) -> Nanos {
@@ -79,16 +75,23 @@ impl FlowTracker {
         self.responses.headroom(host, bytes, now)
     }
 
-    /// Share of its rate that a CNP of this moment costs a flow, in 65,536ths: as its host showed, or as DCQCN has it.
+    /// Share of its rate that a CNP of this moment costs a flow, in 65,536ths, with a card of the kind that its host showed to have.
     pub(crate) fn cut_share(&self, index: u32, now: Nanos) -> u32 {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return 0;
         };
-        let gap = flow.dcqcn.last_told().map(|at| now.since(at));
-        let learned = gap
-            .filter(|gap| *gap >= FADED)
-            .and_then(|gap| self.responses.cut(&key, flow.host, gap));
-        learned.unwrap_or_else(|| flow.dcqcn.share(now))
+        let cuts = flow.dcqcn.cards.cuts(now);
+        cuts.get(self.responses.kind(&key, flow.host))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// How a flow's response is measured.
+    pub(crate) fn response_config(&self, index: u32) -> ResponseConfig {
+        ResponseConfig {
+            feedback: self.feedback(index),
+            window: self.window,
+        }
     }
 
     /// A flow is among those that may be told: its host is remembered.
@@ -97,20 +100,32 @@ impl FlowTracker {
             return;
         };
         if let Some(flow) = self.flows.get_mut(index) {
-            let answers = || self.settings.hosts.answering.holds(key.src());
+            let prior = || self.settings.hosts.prior_of(key.src());
             let view = &self.status.responses;
-            flow.host = self.responses.remember(&key, flow.host, answers, view);
+            flow.host = self.responses.remember(&key, flow.host, prior, view);
         }
     }
 
-    /// What a flow did after its CNPs was measured.
-    pub(crate) fn learn_response(&mut self, index: u32, measured: &Measured, now: Nanos) {
+    /// Takes what a flow did after its CNPs, or why that could not be measured.
+    pub(crate) fn learn_response(&mut self, index: u32, outcome: &Outcome, now: Nanos) {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return;
         };
-        self.responses
-            .learn(&key, flow.host, measured, now, &self.status.responses);
+        let view = &self.status.responses;
+        self.responses.learn(&key, flow.host, outcome, now, view);
         self.write_control(index);
+    }
+
+    /// Measures the flow's host four times, so that it is believed to respond, or not to.
+    #[cfg(test)]
+    pub(crate) fn teach(&mut self, index: u32, worked: Option<bool>, now: Nanos) {
+        self.remember_host(index);
+        for vote in 0..4 {
+            let now = Nanos(now.0 + vote * 200_000);
+            if let Some(worked) = worked {
+                self.learn_response(index, &Outcome::of_half(worked), now);
+            }
+        }
     }
 
     /// Time over which contributions are counted.
@@ -142,7 +157,7 @@ impl FlowTracker {
         let control = SlotControl {
             paired,
             owes: may_owe && self.responses.may_be_owed(&key, flow.host),
-            responds: self.responses.standing(&key, flow.host) == Standing::Answers,
+            responds: !self.responses.standing(&key, flow.host).is_doubted(),
             returned: flow.returned,
             owes_from: from.saturating_sub(flow.bytes),
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta};
 use npcc_pipeline::icrc;
-use npcc_pipeline::parse::{L3, parse};
+use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 

@@ -89,21 +89,26 @@ pub enum SourceCheck {
     Off,
 }
 
-/// Hosts that are treated in another way than all, by the prefixes of their addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Hosts {
-    /// Senders that may be told, and no others; none means all.
-    pub allow: Vec<Prefix>,
-    /// Senders that are never told, though allowed.
-    pub deny: Vec<Prefix>,
-    /// Senders whose CNPs are decided, counted and logged, and not sent.
-    pub observe: Vec<Prefix>,
-    /// Senders whose network cards are known to slow down when told, and to stay slow: for them NPCC begins at once, without trying one CNP
-    /// a flow first. Unknown hosts need no entry; those that take their rate back within microseconds must not have one.
-    pub answering: Vec<Prefix>,
-    /// Receivers whose network cards keep another least time between two CNPs than `cnp.interval`: `10.0.2.0/24: 50us`. The longest prefix counts.
-    pub cnp_intervals: BTreeMap<Prefix, Nanos>,
+npcc_pipeline::defaults! {
+    /// Hosts that are treated in another way than all, by the prefixes of their addresses.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct Hosts {
+        /// Senders that may be told, and no others; none means all.
+        pub allow: Vec<Prefix> = Vec::new(),
+        /// Senders that are never told, though allowed.
+        pub deny: Vec<Prefix> = Vec::new(),
+        /// Senders whose CNPs are decided, counted and logged, and not sent.
+        pub observe: Vec<Prefix> = Vec::new(),
+        /// Senders whose network cards are known to slow down when signalled, and to stay slow: their prior odds are 1,000 to one. Unknown hosts need
+        /// no entry; those that take their rate back within microseconds must not have one.
+        pub answering: Vec<Prefix> = Vec::new(),
+        /// Odds, to one, that a host responds as long as nothing was measured; 1 to 1000. More trust an unknown host longer, and have the others pay for it
+        /// if it does not respond.
+        pub prior: Ranged<1, 1000> = Ranged::fixed(1),
+        /// Receivers whose network cards keep another least time between two CNPs than `cnp.interval`: `10.0.2.0/24: 50us`. The longest prefix counts.
+        pub cnp_intervals: BTreeMap<Prefix, Nanos> = BTreeMap::new(),
+    }
 }
 
 npcc_pipeline::defaults! {

@@ -96,7 +96,7 @@ pub struct Marking<'a, T> {
 pub(super) struct Scope<'a> {
     /// The curve.
     red: Option<&'a Red>,
-    /// Depth from which only senders that respond may be owed a CNP instead of a mark.
+    /// Depth from which only senders that are believed to respond may be owed a CNP instead of a mark.
     hard: u64,
     /// Depth up to which no frame is struck.
     kmin: i64,

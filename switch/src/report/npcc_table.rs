@@ -43,7 +43,7 @@ pub fn hosts(hosts: &[Host]) -> String {
             word("HOST", &host.address),
             word("ACTION", &host.action),
             word("CARD", &host.standing),
-            ("CUT (/1000)", list(&host.cuts)),
+            ("ODDS (ln)", odds(host.odds)),
             count("FLOWS", host.flows),
             count("PAIRED", host.paired),
             count("CNP SENT", host.cnps_sent),
@@ -53,12 +53,20 @@ pub fn hosts(hosts: &[Host]) -> String {
             count("NONE", host.unresponsive),
             count("WORKED", host.worked),
             count("VAIN", host.vain),
+            ("UNMEASURED", list(&host.unmeasured)),
             count("CNP PASSED", host.cnps_passed),
             count("NAK", host.naks),
             count("RNR NAK", host.rnr_naks),
             count("CE (sampled)", host.ce),
         ]
     })
+}
+
+/// Tenths of a logarithm.
+fn odds(tenths: i64) -> String {
+    let sign = if tenths < 0 { "-" } else { "" };
+    let tenths = tenths.unsigned_abs();
+    format!("{sign}{}.{}", tenths / 10, tenths % 10)
 }
 
 /// `show npcc`
@@ -244,10 +252,18 @@ mod tests {
             standing: "fallen-back".to_owned(),
             worked: 1_234,
             vain: 77,
-            cuts: [("<100us".to_owned(), 31), (">=4ms".to_owned(), 500)].into(),
+            odds: -43,
+            unmeasured: [("late".to_owned(), 31), ("grew".to_owned(), 5)].into(),
             ..Host::default()
         }]);
-        for part in ["CARD", "fallen-back", "<100us 31, >=4ms 500", "1,234", "77"] {
+        for part in [
+            "CARD",
+            "fallen-back",
+            "-4.3",
+            "grew 5, late 31",
+            "1,234",
+            "77",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

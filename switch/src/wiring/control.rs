@@ -110,6 +110,7 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
         deny,
         observe,
         answering,
+        prior,
         cnp_intervals,
     } = hosts;
     // The longest prefix comes first: the first that holds a receiver counts.
@@ -121,6 +122,7 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
         deny: set(deny),
         observe: set(observe),
         answering: set(answering),
+        prior: prior.short(),
         cnp_intervals: intervals.into_iter().map(interval).collect(),
     }
 }

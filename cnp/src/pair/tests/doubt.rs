@@ -9,7 +9,7 @@ use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::Sighting;
 
 use super::*;
-use crate::flow_cache::{CacheReader, FlowCache};
+use crate::flow_cache::{CacheReader, FlowCache, SlotControl};
 use crate::safety_tests::message;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
 
@@ -114,7 +114,11 @@ impl Flow {
             let end = self.book.observe_with(&record, 0, live).unwrap();
             self.book.settle(end, record.time);
             let paired = self.book.resolve(end, record.time).evidence() != Evidence::None;
-            self.reader.tell(record.slot, Nanos::ZERO, paired);
+            let control = SlotControl {
+                paired,
+                ..SlotControl::default()
+            };
+            self.reader.set_control(record.slot, control);
         }
     }
 

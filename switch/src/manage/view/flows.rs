@@ -1,17 +1,17 @@
 //! Flows, hosts and the log, row by row.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use npcc_cnp::action::Action;
-use npcc_cnp::host_response::{CutDepth, GAP_NAMES, Standing};
+use npcc_cnp::host_response::Standing;
 use npcc_cnp::log::{Entry, KEPT, Outcome};
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::plan::Suppressed;
-use npcc_cnp::response::Response;
+use npcc_cnp::response::{Response, Unmeasured};
 use npcc_cnp::table::FlowSnapshot;
 use npcc_pipeline::units::{Nanos, PortId};
 
@@ -119,7 +119,12 @@ impl View {
             if let Some(host) = hosts.get_mut(&card.address) {
                 host.standing = card.standing.name().to_owned();
                 (host.worked, host.vain) = (card.worked.into(), card.vain.into());
-                host.cuts = cuts(&card.cuts);
+                host.odds = i64::from(card.odds) / 100;
+                let unmeasured = Unmeasured::ALL.iter().zip(card.unmeasured);
+                host.unmeasured = unmeasured
+                    .filter(|(_, count)| *count > 0)
+                    .map(|(reason, count)| (reason.name().to_owned(), count.into()))
+                    .collect();
             }
         }
         for (host, counts) in self.npcc.hosts.hosts().filter(|(host, _)| wanted(host)) {
@@ -280,13 +285,6 @@ impl Wall<'_> {
         let then = self.now.checked_sub(ago).unwrap_or(self.now);
         humantime::format_rfc3339_millis(then).to_string()
     }
-}
-
-/// Those that were learned.
-fn cuts(depths: &CutDepth) -> BTreeMap<String, u64> {
-    let all = GAP_NAMES.iter().zip(depths);
-    all.filter_map(|(name, depth)| depth.map(|depth| ((*name).to_owned(), depth.into())))
-        .collect()
 }
 
 /// A line of the log before it is text.

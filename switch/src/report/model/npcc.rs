@@ -237,15 +237,18 @@ pub struct Host {
     /// What is believed of its network card: `unknown`, `answers`, `doubted` or `fallen-back`.
     #[serde(default)]
     pub standing: String,
-    /// Measurements in which a flow of it slowed down when told and stayed slow.
+    /// Measurements that spoke for it: a flow of it slowed down when told and stayed slow.
     #[serde(default)]
     pub worked: u64,
-    /// Measurements in which none did, or not for long.
+    /// Measurements that spoke against it: none did, or not for long.
     #[serde(default)]
     pub vain: u64,
-    /// Thousandths of its rate that a CNP costs a flow of it, by the time since the CNP before, where that was learned.
+    /// The natural logarithm of the odds that it responds, in tenths: 0 is even, 22 is nine to one.
     #[serde(default)]
-    pub cuts: BTreeMap<String, u64>,
+    pub odds: i64,
+    /// Measurements that say nothing of it, by reason.
+    #[serde(default)]
+    pub unmeasured: BTreeMap<String, u64>,
 }
 
 /// A line of the log.

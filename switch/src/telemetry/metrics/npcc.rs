@@ -54,8 +54,10 @@ families! {
         to.spread(&[("threshold", "hard")], &all.hard)
     };
     "npcc_damaged_packets" Counter "Packets with a wrong ICRC, by the port they came by: nothing was learned from them. Only packets about to be shown to the control core are checked." |all, to| {
-        let mut ports = all.snapshot.npcc.damaged_ports.iter();
-        ports.try_for_each(|(port, count)| to.count(&[("port", port)], *count))
+        let damaged = &all.snapshot.npcc.damaged_ports;
+        let count = |port: &str| damaged.get(port).copied().unwrap_or(0);
+        let mut ports = all.snapshot.ports.iter();
+        ports.try_for_each(|port| to.count(&[("port", &port.name)], count(&port.name)))
     };
     "npcc_data_ratio" Gauge "Share of data bytes in watched queues since the start: whose sender can be told (paired), is known too little (unpaired), or got no answer yet (cold)." |all, to| {
         let health = &all.snapshot.npcc.health;

@@ -1,0 +1,250 @@
+//! What a sender's rate should be after CNPs, for each kind of network card that responds to them.
+//!
+//! Three kinds are in use, and a flow keeps the state of each: cards with DCQCN's alpha by a fast clock, such cards whose alpha starts anew
+//! once the flow is back at its line rate, and DCQCN as published. Which one a host has shows in what its flows do
+//! ([`crate::host_response`]). Rates are in 65,536ths of the line, and a CNP cuts by half of alpha.
+
+use npcc_pipeline::units::Nanos;
+
+/// One in the fixed point of rates, shares and alpha.
+pub(crate) const ONE: u32 = 1 << 16;
+/// Kinds of cards that respond.
+pub(crate) const KINDS: usize = 3;
+/// Cards cut once in so long at most.
+const CLOSEST: Nanos = Nanos::from_micros(4);
+/// A rate so far below the line counts as the line's: 1/128.
+const FREE: u32 = ONE / 128;
+/// No card goes lower: 1/1,000 of the line.
+const LEAST: u32 = ONE / 1_024;
+
+/// How one kind of card works.
+#[derive(Debug)]
+struct Kind {
+    /// Time between two increases of the rate, the first so long after a cut.
+    timer: Nanos,
+    /// Increases that only go half of the way to the target.
+    fast: u64,
+    /// What the target gains by each one after these.
+    grows: u32,
+    /// Time in which alpha halves without a CNP, in ns.
+    half_life: u64,
+    /// What a CNP adds to alpha.
+    step_up: u32,
+    /// Whether alpha is 1 again once the rate is that of the line.
+    restarts: bool,
+    /// Whether each cut makes the rate before it the target, and not only the first after an increase.
+    retargets: bool,
+}
+
+/// NVIDIA's defaults: alpha by 1 us and 1,019/1,024, increases by 300 us, HAI of some thousandth of the line.
+const CLOCK: Kind = Kind {
+    timer: Nanos::from_micros(300),
+    fast: 1,
+    grows: ONE / 1_024,
+    half_life: 142_000,
+    step_up: ONE / 1_024 * 5,
+    restarts: false,
+    retargets: false,
+};
+/// In the order of what is kept of them.
+static ALL: [Kind; KINDS] = [
+    CLOCK,
+    Kind {
+        restarts: true,
+        ..CLOCK
+    },
+    // SIGCOMM'15: alpha by 55 us and 255/256, increases by 55 us.
+    Kind {
+        timer: Nanos::from_micros(55),
+        fast: 5,
+        grows: ONE / 2_048,
+        half_life: 9_740_000,
+        step_up: ONE / 256,
+        restarts: false,
+        retargets: true,
+    },
+];
+
+#[derive(Debug, Clone, Copy)]
+struct Card {
+    /// Right after the latest cut.
+    rate: u32,
+    target: u32,
+    /// Right after the latest CNP.
+    alpha: u32,
+}
+
+/// What a flow's sender does, if its card is of either kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cards {
+    told: Option<Nanos>,
+    cards: [Card; KINDS],
+}
+
+/// A rate or an alpha of each kind of card.
+pub(crate) type OfEach = [u32; KINDS];
+
+impl Cards {
+    pub(crate) const fn new() -> Cards {
+        let card = Card {
+            rate: ONE,
+            target: ONE,
+            alpha: ONE,
+        };
+        Cards {
+            told: None,
+            cards: [card; KINDS],
+        }
+    }
+
+    /// When its sender was signalled last, by whomever.
+    pub(crate) const fn told(&self) -> Option<Nanos> {
+        self.told
+    }
+
+    fn each(&self, now: Nanos, of: impl Fn(&Kind, &Card, Nanos) -> u32) -> Option<OfEach> {
+        let passed = now.since(self.told?);
+        let mut each = [ONE; KINDS];
+        for ((place, kind), card) in each.iter_mut().zip(&ALL).zip(&self.cards) {
+            *place = of(kind, card, passed);
+        }
+        Some(each)
+    }
+
+    /// The rates at a time without another CNP until then.
+    pub(crate) fn rates(&self, now: Nanos) -> OfEach {
+        self.each(now, Kind::rate).unwrap_or([ONE; KINDS])
+    }
+
+    /// The mean rates from a time after the latest CNP to another, of four in between.
+    pub(crate) fn mean(&self, from: Nanos, to: Nanos) -> OfEach {
+        let eighth = to.since(from).0 / 8;
+        let mut sum = [0; KINDS];
+        for part in [1, 3, 5, 7] {
+            let rates = self.rates(Nanos(from.0 + eighth * part));
+            for (sum, rate) in sum.iter_mut().zip(rates) {
+                *sum += rate / 4;
+            }
+        }
+        sum
+    }
+
+    /// The lowest rates since the latest CNP.
+    pub(crate) fn lowest(&self) -> OfEach {
+        self.cards.map(|card| card.rate)
+    }
+
+    /// Share of its rate that a CNP of this moment takes off each, in 65,536ths.
+    pub(crate) fn cuts(&self, now: Nanos) -> OfEach {
+        let alphas = self.each(now, Kind::alpha).unwrap_or([ONE; KINDS]);
+        alphas.map(|alpha| alpha / 2)
+    }
+
+    /// A CNP is sent to the sender.
+    pub(crate) fn signal(&mut self, now: Nanos) {
+        let (rates, alphas) = (self.rates(now), self.cuts(now).map(|cut| cut * 2));
+        let passed = self.told.map_or(Nanos(u64::MAX), |told| now.since(told));
+        for (((card, kind), rate), alpha) in self.cards.iter_mut().zip(&ALL).zip(rates).zip(alphas)
+        {
+            card.alpha = (alpha + kind.step_up).min(ONE);
+            if passed < CLOSEST {
+                continue;
+            }
+            if passed >= kind.timer || kind.retargets {
+                card.target = rate;
+            }
+            card.rate = (rate - cut_by(rate, alpha / 2)).max(LEAST);
+        }
+        self.told = Some(now);
+    }
+}
+
+fn cut_by(rate: u32, share: u32) -> u32 {
+    u32::try_from((u64::from(rate) * u64::from(share)) >> 16).unwrap_or(rate)
+}
+
+impl Kind {
+    fn rate(&self, card: &Card, passed: Nanos) -> u32 {
+        let steps = passed.0 / self.timer.0;
+        let grown = u64::from(self.grows) * steps.saturating_sub(self.fast);
+        let grown = u32::try_from(grown).unwrap_or(ONE).min(ONE);
+        let target = (card.target + grown).min(ONE);
+        let below = card.target.saturating_sub(card.rate);
+        target
+            - below
+                .checked_shr(u32::try_from(steps).unwrap_or(32))
+                .unwrap_or(0)
+    }
+
+    fn alpha(&self, card: &Card, passed: Nanos) -> u32 {
+        if self.restarts && self.rate(card, passed) >= ONE - FREE {
+            return ONE;
+        }
+        let halves = u32::try_from(passed.0 / self.half_life).unwrap_or(u32::MAX);
+        let whole = card.alpha.checked_shr(halves).unwrap_or(0);
+        // Between two halvings along the chord, at most 6 % above the curve.
+        let part = u64::from(whole / 2) * (passed.0 % self.half_life) / self.half_life;
+        // The CNP itself adds its part before it cuts.
+        let faded = whole.saturating_sub(u32::try_from(part).unwrap_or(0));
+        faded.max(self.step_up)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn us(us: u64) -> Nanos {
+        Nanos::from_micros(us)
+    }
+
+    /// In thousandths.
+    fn thousandths(each: OfEach) -> OfEach {
+        each.map(|share| u32::try_from((u64::from(share) * 1_000 + 32_768) >> 16).unwrap())
+    }
+
+    #[test]
+    fn each_kind_cuts_by_half_of_its_alpha_and_wins_back_by_its_own_timer() {
+        let mut cards = Cards::new();
+        assert_eq!(thousandths(cards.rates(us(7))), [1_000; KINDS]);
+        cards.signal(us(10));
+        assert_eq!(thousandths(cards.rates(us(10))), [500; KINDS]);
+        assert_eq!(thousandths(cards.rates(us(64))), [500; KINDS]);
+        assert_eq!(thousandths(cards.rates(us(65))), [500, 500, 750]);
+        assert_eq!(thousandths(cards.rates(us(310))), [750, 750, 984]);
+        // Half in 142 us, and half in 10 ms.
+        assert_eq!(thousandths(cards.cuts(us(152))), [250, 250, 496]);
+        // A train keeps the target of its beginning, but for the published card.
+        for at in [14, 18] {
+            cards.signal(us(at));
+        }
+        let [clock, _, published] = thousandths(cards.rates(us(318)));
+        assert!((560..=575).contains(&clock), "{clock}");
+        assert!(published < 260, "{published}");
+    }
+
+    #[test]
+    fn alpha_starts_anew_at_the_line_for_the_kind_that_does_so() {
+        let mut cards = Cards::new();
+        cards.signal(us(0));
+        assert_eq!(thousandths(cards.cuts(us(1_700)))[..2], [2, 2]);
+        assert_eq!(thousandths(cards.cuts(us(1_900)))[..2], [2, 500]);
+    }
+
+    #[test]
+    fn no_rate_leaves_its_range_and_cnps_closer_than_four_microseconds_cut_once() {
+        let mut cards = Cards::new();
+        for at in 0..100_000 {
+            cards.signal(Nanos(at * 4_000 + at % 7 * 300_000));
+            let later = us(at * 4 + at * 13 % 90_000);
+            for rate in cards.rates(later).into_iter().chain(cards.cuts(later)) {
+                assert!(rate <= ONE);
+            }
+            assert!(cards.lowest().iter().all(|rate| *rate >= LEAST));
+        }
+        let mut cards = Cards::new();
+        cards.signal(us(10));
+        cards.signal(Nanos(13_999));
+        assert_eq!(thousandths(cards.lowest()), [500; KINDS]);
+    }
+}

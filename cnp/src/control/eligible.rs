@@ -1,0 +1,93 @@
+//! Filters out contributors that must not get a CNP of a policy, at a few loads each: what is known of a flow says so.
+//!
+//! Laws: a flow that is refused costs the others nothing, neither an order of the tick nor a place among the few. A host is believed to
+//! respond until it is below even odds; from then on its flows get the CNPs of marks alone, by which it can show otherwise.
+
+use npcc_pipeline::units::Nanos;
+
+use super::ControlCore;
+use crate::host_response::Standing;
+use crate::plan::{Suppressed, Unpaired};
+use crate::status::QueueStatus;
+
+/// What a flow's pairing was found to be counts for so long where it is not good enough: time alone may make it better.
+const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
+
+/// Contributors that may get a CNP come first, those with a queue pair of their own before the others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Eligible {
+    /// Number of those whose own queue pair is known.
+    pub(super) known: usize,
+    /// Number of those and of those whose queue pair is not known and for whom something is done all the same.
+    pub(super) all: usize,
+    /// Bytes of flows whose hosts are below even odds.
+    pub(super) doubted: u64,
+}
+
+impl ControlCore {
+    /// Puts contributors that may get a CNP first, and counts why the others may not.
+    pub(super) fn eligible(
+        &mut self,
+        contributors: &mut [(u64, u32)],
+        status: &QueueStatus,
+        now: Nanos,
+    ) -> Eligible {
+        let mut eligible = Eligible::default();
+        for at in 0..contributors.len() {
+            let Some((bytes, index)) = contributors.get(at).copied() else {
+                break;
+            };
+            let standing = self.tracker.add_to_host(index, bytes, now);
+            if standing.is_doubted() {
+                eligible.doubted = eligible.doubted.saturating_add(bytes);
+            }
+            match self.refused(index, standing, now) {
+                None => {
+                    contributors.swap(at, eligible.all);
+                    contributors.swap(eligible.all, eligible.known);
+                    eligible.known += 1;
+                    eligible.all += 1;
+                }
+                Some(Suppressed::Unpaired) if self.tracker.settings.unpaired != Unpaired::Mark => {
+                    contributors.swap(at, eligible.all);
+                    eligible.all += 1;
+                }
+                Some(reason) => status.suppress(reason),
+            }
+        }
+        eligible
+    }
+
+    /// Why a flow of a host with this standing may get no CNP, as far as what is known of it tells.
+    pub(super) fn refused(
+        &self,
+        index: u32,
+        standing: Standing,
+        now: Nanos,
+    ) -> Option<Suppressed> {
+        let flow = self.tracker.flows.get(index)?;
+        if flow.parked > now {
+            return Some(flow.parked_for);
+        }
+        if !flow.trusted {
+            return Some(Suppressed::Untrusted);
+        }
+        if now.since(flow.settled) < UNPAIRED_FOR {
+            if flow.cold {
+                return Some(Suppressed::Cold);
+            }
+            if !self.tracker.settings.believes(flow.evidence) {
+                return Some(Suppressed::Unpaired);
+            }
+        }
+        if flow.gated {
+            return Some(Suppressed::Gated);
+        }
+        if standing.is_doubted() {
+            return Some(Suppressed::Unresponsive);
+        }
+        // Between two ticks a policy may look again before the flow's bytes are read.
+        let has_earned = flow.earned(self.tracker.settings.earned) || self.tracker.has_earned(index);
+        (!has_earned).then_some(Suppressed::Unearned)
+    }
+}
