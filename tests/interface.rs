@@ -260,7 +260,7 @@ const EXITS: &[&str] = &[
     "set ports.dc0.speed 1G --socket absent.sock",
     "set qos.priorities.3.weight 101 --socket absent.sock",
     "set qos.priorities.3.weight 10 --socket absent.sock",
-    "set npcc.wan0.3.policy pi --socket absent.sock",
+    "set npcc.wan0.3.policy npcc --socket absent.sock",
     "unset --socket absent.sock",
     "unset --all --socket absent.sock",
     "unset npcc.action --all --socket absent.sock",

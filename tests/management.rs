@@ -22,7 +22,7 @@ const CONFIG: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
 ports:
   - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
-  - { name: wan0, device: \"net_null1,no-rx=1\", speed: 10G, addresses: [10.0.12.1/24], npcc: { queues: [3] } }
+  - { name: wan0, device: \"net_null1,no-rx=1\", speed: 10G, addresses: [10.0.12.1/24], npcc: { queues: [3], policy: npcc } }
 routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
 neighbors: [ { address: 10.0.12.2, port: wan0, mac: \"02:00:00:00:02:02\" } ]
 qos: { profile: lossy, priorities: { 3: { weight: 50 } } }
@@ -281,7 +281,7 @@ fn changes_are_logged_with_time_user_and_process() {
         .parse::<u32>()
         .ok()
         .filter(|uid| *uid != u32::MAX);
-    switch.refused("switch.sock", &["set", "npcc.lan9.3.policy", "pi"]);
+    switch.refused("switch.sock", &["set", "npcc.lan9.3.policy", "npcc"]);
     let pairs: String = (17..117)
         .map(|qp| {
             format!("{{\"src\":\"10.0.1.3\",\"dst\":\"10.0.2.2\",\"dest_qp\":{qp},\"sender_qp\":{qp}}}\n")

@@ -51,10 +51,6 @@ fn few_is_a_twentieth_rounded_up() {
     assert_eq!(Planner::reach(&decision(Amount::None), 7), 0);
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "a case for each reason, one after the other"
-)]
 #[test]
 fn each_reason_has_its_cause() {
     let now = Nanos::from_millis(10);

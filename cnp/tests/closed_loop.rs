@@ -39,24 +39,13 @@ fn model_holds_the_peak_lower_and_keeps_the_link_busy() {
 /// as long as the way to the receivers and back takes.
 #[test]
 fn strangers_that_obey_are_found_out_and_held() {
-    for policy in [
-        PolicyName::Npcc.defaults(),
-        PolicyName::Model.defaults(),
-        PolicyName::Pi.defaults(),
-    ] {
+    for policy in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {
         for phase in [0, 1_000, 3_900, 10_000] {
             let figures = Bed::of_strangers(policy, phase).run(60_000);
             assert!(figures.peak <= 5_000_000, "{policy:?} {figures:?}");
             assert!(figures.utilisation >= 0.75, "{policy:?} {figures:?}");
         }
     }
-}
-
-#[test]
-fn pi_settles() {
-    let figures = run(PolicyName::Pi.defaults(), 0);
-    assert!(figures.peak <= 5_000_000, "{figures:?}");
-    assert!(figures.utilisation >= 0.80, "{figures:?}");
 }
 
 /// 20 us of wire to the senders, where the default is for half of that: not knowing costs a third of the link.
@@ -94,7 +83,6 @@ fn senders_whose_alpha_starts_anew_are_held_and_keep_the_link_busy() {
     for (policy, peak, utilisation) in [
         (PolicyName::Npcc.defaults(), 2_500_000, 0.80),
         (PolicyName::Model.defaults(), 1_100_000, 0.99),
-        (PolicyName::Pi.defaults(), 5_000_000, 0.80),
     ] {
         for phase in [0, 3_900, 10_000] {
             let figures = Bed::new(policy, phase).with_resets().run(60_000);
@@ -107,11 +95,7 @@ fn senders_whose_alpha_starts_anew_are_held_and_keep_the_link_busy() {
 /// A pause of 300 us, of which 3.75 MB are left: the senders are not told for it, and the link is as busy afterwards as it would have been.
 #[test]
 fn a_pause_costs_no_more_than_its_own_time() {
-    for policy in [
-        PolicyName::Npcc.defaults(),
-        PolicyName::Model.defaults(),
-        PolicyName::Pi.defaults(),
-    ] {
+    for policy in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {
         let run = |us| Bed::new(policy, 0).with_pause(30_000, us).run(60_000);
         let (without, with) = (run(0), run(300));
         // 300 us are half a percent.
@@ -126,11 +110,7 @@ fn a_pause_costs_no_more_than_its_own_time() {
 /// waited for 175 us, and wait for 32; that costs it 3 % of the queue's share.
 #[test]
 fn a_queue_beside_others_is_held_by_what_it_gets() {
-    for policy in [
-        PolicyName::Npcc.defaults(),
-        PolicyName::Model.defaults(),
-        PolicyName::Pi.defaults(),
-    ] {
+    for policy in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {
         let run = |is_told| Bed::new(policy, 0).beside_others(0.25, is_told).run(60_000);
         let (untold, told) = (run(false), run(true));
         let most = if policy.which() == PolicyName::Model {

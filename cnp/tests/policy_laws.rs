@@ -1,4 +1,4 @@
-//! Laws of `model` and `pi`, as the table's of `npcc` are tested beside it: more depth never asks for less, an idle queue
+//! Laws of `model`, as those of `npcc` are tested beside it: more depth never asks for less, an idle queue
 //! and one that empties below the set-point are left alone, noise of a frame starts nothing, and nobody is told twice within
 //! the interval.
 //!
@@ -11,7 +11,6 @@
 use npcc_cnp::detector::Reading;
 use npcc_cnp::policy::model::ModelConfig;
 use npcc_cnp::policy::npcc::CLOSEST;
-use npcc_cnp::policy::pi::{Pi, PiConfig};
 use npcc_cnp::policy::{Amount, Choice, Decision, Policy, PolicyName, QueueContext};
 use npcc_pipeline::units::{BitRate, Nanos};
 use proptest::prelude::*;
@@ -37,14 +36,9 @@ const fn model() -> PolicyName {
     PolicyName::Model
 }
 
-const fn pi() -> PolicyName {
-    PolicyName::Pi
-}
-
 fn set_point(policy: PolicyName) -> u64 {
     match policy {
         PolicyName::Model => DRAIN.bytes_in(ModelConfig::default().set_point),
-        PolicyName::Pi => DRAIN.bytes_in(PiConfig::default().set_point),
         _ => 0,
     }
 }
@@ -69,7 +63,6 @@ fn asks(decision: &Decision) -> u64 {
     match (decision.amount, decision.choice) {
         (Amount::None, _) => 0,
         (_, Choice::Cut(sum)) => sum.0,
-        (_, Choice::Above(fair)) => DRAIN.0 + 1 - fair.0.min(DRAIN.0),
         (_, Choice::All) => u64::MAX,
     }
 }
@@ -92,12 +85,10 @@ fn walk() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     #[test]
     fn deeper_by_the_same_never_asks_for_less(depths in walk(), more in 0u64..2_000_000) {
-        for kind in [model(), pi()] {
-            let deeper: Vec<_> = depths.iter().map(|depth| depth + more).collect();
-            for (low, high) in decisions(kind, &depths).iter().zip(decisions(kind, &deeper)) {
-                prop_assert!(asks(low) <= asks(&high), "{kind:?}: {low:?} {high:?}");
-                prop_assert!(low.wanted <= high.wanted, "{kind:?}: {low:?} {high:?}");
-            }
+        let deeper: Vec<_> = depths.iter().map(|depth| depth + more).collect();
+        for (low, high) in decisions(model(), &depths).iter().zip(decisions(model(), &deeper)) {
+            prop_assert!(asks(low) <= asks(&high), "{low:?} {high:?}");
+            prop_assert!(low.wanted <= high.wanted, "{low:?} {high:?}");
         }
     }
 
@@ -114,12 +105,10 @@ proptest! {
 
     #[test]
     fn an_idle_queue_is_left_alone(depths in walk(), part in 0u64..=1_000) {
-        for (kind, idle) in [(model(), 4 * MTU - 1), (pi(), set_point(pi()) / 2)] {
-            let mut depths = depths.clone();
-            depths.push(idle * part / 1_000);
-            let last = *decisions(kind, &depths).last().unwrap();
-            prop_assert_eq!((last.amount, last.wanted), (Amount::None, Amount::None));
-        }
+        let mut depths = depths.clone();
+        depths.push((4 * MTU - 1) * part / 1_000);
+        let last = *decisions(model(), &depths).last().unwrap();
+        prop_assert_eq!((last.amount, last.wanted), (Amount::None, Amount::None));
     }
 
     #[test]
@@ -145,19 +134,10 @@ proptest! {
         for decision in about(model()) {
             prop_assert_eq!(decision.amount, Amount::None, "{:?}", decision);
         }
-        // One that sends more than 98 % of the drain rate alone may be told, and nobody else.
-        for decision in about(pi()) {
-            prop_assert!(asks(&decision) <= DRAIN.0 / 50, "{:?}", decision);
-        }
     }
 
     #[test]
-    fn spacing_is_never_under_the_interval(depths in walk(), interval in 0u64..200_000, period in 1_000u64..200_000) {
-        let config = PiConfig { min_cnp_interval: Nanos(interval), period: Nanos(period), ..PiConfig::default() };
-        for decision in decisions_of(&mut Pi::new(config), &depths) {
-            let least = config.min_cnp_interval.min(Nanos(period / 16 * 7)).max(CLOSEST);
-            prop_assert!(decision.amount == Amount::None || decision.spacing >= least);
-        }
+    fn spacing_is_never_under_the_time_between_two_cuts(depths in walk()) {
         for decision in decisions(model(), &depths) {
             prop_assert!(decision.amount == Amount::None || decision.spacing >= CLOSEST);
         }

@@ -165,7 +165,7 @@ routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
 
     #[test]
     fn keys_are_named_with_both_values() {
-        let new = BASE.replace("{ queues: [3] }", "{ queues: [3], policy: model }")
+        let new = BASE.replace("{ queues: [3] }", "{ queues: [3], policy: npcc }")
             + "npcc: { recovery: 500us }\n";
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(
@@ -174,8 +174,8 @@ routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
                 ("npcc.recovery".to_owned(), some("300us"), some("500us")),
                 (
                     "ports.wan0.npcc.policy".to_owned(),
-                    some("npcc"),
-                    some("model")
+                    some("model"),
+                    some("npcc")
                 ),
             ]
         );

@@ -214,9 +214,9 @@ buffer: { pool: 2MB }
             ),
             (
                 "ports.wan0.npcc.policy",
-                "pi",
+                "npcc",
                 "queues: [3]",
-                "queues: [3], policy: pi",
+                "queues: [3], policy: npcc",
             ),
             (
                 "ports.wan0.npcc.queue_actions.3",

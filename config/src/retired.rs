@@ -1,7 +1,7 @@
 //! Values of the release before: each is read for one release as its successor, with a warning.
 
 use crate::diag::Problem;
-use crate::tree::{Kind, Node, Path, Scalar};
+use crate::tree::{Entry, Kind, Node, Path, Scalar};
 
 /// A value that is no more.
 struct Retired {
@@ -39,23 +39,81 @@ const RETIRED: [Retired; 4] = [
     },
 ];
 
+/// The retired policy of a port or queue.
+const POLICY: Retired = Retired {
+    path: ["npcc", "policy"],
+    value: "pi",
+    successor: "model",
+    hint: "write model, the default; parameters of `pi` are left out",
+};
+
 /// Puts the successor in the place of each retired value.
 pub(crate) fn replace(root: &mut Node, warnings: &mut Vec<Problem>) {
     for retired in RETIRED {
         let [section, key] = retired.path;
-        let path = Path::root(section).key(key);
-        let Some(node) = root.get_mut(path.segs()) else {
-            continue;
-        };
-        if let Kind::Scalar(scalar) = &mut node.kind
-            && scalar.text == retired.value
-        {
-            *scalar = Scalar::quoted(retired.successor.to_owned());
-            let Retired {
-                value, successor, ..
-            } = retired;
-            let message = format!("`{value}` is no longer a choice, and is read as `{successor}`");
-            warnings.push(Problem::new(node.span, message, retired.hint));
+        if let Some(node) = root.get_mut(Path::root(section).key(key).segs()) {
+            retired.replace_in(node, warnings);
         }
+    }
+    if let Some(Node {
+        kind: Kind::Seq { items, .. },
+        ..
+    }) = root.get_mut(Path::root("ports").segs())
+    {
+        for port in items {
+            if let Some(npcc) = port.get_mut(Path::root("npcc").segs()) {
+                policies(npcc, warnings);
+            }
+        }
+    }
+}
+
+impl Retired {
+    /// Whether the value was the retired one.
+    fn replace_in(&self, node: &mut Node, warnings: &mut Vec<Problem>) -> bool {
+        let Kind::Scalar(scalar) = &mut node.kind else {
+            return false;
+        };
+        let Retired {
+            value, successor, ..
+        } = self;
+        if scalar.text != *value {
+            return false;
+        }
+        *scalar = Scalar::quoted((*successor).to_owned());
+        let message = format!("`{value}` is no longer a choice, and is read as `{successor}`");
+        warnings.push(Problem::new(node.span, message, self.hint));
+        true
+    }
+}
+
+/// Replaces the retired policy of a port and of its queues, whose parameters go with it.
+fn policies(npcc: &mut Node, warnings: &mut Vec<Problem>) {
+    let of_port = npcc
+        .get_mut(Path::root("policy").segs())
+        .is_some_and(|node| POLICY.replace_in(node, warnings));
+    let (mut replaced, mut others) = (Vec::new(), Vec::new());
+    for entry in entries(npcc, "queue_policies").into_iter().flatten() {
+        let queue = entry.key.text.clone();
+        if POLICY.replace_in(&mut entry.value, warnings) {
+            replaced.push(queue);
+        } else {
+            others.push(queue);
+        }
+    }
+    let is_gone = |queue: &str| {
+        let listed = |queues: &[String]| queues.iter().any(|one| one == queue);
+        listed(&replaced) || of_port && !listed(&others)
+    };
+    if let Some(parameters) = entries(npcc, "parameters") {
+        parameters.retain(|entry| !is_gone(&entry.key.text));
+    }
+}
+
+/// The entries of the mapping under a key.
+fn entries<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Vec<Entry>> {
+    match &mut node.get_mut(Path::root(key).segs())?.kind {
+        Kind::Map { entries, .. } => Some(entries),
+        Kind::Scalar(_) | Kind::Seq { .. } => None,
     }
 }

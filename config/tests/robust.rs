@@ -198,3 +198,54 @@ fn evidence_only_is_read_as_port_with_a_warning() {
         assert_eq!(parse("t", &text).unwrap().warnings.len(), 0, "{evidence}");
     }
 }
+
+/// The policy `pi` is read as `model`, on its port and on single queues; its parameters go with it, those of other policies stay.
+#[test]
+fn a_retired_policy_is_read_as_model_without_its_parameters() {
+    let port = |npcc: &str| {
+        format!(
+            "ports:\n  - {{ name: a, device: net_null0, speed: 10G, npcc: {{ {npcc} }} }}\nqos: {{ profile: lossy }}\n"
+        )
+    };
+    let read = |npcc: &str| parse("t", &port(npcc)).unwrap();
+    let few = "4: { few: 7% }";
+    for (npcc, warned, kept) in [
+        (
+            "policy: pi, parameters: { 3: { alpha: 5% } }".to_owned(),
+            1,
+            0,
+        ),
+        (
+            format!(
+                "policy: npcc, queues: [3, 4], queue_policies: {{ 3: pi }}, parameters: {{ 3: {{ beta: 1% }}, {few} }}"
+            ),
+            1,
+            1,
+        ),
+        (
+            format!(
+                "policy: pi, queues: [3, 4], queue_policies: {{ 4: npcc }}, parameters: {{ 3: {{ period: 9us }}, {few} }}"
+            ),
+            1,
+            1,
+        ),
+        (
+            format!("policy: npcc, queues: [3, 4], parameters: {{ {few} }}"),
+            0,
+            1,
+        ),
+    ] {
+        let loaded = read(&npcc);
+        assert_eq!(
+            loaded.warnings.len(),
+            warned,
+            "{npcc}: {:?}",
+            loaded.warnings
+        );
+        let [.., port] = &loaded.file.ports[..] else {
+            panic!("{npcc}");
+        };
+        let npcc = port.npcc.as_ref().unwrap();
+        assert_eq!(npcc.parameters.len(), kept, "{npcc:?}");
+    }
+}

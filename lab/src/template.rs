@@ -40,7 +40,7 @@ pub struct Templates {
     psn: u32,
     /// What that number changes of every ICRC: sums are linear, and frames are alike.
     change: [u8; ICRC_LEN],
-    /// Any of the frames.
+    /// The first of the frames, whose payload all of them get.
     frame: Vec<u8>,
 }
 
@@ -54,14 +54,19 @@ impl Templates {
         let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
         let mut reader =
             PcapReader::new(BufReader::new(file)).with_context(|| format!("{name}: no capture"))?;
-        let (mut all, mut frame) = (Vec::new(), Vec::new());
+        let (mut all, mut frame) = (Vec::new(), Vec::<u8>::new());
         while let Some(packet) = reader.next_packet() {
             let packet = packet.with_context(|| format!("{name}: frame {}", all.len() + 1))?;
-            let template = Template::of(&packet.data).ok_or_else(|| {
-                anyhow!("{name}: frame {} is not RoCEv2 over IPv4", all.len() + 1)
+            if all.is_empty() {
+                frame = packet.data.to_vec();
+            }
+            let template = Template::of(&packet.data, &mut frame).ok_or_else(|| {
+                anyhow!(
+                    "{name}: frame {} is not RoCEv2 over IPv4, or not as long as the first",
+                    all.len() + 1
+                )
             })?;
             all.push(template);
-            frame = packet.data.into_owned();
         }
         if all.is_empty() {
             return Err(anyhow!("{name} holds no frame"));
@@ -86,6 +91,10 @@ impl Templates {
             first[HEAD].copy_from_slice(&template.head);
             first[QUEUE_PAIR].copy_from_slice(&template.queue_pair);
             first[PSN].copy_from_slice(&psn);
+        }
+        let body = frame.get_mut(PSN.end..).zip(self.frame.get(PSN.end..));
+        if let Some((place, body)) = body.filter(|(place, body)| place.len() == body.len()) {
+            place.copy_from_slice(body);
         }
         if let Some(place) = frame.last_chunk_mut::<ICRC_LEN>() {
             *place = added(template.icrc, self.change);
@@ -118,15 +127,22 @@ fn added(one: [u8; ICRC_LEN], other: [u8; ICRC_LEN]) -> [u8; ICRC_LEN] {
 }
 
 impl Template {
-    fn of(frame: &[u8]) -> Option<Template> {
+    /// What makes `frame` its flow's, put into `base`.
+    fn of(frame: &[u8], base: &mut [u8]) -> Option<Template> {
+        if frame.len() != base.len() {
+            return None;
+        }
         let first = frame.first_chunk::<{ QUEUE_PAIR.end }>()?;
         let is_roce = first[12..15] == [8, 0, 0x45]
             && first[23] == 17
             && first[36..38] == 4791u16.to_be_bytes();
+        for field in [HEAD, QUEUE_PAIR] {
+            base.get_mut(field.clone())?.copy_from_slice(&first[field]);
+        }
         is_roce.then_some(Template {
             head: first[HEAD].try_into().ok()?,
             queue_pair: first[QUEUE_PAIR].try_into().ok()?,
-            icrc: icrc_with(&mut frame.to_vec(), 0),
+            icrc: icrc_with(base, 0),
         })
     }
 }
@@ -190,9 +206,10 @@ mod tests {
     #[test]
     fn other_frames_are_refused() {
         let mut frame = frames(1).remove(0);
-        assert!(Template::of(&frame).is_some());
-        assert!(Template::of(&frame[..49]).is_none());
+        let mut base = frame.clone();
+        assert!(Template::of(&frame, &mut base).is_some());
+        assert!(Template::of(&frame[..49], &mut base).is_none());
         frame[23] = 6;
-        assert!(Template::of(&frame).is_none());
+        assert!(Template::of(&frame, &mut base).is_none());
     }
 }

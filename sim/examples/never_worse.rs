@@ -59,7 +59,7 @@ fn request() -> Result<Request, String> {
         from: None,
         only: Vec::new(),
         every: 1,
-        schemes: schemes("npcc,model,pi")?,
+        schemes: schemes("npcc,model")?,
         results: None,
         law: None,
         ecn_law: None,

@@ -14,7 +14,7 @@ ports:
   - { name: dc0, device: \"net_pcap0,rx_pcap=in.pcap,infinite_rx=1\", mac: \"02:00:00:00:01:01\", mtu: 1500, speed: 10G, pfc: send,
       addresses: [10.0.1.1/24] }
   - { name: wan0, device: \"net_pcap1,rx_pcap=back.pcap,infinite_rx=1\", mac: \"02:00:00:00:02:01\", mtu: 1500, speed: 100M,
-      pfc: honour, addresses: [10.0.12.1/24], npcc: { queues: [3] } }
+      pfc: honour, addresses: [10.0.12.1/24], npcc: { queues: [3], policy: npcc } }
 routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
 neighbors:
   - { address: 10.0.12.2, port: wan0, mac: \"02:00:00:00:02:02\" }

@@ -59,12 +59,7 @@ impl ControlCore {
     }
 
     /// Why a flow of a host with this standing may get no CNP, as far as what is known of it tells.
-    pub(super) fn refused(
-        &self,
-        index: u32,
-        standing: Standing,
-        now: Nanos,
-    ) -> Option<Suppressed> {
+    pub(super) fn refused(&self, index: u32, standing: Standing, now: Nanos) -> Option<Suppressed> {
         let flow = self.tracker.flows.get(index)?;
         if flow.parked > now {
             return Some(flow.parked_for);
@@ -87,7 +82,8 @@ impl ControlCore {
             return Some(Suppressed::Unresponsive);
         }
         // Between two ticks a policy may look again before the flow's bytes are read.
-        let has_earned = flow.earned(self.tracker.settings.earned) || self.tracker.has_earned(index);
+        let has_earned =
+            flow.earned(self.tracker.settings.earned) || self.tracker.has_earned(index);
         (!has_earned).then_some(Suppressed::Unearned)
     }
 }

@@ -34,11 +34,7 @@ fn told(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
 /// for milliseconds when it ended.
 #[test]
 fn a_paused_queue_is_not_an_overloaded_one() {
-    for policy in [
-        PolicyName::Npcc.defaults(),
-        PolicyName::Model.defaults(),
-        PolicyName::Pi.defaults(),
-    ] {
+    for policy in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {
         assert!(told(policy, CARRIED, false) > 0, "{policy:?}");
         assert_eq!(told(policy, CARRIED, true), 0, "{policy:?}");
         assert!(told(policy, 2 * CARRIED, true) > 0, "{policy:?} beyond it");

@@ -400,7 +400,6 @@ fn water_level(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
 const fn chosen(asked: &Asked<'_>, rate: u64, cut: BitRate, before: BitRate) -> bool {
     match asked.cause.decision.choice {
         Choice::All => true,
-        Choice::Above(fair) => rate > fair.0,
         Choice::Cut(sum) => {
             let left = sum.0.saturating_sub(before.0);
             rate > asked.level.0 && cut.0 > 0 && cut.0 / 2 <= left && left > 0

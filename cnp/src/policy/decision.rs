@@ -62,8 +62,6 @@ pub enum Choice {
     /// Those above the water level, fastest first, until what they are expected to give up adds up to this: the level is what is left to
     /// each of them when they give up the sum together.
     Cut(BitRate),
-    /// Those that send faster than this.
-    Above(BitRate),
 }
 
 /// A policy's answer for one tick.

@@ -17,8 +17,7 @@ mod in_flight;
 pub mod model;
 pub mod npcc;
 mod parameter;
-pub mod pi;
-mod settings;
+pub mod settings;
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
@@ -66,12 +65,10 @@ macro_rules! policies {
 }
 
 policies! {
-    /// The table of depth and trend.
-    Npcc(npcc::Npcc, npcc::NpccConfig) = "npcc",
     /// A model of the senders' rates.
     Model(model::Model, model::ModelConfig) = "model",
-    /// A set-point controller.
-    Pi(pi::Pi, pi::PiConfig) = "pi",
+    /// The table of depth and trend.
+    Npcc(npcc::Npcc, npcc::NpccConfig) = "npcc",
 }
 
 impl PolicyName {

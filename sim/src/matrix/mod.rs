@@ -340,7 +340,12 @@ mod tests {
         assert!(SHORT.iter().all(|name| names.contains(name)));
         for cell in &cells {
             let scenario = cell.scenario().unwrap();
-            assert_eq!(scenario.cases().len(), 4, "{}", cell.name);
+            assert_eq!(
+                scenario.cases().len(),
+                1 + PolicyName::COUNT,
+                "{}",
+                cell.name
+            );
             assert_eq!(cell.judged, !cell.name.contains("mlx-bytes"));
             // Who sends to the reported queue; a host with two flows gives half of its link to each.
             let flows = |group: &str| {

@@ -172,7 +172,7 @@ mod tests {
             "npcc+leave",
             "model+near",
             "model",
-            "pi+off",
+            "model+off",
             "npcc/low-latency",
             "npcc/low-latency+off",
         ] {

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "version: 1
-ports: [ { name: wan0, device: net_null0, speed: 10G, npcc: { queues: [3] } } ]
+ports: [ { name: wan0, device: net_null0, speed: 10G, npcc: { queues: [3], policy: npcc } } ]
 ";
 
     #[test]

@@ -36,7 +36,7 @@ fn file(which: usize) -> String {
         ("tick: 20us", "tick: 20us, recovery: 900us, action: observe"),
         (
             "queues: [3, 4]",
-            "queues: [3, 4], policy: pi, parameters: { 3: { alpha: 5% } }",
+            "queues: [3, 4], policy: npcc, parameters: { 3: { few: 7% } }",
         ),
         ("speed: 10G", "speed: 1G"),
         ("10.0.2.0/24", "10.0.3.0/24"),
@@ -58,7 +58,7 @@ const KEYS: [(&str, [&str; 2]); 8] = [
     ("qos.priorities.4.ecn.kmin", ["20KB", "30KB"]),
     ("npcc.hosts.observe", ["[10.0.1.0/24]", "[10.0.1.8/29]"]),
     ("npcc.wan0.3.action", ["off", "observe"]),
-    ("npcc.wan0.4.policy", ["model", "pi"]),
+    ("npcc.wan0.4.policy", ["model", "npcc"]),
 ];
 
 #[derive(Debug, Clone)]
@@ -263,7 +263,8 @@ impl Case {
                 self.now.1.insert(key, values[value]);
             }
             Step::Parameter(queue, name) => {
-                let (name, value) = [("few", "70"), ("alpha", "300"), ("horizon", "900us")][name];
+                let (name, value) =
+                    [("few", "70"), ("dead_band", "300"), ("horizon", "900us")][name];
                 let key = format!("npcc.wan0.{queue}.{name}");
                 running.set((&key, value), links, fakes)?;
             }
@@ -425,7 +426,10 @@ fn read(text: &str) -> Result<super::outcome::Outcome, ApplyError> {
 #[test]
 fn each_key_is_applied_or_waits_for_a_restart() {
     let text = BASE
-        .replace("queues: [3, 4]", "queues: [3, 4], policy: pi, deep: 190us")
+        .replace(
+            "queues: [3, 4]",
+            "queues: [3, 4], policy: npcc, deep: 190us",
+        )
         .replace("speed: 10G", "speed: 9G, link_speed: 25G")
         .replace("10.0.2.0/24", "10.0.3.0/24")
         .replace("weight: 50", "weight: 20")

@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_parameter_of_the_file_reaches_the_policy_of_its_queue_and_no_other() {
-        let text = "version: 1\nports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: { queues: [3, 4],\n\
+        let text = "version: 1\nports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: { queues: [3, 4], policy: npcc,\n\
             \x20     parameters: { 3: { recovery: 500us, few: 7% } } } }\n";
         let config = npcc_config::parse("test.yaml", text).unwrap().config;
         let rates = [Some(BitRate(100_000_000_000))];

@@ -312,7 +312,7 @@ fn what_a_card_would_throw_away_takes_no_evidence() {
     }
 }
 
-/// What docs/npcc.md says of a sender that will not be told: a packet a second is enough, and nothing outlives it.
+/// The limit of doubt in docs/pairing.md: a packet a second exempts a sender, and nothing outlives it.
 #[test]
 fn a_forged_packet_a_second_keeps_a_flow_in_doubt_and_no_longer() {
     for kind in [Evidence::PortHash, Evidence::Psn, Evidence::Port] {
