@@ -1,7 +1,7 @@
 //! The never-worse matrix: every policy of NPCC beside ECN alone, over the scenarios of `npcc_sim::matrix`, judged by `npcc_sim::harm`.
 //!
 //!     never_worse [--half odd|even] [--seeds N] [--from SEED] [--only WORDS] [--every N] [--schemes NAMES] [--results FILE]
-//!                 [--law LABEL] [--ecn-law LABEL] [--jobs N] [--short] [--calibrate [--fixture FILE]] [--all] [--list] [--print]
+//!                 [--law LABEL] [--ecn-law LABEL] [--jobs N] [--short] [--calibrate [--fixture FILE]] [--all] [--figures] [--list] [--print]
 //!
 //! Constants are chosen with `--half odd` (seeds 1 to 8) and judged with `--half even` (seeds 21 to 28); without it all cells are run with
 //! seeds 1 to 8. WORDS: a cell counts when its name has all words, each between spaces ("mlx 400G"); several such, separated by
@@ -13,6 +13,7 @@
 //!
 //! `--calibrate` holds ECN against ECN with seeds 100 later, and with harm planted, and prints how much of each the measure finds;
 //! `--fixture FILE` writes the figures down, rounded, for sim/tests/measure.rs.
+//! `--figures` prints what each scheme has in each cell, the median of the seeds and the worst, and judges nothing.
 //! `--all` shows cells that hold too, `--list` the names, `--print` the scenario files. Exit code 1 when something is worse.
 #![allow(clippy::print_stdout, reason = "what it finds is what it is for")]
 
@@ -48,6 +49,7 @@ struct Request {
     calibrate: bool,
     fixture: Option<PathBuf>,
     all: bool,
+    figures: bool,
     list: bool,
     print: bool,
 }
@@ -68,6 +70,7 @@ fn request() -> Result<Request, String> {
         calibrate: false,
         fixture: None,
         all: false,
+        figures: false,
         list: false,
         print: false,
     };
@@ -99,6 +102,7 @@ fn request() -> Result<Request, String> {
             "--calibrate" => request.calibrate = true,
             "--fixture" => request.fixture = Some(value()?.into()),
             "--all" => request.all = true,
+            "--figures" => request.figures = true,
             "--list" => request.list = true,
             "--print" => request.print = true,
             other => {
@@ -189,6 +193,10 @@ fn work(request: &Request) -> Result<bool, String> {
         }
         return calibrate(&cells, &figures);
     }
+    if request.figures {
+        show_figures(&cells, &series, &figures);
+        return Ok(true);
+    }
     println!(
         "{:<42} {:<6} {:<18} {:>10} {:>10} {:>7}",
         "scenario", "scheme", "figure", "ECN's", "scheme's", "lost"
@@ -207,6 +215,47 @@ fn work(request: &Request) -> Result<bool, String> {
     }
     tally.show();
     Ok(tally.failed == 0)
+}
+
+/// Median and worst of the seeds, cell by cell.
+fn show_figures(cells: &[Cell], series: &[Series], figures: &[Vec<Vec<Figures>>]) {
+    println!(
+        "{:<42} {:<10} {:>9} {:>9} {:>8} {:>7} {:>7} {:>7}",
+        "scenario", "scheme", "peak MB", "worst", "goodput", "worst", "slowest", "Jain"
+    );
+    for (cell, figures) in cells.iter().zip(figures) {
+        for (series, figures) in series.iter().zip(figures) {
+            let sorted = |of: fn(&Figures) -> f64| {
+                let mut all: Vec<f64> = figures.iter().map(of).collect();
+                all.sort_by(f64::total_cmp);
+                all
+            };
+            let median = |all: &[f64]| all.get(all.len() / 2).copied().unwrap_or(f64::NAN);
+            let peaks = sorted(|figures| figures.peak as f64 / 1e6);
+            let goodputs = sorted(|figures| figures.goodput);
+            let slowest = sorted(|figures| figures.flows.iter().copied().fold(f64::MAX, f64::min));
+            let fairness = sorted(|figures| jain(&figures.flows));
+            println!(
+                "{:<42} {:<10} {:>9.3} {:>9.3} {:>8.3} {:>7.3} {:>7.4} {:>7.3}",
+                cell.name,
+                series.scheme,
+                median(&peaks),
+                peaks.last().copied().unwrap_or(f64::NAN),
+                median(&goodputs),
+                goodputs.first().copied().unwrap_or(f64::NAN),
+                median(&slowest),
+                median(&fairness),
+            );
+        }
+    }
+}
+
+/// Jain's index.
+fn jain(flows: &[f64]) -> f64 {
+    let (sum, squares) = flows.iter().fold((0.0, 0.0), |(sum, squares), flow| {
+        (sum + flow, squares + flow * flow)
+    });
+    sum * sum / (flows.len() as f64 * squares).max(f64::MIN_POSITIVE)
 }
 
 fn allowance(cell: &Cell) -> Result<u64, String> {

@@ -34,8 +34,6 @@ const FADE_STEP: Nanos = Nanos::from_millis(10);
 pub(crate) const ANSWERING: u16 = 1_000;
 /// Odds from which a host is said to answer.
 const ANSWERS: MilliNats = 100;
-/// Odds at which it has fallen back: 1 to 20.
-const FALLEN_BACK: MilliNats = -3_000;
 /// Odds this far below even are below even, and not what rounding left.
 const BELOW: MilliNats = -50;
 /// Another kind of card fits clearly better: one clear hit more does.
@@ -50,19 +48,17 @@ named! {
         /// Even odds, or little more: nothing was measured, or as much for it as against it.
         #[default]
         Unknown = "unknown",
-        /// Below even odds: its flows are marked as without NPCC until they show more.
+        /// Below even odds: its flows get the CNPs of marks alone.
         Doubted = "doubted",
-        /// Its flows slow down when told, and stay slow.
+        /// Its flows slow down when signalled, and stay slow.
         Answers = "answers",
-        /// Telling it does not help: its flows are marked as without NPCC.
-        FallenBack = "fallen-back",
     }
 }
 
 impl Standing {
     /// Below even odds.
     pub(crate) const fn is_doubted(self) -> bool {
-        matches!(self, Standing::Doubted | Standing::FallenBack)
+        matches!(self, Standing::Doubted)
     }
 }
 
@@ -109,8 +105,7 @@ impl HostState {
         match self.odds() {
             odds if odds >= ANSWERS => Standing::Answers,
             odds if odds >= BELOW => Standing::Unknown,
-            odds if odds > FALLEN_BACK => Standing::Doubted,
-            _ => Standing::FallenBack,
+            _ => Standing::Doubted,
         }
     }
 

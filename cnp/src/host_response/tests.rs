@@ -47,7 +47,7 @@ fn standing(all: &[Outcome]) -> Standing {
 fn one_clear_miss_leaves_a_stranger_below_even_odds_and_what_it_shows_brings_it_back() {
     assert_eq!(standing(&[]), Standing::Unknown);
     assert_eq!(standing(&[worked()]), Standing::Answers);
-    assert_eq!(standing(&[vainly()]), Standing::FallenBack);
+    assert_eq!(standing(&[vainly()]), Standing::Doubted);
     let mut history = vec![vainly()];
     history.extend([worked(); 2]);
     assert_eq!(standing(&history), Standing::Doubted);
@@ -84,7 +84,7 @@ fn odds_drift_back_to_the_prior_within_seconds() {
     );
     assert_eq!(odds_at(&mut hosts, 3_000), 0);
     hosts.learn(&flow(3), place, &vainly(), Nanos::from_millis(3_000), &view);
-    assert_eq!(hosts.standing(&flow(3), place), Standing::FallenBack);
+    assert_eq!(hosts.standing(&flow(3), place), Standing::Doubted);
 }
 
 /// Kinds that are refuted do not speak against the one that fits.
@@ -218,10 +218,10 @@ fn a_full_table_forgets_the_host_not_told_for_longest() {
     for n in 0..ALL - 1 {
         hosts.remember(&address(n), u32::MAX, || 1, &view);
     }
-    assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
+    assert_eq!(hosts.standing(&flow(3), first), Standing::Doubted);
     hosts.remember(&flow(3), first, || 1, &view);
     hosts.remember(&address(70_000), u32::MAX, || 1, &view);
-    assert_eq!(hosts.standing(&flow(3), first), Standing::FallenBack);
+    assert_eq!(hosts.standing(&flow(3), first), Standing::Doubted);
     for n in 0..ALL {
         hosts.remember(&address(n), u32::MAX, || 1, &view);
     }

@@ -249,7 +249,7 @@ mod tests {
     fn what_was_learned_of_a_card_is_shown_with_its_host() {
         let text = hosts(&[Host {
             address: "10.0.1.3".to_owned(),
-            standing: "fallen-back".to_owned(),
+            standing: "doubted".to_owned(),
             worked: 1_234,
             vain: 77,
             odds: -43,
@@ -258,7 +258,7 @@ mod tests {
         }]);
         for part in [
             "CARD",
-            "fallen-back",
+            "doubted",
             "-4.3",
             "grew 5, late 31",
             "1,234",

@@ -234,7 +234,7 @@ pub struct Host {
     /// Flows whose last CNPs had none.
     #[serde(default)]
     pub unresponsive: u64,
-    /// What is believed of its network card: `unknown`, `answers`, `doubted` or `fallen-back`.
+    /// What is believed of its network card: `unknown`, `answers` or `doubted`.
     #[serde(default)]
     pub standing: String,
     /// Measurements that spoke for it: a flow of it slowed down when told and stayed slow.
