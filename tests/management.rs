@@ -12,6 +12,7 @@ mod common;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -209,14 +210,30 @@ fn silent_and_slow_clients_delay_nobody_and_no_end() {
 }
 
 #[test]
-fn clients_are_bounded_and_those_for_reading_take_no_place_of_others() {
+fn clients_are_bounded_and_a_change_finds_a_place_among_those_that_hold_on() {
     let _alone = alone();
     let mut switch = Switch::start();
-    let silent: Vec<UnixStream> = (0..16).map(|_| switch.connect()).collect();
+    let set = ["set", "npcc.wan0.3.few", "900"];
+    let silent: Vec<UnixStream> = (0..15).map(|_| switch.connect()).collect();
     std::thread::sleep(Duration::from_millis(100));
     let why = switch.refused("switch.sock", &["show", "ports"]);
+    assert!(why.contains("the last place is kept for changes"), "{why}");
+    switch.done(&set);
+    // Who is silent there too is left soon.
+    let last = switch.connect();
+    std::thread::sleep(Duration::from_millis(100));
+    let why = switch.refused("switch.sock", &set);
     assert!(why.contains("16 others are being served"), "{why}");
-    assert_success(&switch.ask("switch-ro.sock", &["show", "ports"]));
+    switch.soon("the last place is free again", || {
+        switch.run(&set).status.success()
+    });
+    assert!(
+        switch
+            .refused("switch.sock", &["show", "ports"])
+            .contains("kept"),
+        "the others hold on"
+    );
+    drop(last);
     // Who says nothing is left after 5 s.
     let mut first = &silent[0];
     first
@@ -226,6 +243,85 @@ fn clients_are_bounded_and_those_for_reading_take_no_place_of_others() {
     switch.soon("places are free again", || {
         switch.run(&["show", "ports"]).status.success()
     });
+    switch.stop();
+}
+
+/// One user of the socket for reading held all its places, and 75 of 75 others were turned away.
+#[test]
+fn a_user_who_holds_on_to_the_socket_for_reading_turns_nobody_else_away() {
+    let _alone = alone();
+    let mut switch = Switch::start();
+    let path = switch.lab.path("switch-ro.sock");
+    let silent: Vec<UnixStream> = (0..16)
+        .map(|_| UnixStream::connect(&path).unwrap())
+        .collect();
+    std::thread::sleep(Duration::from_millis(100));
+    let why = switch.refused("switch-ro.sock", &["show", "ports"]);
+    assert!(why.contains("4 others of this user"), "{why}");
+    switch.done(&["show", "ports"]);
+    // Another user, who may use the socket and finds the program beside it.
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(path.parent().unwrap(), 0o711);
+    mode(&path, 0o666);
+    let program = switch.lab.path("program");
+    std::fs::copy(env!("CARGO_BIN_EXE_npcc-switch"), &program).unwrap();
+    let mut other = std::process::Command::new(&program);
+    other.args(["show", "ports", "--socket"]).arg(&path);
+    assert_success(&other.uid(65_534).gid(65_534).output().unwrap());
+    drop(silent);
+    switch.stop();
+}
+
+/// A file that became a FIFO held the reload for ever, and every other change with it.
+#[test]
+fn a_reload_of_what_is_no_file_is_refused_at_once() {
+    let _alone = alone();
+    let mut switch = Switch::start();
+    let path = switch.lab.path("switch.yaml");
+    std::fs::remove_file(&path).unwrap();
+    let fifo = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(fifo.unwrap().success());
+    let begun = Instant::now();
+    for args in [
+        &["reload"][..],
+        &["reload", "--dry-run"],
+        &["show", "config", "--diff"],
+    ] {
+        let output = switch.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let why = String::from_utf8(output.stderr).unwrap();
+        assert!(why.contains("a FIFO and no regular file"), "{why}");
+    }
+    switch.done(&["set", "npcc.wan0.3.few", "900"]);
+    let check = ["check", "-c", path.to_str().unwrap()];
+    let check = switch.lab.command(&check).output().unwrap();
+    assert_eq!(check.status.code(), Some(2));
+    assert!(begun.elapsed() < Duration::from_secs(4));
+    switch.stop();
+}
+
+/// As from a disk behind a network that does not answer.
+#[test]
+#[cfg(debug_assertions)]
+fn a_reload_that_waits_for_its_file_holds_no_other_change() {
+    let _alone = alone();
+    let mut switch = Switch::with_fault("reload-reads");
+    let reload = switch.connect();
+    (&reload)
+        .write_all(b"{\"reload\":{\"confirm_ms\":null}}\n")
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let begun = Instant::now();
+    switch.done(&["set", "npcc.wan0.3.few", "900"]);
+    switch.done(&["port", "dc0", "down"]);
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    let why = switch.refused("switch.sock", &["reload"]);
+    assert!(why.contains("still reads"), "{why}");
+    let time = begun.elapsed();
+    assert!(time < Duration::from_secs(9), "{time:?}");
+    drop(reload);
     switch.stop();
 }
 

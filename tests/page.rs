@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use common::alone;
-use common::http::{Watched, get};
+use common::http::{Watched, get, get_by};
 
 /// The document after some seconds of the page's time; none without a browser.
 fn dom(address: SocketAddr) -> Option<String> {
@@ -98,6 +98,12 @@ fn the_page_shows_a_live_depth_and_a_flow_and_asks_nobody_else() {
     let (head, served) = get(watched.address, "/", "").unwrap();
     assert!(head.contains("default-src 'none'"), "{head}");
     assert!(served.contains("data-state=\"loading\""), "{served}");
+    for path in ["/", "/metrics", "/api/snapshot", "/api/flows"] {
+        let (head, _) = get_by(watched.address, "evil.example", path, "").unwrap();
+        assert!(head.starts_with("HTTP/1.1 403"), "{path}: {head}");
+        let (head, _) = get_by(watched.address, "dci1:9464", path, "").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
+    }
     let (address, asked) = between(watched.address, usize::MAX);
     let Some(dom) = dom(address) else { return };
     assert!(dom.contains("data-state=\"live\""), "{dom}");

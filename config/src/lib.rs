@@ -32,6 +32,7 @@ mod load;
 pub mod model;
 mod patch;
 pub mod plan;
+pub mod regular;
 mod retired;
 pub mod sizing;
 mod subnets;

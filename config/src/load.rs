@@ -1,6 +1,8 @@
 //! From a file or a text to a configuration or a report.
 
+use std::io::ErrorKind;
 use std::path::Path;
+use std::string::FromUtf8Error;
 
 use crate::check;
 use crate::de;
@@ -8,11 +10,9 @@ use crate::diag::{Diagnostic, Problem, Report, Severity};
 use crate::model::File;
 use crate::patch::Overrides;
 use crate::plan::Config;
+use crate::regular::{self, ReadError};
 use crate::retired;
 use crate::tree::{self, Span};
-
-/// Larger files are refused unread.
-const MAX_BYTES: u64 = 8 << 20;
 
 /// A configuration that can be run, and what the operator should know about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +25,8 @@ pub struct Loaded {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads and checks a file.
+/// Reads and checks a file: a regular one of at most [`regular::MOST`] bytes, and nothing is waited for. Of a file that is something else
+/// altogether no line is quoted: whoever may have a file checked may not always read it.
 ///
 /// # Errors
 /// Everything that is wrong with it, including that it cannot be read or is not UTF-8.
@@ -40,50 +41,61 @@ pub fn load(path: &Path) -> Result<Loaded, Report> {
             hint,
         )])
     };
-    let unreadable = |e: std::io::Error| {
-        let hint = match e.kind() {
-            std::io::ErrorKind::NotFound => "check the path given to -c",
-            std::io::ErrorKind::PermissionDenied => "make the file readable for this user",
-            _ => "check the path and the disk",
+    let bytes = regular::read(path).map_err(|error| {
+        let hint = match &error {
+            ReadError::Io(e) if e.kind() == ErrorKind::NotFound => "check the path given to -c",
+            ReadError::Io(e) if e.kind() == ErrorKind::PermissionDenied => {
+                "make the file readable for this user"
+            }
+            ReadError::Io(_) => "check the path and the disk",
+            ReadError::Irregular(_) => "write the configuration to a file, and name that",
+            ReadError::TooLong => "is it the right file?",
         };
-        refuse(format!("cannot read the file: {e}"), hint)
-    };
-    let size = std::fs::metadata(path).map_err(unreadable)?.len();
-    if size > MAX_BYTES {
-        let message = format!("the file has {size} bytes, more than {MAX_BYTES}");
-        return Err(refuse(message, "is it the right file?"));
+        refuse(format!("cannot read the file: {error}"), hint)
+    })?;
+    if !names_ports(&bytes) {
+        let hint =
+            "at least `ports:` with a name and a device each is needed: is it the right file?";
+        return Err(refuse("the file holds no configuration".to_owned(), hint));
     }
-    let bytes = std::fs::read(path).map_err(unreadable)?;
     match String::from_utf8(bytes) {
         Ok(text) => parse(&name, &text),
-        Err(e) => {
-            let at = e.utf8_error().valid_up_to();
-            let before = String::from_utf8_lossy(&e.as_bytes()[..at]).into_owned();
-            let line = before.matches('\n').count() + 1;
-            let column = before
-                .rsplit('\n')
-                .next()
-                .unwrap_or_default()
-                .chars()
-                .count()
-                + 1;
-            let text = String::from_utf8_lossy(e.as_bytes()).into_owned();
-            let lines: Vec<&str> = text.lines().collect();
-            let span = Span {
-                line,
-                column,
-                length: 1,
-            };
-            let hint = "save it as UTF-8, or remove the character";
-            let problem = Problem::new(span, "the file is not UTF-8 from here on", hint);
-            Err(Report::new(vec![Diagnostic::new(
-                Severity::Error,
-                &name,
-                &lines,
-                problem,
-            )]))
-        }
+        Err(e) => Err(not_utf8(&name, &e)),
     }
+}
+
+/// Whether `ports` is a key somewhere in a text, as in every configuration.
+fn names_ports(text: &[u8]) -> bool {
+    const KEY: &[u8] = b"ports";
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    text.windows(KEY.len()).enumerate().any(|(at, found)| {
+        let before = text.get(..at).and_then(<[u8]>::last);
+        let rest = text.get(at + KEY.len()..).unwrap_or_default().iter();
+        let mut rest = rest.skip_while(|byte| matches!(byte, b'"' | b'\'' | b' ' | b'\t'));
+        found == KEY && !before.is_some_and(is_word) && rest.next() == Some(&b':')
+    })
+}
+
+/// The place of the first byte that is no UTF-8.
+fn not_utf8(name: &str, error: &FromUtf8Error) -> Report {
+    let at = error.utf8_error().valid_up_to();
+    let before = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+    let last = before.rsplit('\n').next().unwrap_or_default();
+    let span = Span {
+        line: before.matches('\n').count() + 1,
+        column: last.chars().count() + 1,
+        length: 1,
+    };
+    let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    let hint = "save it as UTF-8, or remove the character";
+    let problem = Problem::new(span, "the file is not UTF-8 from here on", hint);
+    Report::new(vec![Diagnostic::new(
+        Severity::Error,
+        name,
+        &lines,
+        problem,
+    )])
 }
 
 /// Checks a text; `name` is what diagnostics call it.
@@ -166,4 +178,49 @@ fn read(
     errors
         .is_empty()
         .then(|| (Config::resolve(file.clone()), file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &[u8]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, text).unwrap();
+        load(&path).unwrap_err().to_string()
+    }
+
+    /// Whoever may run `check` as root, and nothing else, read the first line of any file.
+    #[test]
+    fn of_a_file_that_is_no_configuration_nothing_is_quoted() {
+        for secret in [
+            "root:$y$j9T$SECRET:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\n",
+            "npcc:!::SECRET\n",
+            "-----BEGIN SECRET KEY-----\nc2VjcmV0\n-----END SECRET KEY-----\n",
+            "password: SECRET\n",
+            "- SECRET\n",
+            "key = { SECRET\n",
+            "transports: SECRET\nreports-ports-: 1\n",
+        ] {
+            let odd = [secret.as_bytes(), b"\xff"].concat();
+            for text in [secret.as_bytes(), &odd] {
+                let said = refusal(text);
+                assert!(said.contains("holds no configuration"), "{said}");
+                assert!(!said.contains("SECRET") && !said.contains('|'), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_configuration_is_quoted_however_it_is_written() {
+        for text in ["ports: SEEN\n", "{ \"ports\": SEEN }\n", "ports : SEEN"] {
+            assert!(refusal(text.as_bytes()).contains("SEEN"));
+        }
+        let said = refusal(b"ports: [ { name: d\xe4 } ]\n");
+        assert!(
+            said.contains(":1:19: error: the file is not UTF-8"),
+            "{said}"
+        );
+    }
 }

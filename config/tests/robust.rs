@@ -116,7 +116,7 @@ fn files_that_cannot_be_read_are_reported() {
     assert!(missing.to_string().contains("cannot read the file"));
     assert!(load(folder.path()).is_err());
     let latin = folder.path().join("latin.yaml");
-    std::fs::write(&latin, b"version: 1\ncores: {} # caf\xe9\n").unwrap();
+    std::fs::write(&latin, b"ports: []\ncores: {} # caf\xe9\n").unwrap();
     let report = load(&latin).unwrap_err();
     let first = &report.diagnostics()[0];
     assert_eq!((first.line(), first.column()), (2, 16));

@@ -116,6 +116,7 @@ fn losing() -> Rig {
     });
     setup.pause.watchdog = Some(WatchdogConfig {
         detect: Nanos::from_millis(20),
+        share: 90,
         restore: Nanos::from_millis(20),
         poll: Nanos::from_millis(5),
         action: StormAction::Drop,

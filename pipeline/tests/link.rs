@@ -108,6 +108,7 @@ fn a_storm_empties_a_queue_a_bounded_number_of_frames_a_turn() {
     };
     setup.pause.watchdog = Some(WatchdogConfig {
         detect: Nanos(200 * MS),
+        share: 90,
         restore: Nanos(200 * MS),
         poll: Nanos(MS),
         action: StormAction::Drop,

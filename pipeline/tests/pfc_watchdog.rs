@@ -26,6 +26,7 @@ fn rig_with(action: StormAction) -> Rig {
     setup.pause.honour = 0xff;
     setup.pause.watchdog = Some(WatchdogConfig {
         detect: Nanos(DETECT),
+        share: 90,
         restore: Nanos(RESTORE),
         poll: Nanos(POLL),
         action,
@@ -146,6 +147,7 @@ fn a_storm_from_before_the_start_is_of_no_meaning_where_nobody_watches_for_it() 
     let mut setup = Setup::default();
     setup.pause.watchdog = Some(WatchdogConfig {
         detect: Nanos(DETECT),
+        share: 90,
         restore: Nanos(RESTORE),
         poll: Nanos(POLL),
         action: StormAction::Drop,

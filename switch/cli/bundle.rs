@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write as _};
+use std::io::{ErrorKind, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use npcc_config::regular;
 
 /// Bytes of a part at most, so that no log makes the archive too large to send.
 const LONGEST: usize = 32 << 20;
@@ -25,13 +26,18 @@ pub(super) struct Bundle {
 }
 
 impl Bundle {
+    /// Begins an archive in a new file: its name can be guessed, and who planted a file or a link there would have another's written over.
     pub(super) fn new(path: &Path, folder: String) -> anyhow::Result<Bundle> {
         // Addresses and routes are nobody else's business.
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let file = options
-            .open(path)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        options.write(true).create_new(true).mode(0o600);
+        let file = options.open(path).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => anyhow!(
+                "{} is there already: remove it, or name another file with -o",
+                path.display()
+            ),
+            _ => anyhow!("cannot write {}: {error}", path.display()),
+        })?;
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Ok(Bundle {
             archive: tar::Builder::new(GzEncoder::new(file, Compression::default())),
@@ -48,7 +54,8 @@ impl Bundle {
         part: Result<PathBuf, String>,
     ) -> anyhow::Result<()> {
         let read = part.and_then(|path| {
-            let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let file =
+                regular::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             let size = file.metadata().map_or(0, |metadata| metadata.len());
             Ok((path, file, size))
         });
@@ -103,5 +110,33 @@ impl Bundle {
         let file = self.archive.into_inner().and_then(GzEncoder::finish);
         let flushed = file.and_then(|mut file| file.flush());
         flushed.context("cannot write the archive")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// A link of the archive's name, planted where it was to be written, had the file behind it written over.
+    #[test]
+    fn an_archive_is_written_to_a_new_file_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("theirs"), "precious").unwrap();
+        symlink(path("theirs"), path("link")).unwrap();
+        symlink(path("absent"), path("dangling")).unwrap();
+        for name in ["theirs", "link", "dangling"] {
+            let refused = Bundle::new(&path(name), "x".to_owned()).err().unwrap();
+            assert!(refused.to_string().contains("there already"), "{refused}");
+        }
+        assert_eq!(fs::read(path("theirs")).unwrap(), b"precious");
+        assert!(!path("absent").exists());
+        Bundle::new(&path("new"), "x".to_owned()).unwrap();
+        assert_eq!(
+            fs::metadata(path("new")).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 }

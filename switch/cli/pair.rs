@@ -1,11 +1,11 @@
 //! `npcc-switch pair add|del|import`: queue pairs known by other means than the switch's own.
 
-use std::io::Read;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
+use npcc_config::regular::{self, ReadError};
 
 use super::{Failure, pairs_file};
 use npcc_appliance::control::order::{ListedPair, NpccOrder};
@@ -98,14 +98,7 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
             local,
             remote,
         } => {
-            let mut text = String::new();
-            if file.as_os_str() == "-" {
-                let read = std::io::stdin().read_to_string(&mut text);
-                read.context("cannot read standard input")?;
-            } else {
-                text = std::fs::read_to_string(file)
-                    .with_context(|| format!("cannot read {}", file.display()))?;
-            }
+            let text = text_of(file)?;
             let list = pairs_file::read(&text, local.zip(*remote)).map_err(Failure::Config)?;
             Request::Pairs {
                 pairs: list.pairs,
@@ -117,6 +110,21 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
         Reply::Done => Ok(()),
         other => Err(other.unexpected().into()),
     }
+}
+
+/// A list, from a regular file or from standard input.
+fn text_of(file: &Path) -> anyhow::Result<String> {
+    let (name, read) = if file.as_os_str() == "-" {
+        let input = std::io::stdin().lock();
+        ("standard input".to_owned(), regular::read_from(input))
+    } else {
+        (file.display().to_string(), regular::read(file))
+    };
+    let bytes = read.map_err(|error| match error {
+        ReadError::TooLong => anyhow!("cannot read {name}: {error}: split the list into parts"),
+        error => anyhow!("cannot read {name}: {error}"),
+    })?;
+    String::from_utf8(bytes).with_context(|| format!("cannot read {name}"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use npcc_appliance::control::order::ListedPair;
+use npcc_appliance::control::order::{ListedPair, OrderError};
 use serde::Deserialize;
 
 /// Pairs given to the switch at once.
@@ -86,14 +86,21 @@ fn of_rdma(text: &str, (local, remote): (IpAddr, IpAddr)) -> Result<Vec<ListedPa
                 one.lqpn
             ));
         }
-        pairs.push(ListedPair {
+        let pair = ListedPair {
             src: local,
             dst: remote,
             dest_qp: rqpn,
             sender_qp: one.lqpn,
-        });
+        };
+        check(pair).map_err(|why| format!("error: {why}"))?;
+        pairs.push(pair);
     }
     Ok(pairs)
+}
+
+/// Whether the switch would take it.
+fn check(pair: ListedPair) -> Result<(), OrderError> {
+    pair.command(true).map(|_| ())
 }
 
 fn of_lines(text: &str) -> Result<Vec<ListedPair>, String> {
@@ -106,12 +113,7 @@ fn of_lines(text: &str) -> Result<Vec<ListedPair>, String> {
     for (line, number) in lines {
         let pair: ListedPair = serde_json::from_str(line)
             .map_err(|error| format!("error: line {number} is no pair: {error}"))?;
-        if pair.src.is_ipv4() != pair.dst.is_ipv4() {
-            return Err(format!(
-                "error: line {number}: {} and {} are of two families: a connection has two IPv4 or two IPv6 addresses",
-                pair.src, pair.dst
-            ));
-        }
+        check(pair).map_err(|why| format!("error: line {number}: {why}"))?;
         let key = (pair.src, pair.dst, pair.dest_qp);
         match senders.insert(key, (pair.sender_qp, number)) {
             Some((sender, _)) if sender == pair.sender_qp => continue,
@@ -163,8 +165,13 @@ mod tests {
         assert!(wrong.contains("line 1"), "{wrong}");
         let mixed = read(&line("2001:db8::1", 17, 24), None).unwrap_err();
         assert!(
-            mixed.contains("line 1") && mixed.contains("families"),
+            mixed.contains("line 1") && mixed.contains("two IPv4"),
             "{mixed}"
+        );
+        let group = read(&(text + &line("224.0.0.9", 17, 24)), None).unwrap_err();
+        assert!(
+            group.contains("line 4: 224.0.0.9 is not the address of one host"),
+            "{group}"
         );
         let two = line("10.0.1.2", 17, 24) + &line("10.0.1.2", 17, 25);
         let two = read(&two, None).unwrap_err();
@@ -178,6 +185,8 @@ mod tests {
         let list = read(text, Some((A, B))).unwrap();
         assert_eq!((list.pairs, list.suggested), (vec![pair(17, 24)], true));
         assert!(read(text, None).unwrap_err().contains("--local"));
+        let nobody = read(text, Some((A, std::net::Ipv4Addr::UNSPECIFIED.into())));
+        assert!(nobody.unwrap_err().contains("0.0.0.0 is not the address"));
     }
 
     /// The queue pairs to two hosts were all given the one address of the command line, and believed.

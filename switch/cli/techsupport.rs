@@ -15,6 +15,7 @@ use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables;
 use npcc_appliance::recorder;
 use npcc_appliance::recorder::read::{self, Reading};
+use npcc_config::regular;
 use npcc_doctor::Host;
 
 use super::bundle::Bundle;
@@ -240,7 +241,9 @@ fn text(path: &Path) -> Result<String, String> {
 
 /// The configuration, what the switch shows, and what the doctor finds.
 fn add_state(bundle: &mut Bundle, args: &TechsupportArgs, answers: bool) -> anyhow::Result<()> {
-    let config = text(&args.config);
+    let config = regular::read(&args.config);
+    let config = config.map_err(|error| format!("{}: {error}", args.config.display()));
+    let config = config.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let configured = config.is_ok().then(|| args.config.clone());
     bundle.add("npcc-switch.yaml", config)?;
     let query = Query {

@@ -17,11 +17,21 @@ pub fn free() -> SocketAddr {
 
 /// The head and the body of what is answered; none where nobody answers.
 pub fn get(address: SocketAddr, path: &str, headers: &str) -> Option<(String, String)> {
+    get_by(address, &address.to_string(), path, headers)
+}
+
+/// The same for who asks by another name.
+pub fn get_by(
+    address: SocketAddr,
+    host: &str,
+    path: &str,
+    headers: &str,
+) -> Option<(String, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream
         .set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
@@ -44,7 +54,7 @@ impl Watched {
         let socket = lab.path("switch.sock");
         writeln!(
             text,
-            "telemetry: {{ socket: {}, http: \"{address}\" }}",
+            "telemetry: {{ socket: {}, http: \"{address}\", http_hosts: [dci1] }}",
             socket.display()
         )
         .unwrap();

@@ -7,6 +7,9 @@ use npcc_pipeline::units::MAX_PORTS;
 /// A Unix socket's path may have so many bytes.
 const MAX_SOCKET_PATH: usize = 107;
 
+/// A name in the DNS has at most so many letters.
+const MAX_HOST_NAME: usize = 253;
+
 pub(super) fn check(check: &mut Check<'_>) {
     let file = check.file;
     if file.version != 1 {
@@ -55,6 +58,15 @@ fn sockets(check: &mut Check<'_>) {
         let message = format!("whoever reaches {http} sees addresses and loads of hosts");
         let hint = "write 127.0.0.1, or keep others away by a firewall: there is no password";
         check.warn(&Path::root("telemetry").key("http"), message, hint);
+    }
+    for (n, name) in telemetry.http_hosts.iter().enumerate() {
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        if name.is_empty() || name.len() > MAX_HOST_NAME || !name.chars().all(is_part) {
+            let path = Path::root("telemetry").key("http_hosts").index(n);
+            let hint =
+                "write a host's name without port, such as dci1.example.net; an address needs none";
+            check.error(&path, format!("`{name}` is no name of a host"), hint);
+        }
     }
     for (key, group) in [
         ("group", &telemetry.group),

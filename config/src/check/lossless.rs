@@ -197,6 +197,15 @@ fn watchdog(check: &mut Check<'_>) {
             check.error(&path(key), message, format!("write {least} to {most}"));
         }
     }
+    let share = watchdog.share;
+    if !share.basis_points().is_multiple_of(100) || share.basis_points() <= 5_000 {
+        let hint = "write 51% to 100%, without decimals; half of the time is a warning";
+        check.error(
+            &path("share"),
+            format!("share {share} is out of range"),
+            hint,
+        );
+    }
     if watchdog.poll > watchdog.detect && check.certain(&path("detect")) {
         let message = format!(
             "poll ({}) is above detect ({})",

@@ -4,7 +4,7 @@ pub use npcc_pipeline::pause::StormAction as WatchdogAction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::Nanos;
+use crate::units::{Nanos, Percent};
 
 /// Priority flow control, for all ports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +39,9 @@ npcc_pipeline::defaults! {
     pub struct Watchdog {
         /// Paused for so long without sending is a storm.
         pub detect: Nanos = Nanos::from_millis(200),
+        /// Paused with frames waiting for this share of twice that is one too, however often the peer lets go in between; 100% leaves only
+        /// pauses without a break.
+        pub share: Percent = Percent::of_whole(90),
         /// Without pause for so long is the end of it.
         pub restore: Nanos = Nanos::from_millis(200),
         /// How often it looks.

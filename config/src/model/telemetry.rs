@@ -25,6 +25,9 @@ npcc_pipeline::defaults! {
         #[serde(deserialize_with = "listener")]
         #[schemars(with = "Option<String>")]
         pub http: Option<SocketAddr> = None,
+        /// Names by which it is asked for there, such as the target's in Prometheus; addresses and `localhost` always are. A request by any
+        /// other is refused, so that no page from elsewhere reads it through the browser of whoever visits that.
+        pub http_hosts: Vec<String> = Vec::new(),
     }
 }
 

@@ -39,6 +39,13 @@ impl Percent {
         self.0
     }
 
+    /// Whole percents, 0 to 100, rounded down.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "at most 100")]
+    pub const fn whole(self) -> u8 {
+        (self.0 / 100) as u8
+    }
+
     /// As a fraction, 0.0 to 1.0.
     #[must_use]
     pub fn fraction(self) -> f64 {

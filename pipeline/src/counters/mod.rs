@@ -165,6 +165,10 @@ counters! {
         #[serde(skip)] storm_at: Highest => no_metric(),
         /// When the last storm was found over.
         #[serde(skip)] storm_ended_at: Highest => no_metric(),
+        /// Times at which the peer had this switch paused for half of two detection periods with frames waiting: short of a storm.
+        storm_warnings: Counter => metric("npcc_pfc_storm_warnings").column("WARNED"),
+        /// When the last of these began.
+        #[serde(skip)] storm_warned_at: Highest => no_metric(),
         /// Frames dropped because of a storm on their way out.
         storm_tx_dropped: Counter => metric("npcc_pfc_storm_drops").tag("direction", "tx").column("TX DROP")
             .help("Frames dropped because of a storm: on their way out (tx), and on the port they came in by (rx)."),
@@ -184,6 +188,8 @@ counters! {
         #[serde(with = "priorities")] asserted: Mask => metric("npcc_pfc_asserted").by(BY_PRIORITY),
         /// Whether the watchdog finds a pause storm now.
         #[serde(with = "priorities")] storm: Mask => metric("npcc_pfc_storm").by(BY_PRIORITY),
+        /// Whether the peer pauses for half of the time with frames waiting, short of a storm.
+        #[serde(with = "priorities")] storm_warning: Mask => metric("npcc_pfc_storm_warning").by(BY_PRIORITY),
         /// Pauses begun because the buffer filled.
         xoff_buffer: Counter => metric("npcc_pfc_xoff").tag("cause", "buffer").column("BY BUFFER")
             .help("Pauses begun by cause: the buffer filled, or the worker (cpu) fell behind the receive ring."),

@@ -29,7 +29,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (side, pause) = (&mut self.side, &mut self.pause[port]);
         let egress = &mut side.ports[port];
         let counters = self.counters.of(port);
-        egress.set_paused(pause.held_back(now, &counters.flow));
+        let waiting = |priority: Priority| egress.waiting_since(priority);
+        let held_back = pause.held_back(now, waiting, &counters.flow);
+        egress.set_paused(held_back);
         let marking = Marking {
             config: side.ecn[port],
             tap: &mut self.tap,

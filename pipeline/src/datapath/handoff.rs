@@ -157,8 +157,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return 0;
         };
         let (pauses, counters) = (&mut self.pause, &self.counters);
+        let egress = &self.side.ports;
         channels.relays(|relay| {
-            pauses[relay.port].hear(&relay.asked, now, counters.of(relay.port));
+            let waiting = |priority| egress[relay.port].waiting_since(priority);
+            pauses[relay.port].hear(&relay.asked, now, waiting, counters.of(relay.port));
         });
         let mut came = 0;
         for channel in channels.inward() {

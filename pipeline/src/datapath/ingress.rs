@@ -94,7 +94,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 let (owned, trash, pause) =
                     (self.side.owns(port), &mut self.trash, &mut self.pause[port]);
                 let (channels, reasons) = (&mut self.channels, &self.reasons);
-                let capture = &mut self.capture;
+                let (capture, egress) = (&mut self.capture, &self.side.ports);
                 let mut aside = self.punt.as_deref_mut().map(|punt| &mut punt.aside);
                 self.sorter.sort(
                     &mut all,
@@ -115,7 +115,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                                 Some(channels) if !owned => {
                                     channels.relay(port, pause.listen(buf.data(), counters));
                                 }
-                                _ => pause.receive(buf.data(), now, counters),
+                                _ => {
+                                    let waiting = |priority| egress[port].waiting_since(priority);
+                                    pause.receive(buf.data(), now, waiting, counters);
+                                }
                             }
                         }
                         // At most a burst is given up in one walk.

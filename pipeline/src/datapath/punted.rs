@@ -220,7 +220,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             self.counters.punt.icmp_unfit.add(1);
             return Some(buf);
         };
-        if !punt.may_tell(now) {
+        if !punt.may_tell(error, (port, answer.ends.1), now) {
             self.counters.punt.icmp_over_rate.add(1);
             return Some(buf);
         }

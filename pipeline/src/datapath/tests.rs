@@ -30,6 +30,8 @@ mod linux_tests;
 mod malformed_tests;
 #[path = "punted_rig.rs"]
 mod punted_rig;
+#[path = "shares_tests.rs"]
+mod shares_tests;
 #[path = "told_tests.rs"]
 mod told_tests;
 

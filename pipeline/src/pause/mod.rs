@@ -4,6 +4,7 @@
 //! pause we obey ends with its quanta, at the latest. 802.3x pause is ignored: it would stop what must not stop. Does not
 //! know the buffer: which priorities should pause is handed in.
 
+mod duty;
 mod pressure;
 mod receiver;
 mod sender;
@@ -122,19 +123,31 @@ impl PortPause {
         self.stuck = 0;
     }
 
-    /// Takes a MAC control frame in.
+    /// Takes a MAC control frame in. `waiting` tells since when a priority's queue is not empty.
     #[cold]
-    pub fn receive(&mut self, frame: &[u8], now: Nanos, counters: &PortCounters) {
+    pub fn receive(
+        &mut self,
+        frame: &[u8],
+        now: Nanos,
+        waiting: impl Fn(Priority) -> Option<Nanos>,
+        counters: &PortCounters,
+    ) {
         if let Some(heard) = self.listen(frame, counters) {
-            self.hear(&heard, now, counters);
+            self.hear(&heard, now, waiting, counters);
         }
     }
 
-    /// Obeys a pause that came in here or by another worker's queue.
+    /// Obeys a pause that came in here or by another worker's queue. `waiting` as for [`PortPause::receive`].
     #[cold]
-    pub fn hear(&mut self, asked: &Asked, now: Nanos, counters: &PortCounters) {
-        self.heard
-            .take(asked.classes, &asked.quanta, now, &counters.flow);
+    pub fn hear(
+        &mut self,
+        asked: &Asked,
+        now: Nanos,
+        waiting: impl Fn(Priority) -> Option<Nanos>,
+        counters: &PortCounters,
+    ) {
+        let classes = (asked.classes, &asked.quanta);
+        self.heard.take(classes, now, waiting, &counters.flow);
     }
 
     /// Reads and counts a MAC control frame; what it asks, if it is PFC.
@@ -163,13 +176,18 @@ impl PortPause {
         self.heard.is_quiet()
     }
 
-    /// Priorities that may not send now.
+    /// Priorities that may not send now. `waiting` as for [`PortPause::receive`].
     #[inline]
-    pub fn held_back(&mut self, now: Nanos, counters: &FlowCounters) -> u8 {
+    pub fn held_back(
+        &mut self,
+        now: Nanos,
+        waiting: impl Fn(Priority) -> Option<Nanos>,
+        counters: &FlowCounters,
+    ) -> u8 {
         if self.heard.is_quiet() {
             return self.stuck;
         }
-        let paused = self.heard.paused(now, counters);
+        let paused = self.heard.paused(now, waiting, counters);
         self.stuck | paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
     }
 
@@ -269,7 +287,7 @@ impl PortPause {
         self.sender.sent(frame, now, counters);
     }
 
-    /// Lets the watchdog look, when it is its time. `waiting` tells since when a priority's queue is not empty.
+    /// Lets the watchdog look, when it is its time. `waiting` as for [`PortPause::receive`].
     #[inline]
     pub fn watch(
         &mut self,
@@ -281,7 +299,7 @@ impl PortPause {
         if !watchdog.is_due(now) {
             return None;
         }
-        self.heard.paused(now, counters);
+        self.heard.paused(now, &waiting, counters);
         watchdog.poll(now, &self.heard, waiting, counters)
     }
 }

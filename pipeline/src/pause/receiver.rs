@@ -16,6 +16,8 @@ pub struct PauseReceiver {
     since: [Nanos; PRIORITIES],
     /// When the last pause ended.
     ended: [Nanos; PRIORITIES],
+    /// For how long frames have waited behind pauses that ended.
+    stuck: [Nanos; PRIORITIES],
 }
 
 impl PauseReceiver {
@@ -29,6 +31,7 @@ impl PauseReceiver {
             until: [Nanos::ZERO; PRIORITIES],
             since: [Nanos::ZERO; PRIORITIES],
             ended: [Nanos::ZERO; PRIORITIES],
+            stuck: [Nanos::ZERO; PRIORITIES],
         }
     }
 
@@ -40,21 +43,27 @@ impl PauseReceiver {
     /// Ends all pauses.
     pub fn forget(&mut self, now: Nanos, counters: &FlowCounters) {
         for priority in Priority::all_of(self.paused) {
-            self.end(priority, now, counters);
+            self.end(priority, now, None, counters);
         }
     }
 
     /// Takes the classes of one PFC frame: a time above 0 restarts the timer, 0 ends the pause at once, and classes that are
-    /// not named stay as they are.
-    pub fn take(&mut self, classes: u8, quanta: &[u16; 8], now: Nanos, counters: &FlowCounters) {
-        self.paused(now, counters);
+    /// not named stay as they are. `waiting` tells since when a queue is not empty.
+    pub fn take(
+        &mut self,
+        (classes, quanta): (u8, &[u16; 8]),
+        now: Nanos,
+        waiting: impl Fn(Priority) -> Option<Nanos>,
+        counters: &FlowCounters,
+    ) {
+        self.paused(now, &waiting, counters);
         for (priority, quanta) in Priority::all().zip(quanta) {
             if classes & self.honour & priority.bit() == 0 {
                 continue;
             }
             if *quanta == 0 {
                 if self.paused & priority.bit() != 0 {
-                    self.end(priority, now, counters);
+                    self.end(priority, now, waiting(priority), counters);
                 }
                 continue;
             }
@@ -88,9 +97,15 @@ impl PauseReceiver {
         self.paused == 0
     }
 
-    /// The priorities paused at `now`; timers that have run out end.
+    /// The priorities paused at `now`; timers that have run out end. `waiting` tells since when a queue is not empty: it must be asked
+    /// before a frame of it leaves.
     #[inline]
-    pub fn paused(&mut self, now: Nanos, counters: &FlowCounters) -> u8 {
+    pub fn paused(
+        &mut self,
+        now: Nanos,
+        waiting: impl Fn(Priority) -> Option<Nanos>,
+        counters: &FlowCounters,
+    ) -> u8 {
         if self.paused == 0 {
             return 0;
         }
@@ -98,13 +113,24 @@ impl PauseReceiver {
             let until = self.until.get(priority.index()).copied();
             let until = until.unwrap_or(Nanos::ZERO);
             if self.paused & priority.bit() != 0 && until <= now {
-                self.end(priority, until, counters);
+                self.end(priority, until, waiting(priority), counters);
             }
         }
         self.paused
     }
 
-    fn end(&mut self, priority: Priority, at: Nanos, counters: &FlowCounters) {
+    /// Ends a pause, behind which frames have waited since `waiting`.
+    fn end(
+        &mut self,
+        priority: Priority,
+        at: Nanos,
+        waiting: Option<Nanos>,
+        counters: &FlowCounters,
+    ) {
+        let behind = self.behind(priority, at, waiting);
+        if let Some(stuck) = self.stuck.get_mut(priority.index()) {
+            *stuck += behind;
+        }
         self.paused &= !priority.bit();
         let lasted = at.since(self.since(priority));
         if let Some(ended) = self.ended.get_mut(priority.index()) {
@@ -116,6 +142,23 @@ impl PauseReceiver {
             counters.rx_longest_ns.raise(lasted.0);
         }
         counters.paused.set(u64::from(self.paused));
+    }
+
+    /// For how long frames have waited behind the pause there is, which nothing leaves meanwhile.
+    fn behind(&self, priority: Priority, now: Nanos, waiting: Option<Nanos>) -> Nanos {
+        match waiting {
+            Some(waiting) if self.is_paused(priority) => {
+                now.since(self.since(priority).max(waiting))
+            }
+            _ => Nanos::ZERO,
+        }
+    }
+
+    /// For how long frames have waited behind pauses of a priority ever; of the pause there is since `waiting`.
+    #[must_use]
+    pub fn stuck(&self, priority: Priority, now: Nanos, waiting: Option<Nanos>) -> Nanos {
+        let ended = self.stuck.get(priority.index()).copied();
+        ended.unwrap_or(Nanos::ZERO) + self.behind(priority, now, waiting)
     }
 
     /// Whether a priority was paused when last looked.

@@ -3,13 +3,23 @@
 use crate::units::Nanos;
 
 /// What a frame costs: what a rate of one a second earns in a second.
-const FRAME: u64 = 1_000_000_000;
+pub(super) const FRAME: u64 = 1_000_000_000;
 /// Longest interval one refill counts: keeps the product far from 64 bits at any rate.
-const LONGEST: u64 = 1_000_000_000;
+pub(super) const LONGEST: u64 = 1_000_000_000;
 /// Least that is saved up while nothing comes, in frames.
 const LEAST_BURST: u64 = 32;
 /// Of a second, what is saved up: a twentieth.
 const BURST: u64 = 20;
+
+/// What is saved up of a rate at most.
+pub(super) const fn burst(rate: u64) -> u64 {
+    let frames = rate / BURST;
+    if frames > LEAST_BURST {
+        frames * FRAME
+    } else {
+        LEAST_BURST * FRAME
+    }
+}
 
 /// A limit of frames a second.
 #[derive(Debug, Clone)]
@@ -25,7 +35,7 @@ impl Bucket {
     #[must_use]
     pub fn new(rate: u32) -> Bucket {
         let rate = u64::from(rate);
-        let cap = (rate / BURST).max(LEAST_BURST) * FRAME;
+        let cap = burst(rate);
         Bucket {
             rate,
             credit: cap,

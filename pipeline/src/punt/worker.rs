@@ -6,12 +6,13 @@ use arrayvec::ArrayVec;
 use rtrb::{Consumer, RingBuffer};
 
 use super::ask::{self, Ask, Asked, Asker};
-use super::bucket::Bucket;
 use super::class::PuntClass;
 use super::classify::ForLinux;
+use super::icmp::IcmpError;
 use super::interface::PuntPort;
 use super::layer2::Layer2;
 use super::ring::{self, FrameReceiver, FrameSender, Place};
+use super::shares::{Shares, Source};
 use crate::counters::PuntCounters;
 use crate::drop::DropReason;
 use crate::units::{BURST, Nanos, PortId, Priority};
@@ -24,7 +25,7 @@ pub struct PuntRates {
     pub classes: [u32; PuntClass::COUNT],
     /// Questions for next hops.
     pub asks: u32,
-    /// ICMP errors of our own.
+    /// ICMP errors of our own: so many of packets that are too big, and so many others.
     pub icmp_errors: u32,
 }
 
@@ -54,7 +55,9 @@ pub struct Punt<B> {
     config: PuntConfig,
     classes: [Class; PuntClass::COUNT],
     asker: Asker,
-    errors: Bucket,
+    /// Of packets that are too big: path MTU discovery needs each, and no flood of others takes it.
+    too_big: Shares,
+    errors: Shares,
     /// The frames of the burst in hand that are not forwarded.
     pub(crate) aside: ArrayVec<Refusal<B>, BURST>,
 }
@@ -62,7 +65,7 @@ pub struct Punt<B> {
 /// A class's limits.
 #[derive(Debug)]
 struct Class {
-    bucket: Bucket,
+    shares: Shares,
     queue: FrameSender,
 }
 
@@ -80,12 +83,13 @@ impl<B> Punt<B> {
     #[must_use]
     pub fn new(config: PuntConfig) -> (Punt<B>, PuntHost) {
         let (ring, asks) = RingBuffer::new(ask::RING);
+        let ports = config.ports.len();
         let mut receivers = ArrayVec::<FrameReceiver, { PuntClass::COUNT }>::new();
         let classes = PuntClass::ALL.map(|class| {
             let (queue, receiver) = ring::ring(class.room());
             receivers.push(receiver);
-            let bucket = Bucket::new(*class.pick(&config.rates.classes));
-            Class { bucket, queue }
+            let shares = Shares::new(*class.pick(&config.rates.classes), ports);
+            Class { shares, queue }
         });
         let classes_of_host = receivers
             .into_inner()
@@ -93,7 +97,8 @@ impl<B> Punt<B> {
         let punt = Punt {
             classes,
             asker: Asker::new(ring, config.rates.asks),
-            errors: Bucket::new(config.rates.icmp_errors),
+            too_big: Shares::new(config.rates.icmp_errors, ports),
+            errors: Shares::new(config.rates.icmp_errors, ports),
             aside: ArrayVec::new(),
             config,
         };
@@ -156,7 +161,7 @@ impl<B> Punt<B> {
         ) else {
             return Err(class.reason());
         };
-        if !own.bucket.take(now) {
+        if !own.shares.take(port, Source::of_frame(layer2, frame), now) {
             counters.over_rate.add(1);
             return Err(class.reason());
         }
@@ -185,8 +190,17 @@ impl<B> Punt<B> {
         counter.add(1);
     }
 
-    /// Whether one more ICMP error may be made now.
-    pub(crate) fn may_tell(&mut self, now: Nanos) -> bool {
-        self.errors.take(now)
+    /// Whether one more ICMP error may be made now, for `sender` of a packet that came in by `port`.
+    pub(crate) fn may_tell(
+        &mut self,
+        error: IcmpError,
+        (port, sender): (PortId, IpAddr),
+        now: Nanos,
+    ) -> bool {
+        let shares = match error {
+            IcmpError::TooBig(_) => &mut self.too_big,
+            _ => &mut self.errors,
+        };
+        shares.take(port, Source::of_address(sender), now)
     }
 }

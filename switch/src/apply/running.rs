@@ -116,13 +116,11 @@ impl Running {
         Ok(outcome)
     }
 
-    /// The file read again: what is wanted then, and what comes of it.
+    /// What is wanted when the file was read again, and what comes of it.
     ///
     /// # Errors
-    /// What is wrong with the file, or with what was set over it.
-    pub fn read(&self) -> Result<(Wanted, Outcome), ApplyError> {
-        let loaded = npcc_config::load(&self.path)
-            .map_err(|report| ApplyError::Invalid(report.to_string()))?;
+    /// What is wrong with what was set over the file.
+    pub fn read(&self, loaded: Loaded) -> Result<(Wanted, Outcome), ApplyError> {
         let overrides = self.wanted.kept(&loaded.file);
         let wanted = self.want(loaded.file, overrides)?;
         let outcome = Outcome {

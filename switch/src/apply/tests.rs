@@ -278,7 +278,7 @@ impl Case {
             }
             Step::Reload(which, pending) => {
                 std::fs::write(&self.path, file(which)).unwrap();
-                let (wanted, _) = running.read()?;
+                let (wanted, _) = running.read(load(&self.path)?)?;
                 running.reload(wanted, pending, links, fakes)?;
                 let old = self.now.clone();
                 let changed = changed(self.now.0, which);
@@ -382,7 +382,7 @@ fn a_reload_keeps_what_was_set_unless_the_file_changes_it_and_lists_it() {
         case.take(&set).unwrap();
     }
     std::fs::write(&case.path, file(1)).unwrap();
-    let (_, outcome) = case.running.read().unwrap();
+    let (_, outcome) = case.running.read(load(&case.path).unwrap()).unwrap();
     let keys = |all: &[npcc_config::Difference]| -> Vec<String> {
         all.iter().map(ToString::to_string).collect()
     };
@@ -415,12 +415,18 @@ fn what_needs_a_restart_is_not_set() {
     }
 }
 
+fn load(path: &Path) -> Result<npcc_config::Loaded, ApplyError> {
+    npcc_config::load(path).map_err(|report| ApplyError::Invalid(report.to_string()))
+}
+
 /// Runs a switch that was started with `BASE`, with another file.
 fn read(text: &str) -> Result<super::outcome::Outcome, ApplyError> {
     let folder = tempfile::tempdir().unwrap();
     let case = Case::new(folder.path());
     std::fs::write(&case.path, text).unwrap();
-    case.running.read().map(|(_, outcome)| outcome)
+    case.running
+        .read(load(&case.path)?)
+        .map(|(_, outcome)| outcome)
 }
 
 #[test]

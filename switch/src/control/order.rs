@@ -42,6 +42,11 @@ impl ListedPair {
     /// # Errors
     /// What is not as it must be.
     pub fn command(self, suggested: bool) -> Result<Command, OrderError> {
+        for address in [self.src, self.dst] {
+            if !is_one_host(address) {
+                return Err(OrderError::Address(address));
+            }
+        }
         let flow = key(self.src, self.dst, self.dest_qp)?;
         let sender = qpn(self.sender_qp)?;
         Ok(if suggested {
@@ -58,6 +63,13 @@ const fn qpn(number: u32) -> Result<Qpn, OrderError> {
         2..=0x00ff_ffff => Ok(Qpn::new(number)),
         _ => Err(OrderError::QueuePair(number)),
     }
+}
+
+/// Whether an address may be an end of a connection.
+const fn is_one_host(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    !address.is_multicast() && !address.is_unspecified() && !broadcast
 }
 
 /// Packets between two hosts to a queue pair.
@@ -77,6 +89,9 @@ pub enum OrderError {
     /// A connection has two addresses of one family.
     #[error("{0} and {1} are no two ends of a connection: write two IPv4 or two IPv6 addresses")]
     Families(IpAddr, IpAddr),
+    /// It is a group's, or nobody's.
+    #[error("{0} is not the address of one host: a connection has two hosts")]
+    Address(IpAddr),
     /// Nobody took it.
     #[error("the control core does not listen")]
     Deaf,
@@ -130,5 +145,43 @@ mod tests {
         let refused = mixed.command(false).unwrap_err();
         assert_eq!(refused, OrderError::Families(mixed.src, mixed.dst));
         assert_eq!(NpccOrder::AddPair(mixed).command(), Err(refused));
+    }
+
+    /// A list gave a multicast group as a sender, and CNPs would have gone there.
+    #[test]
+    fn a_connection_is_between_two_hosts() {
+        let host: IpAddr = [10, 0, 1, 3].into();
+        let v6: IpAddr = "2001:db8::3".parse().unwrap();
+        let pair = |src, dst| ListedPair {
+            src,
+            dst,
+            dest_qp: 0x11,
+            sender_qp: 0x18,
+        };
+        for (other, host) in [
+            ("224.0.0.9", host),
+            ("239.1.2.3", host),
+            ("0.0.0.0", host),
+            ("255.255.255.255", host),
+            ("ff02::1", v6),
+            ("::", v6),
+            ("::ffff:224.0.0.9", v6),
+        ] {
+            let other: IpAddr = other.parse().unwrap();
+            for suggested in [false, true] {
+                for pair in [pair(other, host), pair(host, other)] {
+                    let refused = pair.command(suggested);
+                    assert_eq!(refused, Err(OrderError::Address(other)));
+                }
+            }
+        }
+        assert!(pair(host, [10, 0, 2, 2].into()).command(false).is_ok());
+        // What was taken before can be taken away.
+        let delete = NpccOrder::DeletePair {
+            src: [224, 0, 0, 9].into(),
+            dst: host,
+            dest_qp: 0x11,
+        };
+        assert!(delete.command().is_ok());
     }
 }

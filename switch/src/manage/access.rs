@@ -9,6 +9,15 @@ pub enum Access {
     Read,
 }
 
+/// A client's place among those that are served at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// For whatever it asks.
+    Any,
+    /// The last one, kept for a change: others that hold on keep no operator from it.
+    Change,
+}
+
 impl Access {
     /// The key of the configuration that names its socket.
     #[must_use]

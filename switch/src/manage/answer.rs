@@ -13,7 +13,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use npcc_config::Difference;
 use signal_hook::consts::SIGTERM;
 
-use super::access::Access;
+use super::access::{Access, Place};
 use super::capture;
 use super::orders::Management;
 use super::patience::{Limits, Patience};
@@ -31,6 +31,12 @@ const LONGEST_REQUEST: u64 = 8 << 20;
 /// An answer is written in pieces of this size.
 const PIECE: usize = 64 << 10;
 
+/// How long the place that is kept for a change is held by a client that says nothing.
+const KEPT_IDLE: Duration = Duration::from_millis(500);
+/// Who asks for something else there is answered this.
+const KEPT: &str =
+    "as many others are being served as may, and the last place is kept for changes: try again";
+
 /// What a panic is answered with.
 const DEFECT: &str = "a defect: the request panicked; its message is in the switch's standard error, please report it";
 
@@ -41,12 +47,12 @@ const LINES: usize = 100;
 pub(super) fn serve(
     stream: &UnixStream,
     management: &Management,
-    access: Access,
+    (access, place): (Access, Place),
     stop: &AtomicBool,
 ) -> io::Result<()> {
     // Before the request is read: a process that has gone meanwhile may have lent its number to another.
     let author = author(stream);
-    let mut patience = Patience::new(stream, Limits::default(), stop)?;
+    let mut patience = Patience::new(stream, limits(place), stop)?;
     let mut line = String::new();
     BufReader::new(Read::take(&mut patience, LONGEST_REQUEST)).read_line(&mut line)?;
     if line.is_empty() {
@@ -54,6 +60,10 @@ pub(super) fn serve(
         return Ok(());
     }
     let request = serde_json::from_str(&line);
+    if place == Place::Change && !request.as_ref().is_ok_and(is_change) {
+        refuse(stream, KEPT);
+        return Ok(());
+    }
     if let Ok(Request::Rows { table, query }) = &request {
         patience.answer();
         let mut out = BufWriter::with_capacity(PIECE, patience);
@@ -76,6 +86,22 @@ pub(super) fn serve(
     serde_json::to_writer(&mut out, &reply)?;
     out.write_all(b"\n")?;
     out.flush()
+}
+
+/// How long a client is waited for.
+fn limits(place: Place) -> Limits {
+    match place {
+        Place::Any => Limits::default(),
+        Place::Change => Limits {
+            idle: KEPT_IDLE,
+            ..Limits::default()
+        },
+    }
+}
+
+/// Whether a request ends soon and changes something.
+const fn is_change(request: &Request) -> bool {
+    !request.reads() && !matches!(request, Request::Capture(_))
 }
 
 /// Writes the rows of a table, or why not.
@@ -101,6 +127,12 @@ pub(super) fn refuse(stream: &UnixStream, why: &str) {
     // It finds out by the end of the stream otherwise.
     let _ = stream.set_nonblocking(true);
     let _ = (&*stream).write(text.as_bytes());
+}
+
+/// Who asks.
+pub(super) fn user(stream: &UnixStream) -> Option<u32> {
+    let credentials = getsockopt(stream, PeerCredentials).ok();
+    credentials.map(|client| client.uid())
 }
 
 fn author(stream: &UnixStream) -> Author {

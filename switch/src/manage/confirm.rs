@@ -4,6 +4,7 @@
 //! Law: a reload with a time to confirm holds until `commit`, or what held before the first such reload comes back: at
 //! `rollback`, or when the time has passed, whether or not the client is still there. `set` in between is taken back with it.
 
+use std::sync::{MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::orders::Management;
@@ -12,11 +13,14 @@ use super::targets::Running as Targets;
 use crate::apply::desired::Link;
 use crate::apply::outcome::{ApplyError, Outcome};
 use crate::apply::running::Running;
+use crate::fault;
 
 /// A confirmation may be waited for so long.
 pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// When a rollback that failed is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
+/// How long a reload waits for one that still reads the file.
+const READING: Duration = Duration::from_secs(5);
 
 impl Management {
     /// Reads the configuration file again and applies what a running switch can take; with a time, until it is committed. A `dry_run`
@@ -33,11 +37,16 @@ impl Management {
             }
             Some(within) => Some((within, Instant::now() + within)),
         };
+        // One reload follows the other, so that none goes by a file older than the last one's; no other change waits meanwhile.
+        let _reading = self.reading()?;
+        fault::waits("reload-reads");
+        let loaded = npcc_config::load(self.view.path());
+        let loaded = loaded.map_err(|report| ApplyError::Invalid(report.to_string()))?;
         self.change(|running, links, targets| {
             if confirm.is_none() && !dry_run && running.is_pending() {
                 return refused("a reload waits for its commit: `commit` or `rollback` first");
             }
-            let (wanted, mut outcome) = running.read()?;
+            let (wanted, mut outcome) = running.read(loaded)?;
             outcome.dry_run = dry_run;
             if dry_run {
                 return Ok(outcome);
@@ -49,6 +58,29 @@ impl Management {
             }
             Ok(outcome)
         })
+    }
+
+    /// The right to read the file, once who has it is done.
+    ///
+    /// # Errors
+    /// It is still being read, as from a network that does not answer.
+    fn reading(&self) -> Result<MutexGuard<'_, ()>, ApplyError> {
+        let deadline = Instant::now() + READING;
+        loop {
+            match self.view.reload().try_lock() {
+                Ok(reading) => return Ok(reading),
+                // What a panic left is no state.
+                Err(TryLockError::Poisoned(reading)) => return Ok(reading.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let path = self.view.path().display();
+                    let why = format!("a reload before still reads {path}: does its disk answer?");
+                    return Err(ApplyError::Refused(why));
+                }
+            }
+        }
     }
 
     /// The reload that waits for it holds.

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 pub struct Room {
     name: &'static str,
     most: usize,
-    threads: Vec<JoinHandle<()>>,
+    /// Most of one user.
+    each: usize,
+    threads: Vec<(u32, JoinHandle<()>)>,
 }
 
 /// A thread was not started.
@@ -18,38 +20,46 @@ pub enum NoRoom {
     /// As many as may run do.
     #[error("{0} others are being served: try again")]
     Full(usize),
+    /// As many of one user as may.
+    #[error("{0} others of this user are being served: try again")]
+    FullOfUser(usize),
     /// The system gives no more threads.
     #[error("the system gives no thread: {0}")]
     System(#[from] io::Error),
 }
 
 impl Room {
-    /// Threads of this name, `most` at a time.
+    /// Threads of this name, `most` at a time, `each` of them for one user.
     #[must_use]
-    pub const fn new(name: &'static str, most: usize) -> Room {
+    pub const fn new(name: &'static str, most: usize, each: usize) -> Room {
         Room {
             name,
             most,
+            each,
             threads: Vec::new(),
         }
     }
 
-    /// Whether as many run as may.
-    pub fn is_full(&mut self) -> bool {
-        self.threads.retain(|thread| !thread.is_finished());
-        self.threads.len() >= self.most
+    /// How many more may run.
+    pub fn left(&mut self) -> usize {
+        self.threads.retain(|(_, thread)| !thread.is_finished());
+        self.most.saturating_sub(self.threads.len())
     }
 
-    /// Starts a thread.
+    /// Starts a thread for a user.
     ///
     /// # Errors
     /// [`NoRoom`].
-    pub fn start(&mut self, work: impl FnOnce() + Send + 'static) -> Result<(), NoRoom> {
-        if self.is_full() {
+    pub fn start(&mut self, user: u32, work: impl FnOnce() + Send + 'static) -> Result<(), NoRoom> {
+        if self.left() == 0 {
             return Err(NoRoom::Full(self.most));
         }
+        let own = self.threads.iter().filter(|(owner, _)| *owner == user);
+        if own.count() >= self.each {
+            return Err(NoRoom::FullOfUser(self.each));
+        }
         let thread = Builder::new().name(self.name.to_owned()).spawn(work)?;
-        self.threads.push(thread);
+        self.threads.push((user, thread));
         Ok(())
     }
 
@@ -57,9 +67,9 @@ impl Room {
     pub fn wait(&mut self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         loop {
-            self.threads.retain(|thread| !thread.is_finished());
-            if self.threads.is_empty() || Instant::now() >= deadline {
-                return self.threads.is_empty();
+            let all_ended = self.left() == self.most;
+            if all_ended || Instant::now() >= deadline {
+                return all_ended;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -73,16 +83,39 @@ mod tests {
 
     #[test]
     fn there_are_never_more_threads_than_room_and_places_become_free() {
-        let mut room = Room::new("test", 2);
+        let mut room = Room::new("test", 2, 2);
         let (ends, waits): (Vec<_>, Vec<_>) = (0..2).map(|_| channel::<()>()).unzip();
         for wait in waits {
-            room.start(move || _ = wait.recv()).unwrap();
+            room.start(0, move || _ = wait.recv()).unwrap();
         }
-        let third = room.start(|| {});
+        let third = room.start(0, || {});
         assert!(matches!(third, Err(NoRoom::Full(2))));
         assert!(!room.wait(Duration::from_millis(20)));
         drop(ends);
         assert!(room.wait(Duration::from_secs(10)));
-        assert!(room.start(|| {}).is_ok());
+        assert!(room.start(0, || {}).is_ok());
+    }
+
+    /// One user held all places, and everybody else was turned away.
+    #[test]
+    fn a_user_has_some_places_and_the_others_the_rest() {
+        let mut room = Room::new("test", 5, 2);
+        let (end, wait) = channel::<()>();
+        let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
+        let mut start = |user| {
+            let wait = std::sync::Arc::clone(&wait);
+            room.start(user, move || _ = wait.lock().unwrap().recv())
+        };
+        for user in [7, 7, 8] {
+            start(user).unwrap();
+        }
+        assert!(matches!(start(7), Err(NoRoom::FullOfUser(2))));
+        assert!(start(8).is_ok());
+        assert!(matches!(start(8), Err(NoRoom::FullOfUser(2))));
+        assert!(start(0).is_ok());
+        assert!(matches!(start(9), Err(NoRoom::Full(5))));
+        drop(end);
+        assert!(room.wait(Duration::from_secs(10)));
+        assert!(room.start(7, || {}).is_ok());
     }
 }

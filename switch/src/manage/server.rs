@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use nix::unistd::Group;
 
-use super::access::Access;
+use super::access::{Access, Place};
 use super::answer;
 use super::orders::Management;
 use super::room::Room;
 
 /// Clients of a socket that are served at a time. Each is left after a bounded time ([`super::patience`]), and those of the
-/// socket for reading take no place from those who change things.
+/// socket for reading take no place from those who change things; of the other socket's the last is kept for a change.
 const CLIENTS: usize = 16;
+/// Those of one user at the socket for reading.
+const CLIENTS_OF_USER: usize = 4;
 /// Clients that are taken in a turn: no flood of them keeps the management thread from its other work.
 const BACKLOG: usize = 64;
 /// How long clients have for the end of their answers once the switch stops.
@@ -43,6 +45,14 @@ pub enum SocketError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+/// Most places of one user.
+const fn each(access: Access) -> usize {
+    match access {
+        Access::Change => CLIENTS,
+        Access::Read => CLIENTS_OF_USER,
+    }
 }
 
 /// A listening socket; its file goes with it.
@@ -81,7 +91,7 @@ impl Server {
             listener,
             path: path.to_owned(),
             access,
-            room: Room::new("npcc-client", CLIENTS),
+            room: Room::new("npcc-client", CLIENTS, each(access)),
         };
         // Without such a group only the owner may ask.
         let group = Group::from_name(group).ok().flatten();
@@ -102,10 +112,14 @@ impl Server {
             };
             let stream = Arc::new(stream);
             let (client, access) = (Arc::clone(&stream), self.access);
+            let is_kept = access == Access::Change && self.room.left() == 1;
+            let place = if is_kept { Place::Change } else { Place::Any };
+            // Nobody's, where the system does not say.
+            let user = answer::user(&client).unwrap_or(u32::MAX);
             let (management, stop) = (Arc::clone(management), Arc::clone(stop));
-            let started = self.room.start(move || {
+            let started = self.room.start(user, move || {
                 // A client that goes away in the middle is its own affair.
-                let _ = answer::serve(&client, &management, access, &stop);
+                let _ = answer::serve(&client, &management, (access, place), &stop);
             });
             if let Err(why) = started {
                 answer::refuse(&stream, &why.to_string());

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
 use npcc_cnp::log::Entry;
+use npcc_config::regular;
 use npcc_heap::records::{self, Record};
 use npcc_pipeline::capture::{Event, SNAPLEN};
 use npcc_pipeline::drop::DropReason;
@@ -23,8 +24,8 @@ use super::said;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be read.
-    #[error("{0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    File(#[from] regular::ReadError),
     /// It is something else, or was never begun.
     #[error("this is no recorder of npcc-switch")]
     Foreign,
@@ -124,12 +125,12 @@ pub struct Reading {
     pub unread: Option<String>,
 }
 
-/// Reads a file.
+/// Reads a regular file.
 ///
 /// # Errors
 /// [`ReadError`].
 pub fn file(path: &Path) -> Result<Reading, ReadError> {
-    let octets = std::fs::read(path)?;
+    let octets = regular::read(path)?;
     Reading::of(&records::words_of(&octets).collect::<Vec<u64>>())
 }
 
@@ -137,7 +138,7 @@ impl Reading {
     /// Out of the words of a recorder.
     ///
     /// # Errors
-    /// [`ReadError`], never [`ReadError::Io`].
+    /// [`ReadError`], never [`ReadError::File`].
     pub fn of(words: &[u64]) -> Result<Reading, ReadError> {
         let head = |head: Head| words.get(head as usize).copied().unwrap_or_default();
         if head(Head::Magic) != MAGIC {

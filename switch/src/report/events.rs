@@ -19,6 +19,8 @@ npcc_pipeline::named! {
         StormBegan = "storm-began",
         /// A storm ended.
         StormEnded = "storm-ended",
+        /// The peer pauses for half of the time with frames waiting: short of a storm.
+        StormWarning = "storm-warning",
         /// Lossless frames were lost for want of room.
         LosslessLost = "lossless-lost",
         /// A refresh went out after the peer's pause had run out.
@@ -83,6 +85,10 @@ impl fmt::Display for Event {
                 "{port}: the peer pauses priority {priority} without end: storm"
             ),
             Kind::StormEnded => write!(f, "{port}: the storm on priority {priority} is over"),
+            Kind::StormWarning => write!(
+                f,
+                "{port}: the peer pauses priority {priority} for half of the time with frames waiting: short of a storm"
+            ),
             Kind::LosslessLost => {
                 write!(f, "{port}: {count} lossless frames lost for want of room")
             }
@@ -184,6 +190,11 @@ impl Watch {
             let storms = [
                 (Kind::StormBegan, pause.storms, pause.storm_at),
                 (Kind::StormEnded, pause.storms_ended, pause.storm_ended_at),
+                (
+                    Kind::StormWarning,
+                    pause.storm_warnings,
+                    pause.storm_warned_at,
+                ),
             ];
             found.extend(storms.map(|(kind, count, at)| (kind, Some(n), count, Nanos(at))));
         }
@@ -244,6 +255,8 @@ mod tests {
         look(&mut journal, ms(1));
         assert!(journal.events().is_empty());
         let pause = &port.flow.priorities[3];
+        pause.storm_warnings.add(1);
+        pause.storm_warned_at.set(ms(4).0);
         pause.storms.add(1);
         pause.storm_at.set(ms(5).0);
         port.lossless_lost.add(7);
@@ -262,6 +275,7 @@ mod tests {
         assert_eq!(
             told,
             [
+                (Kind::StormWarning, Some(3), 1, 4_000),
                 (Kind::StormBegan, Some(3), 1, 5_000),
                 (Kind::LosslessLost, None, 10, 10_000),
                 (Kind::StormEnded, Some(3), 1, 600_000),
@@ -269,7 +283,7 @@ mod tests {
             ]
         );
         assert!(
-            journal.events()[0]
+            journal.events()[1]
                 .to_string()
                 .contains("wan0: the peer pauses priority 3")
         );

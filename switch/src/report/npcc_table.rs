@@ -256,14 +256,7 @@ mod tests {
             unmeasured: [("late".to_owned(), 31), ("grew".to_owned(), 5)].into(),
             ..Host::default()
         }]);
-        for part in [
-            "CARD",
-            "doubted",
-            "-4.3",
-            "grew 5, late 31",
-            "1,234",
-            "77",
-        ] {
+        for part in ["CARD", "doubted", "-4.3", "grew 5, late 31", "1,234", "77"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

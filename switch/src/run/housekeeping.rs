@@ -23,7 +23,8 @@ use crate::threads::{Heartbeat, Role, Threads, Watchdog};
 /// Where others reach the switch: clients, scrapers, Linux, who sends signals.
 pub(super) struct Ends {
     pub(super) servers: Vec<Server>,
-    pub(super) http: Option<Listener>,
+    /// The listener, and the names by which it is asked.
+    pub(super) http: Option<(Listener, Vec<String>)>,
     pub(super) linux: Option<LinuxIo>,
     pub(super) hangup: Arc<AtomicBool>,
     /// The control core runs.
@@ -65,9 +66,9 @@ pub(super) fn start(
             keeping::run(&kept, &ready, &beat);
         })?;
     }
-    if let Some(http) = ends.http {
+    if let Some((http, names)) = ends.http {
         let beat = threads.heartbeat("HTTP thread", Role::Auxiliary);
-        let router = pages::router(Arc::clone(management));
+        let router = pages::router(Arc::clone(management), &names);
         threads.spawn("npcc-http", "HTTP thread", move || {
             serve_http(http, &router, &beat);
         })?;
@@ -115,7 +116,7 @@ fn manage(
     let terminal = std::io::stderr().is_terminal();
     let mut due = Instant::now();
     // A reload may take seconds: events are looked for meanwhile.
-    let mut reloads = Room::new("npcc-reload", 1);
+    let mut reloads = Room::new("npcc-reload", 1, 1);
     let mut service = Service::new(due);
     server::serve(servers, management, own.stop(), || {
         own.beat();
@@ -128,11 +129,11 @@ fn manage(
         if ready.load(Ordering::Relaxed) {
             service.turn(&management.view, &mut watchdog, now);
         }
-        if !reloads.is_full()
+        if reloads.left() > 0
             && let Some(change) = wanted(management, hangup)
         {
             let management = Arc::clone(management);
-            let started = reloads.start(move || change(&management));
+            let started = reloads.start(0, move || change(&management));
             if let Err(why) = started {
                 note(&format!("no reload: {why}"));
             }

@@ -112,7 +112,7 @@ pub fn run<P: Probe>(
     let recorder = recorder.map(Arc::new);
     let ends = Ends {
         servers,
-        http,
+        http: http.map(|http| (http, config.telemetry.http_hosts.clone())),
         linux,
         hangup: caught.hangup,
         ready: Arc::clone(&ready),

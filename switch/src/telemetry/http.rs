@@ -175,6 +175,7 @@ mod tests {
                         ""
                     }),
                 );
+            let router = super::super::hosts::guarded(router, &["a".to_owned()]);
             let thread = std::thread::spawn(move || listener.serve(&router, SHORT, &heartbeat));
             Served {
                 address,
@@ -231,6 +232,29 @@ mod tests {
             served.ask(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(answer.matches("HTTP/1.1 200").count(), 1, "{answer}");
         assert!(answer.contains("connection: close"), "{answer}");
+    }
+
+    /// A page from elsewhere read everything by having its own name lead to an address of ours.
+    #[test]
+    fn who_asks_by_a_name_of_elsewhere_is_refused_whatever_he_asks_for() {
+        let served = Served::new();
+        let ask = |path: &str, host: &str| {
+            let asked = format!("GET {path} HTTP/1.1\r\n{host}\r\n");
+            served.ask(asked.as_bytes()).0
+        };
+        let long = format!("Host: {}\r\n", "x".repeat(5_000));
+        for path in ["/", "/absent"] {
+            for host in ["Host: evil.example\r\n", "Host:\r\n", "", &long] {
+                let answer = ask(path, host);
+                assert!(answer.starts_with("HTTP/1.1 403"), "{path} {host} {answer}");
+                assert!(!answer.ends_with("here"), "{answer}");
+            }
+        }
+        let other = ask("http://evil.example/", "Host: a\r\n");
+        assert!(other.starts_with("HTTP/1.1 403"), "{other}");
+        let host = format!("Host: {}\r\n", served.address);
+        assert!(ask("/", &host).ends_with("here"));
+        assert!(ask("/absent", &host).starts_with("HTTP/1.1 404"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! the switch forwards as before; a client can at most make other clients wait.
 
 mod cache;
+mod hosts;
 pub mod http;
 pub mod metrics;
 pub mod pages;

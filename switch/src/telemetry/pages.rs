@@ -17,6 +17,7 @@ use axum::routing::get;
 use hyper::body::Bytes;
 
 use super::cache::Cache;
+use super::hosts;
 use super::metrics::{self, Format, Scrape};
 use crate::manage::orders::Management;
 use crate::manage::query::Query;
@@ -74,13 +75,13 @@ impl Pages {
     }
 }
 
-/// All pages of a switch.
-pub fn router(management: Arc<Management>) -> Router {
+/// All pages of a switch, for who asks by an address or by one of these names.
+pub fn router(management: Arc<Management>, names: &[String]) -> Router {
     let pages = Pages {
         management,
         told: Mutex::default(),
     };
-    Router::new()
+    let router = Router::new()
         .route("/", get(async || asset("text/html; charset=utf-8", INDEX)))
         .route(
             "/style.css",
@@ -103,7 +104,8 @@ pub fn router(management: Arc<Management>) -> Router {
                 "there are /, /metrics and /api/snapshot here\n",
             )
         })
-        .with_state(Arc::new(pages))
+        .with_state(Arc::new(pages));
+    hosts::guarded(router, names)
 }
 
 async fn of_metrics(State(pages): State<Arc<Pages>>, headers: HeaderMap) -> Response<Body> {

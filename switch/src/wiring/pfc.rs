@@ -197,6 +197,7 @@ const fn watchdog(config: &Config) -> WatchdogConfig {
     let watchdog = &config.pfc.watchdog;
     WatchdogConfig {
         detect: watchdog.detect,
+        share: watchdog.share.whole(),
         restore: watchdog.restore,
         poll: watchdog.poll,
         action: watchdog.action,

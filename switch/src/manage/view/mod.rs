@@ -159,6 +159,8 @@ pub struct Operators {
     config: Mutex<Wanted>,
     /// The configuration file.
     path: PathBuf,
+    /// Held by a reload while it reads the file and goes by it.
+    reading: Mutex<()>,
 }
 
 impl Operators {
@@ -171,6 +173,7 @@ impl Operators {
             hosts: Mutex::new(hosts),
             config: Mutex::new(started),
             path,
+            reading: Mutex::default(),
         }
     }
 }
@@ -220,6 +223,11 @@ impl View {
     /// Rules about hosts that hold now.
     pub(super) fn hosts(&self) -> MutexGuard<'_, HostRules> {
         look(&self.operators.hosts)
+    }
+
+    /// What a reload holds while it reads the file and goes by it.
+    pub(super) const fn reload(&self) -> &Mutex<()> {
+        &self.operators.reading
     }
 
     /// The configuration file.

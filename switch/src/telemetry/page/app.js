@@ -159,6 +159,7 @@ function drops(now, grown) {
 const WORDS = {
   "storm-began": "the peer pauses without end: storm",
   "storm-ended": "the storm is over",
+  "storm-warning": "the peer pauses for half of the time: short of a storm",
   "lossless-lost": "lossless frames lost",
   "late-refresh": "pause refreshed too late",
   "cpu-pause": "peer paused, as the worker fell behind",
