@@ -11,7 +11,7 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -63,7 +63,8 @@ fn net() -> Net {
     net
 }
 
-fn lab(net: &Net, npcc: &str) -> Lab {
+/// `cnp` are settings of `npcc.cnp`.
+fn lab(net: &Net, cnp: &str) -> Lab {
     let lab = Lab::new();
     let device = |index: u8, side: &str| {
         let end = net.link(side);
@@ -81,7 +82,7 @@ neighbors:
   - {{ address: 10.0.2.2, port: wan0, mac: \"02:00:00:00:02:02\" }}
 qos: {{ profile: roce-semi-lossless }}
 buffer: {{ pool: 32MB }}
-npcc: {{ shallow: 20KB, deep: 100KB, gate: off, cnp: {{ earned: 0B }}{npcc} }}
+npcc: {{ shallow: 20KB, deep: 100KB, gate: off, cnp: {{ {cnp} }} }}
 ",
         device(0, "dc"),
         device(1, "wan")
@@ -126,8 +127,12 @@ struct Script(String);
 impl Script {
     /// By a port, whoever its source is.
     fn packet_by(&mut self, side: &str, packet: &Packet) {
+        self.frame_by(side, &packet.frame(side == "near"));
+    }
+
+    fn frame_by(&mut self, side: &str, frame: &[u8]) {
         write!(self.0, "{side} ").unwrap();
-        for octet in packet.frame(side == "near") {
+        for octet in frame {
             write!(self.0, "{octet:02x}").unwrap();
         }
         self.0.push('\n');
@@ -158,6 +163,11 @@ impl Script {
 
     /// Sends all of it, and says who was sent a CNP: the queue pairs at the near side.
     fn play(self, net: &Net) -> BTreeSet<u32> {
+        self.count(net).into_keys().collect()
+    }
+
+    /// The same, with the number of CNPs each was sent.
+    fn count(self, net: &Net) -> BTreeMap<u32, u64> {
         let mut peer = Command::new("ip")
             .args(["netns", "exec", &net.space("hosts"), "/usr/bin/python3"])
             .arg(root().join("tests/peer/send_frames.py"))
@@ -178,7 +188,11 @@ impl Script {
         let text = String::from_utf8(output.stdout).unwrap();
         let frames: Vec<Captured> = text.lines().map(captured).collect();
         let told = cnps::find(&frames).filter(|cnp| cnp.src == IpAddr::from(B));
-        told.map(|cnp| cnp.dest_qp).collect()
+        let mut counts = BTreeMap::new();
+        for cnp in told {
+            *counts.entry(cnp.dest_qp).or_default() += 1;
+        }
+        counts
     }
 }
 
@@ -291,7 +305,7 @@ fn connect(id: u32, sender: u32, receiver: u32) -> [Packet; 2] {
 fn a_forged_connection_over_a_living_one_moves_no_cnp() {
     let _alone = alone();
     let net = net();
-    let lab = lab(&net, "");
+    let lab = lab(&net, "earned: 0B");
     let switch = Switch::start(&lab);
     let mut script = Script::default();
     for packet in connect(7, SENDER, RECEIVER) {
@@ -318,7 +332,7 @@ fn a_forged_connection_over_a_living_one_moves_no_cnp() {
 fn a_forged_connection_from_the_far_side_is_not_even_heard() {
     let _alone = alone();
     let net = net();
-    let lab = lab(&net, "");
+    let lab = lab(&net, "earned: 0B");
     let switch = Switch::start(&lab);
     let mut script = Script::default();
     // A connection without flow label, known by its ports.
@@ -342,7 +356,7 @@ fn a_forged_connection_from_the_far_side_is_not_even_heard() {
 fn datagrams_before_a_connection_begins_move_no_cnp() {
     let _alone = alone();
     let net = net();
-    let lab = lab(&net, "");
+    let lab = lab(&net, "earned: 0B");
     let switch = Switch::start(&lab);
     let mut script = Script::default();
     for _ in 0..40 {
@@ -369,7 +383,7 @@ fn numbers_that_fit_after_a_restart_pair_no_strangers() {
     const START: u32 = 0x40_0000;
     let _alone = alone();
     let net = net();
-    let lab = lab(&net, "");
+    let lab = lab(&net, "earned: 0B");
     for life in 0..2 {
         let switch = Switch::start(&lab);
         let mut script = Script::default();
@@ -397,5 +411,60 @@ fn numbers_that_fit_after_a_restart_pair_no_strangers() {
         let unpaired = snapshot.npcc.cnps_suppressed.named("unpaired").copied();
         let asked = cold.unwrap_or(0) + unpaired.unwrap_or(0);
         assert!(asked > 0, "the queue was deep: {:?}", snapshot.npcc);
+    }
+}
+
+/// Small frames to a bystander's peer while an honest flow fills the queue, as any process at the bystander's host can send them: each cost the bystander
+/// up to 5.7 CNPs. With a wrong ICRC the peer's card drops them unseen.
+#[test]
+fn forged_frames_in_the_name_of_a_bystander_earn_one_cnp_in_16_kib_at_most() {
+    const PEER: u32 = 0x777;
+    const READ_RESPONSE_MIDDLE: u8 = 0x0e;
+    const EARNED: usize = 16 << 10;
+    /// Preamble, frame check sequence and gap.
+    const AROUND: usize = 24;
+    let _alone = alone();
+    let net = net();
+    for is_icrc_right in [true, false] {
+        let lab = lab(&net, "earned: 16KiB");
+        let switch = Switch::start(&lab);
+        let mut script = Script::default();
+        let mut bytes = 0;
+        for psn in 0..80 {
+            let data = Packet {
+                payload: vec![0; 16 + 64],
+                ..Packet::data((BYSTANDER, PEER), psn)
+            };
+            bytes += data.frame(true).len() + AROUND;
+            script.packet(&data);
+            script.packet(&data.answer(BYSTANDER));
+            script.wait(3);
+        }
+        for psn in 0..1_200 {
+            let data = Packet::data((SENDER, RECEIVER), psn);
+            script.packet(&data);
+            let forged = Packet {
+                opcode: READ_RESPONSE_MIDDLE,
+                payload: vec![0; 8],
+                ..Packet::data((BYSTANDER, PEER), 0x90_0000 + psn)
+            };
+            let mut frame = forged.frame(true);
+            bytes += frame.len() + AROUND;
+            if !is_icrc_right {
+                *frame.last_mut().unwrap() ^= 1;
+            }
+            script.frame_by("near", &frame);
+            if psn % 10 == 9 {
+                script.packet(&data.answer(SENDER));
+                script.wait(3);
+            }
+        }
+        script.wait(700);
+        let counts = script.count(&net);
+        let count = |qpn| counts.get(&qpn).copied().unwrap_or(0);
+        switch.stop();
+        assert!(count(SENDER) > 5, "{counts:x?}");
+        let most = (bytes / EARNED) as u64 + 1;
+        assert!(count(BYSTANDER) <= most, "{most} at most: {counts:x?}");
     }
 }

@@ -37,7 +37,7 @@ dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
 ports:
   - {{ name: dc0, device: \"net_pcap0,rx_pcap=dc-in.pcap,tx_pcap=dc-out.pcap\", mac: \"{receiver_mac}\", mtu: 1500 }}
   - {{ name: wan0, device: \"net_pcap1,rx_pcap=wan-in.pcap,tx_pcap=wan-out.pcap\", mac: \"{sender_mac}\", mtu: 1500, speed: {wan_speed},
-       npcc: {{ enable: true, queues: [3] }} }}
+       npcc: {{ enable: true, queues: [3], policy: npcc }} }}
 routes:
   - {{ prefix: {sender}/32, via: {sender} }}
   - {{ prefix: {receiver}/32, via: {receiver} }}
