@@ -1,4 +1,4 @@
-//! What NPCC's own work costs on this machine: a CNP, the ICRC of a packet that is shown, a packet in the flow cache, a tick over a
+//! Cost of NPCC's own work on this machine: a CNP, the ICRC of a packet that is shown, a packet in the flow cache, a tick over a
 //! million flows.
 //!
 //! `cargo run --release -p npcc-cnp --example speed [FLOWS | cache | icrc | IPv4 COUNT | IPv6 COUNT]`

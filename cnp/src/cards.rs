@@ -1,4 +1,4 @@
-//! What a sender's rate should be after CNPs, for each kind of network card that responds to them.
+//! Model of a sender's rate after CNPs, for each kind of network card that responds to them.
 //!
 //! Three kinds are in use, and a flow keeps the state of each: cards with DCQCN's alpha by a fast clock, such cards whose alpha starts anew
 //! once the flow is back at its line rate, and DCQCN as published. Which one a host has shows in what its flows do
@@ -24,15 +24,15 @@ struct Kind {
     timer: Nanos,
     /// Increases that only go half of the way to the target.
     fast: u64,
-    /// What the target gains by each one after these.
+    /// Gain of the target by each increase after these.
     grows: u32,
     /// Time in which alpha halves without a CNP, in ns.
     half_life: u64,
-    /// What a CNP adds to alpha.
+    /// Gain of alpha by a CNP.
     step_up: u32,
-    /// Whether alpha is 1 again once the rate is that of the line.
+    /// Alpha is 1 again once the rate is that of the line.
     restarts: bool,
-    /// Whether each cut makes the rate before it the target, and not only the first after an increase.
+    /// Each cut makes the rate before it the target, and not only the first after an increase.
     retargets: bool,
 }
 
@@ -74,7 +74,7 @@ struct Card {
     alpha: u32,
 }
 
-/// What a flow's sender does, if its card is of either kind.
+/// State of a flow's sender, one for each kind of card it may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cards {
     told: Option<Nanos>,

@@ -10,7 +10,7 @@ use crate::host_response::Standing;
 use crate::plan::{Suppressed, Unpaired};
 use crate::status::QueueStatus;
 
-/// What a flow's pairing was found to be counts for so long where it is not good enough: time alone may make it better.
+/// A pairing that was not good enough is looked up again after this time, as time alone may make it better.
 const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
 
 /// Contributors that may get a CNP come first, those with a queue pair of their own before the others.
@@ -81,9 +81,6 @@ impl ControlCore {
         if standing.is_doubted() {
             return Some(Suppressed::Unresponsive);
         }
-        // Between two ticks a policy may look again before the flow's bytes are read.
-        let has_earned =
-            flow.earned(self.tracker.settings.earned) || self.tracker.has_earned(index);
-        (!has_earned).then_some(Suppressed::Unearned)
+        (!self.tracker.has_earned(index)).then_some(Suppressed::Unearned)
     }
 }

@@ -62,7 +62,7 @@ impl Standing {
     }
 }
 
-/// What each kind of card makes likelier.
+/// Log-likelihood ratio of each kind of card against a sender that does not respond.
 type OfKinds = [MilliNats; KINDS];
 
 /// What is known of one host.
@@ -174,7 +174,7 @@ impl HostResponses {
 
     /// Strikes on flows of this sender may become CNPs unless it is below even odds and never slowed down after one.
     pub(crate) fn may_be_owed(&self, flow: &FlowKey, place: u32) -> bool {
-        let never_fell = |state: &HostState| state.odds() < BELOW && state.worked == 0;
+        let never_fell = |state: &HostState| state.standing().is_doubted() && state.worked == 0;
         !self.known(flow, place).is_some_and(never_fell)
     }
 

@@ -135,11 +135,6 @@ impl Flow {
             places: Places::NOWHERE,
         }
     }
-
-    /// Whether it has put so many bytes into its queue since its last CNP, as last read.
-    pub(crate) const fn earned(&self, bytes: u64) -> bool {
-        self.bytes.saturating_sub(self.bytes_at_cnp) >= bytes
-    }
 }
 
 /// One flow as a reader sees it.

@@ -60,10 +60,15 @@ impl FlowTracker {
         })
     }
 
-    /// Whether a flow has put enough into its queue since its last CNP to earn the next.
+    /// Whether a flow has put enough into its queue since its last CNP to earn the next. Its slot is read only where the bytes taken in
+    /// so far do not say so: between two ticks a policy may look again before they are.
     pub(crate) fn has_earned(&self, index: u32) -> bool {
-        let last = self.flows.get(index).map_or(0, |flow| flow.bytes_at_cnp);
-        self.bytes_now(index).saturating_sub(last) >= self.settings.earned
+        let (bytes, last) = self
+            .flows
+            .get(index)
+            .map_or((0, 0), |flow| (flow.bytes, flow.bytes_at_cnp));
+        let is_enough = |bytes: u64| bytes.saturating_sub(last) >= self.settings.earned;
+        is_enough(bytes) || is_enough(self.bytes_now(index))
     }
 
     /// A CNP left for a flow: what it puts into its queue from now on earns the next.

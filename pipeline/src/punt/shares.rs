@@ -11,6 +11,7 @@ use std::net::IpAddr;
 
 use super::bucket::{FRAME, LONGEST, burst};
 use super::layer2::Layer2;
+use crate::bits::low64;
 use crate::units::{Nanos, PortId};
 use crate::wire::ethernet;
 
@@ -18,15 +19,6 @@ use crate::wire::ethernet;
 const SOURCES: usize = 16;
 /// What is earned is shared out so often at most.
 const PERIOD: Nanos = Nanos::from_micros(100);
-
-/// The lower half.
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the lower half is what is asked for"
-)]
-const fn low64(bits: u128) -> u64 {
-    bits as u64
-}
 
 /// The part of a source, by some bits of its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
