@@ -104,7 +104,7 @@ fn a_next_hop_is_asked_for_and_a_change_of_its_mac_address_followed() {
 
 /// Trap 1: the kernel says nothing of the routes that go with a link that is switched off.
 #[test]
-fn routes_go_with_a_link_that_is_switched_off_and_the_port_is_told() {
+fn routes_go_with_a_link_that_is_switched_off_and_the_port_follows() {
     let route = npcc_linux::netlink::wants::StaticRoute {
         prefix: "198.51.100.0/24".parse().unwrap(),
         via: vec![("p0".to_owned(), "10.0.0.2".parse().ok())],
@@ -137,14 +137,14 @@ fn routes_go_with_a_link_that_is_switched_off_and_the_port_is_told() {
         let members = book.members("22.0.0.0/24").unwrap();
         members.len() == 1 && members[0].adjacency.port == PortId(1)
     });
-    let told = |up| {
-        live.notices
-            .lock()
-            .unwrap()
-            .iter()
-            .any(|one| matches!(one, Notice::Admin(PortId(0), now) if *now == up))
+    // The notice of a change follows its last route.
+    let until_noticed = |up| {
+        let is_it = |one: &Notice| matches!(one, Notice::Admin(PortId(0), now) if *now == up);
+        live.until("the port is noticed", |_| {
+            live.notices.lock().unwrap().iter().any(is_it)
+        });
     };
-    assert!(told(false));
+    until_noticed(false);
     live.equal("while it is off");
     live.ip("link set p0 up");
     live.until(
@@ -157,7 +157,7 @@ fn routes_go_with_a_link_that_is_switched_off_and_the_port_is_told() {
     live.until("the two of 22.0.0.0/24", |book| {
         book.members("22.0.0.0/24").unwrap().len() == 2
     });
-    assert!(told(true));
+    until_noticed(true);
     let report = live.equal("afterwards");
     assert!(
         !live.book.0.lock().unwrap().has("20.0.0.1/32"),
