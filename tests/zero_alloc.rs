@@ -130,16 +130,19 @@ fn nothing_is_allocated_for_linux_either() {
     let interfaces = PuntPort {
         interfaces: vec![interface],
     };
-    let (punt, mut host) = Punt::new(PuntConfig {
-        rates: PuntRates {
-            classes: [1_000_000; PuntClass::COUNT],
-            asks: 1_000_000,
-            icmp_errors: 1_000_000,
+    let (punt, mut host) = Punt::new(
+        PuntConfig {
+            rates: PuntRates {
+                classes: [1_000_000; PuntClass::COUNT],
+                asks: 1_000_000,
+                icmp_errors: 1_000_000,
+            },
+            ports: vec![interfaces.clone(), interfaces],
+            control: Priority::new(6),
+            ordinary: Priority::new(0),
         },
-        ports: vec![interfaces.clone(), interfaces],
-        control: Priority::new(6),
-        ordinary: Priority::new(0),
-    });
+        7,
+    );
     let fib = readers.remove(0);
     let mut switch = Datapath::new(vec![port(), port()], pool, fib, cache, 1).with_punt(punt);
     let sender = IpAddr::from([10, 0, 1, 3]);

@@ -32,6 +32,7 @@ pub mod per;
 pub mod punt;
 pub mod quantity;
 pub mod route;
+pub mod shares;
 pub mod stage;
 pub mod tap;
 pub mod units;

@@ -89,12 +89,15 @@ pub(super) fn workers_with_linux(
         ..WorkerPlan::alone(2)
     };
     let one = |(fib, seat)| {
-        let (punt, host) = Punt::new(PuntConfig {
-            rates,
-            ports: (0..2).map(interfaces).collect(),
-            control: Priority::new(6),
-            ordinary: Priority::new(0),
-        });
+        let (punt, host) = Punt::new(
+            PuntConfig {
+                rates,
+                ports: (0..2).map(interfaces).collect(),
+                control: Priority::new(6),
+                ordinary: Priority::new(0),
+            },
+            7,
+        );
         let path = Datapath::new(ports.clone(), pool, fib, NoTap, 1).with_punt(punt);
         let mut path: Path = path.with_links(seat);
         path.refresh();

@@ -3,21 +3,21 @@
 use crate::units::Nanos;
 
 /// What a frame costs: what a rate of one a second earns in a second.
-pub(super) const FRAME: u64 = 1_000_000_000;
+const FRAME: u64 = 1_000_000_000;
 /// Longest interval one refill counts: keeps the product far from 64 bits at any rate.
-pub(super) const LONGEST: u64 = 1_000_000_000;
+const LONGEST: u64 = 1_000_000_000;
 /// Least that is saved up while nothing comes, in frames.
 const LEAST_BURST: u64 = 32;
 /// Of a second, what is saved up: a twentieth.
 const BURST: u64 = 20;
 
-/// What is saved up of a rate at most.
+/// Frames that are saved up of a rate at most.
 pub(super) const fn burst(rate: u64) -> u64 {
     let frames = rate / BURST;
     if frames > LEAST_BURST {
-        frames * FRAME
+        frames
     } else {
-        LEAST_BURST * FRAME
+        LEAST_BURST
     }
 }
 
@@ -35,7 +35,7 @@ impl Bucket {
     #[must_use]
     pub fn new(rate: u32) -> Bucket {
         let rate = u64::from(rate);
-        let cap = burst(rate);
+        let cap = burst(rate) * FRAME;
         Bucket {
             rate,
             credit: cap,

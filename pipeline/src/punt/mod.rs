@@ -14,7 +14,6 @@ pub mod icmp;
 pub mod interface;
 pub mod layer2;
 pub mod ring;
-pub mod shares;
 mod worker;
 
 pub use ask::Ask;

@@ -1,20 +1,21 @@
 //! A worker's end of punt and inject, and the housekeeping thread's.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use arrayvec::ArrayVec;
 use rtrb::{Consumer, RingBuffer};
 
 use super::ask::{self, Ask, Asked, Asker};
+use super::bucket::burst;
 use super::class::PuntClass;
 use super::classify::ForLinux;
 use super::icmp::IcmpError;
 use super::interface::PuntPort;
 use super::layer2::Layer2;
 use super::ring::{self, FrameReceiver, FrameSender, Place};
-use super::shares::{Shares, Source};
 use crate::counters::PuntCounters;
 use crate::drop::DropReason;
+use crate::shares::{Shares, Source};
 use crate::units::{BURST, Nanos, PortId, Priority};
 use crate::wire::ethernet;
 
@@ -79,16 +80,17 @@ pub struct PuntHost {
 }
 
 impl<B> Punt<B> {
-    /// Both ends; all the memory they ever need is allocated here.
+    /// Both ends; all the memory they ever need is allocated here. `seed` hides which sources share a part of a limit.
     #[must_use]
-    pub fn new(config: PuntConfig) -> (Punt<B>, PuntHost) {
+    pub fn new(config: PuntConfig, seed: u64) -> (Punt<B>, PuntHost) {
         let (ring, asks) = RingBuffer::new(ask::RING);
         let ports = config.ports.len();
+        let shares = |rate: u32| Shares::new(rate.into(), burst(rate.into()), ports, seed);
         let mut receivers = ArrayVec::<FrameReceiver, { PuntClass::COUNT }>::new();
         let classes = PuntClass::ALL.map(|class| {
             let (queue, receiver) = ring::ring(class.room());
             receivers.push(receiver);
-            let shares = Shares::new(*class.pick(&config.rates.classes), ports);
+            let shares = shares(*class.pick(&config.rates.classes));
             Class { shares, queue }
         });
         let classes_of_host = receivers
@@ -97,8 +99,8 @@ impl<B> Punt<B> {
         let punt = Punt {
             classes,
             asker: Asker::new(ring, config.rates.asks),
-            too_big: Shares::new(config.rates.icmp_errors, ports),
-            errors: Shares::new(config.rates.icmp_errors, ports),
+            too_big: shares(config.rates.icmp_errors),
+            errors: shares(config.rates.icmp_errors),
             aside: ArrayVec::new(),
             config,
         };
@@ -161,7 +163,8 @@ impl<B> Punt<B> {
         ) else {
             return Err(class.reason());
         };
-        if !own.shares.take(port, Source::of_frame(layer2, frame), now) {
+        let sender = (port, sender(layer2, frame));
+        if !own.shares.take(sender, 1, now) {
             counters.over_rate.add(1);
             return Err(class.reason());
         }
@@ -201,6 +204,24 @@ impl<B> Punt<B> {
             IcmpError::TooBig(_) => &mut self.too_big,
             _ => &mut self.errors,
         };
-        shares.take(port, Source::of_address(sender), now)
+        shares.take((port, Source::of_address(sender)), 1, now)
+    }
+}
+
+/// The sender of a frame: of its packet, where it is IP, else by its MAC address.
+fn sender(layer2: &Layer2, frame: &[u8]) -> Source {
+    let at = |off: usize, len: usize| frame.get(off..off + len).unwrap_or_default();
+    let words = |octets: &[u8]| {
+        octets
+            .first_chunk()
+            .map(|octets| u128::from_be_bytes(*octets))
+    };
+    match layer2.ethertype {
+        ethernet::IPV4 => Source::of_octets(at(layer2.l3_off + 12, 4)),
+        ethernet::IPV6 => {
+            let address = words(at(layer2.l3_off + 8, 16)).unwrap_or_default();
+            Source::of_address(Ipv6Addr::from(address).into())
+        }
+        _ => Source::of_octets(at(6, 6)),
     }
 }

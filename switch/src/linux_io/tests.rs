@@ -52,16 +52,19 @@ fn interface(port: u8, vlan: u16) -> (HostInterface, UnixDatagram) {
 }
 
 fn punt() -> (Punt<HeapFrame>, PuntHost) {
-    Punt::new(PuntConfig {
-        rates: PuntRates {
-            classes: [1_000; PuntClass::COUNT],
-            asks: 10,
-            icmp_errors: 10,
+    Punt::new(
+        PuntConfig {
+            rates: PuntRates {
+                classes: [1_000; PuntClass::COUNT],
+                asks: 10,
+                icmp_errors: 10,
+            },
+            ports: vec![PuntPort::default()],
+            control: Priority::new(6),
+            ordinary: Priority::new(0),
         },
-        ports: vec![PuntPort::default()],
-        control: Priority::new(6),
-        ordinary: Priority::new(0),
-    })
+        7,
+    )
 }
 
 fn read(host: &UnixDatagram) -> Vec<Vec<u8>> {

@@ -48,8 +48,8 @@ impl LinuxSide {
     }
 
     /// The next worker's part; its path has Linux to punt to then.
-    pub(super) fn worker(&mut self, path: &mut Datapath) -> FromLinux {
-        let (punt, host) = Punt::new(self.punt.clone());
+    pub(super) fn worker(&mut self, path: &mut Datapath, seed: u64) -> FromLinux {
+        let (punt, host) = Punt::new(self.punt.clone(), seed);
         let (to_worker, frames) = linux_io::ring();
         self.punted.push(host);
         self.to_workers.push(to_worker);

@@ -131,22 +131,25 @@ impl MixedPath {
     /// The same with Linux integrated: what is for it is classified and limited, and taken by nobody.
     #[must_use]
     pub fn with_linux(mut self) -> MixedPath {
-        let (punt, host) = Punt::new(PuntConfig {
-            rates: PuntRates {
-                classes: PuntClass::ALL.map(|_| 1_000),
-                asks: 1_000,
-                icmp_errors: 1_000,
+        let (punt, host) = Punt::new(
+            PuntConfig {
+                rates: PuntRates {
+                    classes: PuntClass::ALL.map(|_| 1_000),
+                    asks: 1_000,
+                    icmp_errors: 1_000,
+                },
+                ports: self
+                    .out
+                    .iter()
+                    .map(|_| PuntPort {
+                        interfaces: vec![PuntInterface::new(0, OURS)],
+                    })
+                    .collect(),
+                control: Priority::new(6),
+                ordinary: Priority::new(0),
             },
-            ports: self
-                .out
-                .iter()
-                .map(|_| PuntPort {
-                    interfaces: vec![PuntInterface::new(0, OURS)],
-                })
-                .collect(),
-            control: Priority::new(6),
-            ordinary: Priority::new(0),
-        });
+            7,
+        );
         self.path.attach_punt(punt);
         self.host = Some(host);
         self
