@@ -317,6 +317,24 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
             .filter(|index| *index != NONE)
     }
 
+    /// The entries of this list, from the one longest untouched.
+    pub(crate) fn by_age(&self, list: u8) -> impl Iterator<Item = u32> + '_ {
+        let next = |index: &u32| Some(self.slot(*index)?.links.next);
+        std::iter::successors(self.oldest(list), move |index| {
+            next(index).filter(|index| *index != NONE)
+        })
+    }
+
+    /// The list that an entry is in.
+    pub(crate) fn list_of(&self, index: u32) -> Option<u8> {
+        let slot = self.slot(index)?;
+        slot.live.then_some(slot.list)
+    }
+
+    pub(crate) const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     fn append(&mut self, index: u32, list: u8) {
         if let Some(slot) = self.slot_mut(index) {
             slot.list = list;

@@ -20,6 +20,7 @@ mod deadline;
 pub mod detector;
 mod fixed_map;
 pub mod flow_cache;
+mod holdings;
 pub mod host_response;
 pub mod host_rules;
 pub mod hosts;
@@ -54,6 +55,10 @@ mod safety_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod limits_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod flood_tests;
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -93,27 +93,30 @@ fn a_flood_of_made_up_flows_leaves_room_for_those_that_are_answered() {
 }
 
 #[test]
-fn one_source_gets_no_more_than_half_of_the_table_for_what_nobody_answers() {
+fn one_source_has_what_nobody_may_have_answered_and_makes_room_for_another() {
     let mut rig = Rig::new(&small());
     flood(&mut rig, 1, Nanos::from_millis(1));
     let status = rig.core.status();
-    assert_eq!(status.flows.get(), u64::from(TABLE / 2));
-    assert!(Uncounted::SourceShare.pick(&status.uncounted).records.get() > 0);
+    let unanswered = u64::from(TABLE - TABLE / 4);
+    assert_eq!(status.flows.get(), unanswered);
+    assert_eq!(status.flows_displaced.get(), 0, "none of its own");
     // Its answered ones have the whole of it.
     rig.back(&Packet {
         dst: [10, 0, 1, 100],
         ..ack()
     });
+    rig.tick(TICK, 0);
     rig.out(&Packet {
         src: [10, 0, 1, 100],
         ..data()
     });
     rig.tick(TICK, 0);
-    assert_eq!(status.flows.get(), u64::from(TABLE / 2 + 1));
-    // Another's have as much.
+    assert_eq!(status.flows.get(), unanswered + 1);
+    let (known, displaced) = (status.flows.get(), status.flows_displaced.get());
     rig.out(&made_up(3, 9_999));
     rig.tick(TICK, 0);
-    assert_eq!(status.flows.get(), u64::from(TABLE / 2 + 2));
+    assert_eq!(status.flows_displaced.get(), displaced + 1, "another's");
+    assert_eq!(status.flows.get(), known);
 }
 
 #[test]

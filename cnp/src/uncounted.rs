@@ -24,8 +24,6 @@ named! {
         Unasked = "unasked",
         /// The table of connections' ends is full.
         NoEnd = "ends_full",
-        /// Nobody has answered it, and its source has its share of the flow table.
-        SourceShare = "source_share",
         /// The flow table has no place for it.
         NoRoom = "flows_full",
     }

@@ -10,16 +10,17 @@
 //!                            ------ ring of records ------------------->     pairs
 //! ```
 //! Law: one hash and one probe per packet, of its own slot or of its set of eight; a frame is never held up. Every word has one writer. When all ways of a set
-//! were seen within [`BUSY`], the frame goes uncounted and `cache_full` says so, so that a flood of new flows cannot push
-//! out live ones. Bytes are counted for [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
+//! were seen within [`BUSY`], and each more than once, the frame goes uncounted and `cache_full` says so, so that a flood of new flows
+//! cannot push out live ones, nor its packets of one name each keep out new ones. Bytes are counted for [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
 
 mod allowance;
+mod budget;
 mod count;
-mod damaged;
 mod debts;
 mod entry;
 mod pace;
 mod reader;
+mod rings;
 mod slot;
 mod tap;
 mod warm;
@@ -33,13 +34,14 @@ use rtrb::{Producer, RingBuffer};
 
 use crate::cm::copy::CmCopy;
 use crate::key::{KeyHasher, is_v4, low32};
-use crate::sample::Record;
-use damaged::Damaged;
+use budget::Budget;
 use debts::DEBTS;
 pub use debts::Debt;
 use entry::{DETAILS_ANY, Entry};
 use pace::Pace;
 pub use reader::{CacheCount, CacheCounters, CacheReader, CacheShared};
+pub(crate) use rings::Quotas;
+use rings::Rings;
 use slot::Slot;
 pub use slot::{SlotControl, SlotReading};
 pub(crate) use woken::ASLEEP;
@@ -76,7 +78,7 @@ pub struct FlowCache {
     /// The other words of the keys of IPv6 flows.
     wide: Box<[[u64; 3]]>,
     shared: Arc<CacheShared>,
-    ring: Producer<Record>,
+    rings: Rings,
     messages: Producer<CmCopy>,
     debts: Producer<Debt>,
     ports: u32,
@@ -84,13 +86,11 @@ pub struct FlowCache {
     /// Slots that some flow has, or had.
     taken: usize,
     pace: Pace,
-    /// The turn of the control core ([`RING_TURN`]) in which the ring was last found full.
-    full_in: u32,
-    damaged: Damaged,
+    budget: Budget,
 }
 
 impl FlowCache {
-    /// A cache of at least `slots` flows for the ports in `ports`, and a ring of `ring` records (96 bytes each).
+    /// A cache of at least `slots` flows for the ports in `ports`, and a ring of `ring` records (96 bytes each) for each ingress port.
     ///
     /// `seed` should differ from start to start, so that nobody can aim at one set.
     #[must_use]
@@ -104,7 +104,7 @@ impl FlowCache {
             counters: CacheCounters::default(),
             damaged: Default::default(),
         });
-        let (producer, consumer) = RingBuffer::new(ring.max(1));
+        let (rings, waiting) = Rings::new(ring);
         let (messages, copies) = RingBuffer::new(MESSAGES);
         let (debts, owed) = RingBuffer::new(DEBTS);
         let cache = FlowCache {
@@ -112,20 +112,19 @@ impl FlowCache {
             entries: vec![Entry::default(); sets * WAYS].into_boxed_slice(),
             wide: vec![[0; 3]; sets * WAYS].into_boxed_slice(),
             shared: Arc::clone(&shared),
-            ring: producer,
+            rings,
             messages,
             debts,
             ports,
             hasher: KeyHasher::new(seed),
             taken: 0,
             pace: Pace::new(),
-            full_in: u32::MAX,
-            damaged: Damaged::default(),
+            budget: Budget::new(seed),
         };
         (
             cache,
             CacheReader {
-                ring: consumer,
+                waiting,
                 messages: copies,
                 debts: owed,
                 woken: 0,
@@ -173,7 +172,8 @@ impl FlowCache {
         self.replace(home, tag, words, now)
     }
 
-    /// Gives a new key the free slot at home, or the one of its set that was longest unseen, unless all are busy.
+    /// Gives a new key the free slot at home, or the one of its set that was longest unseen, unless all are busy: a flow of which a
+    /// single packet was seen is not.
     #[cold]
     fn replace(&mut self, home: usize, tag: u64, words: [u64; 5], now: Nanos) -> Option<usize> {
         let first = home / WAYS * WAYS;
@@ -187,11 +187,12 @@ impl FlowCache {
                     0 => u64::MAX,
                     _ => now.since(shared.last_seen()).0,
                 };
-                (unseen, slot == home, slot)
+                let is_free = unseen > BUSY.0 || shared.packets() == 1;
+                ((unseen > BUSY.0, is_free, unseen), slot == home, slot)
             });
-        let (oldest, _, slot) = ages.max()?;
+        let ((_, is_free, _), _, slot) = ages.max()?;
         let counters = &self.shared.counters;
-        if oldest <= BUSY.0 {
+        if !is_free {
             counters.cache_full.add(1);
             return None;
         }
@@ -227,7 +228,7 @@ const fn matching(tags: u64, tag: u64) -> u64 {
     differ.wrapping_sub(ONES) & !differ & (ONES << 7)
 }
 
-const _: () = assert!(size_of::<Record>() <= 96);
+const _: () = assert!(size_of::<crate::sample::Record>() <= 96);
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -10,6 +10,7 @@ use npcc_pipeline::units::{MAX_PORTS, Nanos, PortId};
 use rtrb::Consumer;
 
 use super::debts::Debt;
+use super::rings::{Quotas, Waiting};
 use super::slot::{Slot, SlotControl, SlotReading};
 use super::woken::Woken;
 use crate::cm::copy::CmCopy;
@@ -69,7 +70,7 @@ impl CacheShared {
 /// The control core's side.
 #[derive(Debug)]
 pub struct CacheReader {
-    pub(super) ring: Consumer<Record>,
+    pub(super) waiting: Waiting,
     pub(super) messages: Consumer<CmCopy>,
     pub(super) debts: Consumer<Debt>,
     /// Numbers taken from the ring of flows that send again.
@@ -79,24 +80,22 @@ pub struct CacheReader {
 
 impl CacheReader {
     /// The next record.
-    #[inline]
     pub fn pop(&mut self) -> Option<Record> {
-        self.ring.pop().ok()
+        self.pop_together::<1>(1, &[1; MAX_PORTS]).pop()
     }
 
-    /// The next records, up to `most` of them and `N`: one look at the ring for all.
-    pub(crate) fn pop_together<const N: usize>(&mut self, most: usize) -> ArrayVec<Record, N> {
-        let mut records = ArrayVec::new();
-        let waiting = self.ring.slots().min(most).min(N);
-        if let Ok(chunk) = self.ring.read_chunk(waiting) {
-            let (first, second) = chunk.as_slices();
-            for part in [first, second] {
-                // There is room for `N`.
-                let _ = records.try_extend_from_slice(part);
-            }
-            chunk.commit_all();
-        }
-        records
+    /// Ports of which records wait.
+    pub(crate) fn ports_waiting(&self) -> usize {
+        self.waiting.ports()
+    }
+
+    /// The next records in the order of time, up to `most` of them and `N`, and of each port up to its quota.
+    pub(crate) fn pop_together<const N: usize>(
+        &mut self,
+        most: usize,
+        quotas: &Quotas,
+    ) -> ArrayVec<Record, N> {
+        self.waiting.pop_together(most, quotas)
     }
 
     /// The next QP1 packet.

@@ -2,16 +2,18 @@
 
 use npcc_pipeline::burst::{Record as Known, Run, RunHead};
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta, MetaFlags};
+use npcc_pipeline::icrc;
 use npcc_pipeline::parse::parse;
+use npcc_pipeline::shares::Source;
 use npcc_pipeline::tap::{FlowTap, Sighting};
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 
 use super::count::{Watch, asleep, contribution};
 use super::entry::{Sign, Turn};
 use super::pace::is_round;
 use super::slot::Slot;
-use super::{FlowCache, RING_TURN, stamp};
+use super::{FlowCache, stamp};
 use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32, words_v4};
 use crate::sample::{Record, SlotRef};
@@ -53,7 +55,7 @@ impl FlowCache {
         let counted = FlowSlot(low32(slot as u64));
         let turn = entry.turn(sign, watch.age, self.pace.refresh, shared);
         if let Some(turn) = turn
-            && !self.is_full(watch.now)
+            && !self.is_full(head.group.ingress(), watch.now)
         {
             sighting(head, (buf, known), watch.now, |sighting| {
                 self.show(sighting, words, counted, turn);
@@ -63,11 +65,10 @@ impl FlowCache {
         counted
     }
 
-    /// Whether the ring was found full in this turn of the control core, which is counted then: with more flows than the
-    /// ring takes, every packet would ask.
+    /// Whether the port's ring was found full in this turn of the control core, which is counted then.
     #[inline]
-    fn is_full(&self, now: Nanos) -> bool {
-        let full = self.full_in == stamp(now) >> RING_TURN;
+    fn is_full(&self, port: PortId, now: Nanos) -> bool {
+        let full = self.rings.is_full(port, now);
         if full {
             self.shared.counters.sample_drops.add(1);
         }
@@ -116,7 +117,7 @@ impl FlowCache {
         let counted = FlowSlot(low32(slot as u64));
         let now = stamp(sighting.now);
         if let Some(turn) = entry.turn(sign, now, self.pace.refresh, shared)
-            && !self.is_full(sighting.now)
+            && !self.is_full(sighting.meta.group.ingress(), sighting.now)
         {
             self.show(sighting, words, counted, turn);
         }
@@ -132,26 +133,31 @@ impl FlowCache {
         else {
             return;
         };
+        let (key, ingress) = (
+            QueueFlow::from_words(words).key,
+            sighting.meta.group.ingress(),
+        );
+        let counters = &self.shared.counters;
+        let is_paced = matches!(turn, Turn::Chosen | Turn::Refresh);
+        let from = (ingress, Source::of_words(key.src));
+        if !is_paced && !self.budget.admits(from, sighting.meta.len, sighting.now) {
+            counters.sample_drops.add(1);
+            return;
+        }
         let reference = SlotRef {
             slot: counted,
             generation: shared.generation(),
         };
-        let key = QueueFlow::from_words(words).key;
         let Some(record) = Record::of(sighting, key, reference, shared.packets()) else {
             return;
         };
-        let counted_by = &self.shared.damaged;
-        let Some(right) = self
-            .damaged
-            .check(sighting, moment >> RING_TURN, counted_by)
-        else {
-            return;
-        };
-        let counters = &self.shared.counters;
+        let right = icrc::verify(sighting.data, sighting.parsed) == Some(true);
+        if !right && let Some(damaged) = self.shared.damaged.get(ingress.index()) {
+            damaged.add(1);
+        }
         let port = (right && record.class != RoceClass::Cnp).then_some(record.udp_port);
-        if right && self.ring.push(record).is_err() {
+        if right && !self.rings.push(record, sighting.now) {
             self.pace.lose();
-            self.full_in = moment >> RING_TURN;
             counters.sample_drops.add(1);
             return;
         }
@@ -169,10 +175,12 @@ impl FlowCache {
         let Some(copy) = key.and_then(|key| CmCopy::of(sighting, key)) else {
             return;
         };
-        let counters = &self.shared.counters;
-        match self.messages.push(copy) {
-            Ok(()) => counters.seen.messages.add(1),
-            Err(_) => counters.seen.message_drops.add(1),
+        let from = (copy.ingress, Source::of_words(copy.key.src));
+        let counters = &self.shared.counters.seen;
+        if self.budget.admits_message(from, sighting.now) && self.messages.push(copy).is_ok() {
+            counters.messages.add(1);
+        } else {
+            counters.message_drops.add(1);
         }
     }
 

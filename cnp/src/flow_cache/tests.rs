@@ -1,4 +1,5 @@
 use super::*;
+use crate::sample::Record;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, wire_len};
@@ -84,7 +85,7 @@ fn a_record_says_what_the_packet_said() {
         payload: 0,
         ..DATA
     };
-    show(&mut cache, &ack, WAN, DC, Nanos(6_000));
+    show(&mut cache, &ack, WAN, DC, Nanos(80_000));
     assert_eq!(reader.pop().unwrap().syndrome, Some(0));
 }
 
@@ -349,17 +350,12 @@ fn a_full_ring_loses_samples_and_counts_them() {
 fn live_flows_are_not_displaced_and_idle_ones_are() {
     let (mut cache, mut reader) = small(8, 1024);
     let flow = |qpn| Packet { qpn, ..DATA };
-    for qpn in 0..8 {
-        assert_ne!(
-            show(
-                &mut cache,
-                &flow(qpn),
-                DC,
-                WAN,
-                Nanos::from_micros(u64::from(qpn))
-            ),
-            FlowSlot::NONE
-        );
+    for time in [0, 1] {
+        for qpn in 0..8 {
+            let now = Nanos::from_micros(u64::from(8 * time + qpn));
+            let slot = show(&mut cache, &flow(qpn), DC, WAN, now);
+            assert_ne!(slot, FlowSlot::NONE);
+        }
     }
     let first = reader.pop().unwrap().slot;
     assert_eq!(
@@ -373,6 +369,21 @@ fn live_flows_are_not_displaced_and_idle_ones_are() {
     assert_eq!(reader.read(first), None, "its slot is another flow's");
     let now = drain(&mut reader).last().unwrap().slot;
     assert_eq!(reader.read(now).unwrap().packets, 1);
+}
+
+/// A flood of names that each have a packet filled the sets, and new flows went uncounted.
+#[test]
+fn a_flow_of_a_single_packet_makes_room_and_one_of_two_does_not() {
+    let (mut cache, reader) = small(8, 1024);
+    let mut see = |qpn, now| show(&mut cache, &Packet { qpn, ..DATA }, DC, WAN, Nanos(now));
+    let known: Vec<_> = (0..7).map(|qpn| [see(qpn, 1), see(qpn, 2)]).collect();
+    for qpn in 100..200 {
+        assert_ne!(see(qpn, 3), FlowSlot::NONE);
+    }
+    let still: Vec<_> = (0..7).map(|qpn| [see(qpn, 4); 2]).collect();
+    assert_eq!(known, still);
+    assert_eq!(reader.counters().cache_full.get(), 0);
+    assert_eq!(reader.counters().replaced.get(), 99);
 }
 
 /// A strike is owed while the control word says so, from the byte it names on, and is not of the flow that comes next in the slot.
@@ -464,7 +475,7 @@ fn both_halves_work_on_their_own_threads() {
                 &packet,
                 DC,
                 WAN,
-                Nanos(u64::from(n) * 6_000_000),
+                Nanos(u64::from(n) * 80_000_000),
             );
         }
         cache
@@ -571,19 +582,58 @@ fn a_packet_with_a_wrong_icrc_is_counted_and_not_shown() {
     assert_eq!(reader.counters().sample_drops.get(), 0);
 }
 
-/// At line rate each would cost an ICRC.
-#[test]
-fn a_port_whose_packets_are_wrong_shows_nothing_for_the_rest_of_a_turn() {
-    let (mut cache, mut reader) = small(64, 64);
-    let new = |qpn| Packet { qpn, ..DATA };
-    for n in 0..32 {
-        show_frame(&mut cache, &wrong(&new(n)), DC, WAN, Nanos(n.into()));
+/// A jumbo frame of a new flow.
+fn jumbo(qpn: u32) -> Packet {
+    Packet {
+        qpn,
+        payload: 8_192,
+        ..DATA
     }
-    show(&mut cache, &DATA, DC, WAN, Nanos(100));
-    assert!(reader.pop().is_none(), "of this port");
-    assert_eq!(reader.shared().damaged_by(DC), u64::from(damaged::MOST));
-    show(&mut cache, &DATA, WAN, DC, Nanos(100));
-    assert!(reader.pop().is_some(), "another port's are");
-    show(&mut cache, &DATA, DC, WAN, Nanos(16 << AGE_SHIFT));
+}
+
+/// Jumbo frames of a source that are checked at once while nobody else needs the reserve.
+fn burst() -> u64 {
+    let each = jumbo(1).frame().data().len() as u64;
+    (1 << 18) / each + (1 << 26) / each
+}
+
+/// At line rate each would cost an ICRC, and whoever else comes by that port was not shown either.
+#[test]
+fn packets_of_one_source_with_a_wrong_icrc_take_nothing_from_others() {
+    let (mut cache, mut reader) = small(1 << 18, 64);
+    for n in 0..9_000 {
+        show_frame(&mut cache, &wrong(&jumbo(n)), DC, WAN, Nanos(0));
+    }
+    let counters = reader.counters();
+    let checked = reader.shared().damaged_by(DC);
+    assert_eq!(checked, burst());
+    let uncounted = counters.cache_full.get();
+    assert_eq!(counters.sample_drops.get() + uncounted, 9_000 - checked);
+    let neighbour = Packet {
+        src: [10, 0, 1, 77],
+        ..DATA
+    };
+    let now = Nanos::from_micros(10);
+    show(&mut cache, &neighbour, DC, WAN, now);
+    assert!(reader.pop().is_some(), "its neighbour's are shown");
+    show(&mut cache, &DATA, WAN, DC, now);
+    assert!(reader.pop().is_some(), "and another port's");
+    show(&mut cache, &DATA, DC, WAN, now + now);
     assert!(reader.pop().is_some(), "and its own in the next turn");
+}
+
+/// A known flow has the pace instead: what else its source begins is not held against it.
+#[test]
+fn a_known_flow_is_refreshed_whatever_its_source_begins() {
+    let (mut cache, mut reader) = small(1 << 18, 1 << 14);
+    show(&mut cache, &DATA, DC, WAN, Nanos(0));
+    let first = reader.pop().unwrap();
+    reader.set_control(first.slot, SlotControl::paired(true));
+    let later = Nanos::from_millis(30);
+    for n in 100..9_100 {
+        show(&mut cache, &jumbo(n), DC, WAN, later);
+    }
+    assert_eq!(drain(&mut reader).len() as u64, burst());
+    show(&mut cache, &DATA, DC, WAN, later);
+    assert_eq!(reader.pop().map(|record| record.packets), Some(2));
 }

@@ -13,13 +13,14 @@
 
 mod room;
 
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Nanos, PortId};
 
 use super::ends::numbers::Like;
 use super::ends::{Life, Transport};
 use super::names::{Id, Named, Names, Owner, Said};
 use crate::cm::message::{Message, Service};
 use crate::fixed_map::FixedMap;
+use crate::holdings::{Holder, Holdings};
 use crate::key::{FlowKey, Qpn};
 
 /// List of connections not granted.
@@ -38,6 +39,8 @@ struct Connection {
     at: Nanos,
     /// Granted twice, differently, or over a queue pair in use: nobody is paired by it.
     disputed: bool,
+    /// Whose it is while it is not granted.
+    holder: Holder,
     /// The other path: from the asker's other address to the granter's, who proposed it, and whether it was accepted.
     other: Option<OtherPath>,
 }
@@ -45,6 +48,7 @@ struct Connection {
 impl Connection {
     const fn asked(asker: Qpn, said: Said, flow_label: u32, now: Nanos) -> Connection {
         Connection {
+            holder: Holder::NOBODY,
             asker,
             granter: None,
             said,
@@ -80,7 +84,8 @@ pub(crate) enum Change {
 pub(crate) struct CmTable {
     connections: FixedMap<Id, Connection>,
     names: Names,
-    /// Most that are asked for and not granted.
+    /// Those that are asked for and not granted, and how many they are at most.
+    asked: Holdings,
     most_asked: usize,
     /// Pairs doubted or taken back because something spoke against them.
     pub(crate) contradicted: u64,
@@ -94,16 +99,17 @@ impl CmTable {
         CmTable {
             connections: FixedMap::new(connections, seed),
             names: Names::new(ends, seed),
+            asked: Holdings::new(seed),
             most_asked: (connections / ASKED_SHARE).max(1),
             contradicted: 0,
             refused: 0,
         }
     }
 
-    /// Takes in a message; `way` holds its addresses, `life` says whether packets of an end are seen.
+    /// Takes in a message that came in by `ingress`; `way` holds its addresses, `life` says whether packets of an end are seen.
     pub(crate) fn observe(
         &mut self,
-        way: &FlowKey,
+        (way, ingress): (&FlowKey, PortId),
         message: &Message,
         now: Nanos,
         life: &impl Fn(&FlowKey) -> Life,
@@ -129,7 +135,10 @@ impl CmTable {
                     Service::Uc => Transport::Uc,
                     Service::Other => return Change::Nothing,
                 };
-                let asked = Connection::asked(qpn, Said::Manager(transport), flow_label, now);
+                let asked = Connection {
+                    holder: self.asked.holder(way, ingress),
+                    ..Connection::asked(qpn, Said::Manager(transport), flow_label, now)
+                };
                 self.ask(there(local), asked, now, life);
             }
             Message::Rep {
@@ -247,11 +256,13 @@ impl CmTable {
         }
         // The asker's queue pair begins anew: what it was before is over.
         self.disown(&Owner::source(&id.way, asked.asker));
-        if !self.make_room(now, life) {
+        if !self.make_room(asked.holder, now, life) {
             self.refused += 1;
             return;
         }
-        let _ = self.connections.insert(id, asked);
+        if self.connections.insert(id, asked).is_some() {
+            self.asked.count(asked.holder, true);
+        }
     }
 
     fn grant(
@@ -278,6 +289,7 @@ impl CmTable {
         }
         let connection = *known;
         self.connections.set_list(index, GRANTED);
+        self.asked.count(connection.holder, false);
         let both = [id.way.with_qp(qpn), id.way.reversed(connection.asker)];
         if both.iter().any(|key| self.is_in_use(key, life)) {
             for key in &both {
@@ -415,6 +427,9 @@ impl CmTable {
         };
         if !fits {
             return None;
+        }
+        if self.connections.list_of(index) == Some(ASKED) {
+            self.asked.count(known.holder, false);
         }
         self.connections.remove(index);
         self.forget_names(&id, &known);

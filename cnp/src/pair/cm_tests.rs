@@ -5,7 +5,7 @@ const NOW: Nanos = Nanos::from_millis(1);
 impl CmTable {
     /// A message while no packets are seen.
     fn hear(&mut self, way: &FlowKey, message: &Message, now: Nanos) -> Change {
-        self.observe(way, message, now, &|_| Life::Silent)
+        self.observe((way, PortId(0)), message, now, &|_| Life::Silent)
     }
 }
 
@@ -389,7 +389,12 @@ fn granted_over(life: Life, table: &mut CmTable, message: &Message, back_too: bo
             Life::Silent
         }
     };
-    table.observe(if back_too { &back } else { &there }, message, NOW, &life)
+    table.observe(
+        (if back_too { &back } else { &there }, PortId(0)),
+        message,
+        NOW,
+        &life,
+    )
 }
 
 /// A connection that somebody makes up over one in use, with a queue pair of his choice.

@@ -1,7 +1,7 @@
 //! The table of connections' ends: takes in records, answers whose queue pair sends a flow.
 
 use arrayvec::ArrayVec;
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::RoceClass;
 
 use super::cm::{Change, CmTable};
@@ -155,7 +155,8 @@ impl ConnectionTable {
             (Some(EndpointId(end)), None) => self.ends.see(end, time),
             (None, _) => {
                 let transport = transport.unwrap_or(Transport::Rc);
-                self.ends.make(&record.key, transport, time)
+                let holder = self.ends.holder(&record.key, record.ingress);
+                self.ends.make(&record.key, transport, holder, time)
             }
         }?;
         let state = self.ends.end_mut(end)?;
@@ -176,8 +177,8 @@ impl ConnectionTable {
         Some(EndpointId(end))
     }
 
-    /// Learns from a message of the connection manager between these addresses.
-    pub fn observe_message(&mut self, way: &FlowKey, message: &Message, now: Nanos) {
+    /// Learns from a message of the connection manager between these addresses, which came in by this port.
+    pub fn observe_message(&mut self, way: (&FlowKey, PortId), message: &Message, now: Nanos) {
         let ends = &self.ends;
         let life = |key: &FlowKey| ends.life(key, now);
         match self.cm.observe(way, message, now, &life) {

@@ -1,9 +1,9 @@
 //! The flow table: data flows in watched queues. The control core is its only writer; readers on other threads take
 //! consistent snapshots and never make it wait.
 //!
-//! Fixed capacity, of which flows without evidence have three quarters. When there is no room, the flow longest idle that has
-//! none goes first, if unseen for [`UNPROVEN_IDLE`], then the one longest idle; a flow with evidence seen within [`IDLE`] is
-//! never displaced, and the newcomer is refused.
+//! Fixed capacity, of which flows without evidence have three quarters: anybody can make them up. When there is no room, the flow longest
+//! idle that has none goes first, if unseen for [`UNPROVEN_IDLE`] or of a port or source that [holds more](crate::holdings) than the
+//! newcomer's, then the one longest idle; a flow with evidence seen within [`IDLE`] is never displaced, and the newcomer is refused.
 
 mod lists;
 
@@ -14,6 +14,7 @@ use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::dcqcn::DcqcnModel;
 use crate::fixed_map::FixedMap;
+use crate::holdings::Holder;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
@@ -60,8 +61,8 @@ pub(crate) struct Flow {
     pub(crate) cnps: u64,
     pub(crate) last_cnp: Nanos,
     pub(crate) ingress: PortId,
-    /// Its source's place among those with flows that have no evidence.
-    pub(crate) source: u16,
+    /// Whose it is while it has no evidence.
+    pub(crate) holder: Holder,
     /// Strikes returned to the worker, modulo 256.
     pub(crate) returned: u8,
     pub(crate) trusted: bool,
@@ -106,7 +107,7 @@ impl Flow {
             slot_bytes: 0,
             bytes: 0,
             ingress,
-            source: 0,
+            holder: Holder::NOBODY,
             trusted: true,
             cold: true,
             sender: Qpn::default(),
@@ -358,6 +359,17 @@ impl FlowTable {
     /// The flow longest untouched of those with evidence, or of those without.
     pub(crate) fn oldest(&self, paired: bool) -> Option<u32> {
         self.flows.oldest(u8::from(paired))
+    }
+
+    /// The flows without evidence, from the one longest untouched.
+    pub(crate) fn unproven(&self) -> impl Iterator<Item = u32> + '_ {
+        self.flows.by_age(u8::from(false))
+    }
+
+    /// Whether flows without evidence have all that they may have: three quarters.
+    pub(crate) fn is_full_of_unproven(&self) -> bool {
+        let capacity = self.flows.capacity();
+        self.flows.len_of(u8::from(false)) >= capacity - capacity / 4
     }
 
     /// Removes a flow that is in no list of a queue.

@@ -1,8 +1,10 @@
 //! Flows of watched queues: who is in the table, and whose queue pair sends them.
 
+use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
 use super::{FlowTracker, LEAST_READS, SLOW, UNWATCHED};
+use crate::holdings::{Holder, LOOKED_AT};
 use crate::key::QueueFlow;
 use crate::pair::connections::EndpointId;
 use crate::pair::{Evidence, Judgement, Pairing};
@@ -101,7 +103,7 @@ impl FlowTracker {
         self.flows.publish(index);
     }
 
-    /// Enters a flow, if there is room: for one without evidence not in all of the table, and of its source's share.
+    /// Enters a flow, if there is room: for one without evidence not in all of the table.
     fn enter(
         &mut self,
         key: QueueFlow,
@@ -110,12 +112,9 @@ impl FlowTracker {
         now: Nanos,
     ) -> Result<u32, Uncounted> {
         let proven = judged.pairing.evidence() != Evidence::None;
-        let source = self.unproven.source(&key.key, record.ingress);
-        if !proven && self.unproven.has_share(source) {
-            return Err(Uncounted::SourceShare);
-        }
-        if self.flows.is_full() || !proven && self.unproven.is_full() {
-            let Some(old) = self.displaceable(proven, now) else {
+        let holder = self.unproven.holder(&key.key, record.ingress);
+        if self.flows.is_full() || !proven && self.flows.is_full_of_unproven() {
+            let Some(old) = self.displaceable(proven, holder, now) else {
                 self.status.flows_refused.add(1);
                 return Err(Uncounted::NoRoom);
             };
@@ -123,25 +122,37 @@ impl FlowTracker {
             self.status.flows_displaced.add(1);
         }
         let mut flow = Flow::new(reader, record.slot, record.ingress, record.time);
-        flow.source = source;
+        flow.holder = holder;
         flow.slot_bytes = self.aside.counted(reader, record.slot);
         let index = self.flows.insert(key, flow).ok_or(Uncounted::NoRoom)?;
         self.count(Evidence::None, 1);
-        self.unproven.count(source, true);
+        self.unproven.count(holder, true);
         Ok(index)
     }
 
-    /// The flow that may go: idle, without evidence before those with it, oldest first. One without makes room by others
-    /// like it only, unless the table itself is full.
-    fn displaceable(&self, proven: bool, now: Nanos) -> Option<u32> {
-        let unproven = self.flows.oldest(false);
-        let unproven = unproven.filter(|index| self.is_idle(*index, UNPROVEN_IDLE, now));
+    /// The flow that may go: without evidence before those with it, oldest first, idle or of one that holds more than the newcomer's.
+    /// One without makes room by others like it only, unless the table itself is full.
+    fn displaceable(&mut self, proven: bool, newcomer: Holder, now: Nanos) -> Option<u32> {
+        let oldest: ArrayVec<u32, LOOKED_AT> = self.flows.unproven().take(LOOKED_AT).collect();
+        let may_go = |index: &u32| {
+            let flow = self.flows.get(*index);
+            flow.is_some_and(|flow| self.unproven.makes_room(flow.holder, newcomer))
+                || self.is_idle(*index, UNPROVEN_IDLE, now)
+        };
+        let unproven = oldest.iter().copied().find(may_go);
         let paired = || {
-            let may = proven || !self.unproven.is_full();
+            let may = proven || !self.flows.is_full_of_unproven();
             let oldest = self.flows.oldest(true).filter(|_| may);
             oldest.filter(|index| self.is_idle(*index, IDLE, now))
         };
-        unproven.or_else(paired)
+        let found = unproven.or_else(paired);
+        if found.is_none() {
+            // The next newcomer looks at others.
+            for index in oldest {
+                self.flows.touch(index, false);
+            }
+        }
+        found
     }
 
     /// Whether nothing of a flow was seen for so long, by its worker either.
@@ -159,7 +170,7 @@ impl FlowTracker {
         if let Some((_, old)) = self.flows.remove(index) {
             self.count(old.evidence, -1);
             if old.evidence == Evidence::None {
-                self.unproven.count(old.source, false);
+                self.unproven.count(old.holder, false);
             }
         }
     }
@@ -205,7 +216,7 @@ impl FlowTracker {
         let Some(flow) = self.flows.get(index) else {
             return Pairing::Cold;
         };
-        let (old, source, key) = (flow.evidence, flow.source, self.flows.flow_key(index));
+        let (old, holder, key) = (flow.evidence, flow.holder, self.flows.flow_key(index));
         let pairing = judged.map_or(Pairing::Cold, |(_, judged)| judged.pairing);
         if let Some((end, judged)) = judged {
             self.connections.keep_while_paired(end, judged.partner);
@@ -235,7 +246,7 @@ impl FlowTracker {
             self.count(old, -1);
             self.count(evidence, 1);
             if old == Evidence::None || evidence == Evidence::None {
-                self.unproven.count(source, evidence == Evidence::None);
+                self.unproven.count(holder, evidence == Evidence::None);
             }
         }
         if stale {

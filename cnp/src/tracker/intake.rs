@@ -1,7 +1,7 @@
 //! Takes in what workers report: packets that teach something, and messages of the connection manager.
 
 use arrayvec::ArrayVec;
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{MAX_PORTS, Nanos};
 use npcc_pipeline::wire::bth::RoceClass;
 
 use super::FlowTracker;
@@ -10,7 +10,7 @@ use crate::cm::copy::CmCopy;
 use crate::cm::message::Message;
 use crate::deadline::Deadline;
 use crate::fixed_map::{NONE, TOGETHER};
-use crate::flow_cache::CacheReader;
+use crate::flow_cache::{CacheReader, Quotas};
 use crate::pair::connections::{ConnectionTable, EndpointId};
 use crate::pair::psn::{asks, is_answer};
 use crate::sample::{Record, RecordFlags};
@@ -18,8 +18,11 @@ use crate::uncounted::Uncounted;
 
 /// QP1 packets taken in per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
-/// New ends per tick and worker: entering one costs several times what an old one's record does.
-const NEW_PER_TICK: u64 = 64;
+/// New ends per tick and worker, in equal parts of the ports that have records: entering one costs several times what an old
+/// one's record does.
+const NEW_PER_TICK: usize = 64;
+/// Least part of a port.
+const LEAST_NEW: usize = 8;
 /// Ends whose sequence numbers are compared with those of replies, per tick.
 const COMPARED_PER_TICK: usize = 1_024;
 
@@ -46,13 +49,16 @@ impl FlowTracker {
                     break;
                 }
             }
-            let entered = self.connections.entered();
+            // A flood of new flows must not hold up those that are to be signalled, nor new ones of other ports.
+            let ports = self
+                .readers
+                .get(reader)
+                .map_or(0, CacheReader::ports_waiting);
+            let quota = (NEW_PER_TICK / ports.max(1)).max(LEAST_NEW);
+            let mut quotas = [quota; MAX_PORTS];
             let mut left = self.records_per_tick;
             loop {
-                // A flood of new flows must not hold up those that are to be signalled.
-                let new = NEW_PER_TICK.saturating_sub(self.connections.entered() - entered);
-                let most = left.min(usize::try_from(new).unwrap_or(usize::MAX));
-                let records = self.pop(reader, most);
+                let records = self.pop(reader, left, &quotas);
                 if records.is_empty() {
                     break;
                 }
@@ -63,7 +69,13 @@ impl FlowTracker {
                 for (at, record) in records.iter().enumerate() {
                     let (end, flow) = places.of(at);
                     let known = self.connections.find_at(end, &record.key);
+                    let entered = self.connections.entered();
                     self.observe_record(record, reader, known, flow, now);
+                    if self.connections.entered() > entered
+                        && let Some(quota) = quotas.get_mut(record.ingress.index())
+                    {
+                        *quota = quota.saturating_sub(1);
+                    }
                 }
                 // Every worker is heard, if only a little.
                 if deadline.is_over() {
@@ -75,9 +87,14 @@ impl FlowTracker {
     }
 
     /// Up to `most` records of a worker, and no more than are taken in together.
-    pub(super) fn pop(&mut self, reader: usize, most: usize) -> ArrayVec<Record, TOGETHER> {
+    pub(super) fn pop(
+        &mut self,
+        reader: usize,
+        most: usize,
+        quotas: &Quotas,
+    ) -> ArrayVec<Record, TOGETHER> {
         let reader = self.readers.get_mut(reader);
-        reader.map_or_else(ArrayVec::new, |reader| reader.pop_together(most))
+        reader.map_or_else(ArrayVec::new, |reader| reader.pop_together(most, quotas))
     }
 
     /// Takes in messages of the connection manager.
@@ -107,7 +124,7 @@ impl FlowTracker {
             return;
         }
         self.connections
-            .observe_message(&copy.key, &message, copy.time);
+            .observe_message((&copy.key, copy.ingress), &message, copy.time);
     }
 
     /// Takes in a record of an end that is known or not, and whose flow may be at `hint`.

@@ -10,7 +10,6 @@ mod flows;
 mod intake;
 mod prefetch;
 mod stops;
-mod unproven;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -23,6 +22,7 @@ use crate::control::settings::Settings;
 use crate::dcqcn::Measure;
 use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
+use crate::holdings::Holdings;
 use crate::host_response::HostResponses;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
@@ -36,7 +36,6 @@ use crate::table::{FlowTable, QueueList};
 use crate::uncounted::Aside;
 use arrivals::Arrivals;
 use stops::Stops;
-use unproven::Unproven;
 
 /// Most workers.
 pub(crate) const MAX_READERS: usize = 32;
@@ -66,7 +65,8 @@ pub(crate) struct FlowTracker {
     new_ends: SourceLimit,
     new_connections: SourceLimit,
     check: SourceCheck,
-    unproven: Unproven,
+    /// Flows without evidence.
+    unproven: Holdings,
     aside: Aside,
     pub(crate) hosts: Hosts,
     responses: HostResponses,
@@ -118,7 +118,7 @@ impl FlowTracker {
                 config.hash_seed,
             ),
             check: SourceCheck::new(settings.source_sides, config.hash_seed),
-            unproven: Unproven::new(config.flows, config.hash_seed),
+            unproven: Holdings::new(config.hash_seed),
             aside: Aside::new(),
             hosts: Hosts::new(config.hash_seed),
             responses: HostResponses::new(config.hash_seed),

@@ -362,7 +362,7 @@ impl<D: Dice> World<D> {
     fn message(&mut self, from: u32, to: u32, message: &Message) -> Option<()> {
         if self.passes(from, to, 0xc001) && !self.chance(self.lost)? {
             self.book
-                .observe_message(&key(from, to, 1), message, self.now);
+                .observe_message((&key(from, to, 1), PortId(0)), message, self.now);
         }
         Some(())
     }

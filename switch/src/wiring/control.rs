@@ -12,8 +12,9 @@ use npcc_config::units::{Percent, Prefix};
 use npcc_config::{Config, model};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
-/// Records a worker may have on the way to the control core: more than it takes in during 100 ticks.
-pub const RING: usize = 65_536;
+/// Records of each ingress port that a worker may have on the way to the control core: what that takes in during eight ticks, or the new
+/// ends of one port during 64.
+pub const RING: usize = 4_096;
 /// What an unlimited port counts as when CNPs' share of it is reckoned.
 const UNLIMITED: BitRate = BitRate(100_000_000_000);
 /// Ethernet, two tags and the wire overhead of a full frame.

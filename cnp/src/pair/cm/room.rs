@@ -1,32 +1,49 @@
 //! Who gives way in the table of connections when it is full.
 
+use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
-use super::{ASKED, CmTable, GRANTED};
+use super::{ASKED, CmTable, Connection, GRANTED};
+use crate::holdings::{Holder, LOOKED_AT};
 use crate::key::{FlowKey, Qpn};
 use crate::pair::ends::Life;
 use crate::pair::names::Said;
 
 /// A REQ not granted within this time may make room for others.
 const UNANSWERED: Nanos = Nanos::from_millis(10_000);
-/// Granted connections looked at for one that is not in use, when there is no room.
-const LOOKED_AT: usize = 8;
 
 impl CmTable {
-    /// Makes room for one that is asked for. Those not granted give way to each other, and a granted one only when neither of
-    /// its queue pairs is in use.
-    pub(super) fn make_room(&mut self, now: Nanos, life: &impl Fn(&FlowKey) -> Life) -> bool {
-        let oldest = self.connections.oldest(ASKED);
+    /// Makes room for one that is asked for. Those not granted make room for each other: the oldest of a port or source that
+    /// [holds no less](crate::holdings) than the newcomer's. A granted one does only when neither of its queue pairs is in use.
+    pub(super) fn make_room(
+        &mut self,
+        newcomer: Holder,
+        now: Nanos,
+        life: &impl Fn(&FlowKey) -> Life,
+    ) -> bool {
         let crowded = self.connections.len_of(ASKED) >= self.most_asked;
         if !crowded && !self.connections.is_full() {
             return true;
         }
-        let stale = oldest.filter(|index| {
-            let asked = self.connections.get(*index);
-            crowded || asked.is_some_and(|asked| now.since(asked.at) >= UNANSWERED)
-        });
-        let room = stale.or_else(|| self.idle(life)).or(oldest);
+        let asked: ArrayVec<(u32, Connection), LOOKED_AT> = {
+            let oldest = self.connections.by_age(ASKED).take(LOOKED_AT);
+            let known = oldest.map(|index| Some((index, *self.connections.get(index)?)));
+            known.flatten().collect()
+        };
+        let is_stale = |asked: &Connection| now.since(asked.at) >= UNANSWERED;
+        let makes_room = |asked: &Connection| !self.asked.makes_room(newcomer, asked.holder);
+        let find = |test: &dyn Fn(&Connection) -> bool| {
+            let found = asked.iter().find(|(_, asked)| test(asked));
+            found.map(|(index, _)| *index)
+        };
+        let stale = find(&|asked| is_stale(asked) || crowded && makes_room(asked));
+        let last = find(&makes_room);
+        let room = stale.or_else(|| self.idle(life)).or(last);
         let Some(id) = room.and_then(|index| self.connections.key(index)) else {
+            // The next newcomer looks at others.
+            for (index, _) in asked {
+                self.connections.touch(index);
+            }
             return false;
         };
         self.end(id, None);

@@ -6,6 +6,7 @@ use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 use super::doubt::Doubt;
 use super::numbers::Sent;
 use super::psn_state::PsnState;
+use crate::holdings::Holder;
 use crate::key::Qpn;
 use crate::links::{Links, NONE};
 use crate::pair::pair_state::Verdict;
@@ -112,6 +113,8 @@ pub(crate) struct End {
     /// When the queue pair this end names was last signalled among all of its host's.
     pub(crate) signalled_among: Option<Nanos>,
 
+    /// Whose it is while it is not paired.
+    pub(in crate::pair) holder: Holder,
     /// Of an end whose packets had several ports.
     pub(super) doubt: Doubt,
     /// When an answer last spoke against the only end with the same port in the other direction.
@@ -196,6 +199,7 @@ impl End {
             signalled_among: None,
             doubt: Doubt::of(Nanos::ZERO),
             misfit: Nanos::ZERO,
+            holder: Holder::NOBODY,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The ends seen between all addresses, by key, by UDP source port, and by address pair.
 //!
-//! Fixed capacity. When full, the end longest unseen goes first, those not paired before those that are, and never one
-//! seen within [`LIVE`]: packets made up by somebody cannot push out connections in use. Nor, where a quarter is not paired, those that pause.
+//! Fixed capacity. When full, the end longest unseen goes first, those not paired before those that are, and none seen within [`LIVE`], so
+//! made-up packets cannot push out connections in use; nor, where a quarter is not paired, those that pause. One exception: an end
+//! between addresses of which one never answers makes room for the newcomer of a port or source that [holds less](crate::holdings).
 
 mod doubt;
 mod end;
@@ -10,10 +11,12 @@ mod groups;
 pub(super) mod numbers;
 pub(super) mod psn_state;
 
-use npcc_pipeline::units::Nanos;
+use arrayvec::ArrayVec;
+use npcc_pipeline::units::{Nanos, PortId};
 
 use super::pair_state::{PairKey, PairState};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
+use crate::holdings::{Holder, Holdings, LOOKED_AT};
 use crate::key::{FlowKey, low32};
 use crate::links::List;
 pub(crate) use end::{End, Life, Transport};
@@ -48,6 +51,8 @@ pub(crate) struct Endpoints {
     groups: FixedMap<PortKey, Group>,
     pairs: FixedMap<PairKey, PairState>,
     pub(super) numbers: NumberIndex,
+    /// Ends that are not paired.
+    loose: Holdings,
     pub(crate) refused: u64,
     pub(crate) displaced: u64,
     pub(crate) entered: u64,
@@ -60,6 +65,7 @@ impl Endpoints {
             groups: FixedMap::new(capacity, seed),
             pairs: FixedMap::new(capacity, seed),
             numbers: NumberIndex::new(capacity, seed),
+            loose: Holdings::new(seed),
             refused: 0,
             displaced: 0,
             entered: 0,
@@ -144,8 +150,13 @@ impl Endpoints {
     pub(crate) fn enter(&mut self, key: &FlowKey, transport: Transport, now: Nanos) -> Option<u32> {
         match self.ends.find(key) {
             Some(end) => self.see_as(end, transport, now),
-            None => self.make(key, transport, now),
+            None => self.make(key, transport, Holder::NOBODY, now),
         }
+    }
+
+    /// Whose an end is that packets made which came in by `ingress`.
+    pub(super) fn holder(&self, key: &FlowKey, ingress: PortId) -> Holder {
+        self.loose.holder(key, ingress)
     }
 
     /// Notes that an end was seen as one of this transport: of another than before it is made anew. Where it was in use as the other
@@ -156,9 +167,9 @@ impl Endpoints {
             return self.see(end, now);
         }
         let in_use = now.since(state.last_seen) < LIVE;
-        let (began, key) = (state.began, self.key(end)?);
+        let (began, holder, key) = (state.began, state.holder, self.key(end)?);
         self.remove(end, now);
-        let end = self.make(&key, transport, now)?;
+        let end = self.make(&key, transport, holder, now)?;
         let state = self.ends.get_mut(end)?;
         state.port_changes = 1;
         if in_use {
@@ -180,8 +191,14 @@ impl Endpoints {
     }
 
     /// A new end, of a key that has none.
-    pub(super) fn make(&mut self, key: &FlowKey, transport: Transport, now: Nanos) -> Option<u32> {
-        if self.ends.is_full() && !self.make_room(now) {
+    pub(super) fn make(
+        &mut self,
+        key: &FlowKey,
+        transport: Transport,
+        holder: Holder,
+        now: Nanos,
+    ) -> Option<u32> {
+        if self.ends.is_full() && !self.make_room(holder, now) {
             self.refused += 1;
             return None;
         }
@@ -193,8 +210,10 @@ impl Endpoints {
             Some(pair) => pair,
             None => self.pairs.insert(pair_key, PairState::default())?,
         };
-        let state = End::new(transport, pair, low32(self.entered), now);
+        let mut state = End::new(transport, pair, low32(self.entered), now);
+        state.holder = holder;
         let end = self.ends.insert(*key, state)?;
+        self.loose.count(holder, true);
         let common = self.is_common(key, pair);
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
@@ -223,6 +242,7 @@ impl Endpoints {
             let side = pair.side_mut(direction);
             side.remove(&mut self.ends, |end| &mut end.side, end);
         }
+        self.set_list(end, PAIRED);
         self.ends.remove(end);
         let common = self.is_common(&key, of);
         if let Some(pair) = self.pairs.get_mut(of) {
@@ -245,23 +265,48 @@ impl Endpoints {
         }
     }
 
-    fn make_room(&mut self, now: Nanos) -> bool {
-        let idle = |list: u8| {
-            self.ends.oldest(list).filter(|end| {
-                self.ends
-                    .get(*end)
-                    .is_some_and(|state| now.since(state.last_seen) >= LIVE)
-            })
+    /// Makes an end the newest of a list.
+    fn set_list(&mut self, end: u32, list: u8) {
+        let (Some(before), Some(state)) = (self.ends.list_of(end), self.ends.get(end)) else {
+            return;
         };
+        if before != list {
+            self.loose.count(state.holder, list == LOOSE);
+        }
+        self.ends.set_list(end, list);
+    }
+
+    fn make_room(&mut self, newcomer: Holder, now: Nanos) -> bool {
+        let is_idle = |end: &u32| {
+            let state = self.ends.get(*end);
+            state.is_some_and(|state| now.since(state.last_seen) >= LIVE)
+        };
+        let oldest: ArrayVec<u32, LOOKED_AT> = self.ends.by_age(LOOSE).take(LOOKED_AT).collect();
+        let loose = oldest.iter().copied().find(|end| {
+            let state = self.ends.get(*end);
+            let holds_more =
+                state.is_some_and(|state| self.loose.makes_room(state.holder, newcomer));
+            is_idle(end) || holds_more && self.opposite_side(*end).is_none_or(|side| side.len == 0)
+        });
         // What is paired outlives its traffic, however many newcomers there are: past a share of the table they push out each other.
         let few_loose = self.ends.len_of(LOOSE) < self.ends.len() / LOOSE_SHARE;
-        match idle(LOOSE).or_else(|| idle(PAIRED).filter(|_| few_loose)) {
+        let paired = || {
+            let oldest = self.ends.oldest(PAIRED).filter(is_idle);
+            oldest.filter(|_| few_loose)
+        };
+        match loose.or_else(paired) {
             Some(end) => {
                 self.displaced += 1;
                 self.remove(end, now);
                 true
             }
-            None => false,
+            None => {
+                // The next newcomer looks at others.
+                for end in oldest {
+                    self.ends.touch(end);
+                }
+                false
+            }
         }
     }
 
@@ -341,12 +386,11 @@ impl Endpoints {
             .get(before)
             .is_some_and(|other| other.partner == end || other.partner == NONE)
         {
-            self.ends.set_list(before, LOOSE);
+            self.set_list(before, LOOSE);
         }
-        self.ends
-            .set_list(end, if partner.is_some() { PAIRED } else { LOOSE });
+        self.set_list(end, if partner.is_some() { PAIRED } else { LOOSE });
         if let Some(partner) = partner {
-            self.ends.set_list(partner, PAIRED);
+            self.set_list(partner, PAIRED);
         }
     }
 

@@ -106,7 +106,8 @@ impl Flow {
         });
         while let Some(copy) = self.reader.pop_message() {
             let message = copy.message().unwrap();
-            self.book.observe_message(&copy.key, &message, copy.time);
+            self.book
+                .observe_message((&copy.key, copy.ingress), &message, copy.time);
         }
         while let Some(record) = self.reader.pop() {
             let reader = &self.reader;

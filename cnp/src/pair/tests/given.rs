@@ -29,9 +29,9 @@ fn connect(book: &mut Book, sender: u32, service: Service, now: Nanos) {
         qpn: Qpn::new(0x11),
         psn: 0,
     };
-    book.0.observe_message(&way, &req, now);
+    book.0.observe_message((&way, PortId(0)), &req, now);
     let back = way.reversed(Qpn::new(1));
-    book.0.observe_message(&back, &rep, now);
+    book.0.observe_message((&back, PortId(1)), &rep, now);
 }
 
 /// Both directions of it, at a port of its own.

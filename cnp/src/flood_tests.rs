@@ -1,0 +1,218 @@
+//! Floods of made-up flows and requests, with right ICRCs: a new connection that comes by another port, or from another source by the
+//! same port, is signalled as if they did not come. Work is counted, not timed.
+
+use npcc_pipeline::frame::HeapFrame;
+use npcc_pipeline::units::{Nanos, PortId};
+
+use crate::control::config::{ControlConfig, Settings};
+use crate::key::Qpn;
+use crate::pair::port_hash::port_of;
+use crate::safety_tests::message;
+use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
+
+const TICK: Nanos = Nanos::from_micros(20);
+/// The port of the honest host; the flood comes by [`DC`].
+const OTHER: PortId = PortId(2);
+const RECEIVER: u32 = 0x11;
+/// New flows a tick: two million a second.
+const FLOOD: u32 = 40;
+/// Sources of a flood from many, and names that it has: more than there is room for.
+const SOURCES: u32 = 10_000;
+const NAMES: u32 = 400_000;
+
+/// Tables as they are by default.
+fn flooded_rig() -> Rig {
+    let defaults = ControlConfig::default();
+    let ports = |settings: &mut Settings| settings.port_rates = vec![RATE; 3];
+    Rig::new(&ControlConfig {
+        flows: defaults.flows,
+        ends: defaults.ends,
+        new_flows: u64::MAX,
+        new_flows_burst: u64::MAX,
+        ..with(TICK, ports)
+    })
+}
+
+/// Name `n` of a flood of so many sources.
+fn made_up(sources: u32, n: u32) -> Packet {
+    let [.., high, low] = (n % sources).to_be_bytes();
+    Packet {
+        src: [10, 9, high, low],
+        dst: [10, 0, 2, 2],
+        port: 50_000,
+        opcode: 0x0a,
+        qpn: 0x1000 + n,
+        psn: 7,
+        payload: 8,
+    }
+}
+
+/// Data of honest connection `n`.
+fn data(n: u32) -> Packet {
+    Packet {
+        src: [10, 0, 1, 3],
+        dst: [10, 0, 2, 2],
+        port: port_of(Qpn::new(0x8000 + n), Qpn::new(RECEIVER + n)),
+        opcode: 0x0a,
+        qpn: RECEIVER + n,
+        psn: 0,
+        payload: 1_024,
+    }
+}
+
+/// The answer to it.
+fn ack(n: u32) -> Packet {
+    Packet {
+        src: data(n).dst,
+        dst: data(n).src,
+        opcode: 0x11,
+        qpn: 0x8000 + n,
+        payload: 0,
+        ..data(n)
+    }
+}
+
+/// A tick of the flood, and of the queue that it fills.
+struct Flood {
+    rig: Rig,
+    sources: u32,
+    sent: u32,
+}
+
+impl Flood {
+    /// A flood that has lasted 150 ms.
+    fn lasting(sources: u32) -> Flood {
+        let mut flood = Flood {
+            rig: flooded_rig(),
+            sources,
+            sent: 0,
+        };
+        for _ in 0..7_500 {
+            flood.tick(0);
+        }
+        flood
+    }
+
+    /// Queue pairs that were signalled in it.
+    fn tick(&mut self, depth: u64) -> Vec<u32> {
+        for _ in 0..FLOOD {
+            let packet = made_up(self.sources, self.sent % NAMES);
+            self.rig.pass(&packet, DC, WAN);
+            self.sent += 1;
+        }
+        let before = self.rig.sent.len();
+        self.rig.tick(TICK, depth);
+        let new = self.rig.sent.iter().skip(before);
+        new.map(|order| order.sender_qpn.get()).collect()
+    }
+
+    /// Ticks from the first shown packet of a new connection to its first CNP, its answer coming in the tick of its first packet.
+    fn ticks_until_signalled(&mut self, n: u32, port: PortId) -> Option<u32> {
+        self.rig.pass(&data(n), port, WAN);
+        self.rig.pass(&ack(n), WAN, port);
+        (1..=50).find(|_| {
+            let signalled = self.tick(900_000).contains(&(0x8000 + n));
+            self.rig.pass(&data(n), port, WAN);
+            signalled
+        })
+    }
+}
+
+/// New connections got no CNP at all while a flood of new flows lasted.
+#[test]
+fn a_flood_of_new_flows_holds_up_no_new_connection_of_another_port() {
+    for sources in [1, 8, SOURCES] {
+        let mut flood = Flood::lasting(sources);
+        for n in 0..6 {
+            let ticks = flood.ticks_until_signalled(n, OTHER);
+            assert!(
+                ticks.is_some_and(|ticks| ticks <= 2),
+                "{sources}, {n}: {ticks:?}"
+            );
+            for _ in 0..500 {
+                flood.tick(0);
+            }
+        }
+    }
+}
+
+/// What came at once stood before every record that came later: 20,000 of them for 6 ms.
+#[test]
+fn the_beginning_of_a_flood_holds_up_no_new_connection_of_another_port() {
+    let mut flood = Flood {
+        rig: flooded_rig(),
+        sources: SOURCES,
+        sent: 20_000,
+    };
+    for n in 0..20_000 {
+        flood.rig.pass(&made_up(SOURCES, n), DC, WAN);
+    }
+    for n in 0..6 {
+        let ticks = flood.ticks_until_signalled(n, OTHER);
+        assert!(ticks.is_some_and(|ticks| ticks <= 2), "{n}: {ticks:?}");
+    }
+}
+
+/// By the same port it is not held up by a flood of few sources; one of many can be whoever it likes there.
+#[test]
+fn a_flood_of_few_sources_holds_up_no_new_connection_of_its_port() {
+    for sources in [1, 8] {
+        let mut flood = Flood::lasting(sources);
+        for n in 0..6 {
+            let ticks = flood.ticks_until_signalled(n, DC);
+            assert!(
+                ticks.is_some_and(|ticks| ticks <= 2),
+                "{sources}, {n}: {ticks:?}"
+            );
+            for _ in 0..500 {
+                flood.tick(0);
+            }
+        }
+    }
+}
+
+fn request(from: [u8; 4], id: u32, qpn: u32) -> HeapFrame {
+    let to = data(0).dst;
+    message(
+        from,
+        to,
+        0x10,
+        &[(0, id), (32, qpn << 8), (88, 0x1234_5000)],
+        true,
+    )
+}
+
+/// A connection whose REP came 30 ms after its REQ was never paired while others asked for 820,000 a second.
+#[test]
+fn a_flood_of_requests_pushes_out_no_request_of_another_port_or_source() {
+    for (sources, port) in [(SOURCES, OTHER), (1, OTHER), (1, DC)] {
+        let mut rig = flooded_rig();
+        let (a, b) = (data(0).src, data(0).dst);
+        rig.pass_frame(&request(a, 7, 0x8000), port, WAN);
+        // 30 ms of them, 16 a tick.
+        for tick in 0..1_500 {
+            for n in tick * 16..(tick + 1) * 16 {
+                let from = made_up(sources, n).src;
+                rig.pass_frame(&request(from, 0x100 + n, 0x1000 + n), DC, WAN);
+            }
+            rig.tick(TICK, 0);
+        }
+        let granted = [(0, 9), (4, 7), (12, RECEIVER << 8)];
+        rig.pass_frame(&message(b, a, 0x13, &granted, true), WAN, port);
+        rig.tick(TICK, 0);
+        let labelled = Packet {
+            port: 50_001,
+            ..data(0)
+        };
+        rig.pass(&labelled, port, WAN);
+        rig.tick(TICK, 0);
+        rig.pass(&labelled, port, WAN);
+        rig.tick(TICK, 900_000);
+        let signalled: Vec<u32> = rig
+            .sent
+            .iter()
+            .map(|order| order.sender_qpn.get())
+            .collect();
+        assert_eq!(signalled, [0x8000], "{sources} {port:?}");
+    }
+}
