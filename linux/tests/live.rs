@@ -673,3 +673,39 @@ fn flaps_leave_no_memory_behind() {
     );
     live.equal("at the end");
 }
+
+/// Repeats the kernel's message of a new route, with another prefix, to every netlink socket of the namespace.
+const FORGE: &str = "
+import socket, subprocess
+own = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+own.bind((0, 1 << 6))
+subprocess.run('ip route add 30.0.0.0/24 via 10.0.0.2', shell=True, check=True)
+while bytes([30, 0, 0, 0]) not in (message := own.recv(65536)):
+    pass
+forged = message.replace(bytes([30, 0, 0, 0]), bytes([31, 0, 0, 0]))
+rows = [line.split() for line in open('/proc/net/netlink')][1:]
+sent = 0
+for row in rows:
+    port = int(row[2])
+    if row[1] == '0' and port not in (0, own.getsockname()[0]):
+        own.sendto(forged, (port, 0))
+        sent += 1
+assert sent >= 2
+";
+
+/// Whoever has the right to change the kernel's routes could give the switch others than the kernel has.
+#[test]
+fn a_message_that_is_not_the_kernels_is_not_believed() {
+    let live = Live::open("forged");
+    let done = std::process::Command::new("ip")
+        .args(["netns", "exec", &live.name, "/usr/bin/python3", "-c", FORGE])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    live.until("the kernel's route", |book| book.has("30.0.0.0/24"));
+    live.ip("route add 32.0.0.0/24 via 10.0.0.2");
+    live.until("one that came later", |book| book.has("32.0.0.0/24"));
+    assert!(!live.book.0.lock().unwrap().has("31.0.0.0/24"));
+    live.equal("at the end");
+}

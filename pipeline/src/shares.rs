@@ -325,7 +325,10 @@ mod tests {
         };
         let mut shared = 0;
         for seed in 0..64 {
-            let (these, others) = (places(seed * 0x1234_5678_9abc_def1), places(!seed));
+            let (these, others) = (
+                places(0x1234_5678_9abc_def1u64.wrapping_mul(seed)),
+                places(!seed),
+            );
             let distinct: std::collections::BTreeSet<_> = these.iter().collect();
             assert!(distinct.len() >= 10, "{these:?}");
             shared += usize::from(these[0] == others[0]);

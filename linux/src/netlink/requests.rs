@@ -6,6 +6,7 @@ use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use nix::errno::Errno;
 
+use super::stream::is_kernel;
 use crate::wire::message::{self, DONE, ERROR, Message, TORN};
 use crate::wire::request::{Dump, Request, dump};
 use crate::wire::route;
@@ -141,8 +142,9 @@ impl Requests {
     fn receive(&mut self) -> io::Result<()> {
         loop {
             self.buffer.clear();
-            match self.socket.recv(&mut self.buffer, 0) {
-                Ok(_) => return Ok(()),
+            match self.socket.recv_from(&mut self.buffer, 0) {
+                Ok((_, sender)) if is_kernel(&sender) => return Ok(()),
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
 use nix::errno::Errno;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBufForce;
@@ -15,6 +15,11 @@ const GROUPS: [u32; 7] = [1, 3, 5, 7, 9, 11, 32];
 const DATAGRAM: usize = 1 << 16;
 /// `MSG_DONTWAIT`.
 const DO_NOT_WAIT: i32 = 0x40;
+
+/// Whether a datagram is the kernel's. Any process with `CAP_NET_ADMIN` in the namespace may send others (netlink(7)).
+pub(super) fn is_kernel(sender: &SocketAddr) -> bool {
+    sender.port_number() == 0
+}
 
 /// How a reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +74,9 @@ impl Stream {
     pub fn read(&mut self, most: usize, mut take: impl FnMut(&[u8])) -> io::Result<Read> {
         for _ in 0..most {
             self.buffer.clear();
-            match self.socket.recv(&mut self.buffer, DO_NOT_WAIT) {
-                Ok(_) => take(&self.buffer),
+            match self.socket.recv_from(&mut self.buffer, DO_NOT_WAIT) {
+                Ok((_, sender)) if is_kernel(&sender) => take(&self.buffer),
+                Ok(_) => {}
                 Err(error) => {
                     return match error.raw_os_error().map(Errno::from_raw) {
                         Some(Errno::EAGAIN) => Ok(Read::Empty),
