@@ -1,7 +1,6 @@
 //! Forged traffic through the real process: whatever somebody makes up, no CNP may go to a queue pair that did not send.
 //!
-//! A switch between two veth pairs (`net_af_packet`), frames with right ICRCs from raw sockets, CNPs as they arrive at the senders'
-//! side. Needs root. Touches nothing but namespaces and links of its own.
+//! Needs root. Touches nothing but namespaces and links of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,295 +10,8 @@
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::io::Write as _;
-use std::net::IpAddr;
-use std::process::{Command, Stdio};
-
-use common::net::{Net, run};
-use common::{Lab, Running, alone, assert_success, root};
-use npcc_appliance::report::model::Snapshot;
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
-use npcc_pipeline::craft::Craft;
-use npcc_pipeline::icrc::icrc;
-use npcc_pipeline::parse::L3;
-use npcc_testkit::capture::Captured;
-use npcc_testkit::cnps;
-
-/// A host behind the near port, and one behind the far port.
-const A: [u8; 4] = [10, 0, 1, 3];
-const B: [u8; 4] = [10, 0, 2, 2];
-/// Queue pairs of a connection.
-const SENDER: u32 = 0x18;
-const RECEIVER: u32 = 0x11;
-/// A queue pair of A that has nothing to do with it.
-const BYSTANDER: u32 = 0x999;
-
-const WRITE_ONLY: u8 = 0x0a;
-const ACKNOWLEDGE: u8 = 0x11;
-const UD_SEND: u8 = 0x64;
-
-/// Links: the switch's ends `dc` and `wan`, the hosts' ends in one namespace.
-fn net() -> Net {
-    let net = Net::of(&["hosts"], &["dc", "wan"]);
-    let space = net.space("hosts");
-    for side in ["dc", "wan"] {
-        let (inside, outside) = (net.link(&format!("h{side}")), net.link(side));
-        run(&format!(
-            "ip link add {outside} type veth peer name {inside} netns {space}"
-        ));
-        // Nothing but what the test sends.
-        run(&format!(
-            "sysctl -qw net.ipv6.conf.{outside}.disable_ipv6=1"
-        ));
-        run(&format!(
-            "ip netns exec {space} sysctl -qw net.ipv6.conf.{inside}.disable_ipv6=1"
-        ));
-        run(&format!("ip link set {outside} up"));
-        run(&format!("ip -n {space} link set {inside} up"));
-    }
-    net
-}
-
-/// `cnp` are settings of `npcc.cnp`.
-fn lab(net: &Net, cnp: &str) -> Lab {
-    let lab = Lab::new();
-    let device = |index: u8, side: &str| {
-        let end = net.link(side);
-        format!("net_af_packet{index},iface={end},blocksz=65536,framesz=2048,framecnt=1024")
-    };
-    lab.config(&format!(
-        "version: 1
-dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
-ports:
-  - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", mtu: 1500, addresses: [10.0.1.1/24] }}
-  - {{ name: wan0, device: \"{}\", mac: \"02:00:00:00:02:01\", mtu: 1500, speed: 10M, addresses: [10.0.2.1/24],
-       npcc: {{ queues: [3] }} }}
-neighbors:
-  - {{ address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }}
-  - {{ address: 10.0.2.2, port: wan0, mac: \"02:00:00:00:02:02\" }}
-qos: {{ profile: roce-semi-lossless }}
-buffer: {{ pool: 32MB }}
-npcc: {{ shallow: 20KB, deep: 100KB, gate: off, cnp: {{ {cnp} }} }}
-",
-        device(0, "dc"),
-        device(1, "wan")
-    ));
-    lab
-}
-
-/// A switch and where it runs.
-struct Switch<'a> {
-    lab: &'a Lab,
-    child: Running,
-}
-
-impl Switch<'_> {
-    fn start(lab: &Lab) -> Switch<'_> {
-        let _ = std::fs::remove_file(lab.path("switch.sock"));
-        let child = lab.start(&["--stats-json", "stats.json"]);
-        let running = Switch { lab, child };
-        for _ in 0..400 {
-            if std::os::unix::net::UnixStream::connect(lab.path("switch.sock")).is_ok() {
-                // It listens before its threads run.
-                std::thread::sleep(std::time::Duration::from_millis(500));
-                return running;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(25));
-        }
-        panic!("the switch does not answer");
-    }
-
-    fn stop(self) -> Snapshot {
-        run(&format!("kill -TERM {}", self.child.id()));
-        assert_success(&self.child.wait_with_output().unwrap());
-        let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-}
-
-/// What the hosts send, in order.
-#[derive(Default)]
-struct Script(String);
-
-impl Script {
-    /// By a port, whoever its source is.
-    fn packet_by(&mut self, side: &str, packet: &Packet) {
-        self.frame_by(side, &packet.frame(side == "near"));
-    }
-
-    fn frame_by(&mut self, side: &str, frame: &[u8]) {
-        write!(self.0, "{side} ").unwrap();
-        for octet in frame {
-            write!(self.0, "{octet:02x}").unwrap();
-        }
-        self.0.push('\n');
-    }
-
-    fn wait(&mut self, millis: u32) {
-        writeln!(self.0, "wait {millis}").unwrap();
-    }
-
-    /// By the port its source is behind.
-    fn packet(&mut self, packet: &Packet) {
-        self.packet_by(if packet.from == A { "near" } else { "far" }, packet);
-    }
-
-    /// A connection's data and their acknowledgements for a while, more than the far port takes.
-    fn congest(&mut self, (sender, receiver): (u32, u32)) {
-        for psn in 0..600 {
-            let data = Packet::data((sender, receiver), psn);
-            self.packet(&data);
-            if psn % 10 == 9 {
-                self.packet(&data.answer(sender));
-                self.wait(3);
-            }
-        }
-        // Until the queue has drained.
-        self.wait(700);
-    }
-
-    /// Sends all of it, and says who was sent a CNP: the queue pairs at the near side.
-    fn play(self, net: &Net) -> BTreeSet<u32> {
-        self.count(net).into_keys().collect()
-    }
-
-    /// The same, with the number of CNPs each was sent.
-    fn count(self, net: &Net) -> BTreeMap<u32, u64> {
-        let mut peer = Command::new("ip")
-            .args(["netns", "exec", &net.space("hosts"), "/usr/bin/python3"])
-            .arg(root().join("tests/peer/send_frames.py"))
-            .args([net.link("hdc"), net.link("hwan")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut orders = peer.stdin.take().unwrap();
-        let writer = std::thread::spawn(move || {
-            orders.write_all(self.0.as_bytes()).unwrap();
-            orders.write_all(b"end\n").unwrap();
-        });
-        let output = peer.wait_with_output().unwrap();
-        writer.join().unwrap();
-        assert_success(&output);
-        let text = String::from_utf8(output.stdout).unwrap();
-        let frames: Vec<Captured> = text.lines().map(captured).collect();
-        let told = cnps::find(&frames).filter(|cnp| cnp.src == IpAddr::from(B));
-        let mut counts = BTreeMap::new();
-        for cnp in told {
-            *counts.entry(cnp.dest_qp).or_default() += 1;
-        }
-        counts
-    }
-}
-
-fn captured(hex: &str) -> Captured {
-    let octets = (0..hex.len()).step_by(2);
-    Captured {
-        time: 0,
-        frame: octets
-            .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
-            .collect(),
-    }
-}
-
-/// A RoCEv2 packet between the two hosts.
-#[derive(Clone)]
-struct Packet {
-    from: [u8; 4],
-    to: [u8; 4],
-    port: u16,
-    opcode: u8,
-    qpn: u32,
-    psn: u32,
-    payload: Vec<u8>,
-}
-
-impl Packet {
-    /// Data of a connection from A to B that ask for an answer; the UDP port is Linux's hash.
-    fn data((sender, receiver): (u32, u32), psn: u32) -> Packet {
-        Packet {
-            from: A,
-            to: B,
-            port: port_of(Qpn::new(sender), Qpn::new(receiver)),
-            opcode: WRITE_ONLY,
-            qpn: receiver,
-            psn,
-            payload: vec![0; 16 + 1_024],
-        }
-    }
-
-    /// What acknowledges it to this queue pair.
-    fn answer(&self, sender: u32) -> Packet {
-        Packet {
-            from: self.to,
-            to: self.from,
-            opcode: ACKNOWLEDGE,
-            qpn: sender,
-            payload: vec![0, 0, 0, 1],
-            ..self.clone()
-        }
-    }
-
-    /// A datagram to a queue pair that says it comes from another.
-    fn datagram(from: [u8; 4], to: [u8; 4], qpn: u32, source: u32) -> Packet {
-        let mut payload = vec![0; 8 + 64];
-        payload[4..8].copy_from_slice(&source.to_be_bytes());
-        Packet {
-            from,
-            to,
-            port: 50_000,
-            opcode: UD_SEND,
-            qpn,
-            psn: 0,
-            payload,
-        }
-    }
-
-    /// A message of the connection manager.
-    fn management(from: [u8; 4], to: [u8; 4], attribute: u8, fields: &[(usize, u32)]) -> Packet {
-        let mut packet = Packet::datagram(from, to, 1, 1);
-        let mut mad = vec![0; 264];
-        mad[..12].copy_from_slice(&[0x80, 1, 0, 0, 0, 0, 0, 1, 1, 7, 2, 3]);
-        mad[25] = attribute;
-        for (offset, value) in fields {
-            mad[32 + offset..36 + offset].copy_from_slice(&value.to_be_bytes());
-        }
-        packet.payload = mad;
-        packet
-    }
-
-    /// As it comes to the near port or to the far one.
-    fn frame(&self, near: bool) -> Vec<u8> {
-        let mut craft = Craft::roce(self.from.into(), self.to.into(), self.opcode, self.qpn, 0);
-        let macs = |side: u8, host: u8| ([2, 0, 0, 0, side, 1], [2, 0, 0, 0, side, host]);
-        let (switch, host) = if near { macs(1, 3) } else { macs(2, 2) };
-        (craft.dst_mac.0, craft.src_mac.0) = (switch, host);
-        craft.src_port = self.port;
-        craft.payload.clone_from(&self.payload);
-        let bth = craft.bth.as_mut().unwrap();
-        (bth.psn, bth.ack_req) = (self.psn, true);
-        let mut frame = craft.frame();
-        let end = frame.len() - 4;
-        let crc = icrc(L3::V4, 20, &frame[14..end]).unwrap();
-        frame[end..].copy_from_slice(&crc);
-        frame
-    }
-}
-
-/// REQ and REP of a connection; `id` is the asking side's name of it.
-fn connect(id: u32, sender: u32, receiver: u32) -> [Packet; 2] {
-    // With a flow label, as rdma_cm has it: the UDP port tells nothing.
-    let req = [(0, id), (32, sender << 8), (88, 0x1234_5000)];
-    let rep = [(0, id + 100), (4, id), (12, receiver << 8)];
-    [
-        Packet::management(A, B, 0x10, &req),
-        Packet::management(B, A, 0x13, &rep),
-    ]
-}
+use common::alone;
+use common::forge::{A, B, BYSTANDER, Packet, RECEIVER, SENDER, Script, Switch, connect, lab, net};
 
 #[test]
 fn a_forged_connection_over_a_living_one_moves_no_cnp() {
@@ -466,5 +178,103 @@ fn forged_frames_in_the_name_of_a_bystander_earn_one_cnp_in_16_kib_at_most() {
         assert!(count(SENDER) > 5, "{counts:x?}");
         let most = (bytes / EARNED) as u64 + 1;
         assert!(count(BYSTANDER) <= most, "{most} at most: {counts:x?}");
+    }
+}
+
+/// One forgery: its name, and the frames that make it against a connection.
+type Forgery = (&'static str, fn((u32, u32)) -> Vec<Packet>);
+
+/// Five of the eleven forgeries of `cnp/src/pair/tests/doubt.rs`.
+const FORGERIES: [Forgery; 5] = [
+    ("data by four other ports", |pair| {
+        let data = Packet::data(pair, 0x70_0000);
+        let by = |n| Packet {
+            port: data.port ^ n,
+            ..data.clone()
+        };
+        (1..=4).map(by).collect()
+    }),
+    ("answers by four other ports", |pair| {
+        let answer = Packet::data(pair, 0x70_0000).answer(pair.0);
+        let by = |n| Packet {
+            port: answer.port ^ n,
+            ..answer.clone()
+        };
+        (1..=4).map(by).collect()
+    }),
+    ("an answer to another queue pair", |pair| {
+        vec![Packet::data(pair, 0x70_0000).answer(BYSTANDER)]
+    }),
+    ("a datagram to the sender", |(sender, _)| {
+        vec![Packet::datagram(B, A, sender, BYSTANDER)]
+    }),
+    ("data to another queue pair", |pair| {
+        let data = Packet::data(pair, 0x70_0000);
+        vec![Packet {
+            qpn: BYSTANDER,
+            ..data
+        }]
+    }),
+];
+
+/// Four frames ended NPCC for a connection that did not pause, for good.
+#[test]
+fn a_connection_is_signalled_again_four_seconds_after_the_last_forged_frame() {
+    let _alone = alone();
+    let net = net();
+    for is_icrc_right in [true, false] {
+        // A script does not slow down.
+        let lab = lab(&net, "earned: 0B }, hosts: { answering: [10.0.1.0/24]");
+        let switch = Switch::start(&lab);
+        let pair = |n: u32| (SENDER + 0x10 * n, RECEIVER + 0x10 * n);
+        let pairs: Vec<_> = (0..5).map(pair).collect();
+        let senders = pairs.iter().map(|pair| pair.0).collect();
+        let congest = |script: &mut Script, from: u32| {
+            for psn in from..from + 150 {
+                for pair in &pairs {
+                    let data = Packet::data(*pair, psn);
+                    script.packet(&data);
+                    script.packet(&data.answer(pair.0));
+                }
+                script.wait(1);
+            }
+            script.wait(700);
+        };
+        let mut script = Script::default();
+        congest(&mut script, 0);
+        assert_eq!(script.play(&net), senders, "as it is");
+        let mut script = Script::default();
+        for (pair, (_, forgery)) in pairs.iter().zip(FORGERIES) {
+            for packet in forgery(*pair) {
+                let mut frame = packet.frame(packet.from == A);
+                if !is_icrc_right {
+                    *frame.last_mut().unwrap() ^= 1;
+                }
+                script.frame_by(if packet.from == A { "near" } else { "far" }, &frame);
+            }
+        }
+        if !is_icrc_right {
+            congest(&mut script, 150);
+            assert_eq!(script.play(&net), senders, "no card takes them");
+            switch.stop();
+            continue;
+        }
+        congest(&mut script, 150);
+        let signalled = script.play(&net);
+        assert!(signalled.is_subset(&senders), "{signalled:x?}");
+        let mut script = Script::default();
+        for psn in 300..330 {
+            for pair in &pairs {
+                let data = Packet::data(*pair, psn);
+                script.packet(&data);
+                script.packet(&data.answer(pair.0));
+            }
+            script.wait(100);
+        }
+        congest(&mut script, 330);
+        let signalled = script.play(&net);
+        let snapshot = switch.stop();
+        let names = FORGERIES.map(|(name, _)| name);
+        assert_eq!(signalled, senders, "{names:?} {:?}", snapshot.npcc);
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod busy;
 pub mod crash;
+pub mod forge;
 pub mod frr;
 pub mod http;
 pub mod manager;

@@ -13,8 +13,11 @@ const NAMESPACE: [(&str, &str); 1] = [("ipv4/nexthop_compat_mode", "0")];
 /// Packets come in by the port their sender chose, not by the one we would answer by (`rp_filter` 2). Addresses of IPv6 stay when
 /// the link is switched off. The kernel sees none of the data, so it has to ask whether a neighbour is there still, and it is to
 /// find out within half a minute that a MAC address changed: confirmed for 5 to 15 s, asked again within 5 s, by three questions
-/// to the old address and then by broadcast, a second each.
-const DEVICE: [(&str, &str); 8] = [
+/// to the old address and then by broadcast, a second each. One packet waits for an unresolved neighbour (RFC 1122, 2.3.2.2), not
+/// 100: all of them are charged to one socket, so that hosts that ping and do not answer ARP ended ping for everybody.
+const DEVICE: [(&str, &str); 10] = [
+    ("ipv4/neigh/@/unres_qlen_bytes", "1"),
+    ("ipv6/neigh/@/unres_qlen_bytes", "1"),
     ("ipv4/conf/@/rp_filter", "2"),
     ("ipv6/conf/@/keep_addr_on_down", "1"),
     ("ipv4/neigh/@/base_reachable_time_ms", "10000"),
