@@ -16,7 +16,7 @@ use std::time::Duration;
 use common::frr::{Frr, bgp_host};
 use common::net::{Space, strange_hosts};
 use common::rack::{Rack, wait};
-use common::{Lab, Running, alone};
+use common::{Lab, Running, alone, seconds};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
@@ -108,7 +108,7 @@ linux: {{ integrate: true, netns: {} }}
 #[test]
 fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
     let _alone = alone();
-    let seconds = std::env::var("NPCC_SECONDS").map_or(8, |text| text.parse().unwrap());
+    let seconds = seconds(8);
     let rack = switch();
     let bgpd = "router bgp 65000
  bgp router-id 10.0.1.1

@@ -10,33 +10,52 @@
 
 mod common;
 
-use common::alone;
 use common::forge::{A, B, BYSTANDER, Packet, RECEIVER, SENDER, Script, Switch, connect, lab, net};
+use common::{Lab, alone};
+
+/// One worker, and a worker for each port, on cores that they share with the control core.
+const CORES: [(&str, &str); 2] = [
+    ("", "npcc: { "),
+    (
+        "cores: { control: 0, workers: [1, 0] }\n",
+        "npcc: { tick: 2ms, recovery: 4ms, ",
+    ),
+];
+
+fn with_cores(lab: &Lab, (cores, npcc): (&str, &str)) {
+    let path = lab.path("switch.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.replace("npcc: { shallow", &format!("{npcc}shallow"));
+    std::fs::write(path, text + cores).unwrap();
+}
 
 #[test]
 fn a_forged_connection_over_a_living_one_moves_no_cnp() {
     let _alone = alone();
     let net = net();
-    let lab = lab(&net, "earned: 0B");
-    let switch = Switch::start(&lab);
-    let mut script = Script::default();
-    for packet in connect(7, SENDER, RECEIVER) {
-        script.packet(&packet);
-    }
-    script.wait(50);
-    script.congest((SENDER, RECEIVER));
-    assert_eq!(script.play(&net), [SENDER].into(), "as it is");
-    let mut script = Script::default();
-    for id in [8, 9, 10] {
-        for packet in connect(id, BYSTANDER, RECEIVER) {
+    for cores in CORES {
+        let lab = lab(&net, "earned: 0B");
+        with_cores(&lab, cores);
+        let switch = Switch::start(&lab);
+        let mut script = Script::default();
+        for packet in connect(7, SENDER, RECEIVER) {
             script.packet(&packet);
         }
-        script.wait(20);
+        script.wait(50);
+        script.congest((SENDER, RECEIVER));
+        assert_eq!(script.play(&net), [SENDER].into(), "as it is: {cores:?}");
+        let mut script = Script::default();
+        for id in [8, 9, 10] {
+            for packet in connect(id, BYSTANDER, RECEIVER) {
+                script.packet(&packet);
+            }
+            script.wait(20);
+        }
+        script.congest((SENDER, RECEIVER));
+        let told = script.play(&net);
+        assert!(told.is_subset(&[SENDER].into()), "{cores:?}: {told:x?}");
+        switch.stop();
     }
-    script.congest((SENDER, RECEIVER));
-    let told = script.play(&net);
-    assert!(told.is_subset(&[SENDER].into()), "{told:x?}");
-    switch.stop();
 }
 
 /// The same by somebody who is on the far side only.
@@ -88,7 +107,8 @@ fn datagrams_before_a_connection_begins_move_no_cnp() {
     assert_eq!(told, [SENDER].into(), "{told:x?} {:?}", snapshot.npcc);
 }
 
-/// Of two connections in lock step one's data and the other's answers pass here, and the numbers began long before the switch did.
+/// Two connections run in lock step: one's data and the other's answers pass here, and the numbers began long before the switch did, which
+/// is stopped once and killed once.
 #[test]
 fn numbers_that_fit_after_a_restart_pair_no_strangers() {
     const OTHER: (u32, u32) = (0x31, 0x44);
@@ -96,7 +116,7 @@ fn numbers_that_fit_after_a_restart_pair_no_strangers() {
     let _alone = alone();
     let net = net();
     let lab = lab(&net, "earned: 0B");
-    for life in 0..2 {
+    for life in 0..3 {
         let switch = Switch::start(&lab);
         let mut script = Script::default();
         for psn in 0..200 {
@@ -118,6 +138,10 @@ fn numbers_that_fit_after_a_restart_pair_no_strangers() {
         script.wait(300);
         let told = script.play(&net);
         assert_eq!(told, [].into(), "{told:x?}");
+        if life == 1 {
+            switch.kill();
+            continue;
+        }
         let snapshot = switch.stop();
         let cold = snapshot.npcc.cnps_suppressed.named("cold").copied();
         let unpaired = snapshot.npcc.cnps_suppressed.named("unpaired").copied();

@@ -145,7 +145,7 @@ fn million(flows: u32) {
     core.touch_memory();
     let cached = reader.shared();
     assert!(core.attach(reader));
-    let mut source = Source::new(4_096);
+    let mut source = Source::new(64);
     let status = core.status();
     let mut longest = [Duration::ZERO; 4];
     let mut depth = 0;

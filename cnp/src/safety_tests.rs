@@ -440,3 +440,63 @@ fn read_responses_that_were_asked_for_teach() {
     };
     assert_eq!(told_of(&mut rig, &read), [SENDER]);
 }
+
+/// Two hosts that have nothing to do with A and B.
+const C: [u8; 4] = [10, 0, 1, 4];
+const D: [u8; 4] = [10, 0, 2, 3];
+
+/// A and B, or somebody at their ports, say that their connection changed over to the path between C and D.
+fn change_over(rig: &mut Rig) {
+    let mapped = |address| u32::from_be_bytes(address);
+    let path = [(32, 0xffff), (36, mapped(C)), (48, 0xffff), (52, mapped(D))];
+    let lap = message(A, B, 0x19, &[&[(0, 7), (4, 9)][..], &path].concat(), true);
+    rig.pass_frame(&lap, DC, WAN);
+    rig.pass_frame(&message(B, A, 0x1a, &[(0, 9), (4, 7)], true), WAN, DC);
+    rig.tick(TICK, 0);
+}
+
+/// A queue pair at C with the number of A's was named as the sender of whatever came from C to D's queue pair with the number of B's.
+#[test]
+fn a_made_up_path_between_real_addresses_moves_no_cnp() {
+    let flow = |psn| Packet {
+        src: C,
+        dst: D,
+        port: port_of(Qpn::new(BYSTANDER), Qpn::new(RECEIVER)),
+        psn,
+        ..data()
+    };
+    let answer = |psn| Packet {
+        src: D,
+        dst: C,
+        opcode: 0x11,
+        qpn: BYSTANDER,
+        payload: 0,
+        ..flow(psn)
+    };
+    for begins_before in [true, false] {
+        let mut rig = Rig::new(&config(TICK));
+        connect(&mut rig, 7, SENDER, RECEIVER, true);
+        rig.out(&data());
+        rig.tick(TICK, 0);
+        let exchange = |rig: &mut Rig, from: u32| {
+            for psn in from..from + 100 {
+                rig.out(&flow(psn));
+                rig.back(&answer(psn));
+                rig.tick(TICK, 0);
+            }
+        };
+        if begins_before {
+            exchange(&mut rig, 0);
+        }
+        change_over(&mut rig);
+        exchange(&mut rig, 100);
+        let told = told_of(&mut rig, &flow(200));
+        assert!(
+            !told.contains(&SENDER),
+            "begins before {begins_before}: {told:x?}"
+        );
+        if begins_before {
+            assert_eq!(told, [BYSTANDER]);
+        }
+    }
+}

@@ -107,6 +107,12 @@ impl Switch<'_> {
         panic!("the switch does not answer: {:?}", child.wait_with_output());
     }
 
+    /// Ends it as a crash does.
+    pub fn kill(self) {
+        run(&format!("kill -KILL {}", self.child.id()));
+        self.child.wait_with_output().unwrap();
+    }
+
     pub fn stop(self) -> Snapshot {
         run(&format!("kill -TERM {}", self.child.id()));
         assert_success(&self.child.wait_with_output().unwrap());

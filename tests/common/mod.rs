@@ -28,6 +28,11 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How long a test lasts that can last longer: as many seconds as `NPCC_SECONDS` says, or these.
+pub fn seconds(least: u64) -> u64 {
+    std::env::var("NPCC_SECONDS").map_or(least, |text| text.parse().unwrap())
+}
+
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

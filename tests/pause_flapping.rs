@@ -1,0 +1,67 @@
+//! Pauses that flap through the real process: a peer that pauses a lossless class nearly always, and lets go of it for a moment before the
+//! watchdog's time is over, is a storm.
+//!
+//! Needs root. Touches nothing but namespaces and links of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use common::forge::{self, Packet, RECEIVER, SENDER, Script, Switch};
+use common::{alone, assert_success};
+use serde_json::Value;
+
+/// A frame that pauses priority 3 for so many quanta (802.1Q, 36.1.3).
+fn pause(quanta: u16) -> Vec<u8> {
+    let mut frame = vec![
+        1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 1, 3, 0x88, 0x08, 1, 1, 0, 8,
+    ];
+    frame.extend([0; 6]);
+    frame.extend(quanta.to_be_bytes());
+    frame.resize(60, 0);
+    frame
+}
+
+/// 150 ms of XOFF and a moment of XON, again and again: the watchdog wanted 200 ms without a break, and bystanders stood still for as long as
+/// that went on.
+#[test]
+fn pauses_that_let_go_for_a_moment_are_a_storm() {
+    let _alone = alone();
+    let net = forge::net();
+    for (flaps, expected) in [(true, true), (false, false)] {
+        let lab = forge::lab(&net, "");
+        let path = lab.path("switch.yaml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("roce-semi-lossless", "roce-lossless")).unwrap();
+        let switch = Switch::start(&lab);
+        let mut script = Script::default();
+        for step in 0..600 {
+            let data = Packet::data((SENDER, RECEIVER), step);
+            // Toward the port that is paused.
+            script.packet(&data.answer(SENDER));
+            if flaps {
+                script.frame_by("near", &pause(if step % 50 == 49 { 0 } else { 0xffff }));
+            } else if step % 50 == 0 {
+                script.frame_by("near", &pause(0xffff));
+            }
+            script.wait(3);
+        }
+        script.play(&net);
+        let args = ["show", "pfc", "--json", "--socket", "switch.sock"];
+        let output = lab.command(&args).output().unwrap();
+        assert_success(&output);
+        let pfc: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let storms = pfc[0]["flow"]["priorities"][3]["storms"].as_u64().unwrap();
+        switch.stop();
+        assert_eq!(
+            storms > 0,
+            expected,
+            "flaps {flaps}: {:#}",
+            pfc[0]["flow"]["priorities"][3]
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! A flood of what the switch answers itself, by a port of its own: a neighbour on another port keeps its LLDP, ARP, ping, BFD and BGP, and its
+//! path MTU discovery.
+//!
+//! `NPCC_SECONDS` has it last longer. Needs root. Touches nothing but namespaces and links of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::too_many_lines,
+    clippy::cast_possible_truncation,
+    reason = "a test says what is wrong by panicking, and its numbers are small"
+)]
+
+mod common;
+
+use std::process::{Child, Command, Stdio};
+
+use common::net::{Space, strange_hosts};
+use common::rack::Rack;
+use common::{Lab, alone, assert_success, root, seconds};
+use npcc_pipeline::wire::checksum;
+use npcc_testkit::capture::{self, Captured};
+use serde_json::Value;
+
+/// What Linux has to answer, from everywhere, and packets whose TTL ends here.
+fn punts() -> Vec<Captured> {
+    let ethernet = |kind: [u8; 2], body: &[u8], n: u8| {
+        let macs = [[2, 0, 0, 0, 3, 1], [2, 0, 0, 0, 3, 2 + n]];
+        [macs.as_flattened(), &kind, body].concat()
+    };
+    let ip = |n: u8, protocol: u8, ttl: u8, payload: &[u8]| {
+        let len = 20 + payload.len() as u8;
+        let mut header = vec![0x45, 0xc0, 0, len, 0, 0, 0x40, 0, ttl, protocol, 0, 0];
+        header.extend([10, 0, 3, 2 + n, 10, 0, 3, 1]);
+        let sum = !checksum::sum(&header);
+        header[10..12].copy_from_slice(&sum.to_be_bytes());
+        ethernet([8, 0], &[&header, payload].concat(), n)
+    };
+    let frame = |n: u16| {
+        let host = (n / 7 % 128) as u8;
+        match n % 7 {
+            0 => {
+                let mut lldp = ethernet(
+                    [0x88, 0xcc],
+                    &[
+                        2, 7, 4, 2, 0, 0, 0, 3, host, 4, 2, 7, 49, 6, 2, 0, 120, 0, 0,
+                    ],
+                    host,
+                );
+                lldp[..6].copy_from_slice(&[1, 0x80, 0xc2, 0, 0, 0x0e]);
+                lldp
+            }
+            1 => {
+                let question = [
+                    0,
+                    1,
+                    8,
+                    0,
+                    6,
+                    4,
+                    0,
+                    1,
+                    2,
+                    0,
+                    0,
+                    0,
+                    3,
+                    2 + host,
+                    10,
+                    0,
+                    3,
+                    2 + host,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    10,
+                    0,
+                    3,
+                    1,
+                ];
+                let mut arp = ethernet([8, 6], &question, host);
+                arp[..6].copy_from_slice(&[0xff; 6]);
+                arp
+            }
+            2 => ip(host, 1, 64, &[8, 0, 0xf7, 0xfe, 0, 0, 0, 1]),
+            // Of hosts that answer no ARP.
+            5 => ip(200 + host % 8, 1, 64, &[8, 0, 0xf7, 0xfe, 0, 0, 0, 1]),
+            3 => ip(
+                host,
+                17,
+                255,
+                &[0xc0, 0, 0x0e, 0xc8, 0, 12, 0, 0, 0, 0, 0, 0],
+            ),
+            4 => ip(
+                host,
+                6,
+                64,
+                &[
+                    0xc0, 0, 0, 179, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 2, 1, 0, 0, 0, 0, 0,
+                ],
+            ),
+            _ => {
+                let mut ends = ip(host, 17, 1, &[0xc0, 0, 0xc0, 1, 0, 12, 0, 0, 0, 0, 0, 0]);
+                // To a host behind another port.
+                ends[30..34].copy_from_slice(&[10, 0, 2, 3]);
+                ends[24..26].copy_from_slice(&[0, 0]);
+                let sum = !checksum::sum(&ends[14..34]);
+                ends[24..26].copy_from_slice(&sum.to_be_bytes());
+                ends
+            }
+        }
+    };
+    let mut all: Vec<Captured> = (0..7 * 128)
+        .map(|n| Captured {
+            time: 0,
+            frame: frame(n),
+        })
+        .collect();
+    all.iter_mut()
+        .for_each(|one| one.frame.resize(one.frame.len().max(60), 0));
+    all
+}
+
+fn rack(is_flooded: bool) -> Rack {
+    let net = strange_hosts();
+    let space = Space::of("punts");
+    let lab = Lab::new();
+    capture::write(&lab.path("flood.pcap"), punts().iter(), 1).unwrap();
+    let device = if is_flooded {
+        "net_pcap2,rx_pcap=flood.pcap,infinite_rx=1,tx_pcap=/dev/null"
+    } else {
+        "net_null2,no-rx=1"
+    };
+    lab.config(&format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+ports:
+  - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24] }}
+  - {{ name: wan0, device: \"{}\", mac: \"02:00:00:00:02:01\", mtu: 1500, addresses: [10.0.2.1/24] }}
+  - {{ name: flood, device: \"{device}\", mac: \"02:00:00:00:03:01\", addresses: [10.0.3.1/24] }}
+qos: {{ profile: lossy }}
+buffer: {{ pool: 8MB }}
+linux: {{ integrate: true, netns: {} }}
+",
+        net.jumbo_device(0, "dc"),
+        net.jumbo_device(1, "wan"),
+        space.0
+    ));
+    let rack = Rack {
+        switch: lab.start(&["--stats-json", "stats.json"]),
+        net,
+        space,
+        lab,
+    };
+    rack.until("it answers", |rack| rack.show("ports").is_array());
+    rack
+}
+
+/// Runs `tests/peer/neighbor.py` in a namespace.
+fn neighbor(space: &str, args: &[&str]) -> Child {
+    Command::new("ip")
+        .args(["netns", "exec", space, "/usr/bin/python3"])
+        .arg(root().join("tests/peer/neighbor.py"))
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn said(child: Child) -> Value {
+    let output = child.wait_with_output().unwrap();
+    assert_success(&output);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// One host's frames to the switch ended LLDP, ARP, ping, BFD and BGP of neighbours on other ports, and its packets of TTL 1 their path MTU
+/// discovery.
+#[test]
+fn a_neighbor_keeps_its_control_traffic_in_a_flood_of_another_port() {
+    let _alone = alone();
+    for is_flooded in [false, true] {
+        let rack = rack(is_flooded);
+        rack.until("hosts are resolved", |rack| {
+            rack.pings("dc", "10.0.2.3") && rack.pings("wan", "10.0.2.1")
+        });
+        let time = seconds(2).to_string();
+        let linux = neighbor(&rack.space.0, &["hear", "wan0", &time]);
+        let host = neighbor(
+            &rack.net.space("wan"),
+            &["talk", &rack.net.link("hwan"), &time],
+        );
+        let large = neighbor(
+            &rack.net.space("dc"),
+            &["discover", &rack.net.link("hdc"), &time],
+        );
+        let (heard, answered, large) = (said(linux), said(host), said(large));
+        let (_, stats) = rack.end();
+        println!("flooded {is_flooded}: {heard} {answered} {large}");
+        let sent = answered["sent"].as_f64().unwrap();
+        let shares = [
+            ("lldp", &heard["lldp"]),
+            ("bfd", &heard["bfd"]),
+            ("bgp", &heard["bgp"]),
+            ("arp", &answered["arp"]),
+            ("ping", &answered["ping"]),
+        ]
+        .map(|(name, count)| (name, count.as_f64().unwrap() / sent));
+        for (name, share) in shares {
+            assert!(share >= 0.95, "flooded {is_flooded}: {name} {share}");
+        }
+        let (told, of) = (
+            large["told"].as_f64().unwrap(),
+            large["sent"].as_f64().unwrap(),
+        );
+        assert!(told >= 0.95 * of, "flooded {is_flooded}: too big: {large}");
+        let ports = stats["ports"].as_array().unwrap();
+        let flood = ports.iter().find(|port| port["name"] == "flood").unwrap();
+        let came = flood["rx"]["packets"].as_u64().unwrap();
+        assert_eq!(came > 100_000, is_flooded, "{came}");
+    }
+}
