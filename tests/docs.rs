@@ -181,3 +181,22 @@ fn the_configuration_in_the_guide_to_installing_is_fine() {
     std::fs::write(&file, yaml).unwrap();
     assert_success(&switch().args(["check", "-c"]).arg(file).output().unwrap());
 }
+
+/// Every file that the pages on the architecture name exists.
+#[test]
+fn the_pages_on_the_architecture_name_files_that_exist() {
+    for page in ["ARCHITECTURE.md", "docs/concurrency.md"] {
+        let text = read(page);
+        let is_of_path = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+        let words = text.split(|c| !is_of_path(c));
+        let paths = words.filter(|word| {
+            word.ends_with(".rs") || word.ends_with('/') && word.contains("src/")
+        });
+        let mut count = 0;
+        for path in paths {
+            assert!(root().join(path).exists(), "{page}: {path}");
+            count += 1;
+        }
+        assert!(count > 20, "{page}: {count}");
+    }
+}
