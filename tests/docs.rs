@@ -27,7 +27,7 @@ fn table<'a>(text: &'a str, header: &str) -> impl Iterator<Item = &'a str> {
 
 #[test]
 fn the_operators_guide_lists_every_drop_reason_and_marks_those_of_malformed_frames() {
-    let guide = read("docs/operator.md");
+    let guide = read("docs/state.md");
     let listed: BTreeSet<String> = table(&guide, "| reason | what it means |")
         .map(|row| row.split('|').nth(1).unwrap().trim().to_owned())
         .collect();
@@ -40,7 +40,7 @@ fn the_operators_guide_lists_every_drop_reason_and_marks_those_of_malformed_fram
 
 #[test]
 fn the_operators_guide_lists_every_punt_class_and_its_rate() {
-    let guide = read("docs/operator.md");
+    let guide = read("docs/linux.md");
     let header = "| class, best first | what | frames a second (`linux.punt`) |";
     let listed: Vec<(String, u32)> = table(&guide, header)
         .map(|row| {

@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn every_table_has_a_name_of_its_own_and_is_in_the_manual() {
-        let manual = include_str!("../../../docs/operator.md");
+        let manual = include_str!("../../../docs/state.md");
         for (at, table) in ALL.iter().enumerate() {
             assert!(ALL[..at].iter().all(|other| other.name != table.name));
             assert!(
