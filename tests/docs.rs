@@ -189,9 +189,8 @@ fn the_pages_on_the_architecture_name_files_that_exist() {
         let text = read(page);
         let is_of_path = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
         let words = text.split(|c| !is_of_path(c));
-        let paths = words.filter(|word| {
-            word.ends_with(".rs") || word.ends_with('/') && word.contains("src/")
-        });
+        let paths = words
+            .filter(|word| word.ends_with(".rs") || word.ends_with('/') && word.contains("src/"));
         let mut count = 0;
         for path in paths {
             assert!(root().join(path).exists(), "{page}: {path}");

@@ -253,6 +253,8 @@ const EXITS: &[&str] = &[
     "show nothing",
     "show ports",
     "show ports --socket absent.sock",
+    "show port --socket absent.sock",
+    "show qo --socket absent.sock",
     "top --socket absent.sock",
     "top --sort",
     "clear nothing",

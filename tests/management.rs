@@ -336,6 +336,13 @@ fn the_socket_for_reading_changes_nothing() {
     assert_eq!((mode("switch.sock"), mode("switch-ro.sock")), (0, 0));
     let ports = switch.ask("switch-ro.sock", &["show", "ports", "--json"]);
     assert_success(&ports);
+    // The same by the variable, and in the singular.
+    let mut command = switch.lab.command(&["show", "port", "--json"]);
+    let output = command
+        .env("NPCC_SOCKET", "switch-ro.sock")
+        .output()
+        .unwrap();
+    assert_success(&output);
     for args in [
         &["set", "qos.priorities.3.weight", "7"][..],
         &["set", "npcc.wan0.3.few", "7"],

@@ -1,12 +1,12 @@
 //! Changes of a running switch: `clear WHAT`, `set KEY VALUE`, `unset KEY`, `reload`, `commit` and `rollback`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::Failure;
+use super::socket::SocketArg;
 use npcc_appliance::apply::outcome::Outcome;
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
@@ -27,9 +27,8 @@ pub(super) enum What {
 pub(super) struct ClearArgs {
     /// What to clear
     what: What,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Debug, Args)]
@@ -46,16 +45,14 @@ pub(super) struct ReloadArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CommitArgs {
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Debug, Args)]
@@ -63,9 +60,8 @@ pub(super) struct RollbackArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Debug, Args)]
@@ -74,9 +70,8 @@ pub(super) struct SetArgs {
     key: String,
     /// Its new value, as in the configuration
     value: String,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Debug, Args)]
@@ -90,9 +85,8 @@ pub(super) struct UnsetArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 pub(super) fn clear(args: &ClearArgs) -> Result<(), Failure> {
@@ -100,7 +94,7 @@ pub(super) fn clear(args: &ClearArgs) -> Result<(), Failure> {
         What::Counters => Request::ClearCounters,
         What::Watermarks => Request::ClearWatermarks,
     };
-    ask(&args.socket, &request)
+    ask(&args.socket.path, &request)
 }
 
 pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
@@ -108,12 +102,12 @@ pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
         key: args.key.clone(),
         value: args.value.clone(),
     };
-    ask(&args.socket, &request)
+    ask(&args.socket.path, &request)
 }
 
 pub(super) fn unset(args: &UnsetArgs) -> Result<(), Failure> {
     let key = args.key.clone();
-    outcome(&args.socket, &Request::Unset { key }, args.json).map(drop)
+    outcome(&args.socket.path, &Request::Unset { key }, args.json).map(drop)
 }
 
 pub(super) fn reload(args: &ReloadArgs) -> Result<ExitCode, Failure> {
@@ -122,17 +116,17 @@ pub(super) fn reload(args: &ReloadArgs) -> Result<ExitCode, Failure> {
         confirm_ms: confirm.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).max(1)),
         dry_run: args.dry_run,
     };
-    let outcome = outcome(&args.socket, &request, args.json)?;
+    let outcome = outcome(&args.socket.path, &request, args.json)?;
     let waits = args.exit_code && !outcome.restart.is_empty();
     Ok(ExitCode::from(if waits { NEEDS_RESTART } else { 0 }))
 }
 
 pub(super) fn commit(args: &CommitArgs) -> Result<(), Failure> {
-    ask(&args.socket, &Request::Commit)
+    ask(&args.socket.path, &Request::Commit)
 }
 
 pub(super) fn rollback(args: &RollbackArgs) -> Result<(), Failure> {
-    outcome(&args.socket, &Request::Rollback, args.json).map(drop)
+    outcome(&args.socket.path, &Request::Rollback, args.json).map(drop)
 }
 
 /// Asks for a change of settings and prints what it came to.

@@ -3,13 +3,14 @@
 //! The neighbours are told by a routing daemon, not by the switch: a command of the operator's, run with the operator's rights, or FRR's
 //! `bgp graceful-shutdown` (RFC 8326). The switch forwards whatever still comes, and notes for all who look that it is being drained.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 
+use super::socket::SocketArg;
 use super::{Failure, clear, say, say_error};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
@@ -34,9 +35,8 @@ pub(super) struct DrainArgs {
     /// Stop the switch once it is drained
     #[arg(long)]
     stop: bool,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Debug, Args)]
@@ -44,25 +44,32 @@ pub(super) struct UndrainArgs {
     /// Command that tells the neighbours, given to a shell; FRR's `no bgp graceful-shutdown` if not given
     #[arg(long, value_name = "COMMAND")]
     by: Option<String>,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 pub(super) fn drain(args: &DrainArgs) -> Result<(), Failure> {
-    tell_neighbours(&args.socket, args.by.as_deref(), "bgp graceful-shutdown")?;
-    clear::ask(&args.socket, &Request::Drain { on: true })?;
+    tell_neighbours(
+        &args.socket.path,
+        args.by.as_deref(),
+        "bgp graceful-shutdown",
+    )?;
+    clear::ask(&args.socket.path, &Request::Drain { on: true })?;
     let took = wait(args)?;
     say(&format!("drained after {} s\n", took.as_secs()))?;
     if args.stop {
-        clear::ask(&args.socket, &Request::Stop)?;
+        clear::ask(&args.socket.path, &Request::Stop)?;
     }
     Ok(())
 }
 
 pub(super) fn undrain(args: &UndrainArgs) -> Result<(), Failure> {
-    tell_neighbours(&args.socket, args.by.as_deref(), "no bgp graceful-shutdown")?;
-    clear::ask(&args.socket, &Request::Drain { on: false })
+    tell_neighbours(
+        &args.socket.path,
+        args.by.as_deref(),
+        "no bgp graceful-shutdown",
+    )?;
+    clear::ask(&args.socket.path, &Request::Drain { on: false })
 }
 
 /// Runs the operator's command, or has FRR change this.
@@ -135,12 +142,12 @@ fn of(snapshot: &Snapshot) -> u64 {
 /// Waits until fewer frames come than asked for, and tells on the way how many do; how long it took.
 fn wait(args: &DrainArgs) -> Result<Duration, Failure> {
     let begun = Instant::now();
-    let (mut before, mut at) = frames(&args.socket)?;
+    let (mut before, mut at) = frames(&args.socket.path)?;
     let mut quiet_since: Option<Instant> = None;
     let mut told = begun;
     loop {
         std::thread::sleep(LOOK);
-        let (now, when) = frames(&args.socket)?;
+        let (now, when) = frames(&args.socket.path)?;
         let rate = per_second(now.saturating_sub(before), when.duration_since(at));
         if rate < args.below {
             let since = *quiet_since.get_or_insert(at);

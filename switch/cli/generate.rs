@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::Command;
 use clap_complete::Shell;
 
-use super::Failure;
+use super::{Failure, manual};
 
 #[derive(Debug, Args)]
 pub(super) struct GenerateArgs {
@@ -27,11 +27,5 @@ fn write(folder: &Path, command: Command) -> std::io::Result<()> {
         // It adds `help` to what it is given.
         clap_complete::generate_to(shell, &mut command.clone(), "npcc-switch", folder)?;
     }
-    clap_mangen::generate_to(without_help(command), folder)
-}
-
-/// Without the subcommand `help` at any level: each page is there under its own name.
-fn without_help(command: Command) -> Command {
-    let command = command.disable_help_subcommand(true);
-    command.mut_subcommands(without_help)
+    manual::write(command, folder)
 }

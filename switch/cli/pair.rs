@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use npcc_config::regular::{self, ReadError};
 
+use super::socket::SocketArg;
 use super::{Failure, pairs_file};
 use npcc_appliance::control::order::{ListedPair, NpccOrder};
 use npcc_appliance::manage::client;
@@ -16,9 +17,8 @@ use npcc_appliance::manage::protocol::{Reply, Request};
 pub(super) struct PairArgs {
     #[command(subcommand)]
     what: What,
-    /// Management socket of the switch
-    #[arg(long, global = true, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 #[derive(Debug, Subcommand)]
@@ -76,7 +76,9 @@ pub(super) fn number(text: &str) -> Result<u32, String> {
 
 pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
     let request = match &args.what {
-        What::Export { evidence } => return super::export::run(&args.socket, evidence.as_deref()),
+        What::Export { evidence } => {
+            return super::export::run(&args.socket.path, evidence.as_deref());
+        }
         What::Add {
             src,
             dst,
@@ -106,7 +108,7 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
             }
         }
     };
-    match client::ask(&args.socket, &request)? {
+    match client::ask(&args.socket.path, &request)? {
         Reply::Done => Ok(()),
         other => Err(other.unexpected().into()),
     }

@@ -1,9 +1,8 @@
 //! `npcc-switch port NAME up|down`
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
 
+use super::socket::SocketArg;
 use super::{Failure, clear};
 use npcc_appliance::manage::protocol::Request;
 
@@ -22,9 +21,8 @@ pub(super) struct PortArgs {
     name: String,
     /// What it may be
     state: State,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 pub(super) fn run(args: &PortArgs) -> Result<(), Failure> {
@@ -32,5 +30,5 @@ pub(super) fn run(args: &PortArgs) -> Result<(), Failure> {
         name: args.name.clone(),
         up: args.state == State::Up,
     };
-    clear::ask(&args.socket, &request)
+    clear::ask(&args.socket.path, &request)
 }

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use npcc_appliance::recorder::{self, read};
 
+use super::socket::SocketArg;
 use super::{Failure, say};
 
 #[derive(Debug, Args)]
@@ -19,16 +20,15 @@ pub(super) struct RecorderArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 pub(super) fn run(args: &RecorderArgs) -> Result<(), Failure> {
     let beside = if args.previous {
-        recorder::previous(&args.socket)
+        recorder::previous(&args.socket.path)
     } else {
-        recorder::path(&args.socket)
+        recorder::path(&args.socket.path)
     };
     let path = args.file.as_ref().unwrap_or(&beside);
     let reading = read::file(path);

@@ -1,17 +1,18 @@
 //! `npcc-switch show WHAT`
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{OTHER_ANSWER, Reply, Request};
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables::{self, Entry};
 
+use super::socket::SocketArg;
 use super::{Failure, say, say_coloured, terminal};
 
 /// What `show` prints of the running configuration.
@@ -23,7 +24,7 @@ const LINES: usize = 1_000;
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
     /// What to show
-    #[arg(value_parser = names())]
+    #[arg(value_parser = names().map(canonical))]
     what: String,
     /// Print JSON
     #[arg(long)]
@@ -36,9 +37,8 @@ pub(super) struct ShowArgs {
     watch: bool,
     #[command(flatten)]
     rows: RowArgs,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 /// Which flows, hosts or lines of the log.
@@ -108,10 +108,22 @@ fn names() -> PossibleValuesParser {
     let all = tables::ALL.iter();
     let config = PossibleValue::new(CONFIG)
         .help("The running configuration; --diff: how it differs from the file");
-    all.map(|table| PossibleValue::new(table.name).help(table.about))
-        .chain([config])
-        .collect::<Vec<_>>()
-        .into()
+    let value = |table: &Entry| {
+        let value = PossibleValue::new(table.name).help(table.about);
+        value.aliases(table.name.strip_suffix('s'))
+    };
+    all.map(value).chain([config]).collect::<Vec<_>>().into()
+}
+
+/// Name of a table that may be written in the singular.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "clap gives a value parser what it has read"
+)]
+fn canonical(name: String) -> String {
+    let is_singular = |table: &&Entry| table.name.strip_suffix('s') == Some(&name);
+    let table = tables::ALL.iter().find(is_singular);
+    table.map_or(name.as_str(), |table| table.name).to_owned()
 }
 
 /// Filters that a table of rows takes.
@@ -168,7 +180,7 @@ fn config(args: &ShowArgs) -> Result<(), Failure> {
         let why = "error: `show config` prints YAML, and takes --diff only";
         return Err(Failure::Config(why.to_owned()));
     }
-    match client::ask(&args.socket, &Request::Config { diff })? {
+    match client::ask(&args.socket.path, &Request::Config { diff })? {
         Reply::Text(text) => say(&text),
         Reply::Invalid(report) => Err(Failure::Config(report)),
         other => Err(other.unexpected().into()),
@@ -188,7 +200,7 @@ fn watch(args: &ShowArgs, table: &Entry, query: &Query) -> Result<(), Failure> {
 }
 
 fn once(args: &ShowArgs, table: &Entry, query: &Query) -> Result<String, Failure> {
-    look(&args.socket, table, query, args.json)
+    look(&args.socket.path, table, query, args.json)
 }
 
 /// A table as `--json` prints it, for another command.
@@ -222,7 +234,7 @@ fn look(socket: &Path, table: &Entry, query: &Query, json: bool) -> Result<Strin
 fn lines(args: &ShowArgs, query: &Query) -> Result<(), Failure> {
     let mut text = String::new();
     let mut held = 0;
-    client::ask_rows(&args.socket, &args.what, query, |row| {
+    client::ask_rows(&args.socket.path, &args.what, query, |row| {
         text += &(row.to_string() + "\n");
         held += 1;
         if held == LINES {

@@ -19,6 +19,7 @@ use npcc_config::regular;
 use npcc_doctor::Host;
 
 use super::bundle::Bundle;
+use super::socket::SocketArg;
 use super::{Failure, core_file, doctor, reports, say, show};
 
 /// The package's configuration.
@@ -39,9 +40,8 @@ pub(super) struct TechsupportArgs {
     /// Configuration file of the switch
     #[arg(short = 'c', long, value_name = "FILE", default_value = CONFIG)]
     config: PathBuf,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 /// What the system tells beside the switch: the name in the archive, and the command.
@@ -173,9 +173,9 @@ pub(super) fn run(args: &TechsupportArgs) -> Result<(), Failure> {
         Ok(format!("npcc-switch {}\n{now}\n", env!("NPCC_VERSION"))),
     )?;
     // First of all what the next crash would write over.
-    add_recorders(&mut bundle, &args.socket)?;
+    add_recorders(&mut bundle, &args.socket.path)?;
     // One that is stuck would have every table waited for.
-    let answers = !args.after_crash || await_switch(&args.socket);
+    let answers = !args.after_crash || await_switch(&args.socket.path);
     add_state(&mut bundle, args, answers)?;
     for (name, command) in COMMANDS {
         bundle.add(name, answer(command))?;
@@ -252,7 +252,7 @@ fn add_state(bundle: &mut Bundle, args: &TechsupportArgs, answers: bool) -> anyh
     };
     for table in tables::ALL {
         let json = if answers {
-            show::json(&args.socket, table, &query).map_err(text_of)
+            show::json(&args.socket.path, table, &query).map_err(text_of)
         } else {
             Err("the switch does not answer".to_owned())
         };

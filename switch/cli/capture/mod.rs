@@ -20,6 +20,7 @@ use signal_hook::flag;
 
 use self::pcapng::Pcapng;
 use super::Failure;
+use super::socket::SocketArg;
 
 #[derive(Debug, Args)]
 pub(super) struct CaptureArgs {
@@ -49,9 +50,8 @@ pub(super) struct CaptureArgs {
     /// End after this time, such as 10s or 500ms
     #[arg(long = "for", value_name = "TIME", value_parser = super::duration)]
     duration: Option<Duration>,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 pub(super) fn run(args: &CaptureArgs) -> Result<(), Failure> {
@@ -65,7 +65,7 @@ pub(super) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         for_ms: args.duration.map(millis),
         trace: None,
     };
-    let recording = Recording::begin(&args.socket, request, until_signalled()?)?;
+    let recording = Recording::begin(&args.socket.path, request, until_signalled()?)?;
     let end = if args.write == Path::new("-") {
         write(recording, args, BufWriter::new(std::io::stdout().lock()))?
     } else {

@@ -8,7 +8,7 @@ mod state;
 mod tests;
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use self::state::{Seen, State};
+use super::socket::SocketArg;
 use super::{Failure, terminal};
 
 /// How often the switch is asked.
@@ -36,9 +37,8 @@ const FLOWS: usize = 500;
 
 #[derive(Debug, Args)]
 pub(super) struct TopArgs {
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 /// Gives the terminal back.
@@ -60,7 +60,7 @@ fn restore() {
 
 pub(super) fn run(args: &TopArgs) -> Result<(), Failure> {
     // A switch that is not there is told as by every other command, not on a screen.
-    let state = State::new(ask(&args.socket)?);
+    let state = State::new(ask(&args.socket.path)?);
     if !std::io::stdout().is_terminal() {
         return Err(anyhow!("top needs a terminal: to a file goes `show ... --watch`").into());
     }
@@ -94,7 +94,7 @@ fn screen(args: &TopArgs, mut state: State, stop: &AtomicBool) -> Result<(), Fai
         }
         if Instant::now() >= due {
             due = Instant::now() + EACH;
-            match ask(&args.socket) {
+            match ask(&args.socket.path) {
                 Ok(seen) => state.look(seen),
                 Err(why) => state.lost(&why.to_string()),
             }

@@ -4,7 +4,7 @@ mod steps;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use self::steps::{Route as Found, Seen, Step, steps};
 use super::capture::{checked, millis, until_signalled};
+use super::socket::SocketArg;
 use super::{Failure, say, say_error};
 
 /// Bytes of a frame that are looked at: headers, also of a long chain of IPv6.
@@ -59,9 +60,8 @@ struct PacketArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Management socket of the switch
-    #[arg(long, value_name = "PATH", default_value = npcc_appliance::manage::DEFAULT_SOCKET)]
-    socket: PathBuf,
+    #[command(flatten)]
+    socket: SocketArg,
 }
 
 /// A packet's way.
@@ -92,7 +92,7 @@ fn packet(args: &PacketArgs) -> Result<(), Failure> {
             // Workers tell what they saw in any order.
             seen.sort_by_key(|one| one.rank());
             let route = seen.first().and_then(Seen::destination);
-            let route = route.and_then(|host| longest(&args.socket, host));
+            let route = route.and_then(|host| longest(&args.socket.path, host));
             let last = seen.last().filter(|one| one.event.kind.is_last());
             Trace {
                 packet: number,
@@ -137,7 +137,7 @@ fn follow(args: &PacketArgs) -> Result<Followed, Failure> {
         ..CaptureRequest::default()
     };
     let enough = until_signalled()?;
-    let mut recording = Recording::begin(&args.socket, request, enough.clone())?;
+    let mut recording = Recording::begin(&args.socket.path, request, enough.clone())?;
     let start = recording.start.clone();
     let mut all: BTreeMap<u32, Vec<Seen>> = BTreeMap::new();
     let mut gone = 0;
