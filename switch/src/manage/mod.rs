@@ -23,5 +23,5 @@ pub mod tables;
 pub mod targets;
 pub mod view;
 
-/// Where a switch listens unless told otherwise.
+/// Default path of the management socket.
 pub const DEFAULT_SOCKET: &str = "/run/npcc-switch.sock";
