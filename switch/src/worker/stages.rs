@@ -16,7 +16,7 @@ const INTERRUPTED: u64 = 100_000;
 npcc_pipeline::named! {
     /// Stage of a turn, in the order of a packet's way.
     pub enum Stage {
-        /// From the driver to the burst in hand.
+        /// Taking a burst from the driver.
         Receive = "receive",
         /// Headers, classification, route, rewriting.
         Parse = "parse",
@@ -24,7 +24,7 @@ npcc_pipeline::named! {
         Enqueue = "enqueue",
         /// Out of the queues: pause, scheduler, marking.
         Schedule = "schedule",
-        /// To the driver.
+        /// Handing frames to the driver.
         Transmit = "transmit",
         /// All other work: routes, commands, CNPs, other workers' frames, accounts.
         Other = "other",

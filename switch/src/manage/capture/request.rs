@@ -47,7 +47,7 @@ pub struct CaptureStart {
     pub ports: Vec<(String, String)>,
     /// Reference time, in ns since 1970.
     pub epoch_ns: u64,
-    /// The same moment by the workers' clock, in ns.
+    /// Workers' clock at `epoch_ns`, in ns.
     pub clock_ns: u64,
     /// Ns of real time per ns of the workers' clock.
     pub scale: f64,
