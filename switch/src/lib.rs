@@ -7,7 +7,7 @@
 //! | management | any other | [`manage`]: events, signals, the progress line |
 //! | Linux, where it is integrated | `cores.housekeeping` | [`linux_io`]: punted frames to Linux, its frames to the workers |
 //! | kernel, where it is integrated | as management | `npcc_linux`: routes, neighbours, links |
-//! | HTTP, where asked for | as management | [`telemetry`]: metrics and the page |
+//! | HTTP, where configured | as management | [`telemetry`]: metrics and the page |
 //! | clients, bounded | as management | [`manage`]: one request each |
 //!
 //! [`run`] brings them up and takes them down; [`threads`] names, joins and watches them; [`wiring`] makes the parts from a configuration;

@@ -53,7 +53,7 @@ pub fn value(path: &str, value: &str, settings: &Settings, config: &Config) -> S
     unit().unwrap_or_else(|| value.to_owned())
 }
 
-/// Returns the path of a queue's parameters for the path of its policy; they belong to the policy before.
+/// Returns the path of a queue's parameters, for the path of its policy: when the policy changes, they are those of the previous one.
 pub fn parameters_of(path: &str) -> Option<String> {
     let (npcc, priority) = path.split_once(".npcc.queue_policies.")?;
     Some(format!("{npcc}.npcc.parameters.{priority}"))

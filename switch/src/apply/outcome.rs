@@ -22,7 +22,7 @@ pub struct Outcome {
     /// Seconds until it is rolled back unless committed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_within_s: Option<u64>,
-    /// True if no change was made: the outcome is that of a trial.
+    /// True if it was a dry run: nothing was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
 }
@@ -70,7 +70,7 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// Reason why nothing was changed.
+/// Reason why no change was made.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The file or a value is wrong: the report.

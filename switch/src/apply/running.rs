@@ -1,8 +1,9 @@
 //! The only way to change the running state: a reload, `set`, `unset`, a rollback and a link that comes or goes each yield a desired state,
 //! and its differences from the running state are applied.
 //!
-//! Law: all or nothing. If a target refuses its part, those before are given back their previous state, the last first. Whatever happened
-//! before, the running state is that which a start with the same file, the same overrides and the same links would have.
+//! Law: all or nothing. If a target refuses its part, those before are given back their previous state, the last first; if that fails too,
+//! the error asks for a restart. Whatever happened before, the running state is that which a start with the same file, the same overrides
+//! and the same links would have.
 
 use std::path::PathBuf;
 
@@ -87,7 +88,7 @@ impl Running {
     /// Sets a value of the running configuration, by its key.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn set(
         &mut self,
         (key, value): (&str, &str),
@@ -102,7 +103,7 @@ impl Running {
     /// Resets a key, or all that was set, to the file's value.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn unset(
         &mut self,
         key: Option<&str>,

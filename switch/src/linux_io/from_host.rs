@@ -16,7 +16,7 @@ use crate::sleep::Wakers;
 const BUDGET: usize = 32;
 /// Most interfaces reported by one wait.
 const EVENTS: usize = 64;
-/// Index of a thread that never sleeps, for the workers' wake-up.
+/// Index of this thread for [`Wakers::wake_others`]: that of no thread that sleeps.
 const NOBODY: usize = 63;
 /// Time for which an interface that failed is not polled.
 const AGAIN: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! `reload`, `reload --confirm`, `commit` and `rollback`: an operator who locks himself out by a reload gets the old settings back
+//! `reload`, `reload --confirm`, `commit` and `rollback`: after a reload that locks an operator out, the old settings come back
 //! automatically.
 //!
 //! Law: a reload with a time to confirm stays in force if `commit` comes in time. Otherwise the settings before the first such reload come
@@ -27,7 +27,7 @@ impl Management {
     /// reports the outcome.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn reload(&self, confirm: Option<Duration>, dry_run: bool) -> Result<Outcome, ApplyError> {
         let refused = |why: &str| Err(ApplyError::Refused(why.to_owned()));
         let deadline = match confirm {

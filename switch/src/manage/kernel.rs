@@ -29,8 +29,8 @@ impl Management {
         kernel.tell(&self.view.links.for_linux());
     }
 
-    /// Waits until the kernel's routes are known, so that the first frames find them; at most `patience`, as the routes that are known
-    /// forward.
+    /// Waits up to `patience` for the kernel's routes, so that the first frames find them; after that, frames are forwarded by the routes
+    /// known so far.
     pub fn wait_for_linux(&self, patience: Duration, stop: &AtomicBool) {
         let Some(kernel) = &self.kernel else {
             return;

@@ -86,7 +86,7 @@ impl Management {
     /// Changes the running configuration, and publishes it.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Running, &[Link], &mut Targets<'_>) -> Result<T, ApplyError>,
@@ -104,7 +104,7 @@ impl Management {
     /// Sets a value of the running configuration, by its key.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn set(&self, key: &str, value: &str) -> Result<(), ApplyError> {
         self.change(|running, links, targets| running.set((key, value), links, targets))
     }
@@ -112,7 +112,7 @@ impl Management {
     /// Resets a key, or all that was set, to the file's value.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn unset(&self, key: Option<&str>) -> Result<Outcome, ApplyError> {
         self.change(|running, links, targets| running.unset(key, links, targets))
     }

@@ -1,7 +1,7 @@
 //! Client stream with deadlines: reading and writing fail when no byte moves, when they take too long in all, and when the switch stops.
 //!
 //! Law: whatever a client does or leaves, a thread that serves it is free again after [`Limits::overall`] for its request and again for its
-//! answer, and [`SLICE`] after the switch begins to stop ([`GRACE`] while it writes).
+//! answer (of a capture: for each record), and [`SLICE`] after the switch begins to stop ([`GRACE`] while it writes).
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::unix::net::UnixStream;

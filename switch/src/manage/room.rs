@@ -49,7 +49,7 @@ impl Room {
     /// Starts a thread for a user.
     ///
     /// # Errors
-    /// [`NoRoom`].
+    /// Fails with [`NoRoom`].
     pub fn start(&mut self, user: u32, work: impl FnOnce() + Send + 'static) -> Result<(), NoRoom> {
         if self.left() == 0 {
             return Err(NoRoom::Full(self.most));

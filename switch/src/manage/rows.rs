@@ -1,4 +1,4 @@
-//! Tables of `show` that are streamed row by row, so that they are never held as a whole: flows, hosts and the log.
+//! Tables of `show` that are streamed row by row, so that they are never held as a whole: flows, hosts, routes, neighbours and the log.
 //!
 //! The answer is a line of JSON for each row and one for its end. To add a table: an implementation of [`Rows`] and a line in
 //! `tables::ALL`.
@@ -198,7 +198,7 @@ impl Rows for Routes {
     }
 
     fn order(_: &mut [Route]) {
-        // They come in order.
+        // The rows come in order.
     }
 
     fn text(rows: &[Route]) -> String {
@@ -223,7 +223,7 @@ impl Rows for Neighbors {
     }
 
     fn order(_: &mut [Neighbor]) {
-        // They come in order.
+        // The rows come in order.
     }
 
     fn text(rows: &[Neighbor]) -> String {
@@ -248,7 +248,7 @@ impl Rows for Log {
     }
 
     fn order(_: &mut [LogLine]) {
-        // They come in order.
+        // The rows come in order.
     }
 
     fn text(rows: &[LogLine]) -> String {

@@ -114,7 +114,7 @@ impl Server {
             let (client, access) = (Arc::clone(&stream), self.access);
             let is_kept = access == Access::Change && self.room.left() == 1;
             let place = if is_kept { Place::Change } else { Place::Any };
-            // No user's, where the system does not say.
+            // If the system does not report the user, the client counts as that of user `u32::MAX`.
             let user = answer::user(&client).unwrap_or(u32::MAX);
             let (management, stop) = (Arc::clone(management), Arc::clone(stop));
             let started = self.room.start(user, move || {

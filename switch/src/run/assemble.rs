@@ -53,7 +53,7 @@ use crate::worker::receiving::Receiving;
 use crate::worker::telemetry::Telemetry;
 use crate::worker::timings::Timings;
 
-/// Workers, control core, and the management service that watches them.
+/// Workers, control core, management and the transfer to Linux, ready to start.
 pub(super) struct Assembly<P> {
     pub(super) workers: Vec<Worker<P>>,
     pub(super) control: Control,
@@ -161,7 +161,7 @@ fn journal(keep: &Keep) -> Journal {
     Journal::new(keep.ring((name, layout), (journal::KEPT, journal::WORDS)))
 }
 
-/// Returns the thread's work of moving frames between the workers and Linux; `None` where Linux is not integrated.
+/// Makes the thread's side of the frame transfer between the workers and Linux; `None` where Linux is not integrated.
 fn linux_io(
     side: Option<LinuxSide>,
     kernel: Option<&Kernel>,
@@ -179,7 +179,7 @@ fn seats(config: &Config, ports: &[OpenPort]) -> (WorkerPlan, Vec<usize>) {
     (plan, owners)
 }
 
-/// Gives each worker's probe the recorder, so that its malformed frames are kept.
+/// Gives each worker's datapath its part of the recorder, which keeps malformed frames.
 fn record<P: Probe>(recorder: Option<&Recorder>, workers: &mut [Worker<P>], clock: &Clock) {
     let Some(recorder) = recorder else {
         return;

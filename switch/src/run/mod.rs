@@ -133,7 +133,7 @@ pub fn run<P: Probe>(
     }
     threads.end()?;
     aftermath::ends_in_order(recorder.as_deref());
-    // The last snapshot is saved like every other.
+    // Taking the last snapshot saves it like every other.
     Ok(management.view.snapshot())
 }
 

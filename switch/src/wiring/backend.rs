@@ -118,8 +118,8 @@ pub fn asks(wish: Wish, driver: &str) -> bool {
     }
 }
 
-/// Returns true if a pause frame is to be sent at start: the driver can carry one, and neither `pfc` nor `pfc.backend: none` decides
-/// without it.
+/// Returns true if a pause frame is to be sent at start: `ports[].pfc` is `auto`, `pfc.backend` is not `none`, and the driver can carry
+/// pause frames.
 #[must_use]
 pub fn tests(wish: Wish, driver: &str) -> bool {
     let sends = matches!(wish.port, PortPfc::Auto);

@@ -1,4 +1,4 @@
-//! The thread that follows the kernel, and the link states last reported to it.
+//! The thread that follows the kernel, and the link states last reported to the kernel.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
