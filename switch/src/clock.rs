@@ -1,4 +1,4 @@
-//! The switch's time: the TSC, dilated by `time_scale`.
+//! Time of the switch: the TSC, dilated by `time_scale`.
 //!
 //! A dilated clock dilates every interval and rate at once: with `time_scale: 100` a 100 Gb/s port sends 1 Gb/s of real
 //! time, and a 20 us tick comes every 2 ms.
@@ -9,16 +9,16 @@ use npcc_dpdk::Clock as Tsc;
 use npcc_pipeline::num::{real, whole};
 use npcc_pipeline::units::Nanos;
 
-/// A clock that all threads share by copying.
+/// Clock that all threads share by copying.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     tsc: Tsc,
-    /// `2^32 / time_scale`, or none for 1.
+    /// Factor `2^32 / time_scale`; `None` for a scale of 1.
     scale: Option<u64>,
 }
 
 impl Clock {
-    /// A clock over `tsc` that runs `time_scale` times slower.
+    /// Makes a clock over `tsc` that runs `time_scale` times slower.
     #[must_use]
     pub fn new(tsc: Tsc, time_scale: f64) -> Clock {
         let factor = whole(4_294_967_296.0 / time_scale);
@@ -28,27 +28,27 @@ impl Clock {
         }
     }
 
-    /// Real ns of one of this clock.
+    /// Returns the real ns per ns of this clock.
     #[must_use]
     pub fn scale(&self) -> f64 {
         self.scale
             .map_or(1.0, |factor| 4_294_967_296.0 / real(factor))
     }
 
-    /// How long ago `then` was, in seconds of the world.
+    /// Returns the time since `then`, in real seconds.
     #[must_use]
     pub fn seconds_since(&self, then: Nanos) -> f64 {
         real(self.now().since(then).0) * self.scale() / 1e9
     }
 
-    /// So long ago in the world, as far as this clock goes back.
+    /// Returns the time of this clock at a real time ago; 0 if that is before the clock began.
     #[must_use]
     pub fn before(&self, ago: Duration) -> Nanos {
         let scaled = ago.as_secs_f64() * 1e9 / self.scale();
         Nanos(self.now().0.saturating_sub(whole(scaled)))
     }
 
-    /// Now.
+    /// Returns the present time.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Nanos {

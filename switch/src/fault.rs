@@ -1,12 +1,12 @@
-//! Faults on purpose, for tests of what the switch does about them: `NPCC_FAULT=PLACE` in the environment of a debug build.
-//! A release build has none.
+//! Fault injection, for tests of how the switch handles faults: `NPCC_FAULT=PLACE` in the environment of a debug build. A release build has
+//! none.
 
 #[cfg(debug_assertions)]
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Whether a fault was asked for at this place.
+/// Returns true if a fault is injected at this place.
 #[cfg(debug_assertions)]
 #[must_use]
 pub fn strikes(place: &str) -> bool {
@@ -14,24 +14,24 @@ pub fn strikes(place: &str) -> bool {
     PLACE.as_deref() == Some(place)
 }
 
-/// Whether a fault was asked for at this place: never in a release build.
+/// Returns true if a fault is injected at this place: never in a release build.
 #[cfg(not(debug_assertions))]
 #[must_use]
 pub const fn strikes(_: &str) -> bool {
     false
 }
 
-/// Whether a fault was asked for at this place, the first time.
+/// Returns true if a fault is injected at this place, the first time only.
 #[must_use]
 pub fn strikes_once(place: &str) -> bool {
     static STRUCK: AtomicBool = AtomicBool::new(false);
     strikes(place) && !STRUCK.swap(true, Ordering::Relaxed)
 }
 
-/// Panics if that was asked for at this place.
+/// Panics if a fault is injected at this place.
 ///
 /// # Panics
-/// In debug builds, when told to.
+/// In debug builds, on request.
 #[expect(clippy::panic, reason = "that is what it is for")]
 pub fn panics(place: &str) {
     if strikes(place) {
@@ -39,14 +39,14 @@ pub fn panics(place: &str) {
     }
 }
 
-/// Ends the process without a word, if that was asked for at this place, once the file named by `NPCC_FAULT_UNTIL` exists.
+/// Aborts the process without a message, if a fault is injected at this place, once the file named by `NPCC_FAULT_UNTIL` exists.
 pub fn aborts(place: &str) {
     if strikes(place) && is_time() {
         std::process::abort();
     }
 }
 
-/// Tries what a sandbox forbids and says what became of it, if that was asked for at this place, once the file named by
+/// Tries calls that the sandbox forbids and logs their results, if a fault is injected at this place, once the file named by
 /// `NPCC_FAULT_UNTIL` exists.
 pub fn forbidden(place: &str) {
     if !strikes(place) || !is_time() || !strikes_once(place) {
@@ -69,13 +69,13 @@ pub fn forbidden(place: &str) {
     ));
 }
 
-/// Whether the file named by `NPCC_FAULT_UNTIL` exists.
+/// Returns true if the file named by `NPCC_FAULT_UNTIL` exists.
 fn is_time() -> bool {
     let until = std::env::var_os("NPCC_FAULT_UNTIL").unwrap_or_default();
     std::path::Path::new(&until).exists()
 }
 
-/// Waits here until the file named by `NPCC_FAULT_UNTIL` exists, if that was asked for at this place; a minute at most.
+/// Waits here until the file named by `NPCC_FAULT_UNTIL` exists, if a fault is injected at this place; a minute at most.
 pub fn waits(place: &str) {
     if !strikes(place) {
         return;

@@ -1,4 +1,4 @@
-//! The appliance: what touches the world around the packet path.
+//! The appliance: all parts around the packet path that reach the outside world.
 //!
 //! | thread | core | does |
 //! |---|---|---|
@@ -7,11 +7,11 @@
 //! | management | any other | [`manage`]: events, signals, the progress line |
 //! | Linux, where it is integrated | `cores.housekeeping` | [`linux_io`]: punted frames to Linux, its frames to the workers |
 //! | kernel, where it is integrated | as management | `npcc_linux`: routes, neighbours, links |
-//! | HTTP, where asked for | as management | [`telemetry`]: metrics and the page |
+//! | HTTP, where configured | as management | [`telemetry`]: metrics and the page |
 //! | clients, bounded | as management | [`manage`]: one request each |
 //!
-//! [`run`] brings them up and takes them down; [`threads`] names, joins and watches them; [`wiring`] makes the parts from a configuration; [`report`] is what an
-//! operator sees of them; [`recorder`] is what is left of a run that crashed.
+//! [`run`] brings them up and takes them down; [`threads`] names, joins and watches them; [`wiring`] makes the parts from a configuration;
+//! [`report`] is the operator's view of them; [`recorder`] is the record that a crashed run leaves.
 #![forbid(unsafe_code)]
 
 pub mod apply;

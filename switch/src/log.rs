@@ -1,7 +1,7 @@
-//! What the switch tells whoever runs it: lines on standard error, or entries of the journal with fields where systemd started it.
+//! Log messages for the operator: lines on standard error, or entries of the journal with fields where systemd started the switch.
 //!
-//! Whoever has something to tell says it by `tracing`, off the packet path. A line is the message alone; the journal has the
-//! fields beside it, each with the prefix `NPCC_`.
+//! Code logs by `tracing`, off the packet path. A line is the message alone; the journal has the fields beside it, each with the prefix
+//! `NPCC_`.
 
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Write as _};
@@ -13,10 +13,10 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry;
 
-/// Where messages go from now on: to the journal where standard error leads there, else to standard error.
+/// Installs the subscriber: messages go to the journal if standard error leads there, else to standard error.
 pub fn init() {
     let journal = leads_to_the_journal().then(tracing_journald::layer);
-    // A second run in one process keeps the first one's way.
+    // A second run in one process keeps the subscriber of the first.
     let _ = match journal {
         Some(Ok(layer)) => {
             let layer = layer
@@ -28,12 +28,12 @@ pub fn init() {
     };
 }
 
-/// A line for whoever started the switch.
+/// Logs a line for the operator.
 pub fn note(text: &str) {
     tracing::warn!("{text}");
 }
 
-/// Whether standard error is the stream that systemd made for the journal, as `JOURNAL_STREAM` tells.
+/// Returns true if standard error is the stream that systemd made for the journal, by `JOURNAL_STREAM`.
 fn leads_to_the_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
         return false;
@@ -41,7 +41,7 @@ fn leads_to_the_journal() -> bool {
     fstat(std::io::stderr()).is_ok_and(|file| stream == format!("{}:{}", file.st_dev, file.st_ino))
 }
 
-/// Messages as lines on standard error.
+/// Layer that writes messages as lines to standard error.
 struct Lines;
 
 impl<S: Subscriber> Layer<S> for Lines {
@@ -49,21 +49,21 @@ impl<S: Subscriber> Layer<S> for Lines {
         let mut line = Line(String::new());
         event.record(&mut line);
         if std::io::stderr().is_terminal() {
-            // The progress line is written anew below.
+            // Erases the progress line, which is written again later.
             line.0.insert_str(0, "\r\x1b[K");
         }
         line.0.push('\n');
-        // Where standard error is closed nobody reads it.
+        // If standard error is closed the line is lost.
         let _ = std::io::stderr().write_all(line.0.as_bytes());
     }
 
     fn enabled(&self, metadata: &tracing::Metadata<'_>, _: Context<'_, S>) -> bool {
-        // Debugging is for the journal's readers, who ask for it.
+        // Debug messages are for the journal's readers, who enable them.
         *metadata.level() <= tracing::Level::INFO
     }
 }
 
-/// The message of an event.
+/// Message of an event.
 struct Line(String);
 
 impl Visit for Line {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    /// Keeps the lines instead of writing them.
+    /// Layer that keeps the lines instead of writing them.
     struct Kept(Arc<Mutex<Vec<String>>>);
 
     impl<S: Subscriber> Layer<S> for Kept {

@@ -1,4 +1,4 @@
-//! What workers and control core must hold, by a configuration and the links as they are. Pure.
+//! Desired state of workers and control core, from a configuration and the present links. No I/O.
 
 use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::settings::Settings;
@@ -12,47 +12,47 @@ use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds::{self, Speeds};
 use crate::worker::command::{Command, LinkSettings};
 
-/// What is known of a port's link.
+/// State of a port's link.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// The port's address.
+    /// MAC address of the port.
     pub mac: Mac,
-    /// Frames may be let in.
+    /// True if frames may be accepted.
     pub up: bool,
-    /// Mb/s that the device says the link has, or said when it was last up.
+    /// Link speed in Mb/s that the device reports, or reported when it was last up.
     pub mbps: Option<u32>,
-    /// What is done about pause on the port.
+    /// Flow control of the port.
     pub flow: PortFlow,
 }
 
-/// What a port's workers must hold.
+/// Desired state of a port in the workers.
 #[derive(Debug, Clone)]
 pub struct Port {
-    /// Frames are let in.
+    /// True if frames are accepted.
     pub up: bool,
     /// Speeds of link and shaper.
     pub speeds: Speeds,
-    /// Intake, queues and marking.
+    /// Settings of intake, queues and marking.
     pub config: PortConfig,
 }
 
-/// What must run.
+/// Desired state of the switch.
 #[derive(Debug, Clone)]
 pub struct Desired {
-    /// By port.
+    /// Settings of each port.
     pub ports: Vec<Port>,
-    /// By port: what is done about pause, with what follows from the speeds.
+    /// Flow control of each port, with the values that follow from the speeds.
     pub flows: Vec<PortFlow>,
-    /// The buffer, with headroom for all links.
+    /// Buffer settings, with headroom for all links.
     pub buffer: BufferConfig,
-    /// What NPCC goes by.
+    /// Settings of NPCC.
     pub control: Settings,
-    /// How CNPs look, and the queue they leave by.
+    /// Style of CNPs, and the queue they leave by.
     pub style: (CnpStyle, Priority),
 }
 
 impl Desired {
-    /// By a configuration, with the links as they are.
+    /// Derives the desired state from a configuration and the present links.
     #[must_use]
     pub fn new(config: &Config, links: &[Link]) -> Desired {
         let port = |(plan, link): (&npcc_config::plan::Port, &Link)| {
@@ -77,13 +77,13 @@ impl Desired {
         }
     }
 
-    /// The ports' parts of the path.
+    /// Returns the ports' datapath settings.
     #[must_use]
     pub fn paths(&self) -> Vec<PortConfig> {
         self.ports.iter().map(|port| port.config.clone()).collect()
     }
 
-    /// What the workers are told to come from `self` to there.
+    /// Returns the commands that bring the workers from `self` to `to`.
     #[must_use]
     pub fn commands(&self, to: &Desired) -> Vec<Command> {
         let mut all = Vec::new();
@@ -99,7 +99,7 @@ impl Desired {
                 all.push(Command::LinkDown { port: id });
             }
             if port.up && (!from.up || from.speeds != port.speeds) {
-                // It comes with queues and marking.
+                // The command contains queues and marking.
                 all.push(to.link_up(id, port));
             } else {
                 queues(id, &from.config, &port.config, &mut all);

@@ -1,4 +1,4 @@
-//! Short keys of `set`, and the paths of the configuration that they stand for.
+//! Short keys of `set`, and the configuration paths that they stand for.
 //!
 //! | key | path |
 //! |---|---|
@@ -11,10 +11,10 @@
 use npcc_cnp::control::settings::Settings;
 use npcc_config::Config;
 
-/// A key as a path.
+/// Returns the path of a key.
 ///
 /// # Errors
-/// There is no such port, or NPCC does not watch the queue.
+/// Fails if there is no such port, or NPCC does not watch the queue.
 pub fn path(key: &str, config: &Config) -> Result<String, String> {
     let Some((port, priority, what)) = of_queue(key) else {
         return Ok(key.to_owned());
@@ -33,7 +33,7 @@ pub fn path(key: &str, config: &Config) -> Result<String, String> {
     })
 }
 
-/// A value as the configuration has it: a bare number of a parameter is in the unit that `show npcc` tells.
+/// Returns a value as the configuration writes it: a bare number for a parameter gets the unit that `show npcc` uses.
 pub fn value(path: &str, value: &str, settings: &Settings, config: &Config) -> String {
     let unit = || {
         let number: u64 = value.parse().ok()?;
@@ -53,13 +53,13 @@ pub fn value(path: &str, value: &str, settings: &Settings, config: &Config) -> S
     unit().unwrap_or_else(|| value.to_owned())
 }
 
-/// The parameters of a queue whose policy a path is, which are those of the policy before.
+/// Returns the path of a queue's parameters, for the path of its policy: when the policy changes, they are those of the previous one.
 pub fn parameters_of(path: &str) -> Option<String> {
     let (npcc, priority) = path.split_once(".npcc.queue_policies.")?;
     Some(format!("{npcc}.npcc.parameters.{priority}"))
 }
 
-/// The paths of the policy whose parameter a path is: the queue's own, and that of its port.
+/// Returns the paths of the policies that a parameter's path depends on: the queue's own, and that of its port.
 pub fn policies_of(path: &str) -> Option<[String; 2]> {
     let (port, rest) = path.split_once(".npcc.parameters.")?;
     let priority = rest.split('.').next()?;
@@ -69,7 +69,7 @@ pub fn policies_of(path: &str) -> Option<[String; 2]> {
     ])
 }
 
-/// Port, priority and the rest of `npcc.PORT.N.REST`.
+/// Splits `npcc.PORT.N.REST` into port, priority and the rest.
 fn of_queue(key: &str) -> Option<(&str, u8, &str)> {
     let (port, rest) = key.strip_prefix("npcc.")?.split_once('.')?;
     let (priority, what) = rest.split_once('.')?;

@@ -1,4 +1,4 @@
-//! The one way to change what runs.
+//! Changes of the running state: the only path from a configuration to what runs.
 //!
 //! ```text
 //!   file, overrides -> Wanted \

@@ -1,28 +1,28 @@
-//! What a change came to, as it is printed and sent.
+//! Result of a change, as it is printed and sent.
 
 use npcc_config::Difference;
 use serde::{Deserialize, Serialize};
 
-/// What a reload, an `unset` or a rollback came to.
+/// Result of a reload, an `unset` or a rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The file.
+    /// Name of the configuration file.
     pub file: String,
-    /// Differences to what was running that hold now.
+    /// Differences from the previous state that are now in force.
     pub applied: Vec<Difference>,
-    /// Differences to what was started that wait for a restart.
+    /// Differences from the state at the start that wait for a restart.
     pub restart: Vec<Difference>,
-    /// Keys that `set` had changed and that are the file's again.
+    /// Keys that `set` had changed and that have the file's value again.
     pub reset: Vec<String>,
-    /// Keys that `set` has changed and that stay so: what the file says, and what was set.
+    /// Keys that `set` has changed and that stay so: the file's value, and the set one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Difference>,
-    /// What the file says and does not do.
+    /// Warnings about keys of the file that have no effect.
     pub warnings: Vec<String>,
-    /// It is rolled back unless `commit` comes within so many seconds.
+    /// Seconds until it is rolled back unless committed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_within_s: Option<u64>,
-    /// Nothing was changed: it was only asked what a reload would do.
+    /// True if it was a dry run: nothing was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
 }
@@ -70,23 +70,23 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// Why nothing was changed.
+/// Reason why no change was made.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The file is wrong, or a value: the report.
+    /// The file or a value is wrong: the report.
     #[error("{0}")]
     Invalid(String),
-    /// What could be applied makes no sense without what needs a restart.
+    /// The rest of the file does not fit without the keys that need a restart.
     #[error(
         "nothing was changed: without a restart for {keys}, the rest does not fit what runs:\n{report}"
     )]
     NeedsRestart {
-        /// What needs the restart.
+        /// Keys that need the restart.
         keys: String,
-        /// Why the rest does not fit.
+        /// Reason why the rest does not fit.
         report: String,
     },
-    /// A target did not take it, or it cannot be done now.
+    /// A target refused it, or it cannot be done now.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,8 +1,9 @@
-//! The one way to change what runs: a reload, `set`, `unset`, a rollback and a link that comes or goes each say what is wanted, and
-//! what differs from what runs is carried out.
+//! The only way to change the running state: a reload, `set`, `unset`, a rollback and a link that comes or goes each yield a desired state,
+//! and its differences from the running state are applied.
 //!
-//! Law: all or nothing. When a target does not take its part, those before are given back what they had, the last first. Whatever
-//! happened before, what runs is what a start with the same file, the same overrides and the same links would run.
+//! Law: all or nothing. If a target refuses its part, those before are given back their previous state, the last first; if that fails too,
+//! the error asks for a restart. Whatever happened before, the running state is that which a start with the same file, the same overrides
+//! and the same links would have.
 
 use std::path::PathBuf;
 
@@ -13,14 +14,14 @@ use super::desired::{Desired, Link};
 use super::outcome::{ApplyError, Outcome};
 use super::wanted::Wanted;
 
-/// Those who must take a change, in the order in which they are told.
+/// Targets of a change, in the order in which they change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// The table of routes: takes all or nothing, and may refuse.
+    /// Route table: takes all or nothing, and may refuse.
     Routes,
-    /// The workers: take all or nothing.
+    /// Workers: take all or nothing.
     Workers,
-    /// The control core: may have taken a part when it fails.
+    /// Control core: may have taken a part when it fails.
     Control,
 }
 
@@ -28,33 +29,33 @@ impl Target {
     const ALL: [Target; 3] = [Target::Routes, Target::Workers, Target::Control];
 }
 
-/// A configuration and what it comes to.
+/// Configuration and the desired state derived from it.
 pub type Side<'a> = (&'a Config, &'a Desired);
 
-/// Has a target change from one to the other.
+/// Operations that change a target from one state to another.
 pub trait Targets {
-    /// Has `target` change.
+    /// Changes `target` from one state to the other.
     ///
     /// # Errors
-    /// Why it did not.
+    /// Gives the reason of a refusal.
     fn change(&mut self, target: Target, from: Side<'_>, to: Side<'_>) -> Result<(), String>;
 }
 
-/// What runs, and where it came from.
+/// Running configuration and its origin.
 #[derive(Debug)]
 pub struct Running {
-    /// The file to be read again.
+    /// Configuration file, which a reload reads again.
     path: PathBuf,
-    /// As it was when the switch started: what needs a restart is compared with it.
+    /// File as it was when the switch started, the reference for keys that need a restart.
     started: File,
     wanted: Wanted,
     now: Desired,
-    /// What was wanted before a reload that waits for its commit.
+    /// Configuration before a reload that waits for its commit.
     before: Option<Wanted>,
 }
 
 impl Running {
-    /// Just started from a file.
+    /// Starts with the file that was loaded and the desired state that runs.
     #[must_use]
     pub fn new(path: PathBuf, loaded: &Loaded, now: Desired) -> Running {
         Running {
@@ -66,28 +67,28 @@ impl Running {
         }
     }
 
-    /// What is wanted.
+    /// Returns the running configuration.
     #[must_use]
     pub const fn wanted(&self) -> &Wanted {
         &self.wanted
     }
 
-    /// What workers and control core hold.
+    /// Returns the state that workers and control core hold.
     #[must_use]
     pub const fn now(&self) -> &Desired {
         &self.now
     }
 
-    /// Whether a reload waits for its commit.
+    /// Returns true if a reload waits for its commit.
     #[must_use]
     pub const fn is_pending(&self) -> bool {
         self.before.is_some()
     }
 
-    /// Sets a value, as in the configuration.
+    /// Sets a value of the running configuration, by its key.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn set(
         &mut self,
         (key, value): (&str, &str),
@@ -99,10 +100,10 @@ impl Running {
         self.become_of(wanted, links, targets)
     }
 
-    /// Has a key, or all that was set, be as in the file.
+    /// Resets a key, or all that was set, to the file's value.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn unset(
         &mut self,
         key: Option<&str>,
@@ -116,10 +117,10 @@ impl Running {
         Ok(outcome)
     }
 
-    /// What is wanted when the file was read again, and what comes of it.
+    /// Returns the configuration that a reload of this file would run, and its outcome.
     ///
     /// # Errors
-    /// What is wrong with what was set over the file.
+    /// Says what is wrong with the values set over the file, or with the file without a restart.
     pub fn read(&self, loaded: Loaded) -> Result<(Wanted, Outcome), ApplyError> {
         let overrides = self.wanted.kept(&loaded.file);
         let wanted = self.want(loaded.file, overrides)?;
@@ -130,10 +131,10 @@ impl Running {
         Ok((wanted, outcome))
     }
 
-    /// Goes by a file that was read, until `commit` if it is `pending`.
+    /// Applies a file that was read; if `pending`, until `commit`.
     ///
     /// # Errors
-    /// A target refused; nothing has changed.
+    /// Fails if a target refused; nothing has changed.
     pub fn reload(
         &mut self,
         wanted: Wanted,
@@ -149,15 +150,15 @@ impl Running {
         Ok(())
     }
 
-    /// A reload that waits for its commit holds; whether there was one.
+    /// Confirms the pending reload; returns true if there was one.
     pub fn commit(&mut self) -> bool {
         self.before.take().is_some()
     }
 
-    /// What was wanted before the reload that waits for its commit is wanted again; none where none waits.
+    /// Restores the configuration before the pending reload; `None` if none is pending.
     ///
     /// # Errors
-    /// A target refused; nothing has changed.
+    /// Fails if a target refused; nothing has changed.
     pub fn roll_back(
         &mut self,
         links: &[Link],
@@ -172,15 +173,15 @@ impl Running {
         Some(done.map(|()| outcome))
     }
 
-    /// Follows links that came, went, or have another speed.
+    /// Applies links that came up, went down, or changed their speed.
     ///
     /// # Errors
-    /// A target did not take it; it is tried again with the next change.
+    /// Fails if the workers did not take it; nothing has changed. A control core that did not take its part gets it with the next change.
     pub fn follow(&mut self, links: &[Link], targets: &mut impl Targets) -> Result<(), String> {
         let mut to = Desired::new(&self.wanted.config, links);
         let side = |desired| (&self.wanted.config, desired);
         targets.change(Target::Workers, side(&self.now), side(&to))?;
-        // Frames go on where NPCC is stopping: then its core has what it had.
+        // Forwarding goes on where NPCC is stopping: the control core then keeps its previous settings.
         if targets
             .change(Target::Control, side(&self.now), side(&to))
             .is_err()
@@ -196,7 +197,7 @@ impl Running {
         Wanted::new(&name, &self.started, read, overrides)
     }
 
-    /// What a change from what runs comes to.
+    /// Returns the outcome of a change from the running state.
     fn outcome(&self, to: &Wanted) -> Outcome {
         let applied = differences(&self.wanted.file, &to.file);
         let is_shown = |path: &str| {
@@ -232,7 +233,7 @@ impl Running {
     }
 }
 
-/// Has every target change from one to the other, or none.
+/// Changes every target from one state to the other, or none.
 fn change(from: Side<'_>, to: Side<'_>, targets: &mut impl Targets) -> Result<(), ApplyError> {
     let mut told = Vec::new();
     for target in Target::ALL {

@@ -1,4 +1,4 @@
-//! Any sequence of changes ends as a start with the same file, the same overrides and the same links.
+//! Property test: any sequence of changes ends in the state of a start with the same file, the same overrides and the same links.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ buffer: { pool: 64MB }
 npcc: { tick: 20us }
 ";
 
-/// Files of which a running switch can take all.
+/// Returns variant `which` of the file; a running switch can take all of them.
 fn file(which: usize) -> String {
     let (from, to) = [
         ("", ""),
@@ -49,7 +49,7 @@ fn file(which: usize) -> String {
     BASE.replacen(from, to, 1)
 }
 
-/// Keys, and a value of each; no key lies within another, and none goes with another.
+/// Keys with two values each; no key lies within another, and none depends on another.
 const KEYS: [(&str, [&str; 2]); 8] = [
     ("npcc.action", ["off", "observe"]),
     ("npcc.recovery", ["400us", "500us"]),
@@ -64,7 +64,7 @@ const KEYS: [(&str, [&str; 2]); 8] = [
 #[derive(Debug, Clone)]
 enum Step {
     Set(usize, usize),
-    /// A parameter, which the queue's policy may not have.
+    /// A parameter that the queue's policy may not have.
     Parameter(u8, usize),
     Unset(usize),
     UnsetAll,
@@ -91,7 +91,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a port's workers hold.
+/// State of a port in the fake workers.
 #[derive(Debug, Clone)]
 struct Port {
     up: bool,
@@ -102,7 +102,7 @@ struct Port {
     ecn: EcnConfig,
 }
 
-/// Those who carry changes out.
+/// Fake targets that record the state they were given.
 #[derive(Debug, Clone)]
 struct Fakes {
     ports: Vec<Port>,
@@ -112,7 +112,7 @@ struct Fakes {
 }
 
 impl Fakes {
-    /// As a start has them.
+    /// Returns the targets as after a start.
     fn started(config: &Config, desired: &Desired) -> Fakes {
         let port = |port: &super::desired::Port| Port {
             up: port.up,
@@ -154,7 +154,7 @@ impl Fakes {
         }
     }
 
-    /// All that can be told apart; a port that is down has its rates when it comes up.
+    /// Returns all observable state; a port that is down gets its rates when it comes up.
     fn seen(&self) -> String {
         let mut ports = self.ports.clone();
         for port in ports.iter_mut().filter(|port| !port.up) {
@@ -175,7 +175,7 @@ impl Targets for Fakes {
         if self.fails == Some(target) {
             self.fails = None;
             if target == Target::Control {
-                // It took a part of it.
+                // The control core took a part of it.
                 self.control = to.control.clone();
             }
             return Err("does not listen".to_owned());
@@ -216,7 +216,7 @@ fn links() -> Vec<Link> {
     vec![link(0), link(1)]
 }
 
-/// What `set` is to have changed, by the words of the documentation.
+/// Model of the values that `set` has changed, by the words of the documentation.
 type Model = BTreeMap<&'static str, &'static str>;
 
 struct Case {
@@ -224,12 +224,12 @@ struct Case {
     running: Running,
     fakes: Fakes,
     links: Vec<Link>,
-    /// The file that was taken last, and what was set over it.
+    /// File that was last accepted, and the values set over it.
     now: (usize, Model),
     before: Option<(usize, Model)>,
 }
 
-/// Keys on which two files differ.
+/// Returns the keys on which two files differ.
 fn changed(old: usize, new: usize) -> Vec<String> {
     let read = |which| parse("t.yaml", &file(which)).unwrap().file;
     let all = npcc_config::differences(&read(old), &read(new));
@@ -312,7 +312,7 @@ impl Case {
                 if up {
                     links[port].mbps = mbps;
                 }
-                // Where a worker does not listen it is tried again at the next look.
+                // If a worker timed out, the next poll tries again.
                 if running.follow(&links, fakes).is_ok() {
                     self.links = links;
                 }
@@ -324,7 +324,7 @@ impl Case {
         Ok(())
     }
 
-    /// The law.
+    /// Checks the law after a step.
     fn holds(&mut self, step: &Step) {
         let wanted = self.running.wanted();
         let read = parse("t.yaml", &file(self.now.0)).unwrap().file;
@@ -344,7 +344,7 @@ impl Case {
         assert_eq!(wanted.config, started, "{step:?}");
         let desired = Desired::new(&started, &self.links);
         let fresh = Fakes::started(&started, &desired);
-        // A core that did not take what follows from a link gets it with the next change.
+        // A core that did not take the settings of a link gets them with the next change.
         if matches!(step, Step::Link(..)) && self.fakes.control != fresh.control {
             self.fakes.control = fresh.control.clone();
         }
@@ -367,7 +367,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let mut case = Case::new(folder.path());
         for step in &steps {
-            // What is refused changes nothing.
+            // A refused step changes nothing.
             let _ = case.take(step);
             case.holds(step);
         }
@@ -419,7 +419,7 @@ fn load(path: &Path) -> Result<npcc_config::Loaded, ApplyError> {
     npcc_config::load(path).map_err(|report| ApplyError::Invalid(report.to_string()))
 }
 
-/// Runs a switch that was started with `BASE`, with another file.
+/// Reads another file in a switch that was started with `BASE`.
 fn read(text: &str) -> Result<super::outcome::Outcome, ApplyError> {
     let folder = tempfile::tempdir().unwrap();
     let case = Case::new(folder.path());
@@ -489,7 +489,7 @@ fn mistakes_and_files_that_do_not_fit_what_runs_change_nothing() {
     let wrong = read(&BASE.replace("10.0.2.0/24", "10.0.2.1/24"));
     let text = wrong.unwrap_err().to_string();
     assert!(text.contains("switch.yaml:5:21"), "{text}");
-    // The route leads through a port that does not run yet.
+    // The route's next hop is on a port that does not run yet.
     let port = "  - { name: wan1, device: net_null2, addresses: [10.0.77.1/24] }\nroutes:";
     let text = BASE
         .replace("routes:", port)
@@ -503,7 +503,7 @@ fn mistakes_and_files_that_do_not_fit_what_runs_change_nothing() {
     );
 }
 
-/// Says that it does not listen, from the `fails`-th time on that it is told anything.
+/// Targets that refuse from the `fails`-th change on.
 struct Silent {
     fails: usize,
     told: Vec<Target>,

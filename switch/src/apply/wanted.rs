@@ -1,5 +1,4 @@
-//! What an operator wants: the file as it was last read, and what `set` has changed of it, as far as a running switch can take
-//! them.
+//! Configuration in force: the file as it was last read, and the values that `set` has changed, as far as a running switch can take them.
 //!
 //! | part | taken |
 //! |---|---|
@@ -18,21 +17,21 @@ use std::path::Path;
 use super::keys;
 use super::outcome::ApplyError;
 
-/// What is wanted, resolved.
+/// Configuration in force, resolved.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// The file as it was last read.
+    /// File as it was last read.
     pub read: File,
-    /// What `set` has changed of it.
+    /// Values that `set` has changed.
     pub overrides: Overrides,
-    /// What a running switch can take of both.
+    /// File with overrides, as far as a running switch can take them.
     pub file: File,
-    /// The same, resolved.
+    /// Resolved configuration of `file`.
     pub config: Config,
 }
 
 impl Wanted {
-    /// The file of a start, and nothing else.
+    /// Returns the file of a start, without overrides.
     #[must_use]
     pub fn of(file: &File, config: &Config) -> Wanted {
         Wanted {
@@ -43,10 +42,10 @@ impl Wanted {
         }
     }
 
-    /// A file, called `name`, and overrides, in a switch that started with another file.
+    /// Combines a file, called `name`, and overrides, in a switch that started with another file.
     ///
     /// # Errors
-    /// What is wrong with an override, or that the rest does not fit without what needs a restart.
+    /// Says what is wrong with an override, or that the rest does not fit without the keys that need a restart.
     pub fn new(
         name: &str,
         started: &File,
@@ -82,10 +81,10 @@ impl Wanted {
         })
     }
 
-    /// The overrides with one more.
+    /// Returns the overrides with one more.
     ///
     /// # Errors
-    /// The key names nothing.
+    /// Fails if the key does not exist.
     pub fn with(
         &self,
         key: &str,
@@ -97,16 +96,16 @@ impl Wanted {
         let mut overrides = self.overrides.clone();
         overrides.set(&path, &value);
         if let Some(parameters) = keys::parameters_of(&path) {
-            // Those were of the policy before.
+            // The parameters belonged to the policy before.
             overrides.set(&parameters, "{}");
         }
         Ok(overrides)
     }
 
-    /// The overrides without those at a key, or without any.
+    /// Returns the overrides without those at a key, or none if no key is given.
     ///
     /// # Errors
-    /// Nothing is set there.
+    /// Fails if no value is set there.
     pub fn without(&self, key: Option<&str>) -> Result<Overrides, ApplyError> {
         let Some(key) = key else {
             return Ok(Overrides::default());
@@ -126,7 +125,8 @@ impl Wanted {
         Ok(overrides)
     }
 
-    /// The overrides that outlive a new file: those of which it says what the old one said. Parameters go with their policy.
+    /// Returns the overrides that stay in force with a new file: those whose keys have the same value in the old file and the new.
+    /// Parameters go with their policy.
     #[must_use]
     pub fn kept(&self, new: &File) -> Overrides {
         let changed = differences(&self.read, new);
@@ -152,10 +152,10 @@ impl Wanted {
         overrides
     }
 
-    /// How what runs differs from a file as it is now: what it says, and what holds.
+    /// Returns the differences of the running configuration from a file as it is now: the file's value, and the one in force.
     ///
     /// # Errors
-    /// The file has mistakes.
+    /// Fails if the file has mistakes.
     pub fn against_file(&self, path: &Path) -> Result<String, ApplyError> {
         let loaded = npcc_config::load(path);
         let loaded = loaded.map_err(|report| ApplyError::Invalid(report.to_string()))?;
@@ -168,20 +168,20 @@ impl Wanted {
         })
     }
 
-    /// What was set: what the file says, and what holds.
+    /// Returns the values that were set: the file's value, and the one in force.
     #[must_use]
     pub fn set(&self, started: &File) -> Vec<Difference> {
         differences(&blend(started, &self.read), &self.file)
     }
 
-    /// What of the file waits for a restart.
+    /// Returns the differences of the file that wait for a restart.
     #[must_use]
     pub fn waiting(&self, started: &File) -> Vec<Difference> {
         differences(&blend(started, &self.read), &self.read)
     }
 }
 
-/// As a configuration, with every default filled in, and with what was set told above it.
+/// Formats the configuration in force as YAML, with every default filled in, and with the overrides listed above it.
 impl std::fmt::Display for Wanted {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (path, value) in self.overrides.iter() {
@@ -194,7 +194,7 @@ impl std::fmt::Display for Wanted {
     }
 }
 
-/// Drops the keys that nobody wrote and that have no default.
+/// Drops the keys that were not written and that have no default.
 fn drop_unwritten(value: &mut Value) {
     match value {
         Value::Mapping(map) => {
@@ -206,12 +206,12 @@ fn drop_unwritten(value: &mut Value) {
     }
 }
 
-/// What started, with what can change while running taken from the new file.
+/// Returns the file of the start, with all that can change at run time taken from the new file.
 fn blend(started: &File, new: &File) -> File {
     let mut file = started.clone();
     file.routes.clone_from(&new.routes);
     file.neighbors.clone_from(&new.neighbors);
-    // All keys are named, so that a new one does not compile before it is known when it holds.
+    // All keys are listed, so that a new key does not compile before it is decided when it takes effect.
     let npcc = &mut file.npcc;
     Npcc {
         tick: _,
@@ -263,7 +263,7 @@ fn blend(started: &File, new: &File) -> File {
                 deep: old.deep,
                 hard: old.hard,
             } = fresh.clone();
-            // What a port was started without cannot be taken up; what it has can be left and taken up again.
+            // NPCC cannot be enabled on a port that was started without it; it can be disabled and enabled again on the others.
             old.enable &= enable;
         }
     }

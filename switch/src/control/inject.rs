@@ -1,7 +1,7 @@
-//! From a decision to tell a sender to a CNP in the right port's queue.
+//! Injection of CNPs: from the decision to signal a sender to a CNP in the right port's queue.
 //!
-//! The control core resolves the next hop and builds the frame; the worker that owns the port copies it into an mbuf and
-//! queues it, strict and ahead of the data.
+//! The control core resolves the next hop and builds the frame; the worker that owns the port copies it into an mbuf and queues it, strict
+//! and ahead of the data.
 
 use std::net::IpAddr;
 
@@ -14,23 +14,23 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::control::reaction::Crossing;
 
-/// CNPs on the way to one worker at a time: more than a tick's worth at any sensible cap.
+/// Capacity of the ring of CNPs to one worker: more than a tick's worth at any sensible cap.
 const RING: usize = 4096;
 
-/// A finished CNP for one port.
+/// Finished CNP for one port.
 #[derive(Debug, Clone, Copy)]
 pub struct Injection {
     /// Port it leaves by.
     pub port: PortId,
     /// Queue it enters.
     pub priority: Priority,
-    /// Its bytes.
+    /// Frame of the CNP.
     pub frame: CnpFrame,
-    /// The crossing it is the first to answer.
+    /// Crossing that this CNP is the first to answer.
     pub answers: Option<Crossing>,
 }
 
-/// The ring to one worker.
+/// Makes the ring to one worker.
 #[must_use]
 pub fn ring() -> (Producer<Injection>, Consumer<Injection>) {
     RingBuffer::new(RING)
@@ -47,7 +47,7 @@ pub struct Injector {
 }
 
 impl Injector {
-    /// CNPs of this style enter queue `priority`; `owners` names for each port the index of its worker's ring in `rings`.
+    /// Builds CNPs of this style for queue `priority`; `owners` names for each port the index of its worker's ring in `rings`.
     #[must_use]
     pub fn new(
         fib: FibReader,
@@ -65,21 +65,21 @@ impl Injector {
         }
     }
 
-    /// CNPs are built in this style and enter this queue from now on.
+    /// Changes the style of CNPs and the queue they enter, from now on.
     pub const fn restyle(&mut self, style: CnpStyle, priority: Priority) {
         self.style = style;
         self.priority = priority;
     }
 
-    /// Takes the newest routes; once a tick.
+    /// Adopts the newest routes; called once a tick.
     pub fn refresh(&mut self) {
         self.fib.refresh();
     }
 
-    /// Sends one CNP on its way; `answers` is the crossing it is the first to answer.
+    /// Hands one CNP to its worker; `answers` is the crossing it is the first to answer.
     ///
     /// # Errors
-    /// Why it was not sent.
+    /// Gives the reason why it was not sent.
     pub fn send(&mut self, order: &CnpOrder, answers: Option<Crossing>) -> Result<(), Suppressed> {
         let path = self
             .path_to(order.flow.src(), order.ingress)
@@ -111,16 +111,16 @@ impl Injector {
             .ok_or(Suppressed::RingFull)
     }
 
-    /// The port by which a CNP to a sender leaves, whose flow comes in by `ingress`.
+    /// Returns the port by which a CNP to the sender of a flow from `ingress` leaves.
     ///
     /// # Errors
-    /// There is no way to the sender.
+    /// Fails with [`Suppressed::NoNeighbor`] if there is no path to the sender.
     pub fn leaves_by(&self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
         let path = self.path_to(sender, ingress);
         path.map(|path| path.port).ok_or(Suppressed::NoNeighbor)
     }
 
-    /// The path to the sender: by the flow's ingress port when that is among the equal ones.
+    /// Returns the path to the sender: by the flow's ingress port if that is among the equal ones.
     fn path_to(&self, sender: IpAddr, ingress: PortId) -> Option<Adjacency> {
         let mut paths = self
             .fib

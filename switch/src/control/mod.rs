@@ -1,4 +1,4 @@
-//! The control core's loop: NPCC's tick, and nothing else on this core.
+//! Loop of the control core: NPCC's tick, and no other work on this core.
 
 pub mod inject;
 pub mod order;
@@ -26,7 +26,7 @@ use crate::control::reaction::FirstAnswer;
 use crate::sleep::ControlSleeper;
 
 counters! {
-    /// What the loop tells about itself.
+    /// Statistics of the loop.
     pub struct ControlStats => ControlCount {
         /// Turns of the detector that came late by more than half a tick.
         #[serde(rename = "ticks_late")] late: Counter => metric("npcc_late_ticks").kept("ticks_late"),
@@ -35,18 +35,18 @@ counters! {
     }
 }
 
-/// Where workers say that a watched queue has just risen to `hard`: between two ticks somebody looks.
+/// Alarms of the workers that a watched queue has just risen to `hard`; the loop polls them between two ticks.
 #[derive(Debug)]
 pub struct Alarms {
     /// Each worker's counters of each watched port.
     all: Vec<(Arc<Counters>, usize)>,
-    /// The latest that was answered.
+    /// Time of the latest alarm that was answered; `answered` is the time of the answer.
     heard: Nanos,
     answered: Nanos,
 }
 
 impl Alarms {
-    /// Of these ports, whichever worker owns them.
+    /// Watches these ports, whichever worker owns them.
     #[must_use]
     pub fn new(counters: &[Arc<Counters>], watched: u32) -> Alarms {
         let ports = (0..32).filter(|port| watched & 1 << port != 0);
@@ -58,7 +58,7 @@ impl Alarms {
         }
     }
 
-    /// Whether a queue rose since the last time, and that is an eighth of a tick ago.
+    /// Returns true if a queue rose since the last answer, and that answer is at least an eighth of a tick ago.
     fn rang(&mut self, now: Nanos, tick: Nanos) -> bool {
         let alarm =
             |(own, port): &(Arc<Counters>, usize)| own.port(*port).map(|port| port.alarm.get());
@@ -71,52 +71,52 @@ impl Alarms {
     }
 }
 
-/// The control core and all it owns.
+/// Control core and all it owns.
 #[derive(Debug)]
 pub struct Control {
-    /// NPCC.
+    /// NPCC's state and decisions.
     pub core: ControlCore,
-    /// Its way out.
+    /// Builder and sender of CNPs.
     pub injector: Injector,
-    /// Which CNP answers which crossing.
+    /// Record of the crossings that CNPs have answered.
     pub first: FirstAnswer,
-    /// Each worker's counters: their depths.
+    /// Each worker's counters, which hold the queue depths.
     pub counters: Vec<Arc<Counters>>,
-    /// Where workers say that a watched queue has just risen to `hard`.
+    /// Alarms of the workers that a watched queue has just risen to `hard`.
     pub alarms: Alarms,
-    /// Orders of operators.
+    /// Ring of the operators' commands.
     pub inbox: Inbox,
-    /// Time.
+    /// Time source of the loop.
     pub clock: Clock,
-    /// What it tells.
+    /// Statistics that it publishes.
     pub stats: Arc<ControlStats>,
-    /// A worker polls the same core: sleep between ticks, or both would get the core by turns of milliseconds. A nanosecond
-    /// of this clock in real ones.
+    /// Real ns per ns of this clock, if a worker polls the same core. The loop then sleeps between ticks, or both would get the core in
+    /// turns of milliseconds.
     pub yields: Option<f64>,
-    /// How it sleeps while all workers do; none where they poll without pause.
+    /// Sleeper for the time in which all workers sleep; `None` if they poll without pause.
     pub sleeper: Option<ControlSleeper>,
 }
 
 impl Control {
-    /// Ticks until `stop`; `done` is asked between ticks and may end the loop too.
+    /// Runs ticks until `stop`; `done` is called in each iteration and may end the loop too.
     pub fn run(mut self, stop: &AtomicBool, mut done: impl FnMut() -> bool) {
         let mut next = self.clock.now();
         while !stop.load(Ordering::Relaxed) && !done() {
             let now = self.clock.now();
-            // A shared core sleeps between its ticks.
+            // On a shared core the loop sleeps between its ticks and takes no alarms.
             let rang = self.yields.is_none() && self.alarms.rang(now, self.core.tick_time());
             if rang {
                 self.core.hasten();
             } else if now < next {
                 match self.yields {
-                    // A host that is shared: who was woken by the same frame may have waited for this core.
+                    // On a shared host a thread that the same frame woke may have waited for this core.
                     None if self.sleeper.is_some() => std::thread::yield_now(),
                     None => std::hint::spin_loop(),
                     Some(scale) => sleep(next.since(now), scale),
                 }
                 continue;
             }
-            // A policy that looks more often than a tick shortens it.
+            // A policy that evaluates more often than a tick shortens the period.
             let period = self.core.period();
             if now.since(next).0 > period.0 / 2 {
                 self.stats.late.add(1);
@@ -126,8 +126,8 @@ impl Control {
                 next = now;
             }
             self.tick(now);
-            // A tick that was missed is not made up for: two at once would see no time pass between them. The core says when:
-            // sooner than a tick while a policy is urgent.
+            // A missed tick is not made up for: two at once would see no time pass between them. The core sets the period: less than a tick
+            // while a policy is urgent.
             next = (next + self.core.period()).max(now);
             if self
                 .sleeper
@@ -169,12 +169,12 @@ impl Control {
     }
 }
 
-/// CNPs leave through the injector; those that do may answer a crossing.
+/// Outlet of CNPs through the injector; a CNP that is sent may answer a crossing.
 struct WayOut<'a> {
     injector: &'a mut Injector,
     first: &'a mut FirstAnswer,
     counters: &'a [Arc<Counters>],
-    /// Whether one was handed over.
+    /// True if a CNP was handed over.
     sent: bool,
 }
 
@@ -187,26 +187,26 @@ impl Outlet for WayOut<'_> {
         let crossed = crossed(self.counters, order.egress, order.priority);
         let answers = self.first.of(&order, crossed);
         self.injector.send(&order, answers)?;
-        // A CNP that was refused answers nothing: the next one does.
+        // A CNP that was refused answers no crossing: the next one does.
         self.first.sent(&order, crossed);
         self.sent = true;
         Ok(())
     }
 }
 
-/// Sleeps for a time of the switch's clock.
+/// Sleeps for a time of the switch's clock; `scale` is real ns per ns of it.
 fn sleep(time: Nanos, scale: f64) {
     let real = Duration::try_from_secs_f64(real(time.0) * scale / 1e9);
     std::thread::sleep(real.unwrap_or(Duration::from_millis(1)));
 }
 
-/// Bytes that have come by a port, over all workers.
+/// Returns the bytes received by a port, over all workers.
 fn came(workers: &[Arc<Counters>], port: PortId) -> u64 {
     let ports = workers.iter().filter_map(|all| all.port(port.index()));
     ports.map(|port| port.rx.bytes.get()).sum()
 }
 
-/// When a queue last rose to `shallow` and to `hard`.
+/// Returns the times at which a queue last rose to `shallow` and to `hard`.
 fn crossed(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> [Nanos; 2] {
     let mut latest = [Nanos::ZERO; 2];
     for queue in workers
@@ -220,7 +220,7 @@ fn crossed(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> [Nano
     latest
 }
 
-/// How a queue stands, over all workers.
+/// Returns the level of a queue, over all workers.
 fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos) -> QueueLevel {
     let queues = || {
         let ports = workers.iter().filter_map(|all| all.port(port.index()));
@@ -241,7 +241,7 @@ fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos
         depth: queues().fold(0, |sum, queue| sum.saturating_add(queue.level.depth.get())),
         ..QueueLevel::default()
     };
-    // Of a quiet queue both cores keep the line they look at.
+    // While a queue is empty its `entered` counters are not read, so that worker and control core each keep their cache line.
     if level.depth > 0 {
         level.entered = Some(queues().map(|queue| queue.entered()).sum());
     }
@@ -261,7 +261,7 @@ mod tests {
 
     use super::*;
 
-    /// Each worker has counters of every port; the owner's say what is so.
+    /// Each worker has counters of every port; the owner's hold the state.
     #[test]
     fn a_pause_that_lasts_counts_until_now_and_a_stopped_port_is_named() {
         let workers: Vec<_> = (0..2).map(|_| Arc::new(Counters::new(3))).collect();
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(at().entered, Some(11_000 + 11 * 24));
     }
 
-    /// The slowest answers were missing among the times: those of crossings whose first CNP found no way.
+    /// The slowest answers were once missing from the timings: those of crossings whose first CNP found no path.
     #[test]
     fn a_cnp_that_was_refused_leaves_its_crossing_to_the_next() {
         let capacity = RouteCapacity {

@@ -1,4 +1,4 @@
-//! Pairs that an operator names, by addresses and numbers, and what the control core takes of them.
+//! Pairs that an operator names by addresses and numbers, and their conversion to commands of the control core.
 
 use std::net::IpAddr;
 
@@ -6,41 +6,41 @@ use npcc_cnp::control::command::{Command, Refused};
 use npcc_cnp::key::{FlowKey, Qpn};
 use serde::{Deserialize, Serialize};
 
-/// What an operator says of a pair, as it goes over the management socket.
+/// Operator's command about a pair, as it goes over the management socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NpccOrder {
-    /// These queue pairs are one connection.
+    /// Add a pair: these queue pairs are one connection.
     AddPair(ListedPair),
-    /// Forget the pair of these packets.
+    /// Delete the pair of these packets.
     DeletePair {
-        /// Who sends them.
+        /// Address of the sender.
         src: IpAddr,
-        /// Who receives them.
+        /// Address of the receiver.
         dst: IpAddr,
-        /// The receiver's queue pair.
+        /// Queue pair of the receiver.
         dest_qp: u32,
     },
 }
 
-/// A pair of a list.
+/// Pair in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ListedPair {
-    /// Who sends the data.
+    /// Address of the data sender.
     pub src: IpAddr,
-    /// Who receives them.
+    /// Address of the data receiver.
     pub dst: IpAddr,
-    /// The receiver's queue pair.
+    /// Queue pair of the receiver.
     pub dest_qp: u32,
-    /// The sender's.
+    /// Queue pair of the sender.
     pub sender_qp: u32,
 }
 
 impl ListedPair {
-    /// As the control core takes it; one that is only `suggested` must be confirmed by packets.
+    /// Converts it to a command of the control core; a pair that is only `suggested` must be confirmed by packets.
     ///
     /// # Errors
-    /// What is not as it must be.
+    /// Says which field is invalid.
     pub fn command(self, suggested: bool) -> Result<Command, OrderError> {
         for address in [self.src, self.dst] {
             if !is_one_host(address) {
@@ -57,7 +57,7 @@ impl ListedPair {
     }
 }
 
-/// A queue pair that may be one of a connection.
+/// Returns a queue pair that may be an endpoint of a connection.
 const fn qpn(number: u32) -> Result<Qpn, OrderError> {
     match number {
         2..=0x00ff_ffff => Ok(Qpn::new(number)),
@@ -65,14 +65,14 @@ const fn qpn(number: u32) -> Result<Qpn, OrderError> {
     }
 }
 
-/// Whether an address may be an end of a connection.
+/// Returns true if an address may be an endpoint of a connection.
 const fn is_one_host(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     !address.is_multicast() && !address.is_unspecified() && !broadcast
 }
 
-/// Packets between two hosts to a queue pair.
+/// Returns the key of packets between two hosts to a queue pair.
 fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, OrderError> {
     if src.is_ipv4() != dst.is_ipv4() {
         return Err(OrderError::Families(src, dst));
@@ -80,7 +80,7 @@ fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, OrderError> {
     Ok(FlowKey::new(src, dst, qpn(dest_qp)?))
 }
 
-/// Why an order did not reach the control core.
+/// Reason why a command was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// A queue pair's number has 24 bits.
@@ -89,27 +89,27 @@ pub enum OrderError {
     /// A connection has two addresses of one family.
     #[error("{0} and {1} are no two ends of a connection: write two IPv4 or two IPv6 addresses")]
     Families(IpAddr, IpAddr),
-    /// It is a group's, or nobody's.
+    /// The address is a group's or no host's.
     #[error("{0} is not the address of one host: a connection has two hosts")]
     Address(IpAddr),
-    /// Nobody took it.
+    /// The control core did not take it in time.
     #[error("the control core does not listen")]
     Deaf,
-    /// It was taken, and nothing was said.
+    /// The control core took it, and did not answer in time.
     #[error(
         "the control core took the order and does not answer; look whether it holds (show npcc)"
     )]
     Silent,
-    /// It said no.
+    /// The control core refused it.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
 
 impl NpccOrder {
-    /// As the control core takes it.
+    /// Converts it to a command of the control core.
     ///
     /// # Errors
-    /// What is not as it must be.
+    /// Says which field is invalid.
     pub fn command(&self) -> Result<Command, OrderError> {
         match self {
             NpccOrder::AddPair(pair) => pair.command(false),
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(NpccOrder::AddPair(mixed).command(), Err(refused));
     }
 
-    /// A list gave a multicast group as a sender, and CNPs would have gone there.
+    /// A list once gave a multicast group as a sender, and CNPs would have gone there.
     #[test]
     fn a_connection_is_between_two_hosts() {
         let host: IpAddr = [10, 0, 1, 3].into();
@@ -176,7 +176,7 @@ mod tests {
             }
         }
         assert!(pair(host, [10, 0, 2, 2].into()).command(false).is_ok());
-        // What was taken before can be taken away.
+        // A pair that was accepted before can still be deleted.
         let delete = NpccOrder::DeletePair {
             src: [224, 0, 0, 9].into(),
             dst: host,

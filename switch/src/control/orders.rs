@@ -1,9 +1,9 @@
-//! Orders to the control core, over a ring it looks at once a tick, and its answers.
+//! Commands to the control core, over a ring that it polls once a tick, and its answers.
 //!
-//! An order is obeyed between two ticks, one a tick; a list of pairs bit by bit, and wholly or not at all. The control core
-//! never waits for whoever gave it.
+//! A command is carried out between two ticks, one per tick; a list of pairs in parts, and all or none. The control core never waits for
+//! the thread that gave it.
 //!
-//! Law: an order whose giver was told that nobody listens is never obeyed.
+//! Law: a command that was reported as timed out ([`OrderError::Deaf`]) is never carried out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -18,18 +18,18 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::order::OrderError;
 
-/// Orders on the way at a time: an operator's pace.
+/// Capacity of the ring: an operator's pace.
 const RING: usize = 64;
-/// Pairs of a list taken in between two ticks.
+/// Pairs of a list taken between two ticks.
 const PAIRS_PER_TICK: usize = 64;
-/// How long it is waited for that an order is taken, and then for the answer: many ticks.
+/// Longest wait for a command to be taken, and then for the answer: many ticks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What may be told between two ticks.
+/// Instruction that may be carried out between two ticks.
 #[derive(Debug)]
 enum Instruction {
     Core(Command),
-    /// All of them or none. Whoever gave them holds them too, so that they are not freed here.
+    /// Pairs, all or none. The giver holds them too, so that they are not freed here.
     Pairs(Arc<[Command]>),
     Style(CnpStyle, Priority),
 }
@@ -37,37 +37,37 @@ enum Instruction {
 #[derive(Debug)]
 struct Order {
     instruction: Instruction,
-    /// Nobody has taken it, and it is not given up; whoever makes this false decides which.
+    /// True while the command is neither taken nor given up; the thread that makes it false decides which.
     waits: Arc<AtomicBool>,
     answer: SyncSender<Result<(), Refused>>,
 }
 
-/// The management thread's end.
+/// Management thread's end.
 #[derive(Debug)]
 pub struct NpccOrders(Mutex<Producer<Order>>);
 
 impl NpccOrders {
-    /// Gives an order and waits for the answer.
+    /// Gives a command and waits for the answer.
     ///
     /// # Errors
-    /// [`OrderError::Deaf`], or what the control core has against it.
+    /// Fails with [`OrderError::Deaf`], or the control core's reason for a refusal.
     pub fn give(&self, command: Command) -> Result<(), OrderError> {
         self.instruct(Instruction::Core(command))
     }
 
-    /// Gives a list of pairs, all of which hold afterwards or none. Where one is refused, those of the list that were known before
-    /// are forgotten with the others.
+    /// Gives a list of pairs, of which all hold afterwards or none. If one is refused, those of the list that were known before are
+    /// forgotten with the others.
     ///
     /// # Errors
-    /// [`OrderError::Deaf`], or what the control core has against one of them.
+    /// Fails with [`OrderError::Deaf`], or the control core's reason to refuse one of them.
     pub fn give_pairs(&self, pairs: &Arc<[Command]>) -> Result<(), OrderError> {
         self.instruct(Instruction::Pairs(Arc::clone(pairs)))
     }
 
-    /// CNPs are built in another style, or enter another queue, from now on.
+    /// Changes the style of CNPs, or the queue they enter, from now on.
     ///
     /// # Errors
-    /// [`OrderError::Deaf`].
+    /// Fails with [`OrderError::Deaf`].
     pub fn restyle(&self, style: CnpStyle, priority: Priority) -> Result<(), OrderError> {
         self.instruct(Instruction::Style(style, priority))
     }
@@ -94,19 +94,19 @@ impl NpccOrders {
     }
 }
 
-/// A list of pairs that is being taken in, or given back.
+/// List of pairs that is being taken in, or taken back.
 #[derive(Debug)]
 struct List {
     pairs: Arc<[Command]>,
-    /// So many have been taken in, or are still to be given back.
+    /// Number of pairs that are taken in, or still to be taken back.
     held: usize,
-    /// Why one was refused; those before it are given back.
+    /// Reason why a pair was refused; those before it are taken back.
     refused: Option<Refused>,
     answer: SyncSender<Result<(), Refused>>,
 }
 
 impl List {
-    /// Goes on; the answer once all is done.
+    /// Takes in, or takes back, the next pairs; returns the answer once all is done.
     fn go_on(&mut self, core: &mut ControlCore, now: Nanos) -> Option<Result<(), Refused>> {
         for _ in 0..PAIRS_PER_TICK {
             if let Some(why) = self.refused {
@@ -117,7 +117,7 @@ impl List {
                 if let Some(Command::AddPair { flow, .. } | Command::SuggestPair { flow, .. }) =
                     self.pairs.get(last)
                 {
-                    // Another of the list, or a packet, may have ended it already.
+                    // Another pair of the list, or a packet, may have ended it already.
                     let _ = core.obey(&Command::DeletePair { flow: *flow }, now);
                 }
                 continue;
@@ -134,16 +134,16 @@ impl List {
     }
 }
 
-/// The control core's end.
+/// Control core's end.
 #[derive(Debug)]
 pub struct Inbox {
     orders: Consumer<Order>,
-    /// The list being taken in; other orders wait.
+    /// List being taken in; other commands wait.
     list: Option<List>,
 }
 
 impl Inbox {
-    /// Obeys one order, if one waits, or a part of a list; `restyle` takes another look of CNPs.
+    /// Carries out one waiting command, or a part of a list; `restyle` changes the style of CNPs.
     #[inline]
     pub fn obey(
         &mut self,
@@ -178,7 +178,7 @@ impl Inbox {
                 Ok(())
             }
         };
-        // Whoever asked may have given up since.
+        // The giver may have stopped waiting.
         let _ = order.answer.try_send(done);
     }
 
@@ -193,7 +193,7 @@ impl Inbox {
     }
 }
 
-/// Both ends.
+/// Makes both ends of the ring.
 #[must_use]
 pub fn ring() -> (NpccOrders, Inbox) {
     let (give, take) = RingBuffer::new(RING);
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(unknown, Err(OrderError::Refused(Refused::UnknownPair)));
     }
 
-    /// Such an order was obeyed when the control core came to it.
+    /// Such a command was once carried out when the control core came to it.
     #[test]
     fn an_order_of_which_its_giver_heard_that_nobody_listens_is_never_obeyed() {
         let (orders, mut inbox) = ring();
@@ -266,7 +266,7 @@ mod tests {
         listed.command(false).unwrap()
     }
 
-    /// A list took a tick for each of its pairs, and half of it held where the table was full.
+    /// A list once took a tick for each of its pairs, and half of it held if the table was full.
     #[test]
     fn a_list_of_pairs_holds_wholly_or_not_at_all_and_takes_few_ticks() {
         let (orders, mut inbox) = ring();
@@ -281,7 +281,7 @@ mod tests {
             let done = std::thread::scope(|scope| {
                 let given = scope.spawn(|| orders.give_pairs(&list));
                 while !given.is_finished() {
-                    // Waiting for the list is no tick of it.
+                    // A call without a list in progress is not counted.
                     ticks += u32::from(inbox.list.is_some());
                     inbox.obey(&mut core, Nanos(1), |_, _| {});
                 }
@@ -302,7 +302,7 @@ mod tests {
         let (done, _, first, last) = give(&mut inbox, 100_000);
         let full = OrderError::Refused(Refused::Full);
         assert_eq!((done, first, last), (Err(full), false, false));
-        // Nothing of it takes room now.
+        // The refused list takes no room now.
         assert_eq!(give(&mut inbox, 640).0, Ok(()));
     }
 }

@@ -1,26 +1,26 @@
-//! Reaction time: from the enqueue that crosses a threshold to the CNP it leads to in the hands of the device.
+//! Reaction time: from the enqueue that crosses a threshold to the device taking the CNP it leads to.
 //!
-//! The worker publishes when a queue's depth last rose to `shallow` and to `hard`; the first CNP after each crossing carries
-//! that time to the worker that sends it, which tells how long ago it was ([`crate::worker::timings`]).
+//! The worker publishes when a queue's depth last rose to `shallow` and to `hard`; the first CNP after each crossing carries that time to
+//! the worker that sends it, which records the time elapsed ([`crate::worker::timings`]).
 
 use npcc_cnp::plan::CnpOrder;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
 
 use crate::worker::timings::What;
 
-/// A crossing a CNP answers.
+/// Crossing of a threshold that a CNP answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crossing {
-    /// What was crossed, [`What::Shallow`] or [`What::Hard`].
+    /// Threshold that was crossed, [`What::Shallow`] or [`What::Hard`].
     pub threshold: What,
-    /// When.
+    /// Time of the crossing.
     pub at: Nanos,
 }
 
-/// Tells which CNP is the first after a crossing. Control core only.
+/// Record of answered crossings, which finds the first CNP after each. Control core only.
 #[derive(Debug)]
 pub struct FirstAnswer {
-    /// The crossings answered last: shallow, hard, of each queue.
+    /// Times of the crossings answered last: shallow, hard, of each queue.
     answered: Box<[[[Nanos; 2]; PRIORITIES]]>,
 }
 
@@ -33,7 +33,7 @@ impl Default for FirstAnswer {
 }
 
 impl FirstAnswer {
-    /// The crossing that this CNP would be the first to answer, if any; `crossed` is what the queue's gauges say.
+    /// Returns the crossing that this CNP would be the first to answer, if any; `crossed` are the times from the queue's gauges.
     #[must_use]
     pub fn of(&self, order: &CnpOrder, crossed: [Nanos; 2]) -> Option<Crossing> {
         let [answered_shallow, answered_hard] = self
@@ -53,7 +53,7 @@ impl FirstAnswer {
         })
     }
 
-    /// The CNP is on its way: what the queue has crossed until now is answered.
+    /// Marks the crossings in `crossed` as answered by this CNP, which has been handed over.
     pub fn sent(&mut self, order: &CnpOrder, crossed: [Nanos; 2]) {
         let port = self.answered.get_mut(order.egress.index());
         if let Some(answered) = port.and_then(|port| port.get_mut(order.priority.index())) {

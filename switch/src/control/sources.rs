@@ -1,11 +1,11 @@
-//! Where the sources of packets are, by the switch's own routes.
+//! Location of packet sources, by the switch's own routes.
 
 use std::net::IpAddr;
 
 use npcc_cnp::source_check::Routes;
 use npcc_pipeline::route::fib::FibReader;
 
-/// The routes as NPCC asks them: a reader of its own, taken anew once a tick.
+/// Routes as NPCC queries them: a reader of its own, refreshed once a tick.
 #[derive(Debug)]
 pub struct SourceRoutes(pub FibReader);
 

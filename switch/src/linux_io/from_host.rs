@@ -1,4 +1,4 @@
-//! From Linux to the workers that own the ports its frames leave by.
+//! Transfer of frames from Linux to the workers that own their egress ports.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -12,36 +12,36 @@ use super::stats::LinuxStats;
 use super::worker_end::{LONGEST, ToWorker};
 use crate::sleep::Wakers;
 
-/// Frames of an interface a turn.
+/// Most frames of an interface per turn.
 const BUDGET: usize = 32;
-/// Interfaces that are told of at a time.
+/// Most interfaces reported by one wait.
 const EVENTS: usize = 64;
-/// The number of a thread that never sleeps by the workers' law.
+/// Index of this thread for [`Wakers::wake_others`]: that of no thread that sleeps.
 const NOBODY: usize = 63;
-/// How long an interface that failed is left alone.
+/// Time for which an interface that failed is not polled.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Linux's interfaces, and the rings to the workers.
 #[derive(Debug)]
 pub struct FromHost {
     interfaces: Vec<HostInterface>,
-    /// By port: the worker that owns it, by its place among `workers`.
+    /// Index in `workers` of each port's owner.
     owners: Vec<usize>,
     workers: Vec<ToWorker>,
     epoll: Epoll,
-    /// Interfaces that failed, and since when they are left alone.
+    /// Interfaces that failed, and the time at which each is polled again.
     resting: Vec<(usize, Instant)>,
     stats: Arc<LinuxStats>,
     frame: Box<[u8]>,
-    /// Who wakes workers that sleep.
+    /// Wake-up descriptors of workers that sleep.
     wakers: Option<Arc<Wakers>>,
 }
 
 impl FromHost {
-    /// For these interfaces; `owners` names for each port its worker's place in `workers`.
+    /// Polls these interfaces; `owners` names for each port its worker's place in `workers`.
     ///
     /// # Errors
-    /// When the system gives no descriptor, or an interface's cannot be waited for.
+    /// Fails if the system gives no descriptor, or an interface's cannot be waited for.
     pub fn new(
         interfaces: Vec<HostInterface>,
         owners: Vec<usize>,
@@ -64,23 +64,23 @@ impl FromHost {
         })
     }
 
-    /// With workers that sleep, which are woken by these.
+    /// Wakes sleeping workers with `wakers` when frames have come.
     #[must_use]
     pub fn waking(mut self, wakers: Option<Arc<Wakers>>) -> FromHost {
         self.wakers = wakers;
         self
     }
 
-    /// Linux's interfaces.
+    /// Returns Linux's interfaces.
     pub(super) fn interfaces(&self) -> &[HostInterface] {
         &self.interfaces
     }
 
-    /// Takes what Linux sends, at most a turn's worth, and waits for it for so many ms; returns how many frames there were.
+    /// Takes frames from Linux, at most a turn's worth, waiting for them up to `wait` ms; returns their number.
     pub fn turn(&mut self, wait: u16) -> usize {
         self.wake_rested();
         let mut events = [EpollEvent::empty(); EVENTS];
-        // A signal ends the wait as anything else does.
+        // A signal ends the wait like a timeout.
         let told = self.epoll.wait(&mut events, wait).unwrap_or(0);
         let mut moved = 0;
         for event in events.iter().take(told) {
@@ -135,7 +135,7 @@ impl FromHost {
         taken
     }
 
-    /// Leaves an interface alone for a while: one that is gone would be told of in every turn.
+    /// Stops polling an interface for [`AGAIN`]: one that is gone would be reported in every turn.
     #[cold]
     fn rest(&mut self, index: usize) {
         if let Some(interface) = self.interfaces.get(index) {
@@ -144,7 +144,7 @@ impl FromHost {
         }
     }
 
-    /// Looks again at interfaces that failed a while ago.
+    /// Polls again the interfaces whose pause is over.
     fn wake_rested(&mut self) {
         if self.resting.is_empty() {
             return;

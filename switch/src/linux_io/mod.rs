@@ -1,8 +1,8 @@
-//! The housekeeping thread between the workers and Linux's side of the ports: what is punted goes to the host's interfaces, best class
-//! first, and what Linux sends goes to the worker that owns the port.
+//! The housekeeping thread between the workers and Linux: it delivers punted frames to the host's interfaces, best class first, and frames
+//! from Linux to the worker that owns the port.
 //!
-//! No worker ever waits for it, or makes a call to the system for it: they meet in rings only ([`npcc_pipeline::punt`]). With nothing
-//! to do it sleeps for a millisecond at a time, and what comes from Linux wakes it.
+//! No worker ever waits for it, or makes a system call for it: they meet in rings only ([`npcc_pipeline::punt`]). When idle it sleeps for a
+//! millisecond at a time, and frames from Linux wake it.
 
 pub mod from_host;
 pub mod host;
@@ -23,15 +23,15 @@ use crate::fault;
 
 /// Turns without a frame before it sleeps.
 const PATIENCE: u32 = 16;
-/// Longest sleep in ms: punted frames wake nobody.
+/// Longest sleep in ms: punted frames do not wake the thread.
 const SLEEP: u16 = 1;
 
-/// All the thread has.
+/// State of the thread.
 #[derive(Debug)]
 pub struct LinuxIo {
-    /// Toward Linux.
+    /// Transfer to Linux.
     pub to_host: ToHost,
-    /// From Linux.
+    /// Transfer from Linux.
     pub from_host: FromHost,
 }
 
@@ -47,7 +47,7 @@ impl LinuxIo {
         }
     }
 
-    /// What it counts, for any reader.
+    /// Returns its counters, for any reader.
     #[must_use]
     pub fn stats(&self) -> Arc<LinuxStats> {
         self.to_host.stats()

@@ -1,11 +1,11 @@
-//! What the housekeeping thread counts.
+//! Counters of the housekeeping thread.
 
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::{Counter, Gauge};
 use npcc_pipeline::punt::PuntClass;
 
 counters! {
-    /// A class of punted frames on the way to Linux. The report puts it together with what the workers count.
+    /// Counters of a class of punted frames on the way to Linux. The report adds them to the workers' counters.
     pub struct DeliveredCounters => DeliveredCount {
         /// Frames that Linux took.
         delivered: Counter => no_metric(),
@@ -17,9 +17,9 @@ counters! {
 }
 
 counters! {
-    /// The housekeeping thread.
+    /// Counters of the housekeeping thread.
     pub struct LinuxStats => LinuxCount {
-        /// In the order of [`PuntClass::ALL`].
+        /// Counters of each class, in the order of [`PuntClass::ALL`].
         #[serde(skip)] classes: [DeliveredCounters; PuntClass::COUNT] => nested(),
         /// Frames of ports or VLANs that have no interface in Linux.
         no_interface: Counter => metric("npcc_linux_lost_frames").tag("cause", "no_interface"),

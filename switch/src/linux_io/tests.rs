@@ -1,4 +1,4 @@
-//! The housekeeping thread between a worker's path and interfaces of the host, which are sockets here.
+//! Tests of the housekeeping thread between a worker's path and interfaces of the host, which are sockets here.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -38,7 +38,7 @@ impl HostPort for Socket {
     }
 }
 
-/// An interface, and the host's end of it.
+/// Makes an interface, and the host's end of it.
 fn interface(port: u8, vlan: u16) -> (HostInterface, UnixDatagram) {
     let (ours, hosts) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -79,7 +79,7 @@ fn of_type(ethertype: u16, len: usize) -> Vec<u8> {
     frame
 }
 
-/// BGP from us.
+/// Returns a BGP frame from us.
 fn bgp() -> Vec<u8> {
     let mut frame = of_type(0x0800, 14);
     frame.extend([
@@ -103,7 +103,7 @@ fn what_linux_sends_goes_to_the_owner_of_its_port_control_first() {
         dc_host.send(frame).unwrap();
     }
     tagged_host.send(&of_type(0x88cc, 200)).unwrap();
-    // Cut short, pause, a tag.
+    // Frames that must not leave: truncated, pause, with a tag.
     for odd in [
         of_type(0, 13),
         of_type(0x8808, 60),
@@ -176,7 +176,7 @@ fn a_ring_without_room_and_an_interface_that_is_gone_end_nothing() {
     assert_eq!(frames.pop().unwrap().1.port, PortId(1));
 }
 
-/// A worker's path with one port: 10.0.1.1 is ours, the rest of 10.0.1.0/24 is not resolved.
+/// Makes a worker's path with one port: 10.0.1.1 is ours, the rest of 10.0.1.0/24 is not resolved.
 fn path() -> (Datapath<HeapFrame, NoTap>, PuntHost) {
     let capacity = RouteCapacity {
         ipv4_routes: 4,
@@ -221,7 +221,7 @@ fn path() -> (Datapath<HeapFrame, NoTap>, PuntHost) {
 
 const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
 
-/// UDP to 10.0.1.`host`.
+/// Returns a UDP frame to 10.0.1.`host`.
 fn udp(host: u8, port: u16) -> Vec<u8> {
     let craft = Craft {
         dst_mac: OURS,
@@ -255,7 +255,7 @@ fn classes_reach_linux_best_first_and_next_hops_are_asked_for() {
     assert_eq!(read(&host), [bfd, arp.clone(), arp, ping.clone()]);
     let asked = asked.lock().unwrap();
     assert_eq!(asked[0].destination, std::net::IpAddr::from([10, 0, 1, 7]));
-    // Linux's side is gone, or was never there: all is counted.
+    // Linux's side is gone, or was never there: all frames are counted.
     drop(host);
     for interfaces in [&interfaces[..], &[]] {
         let mut burst = FrameVec::default();

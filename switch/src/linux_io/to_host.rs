@@ -1,4 +1,4 @@
-//! From the workers to Linux, the best class first.
+//! Transfer of frames from the workers to Linux, the best class first.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use super::host::{HostInterface, Resolve};
 use super::stats::LinuxStats;
 use super::worker_end::LONGEST;
 
-/// Frames a turn: between them Linux's own frames are looked at.
+/// Most frames per turn: between turns the frames from Linux are handled.
 const BUDGET: usize = 64;
-/// Questions a turn.
+/// Most requests to resolve next hops per turn.
 const ASKS: usize = 64;
 
-/// The workers' ends, and what is done with what comes.
+/// Workers' ends of the punt queues, with the callback that resolves next hops.
 #[derive(derive_more::Debug)]
 #[debug("ToHost {{ workers: {workers:?}, .. }}")]
 pub struct ToHost {
@@ -24,7 +24,7 @@ pub struct ToHost {
 }
 
 impl ToHost {
-    /// Of all workers; `resolve` is told which next hops are wanted.
+    /// Serves these workers; `resolve` is called for each next hop to be resolved.
     #[must_use]
     pub fn new(workers: Vec<PuntHost>, resolve: Resolve) -> ToHost {
         ToHost {
@@ -35,13 +35,14 @@ impl ToHost {
         }
     }
 
-    /// What is counted here and on the way back.
+    /// Returns the counters of both directions.
     #[must_use]
     pub fn stats(&self) -> Arc<LinuxStats> {
         Arc::clone(&self.stats)
     }
 
-    /// Gives Linux what waits, at most a turn's worth; returns how much that was. After each frame it looks for one of a better class.
+    /// Gives Linux the waiting frames, at most a turn's worth, and resolves next hops; returns the number of both. After each frame it
+    /// looks for one of a better class.
     pub fn turn(&mut self, interfaces: &[HostInterface]) -> usize {
         self.stats.turns.add(1);
         let moved = (0..BUDGET).take_while(|_| self.one(interfaces)).count();
@@ -56,7 +57,7 @@ impl ToHost {
         moved + self.asks()
     }
 
-    /// Gives Linux the oldest frame of the best class that waits; `false`: there is none.
+    /// Gives Linux the oldest frame of the best class that waits; returns false if there is none.
     fn one(&mut self, interfaces: &[HostInterface]) -> bool {
         let ToHost {
             workers,
@@ -85,7 +86,7 @@ impl ToHost {
         false
     }
 
-    /// Has next hops resolved.
+    /// Has requested next hops resolved; returns their number.
     fn asks(&mut self) -> usize {
         let mut asked = 0;
         for worker in &mut self.workers {

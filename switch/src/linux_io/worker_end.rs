@@ -1,23 +1,23 @@
-//! The rings by which Linux's frames come to a worker: one for control, which is emptied first, and one for all else.
+//! Rings that carry frames from Linux to a worker: one for control, which is emptied first, and one for all others.
 
 use npcc_pipeline::punt::{FrameReceiver, FrameSender, Place, ring as frame_ring};
 
-/// Bytes of control frames on the way: a window of BGP, and more BFD than a second has.
+/// Ring size in bytes for control frames: a window of BGP, and more BFD than a second has.
 const CONTROL: usize = 512 << 10;
-/// Bytes of other frames on the way.
+/// Ring size in bytes for other frames.
 const OTHER: usize = 256 << 10;
 
-/// The longest frame that is read from Linux.
+/// Longest frame read from Linux, in bytes.
 pub(super) const LONGEST: usize = 16 << 10;
 
-/// The housekeeping thread's end.
+/// Housekeeping thread's end.
 #[derive(Debug)]
 pub struct ToWorker {
     control: FrameSender,
     other: FrameSender,
 }
 
-/// The worker's end.
+/// Worker's end.
 #[derive(Debug)]
 pub struct LinuxFrames {
     control: FrameReceiver,
@@ -25,7 +25,7 @@ pub struct LinuxFrames {
     frame: Box<[u8]>,
 }
 
-/// Both ends.
+/// Makes both ends.
 #[must_use]
 pub fn ring() -> (ToWorker, LinuxFrames) {
     let (to_control, control) = frame_ring::ring(CONTROL);
@@ -43,7 +43,7 @@ pub fn ring() -> (ToWorker, LinuxFrames) {
 }
 
 impl ToWorker {
-    /// Puts a frame in; `false`: there is no room.
+    /// Enqueues a frame; returns false if there is no room.
     pub(super) fn push(&mut self, at: Place, control: bool, frame: &[u8]) -> bool {
         let ring = if control {
             &mut self.control
@@ -55,14 +55,14 @@ impl ToWorker {
 }
 
 impl LinuxFrames {
-    /// Whether nothing waits.
+    /// Returns true if no frame waits.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.control.waiting() == 0 && self.other.waiting() == 0
     }
 
-    /// The next frame: whether it is control, where it leaves, and its bytes.
+    /// Returns the next frame: true for control, its place, and its bytes.
     pub fn pop(&mut self) -> Option<(bool, Place, &[u8])> {
         let control = self.control.waiting() > 0;
         let ring = if control {

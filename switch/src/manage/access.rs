@@ -1,25 +1,25 @@
-//! What a socket lets its clients do.
+//! Rights of a socket's clients.
 
-/// What a socket's clients may.
+/// Rights of a socket's clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Look, and change what runs.
+    /// Read, and change what runs.
     Change,
-    /// Look.
+    /// Read only.
     Read,
 }
 
-/// A client's place among those that are served at a time.
+/// Slot of a client among those served at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// For whatever it asks.
+    /// Slot for any request.
     Any,
-    /// The last one, kept for a change: others that hold on keep no operator from it.
+    /// The last slot, kept for a change: other clients, however slow, cannot lock an operator out.
     Change,
 }
 
 impl Access {
-    /// The key of the configuration that names its socket.
+    /// Returns the configuration key that names this socket.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {

@@ -1,7 +1,6 @@
-//! One client: its request, who it is, the answer.
+//! Handling of one client: request, identity, answer.
 //!
-//! Law: a panic while a request is carried out ends with that request. A change, or its refusal, is logged before it is
-//! answered.
+//! Law: a panic while a request is carried out ends with that request. A change, or its refusal, is logged before it is answered.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -26,21 +25,21 @@ use crate::apply::outcome::ApplyError;
 use crate::fault;
 use crate::report::audit::{self, Author, Cause, ChangedKey};
 
-/// A question is never longer.
+/// Longest request, in bytes.
 const LONGEST_REQUEST: u64 = 8 << 20;
-/// An answer is written in pieces of this size.
+/// Size of the pieces in which an answer is written.
 const PIECE: usize = 64 << 10;
 
-/// How long the place that is kept for a change is held by a client that says nothing.
+/// Longest time for which an idle client holds the slot that is kept for a change.
 const KEPT_IDLE: Duration = Duration::from_millis(500);
-/// Who asks for something else there is answered this.
+/// Answer to a request in that slot that is no change.
 const KEPT: &str =
     "as many others are being served as may, and the last place is kept for changes: try again";
 
-/// What a panic is answered with.
+/// Answer to a request that panicked.
 const DEFECT: &str = "a defect: the request panicked; its message is in the switch's standard error, please report it";
 
-/// Lines of a change that are written to standard error.
+/// Most lines of a change that are written to standard error.
 const LINES: usize = 100;
 
 /// Reads a request, carries it out and answers.
@@ -50,13 +49,13 @@ pub(super) fn serve(
     (access, place): (Access, Place),
     stop: &AtomicBool,
 ) -> io::Result<()> {
-    // Before the request is read: a process that has gone meanwhile may have lent its number to another.
+    // Before the request is read: if the client process ends meanwhile, another may get its number.
     let author = author(stream);
     let mut patience = Patience::new(stream, limits(place), stop)?;
     let mut line = String::new();
     BufReader::new(Read::take(&mut patience, LONGEST_REQUEST)).read_line(&mut line)?;
     if line.is_empty() {
-        // Somebody looked whether anybody listens.
+        // A client that only checks that the socket accepts connections.
         return Ok(());
     }
     let request = serde_json::from_str(&line);
@@ -88,7 +87,7 @@ pub(super) fn serve(
     out.flush()
 }
 
-/// How long a client is waited for.
+/// Returns the time limits of a client in this slot.
 fn limits(place: Place) -> Limits {
     match place {
         Place::Any => Limits::default(),
@@ -99,12 +98,12 @@ fn limits(place: Place) -> Limits {
     }
 }
 
-/// Whether a request ends soon and changes something.
+/// Returns true if a request changes something and ends soon (a capture does not).
 const fn is_change(request: &Request) -> bool {
     !request.reads() && !matches!(request, Request::Capture(_))
 }
 
-/// Writes the rows of a table, or why not.
+/// Writes the rows of a table, or an error line.
 fn write_rows(view: &View, name: &str, query: &Query, out: &mut dyn Write) -> io::Result<()> {
     let written = catch_unwind(AssertUnwindSafe(|| {
         tables::named(name).and_then(|table| table.answer(view, query, &mut *out))
@@ -118,18 +117,18 @@ fn write_rows(view: &View, name: &str, query: &Query, out: &mut dyn Write) -> io
     out.write_all(b"\n")
 }
 
-/// Tells a client why it is not served, if it can be told without waiting.
+/// Tells a client why it is not served, if that takes no waiting.
 pub(super) fn refuse(stream: &UnixStream, why: &str) {
     let Ok(mut text) = serde_json::to_string(&Reply::Error(why.to_owned())) else {
         return;
     };
     text.push('\n');
-    // It finds out by the end of the stream otherwise.
+    // Otherwise the client learns it from the end of the stream.
     let _ = stream.set_nonblocking(true);
     let _ = (&*stream).write(text.as_bytes());
 }
 
-/// Who asks.
+/// Returns the user ID of the client.
 pub(super) fn user(stream: &UnixStream) -> Option<u32> {
     let credentials = getsockopt(stream, PeerCredentials).ok();
     credentials.map(|client| client.uid())
@@ -145,7 +144,7 @@ fn author(stream: &UnixStream) -> Author {
     }
 }
 
-/// The user whose login a process comes from; none where nobody logged in, as with what the system starts.
+/// Returns the user whose login a process comes from; `None` without a login, as for processes that the system starts.
 fn login_uid(pid: i32) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/loginuid")).ok()?;
     text.trim().parse().ok().filter(|uid| *uid != u32::MAX)
@@ -166,9 +165,9 @@ fn reply(request: &Request, management: &Management, access: Access, author: Aut
     reply
 }
 
-/// What was asked for, or that it panicked.
+/// Returns the reply, or an error if `carry_out` panicked.
 fn guarded(carry_out: impl FnOnce() -> Reply) -> Reply {
-    // What a panic left half-done is behind locks, which tell.
+    // State that a panic left half-changed is behind locks, whose poisoning shows it.
     catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or_else(|_| Reply::Error(DEFECT.to_owned()))
 }
 
@@ -195,7 +194,7 @@ fn carried_out(request: &Request, management: &Management) -> Reply {
         Request::Commit => changed(management.commit(), |()| Reply::Done),
         Request::Rollback => changed(management.rollback(), Reply::Reloaded),
         Request::Port { name, up } => done(management.set_admin(name, *up)),
-        // It is answered frame by frame, and only where it may change something.
+        // A capture is answered frame by frame, and only on the socket that may change things.
         Request::Capture(_) => Reply::Error("this is not where frames are captured".to_owned()),
         Request::Drain { on } => {
             management.drain(*on);
@@ -236,7 +235,7 @@ fn show(view: &View, name: &str) -> Reply {
 }
 
 impl Management {
-    /// Reads the configuration file again, as SIGHUP asks for.
+    /// Reads the configuration file again, as SIGHUP requests.
     pub fn reload_at_signal(&self) {
         let request = Request::Reload {
             confirm_ms: None,
@@ -247,7 +246,7 @@ impl Management {
         self.log_change(author, &request.name(), &reply);
     }
 
-    /// Takes a reload back that was not committed in time.
+    /// Rolls back a reload that was not committed in time.
     pub fn roll_back_if_overdue(&self) {
         let mut nothing = false;
         let reply = guarded(|| {
@@ -261,7 +260,7 @@ impl Management {
         }
     }
 
-    /// Notes who changed what, for `show` and on standard error.
+    /// Logs a change and its author, for `show` and on standard error.
     fn log_change(&self, author: Author, what: &str, reply: &Reply) {
         let (outcome, more) = match reply {
             Reply::Reloaded(outcome) => (
@@ -306,7 +305,7 @@ impl Management {
     }
 }
 
-/// The keys that a reload or a rollback changed.
+/// Returns the keys that a reload or a rollback changed.
 fn keys(reply: &Reply) -> Vec<ChangedKey> {
     let Reply::Reloaded(outcome) = reply else {
         return Vec::new();
@@ -328,7 +327,7 @@ fn keys(reply: &Reply) -> Vec<ChangedKey> {
         .collect()
 }
 
-/// As many lines as somebody reads, and how many there are more: a table of routes may come to very many.
+/// Returns the first [`LINES`] lines and the number of those left out: a table of routes may come to very many.
 fn shortened(text: &str) -> String {
     let mut lines = text.trim_end().lines();
     let mut shown: Vec<&str> = lines.by_ref().take(LINES).collect();

@@ -1,4 +1,4 @@
-//! Asking a running switch.
+//! Client side: requests to a running switch.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -13,15 +13,16 @@ use super::protocol::{OTHER_ANSWER, Reply, Request};
 use super::query::{End, Query};
 use super::rows::RowLine;
 
-/// How long a switch may take to answer.
+/// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it may take to change what runs: a large file is read, and threads are waited for.
+/// Longest time for a change of what runs: a large file is read, and threads are waited for.
 const CHANGE: Duration = Duration::from_secs(60);
 
-/// One question, one answer. A question that changes nothing goes to the socket for reading where the other is not allowed.
+/// Sends one request and returns the reply. A request that changes nothing falls back to the read-only socket if the other is not
+/// permitted.
 ///
 /// # Errors
-/// When no switch listens there, or it does not answer; says what to do.
+/// Fails if no switch listens there, or it does not answer; the error says what to do.
 pub fn ask(socket: &Path, request: &Request) -> anyhow::Result<Reply> {
     let mut stream = connect(socket, request)?;
     let patience = if request.reads() { PATIENCE } else { CHANGE };
@@ -30,7 +31,7 @@ pub fn ask(socket: &Path, request: &Request) -> anyhow::Result<Reply> {
         .context("cannot set a timeout")?;
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
-    // A switch with too many clients says so and does not listen.
+    // A switch with too many clients answers so without reading the request.
     let asked = stream.write_all(line.as_bytes());
     let mut answer = String::new();
     let answered = BufReader::new(stream).read_line(&mut answer);
@@ -45,10 +46,11 @@ pub fn ask(socket: &Path, request: &Request) -> anyhow::Result<Reply> {
     serde_json::from_str(&answer).context(OTHER_ANSWER)
 }
 
-/// Asks for rows, and gives each; asks again where an answer ended before the last. A switch that refuses says why.
+/// Requests rows and passes each to `give`, with further requests where an answer ends before the last row. The error gives the switch's
+/// reason for a refusal.
 ///
 /// # Errors
-/// As [`ask`], and what `give` says.
+/// Fails as [`ask`] does, and with the error of `give`.
 pub fn ask_rows(
     socket: &Path,
     table: &str,
@@ -71,7 +73,7 @@ pub fn ask_rows(
     }
 }
 
-/// One answer of rows.
+/// Reads one answer of rows.
 fn ask_some(
     socket: &Path,
     request: &Request,

@@ -1,8 +1,8 @@
-//! `reload`, `reload --confirm`, `commit` and `rollback`: an operator who cut himself off by a reload has the old settings back
-//! by themselves.
+//! `reload`, `reload --confirm`, `commit` and `rollback`: after a reload that locks an operator out, the old settings come back
+//! automatically.
 //!
-//! Law: a reload with a time to confirm holds until `commit`, or what held before the first such reload comes back: at
-//! `rollback`, or when the time has passed, whether or not the client is still there. `set` in between is taken back with it.
+//! Law: a reload with a time to confirm stays in force if `commit` comes in time. Otherwise the settings before the first such reload come
+//! back: at `rollback`, or when the time has passed, whether or not the client is still there. A `set` in between is undone with it.
 
 use std::sync::{MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
@@ -15,19 +15,19 @@ use crate::apply::outcome::{ApplyError, Outcome};
 use crate::apply::running::Running;
 use crate::fault;
 
-/// A confirmation may be waited for so long.
+/// Longest time to confirm.
 pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// When a rollback that failed is tried again.
+/// Delay before a failed rollback is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
-/// How long a reload waits for one that still reads the file.
+/// Longest wait of a reload for another that still reads the file.
 const READING: Duration = Duration::from_secs(5);
 
 impl Management {
-    /// Reads the configuration file again and applies what a running switch can take; with a time, until it is committed. A `dry_run`
-    /// says what would come of it.
+    /// Reads the configuration file again and applies what a running switch can take; with a time, until it is committed. A `dry_run` only
+    /// reports the outcome.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn reload(&self, confirm: Option<Duration>, dry_run: bool) -> Result<Outcome, ApplyError> {
         let refused = |why: &str| Err(ApplyError::Refused(why.to_owned()));
         let deadline = match confirm {
@@ -37,7 +37,7 @@ impl Management {
             }
             Some(within) => Some((within, Instant::now() + within)),
         };
-        // One reload follows the other, so that none goes by a file older than the last one's; no other change waits meanwhile.
+        // Reloads are serialised, so that none applies a file older than the last one's; other changes do not wait meanwhile.
         let _reading = self.reading()?;
         fault::waits("reload-reads");
         let loaded = npcc_config::load(self.view.path());
@@ -60,16 +60,16 @@ impl Management {
         })
     }
 
-    /// The right to read the file, once who has it is done.
+    /// Acquires the right to read the file, once no other reload reads it.
     ///
     /// # Errors
-    /// It is still being read, as from a network that does not answer.
+    /// Fails if the file is still being read, as from a network that does not answer.
     fn reading(&self) -> Result<MutexGuard<'_, ()>, ApplyError> {
         let deadline = Instant::now() + READING;
         loop {
             match self.view.reload().try_lock() {
                 Ok(reading) => return Ok(reading),
-                // What a panic left is no state.
+                // The lock guards no data, so a panic left nothing inconsistent.
                 Err(TryLockError::Poisoned(reading)) => return Ok(reading.into_inner()),
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(10));
@@ -83,10 +83,10 @@ impl Management {
         }
     }
 
-    /// The reload that waits for it holds.
+    /// Confirms the pending reload.
     ///
     /// # Errors
-    /// When none waits.
+    /// Fails if no reload is pending.
     pub fn commit(&self) -> Result<(), ApplyError> {
         self.change(|running, _, _| {
             *self.view.pending() = None;
@@ -94,16 +94,16 @@ impl Management {
         })
     }
 
-    /// What held before the reload that waits for its commit comes back.
+    /// Restores the settings before the pending reload.
     ///
     /// # Errors
-    /// When none waits, or a target did not take it: it is tried again soon.
+    /// Fails if no reload is pending, or if a target refused: the rollback is tried again after `AGAIN`.
     pub fn rollback(&self) -> Result<Outcome, ApplyError> {
         let done = self.change(|running, links, targets| self.roll_back(running, links, targets));
         done.and_then(|outcome| outcome.ok_or_else(nothing_waits))
     }
 
-    /// The same, if a reload was not committed in time; none where it was meanwhile, or has got more time.
+    /// Rolls back a reload that was not committed in time; `None` if it was committed meanwhile, or got more time.
     pub(super) fn rollback_if_overdue(&self) -> Option<Result<Outcome, ApplyError>> {
         let done = self.change(|running, links, targets| {
             if self.is_overdue() {
@@ -129,7 +129,7 @@ impl Management {
         done.map(Some)
     }
 
-    /// Whether a reload was not committed in time.
+    /// Returns true if a reload was not committed in time.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
         let pending = *self.view.pending();

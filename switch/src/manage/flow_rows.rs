@@ -1,6 +1,6 @@
-//! Which flows are shown: picked from the table as it stands, with memory for those that are asked for and no others.
+//! Selection of flows to show: read from the live table, with memory only for those requested.
 //!
-//! Law: however many flows there are, no more than [`MOST`] of them are held at a time, and those as two numbers each.
+//! Law: however many flows there are, at most [`MOST`] of them are held at a time, each as two numbers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,12 +16,12 @@ use npcc_pipeline::units::PortId;
 
 use super::query::{End, Query};
 
-/// Flows that are put in order, at most.
+/// Most flows that are sorted.
 pub(super) const MOST: usize = 65_536;
-/// Rows of an answer that is in no order: whoever wants more asks again.
+/// Most rows of an unsorted answer: the client requests the next page.
 const PAGE: usize = 100_000;
 
-/// A query whose names were found.
+/// Query with its names resolved.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     query: Query,
@@ -32,7 +32,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Finds the names in a query; `port` finds a port.
+    /// Resolves the names in a query; `port` finds a port.
     pub(super) fn new(
         query: &Query,
         port: impl Fn(&str) -> Option<PortId>,
@@ -58,13 +58,13 @@ impl Filter {
         })
     }
 
-    /// Whether something between these hosts is asked for.
+    /// Returns true if one of these hosts matches the query.
     pub(super) fn wants_hosts(&self, hosts: &[IpAddr]) -> bool {
         self.hosts
             .is_none_or(|net| hosts.iter().any(|host| net.contains(host)))
     }
 
-    /// Whether a flow of these queue pairs in this queue is asked for; the sender's is not always known.
+    /// Returns true if a flow with these queue pairs in this queue matches; the sender's is not always known.
     pub(super) fn wants_flow(&self, flow: &QueueFlow, sender: Option<Qpn>) -> bool {
         let key = &flow.key;
         let query = &self.query;
@@ -78,12 +78,12 @@ impl Filter {
             && self.wants_hosts(&[key.src(), key.dst()])
     }
 
-    /// Whether what is known by this evidence is asked for.
+    /// Returns true if this evidence matches.
     pub(super) fn wants_evidence(&self, evidence: Evidence) -> bool {
         self.evidence.is_none_or(|one| evidence == one)
     }
 
-    /// Whether a flow is asked for.
+    /// Returns true if a flow matches the query.
     fn wants(&self, flow: &FlowSnapshot) -> bool {
         let query = &self.query;
         let sender = (flow.evidence != Evidence::None).then_some(flow.sender_qpn);
@@ -95,7 +95,7 @@ impl Filter {
     }
 }
 
-/// Gives the flows that are asked for: the heaviest first where the query says how many, else as the table has them.
+/// Passes the matching flows to `give`: the heaviest first if the query limits their number, else in table order.
 pub(super) fn each<E>(
     flows: &FlowView,
     filter: &Filter,
@@ -111,7 +111,7 @@ pub(super) fn each<E>(
     });
     let (places, matched) = heaviest(wanted, top, page);
     for place in places {
-        // Whoever went since then is left out.
+        // Flows that left the table since are skipped.
         if let Some(flow) = flows.at(place).filter(|flow| filter.wants(flow)) {
             give(&flow)?;
         }
@@ -122,7 +122,8 @@ pub(super) fn each<E>(
     })
 }
 
-/// Places of the heaviest, those of the page that is asked for, and how many there are to choose from; of bytes and places.
+/// Returns the table places of the heaviest flows on the requested page, and the number of flows that matched; `flows` are bytes and
+/// places.
 fn heaviest(
     flows: impl Iterator<Item = (u64, usize)>,
     top: usize,
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn pages_are_the_heaviest_in_order_and_no_more_than_is_held() {
-        // Bytes in an order that is not that of the places, some of them equal.
+        // Byte counts in another order than the places, some of them equal.
         let flows = || (0..1_000_000usize).map(|place| ((place as u64 * 7_919) % 500_009, place));
         let mut all: Vec<_> = flows().collect();
         all.sort_by_key(|(bytes, place)| (Reverse(*bytes), *place));

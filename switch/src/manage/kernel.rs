@@ -1,4 +1,4 @@
-//! Linux beside the ports: carrier and switching on and off both ways, addresses that come from Linux, and what is to be told of it.
+//! Linux beside the ports: carrier and admin state in both directions, addresses that come from Linux, and notes about it.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,8 @@ use crate::wiring::kernel::Kernel;
 use crate::worker::command::Command;
 
 impl Management {
-    /// Does what Linux told of the ports, and tells Linux of their links; every few milliseconds. `turned` is called between
-    /// two things, as one may take a device a while. Does nothing where Linux is not integrated.
+    /// Applies Linux's notices about the ports, and reports link states to Linux; called every few milliseconds. Calls `turned` between
+    /// notices, as a device may take a while over one. Does nothing where Linux is not integrated.
     pub fn look_at_linux(&self, turned: impl Fn()) {
         let Some(kernel) = &self.kernel else {
             return;
@@ -29,7 +29,8 @@ impl Management {
         kernel.tell(&self.view.links.for_linux());
     }
 
-    /// Waits until the kernel's routes are known, so that the first frames find them; not for ever, as those that are known forward.
+    /// Waits up to `patience` for the kernel's routes, so that the first frames find them; after that, frames are forwarded by the routes
+    /// known so far.
     pub fn wait_for_linux(&self, patience: Duration, stop: &AtomicBool) {
         let Some(kernel) = &self.kernel else {
             return;
@@ -53,12 +54,12 @@ impl Management {
                 if let (Some(facts), Some(state)) = (name, state)
                     && state.admin_up != up
                 {
-                    // The port is there: its name is from the same list.
+                    // The port exists: its name is from the same list.
                     let _ = self.set_admin(&facts.name, up);
                 }
             }
             Notice::Addresses(port, interfaces) => self.address(port, &interfaces),
-            // At the start all that is there is new.
+            // At the start every route is new, so differences mean nothing.
             Notice::Compared(report)
                 if !report.settled || report.differences == 0 || report.reason == Reason::Start => {
             }
@@ -75,7 +76,7 @@ impl Management {
         }
     }
 
-    /// Gives the workers the addresses Linux has on a port; those that did not listen get them with the next change.
+    /// Gives the workers the addresses Linux has on a port; a worker that timed out gets them with the next change.
     fn address(&self, port: PortId, interfaces: &[(u16, Vec<IpAddr>)]) {
         let Some(facts) = self.view.ports.get(port.index()) else {
             return;

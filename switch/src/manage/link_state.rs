@@ -1,4 +1,4 @@
-//! What is known of the ports' links.
+//! State of the ports' links.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -10,27 +10,27 @@ use crate::wiring::kernel::Link as LinuxLink;
 use crate::wiring::pfc::PortFlow;
 use crate::wiring::speeds::Speeds;
 
-/// A port's link as it was last carried out.
+/// Link state of a port, as last applied.
 #[derive(Debug, Clone)]
 pub struct LinkState {
-    /// Frames are let in.
+    /// True if the link is up and frames are accepted.
     pub up: bool,
-    /// The operator lets it be up.
+    /// True if the operator allows it to be up.
     pub admin_up: bool,
-    /// Its speeds: of the time it was last up.
+    /// Speeds of the link when it was last up.
     pub speeds: Speeds,
-    /// Its flow control, which follows the speeds.
+    /// Flow control settings, which follow the speeds.
     pub flow: PortFlow,
-    /// When it last changed.
+    /// Time of the last change.
     pub since: SystemTime,
-    /// How often it went down.
+    /// Number of times the link went down.
     pub flaps: u64,
-    /// Why it is down.
+    /// Reason why the link is down.
     pub reason: DownReason,
 }
 
 impl LinkState {
-    /// What follows from it, for a port of this address.
+    /// Returns the link as the desired state needs it, for a port with this address.
     #[must_use]
     pub fn link(&self, mac: Mac) -> Link {
         Link {
@@ -43,10 +43,10 @@ impl LinkState {
 }
 
 npcc_pipeline::named! {
-    /// Why a port is down.
+    /// Reason why a port is down.
     #[derive(Default)]
     pub enum DownReason {
-        /// It is up.
+        /// The port is up.
         #[default]
         None = "",
         /// The operator took it down.
@@ -58,12 +58,12 @@ npcc_pipeline::named! {
     }
 }
 
-/// All ports' links.
+/// Link states of all ports.
 #[derive(Debug, Default)]
 pub struct Links(Mutex<Vec<LinkState>>);
 
 impl Links {
-    /// As they are at the start.
+    /// Starts with these states.
     #[must_use]
     pub const fn new(states: Vec<LinkState>) -> Links {
         Links(Mutex::new(states))
@@ -73,19 +73,19 @@ impl Links {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One port's.
+    /// Returns the state of one port.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<LinkState> {
         self.lock().get(index).cloned()
     }
 
-    /// All of them.
+    /// Returns the states of all ports.
     #[must_use]
     pub fn all(&self) -> Vec<LinkState> {
         self.lock().clone()
     }
 
-    /// What Linux is told of each.
+    /// Returns the carrier and speed that are reported to Linux, by port.
     #[must_use]
     pub fn for_linux(&self) -> Vec<LinuxLink> {
         let link = |state: &LinkState| LinuxLink {

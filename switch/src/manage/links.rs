@@ -1,10 +1,10 @@
-//! The ports' links: followed by asking, ten milliseconds apart, and carried out.
+//! Link states of the ports: polled every ten milliseconds, and applied.
 //!
-//! A link-state interrupt would be sooner, and is not used: with it DPDK answers from what the last interrupt said, and
-//! several drivers lose interrupts, which would leave a dead link up for ever.
+//! A link-state interrupt would be faster, and is not used: with it DPDK answers from the state at the last interrupt, and several drivers
+//! lose interrupts, which would leave a dead link up for ever.
 //!
-//! Law: a link that goes down is passed over by the routes at once, whatever else is going on; what waits for it is dropped;
-//! a link that comes up gets the settings of the speed it has now before the first frame is let in.
+//! Law: the routes pass over a link that goes down at once, whatever else is going on, and frames queued for it are dropped. A link that
+//! comes up gets the settings of its present speed before the first frame is accepted.
 
 use std::time::SystemTime;
 
@@ -17,7 +17,7 @@ use crate::report::events::Kind;
 use crate::wiring;
 use crate::wiring::speeds;
 
-/// What a device says of its link.
+/// Link state that a device reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Said {
     up: bool,
@@ -26,7 +26,7 @@ struct Said {
 }
 
 impl Management {
-    /// Looks at all links and carries out what changed; every few milliseconds.
+    /// Polls all links and applies changes; called every few milliseconds.
     pub fn look_at_links(&self) {
         for index in 0..self.view.ports.len() {
             self.look_at_link(index);
@@ -73,7 +73,7 @@ impl Management {
             }
             self.down.set(port_id(index), true);
         }
-        // A reload that is under way ends before.
+        // A reload that is under way ends first.
         let Ok(mut live) = self.live.lock() else {
             return;
         };
@@ -92,13 +92,13 @@ impl Management {
             return;
         }
         let mut targets = self.targets(routes);
-        // Tried again at the next look where a worker does not listen.
+        // If a worker timed out, the next poll tries again.
         if running.follow(&links, &mut targets).is_ok() {
             self.followed(index, said, &state, running);
         }
     }
 
-    /// Shows that a link came, went, or has another speed.
+    /// Publishes that a link came up, went down, or changed its speed.
     fn followed(&self, index: usize, said: Said, before: &LinkState, running: &Running) {
         let now = running.now();
         if let Some(state) = self.view.links.lock().get_mut(index) {
@@ -123,11 +123,10 @@ impl Management {
         self.view.link_event(index, Kind::LinkUp, mbps);
     }
 
-    /// Takes a port up or down for the operator. The device's link goes with it where the driver can, so that the peer sees
-    /// it.
+    /// Takes a port up or down for the operator. The device's link follows where the driver can, so that the peer sees it.
     ///
     /// # Errors
-    /// When there is no such port.
+    /// Fails if there is no such port.
     pub fn set_admin(&self, name: &str, up: bool) -> Result<(), String> {
         let index = self.view.ports.iter().position(|port| port.name == name);
         let index = index.ok_or_else(|| {
@@ -146,7 +145,7 @@ impl Management {
             state.admin_up = up;
         }
         if let Some(facts) = self.view.ports.get(index) {
-            // A driver that cannot leaves the peer in the dark; here nothing passes all the same.
+            // With a driver that cannot, the peer sees no change; no frames pass all the same.
             let _ = facts.port.set_link(up);
         }
         self.look_at_link(index);

@@ -1,5 +1,5 @@
-//! Management: Unix sockets that answer questions with JSON, one line each way. Each client has a thread of its own, for a bounded
-//! time, so that none waits for another; they read what workers and control core publish, and never make those wait.
+//! Management: Unix sockets that answer requests with JSON, one line each way. Each client has a thread of its own, for a bounded time, so
+//! that none waits for another; the threads read what workers and control core publish, and never make those wait.
 
 pub mod access;
 mod answer;
@@ -23,5 +23,5 @@ pub mod tables;
 pub mod targets;
 pub mod view;
 
-/// Where a switch listens unless told otherwise.
+/// Default path of the management socket.
 pub const DEFAULT_SOCKET: &str = "/run/npcc-switch.sock";

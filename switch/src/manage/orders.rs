@@ -1,7 +1,7 @@
-//! What an operator may order while the switch runs, and who is told.
+//! Operator commands to the running switch, and the threads that carry them out.
 //!
-//! Law: what is shown as set is what the workers were given. An order that a worker cannot take is given to none, and nothing that is
-//! shown changes.
+//! Law: the settings shown are those that the workers were given. A command that one worker cannot take is given to none, and no shown
+//! value changes.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,52 +21,51 @@ use crate::control::orders::NpccOrders;
 use crate::wiring::kernel::Kernel;
 use crate::worker::command::{Command, Deaf, WorkerOrders};
 
-/// What runs, and its routes.
+/// Running configuration and its routes.
 #[derive(Debug)]
 pub struct Live {
     /// The configuration.
     pub running: Running,
-    /// Its routes.
+    /// Routes of that configuration.
     pub routes: Routes,
 }
 
-/// The management service: what it sees, and whom it gives orders.
+/// The management service: its view, and the targets of its commands.
 #[derive(Debug)]
 pub struct Management {
-    /// What there is to see.
+    /// State to be shown.
     pub view: View,
-    /// Orders to the workers.
+    /// Commands to the workers.
     pub workers: WorkerOrders,
-    /// Orders to the control core.
+    /// Commands to the control core.
     pub npcc: NpccOrders,
-    /// What runs, and where it came from. Whoever changes it holds this lock, so that one change follows the other; nobody
-    /// who only looks needs it.
+    /// Running configuration and its origin. A thread holds this lock to change it, so that changes are serialised; readers never need it.
     pub live: Mutex<Live>,
-    /// The ports that the routes pass over.
+    /// Ports that the routes pass over.
     pub down: Arc<DownPorts>,
-    /// The kernel, where Linux is integrated.
+    /// The kernel; `None` where Linux is not integrated.
     pub kernel: Option<Kernel>,
-    /// What the workers capture, for whoever asks first.
+    /// Captured frames of the workers; the first client to lock them captures.
     pub captures: Mutex<Captures>,
 }
 
 impl Management {
-    /// What runs, to be changed.
+    /// Locks the running configuration, to change it.
     ///
     /// # Errors
-    /// [`Torn`]: a change before panicked half-way.
+    /// Fails with [`Torn`] if an earlier change panicked half-way.
     pub(super) fn live(&self) -> Result<MutexGuard<'_, Live>, Torn> {
         self.live.lock().map_err(|_| Torn)
     }
 
-    /// Number of the port of this name.
+    /// Returns the number of the port with this name.
     pub(super) fn port(&self, name: &str) -> Option<PortId> {
         let mut ids = self.view.ports.iter().zip(0u8..);
         ids.find(|(port, _)| port.name == name)
             .map(|(_, id)| PortId(id))
     }
 
-    /// Those who take a change.
+    /// Returns the targets of a change.
     pub(super) fn targets<'a>(&'a self, routes: &'a mut Routes) -> Targets<'a> {
         Targets {
             view: &self.view,
@@ -77,17 +76,17 @@ impl Management {
         }
     }
 
-    /// What is known of the links.
+    /// Returns the links as the desired state needs them.
     pub(super) fn links(&self) -> Vec<Link> {
         let states = self.view.links.all();
         let ports = states.iter().zip(&self.view.ports);
         ports.map(|(state, facts)| state.link(facts.mac)).collect()
     }
 
-    /// Changes what runs, and shows it.
+    /// Changes the running configuration, and publishes it.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Running, &[Link], &mut Targets<'_>) -> Result<T, ApplyError>,
@@ -102,26 +101,26 @@ impl Management {
         Ok(changed)
     }
 
-    /// Sets a value of what runs, as in the configuration.
+    /// Sets a value of the running configuration, by its key.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn set(&self, key: &str, value: &str) -> Result<(), ApplyError> {
         self.change(|running, links, targets| running.set((key, value), links, targets))
     }
 
-    /// Has a key, or all that was set, be as in the file.
+    /// Resets a key, or all that was set, to the file's value.
     ///
     /// # Errors
-    /// [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`]; nothing has changed.
     pub fn unset(&self, key: Option<&str>) -> Result<Outcome, ApplyError> {
         self.change(|running, links, targets| running.unset(key, links, targets))
     }
 
-    /// The configuration that runs, as YAML, or how it differs from the file as it is now.
+    /// Returns the running configuration as YAML, or its differences from the file as it is now.
     ///
     /// # Errors
-    /// The file has mistakes: the report.
+    /// Fails with the report if the file has mistakes.
     pub fn config(&self, diff: bool) -> Result<String, ApplyError> {
         let wanted = self.view.config().clone();
         if diff {
@@ -131,7 +130,7 @@ impl Management {
         }
     }
 
-    /// Notes that the switch's traffic is being taken away, or no more; the next process knows it too.
+    /// Records that the switch is being drained, or no longer; the next process knows it too.
     pub fn drain(&self, on: bool) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |since| since.as_secs());
@@ -140,10 +139,10 @@ impl Management {
         });
     }
 
-    /// Has the control core take in a list of pairs, or none of it.
+    /// Has the control core take a list of pairs, all or none.
     ///
     /// # Errors
-    /// What is wrong with one of them, or that nobody listens.
+    /// Says what is wrong with one of them, or that the control core does not listen.
     pub fn npcc_pairs(&self, pairs: &[ListedPair], suggested: bool) -> Result<(), String> {
         let commands = pairs.iter().map(|pair| pair.command(suggested));
         let commands: Result<Arc<[NpccCommand]>, OrderError> = commands.collect();
@@ -155,17 +154,17 @@ impl Management {
     /// Has the control core add or forget a pair.
     ///
     /// # Errors
-    /// What is wrong with it, or that nobody listens.
+    /// Says what is wrong with it, or that the control core does not listen.
     pub fn npcc_order(&self, order: &NpccOrder) -> Result<(), String> {
         let command = order.command();
         let given = command.and_then(|command| self.npcc.give(command));
         given.map_err(|error| error.to_string())
     }
 
-    /// Starts the user watermarks, and what took how long, anew.
+    /// Restarts the user watermarks and the timings.
     ///
     /// # Errors
-    /// When a worker does not listen.
+    /// Fails if a worker timed out.
     pub fn clear_watermarks(&self) -> Result<(), Deaf> {
         self.workers.give(&[Command::ClearWatermarks])?;
         self.view.timings().clear();
@@ -173,7 +172,7 @@ impl Management {
     }
 }
 
-/// A change panicked half-way: nobody knows what holds.
+/// An earlier change panicked half-way: the running state is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a change before ended half-way: restart the switch")]
 pub struct Torn;

@@ -1,31 +1,30 @@
-//! A client's stream, with an end to the waiting: reading and writing give up when nothing moves, when it takes too long in
-//! all, and when the switch stops.
+//! Client stream with deadlines: reading and writing fail when no byte moves, when they take too long in all, and when the switch stops.
 //!
-//! Law: whatever a client does or leaves, a thread that talks with it is free again after [`Limits::overall`], and
-//! [`SLICE`] after the switch was told to stop ([`GRACE`] while it writes).
+//! Law: whatever a client does or leaves, a thread that serves it is free again after [`Limits::overall`] for its request and again for its
+//! answer (of a capture: for each record), and [`SLICE`] after the switch begins to stop ([`GRACE`] while it writes).
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long one system call waits before the limits are looked at.
+/// Longest wait of one system call before the limits are checked.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long an answer may still be written once the switch stops.
+/// Time left for an answer once the switch stops.
 const GRACE: Duration = Duration::from_millis(300);
 
 npcc_pipeline::defaults! {
-    /// How long a client is waited for, for its request and again for its reading of the answer.
+    /// Time limits of a client, for its request and again for reading the answer.
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Limits {
-        /// Without a byte that moves.
+        /// Longest time without a byte that moves.
         pub(super) idle: Duration = Duration::from_secs(5),
-        /// In all.
+        /// Longest time in all.
         pub(super) overall: Duration = Duration::from_secs(30),
     }
 }
 
-/// See the module's text.
+/// Client stream with deadlines.
 #[derive(Debug)]
 pub(super) struct Patience<'a> {
     stream: &'a UnixStream,
@@ -33,16 +32,16 @@ pub(super) struct Patience<'a> {
     stop: &'a AtomicBool,
     idle: Instant,
     overall: Instant,
-    /// How long it goes on after a stop, and until when once it was seen.
+    /// Time allowed after a stop; `end` is the resulting deadline, set when the stop is first seen.
     grace: Duration,
     end: Option<Instant>,
 }
 
 impl<'a> Patience<'a> {
-    /// A stream to read a request from, until `stop`.
+    /// Wraps a stream to read a request from, until `stop`.
     ///
     /// # Errors
-    /// When the system refuses to wait for a bounded time.
+    /// Fails if the system refuses the timeouts.
     pub(super) fn new(
         stream: &'a UnixStream,
         limits: Limits,
@@ -64,14 +63,14 @@ impl<'a> Patience<'a> {
         })
     }
 
-    /// The request is read and carried out: the answer has the limits anew, and a little time after a stop.
+    /// Restarts the limits for the answer, and allows [`GRACE`] after a stop; called when the request has been read.
     pub(super) fn answer(&mut self) {
         let now = Instant::now();
         (self.idle, self.overall) = (now + self.limits.idle, now + self.limits.overall);
         self.grace = GRACE;
     }
 
-    /// Refuses to wait any longer.
+    /// Fails if a deadline has passed or the switch stops.
     fn check(&mut self) -> Result<()> {
         let now = Instant::now();
         if self.stop.load(Ordering::Relaxed) {
@@ -86,7 +85,7 @@ impl<'a> Patience<'a> {
         Ok(())
     }
 
-    /// Tries again, slice by slice, until bytes move or patience ends.
+    /// Retries `once`, one slice at a time, until bytes move or a deadline passes.
     fn wait(&mut self, mut once: impl FnMut(&UnixStream) -> Result<usize>) -> Result<usize> {
         loop {
             self.check()?;
@@ -136,7 +135,7 @@ mod tests {
         overall: Duration::from_millis(400),
     };
 
-    /// How long reading a line lasted, and why it ended.
+    /// Returns the time that reading a line took, and the error that ended it.
     fn read(stream: &UnixStream, stop: &AtomicBool, limits: Limits) -> (Duration, ErrorKind) {
         let begun = Instant::now();
         let mut line = String::new();
@@ -153,7 +152,7 @@ mod tests {
         assert_eq!(why, ErrorKind::TimedOut);
         assert!(time >= SHORT.idle && time < SHORT.overall, "{time:?}");
         let writer = std::thread::spawn(move || {
-            // Until nobody reads any more, or the test has failed.
+            // Until the reader is gone, or the test has failed.
             for _ in 0..100 {
                 if (&theirs).write(b"x").is_err() {
                     break;

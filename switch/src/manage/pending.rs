@@ -1,25 +1,25 @@
-//! A reload that waits for its commit, as `show audit` tells it.
+//! Pending reload (not yet committed), as `show audit` reports it.
 
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// A reload that waits for its commit.
+/// Reload that waits for its commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    /// When it is rolled back.
+    /// Time of the rollback.
     pub deadline: Instant,
 }
 
-/// The same, as it is shown.
+/// Pending reload as it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingShown {
-    /// Seconds until it is rolled back.
+    /// Seconds until the rollback.
     pub seconds_left: u64,
 }
 
 impl Pending {
-    /// As it is shown now.
+    /// Returns the pending reload as shown at this moment.
     #[must_use]
     pub fn shown(self) -> PendingShown {
         let left = self.deadline.saturating_duration_since(Instant::now());
@@ -29,7 +29,7 @@ impl Pending {
     }
 }
 
-/// Whole seconds, a part of one counted as one.
+/// Returns whole seconds, rounded up.
 pub(super) fn seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }

@@ -1,4 +1,4 @@
-//! Questions and answers.
+//! Management protocol: requests and replies.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::apply::outcome::Outcome;
 use crate::control::order::{ListedPair, NpccOrder};
 use crate::report::model::Snapshot;
 
-/// A question: one line of JSON.
+/// Request: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -19,59 +19,59 @@ pub enum Request {
     Snapshot,
     /// A table of `show`.
     Show {
-        /// Its name.
+        /// Name of the table.
         table: String,
     },
-    /// The rows of a table of `show`. The answer is a [`RowLine`](super::rows::RowLine) for each, and one more.
+    /// Rows of a table of `show`. The answer is a [`RowLine`](super::rows::RowLine) for each, and one more.
     Rows {
-        /// Its name.
+        /// Name of the table.
         table: String,
-        /// Which rows.
+        /// Selection of the rows.
         query: Box<Query>,
     },
-    /// Show counters from here on.
+    /// Show counters relative to now.
     ClearCounters,
-    /// Start the user watermarks anew.
+    /// Restart the user watermarks.
     ClearWatermarks,
-    /// Set a value of what runs.
+    /// Set a value of the running configuration.
     Set {
-        /// Its key, as a path of the configuration or in short.
+        /// Key, as a path of the configuration or in short.
         key: String,
-        /// The value, as in the configuration.
+        /// Value, as in the configuration.
         value: String,
     },
-    /// Have what was set be as in the file.
+    /// Reset what was set to the file's values.
     Unset {
-        /// The key; all, when it is none.
+        /// Key; `None` for all.
         key: Option<String>,
     },
-    /// The configuration that runs, or how it differs from the file.
+    /// Return the running configuration, or its differences from the file.
     Config {
-        /// How it differs.
+        /// True to return the differences.
         diff: bool,
     },
     /// Read the configuration file again.
     Reload {
-        /// Roll back unless a commit comes within so many milliseconds.
+        /// Time in milliseconds after which it is rolled back unless committed.
         confirm_ms: Option<u64>,
-        /// Only say what would come of it.
+        /// True to report the outcome only.
         #[serde(default)]
         dry_run: bool,
     },
-    /// The reload that waits for it holds.
+    /// Confirm the pending reload.
     Commit,
-    /// What held before the reload that waits for its commit comes back.
+    /// Restore the settings before the pending reload.
     Rollback,
     /// Take a port up or down.
     Port {
-        /// Its name.
+        /// Name of the port.
         name: String,
-        /// Whether it may be up.
+        /// True to allow it up.
         up: bool,
     },
-    /// Its traffic is being taken away, or no more: for those who look. Who takes it away is not the switch.
+    /// Mark the switch's traffic as being drained, or no longer, for monitoring. The switch itself does not divert traffic.
     Drain {
-        /// Whether it is.
+        /// True while it is being drained.
         on: bool,
     },
     /// Stop, as at SIGTERM.
@@ -80,17 +80,17 @@ pub enum Request {
     Npcc(NpccOrder),
     /// Capture frames. The answer is a [`Reply::Capturing`], then frames, then how it ended: see [`super::capture`].
     Capture(Box<CaptureRequest>),
-    /// Take in a list of pairs, or none of it.
+    /// Take a list of pairs, all or none.
     Pairs {
         /// The pairs.
         pairs: Vec<ListedPair>,
-        /// Whether each must be confirmed by packets.
+        /// True if packets must confirm each.
         suggested: bool,
     },
 }
 
 impl Request {
-    /// Whether it only looks.
+    /// Returns true if it changes nothing.
     #[must_use]
     pub const fn reads(&self) -> bool {
         matches!(
@@ -103,7 +103,7 @@ impl Request {
         )
     }
 
-    /// What it is called where changes are logged. Pairs are not told apart: they come by the thousand.
+    /// Returns its name for the log of changes. Pairs are not listed: they come by the thousand.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -144,33 +144,33 @@ impl Request {
     }
 }
 
-/// An answer: one line of JSON.
+/// Reply: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
-    /// To [`Request::Snapshot`].
+    /// Reply to [`Request::Snapshot`].
     Snapshot(Box<Snapshot>),
-    /// To [`Request::Show`]: what the table of that name reads.
+    /// Reply to [`Request::Show`]: the data of that table.
     Table(serde_json::Value),
-    /// To [`Request::Config`].
+    /// Reply to [`Request::Config`].
     Text(String),
-    /// To [`Request::Reload`], [`Request::Unset`] and [`Request::Rollback`].
+    /// Reply to [`Request::Reload`], [`Request::Unset`] and [`Request::Rollback`].
     Reloaded(Outcome),
-    /// To [`Request::Capture`]: it is on, and frames follow.
+    /// Reply to [`Request::Capture`]: the capture is on, and frames follow.
     Capturing(Box<CaptureStart>),
     /// The configuration file, or a value, has mistakes: the report.
     Invalid(String),
-    /// Done.
+    /// The request was carried out.
     Done,
-    /// The question was not understood.
+    /// The request was refused or not understood: the reason.
     Error(String),
 }
 
-/// What is said of an answer that cannot be read, or is to another question.
+/// Error text for a reply that cannot be read, or that answers another request.
 pub const OTHER_ANSWER: &str = "the switch answered something else; are both the same version?";
 
 impl Reply {
-    /// The error it is to who wanted another answer: why the switch refused, or that this is no answer to the question.
+    /// Converts an unexpected reply to an error: the switch's reason for a refusal, or that the reply does not fit the request.
     #[must_use]
     pub fn unexpected(self) -> anyhow::Error {
         match self {

@@ -1,47 +1,47 @@
-//! Which rows of a table are asked for.
+//! Selection of a table's rows.
 
 use std::net::IpAddr;
 
 use npcc_config::ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// Which rows, and how many. What is not given does not matter.
+/// Filters and limits of rows. A field that is not given does not restrict.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Query {
-    /// So many rows at most: the heaviest flows, the hosts with most CNPs, the latest lines of the log.
+    /// Most rows: the heaviest flows, the hosts with most CNPs, the latest lines of the log.
     pub top: Option<usize>,
-    /// Which so many of them: 1 for the first.
+    /// Page of `top` rows: 1 for the first.
     pub page: Option<usize>,
-    /// Where the answer before ended.
+    /// Position where the previous answer ended.
     pub after: Option<u64>,
-    /// Of flows from or to these hosts: an address or a prefix.
+    /// Flows from or to these hosts: an address or a prefix.
     pub host: Option<String>,
-    /// With this queue pair at either end.
+    /// Flows with this queue pair at either end.
     pub qp: Option<u32>,
-    /// That leave by this port.
+    /// Flows that leave by this port.
     pub port: Option<String>,
-    /// In the queue of this priority.
+    /// Flows in the queue of this priority.
     pub priority: Option<u8>,
-    /// Whose sender is known by this evidence.
+    /// Flows whose sender is known by this evidence.
     pub evidence: Option<String>,
-    /// That did this after their last CNP.
+    /// Flows with this response after their last CNP.
     pub response: Option<String>,
-    /// That nobody has answered yet.
+    /// Flows that no packet in the reverse direction has answered yet.
     pub cold: bool,
-    /// That were told, or would have been.
+    /// Flows that were sent a CNP, or would have been.
     pub told: bool,
-    /// Of routes: what the switch has not as the kernel has it, by a comparison made now.
+    /// Routes that differ between switch and kernel, by a comparison made now.
     pub diff: bool,
-    /// Of which this became: `sent`, `would-send` or `refused`.
+    /// Decisions with this outcome: `sent`, `would-send` or `refused`.
     pub outcome: Option<String>,
 }
 
 impl Query {
-    /// The hosts that are asked for; none for all.
+    /// Returns the requested hosts; `None` for all.
     ///
     /// # Errors
-    /// What they would have to be written as.
+    /// Says how to write them.
     pub fn hosts(&self) -> Result<Option<IpNet>, String> {
         let read = |text: &String| {
             let one = text.parse::<IpAddr>().map(IpNet::from);
@@ -52,7 +52,7 @@ impl Query {
         self.host.as_ref().map(read).transpose()
     }
 
-    /// The filters that are given, by their names on the command line.
+    /// Returns the filters that are given, by their names on the command line.
     pub fn filters(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             (self.host.is_some(), "--host"),
@@ -72,12 +72,12 @@ impl Query {
     }
 }
 
-/// How an answer of rows ended.
+/// End of an answer of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
-    /// Rows that were asked for and are there, in this answer or not; as far as was looked.
+    /// Number of rows that match, in this answer or not, as far as the switch searched.
     pub matched: u64,
-    /// There may be more: ask again after this.
+    /// Position to continue from in the next request, if there may be more.
     pub next: Option<u64>,
 }

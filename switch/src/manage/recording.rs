@@ -1,4 +1,4 @@
-//! Reading a capture from a running switch: the client's end of [`super::capture`].
+//! Client side of a capture from a running switch ([`super::capture`]).
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::Shutdown;
@@ -15,34 +15,34 @@ use super::capture::{CaptureEnd, CaptureRequest, CaptureStart};
 use super::client::connect;
 use super::protocol::{OTHER_ANSWER, Reply, Request};
 
-/// How long one read waits before it is looked whether to stop.
+/// Longest wait of one read before the request to stop is checked.
 const SLICE: Duration = Duration::from_millis(50);
-/// How long the switch has for its answer, and for its end once it was asked to stop.
+/// Time limit for the switch's answer, and for its end once it was asked to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A capture that runs until it is read to its end, or dropped.
+/// Running capture, until it is read to its end or dropped.
 #[derive(Debug)]
 pub struct Recording {
     from: BufReader<Source>,
     record: Vec<u8>,
-    /// What the frames are to be read with.
+    /// Data needed to interpret the frames.
     pub start: CaptureStart,
 }
 
-/// What comes next of a capture.
+/// Next item of a capture.
 #[derive(Debug)]
 pub enum Next<'a> {
-    /// A frame: what happened to it, and as many of its bytes as were asked for.
+    /// A frame: its event, and as many of its bytes as were requested.
     Frame(Event, &'a [u8]),
-    /// There are no more.
+    /// The end: no more frames follow.
     End(CaptureEnd),
 }
 
 impl Recording {
-    /// Begins a capture. Once `enough` is set the switch is asked to end it.
+    /// Begins a capture. Once `enough` is set the client requests its end.
     ///
     /// # Errors
-    /// When no switch listens there, or it refuses; says why.
+    /// Fails if no switch listens there, or it refuses; the error says why.
     pub fn begin(
         socket: &Path,
         request: CaptureRequest,
@@ -54,7 +54,7 @@ impl Recording {
             .set_read_timeout(Some(SLICE))
             .context("cannot set a timeout")?;
         let line = serde_json::to_string(&request)? + "\n";
-        // A switch with too many clients says so and does not listen.
+        // A switch with too many clients answers so without reading the request.
         let asked = std::io::Write::write_all(&mut stream, line.as_bytes());
         let mut from = BufReader::with_capacity(
             1 << 20,
@@ -83,7 +83,7 @@ impl Recording {
         }
     }
 
-    /// Whether the next frame has not come yet, or not as a whole: time to show what was read.
+    /// Returns true if the next frame has not arrived in full: time to show what was read.
     #[must_use]
     pub fn waits(&self) -> bool {
         let here = self.from.buffer();
@@ -91,10 +91,10 @@ impl Recording {
         length.is_none_or(|length| here.len() - 4 < usize::try_from(length).unwrap_or(usize::MAX))
     }
 
-    /// What comes next; waits for it.
+    /// Returns the next item; waits for it.
     ///
     /// # Errors
-    /// When the switch went away, or sends what is no capture.
+    /// Fails if the switch went away, or sends what is no capture.
     pub fn read(&mut self) -> anyhow::Result<Next<'_>> {
         let mut length = [0; 4];
         let gone = "the switch went away before the capture ended";
@@ -113,12 +113,12 @@ impl Recording {
     }
 }
 
-/// The stream, and who may end it.
+/// Capture stream, with the flag that ends it.
 #[derive(Debug)]
 struct Source {
     stream: UnixStream,
     enough: Arc<AtomicBool>,
-    /// How long nothing came, where that is limited.
+    /// Time without data, where that is limited.
     waited: Option<Duration>,
     asked_to_end: bool,
 }
@@ -129,7 +129,7 @@ impl Read for Source {
             if self.enough.load(Ordering::Relaxed) && !self.asked_to_end {
                 self.asked_to_end = true;
                 self.waited = Some(Duration::ZERO);
-                // A switch that is gone is found out by the next read.
+                // The next read detects a switch that is gone.
                 let _ = self.stream.shutdown(Shutdown::Write);
             }
             match self.stream.read(into) {

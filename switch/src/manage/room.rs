@@ -1,35 +1,35 @@
-//! Threads beside the management thread: so many at a time and no more.
+//! Bounded set of threads beside the management thread.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A bounded number of threads that end by themselves.
+/// Bounded set of threads that end by themselves.
 #[derive(Debug)]
 pub struct Room {
     name: &'static str,
     most: usize,
-    /// Most of one user.
+    /// Most threads of one user.
     each: usize,
     threads: Vec<(u32, JoinHandle<()>)>,
 }
 
-/// A thread was not started.
+/// Reason why a thread was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum NoRoom {
-    /// As many as may run do.
+    /// The limit of all threads is reached.
     #[error("{0} others are being served: try again")]
     Full(usize),
-    /// As many of one user as may.
+    /// The limit of one user's threads is reached.
     #[error("{0} others of this user are being served: try again")]
     FullOfUser(usize),
-    /// The system gives no more threads.
+    /// The system refused a thread.
     #[error("the system gives no thread: {0}")]
     System(#[from] io::Error),
 }
 
 impl Room {
-    /// Threads of this name, `most` at a time, `each` of them for one user.
+    /// Makes a set for threads of this name, at most `most` at a time and `each` for one user.
     #[must_use]
     pub const fn new(name: &'static str, most: usize, each: usize) -> Room {
         Room {
@@ -40,7 +40,7 @@ impl Room {
         }
     }
 
-    /// How many more may run.
+    /// Returns the number of further threads that may run.
     pub fn left(&mut self) -> usize {
         self.threads.retain(|(_, thread)| !thread.is_finished());
         self.most.saturating_sub(self.threads.len())
@@ -49,7 +49,7 @@ impl Room {
     /// Starts a thread for a user.
     ///
     /// # Errors
-    /// [`NoRoom`].
+    /// Fails with [`NoRoom`].
     pub fn start(&mut self, user: u32, work: impl FnOnce() + Send + 'static) -> Result<(), NoRoom> {
         if self.left() == 0 {
             return Err(NoRoom::Full(self.most));
@@ -63,7 +63,7 @@ impl Room {
         Ok(())
     }
 
-    /// Waits until all have ended, for a time; whether they have.
+    /// Waits up to `patience` for all threads to end; returns true if they have.
     pub fn wait(&mut self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         loop {
@@ -96,7 +96,7 @@ mod tests {
         assert!(room.start(0, || {}).is_ok());
     }
 
-    /// One user held all places, and everybody else was turned away.
+    /// One user once held all places, and everybody else was turned away.
     #[test]
     fn a_user_has_some_places_and_the_others_the_rest() {
         let mut room = Room::new("test", 5, 2);

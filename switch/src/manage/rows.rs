@@ -1,6 +1,6 @@
-//! Tables of `show` whose rows come one by one, so that nobody holds them all: flows, hosts and the log.
+//! Tables of `show` that are streamed row by row, so that they are never held as a whole: flows, hosts, routes, neighbours and the log.
 //!
-//! The answer is a line of JSON for each row and one that says how it ended. To add a table: an implementation of [`Rows`] and a line in
+//! The answer is a line of JSON for each row and one for its end. To add a table: an implementation of [`Rows`] and a line in
 //! `tables::ALL`.
 
 use std::io::{self, Write};
@@ -15,40 +15,40 @@ use crate::report::model::{Flow, Host, LogLine};
 use crate::report::npcc_table;
 use crate::report::routes::{self, Neighbor, Route};
 
-/// A table whose rows come one by one.
+/// Table that is streamed row by row.
 pub(super) trait Rows {
-    /// Its name: `show NAME`.
+    /// Name of the table: `show NAME`.
     const NAME: &'static str;
-    /// What it shows, for the help.
+    /// Description for the help.
     const ABOUT: &'static str;
-    /// A row.
+    /// Type of a row.
     type Row: Serialize + DeserializeOwned;
 
-    /// Gives the rows that are asked for, one after the other.
+    /// Passes the requested rows to `give`, one after the other.
     fn each(
         view: &View,
         query: &Query,
         give: &mut dyn FnMut(&Self::Row) -> io::Result<()>,
     ) -> Result<End, Unanswered>;
 
-    /// Puts rows in the order in which people and scripts have them, where all are shown.
+    /// Sorts rows for people and scripts, where all are shown.
     fn order(rows: &mut [Self::Row]);
 
-    /// For people.
+    /// Formats rows for people.
     fn text(rows: &[Self::Row]) -> String;
 }
 
-/// Why rows did not come, or not all.
+/// Reason why rows are missing.
 #[derive(Debug, derive_more::From)]
 pub(super) enum Unanswered {
-    /// What is wrong with the query.
+    /// The query is wrong, as the text says.
     Refused(String),
     /// The client went away or was too slow.
     #[from]
     Gone(io::Error),
 }
 
-/// Gives the page that is asked for of things that are in order, each as a row; only those of the page are made into rows.
+/// Passes the requested page of a sorted sequence to `give`; only things on that page are made into rows.
 pub(super) fn page<T, R>(
     query: &Query,
     things: impl Iterator<Item = T>,
@@ -70,7 +70,7 @@ pub(super) fn page<T, R>(
     })
 }
 
-/// A line of an answer as it is written.
+/// Line of an answer, as written.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Written<'a, R> {
@@ -79,15 +79,15 @@ enum Written<'a, R> {
     Error(String),
 }
 
-/// A line of an answer as it is read.
+/// Line of an answer, as read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowLine {
-    /// A row.
+    /// A row of the table.
     Row(Value),
-    /// The rows before were all that this answer has.
+    /// The end: no more rows follow in this answer.
     End(End),
-    /// Why there are none, or no more.
+    /// The reason why there are no rows, or no more.
     Error(String),
 }
 
@@ -96,7 +96,7 @@ fn line<R: Serialize>(out: &mut dyn Write, line: &Written<'_, R>) -> io::Result<
     out.write_all(b"\n")
 }
 
-/// Writes the rows of `R` that are asked for, and how that ended.
+/// Writes the requested rows of `R`, and the line that ends them.
 pub(super) fn answer<R: Rows>(view: &View, query: &Query, out: &mut dyn Write) -> io::Result<()> {
     let mut give = |row: &R::Row| line(out, &Written::Row(row));
     let ended = R::each(view, query, &mut give);
@@ -108,7 +108,7 @@ pub(super) fn answer<R: Rows>(view: &View, query: &Query, out: &mut dyn Write) -
     line(out, &last)
 }
 
-/// What is printed of rows: a table for people, or a list for scripts. `sort` puts them in order first.
+/// Formats rows: a table for people, or a list for scripts. With `sort` they are sorted first.
 pub(super) fn read<R: Rows>(
     rows: Vec<Value>,
     sort: bool,
@@ -198,7 +198,7 @@ impl Rows for Routes {
     }
 
     fn order(_: &mut [Route]) {
-        // They come in order.
+        // The rows come in order.
     }
 
     fn text(rows: &[Route]) -> String {
@@ -223,7 +223,7 @@ impl Rows for Neighbors {
     }
 
     fn order(_: &mut [Neighbor]) {
-        // They come in order.
+        // The rows come in order.
     }
 
     fn text(rows: &[Neighbor]) -> String {
@@ -248,7 +248,7 @@ impl Rows for Log {
     }
 
     fn order(_: &mut [LogLine]) {
-        // They come in order.
+        // The rows come in order.
     }
 
     fn text(rows: &[LogLine]) -> String {

@@ -1,4 +1,4 @@
-//! The sockets' ends in the switch.
+//! Server side of the management sockets.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,23 +16,23 @@ use super::answer;
 use super::orders::Management;
 use super::room::Room;
 
-/// Clients of a socket that are served at a time. Each is left after a bounded time ([`super::patience`]), and those of the
-/// socket for reading take no place from those who change things; of the other socket's the last is kept for a change.
+/// Most clients of a socket that are served at a time. Each is dropped after a bounded time ([`super::patience`]). Clients of the read-only
+/// socket take no slot from those who change things; of the other socket's slots the last is kept for a change.
 const CLIENTS: usize = 16;
-/// Those of one user at the socket for reading.
+/// Most clients of one user at the read-only socket.
 const CLIENTS_OF_USER: usize = 4;
-/// Clients that are taken in a turn: no flood of them keeps the management thread from its other work.
+/// Most clients accepted per turn: no flood of them keeps the management thread from its other work.
 const BACKLOG: usize = 64;
-/// How long clients have for the end of their answers once the switch stops.
+/// Time that clients have for the end of their answers once the switch stops.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// The socket could not be made.
+/// Reason why the socket could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another switch answers there.
     #[error("another switch listens on {0}: stop it, or set {key} to another path", key = .1.key())]
     InUse(PathBuf, Access),
-    /// Something else lies there.
+    /// A file that is no socket has this path.
     #[error("{0} exists and is no socket: remove it, or set {key} to another path", key = .1.key())]
     NotASocket(PathBuf, Access),
     /// The system refused.
@@ -40,14 +40,14 @@ pub enum SocketError {
         "cannot listen on {path}: {source} (does the folder exist, and may this user write there?)"
     )]
     Io {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
-/// Most places of one user.
+/// Returns the most slots of one user.
 const fn each(access: Access) -> usize {
     match access {
         Access::Change => CLIENTS,
@@ -55,7 +55,7 @@ const fn each(access: Access) -> usize {
     }
 }
 
-/// A listening socket; its file goes with it.
+/// Listening socket; dropping it removes its file.
 #[derive(Debug)]
 pub struct Server {
     listener: UnixListener,
@@ -65,10 +65,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on `path`, for root and `group`. The socket of a switch that died is replaced, that of a living one is not.
+    /// Listens on `path`, for root and `group`. Replaces the socket of a switch that died, not that of a running one.
     ///
     /// # Errors
-    /// [`SocketError`].
+    /// Fails with [`SocketError`].
     pub fn bind(path: &Path, group: &str, access: Access) -> Result<Server, SocketError> {
         let io = |source| SocketError::Io {
             path: path.to_owned(),
@@ -93,7 +93,7 @@ impl Server {
             access,
             room: Room::new("npcc-client", CLIENTS, each(access)),
         };
-        // Without such a group only the owner may ask.
+        // Without such a group only the owner may connect.
         let group = Group::from_name(group).ok().flatten();
         let mode = if group.is_some() { 0o660 } else { 0o600 };
         if let Some(group) = group {
@@ -104,7 +104,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Gives whoever waits a thread; returns when nobody does, or after as many as may wait.
+    /// Gives each waiting client a thread; returns when none waits, or after `BACKLOG` clients.
     fn serve_waiting(&mut self, management: &Arc<Management>, stop: &Arc<AtomicBool>) {
         for _ in 0..BACKLOG {
             let Ok((stream, _)) = self.listener.accept() else {
@@ -114,11 +114,11 @@ impl Server {
             let (client, access) = (Arc::clone(&stream), self.access);
             let is_kept = access == Access::Change && self.room.left() == 1;
             let place = if is_kept { Place::Change } else { Place::Any };
-            // Nobody's, where the system does not say.
+            // If the system does not report the user, the client counts as that of user `u32::MAX`.
             let user = answer::user(&client).unwrap_or(u32::MAX);
             let (management, stop) = (Arc::clone(management), Arc::clone(stop));
             let started = self.room.start(user, move || {
-                // A client that goes away in the middle is its own affair.
+                // A client that goes away in the middle is no error of ours.
                 let _ = answer::serve(&client, &management, (access, place), &stop);
             });
             if let Err(why) = started {
@@ -128,7 +128,7 @@ impl Server {
     }
 }
 
-/// Serves until `stop`, looking up every 10 ms; `idle` is called once a turn. Returns once all clients are served or left.
+/// Serves until `stop`, polling every 10 ms; calls `idle` once per turn. Returns once all clients are served, or after `LEAVE`.
 pub fn serve(
     mut servers: Vec<Server>,
     management: &Arc<Management>,
@@ -149,7 +149,7 @@ pub fn serve(
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // It may be gone already.
         let _ = fs::remove_file(&self.path);
     }
 }

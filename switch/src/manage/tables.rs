@@ -1,4 +1,4 @@
-//! The tables of `show`: each says its name, what the switch looks up for it, and how people and scripts read that.
+//! The tables of `show`: each has a name, the data that the switch collects, and its formats for people and scripts.
 //!
 //! To add a table: a line in [`ALL`]. The protocol, the command line, its help and the tests follow.
 
@@ -17,25 +17,25 @@ use crate::report::model::Snapshot;
 use crate::report::routes::Linux;
 use crate::report::{dcbx, lossless_table, npcc_table, ports_table, punt_table, workers};
 
-/// A table as protocol and command line know it.
+/// Table as the protocol and the command line know it.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name: `show NAME`.
+    /// Name of the table: `show NAME`.
     pub name: &'static str,
-    /// What it shows, for the help.
+    /// Description for the help.
     pub about: &'static str,
     how: How,
 }
 
-/// How it is asked for and read.
+/// Transfer and format of a table.
 #[derive(Debug)]
 enum How {
-    /// As a whole.
+    /// Transferred as a whole.
     Whole {
         look: fn(&View) -> serde_json::Result<Value>,
         read: fn(Value, bool) -> serde_json::Result<String>,
     },
-    /// Row by row.
+    /// Streamed row by row.
     Rows {
         answer: fn(&View, &Query, &mut dyn Write) -> io::Result<()>,
         read: fn(Vec<Value>, bool, bool) -> serde_json::Result<String>,
@@ -54,16 +54,16 @@ impl Entry {
         }
     }
 
-    /// Whether it comes row by row.
+    /// Returns true if the table is streamed row by row.
     #[must_use]
     pub const fn has_rows(&self) -> bool {
         matches!(self.how, How::Rows { .. })
     }
 
-    /// The switch's answer, if it comes as a whole.
+    /// Returns the switch's answer; `None` if the table is streamed row by row.
     ///
     /// # Errors
-    /// When it cannot be encoded.
+    /// Fails if the data cannot be encoded.
     pub fn look(&self, view: &View) -> Option<serde_json::Result<Value>> {
         match self.how {
             How::Whole { look, .. } => Some(look(view)),
@@ -71,10 +71,10 @@ impl Entry {
         }
     }
 
-    /// Writes the switch's answer, if it comes row by row.
+    /// Writes the switch's answer; `None` if the table comes as a whole.
     ///
     /// # Errors
-    /// When the client goes away or is too slow.
+    /// Fails if the client goes away or is too slow.
     pub fn answer(
         &self,
         view: &View,
@@ -87,10 +87,10 @@ impl Entry {
         }
     }
 
-    /// What `show NAME --json` prints of it at this moment, as the rows that are asked for.
+    /// Returns the output of `show NAME --json` at this moment, with the requested rows.
     ///
     /// # Errors
-    /// What is wrong with the query.
+    /// Says what is wrong with the query.
     pub fn json(&self, view: &View, query: &Query) -> anyhow::Result<String> {
         if let Some(looked) = self.look(view) {
             return Ok(self.read(looked?, true)?);
@@ -110,10 +110,10 @@ impl Entry {
         Ok(self.read_rows(rows, query.top.is_none(), true)?)
     }
 
-    /// What is printed of the switch's answer, if it comes as a whole.
+    /// Formats the switch's answer, if it comes as a whole.
     ///
     /// # Errors
-    /// When the answer is of another kind.
+    /// Fails if the answer is of another kind.
     pub fn read(&self, data: Value, as_json: bool) -> serde_json::Result<String> {
         match self.how {
             How::Whole { read, .. } => read(data, as_json),
@@ -121,10 +121,10 @@ impl Entry {
         }
     }
 
-    /// What is printed of rows; `sort` puts them in order first.
+    /// Formats rows; `sort` sorts them first.
     ///
     /// # Errors
-    /// When the rows are of another kind.
+    /// Fails if the rows are of another kind.
     pub fn read_rows(
         &self,
         rows: Vec<Value>,
@@ -138,7 +138,7 @@ impl Entry {
     }
 }
 
-/// A table that comes as a whole: name, what it shows, what the switch looks up, text for people, JSON for scripts.
+/// Declares a table that comes as a whole: name, description, data collected by the switch, text for people, JSON for scripts.
 macro_rules! whole {
     ($name:literal, $about:literal, $look:expr, $text:expr, |$data:ident: $Data:ty| $json:expr) => {
         Entry {
@@ -158,14 +158,14 @@ macro_rules! whole {
     };
 }
 
-/// A table that is read off the snapshot.
+/// Declares a table that is read from the snapshot.
 macro_rules! of_the_snapshot {
     ($name:literal, $about:literal, $text:expr, |$all:ident| $json:expr) => {
         whole!($name, $about, View::shown, $text, |$all: Snapshot| $json)
     };
 }
 
-/// All tables, in the order of the help: a line is all that declares one.
+/// All tables, in the order of the help; one line declares a table.
 #[rustfmt::skip]
 pub static ALL: &[Entry] = &[
     of_the_snapshot!("ports", "Traffic, drops and link of each port", ports_table::ports, |all| &all.ports),
@@ -186,13 +186,13 @@ pub static ALL: &[Entry] = &[
     of_the_snapshot!("npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &Versioned::of(all, &all.npcc)),
 ];
 
-/// The table of this name.
+/// Returns the table of this name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|table| table.name == name)
 }
 
-/// What `--json` prints of a table that is an object: first who wrote it, as in `--stats-json`.
+/// JSON object of a table with the program's version first, as in `--stats-json`.
 #[derive(Serialize)]
 struct Versioned<'a, T> {
     version: &'a str,
@@ -207,15 +207,15 @@ impl<'a, T> Versioned<'a, T> {
     }
 }
 
-/// `show audit --json`
+/// Output of `show audit --json`.
 #[derive(Serialize, Deserialize)]
 struct Changes {
     /// Version of the program.
     #[serde(default)]
     version: String,
-    /// A reload that waits for its commit.
+    /// Reload that waits for its commit.
     pending: Option<PendingShown>,
-    /// The latest changes, oldest first.
+    /// Latest changes, oldest first.
     changes: Vec<audit::Change>,
 }
 
@@ -240,7 +240,7 @@ impl Changes {
     }
 }
 
-/// `show buffer --json`
+/// Output of `show buffer --json`.
 #[derive(Serialize)]
 struct Held<'a> {
     buffer: lossless::Buffer,

@@ -1,6 +1,6 @@
-//! Those who take a change: the table of routes or the kernel, the workers, the control core; and what is shown of it.
+//! Targets of a change: the route table or the kernel, the workers, the control core; and the shown state.
 //!
-//! Law: what is shown is what the workers, or the control core, were given.
+//! Law: the state shown is that which the workers, or the control core, were given.
 
 use npcc_cnp::control::command::Command;
 use npcc_pipeline::units::Mac;
@@ -16,20 +16,20 @@ use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::{self, routes};
 use crate::worker::command::WorkerOrders;
 
-/// The targets of a running switch.
+/// Targets of a running switch.
 pub(super) struct Running<'a> {
     pub(super) view: &'a View,
     pub(super) workers: &'a WorkerOrders,
     pub(super) npcc: &'a NpccOrders,
-    /// The kernel, where Linux is integrated.
+    /// The kernel; `None` where Linux is not integrated.
     pub(super) kernel: Option<&'a Kernel>,
     pub(super) routes: &'a mut Routes,
 }
 
-/// The table of routes, where it is not the kernel's.
+/// Route table of the file, and prefixes beside it.
 #[derive(Debug)]
 pub struct Routes {
-    /// The table; none where the routes are the kernel's.
+    /// The table; `None` where the routes are the kernel's.
     pub table: Option<LiveRoutes>,
     /// Prefixes routed beside those of the file.
     pub prefixes: Vec<npcc_config::ipnet::IpNet>,
@@ -95,7 +95,7 @@ impl Running<'_> {
 }
 
 impl Running<'_> {
-    /// Has the kernel take addresses, neighbours and routes, or gives it back what it had.
+    /// Writes addresses, neighbours and routes to the kernel; restores the previous ones if it refuses any.
     fn linux_wants(
         &self,
         before: &npcc_config::Config,
@@ -113,7 +113,7 @@ impl Running<'_> {
             self.view.keep.change(|facts| facts.wanted = Some(named));
             return Ok(());
         }
-        // What it had before it took then.
+        // The kernel accepted the previous ones before.
         let _ = kernel.want(before);
         let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
         Err(refused.join("; "))

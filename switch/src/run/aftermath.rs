@@ -1,7 +1,7 @@
-//! What the last run left, and the beginning of this one's flight recorder.
+//! Post-mortem of the previous run, and the start of this run's flight recorder.
 //!
-//! Law: a run that ended otherwise than in order is told of, and after a crash whoever writes reports is started once, beside the start:
-//! nothing waits for it.
+//! Law: a run that did not end in order is reported in the log. After a crash the reporting command is started once, in parallel with the
+//! start: nothing waits for it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,11 +17,11 @@ use crate::log::note;
 use crate::recorder::read::Ending;
 use crate::recorder::start::{About, Recorder, keep_previous};
 
-/// What a core may hold of this process, as bits of core(5): its own anonymous memory and the headers of its files. Not what it shares,
-/// in which packets lie, and no hugepages.
+/// Core dump filter of this process, as bits of core(5): its own anonymous memory and the headers of its files. Shared memory, where
+/// packets lie, and hugepages are left out.
 const DUMPED: &str = "0x11";
 
-/// Keeps packet memory out of a core of this process; where that fails, it says so.
+/// Keeps packet memory out of a core dump of this process; logs a note if that fails.
 pub(super) fn keep_packets_out_of_cores(eal: &Eal) {
     let advised = eal.keep_out_of_cores();
     let filtered = std::fs::write("/proc/self/coredump_filter", DUMPED);
@@ -36,8 +36,8 @@ pub(super) fn keep_packets_out_of_cores(eal: &Eal) {
     }
 }
 
-/// Keeps the last run's recorder and begins this one's, into which `signal` writes; to be called once the sockets are this process's. A
-/// switch runs without one where there can be none.
+/// Keeps the previous run's recorder and begins this run's, into which `signal` writes. Call it once the sockets are this process's.
+/// Returns `None` if the recorder cannot be made: the switch runs without one.
 pub(super) fn look_back(
     source: &Source,
     options: &Options,
@@ -81,14 +81,14 @@ fn begin(source: &Source, config: &Config, socket: &Path) -> Option<Recorder> {
     refused.ok()
 }
 
-/// All that was started has ended without a panic.
+/// Records that all threads ended without a panic.
 pub(super) fn ends_in_order(recorder: Option<&Recorder>) {
     if let Some(recorder) = recorder {
         recorder.end();
     }
 }
 
-/// Tells of a crash, and starts who reports it.
+/// Logs a crash of the previous run, and starts the reporting command if one is configured.
 fn crashed(how: &str, options: &Options, core: Option<CoreId>) {
     note(&format!(
         "note: the last run {how}: `npcc-switch recorder --previous` has what it did last"
@@ -99,11 +99,11 @@ fn crashed(how: &str, options: &Options, core: Option<CoreId>) {
     let command = options.after_crash.clone();
     let waiter = std::thread::Builder::new().name("npcc-report".to_owned());
     let started = waiter.spawn(move || {
-        // It inherits the core: none that a worker polls, where there is another.
+        // The thread inherits the core: one that no worker polls, if there is one.
         if let Some(core) = core {
             let _ = core_affinity::set_for_current(core);
         }
-        // Its end is awaited, so that the system can forget it.
+        // The command's end is awaited, so that it leaves no zombie.
         let ended = run_to_end(&command);
         let why = match ended {
             Ok(status) if status.success() => return,

@@ -1,4 +1,4 @@
-//! From a configuration and open ports to the things that run: workers, control core, management.
+//! Builds workers, control core and management from a configuration and open ports.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex};
@@ -53,16 +53,16 @@ use crate::worker::receiving::Receiving;
 use crate::worker::telemetry::Telemetry;
 use crate::worker::timings::Timings;
 
-/// Things that run, and the service that watches them.
+/// Workers, control core, management and the transfer to Linux, ready to start.
 pub(super) struct Assembly<P> {
     pub(super) workers: Vec<Worker<P>>,
     pub(super) control: Control,
     pub(super) management: Management,
-    /// Between the workers and Linux, where it is integrated.
+    /// Frame transfer between the workers and Linux; `None` where Linux is not integrated.
     pub(super) linux: Option<LinuxIo>,
 }
 
-/// Makes all that runs. `probe` makes each worker's probe of the appliance's own.
+/// Builds everything that runs. `probe` makes each worker's probe, which the appliance supplies.
 pub(super) fn assemble<P: Probe>(
     source: &Source,
     (options, keep, ahead): (&Options, Arc<Keep>, Option<Ahead>),
@@ -155,13 +155,13 @@ pub(super) fn assemble<P: Probe>(
     })
 }
 
-/// The journal, with the changes that the process before left.
+/// Returns the journal, with the changes that the previous process left.
 fn journal(keep: &Keep) -> Journal {
     let (name, layout) = ("audit", "JSON of a change and zeros");
     Journal::new(keep.ring((name, layout), (journal::KEPT, journal::WORDS)))
 }
 
-/// What carries frames between the workers and Linux, where it is integrated.
+/// Makes the thread's side of the frame transfer between the workers and Linux; `None` where Linux is not integrated.
 fn linux_io(
     side: Option<LinuxSide>,
     kernel: Option<&Kernel>,
@@ -172,14 +172,14 @@ fn linux_io(
     io.transpose()
 }
 
-/// Who has which port, and each port's owner.
+/// Assigns ports to workers; returns the plan and the index of each port's owner.
 fn seats(config: &Config, ports: &[OpenPort]) -> (WorkerPlan, Vec<usize>) {
     let plan = wiring::workers::seating(config, ports);
     let owners = plan.owners.iter().map(|owner| owner.index()).collect();
     (plan, owners)
 }
 
-/// Has each worker's malformed frames kept.
+/// Gives each worker's datapath its part of the recorder, which keeps malformed frames.
 fn record<P: Probe>(recorder: Option<&Recorder>, workers: &mut [Worker<P>], clock: &Clock) {
     let Some(recorder) = recorder else {
         return;
@@ -192,7 +192,7 @@ fn record<P: Probe>(recorder: Option<&Recorder>, workers: &mut [Worker<P>], cloc
     }
 }
 
-/// What builds CNPs, of the configured style.
+/// Makes the builder of CNPs, of the configured style.
 fn injector(
     config: &Config,
     fib: FibReader,
@@ -203,7 +203,7 @@ fn injector(
     Injector::new(fib, style, priority, rings, owners)
 }
 
-/// What is to be seen of Linux.
+/// Collects the facts about Linux that reports show.
 fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Option<LinuxFacts> {
     Some(LinuxFacts {
         rates: wiring::punt::rates(config),
@@ -213,11 +213,12 @@ fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Optio
     })
 }
 
-/// Who fills the table of routes, and its readers: the workers, and the control core for its CNPs and for where sources are.
+/// Owner of the route table (file or kernel), and the table's readers: the workers, and the control core for its CNPs and to locate
+/// sources.
 struct Routes {
-    /// By the configuration, or, where Linux is integrated, ...
+    /// Routes of the configuration file; `None` where Linux is integrated.
     by_file: Option<LiveRoutes>,
-    /// ... by the kernel.
+    /// Routes of the kernel; `None` where Linux is not integrated.
     kernel: Option<Kernel>,
     down: Arc<DownPorts>,
     workers: Vec<FibReader>,
@@ -279,7 +280,7 @@ fn by_file(
     Ok(live)
 }
 
-/// What runs, as it was started.
+/// Returns the running state as started.
 fn live(
     (source, options): (&Source, &Options),
     desired: Desired,
@@ -294,7 +295,7 @@ fn live(
     }
 }
 
-/// What must run at the start.
+/// Returns the desired state at the start.
 fn desired(config: &Config, ports: &[OpenPort], links: &Links) -> Desired {
     let macs = ports.iter().map(|port| port.mac);
     let links: Vec<Link> = macs
@@ -304,8 +305,8 @@ fn desired(config: &Config, ports: &[OpenPort], links: &Links) -> Desired {
     Desired::new(config, &links)
 }
 
-/// A number that nobody can know beforehand, of 64 bits: the standard library asks the system for the keys of its maps. Who knew the
-/// seed could aim at one chain of a table.
+/// Returns an unpredictable 64-bit number: the standard library takes the keys of its maps from the system. An attacker who knew the seed
+/// could aim at one chain of a table.
 fn unforeseen() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -342,8 +343,8 @@ fn buffer_facts(config: &Config, lossless: &LosslessConfig) -> anyhow::Result<Bu
     Ok(facts)
 }
 
-/// Who pauses whom, what the buffer is divided into, and the links as they are at the start. A queue that would be marked only
-/// after its senders are paused is refused, at the speeds the links have now.
+/// Derives pause thresholds, the division of the buffer, and the initial link states. Refuses a queue that would be marked only after its
+/// senders are paused, at the speeds the links have now.
 fn flow_control(
     config: &Config,
     ports: &[OpenPort],
@@ -351,7 +352,7 @@ fn flow_control(
     let (lossless, flows) = wiring::pfc::lossless(config, ports);
     let buffer = buffer_facts(config, &lossless)?;
     let links: Vec<_> = ports.iter().map(|port| port.speeds.link).collect();
-    // A speed that is only assumed is judged when the link is up and tells it.
+    // An assumed speed is checked once the link is up and reports its real one.
     let known = |port: &OpenPort| port.speeds.from != LinkFrom::Configured(SpeedFrom::Assumed);
     let shapers: Vec<_> = ports
         .iter()
@@ -359,13 +360,13 @@ fn flow_control(
         .collect();
     wiring::pfc::marks_in_time(config, &links, &shapers, &flows).map_err(|why| anyhow!(why))?;
     for port in ports.iter().filter(|port| !port.port.is_vdev()) {
-        // What the device lost while nobody looked is no loss of ours. A driver that cannot forget it is believed.
+        // Losses of the device before the start are not counted as ours. A driver that cannot reset its counters is taken as it is.
         let _ = port.port.reset_stats();
     }
     Ok((lossless, buffer, links_of(ports, flows)))
 }
 
-/// Tells the routes which ports are down at the start; which they are.
+/// Marks the ports that are down at the start in the route table; returns them.
 fn down_at_start(ports: &[OpenPort], down: &DownPorts) -> Vec<PortId> {
     let is_down = |(port, id): (&OpenPort, u8)| (!port.up).then_some(PortId(id));
     let ids: Vec<PortId> = ports.iter().zip(0..).filter_map(is_down).collect();
@@ -375,7 +376,7 @@ fn down_at_start(ports: &[OpenPort], down: &DownPorts) -> Vec<PortId> {
     ids
 }
 
-/// The links as they are at the start.
+/// Returns the initial link states.
 fn links_of(ports: &[OpenPort], flows: Vec<PortFlow>) -> Links {
     let state = |(port, flow): (&OpenPort, PortFlow)| LinkState {
         up: port.up,
@@ -410,7 +411,7 @@ fn port_facts(config: &Config, ports: &[OpenPort]) -> Vec<PortFacts> {
 mod tests {
     use super::*;
 
-    /// The time since the process began had some 20 bits, and they were those of every start.
+    /// The seed was once taken from the time since the process began: some 20 bits, the same at every start.
     #[test]
     fn the_seed_of_a_start_is_not_that_of_another() {
         let seeds: std::collections::BTreeSet<u64> = (0..64).map(|_| unforeseen()).collect();

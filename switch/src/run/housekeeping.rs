@@ -1,4 +1,4 @@
-//! The threads beside the workers: links, what outlives the process, HTTP, Linux, and management, which watches all.
+//! Threads beside the workers: links, state that outlives the process, HTTP, Linux, and management, which watches all.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use crate::telemetry::http::{Limits, Listener};
 use crate::telemetry::pages;
 use crate::threads::{Heartbeat, Role, Threads, Watchdog};
 
-/// Where others reach the switch: clients, scrapers, Linux, who sends signals.
+/// Outside endpoints of the switch: client sockets, HTTP, Linux, signals.
 pub(super) struct Ends {
     pub(super) servers: Vec<Server>,
-    /// The listener, and the names by which it is asked.
+    /// The HTTP listener, and the host names it accepts in requests.
     pub(super) http: Option<(Listener, Vec<String>)>,
     pub(super) linux: Option<LinuxIo>,
     pub(super) hangup: Arc<AtomicBool>,
-    /// The control core runs.
+    /// True once the control core runs.
     pub(super) ready: Arc<AtomicBool>,
     pub(super) recorder: Option<Arc<Recorder>>,
 }
 
-/// Starts the threads beside the workers, and has all threads watched.
+/// Starts the threads beside the workers, and registers all threads with the watchdog.
 pub(super) fn start(
     threads: &mut Threads,
     management: &Arc<Management>,
     ends: Ends,
 ) -> anyhow::Result<()> {
     let view = &management.view;
-    // The recorder lists them in this order.
+    // The recorder lists the threads in this order.
     let own = threads.heartbeat("management", Role::Essential);
     for (core, stats) in view.cores.iter().zip(&view.workers) {
         let (name, stats) = (format!("worker on core {core}"), Arc::clone(stats));
@@ -73,7 +73,7 @@ pub(super) fn start(
             serve_http(http, &router, &beat);
         })?;
     }
-    // Last: it watches all the others.
+    // Started last: the management thread watches all the others.
     let watchdog = threads.watchdog(ends.recorder.map(|recorder| (recorder, view.clock)));
     let managed = Arc::clone(management);
     threads.spawn("npcc-manage", "management thread", move || {
@@ -82,10 +82,10 @@ pub(super) fn start(
     })
 }
 
-/// How often the links are looked at.
+/// Interval at which the links are polled.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Follows the links until the switch stops: a thread of its own, so that no client and no reload keeps it.
+/// Polls the links until the switch stops: a thread of its own, so that no client and no reload delays it.
 fn follow_links(management: &Management, heartbeat: &Heartbeat) {
     while heartbeat.goes_on() {
         fault::waits("link-stuck");
@@ -105,8 +105,8 @@ fn serve_http(http: Listener, router: &axum::Router, heartbeat: &Heartbeat) {
     }
 }
 
-/// The management thread: clients get theirs, events are looked for, signals are obeyed, the service manager hears that all is
-/// well, and a terminal has a progress line.
+/// The management thread: serves clients, watches for events, acts on signals, sends the service manager its keep-alive, and prints a
+/// progress line to a terminal.
 fn manage(
     servers: Vec<Server>,
     management: &Arc<Management>,
@@ -115,7 +115,7 @@ fn manage(
 ) {
     let terminal = std::io::stderr().is_terminal();
     let mut due = Instant::now();
-    // A reload may take seconds: events are looked for meanwhile.
+    // A reload may take seconds: events are watched meanwhile.
     let mut reloads = Room::new("npcc-reload", 1, 1);
     let mut service = Service::new(due);
     server::serve(servers, management, own.stop(), || {
@@ -153,7 +153,7 @@ fn manage(
     }
 }
 
-/// A change that is wanted though no client asks for it.
+/// Returns a change that is due without a client's request: an overdue rollback, or a reload by SIGHUP.
 fn wanted(management: &Management, hangup: &AtomicBool) -> Option<fn(&Management)> {
     if management.is_overdue() {
         return Some(Management::roll_back_if_overdue);

@@ -1,5 +1,5 @@
-//! The thread that writes down what outlives the process: counters, pairs and pause storms, and first gives the control core the pairs that the process
-//! before knew.
+//! The thread that saves what outlives the process: counters, pairs and pause storms. First it gives the control core the pairs that the
+//! previous process knew.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::threads::Heartbeat;
 
 /// Pairs given to the control core at a time: it takes a few dozen a tick.
 const AT_ONCE: usize = 8_192;
-/// How often the request to stop is looked at.
+/// Interval at which the request to stop is polled.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs until the switch stops; nothing is given before `ready`.
+/// Runs until the switch stops; gives no pairs before `ready`.
 pub(super) fn run(management: &Management, ready: &AtomicBool, heartbeat: &Heartbeat) {
     while !ready.load(Ordering::Relaxed) && heartbeat.goes_on() {
         std::thread::sleep(LOOK);
@@ -29,7 +29,7 @@ pub(super) fn run(management: &Management, ready: &AtomicBool, heartbeat: &Heart
         if Instant::now() < due {
             continue;
         }
-        // To look is to write down.
+        // Taking a snapshot saves the counters.
         drop(management.view.snapshot());
         let keep = &management.view.keep;
         if keep.keeps_pairs() {
@@ -41,7 +41,7 @@ pub(super) fn run(management: &Management, ready: &AtomicBool, heartbeat: &Heart
     }
 }
 
-/// Gives the control core the pairs that the process before knew; packets have to confirm each.
+/// Gives the control core the pairs that the previous process knew; packets have to confirm each.
 fn suggest(management: &Management, heartbeat: &Heartbeat) {
     let pairs = management.view.keep.take_pairs();
     let mut given = 0;

@@ -1,4 +1,4 @@
-//! Linux's side while the parts are made: what each worker gets of it, and the thread that is left.
+//! Linux integration while the parts are made: each worker's share of it, and the thread that remains.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::wiring::{self, ports::OpenPort};
 use crate::worker::frame::Datapath;
 use crate::worker::from_linux::FromLinux;
 
-/// Linux's side, before all workers have their part of it.
+/// Linux integration under construction, before all workers have their share of it.
 pub(super) struct LinuxSide {
     punt: PuntConfig,
     interfaces: Vec<HostInterface>,
@@ -26,7 +26,7 @@ pub(super) struct LinuxSide {
 }
 
 impl LinuxSide {
-    /// With an interface for each port and VLAN, and the kernel's routes; `None` where Linux is not integrated.
+    /// Opens an interface for each port and VLAN, and the kernel's routes; `None` where Linux is not integrated.
     pub(super) fn of(
         config: &Config,
         ports: &[OpenPort],
@@ -47,7 +47,7 @@ impl LinuxSide {
         Ok(Some((side, integration)))
     }
 
-    /// The next worker's part; its path has Linux to punt to then.
+    /// Makes the next worker's share, and attaches the punt path to its datapath.
     pub(super) fn worker(&mut self, path: &mut Datapath, seed: u64) -> FromLinux {
         let (punt, host) = Punt::new(self.punt.clone(), seed);
         let (to_worker, frames) = linux_io::ring();
@@ -57,8 +57,8 @@ impl LinuxSide {
         FromLinux::new(frames)
     }
 
-    /// What is left: the thread between the workers and Linux. `owners` names for each port its worker; next hops are resolved by
-    /// `kernel`.
+    /// Makes the thread between the workers and Linux from what remains. `owners` names the worker of each port; `kernel` resolves next
+    /// hops.
     pub(super) fn io(
         self,
         owners: &[usize],

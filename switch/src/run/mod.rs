@@ -1,4 +1,4 @@
-//! `run`: brings everything up in order, forwards until told to stop, and takes everything down in the reverse order.
+//! `run`: brings everything up in order, forwards until a stop is requested, and takes everything down in the reverse order.
 
 mod aftermath;
 mod assemble;
@@ -42,18 +42,18 @@ use crate::worker::Worker;
 use crate::worker::probe::Probe;
 use crate::worker::telemetry::Telemetry;
 
-/// Forwards as configured until SIGINT, SIGTERM or the given time; returns the totals. `probe` makes each worker's probe of
-/// the appliance's own, the first worker's first.
+/// Forwards as configured until SIGINT, SIGTERM or the given time; returns the totals. `probe` makes each worker's probe, which the
+/// appliance supplies, the first worker's first.
 ///
 /// # Errors
-/// What could not be brought up, and what to do about it.
+/// Says which part could not be brought up, and how to fix it.
 pub fn run<P: Probe>(
     source: &Source,
     options: &Options,
     probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Snapshot> {
     log::init();
-    // The start takes longer than the clock needs to be measured.
+    // The start takes longer than calibrating the clock: it begins here.
     let begin = Calibration::now();
     let config = &source.loaded.config;
     let mut steps = Steps::new();
@@ -61,9 +61,9 @@ pub fn run<P: Probe>(
     let caught = Signals::caught().context("cannot catch signals")?;
     let stop = &caught.stop;
     let servers = servers(config)?;
-    // Asked before EAL binds this thread to the control core.
+    // Read before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
-    // The sockets are ours: nobody else writes the recorder.
+    // The sockets are ours: no other process writes the recorder.
     let recorder = aftermath::look_back(source, options, spare_core, &caught.second);
     let http = config.telemetry.http.map(Listener::bind).transpose()?;
 
@@ -133,11 +133,11 @@ pub fn run<P: Probe>(
     }
     threads.end()?;
     aftermath::ends_in_order(recorder.as_deref());
-    // The last look is written down as every other.
+    // Taking the last snapshot saves it like every other.
     Ok(management.view.snapshot())
 }
 
-/// The control core turned: with its first turn it runs.
+/// Reports a turn of the control core; its first turn makes the switch ready.
 fn turned(ready: &AtomicBool) {
     if !ready.load(Ordering::Relaxed) {
         fault::waits("ready");
@@ -147,7 +147,7 @@ fn turned(ready: &AtomicBool) {
     fault::panics("control");
 }
 
-/// The socket that may change things, and the one for reading.
+/// Binds the socket that may change things, and the read-only one.
 fn servers(config: &Config) -> Result<Vec<Server>, SocketError> {
     let telemetry = &config.telemetry;
     let read_only = telemetry.read_only_path();
@@ -160,7 +160,7 @@ fn servers(config: &Config) -> Result<Vec<Server>, SocketError> {
     all.into_iter().map(bind).collect()
 }
 
-/// How long the first frame waits for the kernel's routes.
+/// Longest delay of the first frame for the kernel's routes.
 const LINUX_WAIT: Duration = Duration::from_secs(5);
 
 /// Starts every worker on its core; none moves a frame before `ready`.
@@ -179,7 +179,7 @@ fn launch<P: Probe>(
             .ok_or_else(|| anyhow!("EAL offers no core for worker {index}"))?;
         let (ready, stop) = (Arc::clone(ready), Arc::clone(threads.stop()));
         threads.add_worker(eal.launch(lcore, move || {
-            // The first frames are not to pass before there is somebody to judge them.
+            // The first frames must not pass before the control core runs.
             while !ready.load(Ordering::Acquire) && !stop.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
@@ -194,7 +194,7 @@ fn launch<P: Probe>(
     Ok(())
 }
 
-/// A core for all other threads: the written one, or one that neither control nor workers use, if there is any.
+/// Returns a core for all other threads: the configured one, or one that neither control nor workers use, if there is any.
 fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
     if let Some(id) = config.cores.housekeeping {
         return Some(core_affinity::CoreId { id });

@@ -1,4 +1,4 @@
-//! Notes of the start: what a user should know of it, and nothing is wrong enough to end it.
+//! Notes at the start: facts a user should know, none serious enough to stop the switch.
 
 use npcc_config::Config;
 use npcc_config::plan::Port;
@@ -10,7 +10,7 @@ use crate::log::note;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, ports::OpenPort};
 
-/// Says whose links are waited for.
+/// Notes the ports whose links are waited for.
 pub(super) fn waiting(config: &Config, down: &[&str]) {
     let text = format!(
         "waiting for the link of {}, {} at most (dpdk.link_wait)",
@@ -21,7 +21,7 @@ pub(super) fn waiting(config: &Config, down: &[&str]) {
     service::starting(&text);
 }
 
-/// Says what ordinary pages cost.
+/// Notes the cost of ordinary pages.
 pub(super) fn pages(ordinary: bool) {
     if ordinary {
         note(
@@ -30,7 +30,7 @@ pub(super) fn pages(ordinary: bool) {
     }
 }
 
-/// Closes what the process before left and nobody took.
+/// Closes descriptors that the previous process left and no part of this one took, and notes them.
 pub(super) fn close_rest(store: &Store) {
     let rest = store.close_rest();
     if !rest.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn close_rest(store: &Store) {
     }
 }
 
-/// Says what is not as it should be with ports at the start.
+/// Notes faults of ports at the start.
 pub(super) fn ports(config: &Config, ports: &[OpenPort]) {
     for (plan, port) in config.ports.iter().zip(ports) {
         link(plan, port);
@@ -60,7 +60,7 @@ pub(super) fn ports(config: &Config, ports: &[OpenPort]) {
     }
 }
 
-/// Says what is not as it should be with a link at the start.
+/// Notes faults of a link at the start.
 fn link(plan: &Port, port: &OpenPort) {
     let name = &plan.name;
     if !port.up {

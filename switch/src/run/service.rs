@@ -1,7 +1,7 @@
-//! What the service manager hears of the switch, by systemd's protocol; nothing where nobody listens.
+//! Notifications to the service manager, by systemd's protocol; none are sent where no manager listens.
 //!
-//! Law: the keep-alive goes out only while every essential thread moves ([`crate::threads`]). It comes from the management thread, so that
-//! one is watched too. The others are named where they stand still: a restart would cost frames.
+//! Law: the keep-alive is sent only while every essential thread makes progress ([`crate::threads`]). The management thread sends it, so
+//! that thread is watched too. An auxiliary thread that is stuck is logged only: a restart would cost frames.
 
 use std::time::{Duration, Instant};
 
@@ -11,38 +11,38 @@ use crate::log::note;
 use crate::manage::view::View;
 use crate::threads::{Role, Watchdog};
 
-/// How often the status line is written.
+/// Interval between status lines.
 const STATUS: Duration = Duration::from_secs(5);
 
-/// The end of the line to the service manager.
+/// Connection to the service manager.
 #[derive(Debug)]
 pub(super) struct Service {
     listens: bool,
-    /// Half the time after which the service manager loses patience.
+    /// Half the service manager's watchdog timeout.
     patience: Option<Duration>,
-    /// It was told that all runs.
+    /// True once readiness was signalled.
     is_ready: bool,
     keep_alive_due: Instant,
     status_due: Instant,
 }
 
-/// Tells; a service manager that went away is told nothing.
+/// Sends a notification; a send that fails is ignored, as the service manager may be gone.
 fn tell(state: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(state);
 }
 
-/// Says what the start waits for.
+/// Reports the step that the start waits for.
 pub(super) fn starting(text: &str) {
     tell(&[NotifyState::Status(text)]);
 }
 
-/// Says that the switch stops, on purpose.
+/// Reports that the switch stops on purpose.
 pub(super) fn stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
 }
 
 impl Service {
-    /// As the environment says.
+    /// Reads the service manager's socket and watchdog timeout from the environment.
     pub(super) fn new(now: Instant) -> Service {
         Service {
             listens: std::env::var_os("NOTIFY_SOCKET").is_some(),
@@ -53,7 +53,7 @@ impl Service {
         }
     }
 
-    /// Once a turn of the management thread; the first time is when all runs.
+    /// Sends due notifications, once per turn of the management thread; the first call signals readiness.
     pub(super) fn turn(&mut self, view: &View, watchdog: &mut Watchdog, now: Instant) {
         if !self.listens {
             return;
@@ -102,7 +102,7 @@ impl Service {
     }
 }
 
-/// One line for `systemctl status`.
+/// Returns one line for `systemctl status`.
 fn status(view: &View) -> String {
     let snapshot = view.snapshot();
     let down = snapshot.ports.iter().filter(|port| !port.up);

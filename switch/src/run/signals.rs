@@ -1,4 +1,4 @@
-//! What signals do to a run: the first one stops it in order, a second one ends it at once, and is written down before.
+//! Signal handling of a run: the first one stops it in order, a second one is recorded and ends it at once.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,18 +7,18 @@ use npcc_heap::mark::Mark;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// What signals set.
+/// Flags that the signal handlers set.
 pub(super) struct Signals {
-    /// SIGINT or SIGTERM: stop in order.
+    /// Stop in order: SIGINT or SIGTERM.
     pub(super) stop: Arc<AtomicBool>,
-    /// SIGHUP: read the configuration file again.
+    /// Read the configuration file again: SIGHUP.
     pub(super) hangup: Arc<AtomicBool>,
-    /// A second SIGINT or SIGTERM, which ends the process: written down before.
+    /// Mark of a second SIGINT or SIGTERM, written to the recorder before it ends the process.
     pub(super) second: Arc<Mark>,
 }
 
 impl Signals {
-    /// Catches signals. A second SIGINT or SIGTERM ends the process at once, with 128 and the signal's number as its exit code.
+    /// Registers the handlers. A second SIGINT or SIGTERM ends the process at once, with 128 and the signal's number as its exit code.
     pub(super) fn caught() -> std::io::Result<Signals> {
         let signals = Signals {
             stop: Arc::default(),
@@ -26,7 +26,7 @@ impl Signals {
             second: Arc::default(),
         };
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal finds the flag down, and the second is written down before it ends all.
+            // The order matters: the first signal finds the flag down, and the second is recorded before it ends the process.
             signals.second.when(signal, &signals.stop)?;
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop))?;
             flag::register(signal, Arc::clone(&signals.stop))?;

@@ -1,4 +1,4 @@
-//! What the appliance is asked to run.
+//! Inputs of a run: configuration and options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,26 +10,26 @@ use npcc_config::ipnet::IpNet;
 
 use crate::keep::store::Store;
 
-/// How to run.
+/// Options of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Stop after this time.
+    /// Time after which the switch stops; `None` to run until a signal.
     pub duration: Option<Duration>,
-    /// Prefixes to route beside those of the file, until the first reload; dealt round the neighbours of the last port.
+    /// Prefixes to route beside those of the file, until the first reload; distributed over the neighbours of the last port in turn.
     pub prefixes: Vec<IpNet>,
-    /// Program and arguments to run where the last run crashed; none to report nothing.
+    /// Program and arguments to run if the last run crashed; empty to report nothing.
     pub after_crash: Vec<OsString>,
-    /// What the process before left.
+    /// Descriptors that the previous process left.
     pub store: Arc<Store>,
 }
 
-/// What to run, and where it came from.
+/// Configuration to run, and its origin.
 #[derive(Debug)]
 pub struct Source {
     /// The program's version, as every output shows it.
     pub version: String,
     /// The file, read again by `reload`.
     pub path: PathBuf,
-    /// What it held.
+    /// Contents of the file.
     pub loaded: Loaded,
 }

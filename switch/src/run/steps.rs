@@ -1,4 +1,4 @@
-//! How long each step of the start took: a restart is as long as they are together.
+//! Duration of each step of the start: their sum is the duration of a restart.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::keep::store::Store;
 use crate::log::note;
 
-/// See the module's text.
+/// Stopwatch of the start, with one entry per step.
 #[derive(Debug)]
 pub(super) struct Steps {
     begin: Instant,
@@ -15,7 +15,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Nothing was done yet.
+    /// Starts the stopwatch.
     pub(super) fn new() -> Steps {
         let now = Instant::now();
         Steps {
@@ -25,14 +25,14 @@ impl Steps {
         }
     }
 
-    /// This was done since the step before.
+    /// Ends the step `what`, which began at the end of the one before.
     pub(super) fn done(&mut self, what: &'static str) {
         let now = Instant::now();
         self.taken.push((what, now.duration_since(self.last)));
         self.last = now;
     }
 
-    /// Says so where somebody restarts the switch and keeps what it leaves.
+    /// Logs the steps, where a service manager restarts the switch and keeps its state.
     pub(super) fn tell(&self) {
         if Store::listens() {
             note(&self.to_string());

@@ -1,4 +1,4 @@
-//! Pause storms that the process before left go on.
+//! Resumption of pause storms that the previous process left.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use crate::keep::storms::Storm;
 use crate::log::note;
 use crate::worker::frame::Datapath;
 
-/// Has storms go on, as far as their ports are this worker's and are still there, and says which do.
+/// Resumes and logs storms whose ports still exist and are this worker's.
 pub(super) fn resume(path: &mut Datapath, storms: &[Storm], (config, clock): (&Config, &Clock)) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The workers, made of their parts, and the other ends of what they hold.
+//! Construction of the workers, and the peer ends of their rings and counters.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use crate::worker::stats::WorkerStats;
 use crate::worker::telemetry::Telemetry;
 use crate::worker::timings::{self, Timing};
 
-/// Makes all workers, and keeps the ends of what they hold.
+/// Makes all workers, and keeps the peer ends of what they hold.
 pub(super) fn workers<P: Probe>(
     shared: &Shared<'_>,
     parts: Vec<WorkerParts>,
@@ -50,12 +50,12 @@ pub(super) fn workers<P: Probe>(
     Ok((workers, ends))
 }
 
-/// What all workers are made with.
+/// Inputs that all workers share.
 pub(super) struct Shared<'a> {
     pub(super) config: &'a Config,
     /// Ports whose links are down.
     pub(super) down: Vec<PortId>,
-    /// Pause storms that the process before left.
+    /// Pause storms that the previous process left.
     pub(super) storms: Vec<Storm>,
     pub(super) settings: Vec<PortConfig>,
     pub(super) lossless: LosslessConfig,
@@ -64,7 +64,7 @@ pub(super) struct Shared<'a> {
     pub(super) receiving: Arc<Receiving>,
 }
 
-/// What is one worker's alone.
+/// Parts of a single worker.
 pub(super) struct WorkerParts {
     fib: FibReader,
     links: WorkerLinks<Frame>,
@@ -74,7 +74,7 @@ pub(super) struct WorkerParts {
     seed: u64,
 }
 
-/// Each worker's parts, in the order of the cores.
+/// Returns each worker's parts, in the order of the cores.
 pub(super) fn parts(
     config: &Config,
     (fibs, links): (Vec<FibReader>, Vec<WorkerLinks<Frame>>),
@@ -100,7 +100,7 @@ pub(super) fn parts(
     Ok((parts, all))
 }
 
-/// The other ends of what the workers hold, each in the workers' order.
+/// Peer ends of what the workers hold, each in the workers' order.
 #[derive(Default)]
 pub(super) struct WorkerPeers {
     pub(super) counters: Vec<Arc<Counters>>,
@@ -110,12 +110,12 @@ pub(super) struct WorkerPeers {
     pub(super) injections: Vec<Producer<Injection>>,
     pub(super) times: Vec<Consumer<Timing>>,
     pub(super) captures: Vec<WorkerCaptures>,
-    /// What Linux's side makes of them, where it is integrated.
+    /// Linux integration, which gives each worker its share; `None` where Linux is not integrated.
     pub(super) linux: Option<LinuxSide>,
 }
 
 impl WorkerPeers {
-    /// Makes a worker of its parts, and keeps the ends of what it holds.
+    /// Makes a worker of its parts, and keeps the peer ends of what it holds.
     fn worker<P: Probe>(
         &mut self,
         shared: &Shared<'_>,

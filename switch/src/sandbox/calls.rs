@@ -1,6 +1,6 @@
-//! The system calls of a switch that runs: a list of what is allowed, found by watching all its tests; all else fails with EPERM.
+//! System calls of a running switch: an allow list, found by watching all its tests; any other call fails with EPERM.
 //!
-//! An error and not a kill: a driver that asks for more at a bad moment is told so, and the traffic goes on.
+//! An error and not a kill: a driver that needs another call at a bad moment gets the error, and forwarding goes on.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule,
 };
 
-/// Allowed with any arguments.
+/// System calls allowed with any arguments.
 const ALWAYS: &[c_long] = &[
     // Files: the configuration, /proc and /sys, the totals, hugepages.
     libc::SYS_read,
@@ -63,7 +63,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_getsockname,
     libc::SYS_getpeername,
     libc::SYS_socketpair,
-    // Waiting.
+    // Waiting for events.
     libc::SYS_ppoll,
     libc::SYS_pselect6,
     libc::SYS_epoll_create1,
@@ -82,7 +82,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_gettimeofday,
     libc::SYS_sched_yield,
     libc::SYS_restart_syscall,
-    // Memory.
+    // Memory management.
     libc::SYS_brk,
     libc::SYS_munmap,
     libc::SYS_mremap,
@@ -121,7 +121,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_rt_sigpending,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_sigaltstack,
-    // Who and where it is.
+    // Identity of the process and its environment.
     libc::SYS_getuid,
     libc::SYS_geteuid,
     libc::SYS_getgid,
@@ -132,7 +132,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_capget,
 ];
 
-/// The older forms that this architecture has besides.
+/// Older forms of system calls that exist on this architecture only.
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[c_long] = &[
     libc::SYS_open,
@@ -157,15 +157,15 @@ const OLDER: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
 
-/// What an argument must be: its place, the bits that count, and their value.
+/// Condition on an argument: its index, the mask of the bits that count, and their value.
 type Must = (u8, u64, u64);
 
-/// A flag or an address family, as the kernel's registers have it.
+/// Returns a flag or an address family as the kernel's registers hold it.
 fn bits(number: i32) -> u64 {
     u64::from(number.unsigned_abs())
 }
 
-/// Allowed with some arguments: all that is said of them must hold.
+/// Returns the system calls allowed with some arguments only: all conditions of an entry must hold.
 fn sometimes() -> Vec<(c_long, Vec<Must>)> {
     let whole = u64::from(u32::MAX);
     let own = u64::from(std::process::id());
@@ -173,16 +173,16 @@ fn sometimes() -> Vec<(c_long, Vec<Must>)> {
     let kind = |kind| (1, 0xf, bits(kind));
     let family = |family| (0, whole, bits(family));
     vec![
-        // Nothing new that runs.
+        // No new executable memory.
         (libc::SYS_mmap, vec![(2, executes, 0)]),
         (libc::SYS_mprotect, vec![(2, executes, 0)]),
-        // Threads, and no processes.
+        // Threads, but no processes.
         (libc::SYS_clone, vec![(0, thread, thread)]),
         (libc::SYS_tgkill, vec![(0, whole, own)]),
         (libc::SYS_prctl, vec![(0, whole, bits(libc::PR_SET_NAME))]),
-        // Asking for limits, not setting them.
+        // Reading limits, not setting them.
         (libc::SYS_prlimit64, vec![(2, u64::MAX, 0)]),
-        // No raw sockets and no packet sockets; drivers ask about interfaces through one for datagrams.
+        // No raw sockets and no packet sockets; drivers query interfaces through a datagram socket.
         (libc::SYS_socket, vec![family(libc::AF_UNIX)]),
         (libc::SYS_socket, vec![family(libc::AF_NETLINK)]),
         (
@@ -196,7 +196,7 @@ fn sometimes() -> Vec<(c_long, Vec<Must>)> {
     ]
 }
 
-/// How many kinds are allowed.
+/// Returns the number of different system calls that are allowed.
 pub(super) fn allowed() -> usize {
     rules().map_or(0, |rules| rules.len())
 }
@@ -224,8 +224,8 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, String> {
     Ok(rules)
 }
 
-/// The programs the kernel runs at each system call, in the order in which it takes them: one that refuses `clone3` as a kernel that has
-/// none, for its flags stand in memory where no filter sees them and the C library then uses `clone`; and the list.
+/// Builds the seccomp programs, in the order in which they are applied. The first refuses `clone3` with ENOSYS, like a kernel without it,
+/// because its flags are in memory where no filter sees them; the C library then uses `clone`. The second is the allow list.
 pub(super) fn filters() -> Result<[BpfProgram; 2], String> {
     let make = |rules, otherwise, matched| {
         let architecture = std::env::consts::ARCH.try_into();

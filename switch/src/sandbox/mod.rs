@@ -1,10 +1,10 @@
-//! What the switch gives away once it runs: system calls and capabilities that only its start needed.
+//! Sandbox of the running switch: drops the system calls and capabilities that only its start needed.
 //!
-//! It needs much to start: devices, physical memory, namespaces, raw sockets, the sockets' groups. Nothing of that is needed to forward,
-//! to follow the kernel, to answer clients or to take a new configuration, so that whoever takes the switch over by a frame or a request
-//! finds a process that can start no program, enter no namespace, load nothing that runs and open no raw socket.
+//! The start needs much: devices, physical memory, namespaces, raw sockets, the sockets' groups. None of that is needed to forward, to
+//! follow the kernel, to answer clients or to take a new configuration. An attacker who takes the switch over by a frame or a request thus
+//! finds a process that can start no program, enter no namespace, load no executable code and open no raw socket.
 //!
-//! Law: it holds for every thread, those of DPDK's own included, and for those that come later; it cannot be taken back.
+//! Law: it holds for every thread, DPDK's own included, and for threads started later; it cannot be undone.
 
 mod calls;
 
@@ -20,19 +20,19 @@ use seccompiler::apply_filter_all_threads;
 use crate::fault;
 use crate::log::note;
 
-/// How long the system may refuse a part of the sandbox: threads that get no time on a loaded machine give nothing away in the 2 s that one attempt
-/// takes.
+/// Longest time for which the system may refuse a part of the sandbox: on a loaded machine, threads that get no time drop no capabilities
+/// within the 2 s that one attempt takes.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Between two attempts.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What is still needed once all runs.
+/// Returns the capabilities still needed once all runs.
 fn capabilities(config: &Config) -> Vec<Capability> {
-    // Links are switched, routes and addresses are Linux's.
+    // To switch links, and to change routes and addresses in Linux.
     let mut all = vec![Capability::NetAdmin];
     let cards = |device: &Device| matches!(device, Device::Pci { .. });
     if config.ports.iter().any(|port| cards(&port.device)) {
-        // A card's queues are made anew when its link is taken up; its memory is pinned.
+        // A card's queues are set up again when its link is taken up; its memory is pinned.
         all.extend([Capability::NetRaw, Capability::IpcLock]);
     }
     all
@@ -41,7 +41,7 @@ fn capabilities(config: &Config) -> Vec<Capability> {
 /// Closes the sandbox around the whole process, unless the configuration says not to.
 ///
 /// # Errors
-/// What the system refused for 5 s, unless the configuration lets the switch run without (`sandbox: try`).
+/// Gives the system's last error after 5 s of refusals, unless the configuration lets the switch run without (`sandbox: try`).
 pub fn close(config: &Config) -> anyhow::Result<()> {
     if config.sandbox == Sandbox::Off {
         note(
@@ -83,7 +83,7 @@ fn drop_capabilities(kept: &[Capability]) -> anyhow::Result<()> {
     .context("capabilities were not given away")
 }
 
-/// Each filter is applied once: two of the same would cost time at each system call.
+/// Applies each filter once: two of the same would cost time at each system call.
 fn restrict_system_calls() -> anyhow::Result<()> {
     let filters = calls::filters().map_err(|why| anyhow!(why))?;
     filters
@@ -92,7 +92,7 @@ fn restrict_system_calls() -> anyhow::Result<()> {
         .context("system calls are not restricted")
 }
 
-/// Repeats what a loaded machine refuses for a moment, as a thread that gets no time does not give away its capabilities.
+/// Repeats an attempt that a loaded machine refuses for a moment, as a thread that gets no time does not drop its capabilities.
 fn retried(limit: Duration, mut attempt: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
     let deadline = Instant::now() + limit;
     loop {

@@ -1,21 +1,21 @@
-//! Who obeys and makes a port's pause frames: the device, the switch, or nobody. A pure decision over what is known of the
-//! driver, what the device answered, and what the test at start showed.
+//! Back end of a port's pause frames: the device, the switch, or none. A pure decision from the driver's name, the device's answer, and the
+//! self-test at start.
 
 use npcc_config::model::{PfcBackend, PortPfc};
 
 npcc_pipeline::named! {
-    /// Who obeys and makes pause frames.
+    /// Back end that obeys and sends pause frames.
     pub enum Backend {
-        /// Nobody.
+        /// Pause is neither obeyed nor sent.
         None = "none",
-        /// The switch makes them and reads them, as frames like others.
+        /// The switch sends and parses them as ordinary frames.
         Software = "software",
-        /// The device obeys them, with a transmit queue a priority; the switch makes them, long before the device's own FIFO fills.
+        /// The device obeys them, with a transmit queue per priority; the switch sends them, long before the device's own FIFO fills.
         Hardware = "hardware",
     }
 }
 
-/// What the operator asks of a port.
+/// Operator's settings for a port's pause.
 #[derive(Debug, Clone, Copy)]
 pub struct Wish {
     /// `pfc.backend`.
@@ -24,21 +24,21 @@ pub struct Wish {
     pub port: PortPfc,
 }
 
-/// What the device answered when it was asked to obey pause.
+/// Answer of the device to the request to obey pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Nobody asked.
+    /// The device was not asked.
     NotAsked,
-    /// It obeys.
+    /// The device obeys.
     Obeys,
-    /// It refused, or lacks the call; its words.
+    /// The device refused, or lacks the call: the driver's message.
     Refused(String),
 }
 
 npcc_pipeline::named! {
-    /// What became of a pause frame sent at start, one that lets everything go on.
+    /// Result of the pause frame sent at start, which has a pause time of 0.
     pub enum SelfTest {
-        /// None was sent.
+        /// No frame was sent.
         NotRun = "not run",
         /// The link is down.
         LinkDown = "link down",
@@ -51,38 +51,38 @@ npcc_pipeline::named! {
     }
 }
 
-/// What is known of a port.
+/// Facts about a port's pause support.
 #[derive(Debug, Clone)]
 pub struct Ability {
     /// The driver's name.
     pub driver: String,
-    /// What the device answered.
+    /// The device's answer.
     pub answer: Answer,
-    /// What the test showed.
+    /// Result of the self-test.
     pub self_test: SelfTest,
 }
 
-/// The back end chosen for a port, and why.
+/// Back end chosen for a port, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendChoice {
-    /// Who.
+    /// Chosen back end.
     pub backend: Backend,
-    /// Why.
+    /// Reason, for the operator.
     pub why: String,
 }
 
-/// What a driver is known to do.
+/// Known pause support of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// Pause cannot work.
+    /// Pause cannot work: the reason.
     Never(&'static str),
-    /// Pause frames are frames like others.
+    /// Pause frames pass as ordinary frames.
     Frames,
-    /// A device with a MAC of its own.
+    /// Device with a MAC of its own.
     Mac,
 }
 
-/// By a part of the driver's name; sources: the drivers of DPDK 22.11.
+/// Known drivers, by a part of their names; source: the drivers of DPDK 22.11.
 const DRIVERS: [(&str, Known); 11] = [
     ("pcap", Known::Never("a capture or null device has no peer")),
     ("null", Known::Never("a capture or null device has no peer")),
@@ -108,7 +108,7 @@ fn known(driver: &str) -> Known {
     row.map_or(Known::Mac, |(_, known)| *known)
 }
 
-/// Whether the device is to be asked to obey pause by itself.
+/// Returns true if the device is to be asked to obey pause by itself.
 #[must_use]
 pub fn asks(wish: Wish, driver: &str) -> bool {
     match (wish.backend, wish.port) {
@@ -118,17 +118,18 @@ pub fn asks(wish: Wish, driver: &str) -> bool {
     }
 }
 
-/// Whether a pause frame is to be sent at start: where one can arrive, and nobody has said that it shall be so.
+/// Returns true if a pause frame is to be sent at start: `ports[].pfc` is `auto`, `pfc.backend` is not `none`, and the driver can carry
+/// pause frames.
 #[must_use]
 pub fn tests(wish: Wish, driver: &str) -> bool {
     let sends = matches!(wish.port, PortPfc::Auto);
     sends && wish.backend != PfcBackend::None && !matches!(known(driver), Known::Never(_))
 }
 
-/// Decides.
+/// Chooses the back end.
 ///
 /// # Errors
-/// Why the device cannot, when `backend: hardware` says it must.
+/// Says why the device cannot obey pause, when `backend: hardware` requires it.
 pub fn decide(wish: Wish, ability: &Ability) -> Result<BackendChoice, String> {
     let choice = |backend, why: &str| {
         Ok(BackendChoice {
@@ -180,11 +181,11 @@ pub fn decide(wish: Wish, ability: &Ability) -> Result<BackendChoice, String> {
     }
 }
 
-/// Whether a port may run with what was decided: a physical port with lossless priorities on which nobody wrote that pause is
-/// off must have it.
+/// Checks that a port may run with the chosen back end: a physical port with lossless priorities must have pause, unless the configuration
+/// turns it off explicitly.
 ///
 /// # Errors
-/// Why it has none.
+/// Says why the port has no pause.
 pub fn admits(
     wish: Wish,
     choice: &BackendChoice,
@@ -202,7 +203,7 @@ pub fn admits(
 mod tests {
     use super::*;
 
-    /// H4: at 0b8b087 the most common RoCE card ended without pause, and nobody said so.
+    /// H4: at 0b8b087 the most common RoCE card ended up without pause, and no message said so.
     #[test]
     fn a_card_without_pause_does_not_start_lossless() {
         let ability = |driver: &str, self_test| Ability {
@@ -247,7 +248,7 @@ mod tests {
         Ok((choice.backend, choice.why))
     }
 
-    /// A row: what is asked and known, who does it, and a word of the reason.
+    /// Test row: settings and facts, expected back end, and a word of the reason.
     type Case = (
         (PfcBackend, PortPfc),
         &'static str,

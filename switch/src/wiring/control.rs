@@ -1,4 +1,4 @@
-//! The configuration as NPCC's settings.
+//! Conversion of the configuration to NPCC's settings.
 
 use npcc_cnp::action::{Action, HostSet};
 use npcc_cnp::build::CnpStyle;
@@ -12,21 +12,21 @@ use npcc_config::units::{Percent, Prefix};
 use npcc_config::{Config, model};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
-/// Records of each ingress port that a worker may have on the way to the control core: what that takes in during eight ticks, or the new
-/// ends of one port during 64.
+/// Capacity of each ingress port's ring of records from a worker to the control core: as many as the core takes in eight ticks, or the new
+/// queue pairs of one port during 64.
 pub const RING: usize = 4_096;
-/// What an unlimited port counts as when CNPs' share of it is reckoned.
+/// Rate assumed for an unlimited port when its CNP cap is computed.
 const UNLIMITED: BitRate = BitRate(100_000_000_000);
-/// Ethernet, two tags and the wire overhead of a full frame.
+/// Bytes per full frame beside the MTU: Ethernet, two tags and the wire overhead.
 const FRAME: u64 = 22 + 24;
 
-/// The set of ports NPCC watches.
+/// Returns the set of ports NPCC watches.
 #[must_use]
 pub fn ports(config: &Config) -> u32 {
     watched(config).fold(0, |set, (id, _, _)| set | id.bit())
 }
 
-/// How CNPs look, and the queue they enter.
+/// Returns the format of CNPs, and the queue they enter.
 #[must_use]
 pub fn style(config: &Config) -> (CnpStyle, Priority) {
     let cnp = &config.npcc.cnp;
@@ -38,7 +38,7 @@ pub fn style(config: &Config) -> (CnpStyle, Priority) {
     (style, Priority::new(cnp.priority.byte()))
 }
 
-/// How the control core is set up, with these settings at first.
+/// Returns the set-up of the control core, with these initial settings.
 #[must_use]
 pub fn plan(config: &Config, settings: Settings, hash_seed: u64) -> ControlConfig {
     let flows = config.npcc.flows.size();
@@ -52,13 +52,13 @@ pub fn plan(config: &Config, settings: Settings, hash_seed: u64) -> ControlConfi
     }
 }
 
-/// What of it may change while it runs (`apply::wanted` names each key and whether it may); `rates` are what the ports' egress sides are
-/// shaped to.
+/// Returns the settings that may change at run time (`apply::wanted` says for each key whether it may); `rates` are the shaper rates of the
+/// ports' egress sides.
 #[must_use]
 pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
     let npcc = &config.npcc;
     let queues = watched(config).flat_map(|(id, port, watch)| {
-        // The configuration asks for the speed of a watched port, or its link has one.
+        // The configuration requires the speed of a watched port, or its link has one.
         let rate = rates.get(id.index()).copied().flatten();
         watch
             .priorities()
@@ -84,7 +84,7 @@ pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
     }
 }
 
-/// A watched queue of a port whose egress side is shaped to `rate`.
+/// Returns the settings of a watched queue on a port whose egress side is shaped to `rate`.
 fn queue(
     config: &Config,
     (id, port, watch): (PortId, &npcc_config::plan::Port, &PortNpcc),
@@ -103,7 +103,7 @@ fn queue(
     }
 }
 
-/// Hosts that are treated in another way than all.
+/// Returns the rules for hosts that are treated specially.
 #[must_use]
 pub fn host_rules(hosts: &model::Hosts) -> HostRules {
     let model::Hosts {
@@ -114,7 +114,7 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
         prior,
         cnp_intervals,
     } = hosts;
-    // The longest prefix comes first: the first that holds a receiver counts.
+    // The longest prefix comes first: the first that contains a receiver counts.
     let mut intervals: Vec<_> = cnp_intervals.iter().collect();
     intervals.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.0.prefix_len()));
     let interval = |(prefix, time): (&Prefix, &Nanos)| (set(std::slice::from_ref(prefix)), *time);
@@ -128,14 +128,14 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
     }
 }
 
-/// What becomes of decisions about a port's queue: the least of what is written for the switch, the port and the queue.
+/// Returns the action for decisions about a port's queue: the weakest of those configured for the switch, the port and the queue.
 #[must_use]
 pub fn action(config: &Config, watch: &PortNpcc, priority: Priority) -> Action {
     let own = watch.actions.get(priority.index()).copied();
     own.unwrap_or_default().min(config.npcc.action)
 }
 
-/// The set of ports that are believed: all, when none is named.
+/// Returns the set of trusted ports: all, if none is named.
 fn trusted(config: &Config) -> u32 {
     let named = config
         .trusted_ports
@@ -147,13 +147,13 @@ fn trusted(config: &Config) -> u32 {
     }
 }
 
-/// The hosts of prefixes.
+/// Returns the hosts of these prefixes.
 fn set(prefixes: &[Prefix]) -> HostSet {
     let nets = prefixes.iter().map(|prefix| prefix.0);
     HostSet::new(nets.map(|net| (net.addr(), net.prefix_len())))
 }
 
-/// By port, where the sources of its packets must lie; `watched` are the ports NPCC watches.
+/// Returns, by ingress port, the set of ports behind which sources must lie; `watched` are the ports NPCC watches.
 fn sides(check: model::SourceCheck, watched: u32) -> Sides {
     std::array::from_fn(|port| {
         let own = 1 << port;
@@ -166,13 +166,13 @@ fn sides(check: model::SourceCheck, watched: u32) -> Sides {
     })
 }
 
-/// Ports with NPCC, with their ids.
+/// Iterates over the ports with NPCC, with their ids.
 fn watched(config: &Config) -> impl Iterator<Item = (PortId, &npcc_config::plan::Port, &PortNpcc)> {
     let ports = config.ports.iter().zip(0u8..);
     ports.filter_map(|(port, id)| port.npcc.as_ref().map(|watch| (PortId(id), port, watch)))
 }
 
-/// What a watched queue of a port drains at.
+/// Returns the drain rate of a watched queue.
 fn drain(port: &npcc_config::plan::Port, priority: u8, rate: Option<BitRate>) -> BitRate {
     let plan = port.qos.priorities.get(usize::from(priority));
     plan.map_or(rate, |plan| plan.drain(rate))
@@ -195,7 +195,7 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
     }
 }
 
-/// Depths from which a watched queue is shallow, deep and hard, in bytes, as the port's mode uses them.
+/// Returns the depths from which a watched queue is shallow, deep and hard, in bytes, as the port's mode uses them.
 #[must_use]
 pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
     let [shallow, deep, hard] = watch.thresholds.bytes(drain, mtu);
@@ -203,7 +203,7 @@ pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
     [shallow, deep, hard]
 }
 
-/// The policy of a watched queue, with the parameters that are written for it.
+/// Returns the policy of a watched queue, with the parameters configured for it.
 fn policy(
     config: &Config,
     watch: &PortNpcc,
@@ -219,13 +219,13 @@ fn policy(
         ..config.npcc.queue(watch.mode)
     });
     for (name, value) in watch.parameters.get(at).into_iter().flatten() {
-        // The configuration has checked it.
+        // The configuration has checked the value.
         let _ = kind.set(name, *value);
     }
     kind
 }
 
-/// A share in thousandths, rounded up: the smallest is not none.
+/// Converts a share to thousandths, rounded up: the smallest share is not 0.
 const fn thousandths(share: Percent) -> u16 {
     share.basis_points().div_ceil(10)
 }
@@ -242,11 +242,11 @@ mod tests {
         assert_eq!(side[..4], [!watched, !watched, watched, watched]);
         assert_eq!(sides(model::SourceCheck::Port, watched)[..3], [1, 2, 4]);
         assert_eq!(sides(model::SourceCheck::Off, watched), ANYWHERE);
-        // Where all are watched there is one side, and behind it are all.
+        // Where all ports are watched there is one side, and all ports are on it.
         assert_eq!(sides(model::SourceCheck::Side, u32::MAX), ANYWHERE);
     }
 
-    /// 0.05 % were none at all: 32 CNPs a port, and then no more for ever.
+    /// 0.05 % was once rounded to 0: 32 CNPs a port, and then no more for ever.
     #[test]
     fn the_smallest_cap_is_not_none() {
         let share = |text: &str| serde_yaml::from_str(text).map(thousandths);
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(values(&queues[1].policy), (300_000, 50));
     }
 
-    /// On a slow link half of four frames were two: a depth that any sender's burst makes.
+    /// On a slow link half of four frames was once two: a depth that any sender's burst reaches.
     #[test]
     fn low_latency_halves_no_threshold_below_four_frames() {
         let text = "version: 1\nnpcc: {}\n\
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!((detector.shallow, detector.deep), (6_000, 7_500));
     }
 
-    /// A queue that may have 10G of a 100G port was watched as if it had all of it: shallow above the depth at which ECN begins.
+    /// A queue limited to 10G of a 100G port was once watched as if it had all of it: shallow above the depth at which ECN begins.
     #[test]
     fn thresholds_of_npcc_and_of_ecn_are_times_of_what_the_queue_may_have() {
         let text = "version: 1\nqos: { priorities: { 3: { max_rate: 10G } } }\nnpcc: {}\nbuffer: { pool: 64MB }\n\

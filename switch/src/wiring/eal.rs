@@ -1,4 +1,4 @@
-//! The arguments EAL starts with.
+//! Arguments for EAL.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use npcc_config::plan::Device;
 use npcc_config::sizing::EAL_MARGIN;
 use npcc_config::{Config, Sizing};
 
-/// Why EAL cannot be started as configured.
+/// Reason why EAL cannot be started as configured.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EalPlanError {
     /// Hugepages are required and too few are free.
@@ -45,18 +45,18 @@ pub enum EalPlanError {
 /// Memory of the machine, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Free {
-    /// In free hugepages.
+    /// Bytes in free hugepages.
     pub hugepages: u64,
-    /// In hugepages that processes which are gone left behind: EAL frees them as it starts, unless it is to use no files.
+    /// Bytes in hugepages left behind by processes that are gone: EAL frees them as it starts, unless it is to use no files.
     pub stale: u64,
-    /// Whether a hugetlbfs is mounted, without which EAL reaches hugepages only with `--in-memory`.
+    /// True if a hugetlbfs is mounted, without which EAL reaches hugepages only with `--in-memory`.
     pub mounted: bool,
-    /// In ordinary pages, without swapping.
+    /// Bytes in ordinary pages, without swapping.
     pub ordinary: u64,
 }
 
 impl Free {
-    /// What is free now; what the system does not tell counts as plenty, and EAL will find out.
+    /// Reads the free memory; a value that the system does not report counts as plenty, and EAL will find out.
     #[must_use]
     pub fn now() -> Free {
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -79,16 +79,16 @@ impl Free {
     }
 }
 
-/// EAL's arguments, and what the operator should know about them.
+/// Arguments for EAL, and what the operator should know about them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct EalPlan {
-    /// Without a program name.
+    /// Arguments, without a program name.
     pub args: Vec<String>,
-    /// Packet memory is in ordinary pages: slower.
+    /// True if packet memory is in ordinary pages, which is slower.
     pub no_huge: bool,
 }
 
-/// EAL's number for the thread of a worker: its core's, unless the control thread shares a core with one.
+/// Returns EAL's number for the thread of a worker: its core's, unless the control thread shares a core with a worker.
 #[must_use]
 pub fn worker_lcore(config: &Config, worker: usize) -> Option<u32> {
     let core = *config.cores.workers.get(worker)?;
@@ -96,13 +96,13 @@ pub fn worker_lcore(config: &Config, worker: usize) -> Option<u32> {
     u32::try_from(number).ok()
 }
 
-/// Whether the control thread has a core that a worker polls.
+/// Returns true if the control thread has a core that a worker polls.
 #[must_use]
 pub fn shares(config: &Config) -> bool {
     config.cores.workers.contains(&config.cores.control)
 }
 
-/// Which threads EAL makes, on which cores.
+/// Returns EAL's arguments for its threads and their cores.
 fn lcores(config: &Config) -> [String; 3] {
     let cores = &config.cores;
     let joined = |all: Vec<String>| all.join(",");
@@ -124,8 +124,8 @@ fn lcores(config: &Config) -> [String; 3] {
     ]
 }
 
-/// Which PCI devices EAL looks at: those of the ports, with their arguments, and no others. EAL would open every device that is bound
-/// to it, and arguments that come later would be lost.
+/// Returns the allow list of PCI devices: those of the ports, with their arguments, and no others. EAL would otherwise open every device
+/// that is bound to it, and arguments that come later would be lost.
 fn devices(config: &Config) -> impl Iterator<Item = String> {
     config.ports.iter().flat_map(|port| match &port.device {
         Device::Pci { .. } => vec!["-a".to_owned(), port.device.to_string()],
@@ -133,11 +133,11 @@ fn devices(config: &Config) -> impl Iterator<Item = String> {
     })
 }
 
-/// The name of EAL's files, hugepages among them: always the same for a management socket, which no two switches have at a time, so that a
-/// start finds what the last run left.
+/// Returns the prefix of EAL's files, hugepages among them: always the same for a management socket, which no two switches use at a time,
+/// so that a start finds the files of the last run.
 fn file_prefix(socket: &str) -> String {
     let path = std::path::absolute(socket).unwrap_or_else(|_| Path::new(socket).to_owned());
-    // FNV-1a: short enough for EAL's own sockets, whose paths have 107 bytes.
+    // FNV-1a: short enough for EAL's own sockets, whose paths are limited to 107 bytes.
     let hash = path
         .as_os_str()
         .as_encoded_bytes()
@@ -151,7 +151,7 @@ fn file_prefix(socket: &str) -> String {
 /// Chooses the arguments.
 ///
 /// # Errors
-/// When hugepages are required and too few, or memory is short altogether.
+/// Fails if hugepages are required and too few, or memory is short altogether.
 pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, EalPlanError> {
     let nodes = u64::try_from(super::pools::nodes(config).len()).unwrap_or(u64::MAX);
     let with = |pools: u64| {
@@ -166,7 +166,7 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
             .iter()
             .any(|arg| arg == name || arg.starts_with(&format!("{name}=")))
     };
-    // Without files of its own EAL looks at nobody else's.
+    // With `--in-memory` EAL does not free hugepages of other processes.
     let stale = if asks("--in-memory") { 0 } else { free.stale };
     let hugepages = free.hugepages.saturating_add(stale);
     let reached = free.mounted || asks("--in-memory");
@@ -196,7 +196,7 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
         args.push("--log-level=lib.eal:warning".to_owned());
     }
     if !asks("--telemetry") && !asks("--no-telemetry") {
-        // DPDK's own telemetry socket only for who asks for it.
+        // DPDK's own telemetry socket is opened only on request.
         args.push("--no-telemetry".to_owned());
     }
     // 22.11 refuses --no-huge together with --in-memory.

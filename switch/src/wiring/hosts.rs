@@ -1,4 +1,4 @@
-//! Linux's side of the ports: a TAP for each port and VLAN, and what the kernel is to have of the configuration.
+//! Linux side of the ports: a TAP for each port and VLAN, and the kernel's desired state from the configuration.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,10 +21,10 @@ use crate::keep::facts::Named;
 use crate::linux_io::{HostInterface, HostPort};
 use crate::log::note;
 
-/// What the names of TAPs in the store begin with.
+/// Prefix of the names of TAPs in the descriptor store.
 const TAP: &str = "tap.";
 
-/// A TAP as frames go through it.
+/// TAP as a port towards Linux.
 struct TapHost(Tap);
 
 impl HostPort for TapHost {
@@ -41,11 +41,11 @@ impl HostPort for TapHost {
     }
 }
 
-/// An interface in Linux for each port and VLAN, that which the process before left where it did, and the kernel's routes, which are not
-/// followed yet.
+/// Opens an interface in Linux for each port and VLAN, those that the previous process left where it left any, and the kernel's routes,
+/// which are not followed yet.
 ///
 /// # Errors
-/// What could not be made there, and what to do about it.
+/// Says what could not be made, and how to fix it.
 pub fn open(
     config: &Config,
     ports: &[OpenPort],
@@ -79,7 +79,7 @@ pub fn open(
         note(&format!(
             "note: TAP {gone} is of no port any more: it is closed"
         ));
-        // A service manager that went away keeps nothing anyway.
+        // A service manager that is gone keeps no descriptors anyway.
         let _ = keep.store().forget(&format!("{TAP}{gone}"));
     }
     for tap in taps.iter().filter(|tap| tap.is_new()) {
@@ -106,8 +106,8 @@ pub fn open(
     Ok((interfaces.collect(), integration))
 }
 
-/// Begins to read the kernel's state where the process before left interfaces, and so routes: it is read while packet memory and ports
-/// are opened. Where that cannot be it is read later.
+/// Begins to read the kernel's state if the previous process left interfaces, and so routes: the dump runs while packet memory and ports
+/// are opened. `None` if that is not possible: the state is read later.
 #[must_use]
 pub fn read_ahead(config: &Config, keep: &Keep) -> Option<Ahead> {
     if !config.linux.integrate || !keep.store().has(TAP) {
@@ -135,12 +135,12 @@ fn taps(config: &Config, macs: &[Mac]) -> Vec<TapPort> {
     each.collect()
 }
 
-/// The name in Linux of a port's interface.
+/// Returns the name in Linux of a port's interface.
 fn link(port: &plan::Port, vlan: Option<u16>) -> String {
     npcc_config::plan::linux_link(&port.name, vlan)
 }
 
-/// What the kernel is to have of a configuration.
+/// Returns the kernel's desired state for a configuration.
 #[must_use]
 pub fn wanted(config: &Config) -> Wanted {
     let name = |port: usize, vlan| config.ports.get(port).map(|port| link(port, vlan));

@@ -1,4 +1,4 @@
-//! The thread that follows the kernel, and what is known of what it was told.
+//! The thread that follows the kernel, and the link states last reported to the kernel.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -11,27 +11,27 @@ use npcc_pipeline::units::PortId;
 
 use super::kernel_fib::KernelFib;
 
-/// Lines at most: under a storm of refusals the first tell what it is.
+/// Most log lines: under a storm of refusals the first ones show the cause.
 const TOLD: u32 = 20;
 
-/// What Linux is told of a port's link.
+/// Link state of a port, as reported to Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// Whether it is up.
+    /// True if the link is up.
     pub up: bool,
-    /// Its speed in Mb/s.
+    /// Speed in Mb/s.
     pub mbps: u32,
 }
 
-/// The thread that follows the kernel. When this is dropped it ends.
+/// Handle of the thread that follows the kernel; dropping it ends the thread.
 #[derive(Debug)]
 pub struct Kernel {
     running: Running,
     stop: Arc<AtomicBool>,
     notices: Mutex<Receiver<Notice>>,
-    /// What each port's links were told last.
+    /// Link state of each port that was last reported.
     links: Mutex<Vec<Option<Link>>>,
-    /// Lines written about it.
+    /// Log lines written so far.
     told: AtomicU32,
 }
 
@@ -39,13 +39,13 @@ impl Kernel {
     /// Starts to follow the kernel, whose routes go to `writer`.
     ///
     /// # Errors
-    /// There can be no thread.
+    /// Fails if no thread can be started.
     pub fn follow(integration: Integration, writer: RouteWriter) -> std::io::Result<Kernel> {
         let stop = Arc::new(AtomicBool::new(false));
         let fib = KernelFib::new(writer, Arc::clone(&stop)).moving(integration.turns());
         let (tell, notices) = channel();
         let running = integration.run(fib, move |notice| {
-            // Nobody listens any more when the switch comes down.
+            // No receiver is left when the switch comes down.
             let _ = tell.send(notice);
         })?;
         Ok(Kernel {
@@ -57,20 +57,20 @@ impl Kernel {
         })
     }
 
-    /// How to ask the thread.
+    /// Returns the handle for requests to the thread.
     #[must_use]
     pub const fn handle(&self) -> &Handle {
         self.running.handle()
     }
 
-    /// What it told since it was asked last.
+    /// Returns the oldest unread notice of the thread; `None` if there is none.
     pub fn next(&self) -> Option<Notice> {
         let notices = self.notices.lock();
         let notices = notices.unwrap_or_else(PoisonError::into_inner);
         notices.try_recv().ok()
     }
 
-    /// Tells Linux of the ports' links what it was not told yet.
+    /// Reports to Linux the link states that differ from those reported last.
     pub fn tell(&self, links: &[Link]) {
         let told = self.links.lock();
         let mut told = told.unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ impl Kernel {
         }
     }
 
-    /// Whether another line is to be written about it.
+    /// Counts a log line; returns true if it may be written.
     #[must_use]
     pub fn may_tell(&self) -> bool {
         self.told.fetch_add(1, Ordering::Relaxed) < TOLD
@@ -95,7 +95,7 @@ impl Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        // The thread may wait for workers that have ended.
+        // The thread may be waiting for workers that have ended.
         self.stop.store(true, Ordering::Relaxed);
     }
 }

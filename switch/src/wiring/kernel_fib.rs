@@ -1,4 +1,4 @@
-//! The kernel's routes in the workers' table: [`npcc_linux`] says what is wanted, [`RouteWriter`] has it.
+//! The kernel's routes in the workers' table: [`npcc_linux`] decides the routes, [`RouteWriter`] stores them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,21 +13,21 @@ use npcc_pipeline::route::writer::{RouteError, RouteWriter};
 
 use crate::fault;
 
-/// How long to wait before the workers are looked at again: many turns of them.
+/// Interval between checks of the workers' progress: many turns of theirs.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// The table, written by the thread that follows the kernel.
+/// Route table, written by the thread that follows the kernel.
 #[derive(Debug)]
 pub struct KernelFib {
     writer: RouteWriter,
-    /// The switch is coming down: workers that ended pass no table any more.
+    /// True once the switch comes down: workers that ended adopt no table any more.
     stop: Arc<AtomicBool>,
-    /// Grows with every change: a million of them take a while.
+    /// Progress counter, which grows with every change: a million of them take a while.
     turns: Arc<Counter>,
 }
 
 impl KernelFib {
-    /// Over an empty table; once `stop` is set it takes no change any more.
+    /// Wraps an empty table; once `stop` is set it refuses changes.
     #[must_use]
     pub fn new(writer: RouteWriter, stop: Arc<AtomicBool>) -> KernelFib {
         KernelFib {
@@ -37,13 +37,13 @@ impl KernelFib {
         }
     }
 
-    /// Adds to what grows while the thread moves.
+    /// Uses `turns` as the thread's progress counter.
     #[must_use]
     pub fn moving(self, turns: Arc<Counter>) -> KernelFib {
         KernelFib { turns, ..self }
     }
 
-    /// Waits until every worker has passed the last change; `false`: they will not any more.
+    /// Waits until every worker has adopted the last change; returns false if the switch stops.
     fn ready(&mut self) -> bool {
         while !self.writer.ready() {
             if self.stop.load(Ordering::Relaxed) {
@@ -54,7 +54,7 @@ impl KernelFib {
         true
     }
 
-    /// Changes the table when the workers have passed.
+    /// Changes the table once the workers have adopted the last change.
     fn change<T>(
         &mut self,
         make: impl FnOnce(&mut RouteWriter) -> Result<T, RouteError>,
@@ -86,7 +86,7 @@ impl Fib for KernelFib {
     }
 
     fn remove_route(&mut self, prefix: Prefix) {
-        // Removing takes no room; what a stopping switch has does not matter.
+        // Removing takes no room; the routes of a stopping switch do not matter.
         let _ = self.change(|writer| writer.remove(prefix));
     }
 
@@ -96,9 +96,9 @@ impl Fib for KernelFib {
     }
 }
 
-/// The paths of a group, each as often as its weight says, and at most as many as there are buckets.
+/// Returns the paths of a group, each repeated by its weight, and at most as many as there are buckets.
 ///
-/// Weights that come to more are scaled down, each to one share at least; members past the buckets get none.
+/// Weights whose sum is larger are scaled down, each to one share at least; members past the buckets get none.
 fn shares(members: &[Member]) -> Vec<Adjacency> {
     let total: usize = members
         .iter()
@@ -198,7 +198,7 @@ mod tests {
         fib.make_group(&[member(1, 1)]).unwrap();
         fib.commit();
         stop.store(true, Ordering::Relaxed);
-        // The reader never passes.
+        // The reader never adopts the change.
         assert!(fib.make_group(&[member(2, 1)]).is_err());
         fib.remove_route(prefix("10.1.0.0/16"));
     }

@@ -1,4 +1,4 @@
-//! The routes of a running switch: the writer, and what was last put into it.
+//! Routes of a running switch: the writer, and the table last written.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +12,13 @@ use npcc_pipeline::route::writer::{RouteError, RouteWriter};
 /// Every prefix with its paths.
 pub type Table = BTreeMap<Prefix, Vec<Adjacency>>;
 
-/// What was last put into a table, for whoever shows it.
+/// Table last written, for reports.
 pub type SharedTable = Arc<Mutex<Arc<Table>>>;
 
-/// How long a worker may take to pass from the old table to the new: many turns.
+/// Longest time for the workers to pass from the old table to the new: many turns.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A route was refused; the table is as it was.
+/// Refusal of a route; the table is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("route {prefix}: {source}")]
 pub struct RouteRefused {
@@ -27,7 +27,7 @@ pub struct RouteRefused {
     source: RouteError,
 }
 
-/// See the module's text.
+/// Route writer with a copy of the table it last wrote.
 #[derive(Debug)]
 pub struct LiveRoutes {
     writer: RouteWriter,
@@ -36,7 +36,7 @@ pub struct LiveRoutes {
 }
 
 impl LiveRoutes {
-    /// Over a table just made.
+    /// Wraps a new table.
     #[must_use]
     pub fn new(writer: RouteWriter) -> LiveRoutes {
         LiveRoutes {
@@ -46,23 +46,22 @@ impl LiveRoutes {
         }
     }
 
-    /// What was last put into it, for whoever shows it.
+    /// Returns the table last written, for reports.
     #[must_use]
     pub fn shared(&self) -> SharedTable {
         Arc::clone(&self.shown)
     }
 
-    /// The ports that readers pass over, to be told from any thread.
+    /// Returns the set of ports that readers pass over; any thread may change it.
     #[must_use]
     pub fn down_ports(&self) -> Arc<DownPorts> {
         self.writer.down_ports()
     }
 
-    /// Makes the table what is wanted, in one change that readers see whole; returns how many prefixes came, changed or
-    /// went.
+    /// Changes the table to `wanted` in one change that readers see as a whole; returns the number of prefixes added, changed or removed.
     ///
     /// # Errors
-    /// The first route that was refused.
+    /// Fails with the first route that was refused.
     pub fn become_of(&mut self, wanted: Table) -> Result<usize, RouteRefused> {
         let gone: Vec<Prefix> = self
             .table
@@ -77,8 +76,8 @@ impl LiveRoutes {
         self.wait();
         let touched: Vec<Prefix> = gone.iter().chain(&changed).copied().collect();
         let done = self.put(&gone, &changed, &wanted);
-        // Where old and new do not fit beside each other, the old goes first. Nothing is visible before the commit below, so
-        // nobody sees that, nor what is taken back.
+        // If old and new routes do not fit side by side, the old ones go first. Changes are visible only after the commit below, so readers
+        // see neither that nor what is taken back.
         let done = done.or_else(|_| self.put(&touched, &changed, &wanted));
         let result = match done {
             Ok(()) => {
@@ -97,7 +96,7 @@ impl LiveRoutes {
         result
     }
 
-    /// Removes the prefixes that are `gone` and gives the `changed` ones, if the table has them, its paths.
+    /// Removes the prefixes that are `gone`, and inserts the `changed` ones with their paths in `table`, if it has them.
     fn put(
         &mut self,
         gone: &[Prefix],
@@ -124,7 +123,7 @@ impl LiveRoutes {
         Ok(())
     }
 
-    /// Waits until every reader has passed the last change.
+    /// Waits until every reader has adopted the last change, at most [`PATIENCE`].
     fn wait(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         while !self.writer.ready() && Instant::now() < deadline {

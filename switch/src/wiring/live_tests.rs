@@ -1,4 +1,4 @@
-//! What follows from the speeds that links really have, and from a configuration that leaves them open.
+//! Tests of what depends on the real link speeds, and of configurations without speeds.
 
 use npcc_pipeline::units::{BitRate, Mac};
 

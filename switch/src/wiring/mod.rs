@@ -1,4 +1,4 @@
-//! From a checked configuration to things that run: EAL arguments, ports, routes, the pipeline's and NPCC's settings.
+//! Construction from a checked configuration: EAL arguments, ports, routes, the pipeline's and NPCC's settings.
 
 pub mod backend;
 pub mod control;

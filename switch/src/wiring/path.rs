@@ -1,4 +1,4 @@
-//! The configuration as the pipeline's settings.
+//! Conversion of the configuration to the pipeline's settings.
 
 use npcc_config::model::{Action, Scheduler};
 use npcc_config::plan::{EffectiveQos, PriorityPlan};
@@ -14,13 +14,13 @@ use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, Priority};
 
-/// Ethernet header and two tags.
+/// Bytes of the Ethernet header and two tags.
 const L2: u16 = 22;
 
-/// A shaper saves up no more than this long a turn of the loop is worth: what it saved it may send at once.
+/// Longest time for which a shaper saves up credit, which it may then send in one burst: a long turn of the loop.
 const LONGEST_AWAY: Nanos = Nanos::from_millis(1);
 
-/// One port's pipeline settings; `rate` is what its egress side is shaped to.
+/// Returns one port's pipeline settings; `rate` is the shaper rate of its egress side.
 #[must_use]
 pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>) -> PortConfig {
     let qos = &port.qos;
@@ -50,7 +50,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
             .npcc
             .as_ref()
             .map(|npcc| super::control::action(config, npcc, priority));
-        // Where no CNP leaves, marks are all that senders hear.
+        // Where CNPs are not sent, marks are the senders' only signal.
         if config.npcc.ecn == EcnMode::Off && action == Some(Action::Send) {
             queue.ecn = None;
         }
@@ -72,7 +72,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
             away: config.buffer.loop_time.min(LONGEST_AWAY),
             queues,
         },
-        // Without a watched queue nobody is signalled, and curves that `off` takes away are gone already.
+        // Without a watched queue no sender is signalled, and curves that `off` takes away are gone already.
         ecn: match &port.npcc {
             Some(npcc) if watched != 0 && config.npcc.ecn == EcnMode::Divert => EcnConfig {
                 mode: EcnMode::Divert,
@@ -83,7 +83,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
     }
 }
 
-/// Priorities of a port's control frames: the CNPs', and those of strict queues that are not lossless, as a mask.
+/// Returns the priorities of a port's control frames: the CNPs', and those of strict queues that are not lossless, as a mask.
 #[must_use]
 pub fn control_priorities(config: &Config, qos: &EffectiveQos) -> u8 {
     let qos = Priority::all().zip(&qos.priorities);
@@ -94,7 +94,7 @@ pub fn control_priorities(config: &Config, qos: &EffectiveQos) -> u8 {
 }
 
 fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
-    // Without a rate no queue forms, and a time of the drain rate means nothing; bytes are bytes.
+    // Without a rate no queue forms, and a time at the drain rate has no meaning; byte thresholds are kept.
     let drain = plan.drain(rate);
     let bytes = |threshold: Threshold| match (threshold, drain) {
         (_, Some(drain)) => Some(threshold.bytes_floored(drain, mtu)),
@@ -134,7 +134,7 @@ fn classifier(qos: &EffectiveQos) -> Classifier {
     }
 }
 
-/// The shared buffer: its bytes, and the buffers that hold them at the smallest mean frame.
+/// Returns the shared buffer's size in bytes, and in buffers that hold them at the smallest mean frame.
 #[must_use]
 pub fn pool(config: &Config) -> PoolConfig {
     let bytes = config.buffer.pool.0;

@@ -1,5 +1,4 @@
-//! Who pauses whom: each port's flow control as it was decided when the port was opened, and the buffer's groups that go with
-//! it.
+//! Pause settings: each port's flow control as decided when the port was opened, and the ingress groups of the buffer that go with it.
 
 use npcc_config::sizing::{Control, Link, Lossless, RX_BURST, sends_pause};
 use npcc_config::{Config, plan};
@@ -12,41 +11,41 @@ use npcc_pipeline::units::BitRate;
 use super::backend::{Backend, BackendChoice, SelfTest};
 use super::ports::OpenPort;
 
-/// Full receive bursts in a row that mean a ring of 1024 is over half full, where no driver tells.
+/// Full receive bursts in a row that mean a ring of 1024 is over half full, for drivers that do not report its fill.
 const PRESSURE: u16 = 16;
 
-/// What is done about pause on a port, and why.
+/// Flow control of a port.
 #[derive(Debug, Clone)]
 pub struct PortFlow {
-    /// The back end chosen for it, and why.
+    /// Back end chosen for the port, and the reason.
     pub choice: BackendChoice,
-    /// What became of the pause frame sent at start.
+    /// Result of the pause frame sent at start.
     pub self_test: SelfTest,
     /// Bit n: the peer is asked to pause priority n.
     pub send: u8,
     /// Bit n: the peer's pauses of priority n are obeyed.
     pub honour: u8,
-    /// Speed of the link, by which quanta are reckoned.
+    /// Speed of the link, from which quanta are computed.
     pub rate: BitRate,
     /// Headroom of each lossless priority in wire bytes; 0 without pause.
     pub headroom: u64,
     /// Reserve of each lossless priority in wire bytes.
     pub reserved: u64,
-    /// How far below its threshold a sender goes on, in wire bytes.
+    /// Distance below the pause threshold at which a sender may resume, in wire bytes.
     pub xon_offset: u64,
-    /// Workers that receive from it.
+    /// Number of workers that receive from the port.
     pub receivers: u64,
-    /// Wire bytes of a burst of full frames: what may still be sent once a pause has arrived.
+    /// Wire bytes of a burst of full frames: as much may still be sent once a pause has arrived.
     pub hand: u64,
-    /// Wire bytes the device's transmit ring may hold; none where its driver does not tell what it holds.
+    /// Most wire bytes in the device's transmit ring; `None` if its driver does not report what it holds.
     pub outstanding: Option<u64>,
-    /// Whether the driver tells how full the receive ring is.
+    /// True if the driver reports the fill of the receive ring.
     pub tells_fill: bool,
-    /// 802.3x pause of the whole link, as the device has it; none where its driver does not tell.
+    /// 802.3x pause of the whole link, as the device has it; `None` if its driver does not report it.
     pub link_pause: Option<LinkPause>,
 }
 
-/// The path's lossless part, and what to tell of each port.
+/// Returns the datapath's lossless settings, and each port's flow control.
 #[must_use]
 pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<PortFlow>) {
     let plans = config.ports.iter().zip(ports);
@@ -88,7 +87,7 @@ fn link(config: &Config, plan: &plan::Port, speed: BitRate, flow: &PortFlow) -> 
     Link::of(plan, speed, config.buffer.loop_time, flow.receivers)
 }
 
-/// How the pool is divided with links of these speeds.
+/// Divides the pool for links of these speeds.
 fn division(config: &Config, links: &[BitRate], flows: &[PortFlow]) -> Lossless {
     let ports = config.ports.iter().zip(links).zip(flows);
     let links: Vec<Option<Link>> = ports
@@ -97,7 +96,7 @@ fn division(config: &Config, links: &[BitRate], flows: &[PortFlow]) -> Lossless 
     Lossless::new(&config.buffer, &links, config.linux.integrate)
 }
 
-/// The buffer for links of these speeds; what follows from them is written into `flows`.
+/// Returns the buffer settings for links of these speeds; writes the resulting values into `flows`.
 #[must_use]
 pub fn buffer(config: &Config, links: &[BitRate], flows: &mut [PortFlow]) -> BufferConfig {
     let ports = config.ports.iter().zip(links);
@@ -156,10 +155,10 @@ pub fn buffer(config: &Config, links: &[BitRate], flows: &mut [PortFlow]) -> Buf
     }
 }
 
-/// Whether every lossless queue is marked before its senders are paused, with these speeds of links and shapers.
+/// Checks that every lossless queue is marked before its senders are paused, at these speeds of links and shapers.
 ///
 /// # Errors
-/// The queue that is not, and what to do.
+/// Names the queue that is not, and how to fix it.
 pub fn marks_in_time(
     config: &Config,
     links: &[BitRate],

@@ -5,14 +5,14 @@ use npcc_config::plan::Device;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Eal, HEADROOM, Mempool, MempoolConfig};
 
-/// The pools of a switch. Each holds all the frames there can be, for any of them may have come in on its node.
+/// Packet pools of a switch. Each holds the largest possible number of frames, as all of them may have come in on its node.
 #[derive(Debug)]
 pub struct Pools {
     first: Mempool,
     others: Vec<(Option<u32>, Mempool)>,
 }
 
-/// NUMA nodes of the configured devices, each once; a virtual device has none.
+/// Returns the NUMA nodes of the configured devices, each once; a virtual device has none.
 #[must_use]
 pub fn nodes(config: &Config) -> Vec<u32> {
     let nodes = config.ports.iter().filter_map(|port| node(&port.device));
@@ -22,7 +22,7 @@ pub fn nodes(config: &Config) -> Vec<u32> {
     nodes
 }
 
-/// What the kernel says of a PCI device; none on a machine with one node.
+/// Returns the NUMA node that the kernel reports for a PCI device; `None` on a machine with one node.
 fn node(device: &Device) -> Option<u32> {
     let Device::Pci { address, .. } = device else {
         return None;
@@ -32,10 +32,10 @@ fn node(device: &Device) -> Option<u32> {
 }
 
 impl Pools {
-    /// Makes them.
+    /// Makes the pools.
     ///
     /// # Errors
-    /// When memory or a limit is wanting.
+    /// Fails if memory is short or a limit is too low.
     pub fn new(eal: &Eal, config: &Config, sizing: &Sizing) -> anyhow::Result<Pools> {
         let mut nodes = nodes(config).into_iter();
         let first = pool(eal, sizing, "frames".to_owned(), nodes.next())?;
@@ -49,13 +49,13 @@ impl Pools {
         })
     }
 
-    /// Whether there is one, so that frames of two never meet in a transmit queue.
+    /// Returns true if there is a single pool, so that frames of two never meet in a transmit queue.
     #[must_use]
     pub fn is_one(&self) -> bool {
         self.others.is_empty()
     }
 
-    /// The pool of a node, or the first where it has none of its own.
+    /// Returns the pool of a node, or the first if the node has none of its own.
     #[must_use]
     pub fn near(&self, socket: Option<u32>) -> &Mempool {
         let own = self.others.iter().find(|(node, _)| *node == socket);

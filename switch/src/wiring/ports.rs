@@ -1,4 +1,4 @@
-//! Opening the configured ports, and finding out what each can do about pause.
+//! Opening of the configured ports, and detection of their pause support.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,83 +20,82 @@ use super::self_test;
 use super::speeds::{self, Speeds};
 use crate::worker::transmit::{Eight, Lane, Transmit};
 
-/// A port could not be brought up.
+/// Reason why a port could not be brought up.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Its device failed.
     #[error("port {name}")]
     Device {
-        /// The port.
+        /// Name of the port.
         name: String,
-        /// How.
+        /// Error of the device.
         #[source]
         source: PortError,
     },
-    /// `pfc.backend: hardware`, and its device cannot.
+    /// The device cannot obey pause, which `pfc.backend: hardware` requires.
     #[error(
         "port {name}: pfc.backend is hardware, and the device does not obey pause: {why}; write backend: auto or software, or \
          pfc: off on this port"
     )]
     Pfc {
-        /// The port.
+        /// Name of the port.
         name: String,
-        /// Why.
+        /// Reason, for the operator.
         why: String,
     },
-    /// A priority is to be lossless, and the device neither pauses nor obeys pause.
+    /// A priority is to be lossless, and the device neither sends nor obeys pause.
     #[error(
         "port {name}: a priority is lossless, but pause does not work on this port: {why}; write pfc: off on the port, or \
          pfc.backend: none, if losses may be"
     )]
     Lossless {
-        /// The port.
+        /// Name of the port.
         name: String,
-        /// Why.
+        /// Reason, for the operator.
         why: String,
     },
 }
 
-/// A running port.
+/// Running port.
 #[derive(Debug)]
 pub struct OpenPort {
-    /// The device, for statistics.
+    /// Device, for statistics.
     pub port: Arc<Port>,
-    /// Its first receive queue: its owner's.
+    /// First receive queue, which its owner polls.
     pub rx: RxQueue,
-    /// Those of the workers after its owner, in turn, where the device spreads what it receives.
+    /// Receive queues of the workers after its owner, in turn, where the device spreads what it receives.
     pub more_rx: Vec<RxQueue>,
-    /// Its way out.
+    /// Transmit side.
     pub tx: Transmit,
-    /// Its address.
+    /// MAC address.
     pub mac: Mac,
-    /// Whether its link is up.
+    /// True if the link is up.
     pub up: bool,
-    /// Its speeds.
+    /// Speeds of link and shaper.
     pub speeds: Speeds,
-    /// Workers that receive from it.
+    /// Number of workers that receive from it.
     pub receivers: u64,
-    /// Who does pause, and why.
+    /// Back end of its pause frames, and the reason.
     pub pause: BackendChoice,
-    /// What the test at start showed.
+    /// Result of the self-test at start.
     pub self_test: SelfTest,
-    /// Wire bytes its transmit ring may hold; none where the driver does not tell what it holds.
+    /// Most wire bytes in its transmit ring; `None` if the driver does not report what it holds.
     pub outstanding: Option<u64>,
-    /// Whether its driver tells how full the receive ring is.
+    /// True if its driver reports the fill of the receive ring.
     pub tells_fill: bool,
-    /// 802.3x pause of the whole link, as the device has it; none where its driver does not tell.
+    /// 802.3x pause of the whole link, as the device has it; `None` if its driver does not report it.
     pub link_pause: Option<LinkPause>,
-    /// Why the kernel may hand over frames larger than the MTU, where the port is over a veth.
+    /// Error for which the kernel may hand over frames larger than the MTU, on a port over a veth.
     pub large_frames: Option<Errno>,
-    /// Receive interrupts of its queues; empty where its device has none, or nobody asked.
+    /// Receive interrupts of its queues; empty if its device has none, or workers do not sleep.
     pub interrupts: Vec<Arc<RxInterrupt>>,
 }
 
-/// Opens, configures and starts all ports, in the order of the configuration, and waits for their links, `dpdk.link_wait` at
-/// most and until `stop`. Ports whose links stay down are opened all the same; `waits` is told their names once it takes a
-/// second.
+/// Opens, configures and starts all ports, in the order of the configuration, and waits for their links, at most `dpdk.link_wait` and until
+/// `stop`. Ports whose links stay down are opened all the same; after a second `waits` is called once with their names.
 ///
 /// # Errors
-/// The first port that fails, with what to do.
+/// Fails with the first port that cannot be opened, and says how to fix it.
 pub fn open(
     eal: &Eal,
     config: &Config,
@@ -110,7 +109,7 @@ pub fn open(
     config.ports.iter().zip(started).map(finish).collect()
 }
 
-/// How often a link is asked for while the start waits.
+/// Interval at which links are polled while the start waits.
 const LOOK: Duration = Duration::from_millis(10);
 
 fn wait_for_links(
@@ -137,7 +136,7 @@ fn wait_for_links(
     }
 }
 
-/// A port that is started, before anything is known of its link.
+/// Started port, before its link state is known.
 struct StartedPort {
     port: Port,
     plain: PortConfig,
@@ -146,7 +145,7 @@ struct StartedPort {
     large_frames: Option<Errno>,
 }
 
-/// Opens and starts one port: what the device can do, and what it is to be.
+/// Opens and starts one port, configured by its device's abilities and the plan.
 fn start_one(
     eal: &Eal,
     config: &Config,
@@ -170,7 +169,7 @@ fn start_one(
     let asked = backend::asks(wish(config, plan), port.driver_name()) && classes != 0;
     let started = start(&mut port, plan, &plain, pool, asked.then_some(classes)).map_err(device)?;
     if started.by_priority.is_none() {
-        // Link pause (802.3x) would stop every class. What the device makes of it is shown.
+        // Link pause (802.3x) would stop every class. The device's resulting setting is shown.
         let _ = port.no_link_pause();
     }
     Ok(StartedPort {
@@ -189,7 +188,7 @@ const fn wish(config: &Config, plan: &plan::Port) -> Wish {
     }
 }
 
-/// What came of a started port.
+/// Completes a started port: speeds, self-test, pause back end, queues.
 fn finish_one(
     config: &Config,
     plan: &plan::Port,
@@ -241,7 +240,7 @@ fn finish_one(
     let ring = (bound, speeds.link);
     let (tx, bounded) = transmit(&port, by_priority, classes, ring).map_err(device)?;
     let rx = port.rx_queue(0).map_err(device)?;
-    // Traffic classes leave no room for a hash: then there is one.
+    // Traffic classes leave no room for a hash: then there is one queue.
     let more_rx: Vec<RxQueue> = (1..plain.rx_queues)
         .map_while(|queue| port.rx_queue(queue).ok())
         .collect();
@@ -269,7 +268,7 @@ fn finish_one(
     })
 }
 
-/// What a port is to be with one transmit queue, by what its device says of itself.
+/// Returns the configuration of a port with one transmit queue, from what its device reports.
 fn planned(config: &Config, plan: &plan::Port, port: &Port) -> Result<PortConfig, PortError> {
     let sleeps = config.cores.idle == Idle::Adaptive;
     let workers = u16::try_from(config.cores.workers.len()).unwrap_or(1);
@@ -295,16 +294,16 @@ fn planned(config: &Config, plan: &plan::Port, port: &Port) -> Result<PortConfig
     })
 }
 
-/// A started port.
+/// Result of starting a port.
 struct Started {
-    /// What the device said when it was asked to obey pause.
+    /// Answer of the device to the request to obey pause.
     answer: Answer,
-    /// The transmit queue of each priority, where it does.
+    /// Transmit queue of each priority; `None` with one queue for all.
     by_priority: Option<[u16; PRIORITIES]>,
     mac: Mac,
 }
 
-/// Starts a port with a transmit queue a priority if its device obeys pause of the classes in `asked`, else with one queue.
+/// Starts a port with a transmit queue per priority if its device obeys pause of the classes in `asked`, else with one queue.
 fn start(
     port: &mut Port,
     plan: &plan::Port,
@@ -334,7 +333,8 @@ fn start(
     })
 }
 
-/// A port's way out, and whether its driver tells what the ring holds, so that `bound`, of a link of a speed, bounds it.
+/// Returns a port's transmit side, and true if its driver reports what the ring holds. `bound` is the limit in wire bytes, with the speed
+/// of the link.
 fn transmit(
     port: &Port,
     by_priority: Option<[u16; PRIORITIES]>,
@@ -352,16 +352,16 @@ fn transmit(
     Ok((Transmit::Eight(Box::new(eight)), true))
 }
 
-/// The one virtual device whose driver offers its descriptors as DPDK's receive interrupts.
+/// Driver name of the one virtual device whose driver offers its descriptors as DPDK's receive interrupts.
 const TAP: &str = "net_tap";
 
 /// Descriptors of each of eight transmit rings: together as many as the one ring of other ports has.
 const EACH: u16 = 128;
 
-/// Configures and starts a port that obeys pause of `classes` by itself; the transmit queue of each priority.
+/// Configures and starts a port that obeys pause of `classes` by itself; returns the transmit queue of each priority.
 ///
 /// # Errors
-/// Why it does not, for the operator. The port may be left in any phase.
+/// Says why the device does not obey, for the operator. The port may be left in any phase.
 fn by_priority(
     port: &mut Port,
     plain: &PortConfig,
@@ -371,7 +371,7 @@ fn by_priority(
     let said = |error: PortError| error.to_string();
     let lossless = || (0u8..8).filter(|priority| classes & 1 << priority != 0);
     if port.is_vdev() {
-        // Without queues for it, just to hear the driver's own words.
+        // Asked without queues for it, only to get the driver's own error message.
         port.configure(plain, pool).map_err(said)?;
         port.pfc_queues()
             .map(|_| ())
@@ -441,19 +441,19 @@ fn address(port: &mut Port, config: &plan::Port) -> Result<Mac, PortError> {
     let Some(mac) = config.mac else {
         return port.mac().map(Mac);
     };
-    // A virtual device may not take an address; the pipeline compares with ours all the same.
+    // A virtual device may refuse an address; the pipeline compares with ours all the same.
     match port.set_mac(mac.0) {
         Err(error) if !error.is_unsupported() => Err(error),
         _ => Ok(mac),
     }
 }
 
-/// Receive queues of a port: one for each worker where a NIC spreads flows by their addresses and UDP ports (RoCEv2's
-/// source port tells queue pairs apart), and as many as a virtual device was given. Else one, its owner's.
+/// Returns the number of receive queues of a port: one for each worker if a NIC spreads flows by their addresses and UDP ports (RoCEv2's
+/// source port distinguishes queue pairs), and as many as a virtual device was given. Else one, its owner's.
 fn rx_queues(spread: Spread, vdev: bool, workers: u16) -> u16 {
     if vdev {
-        // net_af_packet's qpairs, net_af_xdp's queue_count, several captures of net_pcap. A larger number is what the driver
-        // could have, not what it has.
+        // net_af_packet's qpairs, net_af_xdp's queue_count, several captures of net_pcap. A larger number is what the driver could have,
+        // not what it has.
         if (2..=workers).contains(&spread.rx_queues) {
             spread.rx_queues
         } else {

@@ -1,4 +1,4 @@
-//! Punt and inject from the configuration: rates, the ports' interfaces and addresses, the queues of what Linux sends.
+//! Settings for punt and inject: rates, the ports' interfaces and addresses, the queues for frames from Linux.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use npcc_config::{Config, plan};
 use npcc_pipeline::punt::{PuntClass, PuntConfig, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::units::{Mac, Priority};
 
-/// What each worker needs for it; `None`: Linux is not integrated. `macs` are the ports' addresses.
+/// Returns each worker's punt settings; `None` if Linux is not integrated. `macs` are the ports' addresses.
 #[must_use]
 pub fn config(config: &Config, macs: &[Mac]) -> Option<PuntConfig> {
     let ports = config.ports.iter().zip(macs);
@@ -18,7 +18,7 @@ pub fn config(config: &Config, macs: &[Mac]) -> Option<PuntConfig> {
     })
 }
 
-/// Frames a second of each class.
+/// Returns the punt rate of each class, in frames per second.
 #[must_use]
 pub fn rates(config: &Config) -> PuntRates {
     let punt = &config.linux.punt;
@@ -29,7 +29,7 @@ pub fn rates(config: &Config) -> PuntRates {
     }
 }
 
-/// A port's interfaces, each with its first address of either family.
+/// Returns a port's interfaces, each with its first address of either family.
 fn port(plan: &plan::Port, mac: Mac) -> PuntPort {
     let interfaces = plan.interfaces().map(|own| {
         let addresses: Vec<IpAddr> = own.addresses.iter().map(|net| net.addr()).collect();
@@ -40,8 +40,8 @@ fn port(plan: &plan::Port, mac: Mac) -> PuntPort {
     }
 }
 
-/// An interface with these addresses, of which the first of either family is the source of ICMP errors, and the link-local one
-/// that Linux makes of the MAC address.
+/// Returns an interface with these addresses, of which the first of either family is the source of ICMP errors, and with the link-local
+/// address that Linux derives from the MAC address.
 #[must_use]
 pub fn interface(vlan: u16, mac: Mac, addresses: &[IpAddr]) -> PuntInterface {
     let mut interface = PuntInterface::new(vlan, mac);
@@ -60,7 +60,7 @@ pub fn interface(vlan: u16, mac: Mac, addresses: &[IpAddr]) -> PuntInterface {
     interface
 }
 
-/// The queue of BFD and routing protocols: the highest strict one that is not lossless, under its cap; else that of CNPs.
+/// Returns the queue of BFD and routing protocols: the highest strict one that is not lossless, under its cap; else that of CNPs.
 fn control(config: &Config) -> Priority {
     let control = |priority: &Priority| {
         let plan = |port: &plan::Port| port.qos.priorities[priority.index()].is_control();
@@ -71,7 +71,7 @@ fn control(config: &Config) -> Priority {
     strict.unwrap_or_else(|| unless_lossless(config, cnp))
 }
 
-/// The queue of ICMP errors, and of what Linux sends for which its own is lossless.
+/// Returns the queue of ICMP errors, and of frames from Linux whose own queue is lossless.
 fn ordinary(config: &Config) -> Priority {
     unless_lossless(
         config,
@@ -79,7 +79,7 @@ fn ordinary(config: &Config) -> Priority {
     )
 }
 
-/// This priority, or the lowest that is not lossless.
+/// Returns this priority, or the lowest that is not lossless.
 fn unless_lossless(config: &Config, wanted: Priority) -> Priority {
     let lossless = config.lossless_mask();
     let lossy = |priority: &Priority| lossless & priority.bit() == 0;

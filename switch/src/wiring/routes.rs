@@ -1,4 +1,4 @@
-//! The configured routes as the pipeline's table: connected subnets, our own addresses, neighbours, static routes.
+//! Conversion of the configured routes to the pipeline's table: connected subnets, our own addresses, neighbours, static routes.
 
 use std::net::IpAddr;
 
@@ -14,10 +14,10 @@ use npcc_pipeline::units::{Mac, PortId};
 
 use crate::wiring::live_routes::Table;
 
-/// Room for what is configured.
+/// Returns the table capacity for a configuration.
 #[must_use]
 pub fn capacity(config: &Config) -> RouteCapacity {
-    // The kernel's neighbours are next hops, each host of an attached subnet; numbers of 16 bits, of which three have a meaning.
+    // The kernel's neighbours are next hops, one for each host of an attached subnet; ids have 16 bits, of which three values are reserved.
     let next_hops = if config.linux.integrate {
         65_533
     } else {
@@ -31,7 +31,7 @@ pub fn capacity(config: &Config) -> RouteCapacity {
     }
 }
 
-/// What this switch's choice among equal paths is its own by; `macs` are the ports' addresses.
+/// Returns the seed of this switch's ECMP hash; `macs` are the ports' addresses.
 #[must_use]
 pub fn seed(config: &Config, macs: &[Mac]) -> FlowSeed {
     match config.routing.ecmp_seed {
@@ -40,7 +40,7 @@ pub fn seed(config: &Config, macs: &[Mac]) -> FlowSeed {
     }
 }
 
-/// Every prefix with its paths; `macs` are the ports' addresses.
+/// Returns every prefix with its paths; `macs` are the ports' addresses.
 #[must_use]
 pub fn table(config: &Config, macs: &[Mac]) -> Table {
     let mut table = Table::new();
@@ -93,7 +93,7 @@ pub fn table(config: &Config, macs: &[Mac]) -> Table {
     table
 }
 
-/// Routes more prefixes, dealt round the neighbours of the last port.
+/// Adds routes for `prefixes`, distributed over the neighbours of the last port in turn.
 pub fn deal(config: &Config, macs: &[Mac], prefixes: &[IpNet], table: &mut Table) {
     let last = config.ports.len().saturating_sub(1);
     let hops: Vec<Adjacency> = config
@@ -125,7 +125,7 @@ fn port_id(index: usize) -> PortId {
     PortId(u8::try_from(index).unwrap_or(u8::MAX))
 }
 
-/// The path by a next hop: forwarding when its MAC address is known.
+/// Returns the path by a next hop: forwarding if its MAC address is known.
 fn path(config: &Config, macs: &[Mac], hop: &NextHop) -> Adjacency {
     let vlan = hop.vlan.unwrap_or(UNTAGGED);
     let port = port_id(hop.port);

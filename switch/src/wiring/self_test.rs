@@ -1,8 +1,8 @@
-//! A pause frame at start: does the device take it, and does it count it as sent?
+//! Pause self-test at start: sends one frame, and checks that the device takes it and counts it as sent.
 //!
-//! The frame ends pauses that nobody asked for (a time of 0), so it disturbs no peer. What this shows: the driver hands such
-//! frames to the device and the device says it sent them. What it does not show: that the peer received or obeys them, or
-//! that the device hands pause frames of the peer on to us. Those show in the peer's counters and in RX PFC of `show pfc`.
+//! The frame has a pause time of 0, which ends pauses that were never requested, so it disturbs no peer. A success shows that the driver
+//! hands such frames to the device and that the device reports them as sent. It does not show that the peer receives or obeys them, nor
+//! that the device passes the peer's pause frames on to us. Those show in the peer's counters and in RX PFC of `show pfc`.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use npcc_pipeline::wire::mac_control;
 
 use super::backend::SelfTest;
 
-/// How long the device may take to take the frame, and to count it.
+/// Longest time for the device to take the frame and count it.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Sends one on a started port, by its first transmit queue, and looks at the device's counters.
+/// Sends a frame on a started port, by its first transmit queue, and compares the device's counters.
 ///
 /// # Errors
-/// When the port has no such queue or does not tell its link or counters.
+/// Fails if the port has no such queue or does not report its link or counters.
 pub(super) fn run(
     port: &Port,
     pool: &Mempool,

@@ -1,22 +1,22 @@
-//! Which speed is what: the link's, by which quanta and headroom are reckoned, and the shaper's, which thresholds follow.
+//! Speeds of a port: the link's, from which quanta and headroom are computed, and the shaper's, which thresholds follow.
 
 use npcc_config::plan;
 use npcc_config::sizing::{SpeedFrom, link_speed};
 use npcc_pipeline::units::BitRate;
 
-/// The speeds of a port.
+/// Speeds of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Speeds {
-    /// Of the link.
+    /// Speed of the link.
     pub link: BitRate,
-    /// Where the link's comes from.
+    /// Source of the link speed.
     pub from: LinkFrom,
-    /// What the egress side is shaped to; none for a virtual device without `speed`.
+    /// Shaper rate of the egress side; `None` for a virtual device without `speed`.
     pub shaper: Option<BitRate>,
 }
 
 impl Speeds {
-    /// What the device said of its link, in Mb/s, if that is where the speed comes from.
+    /// Returns the device's link speed in Mb/s, if the device is the source of the speed.
     #[must_use]
     pub fn said(&self) -> Option<u32> {
         let mbps = u32::try_from(self.link.0 / 1_000_000).ok();
@@ -24,17 +24,17 @@ impl Speeds {
     }
 }
 
-/// Where the speed of a link comes from.
+/// Source of a link speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkFrom {
-    /// The device says so.
+    /// The device reports it.
     Device,
-    /// The configuration, or nobody.
+    /// The configuration sets it, or it is assumed.
     Configured(SpeedFrom),
 }
 
 impl LinkFrom {
-    /// In the operator's words.
+    /// Returns the operator's word for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl LinkFrom {
     }
 }
 
-/// The speeds of a port whose device says its link has `live` Mb/s, if it knows. What a virtual device says means nothing. A
+/// Returns the speeds of a port whose device reports a link of `live` Mb/s, if it knows. The report of a virtual device is ignored. A
 /// physical port is always shaped, a little below its link, so that queues form in ours and not in the device's ring.
 #[must_use]
 pub fn of(port: &plan::Port, live: Option<u32>) -> Speeds {
@@ -72,7 +72,7 @@ mod tests {
 
     const GIG: u64 = 1_000_000_000;
 
-    /// C3: at 0b8b087 a port of 100G that was shaped to 40G reckoned quanta and headroom for 40G.
+    /// C3: at 0b8b087 a port of 100G that was shaped to 40G computed quanta and headroom for 40G.
     #[test]
     fn the_shaper_is_not_the_link() {
         let speeds = of(&port("'0000:3b:00.0', speed: 40G"), Some(100_000));

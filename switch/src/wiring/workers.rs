@@ -1,7 +1,7 @@
-//! Which worker has which queues.
+//! Assignment of device queues to workers.
 //!
-//! A port's transmit queue, its queues in the pipeline and its first receive queue are its owner's; further receive queues,
-//! where the device spreads what it receives, are those of the workers after the owner, in turn.
+//! A port's transmit queue, its queues in the pipeline and its first receive queue belong to its owner; further receive queues, where the
+//! device spreads what it receives, belong to the workers after the owner, in turn.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::sleep::{ControlSleeper, Wakers, WorkerSleeper};
 use crate::worker::ports::{PortQueues, RemoteQueue, Source};
 use crate::worker::stats::WorkerStats;
 
-/// One worker's queues.
+/// Queues of one worker.
 #[derive(Debug, Default)]
 pub struct Queues {
-    /// Of its own ports.
+    /// Queues of its own ports.
     pub own: Vec<PortQueues>,
-    /// Receive queues of others' ports.
+    /// Receive queues of other workers' ports.
     pub remotes: Vec<RemoteQueue>,
     /// NUMA node of its first port, if it has one.
     pub socket: Option<u32>,
-    /// Receive interrupts of their devices.
+    /// Receive interrupts of its devices.
     pub interrupts: Vec<Arc<RxInterrupt>>,
-    /// Whether one of the devices has no receive interrupt, so that it must be polled.
+    /// True if one of its devices has no receive interrupt, so that it must be polled.
     pub polls: bool,
 }
 
@@ -38,13 +38,13 @@ impl Queues {
     }
 }
 
-/// Who owns and who receives.
+/// Returns the owner of each port, and the number of workers that receive from it.
 #[must_use]
 pub fn seating(config: &Config, ports: &[OpenPort]) -> WorkerPlan {
     let id = |worker: usize| WorkerId(u8::try_from(worker).unwrap_or(u8::MAX));
     let receivers = |port: &OpenPort| u8::try_from(1 + port.more_rx.len()).unwrap_or(u8::MAX);
     WorkerPlan {
-        // The configuration bounds their number.
+        // The configuration limits the number of workers.
         workers: id(config.cores.workers.len()).0,
         owners: config.ports.iter().map(|port| id(port.worker)).collect(),
         receivers: ports.iter().map(receivers).collect(),
@@ -52,14 +52,14 @@ pub fn seating(config: &Config, ports: &[OpenPort]) -> WorkerPlan {
     }
 }
 
-/// Cores of the workers that receive from a port, its owner first.
+/// Returns the cores of the workers that receive from a port, its owner first.
 #[must_use]
 pub fn receivers(config: &Config, plan: &plan::Port, port: &OpenPort) -> Vec<usize> {
     let workers = config.cores.workers.iter().cycle().skip(plan.worker);
     workers.take(1 + port.more_rx.len()).copied().collect()
 }
 
-/// Hands the devices' queues out.
+/// Distributes the devices' queues to the workers.
 #[must_use]
 pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
     let mut all: Vec<Queues> = config
@@ -88,17 +88,18 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
     all
 }
 
-/// Whether a port receives from outside at any time. A capture starts where it starts, and a ring's other end is in this process.
+/// Returns true if a port may receive from outside at any time. A capture starts when it is opened, and a ring's other end is in this
+/// process.
 fn has_wire(port: &Port) -> bool {
     !["net_pcap", "net_ring", "net_null"].contains(&port.driver_name())
 }
 
-/// Whether a port may receive checksums that a kernel left to a card: the drivers over an interface of the kernel do not say which.
+/// Returns true if a port may receive checksums that a kernel left to a card: drivers over a kernel interface do not report which.
 fn has_partial_checksums(port: &Port) -> bool {
     ["net_af_packet", "net_af_xdp"].contains(&port.driver_name())
 }
 
-/// Ports that cannot wake a worker, where workers may sleep.
+/// Returns the ports that cannot wake a worker, if workers may sleep.
 pub fn without_interrupt<'a>(
     config: &'a Config,
     ports: &'a [OpenPort],
@@ -109,21 +110,21 @@ pub fn without_interrupt<'a>(
         .map(|(plan, _)| plan.name.as_str())
 }
 
-/// How workers and control core sleep.
+/// Sleep state of workers and control core.
 #[derive(Debug, Default)]
 pub struct Sleepers {
-    /// Each worker's, if it may.
+    /// Sleeper of each worker, if it may sleep.
     pub workers: Vec<Option<WorkerSleeper>>,
-    /// The control core's.
+    /// Sleeper of the control core.
     pub control: Option<ControlSleeper>,
-    /// What wakes them.
+    /// Wake-up descriptors of all threads that sleep.
     pub wakers: Option<Arc<Wakers>>,
 }
 
-/// Sleepers for all, where the configuration lets them sleep.
+/// Makes sleepers for all threads if the configuration lets them sleep.
 ///
 /// # Errors
-/// When the system gives no descriptors.
+/// Fails if the system refuses descriptors.
 pub fn sleepers(
     config: &Config,
     queues: &[Queues],

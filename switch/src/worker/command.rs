@@ -1,6 +1,6 @@
-//! Orders to the workers, over rings they look at once a turn: what only the owner of the queues may do.
+//! Commands to the workers, over rings polled once a turn: changes that only the owner of the queues may make.
 //!
-//! Law: an order is given to every worker or to none, so no two workers ever serve the same queue differently for longer than a turn.
+//! Law: a command is given to every worker or to none, so no two workers ever serve the same queue differently for longer than a turn.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -14,95 +14,95 @@ use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::{BitRate, PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// Orders on the way to a worker at a time: all that one reload can come to, ten for each of 32 ports.
+/// Capacity of a worker's ring: all commands of the largest reload, ten for each of 32 ports.
 const RING: usize = 512;
-/// How long a worker whose ring is full is waited for.
+/// Longest wait for a worker whose ring is full.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An order.
+/// Command to the workers.
 #[derive(Debug, Clone)]
 pub enum Command {
-    /// Start the user watermarks anew.
+    /// Restart the user watermarks.
     ClearWatermarks,
-    /// Give a queue other settings; whether it is lossless stays.
+    /// Change the settings of a queue; it stays lossless or lossy.
     Queue {
-        /// Its port.
+        /// Port of the queue.
         port: PortId,
-        /// The queue.
+        /// Priority of the queue.
         priority: Priority,
-        /// Its settings.
+        /// New settings.
         config: QueueConfig,
     },
-    /// Classify what comes in by other maps.
+    /// Change the maps that classify received frames.
     Classifier {
-        /// The port.
+        /// Port that receives.
         port: PortId,
-        /// Its maps.
+        /// New maps.
         classifier: Classifier,
     },
     /// Change the ECN settings of a port.
     Ecn {
-        /// The port.
+        /// Port to change.
         port: PortId,
-        /// Its settings.
+        /// New settings.
         ecn: EcnConfig,
     },
-    /// Linux has other addresses on a port.
+    /// Change the addresses that Linux has on a port.
     PuntPort {
-        /// The port.
+        /// Port to change.
         port: PortId,
-        /// Its interfaces.
+        /// New interfaces.
         interfaces: Box<PuntPort>,
     },
-    /// Capture frames by this order from now on, or none.
+    /// Capture frames by this order from now on; `None` ends the capture.
     Capture(Option<Box<CaptureOrder>>),
-    /// A port's link is down.
+    /// Report that a port's link is down.
     LinkDown {
-        /// The port.
+        /// Port of the link.
         port: PortId,
     },
-    /// A port's link is up.
+    /// Report that a port's link is up.
     LinkUp {
-        /// The port.
+        /// Port of the link.
         port: PortId,
-        /// What follows from its speed.
+        /// Settings that follow from its speed.
         settings: Box<LinkSettings>,
     },
 }
 
-/// What follows from the speed of a port's link.
+/// Settings that follow from the speed of a port's link.
 #[derive(Debug, Clone)]
 pub struct LinkSettings {
     /// The port's shaper, queues and marking.
     pub port: PortConfig,
-    /// Speed of the link, by which quanta are reckoned.
+    /// Speed of the link, from which quanta are computed.
     pub link: BitRate,
-    /// Wire bytes the device's transmit ring may hold.
+    /// Most wire bytes in the device's transmit ring.
     pub outstanding: u64,
     /// The buffer, with headroom for all links as they are now.
     pub buffer: BufferConfig,
 }
 
-/// A worker took no orders for a second: it stands still.
+/// Error: a worker took no commands for a second, so it is stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a worker does not listen")]
 pub struct Deaf;
 
-/// The management thread's ends of all workers' rings. Locked by nobody on the packet path.
+/// Producers of all workers' command rings. The packet path never takes the lock.
 #[derive(Debug)]
 pub struct WorkerOrders(Mutex<Vec<Producer<Command>>>);
 
 impl WorkerOrders {
-    /// Orders for the workers at the other ends.
+    /// Wraps the rings to the workers.
     #[must_use]
     pub const fn new(rings: Vec<Producer<Command>>) -> WorkerOrders {
         WorkerOrders(Mutex::new(rings))
     }
 
-    /// Gives orders to every worker, once all of them have room; a second is long enough for one that runs.
+    /// Gives commands to every worker, once all of them have room; a second is long enough for one that runs.
     ///
     /// # Errors
-    /// [`Deaf`]: no worker was given anything.
+    /// Fails with [`Deaf`]: no worker was given anything.
     pub fn give(&self, commands: &[Command]) -> Result<(), Deaf> {
         self.give_within(commands, PATIENCE)
     }
@@ -118,7 +118,7 @@ impl WorkerOrders {
         }
         for ring in &mut *rings {
             for command in commands {
-                // Nobody else puts anything in: the room is still there.
+                // This is the only producer: the room is still there.
                 ring.push(command.clone()).map_err(|_| Deaf)?;
             }
         }
@@ -126,7 +126,7 @@ impl WorkerOrders {
     }
 }
 
-/// Both ends of one worker's ring.
+/// Makes one worker's ring.
 #[must_use]
 pub fn ring() -> (Producer<Command>, Consumer<Command>) {
     RingBuffer::new(RING)
@@ -146,7 +146,7 @@ mod tests {
         let orders = WorkerOrders::new(rings);
         let now = Duration::ZERO;
         let all = |count: u8| (0..count).map(down).collect::<Vec<_>>();
-        // The first worker stands still; the others obey at once.
+        // The first worker is stuck; the others take their commands at once.
         for _ in 0..RING / 128 {
             assert_eq!(orders.give_within(&all(128), now), Ok(()));
             for worker in &mut workers[1..] {
@@ -155,7 +155,7 @@ mod tests {
         }
         assert_eq!(orders.give_within(&all(1), now), Err(Deaf));
         assert!(workers[1..].iter().all(|worker| worker.is_empty()));
-        // It wakes up: nothing is lost, and nothing waits.
+        // The worker resumes: no command is lost, and the next is given at once.
         assert_eq!(std::iter::from_fn(|| workers[0].pop().ok()).count(), RING);
         assert_eq!(orders.give_within(&[down(7)], now), Ok(()));
         assert!(

@@ -1,4 +1,4 @@
-//! An mbuf as the pipeline's frame buffer.
+//! Frame buffer of the pipeline on an mbuf.
 
 use arrayvec::ArrayVec;
 use npcc_cnp::flow_cache::FlowCache;
@@ -6,10 +6,10 @@ use npcc_dpdk::Mbuf;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::BURST;
 
-/// The packet path as the switch builds it.
+/// Packet path as the switch builds it.
 pub type Datapath = npcc_pipeline::datapath::Datapath<Frame, FlowCache>;
 
-/// A frame in an mbuf. One segment: the pool's buffers hold the longest frame of any port.
+/// Frame in an mbuf. One segment: the pool's buffers hold the longest frame of any port.
 #[derive(Debug, derive_more::From, derive_more::Into)]
 #[repr(transparent)]
 pub struct Frame(pub Mbuf);

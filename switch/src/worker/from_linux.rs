@@ -1,4 +1,4 @@
-//! What Linux sends: out of the rings, into mbufs, into the queues of this worker's ports.
+//! Frames from Linux: out of the rings, into mbufs, into the queues of this worker's ports.
 
 use npcc_dpdk::{Burst, Mempool};
 use npcc_pipeline::units::{BURST, Nanos};
@@ -6,10 +6,10 @@ use npcc_pipeline::units::{BURST, Nanos};
 use super::frame::{Datapath, Frame};
 use crate::linux_io::LinuxFrames;
 
-/// Buffers kept for control frames: the pool may be empty when BFD must leave.
+/// Buffers kept for control frames: the pool may be empty when BFD must be sent.
 const SPARES: usize = 32;
 
-/// The worker's end of Linux's frames.
+/// Worker's end of the rings of frames from Linux.
 #[derive(Debug)]
 pub struct FromLinux {
     frames: LinuxFrames,
@@ -17,7 +17,7 @@ pub struct FromLinux {
 }
 
 impl FromLinux {
-    /// No buffer laid by yet.
+    /// Wraps the rings, with no spare buffers yet.
     #[must_use]
     pub fn new(frames: LinuxFrames) -> FromLinux {
         FromLinux {
@@ -26,25 +26,25 @@ impl FromLinux {
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns true if no frame waits.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Lays buffers by, as far as the pool has some.
+    /// Refills the spare buffers, as far as the pool has some.
     #[cold]
     pub(super) fn keep_spares(&mut self, pool: &Mempool) {
         let wanted = SPARES - self.spares.len();
         if wanted > 0 {
-            // Asked again with the next frame where there are none.
+            // If the pool has none, the next frame tries again.
             let _ = pool.alloc_bulk(&mut self.spares, wanted);
         }
     }
 
-    /// Queues what waits, control first and at most a burst; returns how many frames that were. What finds no buffer or no room is
-    /// counted as lost.
+    /// Queues waiting frames, control first and at most a burst; returns the number dequeued. A frame without a buffer or room is counted
+    /// as lost.
     #[cold]
     pub(super) fn take(&mut self, path: &mut Datapath, pool: &Mempool, now: Nanos) -> usize {
         let mut taken = 0;

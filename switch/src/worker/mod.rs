@@ -34,43 +34,43 @@ use crate::clock::Clock;
 use crate::control::inject::Injection;
 use crate::sleep::{Rest, WorkerSleeper};
 
-/// How long a stopping worker goes on sending what is queued.
+/// Time for which a stopping worker still sends queued frames.
 const LINGER: Nanos = Nanos::from_millis(200);
 
-/// Times a turn in which others' frames are taken over and sent: a worker may have several ports for one owner.
+/// Most rounds per turn in which frames of other workers are taken over and sent: a worker may have several ports for one owner.
 const ROUNDS: usize = 8;
 
-/// A worker and all it owns.
+/// Worker and all it owns.
 #[derive(Debug)]
 pub struct Worker<P> {
-    /// Its packet path.
+    /// Packet path.
     pub path: Datapath,
-    /// Its ports.
+    /// Device queues of its own ports.
     pub ports: Vec<PortQueues>,
     /// Receive queues of other workers' ports.
     pub remotes: Vec<RemoteQueue>,
-    /// Workers that may still hand frames over: how a stop is agreed upon.
+    /// Count of workers that may still hand frames over, by which they agree on a stop.
     pub receiving: Arc<Receiving>,
     /// CNPs from the control core.
     pub injections: Consumer<Injection>,
-    /// Frames of Linux, where it is integrated.
+    /// Frames from Linux; `None` where Linux is not integrated.
     pub linux: Option<FromLinux>,
-    /// The operator's orders.
+    /// Operator's commands.
     pub commands: Consumer<Command>,
-    /// Where CNPs and pause frames get their buffers.
+    /// Pool of the buffers for CNPs and pause frames.
     pub pool: Mempool,
-    /// Time.
+    /// Time source of the loop.
     pub clock: Clock,
-    /// What it tells.
+    /// Counters that it publishes.
     pub stats: Arc<WorkerStats>,
-    /// What looks on.
+    /// Observer of the loop.
     pub probe: P,
-    /// How it sleeps with nothing to do; none where it polls without pause.
+    /// Sleeper for idle turns; `None` if the worker polls without pause.
     pub sleeper: Option<WorkerSleeper>,
 }
 
 impl<P: Probe> Worker<P> {
-    /// The worker's loop, until `stop`.
+    /// Runs the worker's loop until `stop`.
     pub fn run(mut self, stop: &AtomicBool) {
         if let Some(linux) = &mut self.linux {
             linux.keep_spares(&self.pool);
@@ -116,7 +116,7 @@ impl<P: Probe> Worker<P> {
         self.finish();
     }
 
-    /// Sends by all ports what may be sent now.
+    /// Sends on all ports the frames that may be sent now; returns their number.
     #[inline]
     fn send(&mut self, now: Nanos) -> usize {
         let mut moved = 0;
@@ -128,7 +128,7 @@ impl<P: Probe> Worker<P> {
         moved
     }
 
-    /// Carries out the operator's orders.
+    /// Carries out the operator's commands.
     #[inline]
     fn obey(&mut self, now: Nanos) {
         while let Ok(command) = self.commands.pop() {
@@ -158,7 +158,7 @@ impl<P: Probe> Worker<P> {
         }
     }
 
-    /// A port's link is down: what is in hand for it is dropped now, what is queued in the next turns.
+    /// Handles a link that went down: drops frames in hand for it now, and queued ones in the next turns.
     #[cold]
     fn link_down(&mut self, port: PortId, now: Nanos) {
         self.path.link_down(port, now);
@@ -168,7 +168,7 @@ impl<P: Probe> Worker<P> {
         }
     }
 
-    /// A port's link is up, perhaps with another speed than before.
+    /// Handles a link that came up, perhaps with another speed than before.
     #[cold]
     fn link_up(&mut self, port: PortId, settings: &LinkSettings) {
         self.path.set_speed(port, &settings.port, settings.link);
@@ -188,7 +188,7 @@ impl<P: Probe> Worker<P> {
         self.stats.longest_ns.raise(turn.0);
     }
 
-    /// Sleeps if it may and there is nothing to do; returns when the next turn is counted from.
+    /// Sleeps if it may and no work waits; returns the start time of the next turn.
     #[inline]
     fn rest(&mut self, moved: usize, now: Nanos) -> Nanos {
         let Some(sleeper) = &mut self.sleeper else {
@@ -218,7 +218,7 @@ impl<P: Probe> Worker<P> {
         if rest != Rest::TimedOut {
             let own = self.ports.iter().map(|port| &port.rx);
             for source in own.chain(self.remotes.iter().map(|remote| &remote.rx)) {
-                // A device whose interrupt is always on, or that has none, needs nothing.
+                // The result is ignored: a device whose interrupt is always on, or that has none, needs no arming.
                 source.queue.arm(rest == Rest::Arm);
             }
         }
@@ -237,7 +237,7 @@ impl<P: Probe> Worker<P> {
         woken
     }
 
-    /// Queues the CNPs that wait; at most a burst a turn.
+    /// Queues waiting CNPs, at most a burst a turn; returns the number dequeued.
     #[inline]
     fn inject(&mut self, now: Nanos) -> usize {
         let waiting = self.injections.slots().min(BURST);
@@ -245,7 +245,7 @@ impl<P: Probe> Worker<P> {
             return 0;
         }
         let mut buffers = Burst::<BURST>::new();
-        // A short answer leaves the rest without a buffer: counted below.
+        // If the pool has fewer, the other CNPs get no buffer: counted below.
         let _ = self.pool.alloc_bulk(&mut buffers, waiting);
         for _ in 0..waiting {
             let Ok(injection) = self.injections.pop() else {
@@ -272,7 +272,7 @@ impl<P: Probe> Worker<P> {
         waiting
     }
 
-    /// Queues what Linux sends; at most a burst a turn.
+    /// Queues frames from Linux, at most a burst a turn; returns the number dequeued.
     #[inline]
     fn take_from_linux(&mut self, now: Nanos) -> usize {
         match &mut self.linux {
@@ -281,7 +281,7 @@ impl<P: Probe> Worker<P> {
         }
     }
 
-    /// Tries again with what waits for room in rings; whether nothing waits any more.
+    /// Retries frames that wait for room in rings; returns true if none waits any more.
     fn hand_over(&mut self) -> bool {
         let ids = self.ports.iter().map(|port| port.id);
         let ids: ArrayVec<PortId, MAX_PORTS> = ids
@@ -293,7 +293,7 @@ impl<P: Probe> Worker<P> {
         self.path.handed_over()
     }
 
-    /// Takes nothing in any more, sends what it can for a while, and counts the rest as dropped.
+    /// Stops receiving, sends what it can for a while, and counts the rest as dropped.
     fn finish(mut self) {
         let start = self.clock.now();
         let deadline = start + LINGER;
@@ -328,7 +328,7 @@ impl<P: Probe> Worker<P> {
                 .abandon(&mut self.path, port.id, DropReason::Shutdown);
         }
         self.path.shut_down();
-        // Whoever reads what was captured waits for no more.
+        // Ends the capture, so that its reader does not wait for more.
         self.path.set_capture(None);
     }
 }

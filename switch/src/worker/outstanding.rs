@@ -1,44 +1,44 @@
-//! What a device's transmit ring still holds, and how much more it may be given: what is in there obeys no scheduler of ours,
-//! is marked by nobody, and our pause frames wait behind it.
+//! Account of a device's transmit ring: wire bytes it still holds, and how much more it may be given. Frames in the ring are past our
+//! scheduler and our marking, and our pause frames wait behind them.
 //!
-//! The bound is a little more than the link sends between two short turns of the worker. A worker that was away for longer finds
-//! the ring empty, so it may fill in as much as the link sends in such a time: else the link would stand still for most of it.
+//! The bound is a little more than the link sends between two short turns of the worker. A worker that was away for longer finds the ring
+//! empty, so it may fill in as much as the link sends in such a time: else the link would be idle for most of it.
 //!
-//! Law: the ring is given no frame that would bring it past the bound, but for one frame into an empty ring, and for a burst
-//! each time nothing has moved, and nothing was given, for [`PATIENCE`]. Drivers that confirm in batches make it look emptier than it is, by a batch.
+//! Law: the ring is given no frame that would bring it past the bound, except one frame into an empty ring, and a burst each time that for
+//! [`PATIENCE`] no frame has left and none was given. Drivers that confirm in batches make the ring look emptier than it is, by a batch.
 
 use npcc_pipeline::units::{BURST, BitRate, Nanos};
 
-/// A driver that confirms nothing for so long is not waited for any longer: it may confirm in batches larger than the bound.
+/// Longest wait for a driver that confirms no frame: it may confirm in batches larger than the bound.
 const PATIENCE: Nanos = Nanos::from_millis(1);
 
-/// A worker that was away for longer was not in a turn of its loop.
+/// Longest absence that counts: a worker that was away for longer was not in a turn of its loop.
 const LONGEST_AWAY: Nanos = Nanos::from_micros(100);
 
-/// The account of one ring.
+/// Account of one ring.
 #[derive(Debug)]
 pub struct Outstanding {
-    /// Wire bytes.
+    /// Most wire bytes in the ring, for short turns.
     bound: u64,
     /// Speed of the link.
     rate: BitRate,
-    /// When the worker last looked, and how long it had been away then.
+    /// Time of the worker's last update; `away` is the time since the one before.
     looked: Nanos,
     away: Nanos,
     /// Wire bytes of the latest frames, as many as the ring has descriptors.
     lengths: Box<[u32]>,
-    /// Frames ever given.
+    /// Number of frames ever given.
     given: usize,
-    /// Of the latest, how many may still be there.
+    /// Number of the latest frames that may still be in the ring.
     frames: usize,
-    /// Their wire bytes.
+    /// Wire bytes of those frames.
     bytes: u64,
-    /// When the ring last moved, was given something, or was empty.
+    /// Time when a frame last left or was given, or the ring was last empty.
     moved: Nanos,
 }
 
 impl Outstanding {
-    /// An empty ring of `descriptors`, to hold up to `bound` wire bytes of a link of `rate`.
+    /// Starts with an empty ring of `descriptors`, to hold up to `bound` wire bytes of a link of `rate`.
     #[must_use]
     pub fn new(bound: u64, rate: BitRate, descriptors: u16) -> Outstanding {
         Outstanding {
@@ -54,26 +54,26 @@ impl Outstanding {
         }
     }
 
-    /// The ring may hold up to `bound` wire bytes of a link of `rate` from now on.
+    /// Sets the limit to `bound` wire bytes of a link of `rate` from now on.
     pub const fn set_bound(&mut self, bound: u64, rate: BitRate) {
         self.bound = bound;
         self.rate = rate;
     }
 
-    /// Wire bytes it may hold in this turn.
+    /// Returns the most wire bytes that the ring may hold in this turn.
     #[inline]
     fn limit(&self) -> u64 {
         self.bound.max(self.rate.bytes_in(self.away))
     }
 
-    /// Wire bytes that may still be in the ring.
+    /// Returns the wire bytes that may still be in the ring.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Looks what has left. `holds` tells whether at least so many of the latest frames are still in the ring; a driver that
-    /// cannot tell has sent them all.
+    /// Updates the account with the frames that have left. `holds` returns true if at least that many of the latest frames are still in the
+    /// ring; a driver that cannot tell counts as having sent them all.
     #[inline]
     pub fn look(&mut self, now: Nanos, holds: impl Fn(u16) -> Option<bool>) {
         if now != self.looked {
@@ -86,7 +86,7 @@ impl Outstanding {
             self.moved = now;
             return;
         }
-        // Usually one question: the oldest is still there.
+        // Usually one query: the oldest frame is still there.
         if held(self.frames) {
             return;
         }
@@ -106,7 +106,7 @@ impl Outstanding {
         self.moved = now;
     }
 
-    /// How many of the frames with these wire lengths, in order, may be given now.
+    /// Returns the number of frames, with these wire lengths and in order, that may be given now.
     #[inline]
     #[must_use]
     pub fn admits(&self, lengths: impl Iterator<Item = u64>, now: Nanos) -> usize {
@@ -125,7 +125,7 @@ impl Outstanding {
         admitted
     }
 
-    /// Wire bytes that may be given now: frames may follow while fewer were given.
+    /// Returns the wire bytes that may be given now: frames may follow while fewer were given.
     #[inline]
     #[must_use]
     pub fn credit(&self, now: Nanos) -> i64 {
@@ -140,13 +140,13 @@ impl Outstanding {
         i64::try_from(left.max(least)).unwrap_or(i64::MAX)
     }
 
-    /// The device took a frame.
+    /// Adds a frame that the device took.
     #[inline]
     pub fn gave(&mut self, length: u64, now: Nanos) {
-        // What was given past the bound is the burst of this time.
+        // Frames given past the bound count as this period's burst.
         self.moved = now;
         if self.frames == self.lengths.len() {
-            // There is a descriptor for it, so the oldest is gone.
+            // The device had a descriptor for it, so the oldest frame has left.
             self.bytes -= u64::from(self.length(self.given - self.frames));
             self.frames -= 1;
         }
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// A link that sends next to nothing between two looks.
+    /// Speed of a link that sends next to nothing between two updates.
     const SLOW: BitRate = BitRate(1_000_000);
 
     /// Turns of 50 us at 100 Gb/s: the link is busy 99 % of the time. With turns of a microsecond no more than the bound waits.
@@ -188,7 +188,7 @@ mod tests {
             let turns = 20_000_000 / turn;
             for _ in 0..turns {
                 now += turn;
-                // The link: what it could send in this turn, as far as there was something.
+                // The link sends what it can in this turn, as far as frames wait.
                 credit += rate.bytes_in(Nanos(turn));
                 while let Some(length) = waiting.front().copied().filter(|length| *length <= credit)
                 {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a ring that sends when it likes: never past the bound but for a lone frame, and never stuck.
+        /// Against a ring that sends at random times: never past the bound but for a lone frame, and never stuck.
         #[test]
         fn the_ring_stays_within_its_bound(
             bound in 1_500u64..40_000,
@@ -230,7 +230,7 @@ mod tests {
                 let waiting = ring.len();
                 outstanding.look(now, |frames| Some(waiting >= usize::from(frames)));
                 prop_assert_eq!(outstanding.bytes(), ring.iter().sum::<u64>());
-                // Nothing moved for a millisecond: the bound is off, which is tested below.
+                // No frame has moved for a millisecond: the bound is off, which is tested below.
                 if now.since(outstanding.moved) > PATIENCE {
                     continue;
                 }
@@ -261,7 +261,7 @@ mod tests {
         assert!(outstanding.admits(burst(), Nanos(1_000_001)) >= 32);
     }
 
-    /// M6: at 0b8b087 the bound was off for good once nothing had moved for a millisecond, and a ring of 1,024 filled.
+    /// M6: at 0b8b087 the bound was off for good once no frame had moved for a millisecond, and a ring of 1,024 filled.
     #[test]
     fn a_link_that_holds_is_given_a_burst_a_millisecond() {
         let mut outstanding = Outstanding::new(3_000, SLOW, 1_024);

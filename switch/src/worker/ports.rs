@@ -1,4 +1,4 @@
-//! The device queues a worker polls: those of its own ports, and receive queues of ports that another worker owns.
+//! Device queues that a worker polls: those of its own ports, and receive queues of ports that another worker owns.
 
 use npcc_dpdk::{Burst, Mempool, RxQueue};
 use npcc_pipeline::frame::{FrameBuf, FrameVec};
@@ -11,7 +11,7 @@ use super::probe::Probe;
 use super::stages::Stage;
 use super::transmit::Transmit;
 
-/// One port's device queues.
+/// Device queues of one port.
 #[derive(Debug)]
 pub struct PortQueues {
     pub(super) id: PortId,
@@ -20,11 +20,11 @@ pub struct PortQueues {
     spare: Spare,
 }
 
-/// Bursts a port may send in one turn: at 100 Gb/s, frames of 1 KB of a turn of 80 us.
+/// Most bursts a port may send in one turn: at 100 Gb/s, frames of 1 KB of a turn of 80 us.
 const SENDS: usize = 16;
 
 impl PortQueues {
-    /// Nothing in hand.
+    /// Wraps the queues, with no frames in hand.
     #[must_use]
     pub fn new(id: PortId, rx: Source, tx: Transmit) -> PortQueues {
         PortQueues {
@@ -35,7 +35,7 @@ impl PortQueues {
         }
     }
 
-    /// Receives one burst of at most `most` into the pipeline; returns its frames.
+    /// Receives one burst of at most `most` frames into the pipeline; returns their number.
     #[inline]
     pub(super) fn receive<P: Probe>(
         &mut self,
@@ -47,8 +47,8 @@ impl PortQueues {
         self.rx.receive(self.id, path, most, now, probe)
     }
 
-    /// Sends what may be sent now: more than one burst where several came together, so that a queue grows because of its link and
-    /// not because several ports, or workers, feed it in one turn.
+    /// Sends what may be sent now: more than one burst if several arrived together, so that a queue grows because of its link and not
+    /// because several ports, or workers, feed it in one turn. Returns the number of frames.
     #[inline]
     pub(super) fn send<P: Probe>(
         &mut self,
@@ -65,7 +65,7 @@ impl PortQueues {
         sent
     }
 
-    /// Sends the PFC frame that is due, if any, past what is queued and in hand.
+    /// Sends the PFC frame that is due, if any, ahead of what is queued and in hand.
     #[inline]
     pub(super) fn control(&mut self, path: &mut Datapath, pool: &Mempool, now: Nanos) {
         if let Some(frame) = path.control_due(self.id, now) {
@@ -88,20 +88,19 @@ impl PortQueues {
         }
     }
 
-    /// Takes the buffer of the first pause frame.
+    /// Allocates the buffer of the first pause frame.
     #[cold]
     pub(super) fn keep_spare(&mut self, pool: &Mempool) {
         self.spare.keep(pool);
     }
 }
 
-/// The buffer of the next pause frame, taken beforehand: the pool may be empty when it is needed, for that is when peers are
-/// paused.
+/// Buffer of the next pause frame, allocated in advance: the pool may be empty when it is needed, for that is when peers are paused.
 #[derive(Debug, Default)]
 pub struct Spare(Burst<1>);
 
 impl Spare {
-    /// Takes a buffer, if there is none yet. A pool that has none is asked again with the next frame.
+    /// Allocates the buffer if there is none yet. If the pool has none, the next frame tries again.
     #[cold]
     pub fn keep(&mut self, pool: &Mempool) {
         if self.0.is_empty() {
@@ -109,7 +108,7 @@ impl Spare {
         }
     }
 
-    /// The buffer with these bytes in it; none when there is none to be had.
+    /// Returns the buffer filled with these bytes; `None` if no buffer is available.
     #[cold]
     pub fn filled(&mut self, pool: &Mempool, bytes: &[u8]) -> Option<&mut Burst<1>> {
         self.keep(pool);
@@ -118,17 +117,17 @@ impl Spare {
     }
 }
 
-/// A receive queue of a port that another worker owns.
+/// Receive queue of a port that another worker owns.
 #[derive(Debug)]
 pub struct RemoteQueue {
-    /// The port.
+    /// Port that it receives from.
     pub id: PortId,
-    /// The queue.
+    /// Receive queue.
     pub rx: Source,
 }
 
 impl RemoteQueue {
-    /// Receives one burst into the pipeline; returns its frames.
+    /// Receives one burst into the pipeline; returns the number of frames.
     #[inline]
     pub(super) fn receive<P: Probe>(
         &mut self,
@@ -140,22 +139,22 @@ impl RemoteQueue {
     }
 }
 
-/// A receive queue, and where its driver puts a burst.
+/// Receive queue, with the row that its driver fills with a burst.
 #[derive(Debug)]
 pub struct Source {
     pub(super) queue: RxQueue,
-    /// Frames in the ring from which the peer is paused; none where the driver does not tell what it holds.
+    /// Ring fill, in frames, from which the peer is paused; `None` if the driver does not report it.
     high: Option<u16>,
-    /// What is in the ring at the start is of before: the device was started long ago.
+    /// True if the ring's contents at the start are old: the device was started long before.
     stale: bool,
-    /// Frames may come with checksums that a kernel left to a card.
+    /// True if frames may come with checksums that a kernel left to a card.
     partial: bool,
     row: FrameVec<Frame>,
 }
 
 impl Source {
-    /// Nothing in hand. `stale`: what its ring holds at the start is old and is thrown away. `partial`: checksums that a kernel left to a card
-    /// are completed.
+    /// Wraps a queue, with no frames in hand. `stale`: the ring's contents at the start are old and are discarded. `partial`: checksums
+    /// that a kernel left to a card are completed.
     #[must_use]
     pub fn new(queue: RxQueue, stale: bool, partial: bool) -> Source {
         Source {
@@ -167,7 +166,7 @@ impl Source {
         }
     }
 
-    /// Throws away what came before the worker ran: a ring at most.
+    /// Discards frames that came before the worker ran: a ring at most.
     pub(super) fn discard(&mut self) {
         let mut left = if self.stale {
             usize::from(self.queue.descriptors())
@@ -185,7 +184,7 @@ impl Source {
         }
     }
 
-    /// Receives one burst of a port's queue into the pipeline, if it may take one; returns its frames.
+    /// Receives one burst of a port's queue into the pipeline, if it may take one; returns the number of frames.
     #[inline]
     pub(super) fn receive<P: Probe>(
         &mut self,
@@ -229,7 +228,8 @@ impl Source {
     }
 }
 
-/// Frames in a ring from which its peer is paused: half of the ring that the driver gave. None where the driver does not tell.
+/// Returns the ring fill, in frames, from which the peer is paused: half of the ring that the driver gave. `None` if the driver does not
+/// report it.
 fn high(descriptors: u16, holds_more_than: impl Fn(u16) -> Option<bool>) -> Option<u16> {
     let half = descriptors / 2;
     holds_more_than(half).map(|_| half)
@@ -239,8 +239,8 @@ fn high(descriptors: u16, holds_more_than: impl Fn(u16) -> Option<bool>) -> Opti
 mod tests {
     use super::high;
 
-    /// M7: at 0b8b087 the question was always about 512 frames; a driver that gave a ring of 256 refuses it, and neither it nor
-    /// the bursts told of a full ring.
+    /// M7: at 0b8b087 the query was always about 512 frames; a driver that gave a ring of 256 refuses it, and neither it nor the bursts
+    /// showed a full ring.
     #[test]
     fn half_of_the_ring_that_the_driver_gave_is_asked_for() {
         for descriptors in [64u16, 256, 1024, 4096] {

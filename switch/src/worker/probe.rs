@@ -1,4 +1,4 @@
-//! What looks on while a worker works: hooks in the worker's loop, each of which does nothing unless a probe says more.
+//! Observation hooks in the worker's loop, each of which does nothing by default.
 
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
@@ -8,40 +8,40 @@ use super::stats::WorkerStats;
 use crate::clock::Clock;
 use crate::control::reaction::Crossing;
 
-/// A probe sees each turn of one worker's loop. `()` sees nothing and costs nothing; [`super::telemetry::Telemetry`] is the
-/// appliance's own.
+/// Observer of each turn of one worker's loop. `()` observes nothing and costs nothing; [`super::telemetry::Telemetry`] is the appliance's
+/// own.
 pub trait Probe: std::fmt::Debug + Send + 'static {
-    /// A turn begins.
+    /// Begins a turn.
     #[inline]
     fn turn_begins(&mut self) {}
 
-    /// A port of the worker's own is about to be polled: how many frames may it take in, at most?
+    /// Returns the most frames to receive from a port of the worker's own, which is about to be polled.
     #[inline]
     fn admits(&mut self, _port: PortId, _now: Nanos) -> usize {
         BURST
     }
 
-    /// A port's receive queue gave these frames, which nobody has looked at yet.
+    /// Sees frames that a port's receive queue returned, before they are parsed.
     #[inline]
     fn received(&mut self, _port: PortId, _frames: &mut [Frame]) {}
 
-    /// A stage of the turn is over.
+    /// Ends a stage of the turn.
     #[inline]
     fn stage_ends(&mut self, _stage: Stage) {}
 
-    /// A port's device took so many frames.
+    /// Sees the number of frames that a port's device took.
     #[inline]
     fn sent(&mut self, _port: PortId, _frames: usize, _clock: &Clock) {}
 
-    /// A CNP that answers a crossing was queued; at most a burst of them is queued a turn.
+    /// Sees that a CNP that answers a crossing was queued; at most a burst of them is queued a turn.
     #[inline]
     fn cnp_queued(&mut self, _answers: Crossing) {}
 
-    /// The turn's CNPs have been offered to the devices.
+    /// Sees that the turn's CNPs have been offered to the devices.
     #[inline]
     fn cnps_offered(&mut self, _clock: &Clock) {}
 
-    /// The turn is over and took in so many frames.
+    /// Ends the turn, which received this number of frames.
     #[inline]
     fn turn_ends(&mut self, _received: usize, _stats: &WorkerStats) {}
 }

@@ -1,16 +1,16 @@
-//! How workers agree that a stop is complete.
+//! Agreement of the workers that a stop is complete.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Workers that may still hand frames over to others.
+/// Number of workers that may still hand frames over to others.
 ///
-/// A worker is done once it receives no more and holds nothing for others. What it handed over before it said so, others
-/// see when they see that it did (release, acquire).
+/// A worker is done once it receives no more and holds no frames for others. Frames it handed over before are visible to a worker that sees
+/// it is done (release, acquire).
 #[derive(Debug)]
 pub struct Receiving(AtomicUsize);
 
 impl Receiving {
-    /// All of `workers` may.
+    /// Starts with all of `workers`.
     #[must_use]
     pub const fn new(workers: usize) -> Receiving {
         Receiving(AtomicUsize::new(workers))

@@ -1,38 +1,38 @@
-//! Where a worker's time goes: TSC cycles by stage of one busy turn in [`EACH`].
+//! Stage profiler of a worker: TSC cycles by stage of one busy turn in [`EACH`].
 //!
-//! Law: a turn that is not timed costs a comparison at each stamp, about half an instruction a frame of a full burst. A turn
-//! that took very long was interrupted, and tells nothing about its stages.
+//! Law: a turn that is not timed costs a comparison at each stamp, about half an instruction a frame of a full burst. A turn that took very
+//! long was interrupted, and is not counted.
 
 use npcc_dpdk::Tsc;
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::named::Named;
 
-/// One turn in so many is timed: a power of two.
+/// Interval of timed turns: a power of two.
 const EACH: u64 = 64;
-/// Longer ones were interrupted, in cycles: 30 to 60 us.
+/// Longest turn that counts, in cycles: 30 to 60 us. A longer one was interrupted.
 const INTERRUPTED: u64 = 100_000;
 
 npcc_pipeline::named! {
-    /// A part of a turn, in the order of a packet's way.
+    /// Stage of a turn, in the order of a packet's way.
     pub enum Stage {
-        /// From the driver to the burst in hand.
+        /// Taking a burst from the driver.
         Receive = "receive",
         /// Headers, classification, route, rewriting.
         Parse = "parse",
-        /// WRED, room in the buffer, NPCC, into the queues.
+        /// WRED, buffer admission, NPCC, into the queues.
         Enqueue = "enqueue",
         /// Out of the queues: pause, scheduler, marking.
         Schedule = "schedule",
-        /// To the driver.
+        /// Handing frames to the driver.
         Transmit = "transmit",
-        /// All else: routes, orders, CNPs, other workers' frames, accounts.
+        /// All other work: routes, commands, CNPs, other workers' frames, accounts.
         Other = "other",
     }
 }
 
 counters! {
-    /// What the timed turns came to.
+    /// Totals of the timed turns.
     pub struct StageCounters => StageCount {
         /// Cycles of the turns that were timed, by stage; divided by the timed frames, what a frame costs.
         cycles: [Counter; Stage::COUNT] => metric("npcc_worker_timed_cycles").by(&[("stage", Stage::NAMES)]),
@@ -41,7 +41,7 @@ counters! {
     }
 }
 
-/// A worker's stage profiler.
+/// Stage profiler of a worker.
 #[derive(Debug, Default)]
 pub struct Profiler {
     turns: u64,
@@ -51,7 +51,7 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// A turn begins.
+    /// Begins a turn.
     #[inline]
     pub fn begin(&mut self) {
         self.turns = self.turns.wrapping_add(1);
@@ -62,7 +62,7 @@ impl Profiler {
         }
     }
 
-    /// A stage is over.
+    /// Ends a stage.
     #[inline]
     pub fn ends(&mut self, stage: Stage) {
         if self.timed {
@@ -79,7 +79,7 @@ impl Profiler {
         self.last = now;
     }
 
-    /// The turn is over, and received so many frames; a turn without any is nothing.
+    /// Ends the turn, which received `frames`; a turn without any is not counted.
     #[inline]
     pub fn end(&mut self, frames: usize, counters: &StageCounters) {
         if self.timed {
@@ -112,7 +112,7 @@ mod tests {
             profiler.ends(Stage::Receive);
             profiler.ends(Stage::Parse);
             profiler.ends(Stage::Enqueue);
-            // The second timed turn moves nothing.
+            // The second timed turn moves no frame.
             profiler.end(
                 if !(EACH..EACH * 2).contains(&turn) {
                     8

@@ -1,4 +1,4 @@
-//! What a worker tells about itself.
+//! Statistics that a worker publishes.
 
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::{Counter, Gauge};
@@ -6,7 +6,7 @@ use npcc_pipeline::counters::{Counter, Gauge};
 use super::stages::StageCounters;
 
 counters! {
-    /// What a worker tells about itself.
+    /// Statistics that a worker publishes.
     pub struct WorkerStats => WorkerCount {
         /// Turns of the worker's loop.
         loops: Counter => metric("npcc_worker_turns"),
@@ -24,7 +24,7 @@ counters! {
         woken: Counter => metric("npcc_worker_wakes"),
         /// Time the worker slept.
         #[serde(skip)] slept_ns: Counter => metric("npcc_worker_slept_seconds").seconds(),
-        /// Where its time goes.
+        /// Cycles by stage of the timed turns.
         #[serde(skip)] stages: StageCounters => nested(),
     }
 }

@@ -1,4 +1,4 @@
-//! The appliance's own probe: what `show workers` tells of a worker's stages, and `show npcc` of reaction times.
+//! The appliance's own probe: a worker's stages for `show workers`, and reaction times for `show npcc`.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BURST, Nanos};
@@ -10,7 +10,7 @@ use super::timings::{Times, What};
 use crate::clock::Clock;
 use crate::control::reaction::Crossing;
 
-/// A worker's stage profiler, and its end of the ring of times.
+/// Stage profiler of a worker, and its end of the ring of timings.
 #[derive(Debug)]
 pub struct Telemetry {
     profiler: Profiler,
@@ -20,7 +20,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Times go to `times`.
+    /// Starts a probe that puts timings into `times`.
     #[must_use]
     pub fn new(times: Times) -> Telemetry {
         Telemetry {
@@ -30,10 +30,10 @@ impl Telemetry {
         }
     }
 
-    /// Tells how long something took.
+    /// Records the duration of an event.
     #[inline]
     pub fn tell(&mut self, what: What, time: Nanos) {
-        // A full ring loses the time.
+        // If the ring is full the timing is lost.
         self.times.tell(what, time);
     }
 }
@@ -51,7 +51,7 @@ impl Probe for Telemetry {
 
     #[inline]
     fn cnp_queued(&mut self, answers: Crossing) {
-        // At most a burst is queued a turn.
+        // At most a burst of CNPs is queued a turn.
         let _ = self.answered.try_push(answers);
     }
 
@@ -84,7 +84,7 @@ mod tests {
             threshold: What::Shallow,
             at: Nanos(1),
         };
-        // A worker that ends injects CNPs in many turns and tells nobody in between.
+        // A worker that ends injects CNPs in many turns and reports none in between.
         for _ in 0..=2 * BURST {
             telemetry.cnp_queued(crossing);
         }

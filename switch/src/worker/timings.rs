@@ -1,72 +1,72 @@
-//! Times that workers take and the management thread keeps, as distributions (HDR histograms, three digits).
+//! Timings that workers take and the management thread keeps, as distributions (HDR histograms, three digits).
 //!
-//! Law: a worker puts a time into a ring and never waits. A ring that is full loses the time and counts it.
+//! Law: a worker puts a timing into a ring and never waits. If the ring is full the timing is lost.
 
 use hdrhistogram::Histogram;
 use npcc_pipeline::units::Nanos;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// Times on the way from one worker: the management thread looks every 10 ms.
+/// Capacity of one worker's ring: the management thread drains it every 10 ms.
 const RING: usize = 65_536;
-/// The longest that is told apart, in ns: longer ones count as this, 17 s.
+/// Longest timing that is distinguished, in ns: longer ones count as this, 17 s.
 const LONGEST: u64 = 1 << 34;
 
 npcc_pipeline::named! {
-    /// What took that long.
+    /// Kind of a timing.
     pub enum What {
-        /// From the enqueue that crosses `shallow` to the CNP in the device's hands; the filter's ticks are part of it.
+        /// From the enqueue that crosses `shallow` to the device taking the CNP; the filter's ticks are part of it.
         Shallow = "shallow",
-        /// From the enqueue that crosses `hard`, where no filter applies, to the CNP in the device's hands.
+        /// From the enqueue that crosses `hard`, where no filter applies, to the device taking the CNP.
         Hard = "hard",
-        /// From the moment a frame of a paced source was due to the device that takes it.
+        /// From the time when a frame of a paced source was due to the device taking it.
         Latency = "latency",
     }
 }
 
-/// One time.
+/// One timing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     what: What,
     time: Nanos,
 }
 
-/// A worker's end.
+/// Worker's end of the ring.
 #[derive(Debug)]
 pub struct Times {
     ring: Producer<Timing>,
 }
 
 impl Times {
-    /// Tells a time; whether it was taken.
+    /// Records a timing; returns true if the ring took it.
     #[inline]
     pub fn tell(&mut self, what: What, time: Nanos) -> bool {
         self.ring.push(Timing { what, time }).is_ok()
     }
 }
 
-/// Both ends of one worker's ring.
+/// Makes one worker's ring.
 #[must_use]
 pub fn ring() -> (Times, Consumer<Timing>) {
     let (ring, consumer) = RingBuffer::new(RING);
     (Times { ring }, consumer)
 }
 
-/// A distribution, in ns.
+/// Distribution of timings, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Distribution {
-    /// Times.
+    /// Number of timings.
     pub count: u64,
-    /// Half of them took no longer.
+    /// Median.
     pub p50: u64,
-    /// 99 % took no longer.
+    /// 99th percentile.
     pub p99: u64,
-    /// 99.9 % took no longer.
+    /// 99.9th percentile.
     pub p999: u64,
-    /// The longest.
+    /// Maximum.
     pub max: u64,
 }
 
-/// The management thread's end: what all workers told.
+/// Management thread's end of the rings, with the distributions of all workers.
 #[derive(Debug)]
 pub struct Timings {
     rings: Vec<Consumer<Timing>>,
@@ -74,10 +74,10 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// Nothing told yet.
+    /// Starts with empty distributions.
     ///
     /// # Errors
-    /// When memory is short.
+    /// Fails if memory is short.
     pub fn new(
         rings: Vec<Consumer<Timing>>,
     ) -> Result<Timings, hdrhistogram::errors::CreationError> {
@@ -88,7 +88,7 @@ impl Timings {
         })
     }
 
-    /// Takes in what the workers told since.
+    /// Drains the workers' rings.
     pub fn take_in(&mut self) {
         for ring in &mut self.rings {
             while let Ok(Timing { what, time }) = ring.pop() {
@@ -99,13 +99,14 @@ impl Timings {
         }
     }
 
-    /// Starts all distributions anew.
+    /// Resets all distributions.
     pub fn clear(&mut self) {
         self.take_in();
         self.all.iter_mut().for_each(Histogram::reset);
     }
 
-    /// How many times of one lie in each bin up to and with these bounds, the last bin for all longer ones; and the sum of all, in ns.
+    /// Returns the number of timings of a kind in each bin, with inclusive upper bounds and a last bin for all longer ones, and the sum of
+    /// all, in ns.
     #[must_use]
     pub fn spread(&self, what: What, bounds: &[u64]) -> (Vec<u64>, u64) {
         let mut bins = vec![0; bounds.len() + 1];
@@ -121,7 +122,7 @@ impl Timings {
         (bins, sum)
     }
 
-    /// What is known of one.
+    /// Returns the distribution of a kind.
     #[must_use]
     pub fn of(&self, what: What) -> Distribution {
         let Some(histogram) = self.all.get(what.index()).filter(|one| !one.is_empty()) else {
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!((hard.count, timings.of(What::Latency).count), (1000, 1));
         assert!(timings.of(What::Latency).max >= LONGEST - LONGEST / 1_000);
         assert_eq!(timings.of(What::Shallow), Distribution::default());
-        // Each time counts as the highest that is not told apart from it: three digits.
+        // Each timing counts as the highest value of its histogram step: three digits.
         let (bins, sum) = timings.spread(What::Hard, &[100_500, 900_900]);
         assert_eq!(bins, [100, 800, 100]);
         assert!((500_500_000..501_000_000).contains(&sum), "{sum}");

@@ -1,7 +1,7 @@
-//! From the scheduler to the device: one transmit queue, or one a priority where the device obeys pauses by itself.
+//! Transmit side from the scheduler to the device: one queue, or one per priority where the device obeys pauses by itself.
 //!
-//! Law: frames of one priority keep their order; what the device does not take stays in hand, and its priority is not
-//! scheduled again before it is gone.
+//! Law: frames of one priority keep their order; frames that the device does not take stay in hand, and their priority is not scheduled
+//! again before they are gone.
 
 use arrayvec::ArrayVec;
 use npcc_dpdk::{Burst, TxQueue};
@@ -17,39 +17,40 @@ use super::outstanding::Outstanding;
 use super::probe::Probe;
 use super::stages::Stage;
 
-/// A port's way out.
+/// Transmit side of a port.
 #[derive(Debug)]
 pub enum Transmit {
-    /// One queue for all.
+    /// One queue for all priorities.
     One(Lane),
-    /// One queue a priority, lowest first.
+    /// One queue per priority, lowest first.
     Eight(Box<Eight>),
 }
 
-/// One transmit queue and what is in hand between pipeline and device.
+/// Transmit queue, with the frames in hand between pipeline and device.
 #[derive(Debug)]
 pub struct Lane {
     tx: TxQueue,
     /// Frames the device has not taken yet.
     hand: FrameVec<Frame>,
-    /// What they are together, as they are once they were sent.
+    /// Totals of the frames in hand, in the form that is reported once they are sent.
     held: Sent,
-    /// What the ring holds, where the driver can tell.
+    /// Account of the ring; `None` if the driver does not report what it holds.
     ring: Option<Box<Ring>>,
 }
 
-/// A device's ring whose driver tells what it holds.
+/// Account of a device's ring whose driver reports what it holds.
 #[derive(Debug)]
 struct Ring {
     outstanding: Outstanding,
-    /// Lengths of the frames in hand: looked up here, and not in buffers that have left the cache.
+    /// Lengths of the frames in hand: read here, and not from buffers that have left the cache.
     lengths: ArrayVec<u16, BURST>,
     /// Wire bytes it takes now.
     credit: i64,
 }
 
 impl Lane {
-    /// Nothing in hand. The device's ring may hold so many wire bytes of a link of that speed, where its driver can tell.
+    /// Wraps a transmit queue, with no frames in hand. `bound` is the most wire bytes in the device's ring and `rate` the speed of its
+    /// link, used if the driver reports what the ring holds.
     #[must_use]
     pub fn new(tx: TxQueue, (bound, rate): (u64, BitRate)) -> Lane {
         let tells = tx.holds_at_least(1).is_some();
@@ -67,21 +68,20 @@ impl Lane {
         }
     }
 
-    /// The same lane for frames of one priority, where each has its own.
+    /// Restricts the lane to frames of one priority, where each has its own.
     #[must_use]
     pub fn of(mut self, priority: Priority) -> Lane {
         self.held.lane = priority;
         self
     }
 
-    /// Whether the driver tells what its ring holds.
+    /// Returns true if the driver reports what its ring holds.
     #[must_use]
     pub const fn is_bounded(&self) -> bool {
         self.ring.is_some()
     }
 
-    /// Looks what has left the ring: no more is scheduled than it may take, so that hardly anything stays in hand when the
-    /// peer pauses.
+    /// Updates the account of the ring: no more is scheduled than it may take, so that hardly any frame stays in hand when the peer pauses.
     #[inline]
     fn look(&mut self, now: Nanos) {
         if let Some(ring) = &mut self.ring {
@@ -91,7 +91,7 @@ impl Lane {
         }
     }
 
-    /// Hands over what the device takes.
+    /// Hands frames to the device; returns the totals of those it took.
     #[inline]
     fn send(&mut self, now: Nanos) -> Sent {
         let taken = match &mut self.ring {
@@ -118,7 +118,7 @@ impl Lane {
 }
 
 impl Ring {
-    /// Hands over as much as the ring may hold; returns how many frames.
+    /// Hands over as much as the ring may hold; returns the number of frames.
     fn give(&mut self, tx: &mut TxQueue, hand: &mut FrameVec<Frame>, now: Nanos) -> usize {
         let ring = &mut self.outstanding;
         let wire = |length: &u16| u64::from(wire_len(usize::from(*length)));
@@ -166,7 +166,7 @@ impl Outlet<Frame> for Lane {
 }
 
 impl Transmit {
-    /// Sends what `port` may send now; what the device does not take stays in hand.
+    /// Sends what `port` may send now; frames that the device does not take stay in hand. Returns the number sent.
     #[inline]
     pub fn send<P: Probe>(
         &mut self,
@@ -192,7 +192,7 @@ impl Transmit {
         told(path, port, sent)
     }
 
-    /// Sends a pause frame past everything queued and in hand, by a queue that no pause holds.
+    /// Sends a pause frame ahead of everything queued and in hand, by a queue that no pause holds; returns true if the device took it.
     #[cold]
     pub fn control(&mut self, frame: &mut Burst<1>, now: Nanos) -> bool {
         let lane = match self {
@@ -223,7 +223,7 @@ impl Transmit {
         }
     }
 
-    /// Frames in hand.
+    /// Returns the number of frames in hand.
     #[must_use]
     pub fn in_hand(&self) -> usize {
         match self {
@@ -232,7 +232,7 @@ impl Transmit {
         }
     }
 
-    /// Bounds what each ring may hold anew, in wire bytes: the link has another speed.
+    /// Sets the most wire bytes in each ring: the link has another speed.
     pub fn set_bound(&mut self, bound: u64, rate: BitRate) {
         for ring in self
             .lanes_mut()
@@ -243,7 +243,7 @@ impl Transmit {
         }
     }
 
-    /// Counts what is in hand as dropped: the switch stops, or the link is down.
+    /// Counts frames in hand as dropped: the switch stops, or the link is down.
     pub fn abandon(&mut self, path: &mut Datapath, port: PortId, reason: DropReason) {
         for lane in self.lanes_mut() {
             path.capture_abandoned(port, reason, &lane.hand);
@@ -261,7 +261,7 @@ impl Transmit {
     }
 }
 
-/// Tells the path what the device took; returns how many frames.
+/// Reports to the path the frames that the device took; returns their number.
 #[inline]
 fn told(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
     if sent.amount.frames > 0 {
@@ -270,18 +270,18 @@ fn told(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
     usize::try_from(sent.amount.frames).unwrap_or(usize::MAX)
 }
 
-/// One transmit queue a priority: a priority that the device holds back holds back no other.
+/// One transmit queue per priority: a priority that the device holds back holds back no other.
 #[derive(Debug)]
 pub struct Eight {
     lanes: ArrayVec<Lane, PRIORITIES>,
-    /// The priority by whose queue pause frames go: one that is never paused.
+    /// Priority by whose queue pause frames are sent: one that is never paused.
     control: u8,
-    /// Frames handed out to all lanes in this turn.
+    /// Frames given to all lanes in this turn.
     taken: usize,
 }
 
 impl Eight {
-    /// Of the queues of all priorities, lowest first; the device holds those of `paused` when its peer asks it to.
+    /// Wraps the queues of all priorities, lowest first; the device holds those of `paused` when its peer asks it to.
     #[must_use]
     pub fn new(lanes: ArrayVec<Lane, PRIORITIES>, paused: u8) -> Eight {
         let free = (!paused).checked_ilog2().unwrap_or(7);
@@ -330,7 +330,7 @@ impl Eight {
 }
 
 impl Outlet<Frame> for Eight {
-    /// A lane that is not held back is empty, and takes a burst.
+    /// Returns the burst room left in this turn. A lane that is not held back is empty, and takes a burst.
     #[inline]
     fn room(&self) -> usize {
         BURST - self.taken.min(BURST)

@@ -1,29 +1,29 @@
-//! What a client asks of a capture, and what it is told beside the frames.
+//! Capture request of a client, and the replies beside the frames.
 
 use serde::{Deserialize, Serialize};
 
-/// What is to be captured.
+/// Selection of the frames to capture.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CaptureRequest {
-    /// Only frames that come in by this port or leave by it.
+    /// Port by which frames must come in or leave.
     pub port: Option<String>,
-    /// Only frames of this priority.
+    /// Priority that frames must have.
     pub priority: Option<u8>,
-    /// Which frames: see [`Filter::parse`](npcc_pipeline::capture::Filter::parse).
+    /// Filter expression: see [`Filter::parse`](npcc_pipeline::capture::Filter::parse).
     pub filter: String,
-    /// Bytes of each at most.
+    /// Most bytes of each frame.
     pub snaplen: u16,
-    /// So many frames at most.
+    /// Most frames.
     pub count: Option<u64>,
-    /// For so many milliseconds at most.
+    /// Longest duration, in milliseconds.
     pub for_ms: Option<u64>,
-    /// Follow so many frames on their way, instead of seeing all.
+    /// Number of frames to follow on their way, instead of capturing all.
     pub trace: Option<u32>,
 }
 
 impl CaptureRequest {
-    /// What it is called where changes are logged.
+    /// Returns its name for the log of changes.
     #[must_use]
     pub fn name(&self) -> String {
         let what = if self.trace.is_some() {
@@ -38,28 +38,28 @@ impl CaptureRequest {
     }
 }
 
-/// What a client must know to read the frames.
+/// Data a client needs to interpret the frames.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaptureStart {
     /// Version of the program.
     pub version: String,
-    /// Names and addresses of all ports, in the order of their numbers.
+    /// Names and MAC addresses of all ports, in the order of their numbers.
     pub ports: Vec<(String, String)>,
-    /// A moment, in ns since 1970 ...
+    /// Reference time, in ns since 1970.
     pub epoch_ns: u64,
-    /// ... and by the workers' clock, in ns.
+    /// Workers' clock at `epoch_ns`, in ns.
     pub clock_ns: u64,
-    /// Ns of the world in one ns of the workers' clock.
+    /// Ns of real time per ns of the workers' clock.
     pub scale: f64,
 }
 
-/// How a capture ended.
+/// Result of a capture.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptureEnd {
     /// Frames that were written.
     pub captured: u64,
-    /// Frames that were to be captured and found no room.
+    /// Frames that matched and found no room in a ring.
     pub lost: u64,
-    /// Why: `count`, `time`, `client` or `stop`.
+    /// Reason for the end: `count`, `time`, `client` or `stop`.
     pub why: String,
 }

@@ -1,4 +1,4 @@
-//! The workers' rings of captured frames, read as one in order of time.
+//! The workers' rings of captured frames, merged in order of time.
 
 use std::sync::Arc;
 
@@ -6,44 +6,44 @@ use npcc_pipeline::capture::{CaptureStats, Event};
 use npcc_pipeline::punt::FrameReceiver;
 use npcc_pipeline::units::Nanos;
 
-/// The longest record.
+/// Longest record, in bytes.
 pub(super) const RECORD: usize = 1 << 16;
 
-/// One worker's captures.
+/// Captures of one worker.
 #[derive(Debug)]
 pub struct WorkerCaptures {
-    /// What it copied.
+    /// Ring of copied frames.
     pub frames: FrameReceiver,
-    /// What it tells.
+    /// Counters that the worker publishes.
     pub stats: Arc<CaptureStats>,
 }
 
-/// All workers' captures, of whoever has them in hand.
+/// Captures of all workers; one client at a time holds them.
 #[derive(Debug)]
 pub struct Captures {
     workers: Vec<Reading>,
-    /// Captures so far.
+    /// ID of the latest capture.
     ids: u32,
 }
 
-/// A worker's ring, and the oldest of it.
+/// A worker's ring, and its oldest record.
 #[derive(Debug)]
 struct Reading {
     from: WorkerCaptures,
     record: Box<[u8; RECORD]>,
-    /// Bytes of the record that was taken out and not written yet, and its time.
+    /// Length of the record that was dequeued and not yet written, and its time.
     held: Option<(usize, Nanos)>,
 }
 
 impl Reading {
-    /// Takes the next record of a capture out, if none is held.
+    /// Dequeues the next record of this capture, if none is held.
     fn fetch(&mut self, id: u32) {
         while self.held.is_none() {
             let Some((_, record)) = self.from.frames.pop(&mut self.record[..]) else {
                 return;
             };
             let (length, event) = (record.len(), Event::decode(record));
-            // What is left of a capture before is thrown away.
+            // Records left by an earlier capture are discarded.
             self.held = event
                 .filter(|(event, _)| event.capture == id)
                 .map(|(event, _)| (length, event.time));
@@ -52,7 +52,7 @@ impl Reading {
 }
 
 impl Captures {
-    /// Of workers that capture nothing.
+    /// Wraps the rings of workers that capture nothing.
     #[must_use]
     pub fn new(workers: Vec<WorkerCaptures>) -> Captures {
         let reading = |from| Reading {
@@ -66,13 +66,13 @@ impl Captures {
         }
     }
 
-    /// What each worker tells of captures.
+    /// Returns the counters that each worker publishes.
     #[must_use]
     pub fn told(workers: &[WorkerCaptures]) -> Vec<Arc<CaptureStats>> {
         workers.iter().map(|one| Arc::clone(&one.stats)).collect()
     }
 
-    /// The number of a new capture, for which nothing is held yet.
+    /// Returns the ID of a new capture, for which no record is held yet.
     pub(super) fn begin(&mut self) -> u32 {
         for worker in &mut self.workers {
             worker.held = None;
@@ -81,7 +81,7 @@ impl Captures {
         self.ids
     }
 
-    /// The oldest record of all workers' rings.
+    /// Returns the oldest record of all workers' rings.
     pub(super) fn next(&mut self, id: u32) -> Option<&[u8]> {
         for worker in &mut self.workers {
             worker.fetch(id);
@@ -92,13 +92,13 @@ impl Captures {
         oldest.record.get(..length)
     }
 
-    /// Frames lost so far, of all captures.
+    /// Returns the frames lost so far, by all captures.
     pub(super) fn lost(&self) -> u64 {
         let lost = self.workers.iter().map(|one| one.from.stats.lost.get());
         lost.fold(0, u64::wrapping_add)
     }
 
-    /// Whether a worker still captures by this order.
+    /// Returns true if a worker still runs this capture.
     pub(super) fn is_on(&self, id: u32) -> bool {
         let active = |one: &Reading| one.from.stats.active.get() == u64::from(id);
         self.workers.iter().any(active)

@@ -1,4 +1,4 @@
-//! Serving a capture: from the order to the workers until the client is gone.
+//! Server side of a capture: from the command to the workers until the client is gone.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsRawFd;
@@ -19,26 +19,26 @@ use crate::manage::patience::{Limits, Patience};
 use crate::manage::protocol::Reply;
 use crate::worker::command::{Command, WorkerOrders};
 
-/// How long a client may read nothing before it is left.
+/// Longest time for which a client may read nothing before it is dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the workers are waited for at the end: less than an answer may take when the switch stops.
+/// Longest wait for the workers at the end: less than an answer may take when the switch stops.
 const STOP: Duration = Duration::from_millis(250);
-/// How long it sleeps where nothing was captured: a third of what a ring holds of 10 Gb/s.
+/// Sleep between polls of empty rings: a third of the time in which 10 Gb/s fill a ring.
 const NAP: Duration = Duration::from_millis(1);
-/// Frames written before anything else is looked at.
+/// Frames written between checks for the end.
 const BATCH: usize = 256;
 
-/// The workers capture for as long as this is there.
+/// Guard: the workers capture until it is dropped.
 struct On<'a>(&'a WorkerOrders);
 
 impl Drop for On<'_> {
     fn drop(&mut self) {
-        // A worker that does not listen forwards nothing either.
+        // A worker that timed out forwards nothing either.
         let _ = self.0.give(&[Command::Capture(None)]);
     }
 }
 
-/// Carries a request out, and answers it. `log` is told how it began.
+/// Carries a request out, and answers it. `log` gets the first reply.
 pub(in crate::manage) fn serve(
     wanted: &CaptureRequest,
     management: &Management,
@@ -97,17 +97,17 @@ pub(in crate::manage) fn serve(
     out.end(&end)
 }
 
-/// A capture that has begun.
+/// Capture that has begun.
 struct Begun<'a> {
     start: CaptureStart,
     id: u32,
-    /// Frames lost before.
+    /// Frames lost by earlier captures.
     lost: u64,
     on: On<'a>,
     captures: MutexGuard<'a, Captures>,
 }
 
-/// The order to the workers.
+/// Builds the command to the workers.
 fn order(
     wanted: &CaptureRequest,
     id: u32,
@@ -134,7 +134,7 @@ fn order(
     })
 }
 
-/// Gives the order, if nobody else captures.
+/// Starts the capture in the workers, if no other capture runs.
 fn begin<'a>(wanted: &CaptureRequest, management: &'a Management) -> Result<Begun<'a>, String> {
     let mut captures = match management.captures.try_lock() {
         Ok(captures) => captures,
@@ -176,7 +176,7 @@ fn since_1970() -> u64 {
     time.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Whether a client has gone away, or says that it wants no more.
+/// Returns true if a client has gone away, or requests the end.
 fn is_gone(stream: &UnixStream) -> bool {
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK;
     match recv(stream.as_raw_fd(), &mut [0], flags) {
@@ -185,7 +185,7 @@ fn is_gone(stream: &UnixStream) -> bool {
     }
 }
 
-/// A capture that runs.
+/// Running capture.
 struct Run<'a> {
     captures: &'a mut Captures,
     id: u32,
@@ -194,7 +194,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Writes what is captured until as much was as is wanted, or `ended` says why.
+    /// Writes captured frames until `most` are written or `ended` returns a reason; returns the reason.
     fn until_ended(
         &mut self,
         out: &mut Out<'_>,
@@ -214,7 +214,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes what the workers have copied, a batch at most; whether there may be more.
+    /// Writes at most [`BATCH`] copied frames; returns true if there may be more.
     fn batch(&mut self, out: &mut Out<'_>) -> io::Result<bool> {
         for _ in 0..BATCH {
             if self.written >= self.most {
@@ -230,7 +230,7 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Writes what was copied before the workers ended the capture.
+    /// Writes the frames copied before the workers ended the capture.
     fn rest(&mut self, out: &mut Out<'_>) -> io::Result<()> {
         let deadline = Instant::now() + STOP;
         while self.captures.is_on(self.id) && Instant::now() < deadline {
@@ -242,7 +242,7 @@ impl Run<'_> {
     }
 }
 
-/// Where the answer goes.
+/// Buffered stream of the answer.
 struct Out<'a>(BufWriter<Patience<'a>>);
 
 impl Out<'_> {
@@ -256,7 +256,7 @@ impl Out<'_> {
     /// Writes a record behind its length.
     fn record(&mut self, record: &[u8]) -> io::Result<()> {
         let length = u32::try_from(record.len()).map_err(|_| ErrorKind::InvalidData)?;
-        // A client has this long for each, from here on.
+        // The client's time limits restart with each record.
         self.0.get_mut().answer();
         self.0.write_all(&length.to_le_bytes())?;
         self.0.write_all(record)

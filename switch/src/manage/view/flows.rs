@@ -23,10 +23,10 @@ use crate::manage::rows::{Unanswered, page};
 use crate::report::journal;
 use crate::report::model::{Flow, Host, LogDecision, LogLine};
 
-/// Hosts that flows are counted for, at most.
+/// Most hosts for which flows are counted.
 const HOSTS: usize = 65_536;
 
-/// Adds what a flow says of its sender.
+/// Adds a flow to the counts of its sender.
 fn add(host: &mut Host, flow: &FlowSnapshot) {
     host.flows += 1;
     host.paired += u64::from(flow.evidence != Evidence::None);
@@ -49,7 +49,7 @@ impl View {
         Filter::new(query, |name| self.port_named(name)).map_err(Unanswered::Refused)
     }
 
-    /// Gives the flows that are asked for.
+    /// Passes the flows that match the query to `give`.
     pub(in crate::manage) fn each_flow(
         &self,
         query: &Query,
@@ -61,14 +61,14 @@ impl View {
         Ok(end)
     }
 
-    /// The heaviest flows, `most` of them at most.
+    /// Returns the heaviest flows, at most `most` of them.
     pub(crate) fn heaviest(&self, most: usize) -> Vec<Flow> {
         let query = Query {
             top: Some(most),
             ..Query::default()
         };
         let mut flows = Vec::new();
-        // A query without names is not refused, and nobody goes away.
+        // A query without names is not refused, and no client can go away.
         let _ = self.each_flow(&query, &mut |flow| {
             flows.push(flow.clone());
             Ok(())
@@ -100,7 +100,7 @@ impl View {
         }
     }
 
-    /// Gives the hosts that are asked for: those with CNPs, NAKs or CE, and those that send.
+    /// Passes the hosts that match the query to `give`: those with CNPs, NAKs or CE, and those that send.
     pub(in crate::manage) fn each_host(
         &self,
         query: &Query,
@@ -155,8 +155,8 @@ impl View {
         }
     }
 
-    /// Gives the latest CNPs and refusals, each with its reason, what happened to lossless queues, and who changed what, oldest
-    /// first.
+    /// Passes the latest log lines to `give`, oldest first: CNPs and refusals with their reasons, events of ports and lossless queues, and
+    /// changes with their authors.
     pub(in crate::manage) fn each_log_line(
         &self,
         query: &Query,
@@ -196,7 +196,7 @@ impl View {
         })
     }
 
-    /// CNPs and refusals that are asked for.
+    /// Returns the CNPs and refusals that match the query.
     fn decisions(&self, query: &Query, filter: &Filter) -> Vec<(u64, Line)> {
         let wanted = |entry: &Entry| {
             let outcome = query.outcome.as_ref();
@@ -247,7 +247,7 @@ impl View {
     }
 }
 
-/// A decision as JSON has it.
+/// Converts a decision to its JSON form.
 fn log_decision(entry: &Entry) -> LogDecision {
     let key = &entry.flow.key;
     LogDecision {
@@ -269,14 +269,14 @@ fn log_decision(entry: &Entry) -> LogDecision {
     }
 }
 
-/// What everybody's clock said.
+/// Wall-clock time and the switch's clock, read together.
 struct Wall<'a> {
     now: SystemTime,
     clock: &'a Clock,
 }
 
 impl Wall<'_> {
-    /// At this time of the switch's clock, in us.
+    /// Returns the wall-clock time of a time of the switch's clock, in us.
     fn of(&self, time_us: u64) -> String {
         let ago = self
             .clock
@@ -287,7 +287,7 @@ impl Wall<'_> {
     }
 }
 
-/// A line of the log before it is text.
+/// Line of the log before it is text.
 enum Line {
     Decision(Entry),
     Noted(journal::Entry),

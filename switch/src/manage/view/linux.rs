@@ -1,4 +1,4 @@
-//! Routes and neighbours, as the switch has them and as the kernel has them.
+//! Routes and neighbours, of the switch and of the kernel.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,12 +17,12 @@ use crate::manage::query::{End, Query};
 use crate::manage::rows::{Unanswered, page};
 use crate::report::routes::{self, Linux, Neighbor, NextHop, Route};
 
-/// What is said of a kernel that nobody follows any more.
+/// Returns the error for a kernel that is no longer followed.
 fn gone() -> Unanswered {
     Unanswered::Refused("the kernel is not followed any more: restart the switch".to_owned())
 }
 
-/// Whether a prefix holds, or lies in, what is asked for.
+/// Returns true if a prefix contains, or lies in, the requested one.
 fn touches(prefix: Prefix, asked: Option<IpNet>) -> bool {
     let Some(asked) = asked else { return true };
     let Some(asked) = Prefix::new(asked.addr(), asked.prefix_len()) else {
@@ -37,7 +37,7 @@ impl View {
         self.linux.as_ref().map(|linux| &linux.kernel)
     }
 
-    /// How the kernel is followed. Its counts go on where those of the process before ended.
+    /// Returns the status of the thread that follows the kernel. Its counts continue those of the previous process.
     #[must_use]
     pub fn linux(&self) -> Linux {
         let status = self.handle().map(Handle::status);
@@ -55,7 +55,7 @@ impl View {
         }
     }
 
-    /// Gives the routes that are asked for, in the order of prefixes.
+    /// Passes the routes that match the query to `give`, in the order of prefixes.
     pub(in crate::manage) fn each_route(
         &self,
         query: &Query,
@@ -106,7 +106,7 @@ impl View {
         )
     }
 
-    /// Gives what is not in the switch as it is in the kernel, by a comparison made now.
+    /// Compares the switch's routes with the kernel's now, and passes the differences to `give`.
     fn each_difference(
         &self,
         kernel: &Handle,
@@ -126,7 +126,8 @@ impl View {
         page(query, mended.chain(wrong), row, give)
     }
 
-    /// Gives the neighbours that are asked for, in the order of addresses: the kernel's, or the file's where Linux is not integrated.
+    /// Passes the neighbours that match the query to `give`, in the order of addresses: the kernel's, or the file's where Linux is not
+    /// integrated.
     pub(in crate::manage) fn each_neighbor(
         &self,
         query: &Query,

@@ -1,4 +1,4 @@
-//! What there is to see: a snapshot put together from what workers, control core and devices publish. Never makes any of them wait.
+//! View of the running switch: a snapshot built from what workers, control core and devices publish. Never makes any of them wait.
 
 mod flows;
 mod linux;
@@ -38,16 +38,16 @@ use crate::wiring::live_routes::{SharedTable, Table};
 use crate::worker::stats::WorkerStats;
 use crate::worker::timings::{Timings, What};
 
-/// What does not change about a port.
+/// Constant facts about a port.
 #[derive(Debug)]
 pub struct PortFacts {
-    /// Its name.
+    /// Name of the port.
     pub name: String,
-    /// Its device as configured.
+    /// Device, as configured.
     pub device: String,
-    /// Its address.
+    /// MAC address.
     pub mac: Mac,
-    /// The device.
+    /// Device handle.
     pub port: Arc<npcc_dpdk::Port>,
     /// Cores of the workers that receive from it, its owner first.
     pub workers: Vec<usize>,
@@ -56,19 +56,19 @@ pub struct PortFacts {
 /// Sizes of the buffer, which do not change.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BufferFacts {
-    /// Size in wire bytes.
+    /// Size of the pool in wire bytes.
     pub pool: u64,
-    /// Shared by all.
+    /// Shared part of the pool, in wire bytes.
     pub shared: u64,
-    /// Share of what is free of it that a group may hold, in 1/256.
+    /// Dynamic threshold: the share of the free shared bytes that a group may hold, in 1/256.
     pub alpha_256: u32,
-    /// Headroom.
+    /// Headroom in wire bytes.
     pub headroom: u64,
     /// Longest turn of a worker's loop that headroom covers.
     pub turn: Nanos,
 }
 
-/// What a port's counters said at one moment, over all workers, and its device's.
+/// Port's counters at one moment, over all workers, and its device's drops.
 #[derive(Debug, Clone, Default)]
 pub struct PortReading {
     counts: PortCount,
@@ -76,7 +76,7 @@ pub struct PortReading {
 }
 
 impl PortReading {
-    /// Takes off what had been counted `then`.
+    /// Subtracts the counts of an earlier reading.
     fn since(&mut self, then: &PortReading) {
         let PortReading { counts, device } = self;
         counts.since(&then.counts);
@@ -84,87 +84,87 @@ impl PortReading {
     }
 }
 
-/// What is to be seen of Linux, where it is integrated.
+/// Facts about Linux, where it is integrated.
 #[derive(Debug)]
 pub struct LinuxFacts {
-    /// What Linux may be given.
+    /// Limits of the frames punted to Linux.
     pub rates: PuntRates,
-    /// What the thread between it and the workers counts.
+    /// Counters of the thread between Linux and the workers.
     pub stats: Arc<LinuxStats>,
-    /// Who follows the kernel.
+    /// Handle of the thread that follows the kernel.
     pub kernel: Handle,
-    /// The name of the network namespace; none where it is that of whoever started the switch.
+    /// Name of the network namespace; `None` if it is the one in which the switch was started.
     pub namespace: Option<String>,
 }
 
-/// Everything there is to see.
+/// Sources of all that is shown.
 #[derive(Debug)]
 pub struct View {
     /// Version of the program.
     pub version: String,
-    /// When forwarding started.
+    /// Time when forwarding started.
     pub started: Instant,
     /// Ports, in the order of the configuration.
     pub ports: Vec<PortFacts>,
-    /// Their links, in the same order.
+    /// Link states of the ports, in the same order.
     pub links: Links,
-    /// Each worker's core.
+    /// Core of each worker.
     pub cores: Vec<usize>,
     /// Each worker's counters of all ports.
     pub counters: Vec<Arc<Counters>>,
-    /// What each worker tells of captures.
+    /// Capture counters of each worker.
     pub captures: Vec<Arc<CaptureStats>>,
-    /// What each worker tells about itself.
+    /// Loop statistics of each worker.
     pub workers: Vec<Arc<WorkerStats>>,
-    /// Each worker's flow cache.
+    /// Flow cache of each worker.
     pub caches: Vec<Arc<CacheShared>>,
-    /// NPCC.
+    /// Status of NPCC.
     pub npcc: Arc<NpccStatus>,
-    /// The flow table.
+    /// Flow table.
     pub flows: Arc<FlowView>,
-    /// The control loop.
+    /// Statistics of the control loop.
     pub control: Arc<ControlStats>,
     /// Sizes of the buffer.
     pub buffer: BufferFacts,
-    /// Linux; none where it is not integrated.
+    /// Facts about Linux; `None` where it is not integrated.
     pub linux: Option<LinuxFacts>,
-    /// The routes of the file, where they are not Linux's.
+    /// Routes of the file; `None` where they are Linux's.
     pub file_routes: Option<SharedTable>,
     /// Effective queues and maps.
     pub qos: Mutex<Qos>,
-    /// Finds what happens to lossless queues. Locked before the journal.
+    /// Detector of events of lossless queues. Locked before the journal.
     pub events: Mutex<Watch>,
-    /// Events and changes.
+    /// Journal of events and changes.
     pub journal: Mutex<Journal>,
-    /// The workers' time.
+    /// Clock of the workers.
     pub clock: Clock,
-    /// What each port's counters said at the last `clear counters`; empty before the first.
+    /// Port readings at the last `clear counters`; empty before the first.
     pub cleared: Mutex<Vec<PortReading>>,
-    /// What took how long.
+    /// Distributions of the workers' timings.
     pub timings: Mutex<Timings>,
-    /// What operators did.
+    /// State set by operators.
     pub operators: Operators,
-    /// What outlives the process: what the ones before counted is shown too.
+    /// State that outlives the process: counts of the previous processes are shown too.
     pub keep: Arc<Keep>,
 }
 
-/// What operators did.
+/// State set by operators.
 #[derive(Debug)]
 pub struct Operators {
-    /// A reload that waits for its commit.
+    /// Reload that waits for its commit.
     pending: Mutex<Option<Pending>>,
-    /// Rules about hosts that hold now.
+    /// Rules about hosts that are in force.
     hosts: Mutex<HostRules>,
-    /// The configuration that runs, and what `set` has changed of it.
+    /// Running configuration, and the values that `set` has changed.
     config: Mutex<Wanted>,
-    /// The configuration file.
+    /// Path of the configuration file.
     path: PathBuf,
-    /// Held by a reload while it reads the file and goes by it.
+    /// Lock that a reload holds while it reads the file and applies it.
     reading: Mutex<()>,
 }
 
 impl Operators {
-    /// Nobody did anything yet.
+    /// Starts with this configuration, before any change.
     #[must_use]
     pub fn new(started: Wanted, path: PathBuf) -> Operators {
         let hosts = wiring::control::host_rules(&started.config.npcc.hosts);
@@ -178,75 +178,75 @@ impl Operators {
     }
 }
 
-/// A look at what one thread at a time may look at. A panic of another one left it as usable as it was.
+/// Locks shared state. A panic of another thread left it usable, so poisoning is ignored.
 fn look<T>(at: &Mutex<T>) -> MutexGuard<'_, T> {
     at.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl View {
-    /// Everything but flows, now, as it was counted since the first start.
+    /// Returns a snapshot of everything but flows, counted since the first start.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.snapshot_since(&[])
     }
 
-    /// Everything but flows, now, as it was counted since the last `clear counters`.
+    /// Returns a snapshot of everything but flows, counted since the last `clear counters`.
     #[must_use]
     pub fn shown(&self) -> Snapshot {
         let cleared = look(&self.cleared).clone();
         self.snapshot_since(&cleared)
     }
 
-    /// Ports' counters are shown from here on. Counters themselves never go back, so the account of all frames stays whole;
-    /// depths, peaks and NPCC stay too.
+    /// Shows ports' counters relative to now. The counters themselves never go back, so the account of all frames stays whole; depths,
+    /// peaks and NPCC stay too.
     pub fn clear_counters(&self) {
         let now = (0..self.ports.len()).map(|index| self.reading(index));
         let now = now.collect();
         *look(&self.cleared) = now;
     }
 
-    /// Effective queues and maps.
+    /// Locks the effective queues and maps.
     pub(super) fn qos(&self) -> MutexGuard<'_, Qos> {
         look(&self.qos)
     }
 
-    /// What took how long.
+    /// Locks the timings.
     pub(super) fn timings(&self) -> MutexGuard<'_, Timings> {
         look(&self.timings)
     }
 
-    /// A reload that waits for its commit.
+    /// Locks the reload that waits for its commit.
     pub(super) fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
         look(&self.operators.pending)
     }
 
-    /// Rules about hosts that hold now.
+    /// Locks the rules about hosts that are in force.
     pub(super) fn hosts(&self) -> MutexGuard<'_, HostRules> {
         look(&self.operators.hosts)
     }
 
-    /// What a reload holds while it reads the file and goes by it.
+    /// Returns the lock that a reload holds while it reads the file and applies it.
     pub(super) const fn reload(&self) -> &Mutex<()> {
         &self.operators.reading
     }
 
-    /// The configuration file.
+    /// Returns the path of the configuration file.
     pub(super) fn path(&self) -> &FilePath {
         &self.operators.path
     }
 
-    /// The configuration that runs, and what `set` has changed of it.
+    /// Locks the running configuration, and the values that `set` has changed.
     pub(super) fn config(&self) -> MutexGuard<'_, Wanted> {
         look(&self.operators.config)
     }
 
-    /// The routes of the file; none where they are Linux's.
+    /// Returns the routes of the file; empty where they are Linux's.
     fn file_routes(&self) -> Arc<Table> {
         let table = self.file_routes.as_ref();
         table.map_or_else(Arc::default, |table| Arc::clone(&look(table)))
     }
 
-    /// Events and changes.
+    /// Locks the journal of events and changes.
     pub(super) fn journal(&self) -> MutexGuard<'_, Journal> {
         look(&self.journal)
     }
@@ -280,7 +280,7 @@ impl View {
         }
     }
 
-    /// Looks whether anything happened to lossless queues, and takes in what workers timed; to be called every few milliseconds.
+    /// Detects events of lossless queues, and takes in the workers' timings; to be called every few milliseconds.
     pub fn watch(&self) {
         self.timings().take_in();
         let (mut watch, mut journal) = (look(&self.events), self.journal());
@@ -293,7 +293,7 @@ impl View {
         slow.into_iter().for_each(|event| journal.event(event));
     }
 
-    /// Takes down that the link of a port changed; `mbps` is its speed.
+    /// Records a link event of a port; `mbps` is its speed.
     pub fn link_event(&self, index: usize, kind: Kind, mbps: u64) {
         if let Some(facts) = self.ports.get(index) {
             let event = Event::link(&facts.name, kind, mbps, self.clock.now());
@@ -301,7 +301,7 @@ impl View {
         }
     }
 
-    /// What happened to ports and lossless queues, oldest first.
+    /// Returns the events of ports and lossless queues, oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.watch();
@@ -314,13 +314,13 @@ impl View {
             .map_or_else(|| format!("port {}", port.0), |facts| facts.name.clone())
     }
 
-    /// What a port's counters say, over all workers.
+    /// Returns a port's counts, summed over all workers.
     fn counts(&self, index: usize) -> PortCount {
         let ports = self.counters.iter();
         counters::sum(ports.filter_map(|counters| counters.port(index)))
     }
 
-    /// What a group may hold of the shared pool at this moment, in wire bytes.
+    /// Returns the most that a group may hold of the shared pool at this moment, in wire bytes.
     fn share(&self, readings: &[PortReading]) -> u64 {
         let held = readings.iter().enumerate().map(|(index, reading)| {
             let reserved = self.links.get(index).map_or(0, |link| link.flow.reserved);
@@ -341,11 +341,11 @@ impl View {
         turns.max().unwrap_or_default()
     }
 
-    /// The buffer, over all workers.
+    /// Returns the state of the buffer, over all workers.
     fn buffer(&self) -> Buffer {
         let gauges = || self.counters.iter().map(|counters| &counters.buffer);
         let most = |of: fn(&counters::BufferGauges) -> &Gauge| {
-            // Peaks are of the whole, as each worker saw it.
+            // Peaks are of the whole buffer, as each worker saw it.
             gauges().map(|own| of(own).get()).max().unwrap_or_default()
         };
         Buffer {
@@ -362,7 +362,7 @@ impl View {
         }
     }
 
-    /// To and from Linux, over all workers.
+    /// Returns the counts of frames to and from Linux, over all workers.
     fn punt(&self) -> Punt {
         let mut workers = counters::sum(self.counters.iter().map(|counters| &*counters.punt));
         let host = self.linux.as_ref();
@@ -373,20 +373,20 @@ impl View {
         Punt::of(rates, workers, host)
     }
 
-    /// For how long the switch's traffic has been taken away; `None` when it is not.
+    /// Returns the time for which the switch's traffic has been drained; `None` if it is not.
     #[must_use]
     pub fn draining(&self) -> Option<Duration> {
         let begun = UNIX_EPOCH + Duration::from_secs(self.keep.facts().draining?);
-        // A clock that was set back says nothing of the time, but it is being drained.
+        // If the wall clock was set back the time is unknown, but the switch is being drained.
         Some(SystemTime::now().duration_since(begun).unwrap_or_default())
     }
 
-    /// Makes of what this process counted what is shown, with what the ones before did.
+    /// Returns the function that adds the previous processes' count to a count of this one.
     pub(super) fn settles(&self) -> impl FnMut(Path, &mut u64) {
         |path, count| self.keep.ledger.settle(path, count)
     }
 
-    /// The account of this process's frames: those that another one held are gone.
+    /// Returns the account of this process's frames: frames that a previous process held are gone.
     fn conservation(&self) -> Conservation {
         let mut account = Conservation::default();
         let held = || self.counters.iter().map(|counters| &counters.held);

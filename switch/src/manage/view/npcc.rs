@@ -13,7 +13,7 @@ use crate::report::model::{Health, Npcc, NpccQueue, Percentiles, Setting};
 use crate::worker::timings::What;
 
 impl View {
-    /// NPCC's part, with what the processes before counted.
+    /// Returns NPCC's part, with the counts of the previous processes.
     pub(super) fn npcc(&self) -> Npcc {
         let mut npcc = self.npcc_of_this_process();
         let ports = self.ports.iter().map(|port| port.name.as_str());
@@ -57,14 +57,14 @@ impl View {
         }
     }
 
-    /// What is counted by port, of those where it is not 0.
+    /// Returns a count by port, without those that are 0.
     fn by_port(&self, count: impl Fn(PortId) -> u64) -> BTreeMap<String, u64> {
         let ports = self.ports.iter().zip((0..).map(PortId));
         let counts = ports.map(|(port, id)| (port.name.clone(), count(id)));
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// How long something took, over all workers.
+    /// Returns the percentiles of a timing, over all workers.
     pub(super) fn times(&self, what: What) -> Percentiles {
         let mut timings = self.timings();
         timings.take_in();
@@ -78,14 +78,14 @@ impl View {
         }
     }
 
-    /// How long something took, over all workers: how many times in each of these bins, and the sum; in ns.
+    /// Returns the histogram of a timing over all workers: the count in each of these bins, and the sum in ns.
     pub(crate) fn spread(&self, what: What, bounds: &[u64]) -> (Vec<u64>, u64) {
         let mut timings = self.timings();
         timings.take_in();
         let (mut bins, mut sum) = timings.spread(what, bounds);
         let path = Path::ROOT.then("took").then(what.name());
         for (at, bin) in bins.iter_mut().enumerate() {
-            // Bins are known by their bounds: another version may have others.
+            // Bins are stored by their bounds: another version may have others.
             let bound = bounds
                 .get(at)
                 .map_or(usize::MAX, |ns| usize::try_from(*ns).unwrap_or(usize::MAX));

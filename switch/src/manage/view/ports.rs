@@ -1,4 +1,4 @@
-//! A port's row of the report, from what its counters and its device say.
+//! Port's row of the report, from its counters and its device's.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,12 +14,12 @@ use crate::report::model::{DeviceDrops, Port, Queue};
 use crate::wiring::pfc::PortFlow;
 
 impl View {
-    /// What a port's counters and its device say now. A pause that still lasts counts up to now.
+    /// Returns the counts of a port and its device now. A pause that still lasts counts up to now.
     pub(super) fn reading(&self, index: usize) -> PortReading {
         let mut counts = self.counts(index);
         last(&mut counts.flow, self.clock.now());
         let port = self.ports.get(index);
-        // A device that cannot tell has lost nothing it knows of.
+        // A device that cannot report counts as having lost nothing.
         let device = port.and_then(|facts| facts.port.stats().ok());
         let device = device.unwrap_or_default();
         let mut device = DeviceDrops {
@@ -28,7 +28,7 @@ impl View {
             rx_errors: device.rx_errors,
             tx_errors: device.tx_errors,
         };
-        // What is shown is settled, not what it is made of: a difference may go back where both parts of it do not.
+        // The shown values are settled, not their parts: a difference may go back where both of its parts do not.
         counts.rx = counts.rx_ok();
         let path = port.map_or(Path::ROOT, path);
         counts.each(path, &mut self.settles());
@@ -36,7 +36,7 @@ impl View {
         PortReading { counts, device }
     }
 
-    /// A port's row; a group may hold `share` of the shared pool.
+    /// Returns a port's row; a group may hold `share` of the shared pool.
     pub(super) fn port(
         &self,
         (index, facts): (usize, &PortFacts),
@@ -80,7 +80,7 @@ impl View {
         }
     }
 
-    /// A port's flow control.
+    /// Returns a port's flow control.
     fn flow_control(&self, facts: &PortFlow, counts: &FlowCount) -> FlowControl {
         let (turn, covered) = (self.longest_turn(), self.buffer.turn);
         FlowControl {
@@ -107,7 +107,7 @@ impl View {
         }
     }
 
-    /// The pause storms that the watchdogs have found and that are not over.
+    /// Returns the pause storms that the watchdogs have detected and that are not over.
     #[must_use]
     pub fn storms(&self) -> Vec<Storm> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -144,12 +144,12 @@ impl View {
     }
 }
 
-/// A port's counters, whatever its place in the configuration.
+/// Returns the path of a port's counters, which does not depend on its place in the configuration.
 fn path(facts: &PortFacts) -> Path {
     Path::ROOT.then("port").then(&facts.name)
 }
 
-/// Adds the time that pauses have lasted so far, which the worker counts when they end.
+/// Adds the time that present pauses have lasted so far, which the worker counts when they end.
 fn last(flow: &mut FlowCount, now: Nanos) {
     for (n, pause) in flow.priorities.iter_mut().enumerate() {
         let lasted = |mask: u64, began: u64| match mask & 1 << n {
@@ -175,7 +175,7 @@ fn queue(priority: u8, counts: &QueueCount) -> Queue {
     }
 }
 
-/// A port's ingress group.
+/// Returns the row of a port's ingress group.
 fn group(facts: &PortFlow, priority: u8, counts: &GroupCount, share: u64) -> Group {
     let lossless = facts.send & 1 << priority != 0;
     let xoff = facts.reserved.saturating_add(share);

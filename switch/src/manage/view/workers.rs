@@ -1,4 +1,4 @@
-//! A worker's row of the report.
+//! Worker's row of the report.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::report::model::Worker;
 use crate::worker::stages::{Stage, StageCount};
 
 impl View {
-    /// A worker's row.
+    /// Returns a worker's row.
     pub(super) fn worker(&self, index: usize) -> Option<Worker> {
         let (stats, core) = (self.workers.get(index)?, *self.cores.get(index)?);
         let path = Path::ROOT.then("worker").at(core);
@@ -41,7 +41,7 @@ impl View {
     }
 }
 
-/// Cycles a received frame, by stage; nothing where no turn was timed.
+/// Returns the cycles per received frame, by stage; empty if no turn was timed.
 fn cycles(stages: &StageCount) -> BTreeMap<String, f64> {
     if stages.frames == 0 {
         return BTreeMap::new();
