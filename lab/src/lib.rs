@@ -1,4 +1,4 @@
-//! The lab: what measures the switch, and what makes its traffic.
+//! Lab: measures the switch, and makes its traffic.
 //!
 //! | module | does |
 //! |---|---|
