@@ -15,7 +15,7 @@ use npcc_pipeline::units::{BURST, Nanos, PortId};
 /// Sampling interval: one frame in this many is timed, as a histogram wants thousands of frames, not all.
 const EACH: u64 = 16;
 
-/// Schedule of the moments at which frames are due, in picoseconds: 15 million frames a second are 66,667 of them apart.
+/// Schedule of the moments at which frames are due, in picoseconds: at 15 million frames a second they are 66,666 ps apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     /// Number of frames in a volley, at least 1.
@@ -156,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The n-th frame is due from its moment on, to a nanosecond, and not before.
+        /// Checks that the n-th frame is due from its moment on, to a nanosecond, and not before.
         #[test]
         fn moments_and_dues_agree(frames in 1u64..500, gap in 0u64..3_000_000, rest in 1u64..1 << 40, n in 0u64..10_000) {
             let schedule = Schedule { frames, gap, period: (frames * gap).saturating_add(rest) };

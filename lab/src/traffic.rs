@@ -237,7 +237,7 @@ impl Traffic {
     /// Senders repeat if there are fewer of them than receivers, and the other way round.
     ///
     /// # Errors
-    /// As [`Traffic::check`].
+    /// Errors of [`Traffic::check`].
     pub fn frames(
         &self,
         steps: usize,

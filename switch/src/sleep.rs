@@ -1,4 +1,4 @@
-//! `cores.idle: adaptive`: threads with nothing to do sleep until a receive interrupt or another thread wakes them.
+//! Adaptive idling (`cores.idle: adaptive`): threads with nothing to do sleep until a receive interrupt or another thread wakes them.
 //!
 //! A worker *arms* once it has moved nothing for a while, holds nothing, and the other workers have moved nothing either: from then on
 //! its devices' receive interrupts are on, and any thread with work for it writes to its eventfd. It walks its loop once more, so that

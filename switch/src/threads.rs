@@ -128,7 +128,7 @@ impl Threads {
         Heartbeat { stop, progress }
     }
 
-    /// Watches a thread that has a counter of its own: `progress` grows while it moves.
+    /// Watches a thread that has its own counter: `progress` grows while the thread moves.
     pub(crate) fn watch(
         &mut self,
         name: &str,

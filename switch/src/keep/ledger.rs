@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// Counters grow, are shown or not, and processes end at any time, some in the middle of a look.
+        /// Checks the law for counters that grow, are shown or not, in processes that end at any time, some in the middle of showing.
         #[test]
         fn what_is_shown_never_goes_back(
             steps in proptest::collection::vec((0usize..40, 0u64..1000, 0u8..8), 1..200)
@@ -134,7 +134,7 @@ mod tests {
                     now = ledger(Some(&now));
                     live = [0; 40];
                 }
-                // A look at all, or at some: the process ends before it is through.
+                // Some or all counters are shown: the process may end half-way.
                 let looked = if what < 3 { counter } else { 40 };
                 for (n, live) in live.iter().enumerate().take(looked) {
                     let mut count = *live;

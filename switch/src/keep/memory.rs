@@ -18,7 +18,7 @@ use super::store::Store;
 const MARK: u64 = u64::from_be_bytes(*b"npcckeep");
 /// Version of this memory layout.
 const VERSION: u64 = 1;
-/// Words before the layout's own.
+/// Number of words before the layout's own.
 const HEAD: usize = 4;
 
 /// Memory of one layout, left in the store.
@@ -177,7 +177,7 @@ mod tests {
         assert!(of(Memory::left(&file, "t", "a 1")).is_err());
     }
 
-    /// Numbers, lengths and sums as the version wrote them that had no rings of records: its lists outlive the upgrade.
+    /// Numbers, lengths and sums as written by the version that had no rings of records: its lists outlive the upgrade.
     #[test]
     fn lists_in_the_words_of_the_first_version_are_read_and_a_damaged_one_is_not() {
         let list = |damage: usize| {
@@ -189,7 +189,7 @@ mod tests {
             let place = place(2, words.len());
             Ring::new(Arc::new(words), place).newest().unwrap().words
         };
-        // What lies behind the older list is no part of it.
+        // Words after the end of the older list are no part of it.
         assert_eq!(list(13), [8, 9, 10, 11]);
         assert_eq!(list(10), [8, 9, 10, 11]);
         assert_eq!(list(3), [5, 6, 7]);

@@ -1,9 +1,9 @@
 //! State that outlives the process: descriptors in the service manager's store, and memory behind some of them.
 //!
-//! The store ([`store`]) holds a second descriptor of each TAP, as the kernel removes a TAP, and the routes by it, with its last one. It
-//! also holds sealed memory: counters ([`ledger`]), pairs, facts ([`facts`]: what the file wanted of Linux, whether the switch is being
-//! drained, pause storms) and changes. All but counters are rings of records ([`npcc_heap::records`]). A thread of its own writes
-//! counters, pairs and storms; no worker and no control core knows of any of it. See `docs/restart.md`.
+//! The store ([`store`]) holds a second descriptor of each TAP, as the kernel removes a TAP, and the routes through it, with its last
+//! descriptor. It also holds sealed memory: counters ([`ledger`]), pairs, facts ([`facts`]: what the file wanted of Linux, whether the
+//! switch is being drained, pause storms) and changes. All but counters are rings of records ([`npcc_heap::records`]). A separate thread
+//! writes counters, pairs and storms; the workers and the control core are not involved. See `docs/restart.md`.
 
 pub mod facts;
 pub mod ledger;

@@ -28,11 +28,11 @@ pub const VERSION: u64 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Head {
-    /// [`MAGIC`].
+    /// Mark of a recorder: [`MAGIC`].
     Magic,
-    /// [`VERSION`].
+    /// Version of the layout: [`VERSION`].
     Version,
-    /// [`hash`].
+    /// Hash of names and sizes: [`hash`].
     Hash,
     /// Process id of the writer.
     Pid,

@@ -60,7 +60,7 @@ impl Ending {
         }
     }
 
-    /// Returns true if somebody should look into the ending.
+    /// Returns true if the ending needs an investigation: a panic, or an end without a word.
     #[must_use]
     pub fn is_crash(self) -> bool {
         matches!(self, Ending::Panicked | Ending::Unknown)

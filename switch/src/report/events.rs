@@ -219,7 +219,7 @@ impl Watch {
 
     /// Returns an event if `turn`, the longest turn of all workers, is longer than ever and than headroom covers (`covered`).
     pub fn turn(&mut self, turn: Nanos, covered: Nanos, now: Nanos) -> Option<Event> {
-        // After `clear watermarks` the next slow one is news again.
+        // After `clear watermarks` the next slow turn is an event again.
         self.slowest = self.slowest.min(turn.0);
         let is_news = turn > covered && turn.0 > self.slowest;
         is_news.then(|| {

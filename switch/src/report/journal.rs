@@ -273,7 +273,7 @@ mod tests {
         for n in 0..3 {
             journal.change(change("pair add"), ms(n));
         }
-        // A refusal may say more than a record has room for.
+        // The outcome of a refusal may be longer than a record.
         let mut refused = change("set npcc.wan0.3.few 9");
         refused.outcome = "\u{e9}".repeat(100_000);
         refused.keys = vec![key(0)];

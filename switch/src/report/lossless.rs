@@ -18,9 +18,9 @@ pub struct FlowControl {
     /// Result of a pause frame sent at start: `sent`, `not counted`, `refused`, `link down`, `not run`.
     pub self_test: String,
     /// 802.3x pause of the whole link, which would stop every priority: `off`, `obeyed`, `sent`, `both`, or `unknown` where the driver
-    /// does not tell.
+    /// does not report it.
     pub link_pause: String,
-    /// Wire bytes the transmit ring may hold; absent where the driver does not tell what it holds.
+    /// Wire bytes the transmit ring may hold; absent where the driver does not report it.
     pub tx_outstanding: Option<u64>,
     /// Source of the fill level of the receive ring: `driver`, or `bursts` where the driver does not report it.
     pub rx_fill: String,

@@ -1,4 +1,4 @@
-//! The snapshot: what `--stats-json` writes and `show --json` prints.
+//! Snapshot of the switch: what `--stats-json` writes and `show --json` prints.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct Snapshot {
     pub ports: Vec<Port>,
     /// NPCC: counts, reaction times, watched queues.
     pub npcc: Npcc,
-    /// Workers.
+    /// Workers, each with its counts.
     pub workers: Vec<Worker>,
     /// Account of all frames.
     pub conservation: Conservation,
@@ -61,7 +61,7 @@ pub struct Port {
     pub name: String,
     /// Name of the device.
     pub device: String,
-    /// The device's driver.
+    /// Driver of the device.
     pub driver: String,
     /// MAC address of the port.
     pub mac: String,
@@ -88,7 +88,7 @@ pub struct Port {
     pub counts: PortCount,
     /// Frames the device itself lost.
     pub device_drops: DeviceDrops,
-    /// Flow control.
+    /// Flow control of the port: pause, by priority and for the whole link.
     pub flow: FlowControl,
     /// Ingress groups, lowest priority first.
     pub groups: Vec<Group>,

@@ -174,7 +174,7 @@ pub struct Linux {
     pub kernel_ipv4: usize,
     /// IPv6 prefixes in the kernel.
     pub kernel_ipv6: usize,
-    /// Prefixes the switch has, attached hosts among them.
+    /// Prefixes the switch has, attached hosts included.
     pub installed: usize,
     /// Next-hop groups the switch has.
     pub groups: usize,
@@ -192,7 +192,7 @@ pub struct Linux {
     pub overruns: u64,
     /// Number of comparisons with the kernel.
     pub comparisons: u64,
-    /// Differences a comparison found though nothing was under way: faults.
+    /// Differences that a comparison found though no change was in progress: faults.
     pub faults: u64,
     /// Duration of the last comparison, in us.
     pub compared_us: u64,

@@ -78,7 +78,7 @@ impl Listener {
     /// Answers until the switch stops, with a heartbeat at least every 50 ms.
     ///
     /// # Errors
-    /// When the system takes the socket back.
+    /// The system closes the socket.
     pub fn serve(
         self,
         router: &Router,
@@ -151,7 +151,7 @@ mod tests {
         headers: 64,
     };
 
-    /// A server that ends with the test.
+    /// HTTP server that ends with the test.
     struct Served {
         address: SocketAddr,
         stop: Arc<AtomicBool>,
@@ -192,11 +192,11 @@ mod tests {
             stream
         }
 
-        /// What is answered to these bytes, and how long that lasted.
+        /// Returns the answer to these bytes, and the time it took.
         fn ask(&self, bytes: &[u8]) -> (String, Duration) {
             let begun = Instant::now();
             let mut stream = self.connect();
-            // Who is refused in the middle of writing is answered all the same.
+            // A client refused in the middle of its request gets the answer all the same.
             let _ = stream.write_all(bytes);
             (rest(&mut stream), begun.elapsed())
         }
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// All that still comes; a connection that is reset has nothing more.
+    /// Reads the rest of the stream; a connection that is reset has no more.
     fn rest(stream: &mut TcpStream) -> String {
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all);
@@ -234,7 +234,7 @@ mod tests {
         assert!(answer.contains("connection: close"), "{answer}");
     }
 
-    /// A page from elsewhere read everything by having its own name lead to an address of ours.
+    /// Before host names were checked, a page from elsewhere could read everything by having its own name resolve to an address of ours.
     #[test]
     fn who_asks_by_a_name_of_elsewhere_is_refused_whatever_he_asks_for() {
         let served = Served::new();

@@ -95,7 +95,7 @@ pub struct Percentiles {
     /// 99.9th percentile.
     #[serde(default)]
     pub p999: f64,
-    /// Longest.
+    /// Longest time.
     pub max: f64,
 }
 
@@ -251,7 +251,7 @@ pub struct Host {
     pub unmeasured: BTreeMap<String, u64>,
 }
 
-/// A line of the log.
+/// Line of `show log`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LogLine {
     /// Time of the entry, in us of the switch's clock.
@@ -335,7 +335,7 @@ mod tests {
             "/flows",
             "/reaction_us",
             "/reaction_hard_us",
-            // The same as `counts.data_bytes`, which is shown.
+            // Equal to `counts.data_bytes`, which is shown.
             "/health/data_bytes",
             "/health/paired",
             "/health/unpaired",

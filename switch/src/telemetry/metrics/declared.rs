@@ -1,4 +1,4 @@
-//! Metrics that are declared with their counters ([`counters!`](npcc_pipeline::counters!)): found by visiting the counts of a snapshot.
+//! Metrics that are declared with their counters ([`counters!`](npcc_pipeline::counters!)), found by visiting the counts of a snapshot.
 
 use std::fmt;
 

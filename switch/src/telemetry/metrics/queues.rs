@@ -6,7 +6,7 @@ use super::family::{Samples, families};
 use super::scrape::Scrape;
 use crate::report::lossless::Group;
 
-/// Digits of the priorities, as labels have them.
+/// Digits of the priorities, as label values.
 const DIGITS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
 /// Returns a priority as a label.
