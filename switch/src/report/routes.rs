@@ -168,7 +168,7 @@ pub struct Linux {
     pub integrated: bool,
     /// Name of the network namespace; absent where it is that of the process that started the switch.
     pub namespace: Option<String>,
-    /// Time in seconds since the switch's traffic was drained (`drain`); absent when it is not.
+    /// Time in seconds since the switch began to drain its traffic (`drain`); absent when it does not.
     pub draining_s: Option<u64>,
     /// IPv4 prefixes in the kernel.
     pub kernel_ipv4: usize,

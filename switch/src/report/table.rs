@@ -12,7 +12,7 @@ pub(super) type Cell = (&'static str, String);
 /// Markers before and after red text: neither takes a column, so that cells stay aligned.
 const RED: [(&str, &str); 2] = [("\u{2061}", "\x1b[31m"), ("\u{2062}", "\x1b[0m")];
 
-/// Renders a table of rows. The first `left` columns are words, the others numbers; `none` is a row that stands in for an empty table.
+/// Renders a table of rows. The first `left` columns are words, the others numbers; `none` is an empty row that gives the headings.
 pub(super) fn table<R>(
     left: usize,
     none: &R,
