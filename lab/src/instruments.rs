@@ -1,4 +1,4 @@
-//! The probe of a worker that is measured: a paced source and traffic templates, beside what the appliance tells itself.
+//! Probe of a worker that is measured: a paced source and traffic templates, beside the appliance's own telemetry.
 
 use npcc_appliance::clock::Clock;
 use npcc_appliance::control::reaction::Crossing;
@@ -13,12 +13,12 @@ use npcc_pipeline::units::{BURST, Nanos, PortId};
 use crate::pace::{PacedSource, Schedule};
 use crate::template::Templates;
 
-/// The port with the source.
+/// Port with the source.
 const SOURCE: PortId = PortId(0);
-/// The port whose frames are timed.
+/// Port whose frames are timed.
 const SINK: PortId = PortId(1);
 
-/// A worker's instruments.
+/// Instruments of one worker.
 #[derive(Debug)]
 pub struct Instruments {
     telemetry: Telemetry,
@@ -27,7 +27,7 @@ pub struct Instruments {
 }
 
 impl Instruments {
-    /// The first port's source is let in by `schedule`, or whenever the worker has time; its frames are turned into those of `templates`.
+    /// Creates the instruments: `schedule` admits the first port's frames (`None`: whenever the worker has time), and `templates` rewrite them.
     #[must_use]
     pub fn new(
         telemetry: Telemetry,

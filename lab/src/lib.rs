@@ -1,4 +1,4 @@
-//! The lab: what measures the switch, and what makes its traffic.
+//! Lab: measures the switch, and makes its traffic.
 //!
 //! | module | does |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | [`prefixes`] | files of prefixes |
 //! | [`realtime`] | the simulator's hosts in real time around a switch process |
 //!
-//! The switch knows nothing of it: `npcc-switch run` takes these parts on only when its hidden options ask for them.
+//! The switch knows nothing of it: `npcc-switch run` uses these parts only when its hidden options request them.
 #![forbid(unsafe_code)]
 
 pub mod bench;

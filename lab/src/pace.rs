@@ -1,10 +1,10 @@
-//! A paced source: an endless source is let in by a schedule, and each frame is timed until a device takes it.
+//! Paced source: a schedule admits the frames of an endless source, and each frame is timed until a device accepts it.
 //!
 //! Frames are due in volleys: `frames` of them, `gap` apart, every `period`. A frame's latency runs from the moment it was due,
-//! whether or not the worker had time for it then, to the moment after the device took it: a worker that is late is late for all
-//! that waited. Frames come and go in order and none may be lost, so the n-th to leave is the n-th to come.
+//! whether or not the worker had time for it then, to the moment after the device accepted it: a worker that is late is late for all
+//! frames that waited. Frames come and go in order and none may be lost, so the n-th to leave is the n-th to come.
 //!
-//! Volleys of several frames are to fill a queue, not to be timed: those a late worker missed are not made up for.
+//! Volleys of several frames are meant to fill a queue, not to be timed: a late worker does not make up for those it missed.
 
 use std::str::FromStr;
 
@@ -12,24 +12,24 @@ use npcc_appliance::worker::timings::What;
 use npcc_pipeline::num::whole;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
-/// One frame in so many is timed: a histogram wants thousands, not all.
+/// Sampling interval: one frame in this many is timed, as a histogram wants thousands of frames, not all.
 const EACH: u64 = 16;
 
-/// A schedule says when frames are due, in picoseconds: 15 million frames a second are 66,667 of them apart.
+/// Schedule of the moments at which frames are due, in picoseconds: at 15 million frames a second they are 66,666 ps apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// Frames of a volley, at least 1.
+    /// Number of frames in a volley, at least 1.
     pub frames: u64,
-    /// From one frame of a volley to the next, in ps.
+    /// Time from one frame of a volley to the next, in ps.
     pub gap: u64,
-    /// From one volley to the next, in ps, at least 1.
+    /// Time from one volley to the next, in ps, at least 1.
     pub period: u64,
 }
 
 impl FromStr for Schedule {
     type Err = String;
 
-    /// `FRAMES,GAP,PERIOD`, as [`Schedule`]'s fields.
+    /// Parses `FRAMES,GAP,PERIOD`, the fields of [`Schedule`].
     fn from_str(text: &str) -> Result<Schedule, String> {
         let wrong = || format!("`{text}` is no timetable: write FRAMES,GAP,PERIOD in ps");
         let numbers: Result<Vec<u64>, _> = text.split(',').map(str::parse).collect();
@@ -51,7 +51,7 @@ impl std::fmt::Display for Schedule {
 }
 
 impl Schedule {
-    /// Evenly, so many frames a second.
+    /// Returns an even schedule of `frames_per_second` frames a second.
     #[must_use]
     pub fn even(frames_per_second: f64) -> Schedule {
         Schedule {
@@ -61,7 +61,7 @@ impl Schedule {
         }
     }
 
-    /// Frames due in the first `passed` of a schedule.
+    /// Returns the number of frames due in the first `passed` of the schedule.
     fn due(&self, passed: Nanos) -> u64 {
         let passed = passed.0.saturating_mul(1_000);
         let (volleys, within) = (passed / self.period, passed % self.period);
@@ -72,20 +72,20 @@ impl Schedule {
         volleys * self.frames + begun
     }
 
-    /// When the n-th frame, from 0, is due.
+    /// Returns the moment at which the n-th frame, counted from 0, is due.
     fn moment(&self, n: u64) -> Nanos {
         let (volley, within) = (n / self.frames, n % self.frames);
         Nanos((volley * self.period + within * self.gap) / 1_000)
     }
 }
 
-/// A worker's paced source, and what of it has left by the sink.
+/// Paced source of a worker, with the number of its frames that have left by the sink.
 #[derive(Debug)]
 pub struct PacedSource {
     schedule: Schedule,
-    /// The port with the source.
+    /// Port with the source.
     source: PortId,
-    /// The port whose frames are timed.
+    /// Port whose frames are timed.
     sink: PortId,
     start: Option<Nanos>,
     taken: u64,
@@ -93,7 +93,7 @@ pub struct PacedSource {
 }
 
 impl PacedSource {
-    /// From the first time `source` is polled.
+    /// Creates a source whose schedule starts when `source` is first polled.
     #[must_use]
     pub const fn new(schedule: Schedule, source: PortId, sink: PortId) -> PacedSource {
         PacedSource {
@@ -106,7 +106,7 @@ impl PacedSource {
         }
     }
 
-    /// Frames that may be received from `port` now.
+    /// Returns the number of frames that may be received from `port` now.
     pub fn due(&mut self, port: PortId, now: Nanos) -> usize {
         if port != self.source {
             return BURST;
@@ -120,14 +120,14 @@ impl PacedSource {
         usize::try_from(due.saturating_sub(self.taken)).unwrap_or(BURST)
     }
 
-    /// So many frames came in by `port`.
+    /// Counts `frames` frames received by `port`.
     pub fn received(&mut self, port: PortId, frames: usize) {
         if port == self.source {
             self.taken += frames as u64;
         }
     }
 
-    /// `port`'s device has just taken so many, at `now`; `tell` is told how late each timed one was.
+    /// Counts `frames` frames that the device of `port` accepted just before `now`; `tell` receives the latency of each timed one.
     pub fn sent(
         &mut self,
         port: PortId,
@@ -156,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The n-th frame is due from its moment on, to a nanosecond, and not before.
+        /// Checks that the n-th frame is due from its moment on, to a nanosecond, and not before.
         #[test]
         fn moments_and_dues_agree(frames in 1u64..500, gap in 0u64..3_000_000, rest in 1u64..1 << 40, n in 0u64..10_000) {
             let schedule = Schedule { frames, gap, period: (frames * gap).saturating_add(rest) };

@@ -1,4 +1,4 @@
-//! Files of prefixes, one a line, plain or gzipped: what a router's full table is dumped as.
+//! Files of prefixes, one per line, plain or gzipped: the usual form of a dump of a router's full table.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -7,33 +7,33 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 use npcc_config::ipnet::IpNet;
 
-/// A file of prefixes could not be read.
+/// Reason why a file of prefixes cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PrefixError {
     /// The system refused, or the compression is damaged.
     #[error("cannot read {file}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A line is no prefix.
     #[error("{file}:{line}: `{text}` is no prefix such as 192.0.2.0/24")]
     Form {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// Its line, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What stands there.
+        /// First word of the line.
         text: String,
     },
-    /// There is nothing in it.
+    /// The file holds no prefix.
     #[error("{0} holds no prefix")]
     Empty(String),
 }
 
-/// The prefixes of a file, in its order. The first word of a line counts; empty lines and those that begin with `#` do not.
+/// Reads the prefixes of a file, in its order. The first word of a line counts; empty lines and those that begin with `#` do not.
 ///
 /// # Errors
 /// [`PrefixError`].

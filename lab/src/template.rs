@@ -1,9 +1,9 @@
-//! Traffic of many flows from a source that holds few frames: for measurements.
+//! Traffic of many flows from a source that holds few frames, for measurements.
 //!
 //! An endless source with a frame in memory for every flow measures mostly its own reading. A traffic generator instead keeps
-//! a few frames and writes addresses, port, queue pair and sequence number into each as it goes; this does the same as frames come in, before
-//! anything looks at them. A template is 19 bytes and they are read in order, so the source's own share hardly depends on how
-//! many flows there are.
+//! a few frames and writes addresses, port, queue pair and sequence number into each as it goes; this module does the same as frames come
+//! in, before anything looks at them. A template is 19 bytes and they are read in order, so the source's own share hardly depends on the
+//! number of flows.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,19 +15,19 @@ use npcc_pipeline::icrc;
 use npcc_pipeline::wire::bth::ICRC_LEN;
 use pcap_file::pcap::PcapReader;
 
-/// Header checksum, both addresses, UDP source port of an untagged IPv4 frame without options.
+/// Octets of the header checksum, both addresses and the UDP source port in an untagged IPv4 frame without options.
 const HEAD: Range<usize> = 24..36;
-/// Destination queue pair of its BTH.
+/// Octets of the destination queue pair in the frame's BTH.
 const QUEUE_PAIR: Range<usize> = 47..50;
-/// Its packet sequence number.
+/// Octets of the packet sequence number in the frame's BTH.
 const PSN: Range<usize> = 51..54;
 
-/// What makes a frame one flow's.
+/// Fields that make a frame belong to one flow.
 #[derive(Debug, Clone, Copy)]
 struct Template {
     head: [u8; 12],
     queue_pair: [u8; 3],
-    /// With sequence number 0.
+    /// ICRC of the frame with sequence number 0.
     icrc: [u8; ICRC_LEN],
 }
 
@@ -36,16 +36,16 @@ struct Template {
 pub struct Templates {
     all: Box<[Template]>,
     next: usize,
-    /// Of each flow's next packet.
+    /// Sequence number of each flow's next packet.
     psn: u32,
-    /// What that number changes of every ICRC: sums are linear, and frames are alike.
+    /// Change that this number makes to every ICRC: CRCs are linear, and the frames differ in the template only.
     change: [u8; ICRC_LEN],
-    /// The first of the frames, whose payload all of them get.
+    /// First frame of the capture, whose payload all frames get.
     frame: Vec<u8>,
 }
 
 impl Templates {
-    /// The flows of a capture of untagged RoCEv2 frames over IPv4, all of one length and alike but for the template.
+    /// Reads the flows of a capture of untagged RoCEv2 frames over IPv4, all of one length and alike but for the template.
     ///
     /// # Errors
     /// The capture cannot be read, holds nothing, or another kind of frame.
@@ -80,7 +80,7 @@ impl Templates {
         })
     }
 
-    /// Makes a frame the next flow's.
+    /// Writes the next flow's template and sequence number into a frame.
     #[inline]
     pub fn rewrite(&mut self, frame: &mut [u8]) {
         let Some(template) = self.all.get(self.next) else {
@@ -111,7 +111,7 @@ impl Templates {
     }
 }
 
-/// The ICRC a frame has with this sequence number.
+/// Returns the ICRC that a frame has with this sequence number.
 fn icrc_with(frame: &mut [u8], psn: u32) -> [u8; ICRC_LEN] {
     let [_, psn @ ..] = psn.to_be_bytes();
     if let Some(place) = frame.get_mut(PSN) {
@@ -121,13 +121,13 @@ fn icrc_with(frame: &mut [u8], psn: u32) -> [u8; ICRC_LEN] {
     frame.last_chunk().copied().unwrap_or_default()
 }
 
-/// The sum of two sums, which is the difference too.
+/// Returns the XOR of two CRCs, which is their sum and their difference.
 fn added(one: [u8; ICRC_LEN], other: [u8; ICRC_LEN]) -> [u8; ICRC_LEN] {
     (u32::from_ne_bytes(one) ^ u32::from_ne_bytes(other)).to_ne_bytes()
 }
 
 impl Template {
-    /// What makes `frame` its flow's, put into `base`.
+    /// Extracts the template of `frame`, which is also written into `base` to compute the ICRC; `None` if the frame does not fit.
     fn of(frame: &[u8], base: &mut [u8]) -> Option<Template> {
         if frame.len() != base.len() {
             return None;

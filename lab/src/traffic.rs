@@ -1,8 +1,8 @@
 //! Valid RoCEv2 traffic made from a few numbers: for generators, tests and `bench`.
 //!
 //! Connection `i` runs from a sender to a receiver, with a queue pair of its own at each end and the UDP source port Linux
-//! gives them (the symmetric hash), so that a switch can tell who belongs to whom. Frames are whole: sequence numbers go on
-//! by one, the ICRC and every checksum are right. The same numbers give the same bytes.
+//! gives them (the symmetric hash), so that a switch can tell which sender and receiver belong together. Frames are whole: sequence
+//! numbers go on by one, the ICRC and every checksum are right. The same numbers give the same bytes.
 
 use std::net::IpAddr;
 
@@ -13,23 +13,23 @@ use npcc_pipeline::craft::{BthFields, Craft};
 use npcc_pipeline::units::{Mac, Priority};
 
 npcc_pipeline::named! {
-    /// What a step sends.
+    /// Operation of a step: the frames it sends.
     pub enum Operation {
-        /// RDMA WRITE ONLY, with RETH.
+        /// RDMA WRITE ONLY frame, with RETH.
         Write = "write",
-        /// SEND ONLY.
+        /// SEND ONLY frame.
         Send = "send",
         /// READ REQUEST from the receiver of the data, and its READ RESPONSE ONLY.
         Read = "read",
         /// ACK of the connection's last packet.
         Ack = "ack",
-        /// The receiver's own CNP.
+        /// CNP of the receiver itself.
         Cnp = "cnp",
     }
 }
 
 impl Operation {
-    /// Octets between BTH and payload of the frames whose size is chosen.
+    /// Returns the octets between BTH and payload of the frames whose size is chosen.
     const fn extended(self) -> usize {
         match self {
             Operation::Write => 16,
@@ -43,74 +43,74 @@ impl Operation {
     }
 }
 
-/// Which way a frame goes.
+/// Direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// With the data.
+    /// Direction of the data.
     Forward,
-    /// Against them: ACK, CNP, READ REQUEST.
+    /// Opposite direction: ACK, CNP, READ REQUEST.
     Back,
 }
 
-/// What to make.
+/// Parameters of the traffic.
 #[derive(Debug, Clone)]
 pub struct Traffic {
-    /// Connections.
+    /// Number of connections.
     pub qps: usize,
-    /// What is sent, in turn; weights are repetitions.
+    /// Operations in turn; repetition gives an operation more weight.
     pub operations: Vec<Operation>,
-    /// Lengths of data frames without FCS, in turn.
+    /// Lengths of data frames without FCS, in bytes, in turn.
     pub sizes: Vec<usize>,
-    /// Senders of the data, connections dealt round.
+    /// Senders of the data; connections are distributed round-robin.
     pub senders: Vec<IpAddr>,
-    /// Receivers, dealt round.
+    /// Receivers of the data; connections are distributed round-robin.
     pub receivers: Vec<IpAddr>,
-    /// MAC the data come from.
+    /// Source MAC address of all frames.
     pub src_mac: Mac,
-    /// MAC the data go to: the switch's.
+    /// Destination MAC address of all frames: the switch's.
     pub dst_mac: Mac,
-    /// VLAN, if tagged.
+    /// VLAN id, if tagged.
     pub vlan: Option<u16>,
     /// DSCP of data, requests and ACKs; CNPs carry 48.
     pub dscp: u8,
     /// ECN field of all but CNPs: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
-    /// Same seed, same frames.
+    /// Seed: the same seed gives the same frames.
     pub seed: u64,
 }
 
-/// What cannot be made.
+/// Reason why the traffic cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrafficError {
-    /// Nothing to do.
+    /// A list is empty.
     #[error("no {0}: name at least one")]
     Empty(&'static str),
-    /// Too many connections.
+    /// The number of connections is out of range.
     #[error("{0} connections: write 1 to 1048576")]
     Connections(usize),
-    /// Two families.
+    /// The addresses are of different families.
     #[error("{0} and {1} are of different families")]
     Families(IpAddr, IpAddr),
-    /// A frame cannot have this size.
+    /// A frame of this operation cannot have this size.
     #[error("a {operation} frame of {size} bytes: write {least} to 9216, in steps of 4")]
     Size {
-        /// Its operation.
+        /// Name of the operation.
         operation: &'static str,
-        /// The size asked for.
+        /// Requested size.
         size: usize,
-        /// The smallest.
+        /// Smallest possible size.
         least: usize,
     },
-    /// A field out of range.
+    /// A field is out of range.
     #[error("{what} {value}: write {low} to {high}")]
     Range {
-        /// The field.
+        /// Name of the field.
         what: &'static str,
-        /// Its value.
+        /// Requested value.
         value: u64,
-        /// Smallest.
+        /// Smallest value allowed.
         low: u64,
-        /// Largest.
+        /// Largest value allowed.
         high: u64,
     },
 }
@@ -127,13 +127,13 @@ struct Connection {
     request_psn: u32,
 }
 
-/// Sequence numbers have 24 bits.
+/// Mask of a sequence number: 24 bits.
 const PSN_MASK: u32 = 0xff_ffff;
-/// First queue pairs at senders and receivers: far apart, so that a wrong one shows.
+/// First queue pair of senders, and of receivers below: far apart, so that a wrong one shows.
 const SENDER_QP: u32 = 0x10_0000;
 const RECEIVER_QP: u32 = 0x20_0000;
 
-/// `splitmix64`: numbers that look random and depend on the seed alone.
+/// Computes `splitmix64`: numbers that look random and depend on the seed alone.
 const fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -142,7 +142,7 @@ const fn mix(seed: u64) -> u64 {
 }
 
 impl Traffic {
-    /// Octets of the headers and the ICRC of a frame.
+    /// Returns the octets of the headers and the ICRC of a frame.
     fn overhead(&self, operation: Operation) -> usize {
         let tag = if self.vlan.is_some() { 4 } else { 0 };
         let ip = if self.senders.iter().any(IpAddr::is_ipv6) {
@@ -153,10 +153,10 @@ impl Traffic {
         14 + tag + ip + 8 + 12 + operation.extended() + 4
     }
 
-    /// Whether it can be made.
+    /// Checks that the traffic can be made.
     ///
     /// # Errors
-    /// [`TrafficError`]: the first thing that cannot.
+    /// [`TrafficError`]: the first problem found.
     pub fn check(&self) -> Result<(), TrafficError> {
         for (what, none) in [
             ("operation", self.operations.is_empty()),
@@ -233,11 +233,11 @@ impl Traffic {
             .collect()
     }
 
-    /// The frames of `steps` steps: every connection takes its turn at an operation before the next one.
-    /// Fewer senders than receivers repeat, and the other way round.
+    /// Yields the frames of `steps` steps: every connection takes its turn at an operation before the next one.
+    /// Senders repeat if there are fewer of them than receivers, and the other way round.
     ///
     /// # Errors
-    /// As [`Traffic::check`].
+    /// Errors of [`Traffic::check`].
     pub fn frames(
         &self,
         steps: usize,
@@ -321,7 +321,7 @@ impl Traffic {
                 connection.receiver_qp,
             ),
             sender_qpn: connection.sender_qp,
-            // It comes from the far side by way of the switch's other port.
+            // The CNP comes from the far side by way of the switch's other port.
             dst_mac: self.dst_mac,
             src_mac: self.src_mac,
             vlan: self.vlan.map(|id| Vlan {
@@ -379,7 +379,7 @@ impl Traffic {
     }
 }
 
-/// Puts IPv6's UDP checksum in.
+/// Writes the UDP checksum of an IPv6 frame.
 fn seal(mut frame: Vec<u8>, tagged: bool) -> Vec<u8> {
     let l3 = if tagged { 18 } else { 14 };
     let checksum = udp6(frame.get(l3..).unwrap_or_default());
@@ -389,7 +389,7 @@ fn seal(mut frame: Vec<u8>, tagged: bool) -> Vec<u8> {
     frame
 }
 
-/// The checksum of UDP in a plain IPv6 packet whose checksum field is 0.
+/// Computes the UDP checksum of a plain IPv6 packet whose checksum field is 0.
 fn udp6(packet: &[u8]) -> u16 {
     let words = |bytes: &[u8]| -> u64 {
         let word = |pair: &[u8]| match pair {
@@ -404,7 +404,7 @@ fn udp6(packet: &[u8]) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
-    // 0 would say that there is none.
+    // 0 would mean that there is no checksum.
     match u16::try_from(sum).map_or(0, |sum| !sum) {
         0 => u16::MAX,
         checksum => checksum,

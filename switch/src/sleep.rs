@@ -1,12 +1,12 @@
-//! `cores.idle: adaptive`: threads with nothing to do sleep until a receive interrupt or another thread wakes them.
+//! Adaptive idling (`cores.idle: adaptive`): threads with nothing to do sleep until a receive interrupt or another thread wakes them.
 //!
 //! A worker *arms* once it has moved nothing for a while, holds nothing, and the other workers have moved nothing either: from then on
-//! its devices' receive interrupts are on, and whoever has work for it writes to its eventfd. It walks its loop once more, so that
-//! what came in between is found, and then sleeps until one of them wakes it, at most [`LONGEST`] at a time. The control core arms
+//! its devices' receive interrupts are on, and any thread with work for it writes to its eventfd. It walks its loop once more, so that
+//! work that came in between is found, and then sleeps until one of them wakes it, at most [`LONGEST`] at a time. The control core arms
 //! once all workers have.
 //!
-//! Law: a sleeper says that it is armed before it looks for the last time; who brings work looks for armed sleepers after bringing it; a
-//! full fence stands between the two on both sides. So one of them sees the other, and nothing waits for the end of a sleep.
+//! Law: a sleeper sets its armed bit before it polls for the last time; a thread that brings work looks for armed sleepers after bringing
+//! it; a full fence stands between the two on both sides. So one of them sees the other, and no work waits for the end of a sleep.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -20,28 +20,28 @@ use npcc_pipeline::units::Nanos;
 
 use crate::worker::stats::WorkerStats;
 
-/// Longest sleep in ms: what wakes nobody (orders, routes, a stop) waits so long.
+/// Longest sleep in ms: changes that wake no thread (commands, routes, a stop) wait up to this long.
 const LONGEST: u16 = 4;
 /// Sleep of a worker that must poll, because one of its devices has no receive interrupt.
 const BETWEEN_POLLS: Duration = Duration::from_micros(500);
-/// A worker arms after so long without a frame.
+/// Time without a frame after which a worker arms.
 const WORKER: Nanos = Nanos::from_micros(100);
-/// The control core arms after so long without a worker awake: by then it has taken in what they told it.
+/// Time with all workers armed after which the control core arms: by then it has taken in all that they sent it.
 const CONTROL: Nanos = Nanos::from_millis(2);
 
-/// Who is armed, and the eventfd that wakes each.
+/// Armed threads, and the eventfd that wakes each.
 #[derive(Debug)]
 pub struct Wakers {
-    /// A bit each: the workers, lowest first, then the control core.
+    /// One bit per thread: the workers, lowest first, then the control core. Set while the thread is armed.
     armed: AtomicU64,
     eventfds: Vec<EventFd>,
 }
 
 impl Wakers {
-    /// For so many workers (at most 63) and a control core, all awake.
+    /// Creates the wakers of `workers` workers (at most 63) and a control core, all awake.
     ///
     /// # Errors
-    /// When the system gives no descriptors.
+    /// The system gives no descriptors.
     pub fn new(workers: usize) -> nix::Result<Arc<Wakers>> {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let eventfd = |_| EventFd::from_flags(flags);
@@ -51,12 +51,12 @@ impl Wakers {
         }))
     }
 
-    /// The control core's number.
+    /// Returns the control core's number.
     fn control(&self) -> usize {
         self.eventfds.len().saturating_sub(1)
     }
 
-    /// Whether all workers are armed.
+    /// Returns true if all workers are armed.
     fn workers_armed(&self) -> bool {
         let workers = bit(self.control()) - 1;
         self.armed.load(Ordering::SeqCst) & workers == workers
@@ -70,12 +70,12 @@ impl Wakers {
     fn disarm(&self, who: usize) {
         self.armed.fetch_and(!bit(who), Ordering::SeqCst);
         if let Some(eventfd) = self.eventfds.get(who) {
-            // Nothing to read: nobody woke it.
+            // An error means that there is nothing to read: no thread woke it.
             let _ = eventfd.read();
         }
     }
 
-    /// Wakes whoever is armed, but `me`. To be called after what they are to find was put there.
+    /// Wakes all armed threads but `me`. Call it after the work for them was put in place.
     pub fn wake_others(&self, me: usize) {
         fence(Ordering::SeqCst);
         let armed = self.armed.load(Ordering::Relaxed) & !bit(me);
@@ -99,7 +99,7 @@ const fn bit(who: usize) -> u64 {
     1 << who
 }
 
-/// One thread that sleeps: what may wake it.
+/// Sleeping side of one thread, with the descriptors that may wake it.
 #[derive(Debug)]
 struct Sleeper {
     wakers: Arc<Wakers>,
@@ -130,10 +130,10 @@ impl Sleeper {
         })
     }
 
-    /// Sleeps until something wakes it or the time is over; whether something did.
+    /// Sleeps until something wakes it or the time is over. Returns true if something did.
     fn sleep(&self) -> bool {
         let mut events = [EpollEvent::empty(); 1];
-        // A signal wakes too: its handler's doing is looked at like anything else.
+        // A signal wakes too; the effect of its handler is found by the next turn.
         self.epoll
             .wait(&mut events, LONGEST)
             .is_ok_and(|woken| woken > 0)
@@ -147,18 +147,18 @@ impl Sleeper {
     }
 }
 
-/// What a worker does after a turn of its loop.
+/// Action of a worker after a turn of its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
-    /// Another turn.
+    /// The worker takes another turn.
     None,
-    /// Its receive interrupts are to be on from now on; then one more turn, to find what came before.
+    /// The receive interrupts are to be turned on; then comes one more turn, to find frames that came before.
     Arm,
-    /// It slept, and nothing woke it; its receive interrupts stay on.
+    /// The worker slept, and nothing woke it; its receive interrupts stay on.
     TimedOut,
-    /// It slept, and something woke it: its receive interrupts are to be off again.
+    /// The worker slept, and something woke it: its receive interrupts are to be turned off again.
     Woken,
-    /// It did not come to sleep, as a frame was found: its receive interrupts are to be off again.
+    /// The worker did not sleep, as a frame was found: its receive interrupts are to be turned off again.
     Found,
 }
 
@@ -167,20 +167,20 @@ pub enum Rest {
 pub struct WorkerSleeper {
     sleeper: Sleeper,
     others: Vec<Arc<WorkerStats>>,
-    /// One of its devices has no receive interrupt, so it must poll.
+    /// True if one of the worker's devices has no receive interrupt, so that it must poll.
     polls: bool,
     armed: bool,
-    /// Since when nothing moved.
+    /// Time since which nothing moved.
     since: Nanos,
-    /// Busy turns of the other workers when it last looked.
+    /// Busy turns of the other workers when this worker last looked.
     busy: u64,
 }
 
 impl WorkerSleeper {
-    /// Worker `me`, whom `interrupts` wake; `polls`: one of its devices has no receive interrupt, so it must poll.
+    /// Creates the sleeper of worker `me`, woken by `interrupts`; `polls`: one of its devices has no receive interrupt, so it must poll.
     ///
     /// # Errors
-    /// When the system gives no descriptor.
+    /// The system gives no descriptor.
     pub fn new(
         wakers: Arc<Wakers>,
         me: usize,
@@ -197,7 +197,7 @@ impl WorkerSleeper {
         })
     }
 
-    /// A turn that began at `now` moved a frame.
+    /// Reports that a turn that began at `now` moved a frame.
     #[inline]
     pub fn moved(&mut self, now: Nanos) -> Rest {
         self.since = now;
@@ -208,7 +208,7 @@ impl WorkerSleeper {
         Rest::None
     }
 
-    /// A turn that began at `now` moved nothing; `empty` tells whether the worker holds nothing either.
+    /// Reports that a turn that began at `now` moved nothing; `empty` returns true if the worker holds nothing either.
     #[inline]
     pub fn idle(&mut self, now: Nanos, empty: impl FnOnce() -> bool) -> Rest {
         if !self.armed && now.since(self.since) < WORKER {
@@ -245,25 +245,25 @@ impl WorkerSleeper {
         why
     }
 
-    /// Looks for frames for a while from `now` on before it arms again.
+    /// Polls for frames for a while from `now` on before the worker arms again.
     pub const fn awake(&mut self, now: Nanos) {
         self.since = now;
     }
 }
 
-/// The control core, which sleeps while all workers do.
+/// Control core, which sleeps while all workers do.
 #[derive(Debug)]
 pub struct ControlSleeper {
     sleeper: Sleeper,
-    /// Since when all workers are armed.
+    /// Time since which all workers are armed.
     since: Option<Nanos>,
 }
 
 impl ControlSleeper {
-    /// The control core of this wakers.
+    /// Creates the sleeper of the control core.
     ///
     /// # Errors
-    /// When the system gives no descriptor.
+    /// The system gives no descriptor.
     pub fn new(wakers: Arc<Wakers>) -> nix::Result<ControlSleeper> {
         let me = wakers.control();
         Ok(ControlSleeper {
@@ -272,7 +272,7 @@ impl ControlSleeper {
         })
     }
 
-    /// After a tick at `now`: sleeps if all workers have long been armed; whether it slept.
+    /// Sleeps after a tick at `now` if all workers have been armed for 2 ms. Returns true if it slept.
     pub fn rest(&mut self, now: Nanos) -> bool {
         let wakers = &self.sleeper.wakers;
         if !wakers.workers_armed() {
@@ -290,7 +290,7 @@ impl ControlSleeper {
         true
     }
 
-    /// Workers are to find what was put in their rings.
+    /// Wakes the workers, to find what was put in their rings.
     pub fn wake_workers(&self) {
         self.sleeper.wakers.wake_others(self.sleeper.me);
     }

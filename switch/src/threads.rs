@@ -1,4 +1,4 @@
-//! The threads of a running switch: one registry that starts, names, joins and watches them.
+//! Threads of a running switch: one registry that starts, names, joins and watches them.
 //!
 //! Laws: once a thread was started, whatever happens (an error on the way up, a panic of any thread), the others are stopped and joined
 //! before anything they use is taken down. Every thread that runs as long as the switch has a counter of progress, which the watchdog in the
@@ -19,19 +19,19 @@ use crate::log::note;
 use crate::recorder::beats::{Beat, wall};
 use crate::recorder::start::Recorder;
 
-/// How long threads beside the workers have to end once the workers have: clients have 2 s of it.
+/// Time limit for the other threads to end once the workers have: clients have 2 s of it.
 const JOIN_LIMIT: Duration = Duration::from_secs(5);
 
-/// What the switch is without a thread.
+/// Importance of a thread for the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Frames go astray, or no sender is signalled in time: a restart is the lesser evil.
+    /// Without it frames go astray, or no sender is signalled in time: a restart is the lesser evil.
     Essential,
-    /// It forwards as before.
+    /// Without it the switch forwards as before.
     Auxiliary,
 }
 
-/// The end of the registry that a thread has: its counter of progress, and the request to stop.
+/// Thread's side of the registry: its counter of progress, and the request to stop.
 #[derive(Debug, Default)]
 pub struct Heartbeat {
     stop: Arc<AtomicBool>,
@@ -44,14 +44,14 @@ impl Heartbeat {
         self.progress.add(1);
     }
 
-    /// Counts as progress; whether the thread has to go on.
+    /// Counts as progress. Returns true if the thread has to go on.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         self.beat();
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// The request to stop, of all threads.
+    /// Returns the request to stop, shared by all threads.
     #[must_use]
     pub const fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
@@ -63,18 +63,18 @@ enum Handle {
     System(JoinHandle<()>),
 }
 
-/// See the module's text. Dropping it stops and joins all.
+/// Registry of the switch's threads. Dropping it stops and joins all.
 pub(crate) struct Threads {
     stop: Arc<AtomicBool>,
-    /// Where threads beside the workers run.
+    /// Core on which the threads other than workers run.
     core: Option<CoreId>,
-    /// In the order of their start, workers first; each with its name in messages.
+    /// Started threads in the order of their start, workers first; each with its name in messages.
     started: Vec<(String, Handle)>,
     watched: Vec<Watched>,
 }
 
 impl Threads {
-    /// An empty registry, whose threads beside the workers run on `core`.
+    /// Creates an empty registry, whose threads other than workers run on `core`.
     pub(crate) fn new(core: Option<CoreId>) -> Threads {
         Threads {
             stop: Arc::default(),
@@ -84,18 +84,18 @@ impl Threads {
         }
     }
 
-    /// The request to stop, of all threads.
+    /// Returns the request to stop, shared by all threads.
     pub(crate) const fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
-    /// Takes in a worker that was launched.
+    /// Registers a worker that was launched.
     pub(crate) fn add_worker(&mut self, worker: LcoreHandle<()>) {
         let name = "a worker".to_owned();
         self.started.push((name, Handle::Lcore(worker)));
     }
 
-    /// Starts a thread that the kernel knows as `short` and messages as `name`.
+    /// Starts a thread named `short` in the kernel and `name` in messages.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -108,7 +108,7 @@ impl Threads {
         let core = self.core;
         let thread = Builder::new().name(short.to_owned()).spawn(move || {
             if let Some(core) = core {
-                // On another core it costs some reaction time and nothing else.
+                // If pinning fails, it costs some reaction time and nothing else.
                 let _ = core_affinity::set_for_current(core);
             }
             work();
@@ -119,7 +119,7 @@ impl Threads {
         Ok(())
     }
 
-    /// A heartbeat for a thread of this name, which is watched.
+    /// Returns a heartbeat for a thread of this name, which is watched from now on.
     pub(crate) fn heartbeat(&mut self, name: &str, role: Role) -> Heartbeat {
         let progress = Arc::new(Counter::default());
         let seen = Arc::clone(&progress);
@@ -128,7 +128,7 @@ impl Threads {
         Heartbeat { stop, progress }
     }
 
-    /// Watches a thread that has a counter of its own: `progress` grows while it moves.
+    /// Watches a thread that has its own counter: `progress` grows while the thread moves.
     pub(crate) fn watch(
         &mut self,
         name: &str,
@@ -146,7 +146,7 @@ impl Threads {
         });
     }
 
-    /// The watchdog of all threads that are watched, each with a place in the recorder.
+    /// Returns the watchdog of all watched threads, each with a slot in the recorder.
     pub(crate) fn watchdog(&mut self, recorder: Option<(Arc<Recorder>, Clock)>) -> Watchdog {
         let mut watched = std::mem::take(&mut self.watched);
         for one in &mut watched {
@@ -155,7 +155,7 @@ impl Threads {
         Watchdog { watched, recorder }
     }
 
-    /// Whether a thread has ended before it was stopped.
+    /// Returns true if a thread has ended before it was stopped.
     pub(crate) fn has_ended(&self) -> bool {
         self.started.iter().any(|(_, handle)| match handle {
             Handle::Lcore(worker) => worker.is_finished(),
@@ -163,10 +163,10 @@ impl Threads {
         })
     }
 
-    /// Stops and joins all, the workers first: sockets answer until those have ended.
+    /// Stops and joins all threads, the workers first: sockets answer until the workers have ended.
     ///
     /// # Errors
-    /// Which thread panicked.
+    /// The name of the thread that panicked.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         self.join()
     }
@@ -208,7 +208,7 @@ impl Drop for Threads {
     }
 }
 
-/// A thread that is watched.
+/// Thread that the watchdog watches.
 pub(crate) struct Watched {
     pub(crate) name: String,
     pub(crate) role: Role,
@@ -219,14 +219,14 @@ pub(crate) struct Watched {
     beat: Option<Beat>,
 }
 
-/// What the management thread knows of the progress of all threads, itself among them.
+/// Watchdog: progress of all watched threads, the management thread among them.
 pub(crate) struct Watchdog {
     watched: Vec<Watched>,
     recorder: Option<(Arc<Recorder>, Clock)>,
 }
 
 impl Watchdog {
-    /// Reads all counters, and writes into the recorder when each thread last moved and how its clock stands to the time of day.
+    /// Reads all counters, and records when each thread last moved and the offset of the switch's clock to the time of day.
     pub(crate) fn read(&mut self, now: Instant) {
         let wall = wall();
         for one in &mut self.watched {
@@ -243,14 +243,14 @@ impl Watchdog {
         }
     }
 
-    /// Counts the time a thread stands still from `now` on.
+    /// Restarts the stall time of every thread at `now`.
     pub(crate) fn begin(&mut self, now: Instant) {
         for one in &mut self.watched {
             one.moved = now;
         }
     }
 
-    /// Threads that stand still for `limit`, and those that move again, as of the last reading: each once.
+    /// Yields threads that have stood still for `limit`, and those that move again, as of the last reading: each once.
     pub(crate) fn changes(
         &mut self,
         limit: Duration,
@@ -267,7 +267,7 @@ impl Watchdog {
         })
     }
 
-    /// Whether no essential thread stands still.
+    /// Returns true if no essential thread stands still.
     pub(crate) fn is_well(&self) -> bool {
         let mut all = self.watched.iter();
         all.all(|one| !one.is_stuck || one.role != Role::Essential)
@@ -281,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// Three threads that end when they are stopped, and how many have.
+    /// Starts three threads that end when they are stopped; returns the number that have ended, too.
     fn three() -> (Threads, Arc<AtomicUsize>) {
         let mut threads = Threads::new(None);
         let ended = Arc::new(AtomicUsize::new(0));
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(ended.load(Ordering::SeqCst), 3);
     }
 
-    /// Two threads of these roles, and what each counts.
+    /// Creates a watchdog of two threads of these roles, with their heartbeats.
     fn two(first: Role, second: Role, begin: Instant) -> (Watchdog, [Heartbeat; 2]) {
         let mut threads = Threads::new(None);
         let beats = [("worker on core 1", first), ("link thread", second)];

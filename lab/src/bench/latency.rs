@@ -1,4 +1,4 @@
-//! `bench --latency`: how late frames leave, at a share of what the worker can do.
+//! Latency of frames at a share of the worker's capacity: `bench --latency`.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,27 +13,27 @@ use npcc_appliance::report::model::{Percentiles, Snapshot};
 /// Shares of the capacity at which latency is measured, in percent.
 pub const LOADS: [u8; 3] = [10, 50, 90];
 
-/// A line of figures.
+/// Results of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Late {
     /// Frame length in bytes without FCS, or `imix`.
     pub frame: String,
-    /// Connections.
+    /// Number of connections.
     pub flows: usize,
     /// Share of the capacity offered, in percent.
     pub load: u8,
-    /// Frames sent a second, in millions, as the clock on the wall says.
+    /// Frames sent a second, in millions, by wall-clock time.
     pub mpps: f64,
-    /// From the moment a frame was due to the device that has it, in us; one frame in 16 is timed.
+    /// Time from the moment a frame was due until the device has it, in us; one frame in 16 is timed.
     pub latency_us: Percentiles,
-    /// Frames dropped in the time, by reason: with any, latencies are too long.
+    /// Frames dropped during the measurement, by reason: with any, latencies are too long.
     pub drops: BTreeMap<String, u64>,
 }
 
 /// Measures latency at `load` percent of the capacity that `line` found for the same frames.
 ///
 /// # Errors
-/// As [`super::line`].
+/// Errors of [`super::line`].
 pub fn latency(plan: &Plan, line: &Line, sizes: &[usize], load: u8) -> anyhow::Result<Late> {
     let folder = tempfile::tempdir().context("cannot make a folder for the captures")?;
     let schedule = Schedule::even(line.mpps * 1e4 * f64::from(load));

@@ -1,4 +1,4 @@
-//! `bench`: the appliance itself, fed by an endless capture and emptied by a sink, and what a frame costs it.
+//! Cost of a frame: `bench` runs the appliance itself, fed by an endless capture and emptied by a sink.
 //!
 //! Source: generated RoCEv2 (`traffic`), `net_pcap` with `infinite_rx`. Sink: `net_null`. Between them the program as it
 //! runs in production, in a process of its own: worker, control core, eight queues, ECN, buffer accounting, NPCC on.
@@ -27,31 +27,31 @@ use crate::pace::Schedule;
 use crate::traffic::{Operation, Traffic, Way};
 use npcc_appliance::report::model::Snapshot;
 
-/// Wait for caches and branch predictors before measuring.
+/// Time to let caches and branch predictors warm up before measuring.
 const SETTLE: Duration = Duration::from_millis(700);
 
-/// Frames a source holds that stamps them.
+/// Largest number of flows whose frames a stamping source holds, as it rewrites them.
 const FEW: usize = 64;
 
-/// What to measure.
+/// Plan of the measurements.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Name of the line, and the lengths of frames without FCS in it.
+    /// Name of each line, and the lengths of frames without FCS in it, in bytes.
     pub sizes: Vec<(String, Vec<usize>)>,
-    /// Connections.
+    /// Number of connections.
     pub flows: usize,
-    /// A source of few frames that are turned into the flows' as they come in, instead of one that holds a frame a flow.
+    /// True if the source holds few frames that are turned into the flows' as they come in, and false if it holds a frame per flow.
     pub stamped: bool,
-    /// A file of prefixes to route, and destinations in them.
+    /// File of prefixes to route, and destinations in them.
     pub routes: Option<Routes>,
-    /// Time each line is measured.
+    /// Duration of the measurement of each line.
     pub time: Duration,
-    /// Cores: of the control thread and of the worker.
+    /// Cores of the control thread and of the worker.
     pub cores: (usize, usize),
 }
 
 impl Plan {
-    /// Frames the source holds.
+    /// Returns the number of frames the source holds.
     fn held(&self, sizes: &[usize]) -> usize {
         let flows = if self.stamped {
             self.flows.min(FEW)
@@ -69,32 +69,32 @@ impl Plan {
 /// Prefixes from a file.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// One address in each destination that traffic goes to.
+    /// Destinations of the traffic, one address for each.
     pub destinations: Vec<IpAddr>,
-    /// Routes by family.
+    /// Number of routes by family: IPv4, IPv6.
     pub counts: [usize; 2],
 }
 
-/// A line of figures.
+/// Results of one line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// Frame length in bytes without FCS, or `imix`.
     pub frame: String,
-    /// Whether the source stamped its frames.
+    /// True if the source stamped its frames.
     pub stamped: bool,
-    /// Connections.
+    /// Number of connections.
     pub flows: usize,
-    /// Routes held.
+    /// Number of routes held.
     pub routes: usize,
-    /// Frames sent a second, in millions, as the clock on the wall says.
+    /// Frames sent a second, in millions, by wall-clock time.
     pub mpps: f64,
     /// CPU time of the worker for each frame sent, in ns.
     pub ns_per_frame: f64,
-    /// Frames sent in the time.
+    /// Frames sent during the measurement.
     pub frames: u64,
-    /// Frames dropped in the time, by reason.
+    /// Frames dropped during the measurement, by reason.
     pub drops: std::collections::BTreeMap<String, u64>,
     /// Share of turns in which frames moved, in percent.
     pub busy: f64,
@@ -144,7 +144,7 @@ pub fn line(plan: &Plan, name: &str, sizes: &[usize]) -> anyhow::Result<Line> {
     })
 }
 
-/// The switch of a line at work, its source let in by a schedule or as fast as it can.
+/// Starts the switch of a line; `schedule` admits the source's frames (`None`: as fast as the switch can).
 fn started(
     plan: &Plan,
     sizes: &[usize],
@@ -183,7 +183,7 @@ fn ratio(a: u64, b: u64) -> f64 {
     real(a) / real(b)
 }
 
-/// One sender on the one side, 64 receivers behind the one route on the other.
+/// Returns traffic from one sender on one side to 64 receivers behind the one route on the other.
 fn hosts() -> Traffic {
     let receiver = |host| IpAddr::V4(Ipv4Addr::new(10, 0, 2, host));
     Traffic {
@@ -225,7 +225,7 @@ fn write_way(traffic: &Traffic, way: Way, path: &Path, steps: usize) -> anyhow::
     Ok(())
 }
 
-/// The configuration under test.
+/// Returns the configuration under test.
 fn config(plan: &Plan, sizes: &[usize], folder: &Path) -> String {
     let longest = sizes.iter().copied().max().unwrap_or(1518);
     let mtu = (longest + 50).max(1500);

@@ -1,9 +1,10 @@
-//! `bench --reaction`: from the enqueue that crosses a threshold to the CNP in the device's hands, again and again.
+//! Reaction time from the enqueue that crosses a threshold to the CNP in the device's hands, again and again: `bench --reaction`.
 //!
-//! 64 connections in volleys into a port of 1 Gb/s, the tick of 20 us. To cross `hard`: 32 frames at once, which take the queue from
-//! nothing past `hard` in one enqueue. To cross `shallow`: a rise of 1.4 times the drain rate that goes on for many ticks and ends before
-//! `deep`. The crossing is dated by the turn of the worker that began it, so the source's copying of the burst is counted in. The period is no multiple of the tick, so volleys meet every phase of it, and longer than the millisecond in which a
-//! flow that does not heed CNPs is told once. The senders' queue pairs are known by their ACKs and UDP ports, as in production.
+//! 64 connections send in volleys into a port of 1 Gb/s, at a tick of 20 us. To cross `hard`: 32 frames at once, which take the queue from
+//! empty past `hard` in one enqueue. To cross `shallow`: arrivals at 1.4 times the drain rate that go on for many ticks and end before
+//! `deep`. The crossing is dated by the turn of the worker that began it, so the source's copying of the burst is counted in. The period
+//! is no multiple of the tick, so volleys meet every phase of it, and longer than the millisecond in which a flow that does not heed CNPs
+//! is signalled once. The senders' queue pairs are known by their ACKs and UDP ports, as in production.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,21 +19,21 @@ use crate::traffic::{Operation, Traffic, Way};
 use npcc_appliance::manage::protocol::Request;
 use npcc_appliance::report::model::{Percentiles, Snapshot};
 
-/// Frames without FCS.
+/// Length of a frame without FCS, in bytes.
 const FRAME: usize = 1_082;
-/// Connections.
+/// Number of connections.
 const FLOWS: usize = 64;
-/// A frame at 1 Gb/s, with preamble, gap and FCS, in ps.
+/// Time to send a frame at 1 Gb/s, with preamble, gap and FCS, in ps.
 const DRAIN: u64 = (FRAME as u64 + 24) * 8_000;
-/// From one volley to the next, in ps: 1,103.7 us, 55 ticks and a fifth.
+/// Time from one volley to the next, in ps: 1,103.7 us, 55 ticks and a fifth.
 const PERIOD: u64 = 1_103_717_000;
 
 npcc_pipeline::named! {
-    /// What is crossed.
+    /// Threshold that is crossed.
     pub enum Cnps {
-        /// `hard`, where no filter applies.
+        /// Threshold `hard`, where no filter applies.
         Hard = "hard",
-        /// `shallow`: after the filter.
+        /// Threshold `shallow`, after the filter.
         Shallow = "shallow",
     }
 }
@@ -53,7 +54,7 @@ impl Cnps {
         }
     }
 
-    /// A volley of 35 KB passes the first `hard` at once; one that rises to 28 KB stays below the second `deep`.
+    /// Returns thresholds for the volley: one of 35 KB passes the first `hard` at once; one that rises to 28 KB stays below the second `deep`.
     const fn thresholds(self) -> &'static str {
         match self {
             Cnps::Hard => "shallow: 8KB, deep: 12KB, hard: 20KB",
@@ -62,26 +63,26 @@ impl Cnps {
     }
 }
 
-/// A line of figures.
+/// Results of one measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reacted {
-    /// What was crossed.
+    /// Name of the threshold that was crossed.
     pub crossed: &'static str,
-    /// Questions to the management socket in the time.
+    /// Number of requests to the management socket during the measurement.
     pub questions: u64,
-    /// From the enqueue to the device, in us.
+    /// Time from the enqueue to the device, in us.
     pub reaction_us: Percentiles,
-    /// Volleys in the time; one that no CNP answered is not in the distribution.
+    /// Number of volleys during the measurement; one that no CNP answered is not in the distribution.
     pub volleys: u64,
-    /// Ticks of the control core.
+    /// Number of ticks of the control core.
     pub ticks: u64,
-    /// Of these, late by more than half a tick.
+    /// Number of those ticks that were late by more than half a tick.
     pub ticks_late: u64,
-    /// CNPs sent.
+    /// Number of CNPs sent.
     pub cnps: u64,
 }
 
-/// Crosses a threshold so often, with or without a client that asks for the state all the time.
+/// Crosses a threshold `crossings` times; if `asked`, a client requests the state all the time.
 ///
 /// # Errors
 /// The switch does not start or answer, or no CNP comes.

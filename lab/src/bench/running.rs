@@ -1,4 +1,4 @@
-//! A switch in a process of its own, as it runs in production.
+//! Switch in a process of its own, as it runs in production.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,13 +13,13 @@ use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::report::model::Snapshot;
 
-/// How long a switch may take to come up; a full table takes its time.
+/// Time limit for a switch to come up; loading a full table takes long.
 const START: Duration = Duration::from_secs(120);
 
-/// How the names of the worker threads begin: those of DPDK 22.11, and since 23.11.
+/// Prefixes of the names of the worker threads: those of DPDK 22.11, and since 23.11.
 const WORKER_THREADS: [&str; 2] = ["rte-worker", "dpdk-worker"];
 
-/// A switch at work; it goes with this.
+/// Running switch; dropping this stops it.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
@@ -27,7 +27,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// `run` on this configuration, whose socket is `s.sock` in `folder`.
+    /// Starts `run` with this configuration, whose socket is `s.sock` in `folder`, and waits until it answers.
     pub(super) fn start(folder: &Path, config: &str, args: &[OsString]) -> anyhow::Result<Running> {
         let file = folder.join("bench.yaml");
         fs::write(&file, config).context("cannot write the configuration")?;
@@ -64,7 +64,7 @@ impl Running {
         }
     }
 
-    /// Starts watermarks and distributions anew.
+    /// Resets watermarks and distributions.
     pub(super) fn clear(&self) -> anyhow::Result<()> {
         match self.ask(&Request::ClearWatermarks)? {
             Reply::Done => Ok(()),
@@ -76,12 +76,12 @@ impl Running {
         client::ask(&self.socket, request)
     }
 
-    /// Asks for all rows of a table.
+    /// Requests all rows of a table, and discards them.
     pub(super) fn rows(&self, table: &str) -> anyhow::Result<()> {
         client::ask_rows(&self.socket, table, &Query::default(), |_| Ok(())).map(drop)
     }
 
-    /// CPU time of the worker so far, in ns.
+    /// Returns the CPU time of the worker so far, in ns.
     pub(super) fn cpu(&self) -> anyhow::Result<u64> {
         let tasks = format!("/proc/{}/task", self.child.id());
         for task in fs::read_dir(&tasks).context("the switch is gone")? {
@@ -99,7 +99,7 @@ impl Running {
     }
 
     pub(super) fn stop(&mut self) {
-        // Already gone is as good.
+        // A process already gone is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,12 +1,12 @@
-//! A scenario's hosts and links in real time around a real switch process: the closed loop as anyone can watch it.
+//! Hosts and links of a scenario in real time around a real switch process: the closed loop, for anyone to watch.
 //!
 //! ```text
 //!   this process: model hosts, links with length      child: npcc-switch run
 //!     host0..n  <- packet socket, veth, net_af_packet ->  p0..pn
 //! ```
 //! Both clocks are dilated by the same `time_scale`, so that 100 Gb/s and 20 us are within reach of two ordinary cores. Law:
-//! queue depth and peak are the switch's own word, CNPs are counted where senders read them, and a run in which the machine
-//! could not keep up says so.
+//! queue depth and peak are reported by the switch itself, CNPs are counted where senders read them, and the report of a run says if the
+//! machine could not keep up.
 
 mod net;
 mod process;
@@ -26,34 +26,34 @@ pub use report::{svg, table};
 use net::{FRAME, Wires};
 use process::Process;
 
-/// Frames taken from one wire before the others get their turn.
+/// Largest number of frames read from one wire before the others get their turn.
 const BURST: usize = 64;
-/// Time between two looks at the switch's queue, at least.
+/// Minimum time between two polls of the switch's queue.
 const LOOK: Duration = Duration::from_millis(20);
-/// Points of a curve that the looks are spread over.
+/// Largest number of polls over a run: the points of its curve.
 const POINTS: u32 = 600;
-/// What starting up and stopping may take, in real time.
+/// Allowance for starting up and stopping, in real time.
 const SLACK: Duration = Duration::from_secs(30);
 
-/// A run and what came of it.
+/// Run of one case, with its results.
 #[derive(Debug, Clone)]
 pub struct LiveRun {
-    /// Which.
+    /// Case that was run.
     pub case: Case,
-    /// What the hosts saw.
+    /// Observations of the hosts.
     pub seen: Seen,
-    /// What the switch says.
+    /// Totals reported by the switch.
     pub totals: Totals,
-    /// Frames the kernel refused on their way to the switch.
+    /// Number of frames the kernel refused on their way to the switch.
     pub refused: u64,
-    /// The same case in simulated time, to compare with.
+    /// Result of the same case in simulated time, for comparison.
     pub simulated: Outcome,
 }
 
-/// Runs every case, one after the other, `time_scale` times slower than life; `begins` is told before each.
+/// Runs every case, one after the other, `time_scale` times slower than real; `begins` is called before each.
 ///
 /// # Errors
-/// When this process is not root, the scenario does not fit, or the switch fails.
+/// This process is not root, the scenario does not fit, or the switch fails.
 pub fn all(
     scenario: &Scenario,
     time_scale: f64,
@@ -125,10 +125,10 @@ fn one(
             wires.wait(time.min(LOOK));
         }
     }
-    // What is due at the very end: utilisation.
+    // The last advance closes the measurement of utilisation at the end.
     live.advance(end);
     let totals = switch.finish()?;
-    // What was still on the wires is of this run.
+    // Frames still on the wires belong to this run.
     for port in 0..wires.count() {
         while wires.receive(port, &mut buffer)?.is_some() {}
     }

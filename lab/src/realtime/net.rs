@@ -1,5 +1,5 @@
-//! A network of its own for this process and its children: veth pairs, the switch's ends for `net_af_packet`, ours as packet
-//! sockets. It is gone with the last of these processes.
+//! Network namespace for this process and its children: veth pairs, the switch's ends for `net_af_packet`, ours as packet sockets. It is
+//! gone with the last of these processes.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::Command;
@@ -16,36 +16,36 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeSpec;
 
-/// Longest frame that passes.
+/// Longest frame that passes, in bytes.
 pub(super) const FRAME: usize = 9_000;
-/// IP MTU of the links.
+/// IP MTU of the links, in bytes.
 pub(super) const MTU: u16 = 4_200;
-/// Room for what arrives while this process waits for a core, in bytes.
+/// Size of a socket's buffers for frames that arrive while this process waits for a core, in bytes.
 const ROOM: usize = 64 << 20;
 
-/// Our ends.
+/// This process's ends of the wires.
 #[derive(Debug)]
 pub(super) struct Wires {
     sockets: Vec<OwnedFd>,
-    /// Frames the kernel refused.
+    /// Number of frames the kernel refused.
     pub(super) refused: u64,
 }
 
-/// The switch's end of wire `index`.
+/// Returns the interface name of the switch's end of wire `index`.
 #[must_use]
 pub(super) fn device(index: usize) -> String {
     format!("npcc{index}")
 }
 
 impl Wires {
-    /// Leaves the machine's network for an empty one with `count` wires. To be called before the process has other threads.
+    /// Moves the process from the machine's network to an empty one with `count` wires. Call it before the process has other threads.
     ///
     /// # Errors
-    /// When this process may not (not root), or `ip` is missing.
+    /// This process lacks the privilege (it is not root), or `ip` is missing.
     pub(super) fn new(count: usize) -> anyhow::Result<Wires> {
         unshare(CloneFlags::CLONE_NEWNET)
             .context("cannot make a network namespace: run as root")?;
-        // Nothing but the scenario's frames may pass.
+        // Only the scenario's frames may pass.
         let quiet = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
         if std::path::Path::new(quiet).exists() {
             std::fs::write(quiet, "1").context("cannot switch IPv6 autoconfiguration off")?;
@@ -70,16 +70,16 @@ impl Wires {
         let Some(socket) = self.sockets.get(usize::from(port)) else {
             return;
         };
-        // A frame that is refused is lost, as on a wire; the connection repeats it and the report says so.
+        // A refused frame is lost, as on a wire; the connection repeats it and the report says so.
         if send(socket.as_raw_fd(), frame, MsgFlags::MSG_DONTWAIT).is_err() {
             self.refused += 1;
         }
     }
 
-    /// The next frame the switch sent by this port.
+    /// Returns the next frame the switch sent by this port; `None` if there is none.
     ///
     /// # Errors
-    /// When the wire is gone.
+    /// The wire is gone.
     pub(super) fn receive<'a>(
         &self,
         port: u8,
@@ -106,7 +106,7 @@ impl Wires {
         let _ = ppoll(&mut all, Some(TimeSpec::from_duration(time)), None);
     }
 
-    /// Wires there are.
+    /// Returns the number of wires.
     #[must_use]
     pub(super) fn count(&self) -> u8 {
         u8::try_from(self.sockets.len()).unwrap_or(u8::MAX)
@@ -131,7 +131,7 @@ fn ip(arguments: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A packet socket on one interface.
+/// Opens a packet socket on one interface.
 fn open(name: &str) -> anyhow::Result<OwnedFd> {
     let address = getifaddrs()
         .context("cannot list interfaces")?

@@ -1,4 +1,4 @@
-//! The switch as a process: its configuration for a scenario, its start, what it says while it runs, its totals.
+//! Switch process: its configuration for a scenario, its start, its state while it runs, its totals.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -21,12 +21,12 @@ use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::model::{Queue, Snapshot};
 
-/// Priority of data.
+/// Priority of the data.
 const DATA: u8 = 3;
-/// How long a switch may take to come up.
+/// Time limit for a switch to come up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running switch.
+/// Running switch process.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -39,7 +39,7 @@ pub(super) struct Process {
     watcher: Option<JoinHandle<()>>,
 }
 
-/// The configuration of the switch in the middle of a scenario. `time_scale` dilates its clock.
+/// Returns the configuration of the switch in the middle of a scenario. `time_scale` dilates its clock.
 #[must_use]
 pub(super) fn config(
     scenario: &Scenario,
@@ -54,7 +54,7 @@ pub(super) fn config(
         let npcc = match scheme.policy {
             Some(_) if at.watched => format!(
                 ", npcc: {{ enable: true, queues: [{DATA}], policy: {} }}",
-                // The policy alone: what is marked is said below.
+                // Only the policy's name: marking is configured below.
                 scheme
                     .to_string()
                     .split(['+', '/'])
@@ -110,10 +110,10 @@ npcc: {{ ecn: {marks}, shallow: {}, deep: {}, hard: {} }}
 }
 
 impl Process {
-    /// Starts it and waits until it forwards; asks for its queue every `every` from then on. `longest` bounds its life.
+    /// Starts the switch and waits until it forwards; polls its queue every `every` from then on. `longest` bounds its life.
     ///
     /// # Errors
-    /// When it does not come up; the message holds what it printed.
+    /// The switch does not come up; the message holds its output.
     pub(super) fn start(
         folder: &Path,
         text: &str,
@@ -186,16 +186,16 @@ impl Process {
         }));
     }
 
-    /// Depth of the watched queue as the switch said last, in wire bytes.
+    /// Returns the depth of the watched queue as last reported by the switch, in wire bytes.
     #[must_use]
     pub(super) fn depth(&self) -> u64 {
         self.depth.load(Ordering::Relaxed)
     }
 
-    /// Stops it and reads its totals.
+    /// Stops the switch and reads its totals.
     ///
     /// # Errors
-    /// When it failed, or its account of frames does not close.
+    /// The switch failed, or its account of frames does not close.
     pub(super) fn finish(mut self) -> anyhow::Result<Totals> {
         self.halt();
         let status = self.child.wait().context("cannot wait for the switch")?;
@@ -224,13 +224,13 @@ impl Process {
     fn halt(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(watcher) = self.watcher.take() {
-            // It cannot panic: it only asks.
+            // The watcher cannot panic: it only sends requests.
             let _ = watcher.join();
         }
         if let Ok(None) = self.child.try_wait()
             && let Ok(id) = i32::try_from(self.child.id())
         {
-            // One that has just ended needs no signal.
+            // A process that has just ended needs no signal.
             let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
         }
     }
@@ -244,20 +244,20 @@ impl Drop for Process {
     }
 }
 
-/// What the switch says about a run.
+/// Totals of a run, as reported by the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
-    /// Deepest the watched queue was, in wire bytes.
+    /// Largest depth of the watched queue, in wire bytes.
     pub peak: u64,
-    /// Frames it marked CE.
+    /// Frames that the watched queue marked CE.
     pub marked: u64,
-    /// CNPs it sent.
+    /// CNPs that the switch sent.
     pub cnps: u64,
-    /// Frames it dropped, for whatever reason.
+    /// Frames that the switch dropped, for whatever reason.
     pub dropped: u64,
-    /// Turns of the detector.
+    /// Number of turns of the detector.
     pub ticks: u64,
-    /// Of these, late by more than half a tick.
+    /// Number of those turns that were late by more than half a tick.
     pub ticks_late: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is shown of live runs: a table for the terminal and one picture, each saying which run was not a fair one.
+//! Report of live runs: a table for the terminal and one picture, each naming the runs that were not fair.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use npcc_sim::scenario::Scenario;
 use super::LiveRun;
 
 impl LiveRun {
-    /// What made this run less than a fair one; empty for a clean one.
+    /// Returns the reasons why this run is not a fair one; empty for a clean one.
     #[must_use]
     pub fn blemishes(&self) -> Vec<String> {
         let mut found = Vec::new();
@@ -72,7 +72,7 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// The table; `sim` columns are the same case in simulated time.
+/// Renders the table; `sim` columns are the same case in simulated time.
 #[must_use]
 pub fn table(runs: &[LiveRun]) -> String {
     let mut text = format!(
@@ -125,7 +125,7 @@ pub fn table(runs: &[LiveRun]) -> String {
     text
 }
 
-/// The picture, as SVG.
+/// Renders the picture, as SVG.
 #[must_use]
 pub fn svg(scenario: &Scenario, time_scale: f64, runs: &[LiveRun]) -> String {
     let about = format!(

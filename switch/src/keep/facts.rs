@@ -1,5 +1,5 @@
-//! What else the next process has to know: what the file wanted of the kernel, so that what it wants no more is taken away, that the
-//! switch was being drained, and which pause storms there were.
+//! Facts that the next process has to know: the kernel objects that the file wanted, so that those it wants no more are removed, whether
+//! the switch was being drained, and the pause storms in progress.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,36 +13,36 @@ use super::memory;
 use super::store::Store;
 use super::storms::Storm;
 
-/// Words of them at most; memory that is not written to costs nothing.
+/// Largest number of words of the facts; memory that is not written to costs nothing.
 const LONGEST: usize = 1 << 20;
 const WHAT: (&str, &str) = ("facts", "1 word: octets; JSON of them, 8 a word");
 
-/// See the module's text. What is not there is not known.
+/// Facts left for the next process. An absent fact is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// What the kernel was to have, by what tells it from others.
+    /// Kernel objects that were wanted, by their keys.
     pub wanted: Option<Named>,
-    /// Since when the switch is being drained, in seconds since 1970; absent when it is not.
+    /// Time since which the switch is being drained, in seconds since 1970; absent when it is not.
     pub draining: Option<u64>,
-    /// The pause storms there were.
+    /// Pause storms that were in progress.
     pub storms: Vec<Storm>,
 }
 
-/// Addresses, neighbours and routes by what tells them from others.
+/// Keys of addresses, neighbours and routes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Named {
-    /// By the names of their links.
+    /// Addresses by the names of their links.
     addresses: BTreeMap<String, Vec<String>>,
-    /// Their links and addresses.
+    /// Neighbours by their links and addresses.
     neighbors: Vec<(String, String)>,
-    /// Their prefixes and metrics.
+    /// Routes by their prefixes and metrics.
     routes: Vec<(String, u32)>,
 }
 
 impl Named {
-    /// Of all that is wanted.
+    /// Returns the keys of all that is wanted.
     #[must_use]
     pub fn of(wanted: &Wanted) -> Named {
         let texts = |nets: &Vec<_>| nets.iter().map(ToString::to_string).collect();
@@ -62,7 +62,7 @@ impl Named {
         }
     }
 
-    /// As the kernel's side takes it, to be taken away and not to be put.
+    /// Converts the keys into the form that the kernel's side removes; without MAC addresses and next hops it cannot be added.
     #[must_use]
     pub fn wanted(&self) -> Wanted {
         let nets =
@@ -92,19 +92,19 @@ impl Named {
     }
 }
 
-/// The facts, and where they are left.
+/// Current facts, and the ring in which they are left.
 #[derive(Debug, Default)]
 pub(super) struct FactsKept {
-    /// None where nothing outlives the process.
+    /// Ring of records; `None` where nothing outlives the process.
     ring: Option<Ring>,
     pub(super) now: Facts,
 }
 
 impl FactsKept {
-    /// What the process before left.
+    /// Opens the ring and reads the facts that the process before left.
     ///
     /// # Errors
-    /// Nothing can be left.
+    /// The ring cannot be made.
     pub(super) fn open(store: &Store, note: &mut dyn FnMut(String)) -> io::Result<FactsKept> {
         let ring = memory::ring(store, WHAT, (2, LONGEST), note)?;
         let now = ring.newest().and_then(|record| read(&record.words));
@@ -114,10 +114,10 @@ impl FactsKept {
         })
     }
 
-    /// Leaves others.
+    /// Leaves `facts` for the next process, if they differ from the current ones.
     ///
     /// # Errors
-    /// They are too long.
+    /// The facts are too long.
     pub(super) fn leave(&mut self, facts: Facts) -> io::Result<()> {
         if facts == self.now {
             return Ok(());

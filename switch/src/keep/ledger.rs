@@ -1,13 +1,13 @@
-//! Counters that go on where the process before ended.
+//! Counters that continue where the process before ended.
 //!
-//! A count that is shown is what this process counted and what the ones before it did: [`Ledger::settle`] adds that, and writes down what
-//! is shown *before* anybody sees it. The counters themselves, which the workers write, are in ordinary memory, begin at 0 and know
-//! nothing of it.
+//! A count that is shown is the sum of the counts of this process and of those before: [`Ledger::settle`] adds them, and writes down the
+//! sum *before* anybody sees it. The counters themselves, which the workers write, are in ordinary memory, begin at 0 and know nothing
+//! of it.
 //!
-//! Law: what is shown of a counter is never less than what was shown of it before, in this process or in one that left its ledger; what
-//! was counted since it was last shown or looked at ([`crate::keep::EVERY`]) may be missing after a kill. A place holds one number,
-//! written in one store, so that it is never torn; it belongs to the counter's name ([`Path`]), so that another version or
-//! another configuration finds the counters it has in common.
+//! Law: the shown value of a counter is never less than an earlier shown value, in this process or in one that left its ledger; counts
+//! since it was last shown or read ([`crate::keep::EVERY`]) may be missing after a kill. A place holds one number, written in one store,
+//! so that it is never torn; it belongs to the counter's name ([`Path`]), so that another version or another configuration finds the
+//! counters it has in common.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,13 +17,13 @@ use npcc_pipeline::counters::Path;
 use super::memory::Memory;
 use super::store::Store;
 
-/// Places: 32 ports have some 8,000 counters.
+/// Number of places: 32 ports have some 8,000 counters.
 const PLACES: usize = 1 << 16;
-/// What the words mean.
+/// Description of the layout; its hash tells layouts apart.
 const LAYOUT: &str = "places of 2 words: FNV-1a of the counter's names, its count; open addressing";
 const NAME: &str = "counters";
 
-/// See the module's text. By default it keeps nothing.
+/// Ledger of the counts that were shown. By default it keeps nothing.
 #[derive(Debug, Default)]
 pub struct Ledger {
     kept: Option<Kept>,
@@ -32,12 +32,13 @@ pub struct Ledger {
 #[derive(Debug)]
 struct Kept {
     memory: Memory,
-    /// By place: what the processes before counted.
+    /// Counts of the processes before, by place.
     before: Vec<u64>,
 }
 
 impl Ledger {
-    /// What the process before left, or an empty one. `note` is told why what was left is not used, or that nothing is kept.
+    /// Opens the ledger that the process before left, or an empty one. `note` receives the reason why an old one is not used, or that nothing
+    /// is kept.
     pub(super) fn open(store: &Store, note: &mut dyn FnMut(String)) -> Ledger {
         let left = Memory::left(store, NAME, LAYOUT).and_then(|left| match left {
             Some(memory) if memory.words().len() != 2 * PLACES => {
@@ -66,10 +67,10 @@ impl Ledger {
         Ledger { kept: kept.ok() }
     }
 
-    /// Makes of what this process counted what is shown. Any thread may, at any time.
+    /// Adds the counts of the processes before to `count`, and writes the sum down. Any thread may call it, at any time.
     pub fn settle(&self, path: Path, count: &mut u64) {
         let Some(kept) = &self.kept else { return };
-        // Without a free place it begins at 0 each time, as it did in every process before.
+        // Without a free place the shown count begins at 0 in each process.
         let Some((at, place)) = kept.place(path.number()) else {
             return;
         };
@@ -79,7 +80,7 @@ impl Ledger {
 }
 
 impl Kept {
-    /// The place of a number, which it takes if it has none.
+    /// Returns the place of a number, allocated if it has none yet; `None` when all are taken.
     fn place(&self, number: u64) -> Option<(usize, &AtomicU64)> {
         let (places, _) = self.memory.words().as_chunks::<2>();
         let first = usize::try_from(number % PLACES as u64).unwrap_or_default();
@@ -120,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// Counters grow, are shown or not, and processes end at any time, some in the middle of a look.
+        /// Checks the law for counters that grow, are shown or not, in processes that end at any time, some in the middle of showing.
         #[test]
         fn what_is_shown_never_goes_back(
             steps in proptest::collection::vec((0usize..40, 0u64..1000, 0u8..8), 1..200)
@@ -133,7 +134,7 @@ mod tests {
                     now = ledger(Some(&now));
                     live = [0; 40];
                 }
-                // A look at all, or at some: the process ends before it is through.
+                // Some or all counters are shown: the process may end half-way.
                 let looked = if what < 3 { counter } else { 40 };
                 for (n, live) in live.iter().enumerate().take(looked) {
                     let mut count = *live;

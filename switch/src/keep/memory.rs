@@ -1,7 +1,7 @@
 //! Memory of one layout, left in the store for the next process.
 //!
-//! Law: it begins with a mark, a version and the number of its layout; what begins otherwise is of another program or version and is
-//! not read. The mark is written last, so that memory whose maker ended half-way is not read either.
+//! Law: it begins with a mark, a version and the number of its layout; memory that begins otherwise is of another program or version and
+//! is not read. The mark is written last, so that memory whose maker ended half-way is not read either.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,27 +14,27 @@ use npcc_pipeline::counters::Path;
 
 use super::store::Store;
 
-/// `npcckeep`.
+/// Mark at the beginning of the memory: `npcckeep`.
 const MARK: u64 = u64::from_be_bytes(*b"npcckeep");
 /// Version of this memory layout.
 const VERSION: u64 = 1;
-/// Words before the layout's own.
+/// Number of words before the layout's own.
 const HEAD: usize = 4;
 
-/// See the module's text.
+/// Memory of one layout, left in the store.
 #[derive(Debug)]
 pub(super) struct Memory(SharedWords);
 
-/// The number of a layout: of the text that tells it.
+/// Returns the number of a layout: the hash of the text that describes it.
 fn number(layout: &str) -> u64 {
     Path::ROOT.then(layout).number()
 }
 
 impl Memory {
-    /// What the process before left by this name; none if it left nothing.
+    /// Maps the memory that the process before left by this name; `None` if it left none.
     ///
     /// # Errors
-    /// Why what it left is not read.
+    /// The reason why the memory is not read.
     pub(super) fn left(store: &Store, name: &str, layout: &str) -> Result<Option<Memory>, String> {
         let Some(fd) = store.take(name) else {
             return Ok(None);
@@ -55,7 +55,7 @@ impl Memory {
         Ok(Some(Memory(words)))
     }
 
-    /// New memory of so many words, all zero; `fill` writes what it begins with, and then it is left for the next process.
+    /// Creates memory of `words` words, all zero; `fill` writes the initial contents, and then it is left for the next process.
     ///
     /// # Errors
     /// There is no room, or the service manager does not listen.
@@ -80,15 +80,15 @@ impl Memory {
         Ring::new(Arc::new(self), place)
     }
 
-    /// A second descriptor of it.
+    /// Returns a second descriptor of the memory.
     #[cfg(test)]
     pub(super) fn descriptor(&self) -> std::os::fd::OwnedFd {
         self.0.as_fd().try_clone_to_owned().unwrap()
     }
 }
 
-/// The ring of records of this name that the process before left, or a new one, for records of at most so many words. `note` gets the
-/// reason why what was left is not used.
+/// Returns the ring of records of this name that the process before left, or a new one, for records of at most `longest` words. `note`
+/// receives the reason why an old one is not used.
 ///
 /// # Errors
 /// There is no room, or the service manager does not listen.
@@ -113,7 +113,7 @@ pub(super) fn ring(
     {
         note(format!("the switch before left nothing whole as `{name}`"));
     }
-    // A version before made less room, for a ring of lists of which the newest counts.
+    // A ring left by an older version has shorter records: its newest record is copied to a new ring.
     if let Some(left) = left.filter(|left| left.longest() >= longest) {
         return Ok(left);
     }
@@ -126,7 +126,7 @@ pub(super) fn ring(
     Ok(memory.ring(slots))
 }
 
-/// A ring of so many records that fills so many words.
+/// Returns the place of a ring of `slots` records that fills `words` words.
 const fn place(slots: usize, words: usize) -> Place {
     Place {
         first: 0,
@@ -136,7 +136,7 @@ const fn place(slots: usize, words: usize) -> Place {
 }
 
 impl Words for Memory {
-    /// The layout's own words.
+    /// Returns the words of the layout itself.
     fn words(&self) -> &[AtomicU64] {
         self.0.words().get(HEAD..).unwrap_or_default()
     }
@@ -177,7 +177,7 @@ mod tests {
         assert!(of(Memory::left(&file, "t", "a 1")).is_err());
     }
 
-    /// Numbers, lengths and sums as the version wrote them that had no rings of records: its lists outlive the upgrade.
+    /// Numbers, lengths and sums as written by the version that had no rings of records: its lists outlive the upgrade.
     #[test]
     fn lists_in_the_words_of_the_first_version_are_read_and_a_damaged_one_is_not() {
         let list = |damage: usize| {
@@ -189,7 +189,7 @@ mod tests {
             let place = place(2, words.len());
             Ring::new(Arc::new(words), place).newest().unwrap().words
         };
-        // What lies behind the older list is no part of it.
+        // Words after the end of the older list are no part of it.
         assert_eq!(list(13), [8, 9, 10, 11]);
         assert_eq!(list(10), [8, 9, 10, 11]);
         assert_eq!(list(3), [5, 6, 7]);

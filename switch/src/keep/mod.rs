@@ -1,9 +1,9 @@
 //! State that outlives the process: descriptors in the service manager's store, and memory behind some of them.
 //!
-//! The store ([`store`]) holds a second descriptor of each TAP, as the kernel removes a TAP, and the routes by it, with its last one. It
-//! also holds sealed memory: counters ([`ledger`]), pairs, facts ([`facts`]: what the file wanted of Linux, whether the switch is being
-//! drained, pause storms) and changes. All but counters are rings of records ([`npcc_heap::records`]). A thread of its own writes
-//! counters, pairs and storms; no worker and no control core knows of any of it. See `docs/restart.md`.
+//! The store ([`store`]) holds a second descriptor of each TAP, as the kernel removes a TAP, and the routes through it, with its last
+//! descriptor. It also holds sealed memory: counters ([`ledger`]), pairs, facts ([`facts`]: what the file wanted of Linux, whether the
+//! switch is being drained, pause storms) and changes. All but counters are rings of records ([`npcc_heap::records`]). A separate thread
+//! writes counters, pairs and storms; the workers and the control core are not involved. See `docs/restart.md`.
 
 pub mod facts;
 pub mod ledger;
@@ -25,23 +25,23 @@ use self::store::Store;
 use crate::control::order::ListedPair;
 use crate::log::note;
 
-/// How often counters and pairs are written down.
+/// Interval at which counters and pairs are written down.
 pub const EVERY: Duration = Duration::from_millis(250);
 
-/// State for the next process. By default nothing is kept.
+/// State kept for the next process. By default nothing is kept.
 #[derive(Debug, Default)]
 pub struct Keep {
     store: Arc<Store>,
-    /// Counters.
+    /// Counters that continue over restarts.
     pub ledger: Ledger,
     facts: Mutex<FactsKept>,
     pairs: Mutex<Option<Pairs>>,
-    /// What the process before knew.
+    /// Pairs that the process before knew, until they are handed out.
     suggested: Mutex<Vec<ListedPair>>,
 }
 
 impl Keep {
-    /// With what the process before left; without a service manager nothing is kept.
+    /// Creates the state, with what the process before left; without a service manager nothing is kept.
     #[must_use]
     pub fn open(store: &Arc<Store>) -> Keep {
         if !Store::listens() {
@@ -64,7 +64,7 @@ impl Keep {
         }
     }
 
-    /// The ring of records of this name and layout that the process before left, or a new one; none where nothing outlives the process.
+    /// Returns the ring of records of this name and layout, as the process before left it or new; `None` where nothing outlives the process.
     #[must_use]
     pub fn ring(
         &self,
@@ -81,20 +81,20 @@ impl Keep {
             .ok()
     }
 
-    /// The descriptors.
+    /// Returns the descriptor store.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// What is known beside counters and pairs.
+    /// Returns the facts: all that is known besides counters and pairs.
     #[must_use]
     pub fn facts(&self) -> Facts {
         let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         facts.now.clone()
     }
 
-    /// Changes what is known beside counters and pairs.
+    /// Changes the facts: all that is known besides counters and pairs.
     pub fn change(&self, change: impl FnOnce(&mut Facts)) {
         let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = facts.now.clone();
@@ -106,7 +106,7 @@ impl Keep {
         }
     }
 
-    /// Whether pairs are left at all.
+    /// Returns true if pairs are left for the next process.
     #[must_use]
     pub fn keeps_pairs(&self) -> bool {
         let pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +123,7 @@ impl Keep {
         std::mem::take(&mut *suggested)
     }
 
-    /// Leaves the pairs that are known.
+    /// Leaves the known pairs for the next process.
     pub fn leave_pairs(&self, flows: &FlowView) {
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pairs) = pairs.as_mut() {

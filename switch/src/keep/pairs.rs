@@ -1,7 +1,7 @@
-//! Pairs for the next process, which has packets confirm each of them before it tells anybody.
+//! Pairs for the next process, which has packets confirm each of them before it signals any sender.
 //!
-//! Law: what the process before knew and nobody contradicted is left again for a time ([`CARRIED`]), though no packet has confirmed it
-//! yet: a second restart soon after the first loses nothing.
+//! Law: pairs that the process before knew and that no packet contradicted are left again for a time ([`CARRIED`]), though no packet has
+//! confirmed them yet: a second restart soon after the first loses nothing.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,14 +16,14 @@ use super::memory;
 use super::store::Store;
 use crate::control::order::ListedPair;
 
-/// Pairs that are left at most: 21 MB of memory, once they are written.
+/// Largest number of pairs that are left: 21 MB of memory, once they are written.
 const MOST: usize = 1 << 18;
-/// How long a pair that nobody saw again is left anew.
+/// Time for which a pair that no packet confirms is left anew.
 const CARRIED: Duration = Duration::from_secs(600);
-/// A word list is left so many times as seldom as it takes to make.
+/// Pause between two lists, as a multiple of the time it took to make the last one.
 const SHARE: u32 = 20;
 
-/// Words of a pair.
+/// Number of words of a pair.
 const WORDS: usize = 5;
 const WHAT: (&str, &str) = (
     "pairs",
@@ -32,11 +32,11 @@ const WHAT: (&str, &str) = (
 
 type Words = [u64; WORDS];
 
-/// See the module's text.
+/// Pairs of this process, and the ring in which they are left.
 #[derive(Debug)]
 pub(super) struct Pairs {
     ring: Ring,
-    /// What the process before knew and no flow here says yet.
+    /// Pairs that the process before knew and that no flow of this process has yet.
     carried: HashMap<[u64; WORDS - 1], HashMap<u32, u32>>,
     until: Instant,
     due: Instant,
@@ -44,10 +44,10 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// What the process before left, to be suggested.
+    /// Opens the ring and returns the pairs that the process before left, to be suggested.
     ///
     /// # Errors
-    /// Nothing can be left.
+    /// The ring cannot be made.
     pub(super) fn open(
         store: &Store,
         note: &mut dyn FnMut(String),
@@ -71,7 +71,7 @@ impl Pairs {
         Ok((pairs, words.iter().map(listed).collect()))
     }
 
-    /// Leaves what is known now; seldom enough that it takes a small share of the time.
+    /// Leaves the pairs known now; seldom enough to take a small share of the time.
     pub(super) fn leave(&mut self, flows: &FlowView) {
         let begun = Instant::now();
         if begun < self.due {
@@ -109,7 +109,7 @@ impl Pairs {
     }
 }
 
-/// Both addresses as words.
+/// Encodes both addresses as words.
 fn ends(src: IpAddr, dst: IpAddr) -> [u64; WORDS - 1] {
     let [a, b] = halves(src);
     let [c, d] = halves(dst);
@@ -125,7 +125,7 @@ fn halves(address: IpAddr) -> [u64; 2] {
     [low(bits >> 64), low(bits)]
 }
 
-/// The low half.
+/// Returns the low half.
 const fn low(bits: u128) -> u64 {
     #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
     {
@@ -137,7 +137,7 @@ fn words([a, b, c, d]: [u64; WORDS - 1], receiver: u32, sender: u32) -> Words {
     [a, b, c, d, u64::from(receiver) << 32 | u64::from(sender)]
 }
 
-/// The receiver's and the sender's queue pair.
+/// Splits a word into the receiver's and the sender's queue pair.
 fn parted(qps: u64) -> (u32, u32) {
     let half = |word: u64| u32::try_from(word & u64::from(u32::MAX)).unwrap_or_default();
     (half(qps >> 32), half(qps))

@@ -1,7 +1,7 @@
 //! Descriptors that outlive the process: the service manager's descriptor store (`FDSTORE=1`, `sd_notify(3)`).
 //!
-//! Law: what the manager handed over is given out once, by its name; what nobody took when all is up is closed, here and in the store.
-//! Without a service manager nothing is kept and nothing fails.
+//! Law: each descriptor that the manager handed over is given out once, by its name; those not taken when all is up are closed, here and
+//! in the store. Without a service manager nothing is kept and nothing fails.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,14 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sd_notify::NotifyState;
 
-/// See the module's text.
+/// Descriptors handed over by the service manager and not yet taken.
 #[derive(Debug, Default)]
 pub struct Store {
     handed: Mutex<BTreeMap<String, OwnedFd>>,
 }
 
 impl Store {
-    /// With what this process was handed at its start ([`npcc_heap::inherited::claim`]). Of several with one name the last counts.
+    /// Creates the store from the descriptors handed over at the start ([`npcc_heap::inherited::claim`]). Of several with one name the last counts.
     #[must_use]
     pub fn of(handed: Vec<(String, OwnedFd)>) -> Store {
         Store {
@@ -25,25 +25,25 @@ impl Store {
         }
     }
 
-    /// Whether there is a service manager to leave anything with.
+    /// Returns true if there is a service manager to leave descriptors with.
     #[must_use]
     pub fn listens() -> bool {
         std::env::var_os("NOTIFY_SOCKET").is_some()
     }
 
-    /// Takes the descriptor of a name that the process before left.
+    /// Takes the descriptor of this name that the process before left.
     #[must_use]
     pub fn take(&self, name: &str) -> Option<OwnedFd> {
         self.handed().remove(name)
     }
 
-    /// Whether the process before left one whose name begins like this.
+    /// Returns true if the process before left a descriptor whose name begins with `begin`.
     #[must_use]
     pub fn has(&self, begin: &str) -> bool {
         self.handed().keys().any(|name| name.starts_with(begin))
     }
 
-    /// Takes all whose names begin like this, by the rest of their names.
+    /// Takes all descriptors whose names begin with `begin`, by the rest of their names.
     #[must_use]
     pub fn take_all(&self, begin: &str) -> BTreeMap<String, OwnedFd> {
         let mut handed = self.handed();
@@ -59,25 +59,25 @@ impl Store {
         taken
     }
 
-    /// Leaves a descriptor for the next process, by this name, in the place of another of the name.
+    /// Leaves a descriptor for the next process under this name, in place of an earlier one of the name.
     ///
     /// # Errors
-    /// The service manager cannot be told. Whether it has room (`FileDescriptorStoreMax=`) it does not say.
+    /// The service manager cannot be notified. It does not report whether it has room (`FileDescriptorStoreMax=`).
     pub fn keep(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
         self.forget(name)?;
         let state = [NotifyState::FdStore, NotifyState::FdName(name)];
         sd_notify::notify_with_fds(&state, &[fd])
     }
 
-    /// Leaves nothing of this name for the next process.
+    /// Removes the descriptor of this name from the store.
     ///
     /// # Errors
-    /// The service manager cannot be told.
+    /// The service manager cannot be notified.
     pub fn forget(&self, name: &str) -> io::Result<()> {
         sd_notify::notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)])
     }
 
-    /// Closes what nobody took, here and in the store; the names.
+    /// Closes the descriptors that were not taken, here and in the store; returns their names.
     #[must_use]
     pub fn close_rest(&self) -> Vec<String> {
         let rest = std::mem::take(&mut *self.handed());

@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Two times of one storm differ by less, in ms: they are reckoned from two clocks.
+/// Largest difference in ms between two times of one storm: they are computed from two clocks.
 const SAME: u64 = 1_000;
 
 /// A storm that the watchdog found and that is not over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storm {
-    /// The port's name.
+    /// Name of the port.
     pub port: String,
-    /// The priority its peer pauses.
+    /// Priority that the port's peer pauses.
     pub priority: u8,
-    /// When it was found, in ms since 1970.
+    /// Time at which the storm was found, in ms since 1970.
     pub since_ms: u64,
 }
 
@@ -24,7 +24,7 @@ impl Storm {
     }
 }
 
-/// The storms there are, those that were written before as they were: nothing is written while nothing changes.
+/// Returns the storms found now, those written before unchanged: nothing is written while nothing changes.
 #[must_use]
 pub fn as_written(found: Vec<Storm>, written: &[Storm]) -> Vec<Storm> {
     let same = |one: Storm| {

@@ -1,4 +1,4 @@
-//! When each thread last moved, as the management thread sees it.
+//! Heartbeat of each thread: when it last moved, as the management thread sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use npcc_heap::shared::SharedWords;
 
 use super::layout::{BEATS, Head, THREAD, THREAD_NAME, THREADS, words_of};
 
-/// Ns since 1970.
+/// Returns the wall-clock time, in ns since 1970.
 #[must_use]
 pub fn wall() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A thread's place, which has one writer.
+/// Slot of one thread in the recorder, with one writer.
 #[derive(Debug)]
 pub struct Beat {
     memory: Arc<SharedWords>,
@@ -23,7 +23,7 @@ pub struct Beat {
 }
 
 impl Beat {
-    /// Takes a place for the thread of this name; none when all are taken.
+    /// Allocates a slot for the thread of this name; `None` when all are taken.
     pub fn new(memory: &Arc<SharedWords>, name: &str) -> Option<Beat> {
         let taken = memory.words().get(Head::Threads as usize)?;
         let next = |taken| (taken < THREADS as u64).then_some(taken + 1);
@@ -47,7 +47,7 @@ impl Beat {
             .unwrap_or_default()
     }
 
-    /// Takes down that the thread had done so many loops when it moved at `now`, in ns since 1970.
+    /// Records that the thread had done `loops` loops when it moved at `now`, in ns since 1970.
     pub fn write(&self, loops: u64, now: u64) {
         if let [.., counted, moved] = self.words() {
             counted.store(loops, Ordering::Relaxed);

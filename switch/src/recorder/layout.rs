@@ -1,4 +1,4 @@
-//! The layout of a recorder: words of 64 bits, in the byte order of the machine.
+//! Layout of a recorder: words of 64 bits, in the byte order of the machine.
 //!
 //! ```text
 //! 0      magic, version, hash, pid, begun, ended, panicked, offset of the clock, its scale, workers, threads, signal     [`Head`]
@@ -19,77 +19,77 @@ use npcc_pipeline::capture::STANDING_WORDS;
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::MAX_PORTS;
 
-/// The first word: `npccrec` and a zero.
+/// First word of a recorder: `npccrec` and a zero.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"npccrec\0");
 /// Version of the layout.
 pub const VERSION: u64 = 2;
 
-/// Words at the beginning, by their places.
+/// Index of each word of the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Head {
-    /// [`MAGIC`].
+    /// Mark of a recorder: [`MAGIC`].
     Magic,
-    /// [`VERSION`].
+    /// Version of the layout: [`VERSION`].
     Version,
-    /// [`hash`].
+    /// Hash of names and sizes: [`hash`].
     Hash,
-    /// The process.
+    /// Process id of the writer.
     Pid,
-    /// When the run began, in ns since 1970.
+    /// Time at which the run began, in ns since 1970.
     Begun,
-    /// When it ended in order; 0 while it runs, and where it never did.
+    /// Time at which the run ended in order, in ns since 1970; 0 while it runs, and where it never did.
     Ended,
-    /// When a thread of it first panicked, or 0.
+    /// Time at which a thread last panicked, in ns since 1970, or 0.
     Panicked,
-    /// What is added to a scaled time of the switch's clock to have ns since 1970.
+    /// Offset added to a scaled time of the switch's clock to get ns since 1970.
     Offset,
-    /// Real ns of one of the switch's clock, as the bits of an `f64`.
+    /// Real ns per ns of the switch's clock, as the bits of an `f64`.
     Scale,
-    /// How many workers have a ring.
+    /// Number of workers that have a ring.
     Workers,
-    /// How many threads have a place.
+    /// Number of threads that have a slot.
     Threads,
-    /// The number of the signal that ended the run at once while it was stopping, or 0.
+    /// Number of the signal that ended the run at once while it was stopping, or 0.
     Signal,
 }
 
 /// Words of a text in the head.
 pub const TEXT: usize = 32;
-/// Where the program's version stands.
+/// Index of the first word of the program's version.
 pub const PROGRAM: usize = 32;
-/// Where the folder it ran in stands.
+/// Index of the first word of the folder the program ran in.
 pub const FOLDER: usize = PROGRAM + TEXT;
-/// Where the ports' names stand.
+/// Index of the first word of the ports' names.
 pub const PORTS: usize = FOLDER + TEXT;
 /// Words of a port's name.
 pub const NAME: usize = 4;
-/// Where the threads stand.
+/// Index of the first word of the threads' slots.
 pub const BEATS: usize = PORTS + MAX_PORTS * NAME;
-/// Threads with a place.
+/// Number of slots for threads.
 pub const THREADS: usize = 64;
-/// Words of a thread: its name, its loops, when it last moved.
+/// Words of a thread's slot: its name, its loops, when it last moved.
 pub const THREAD: usize = 8;
 /// Words of a thread's name.
 pub const THREAD_NAME: usize = 6;
-/// Where the first ring stands.
+/// Index of the first word of the first ring.
 pub const FIRST: usize = BEATS + THREADS * THREAD;
-/// Most workers that have a ring of frames.
+/// Largest number of workers that have a ring of frames.
 const WORKERS: usize = 64;
 
-/// What a ring's records are.
+/// Kind of the records in a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Messages, the event log's among them.
+    /// Log messages, those of the event log included.
     Said,
-    /// Decisions of NPCC.
+    /// Decisions of NPCC: CNPs, or refusals.
     Decisions,
     /// Malformed frames of one worker, as captured.
     Frames,
 }
 
 impl Kind {
-    /// How many records it keeps.
+    /// Number of records the ring keeps.
     #[must_use]
     pub const fn slots(self) -> usize {
         match self {
@@ -99,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// Words of the longest record.
+    /// Words of the longest record of this kind.
     #[must_use]
     pub const fn longest(self) -> usize {
         match self {
@@ -110,7 +110,7 @@ impl Kind {
     }
 }
 
-/// The rings of a switch with so many workers: messages, CNPs, refusals, and frames of each worker.
+/// Yields the rings of a switch with `workers` workers: messages, CNPs, refusals, and frames of each worker.
 pub fn rings(workers: usize) -> impl Iterator<Item = (Kind, Place)> {
     let frames = std::iter::repeat_n(Kind::Frames, workers.min(WORKERS));
     let kinds = [Kind::Said, Kind::Decisions, Kind::Decisions].into_iter();
@@ -120,14 +120,14 @@ pub fn rings(workers: usize) -> impl Iterator<Item = (Kind, Place)> {
             slots: kind.slots(),
             width: HEAD + kind.longest(),
         };
-        // No line of memory has two writers.
+        // No cache line has two writers.
         *next = (*next + place.words()).next_multiple_of(8);
         Some((kind, place))
     })
 }
 
-/// A number that differs where another program would read something else into the words: the names behind the numbers, and the
-/// sizes.
+/// Returns a hash that differs where another program would read something else into the words: it covers the names behind the
+/// numbers, and the sizes.
 #[must_use]
 pub fn hash() -> u64 {
     let kinds = [Kind::Said, Kind::Decisions, Kind::Frames];
@@ -144,7 +144,7 @@ pub fn hash() -> u64 {
     })
 }
 
-/// A text as words, cut where there is no room.
+/// Encodes `text` as `room` words, cut where it is too long and padded with zeros.
 pub fn words_of(text: &str, room: usize) -> impl Iterator<Item = u64> {
     let end = text.floor_char_boundary(room * 8);
     let octets = text.as_bytes().get(..end).unwrap_or_default();
@@ -152,7 +152,7 @@ pub fn words_of(text: &str, room: usize) -> impl Iterator<Item = u64> {
     words.chain(std::iter::repeat(0)).take(room)
 }
 
-/// The text that words hold, to its first zero.
+/// Decodes the text that `words` hold, up to its first zero.
 #[must_use]
 pub fn text_of(words: &[u64]) -> String {
     let octets = records::octets_of(words);

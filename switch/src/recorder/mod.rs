@@ -1,6 +1,6 @@
-//! The flight recorder: the last decisions, messages and malformed frames, and when each thread last moved, in memory that a crash leaves.
+//! Flight recorder: the last decisions, messages and malformed frames, and when each thread last moved, in memory that survives a crash.
 //!
-//! The memory is a file beside the management socket, in a tmpfs (`/run/npcc-switch.recorder`), mapped. A store into it stays when the
+//! The memory is a file beside the management socket, in a tmpfs (`/run/npcc-switch.recorder`), mapped. A store into it survives when the
 //! process is killed, for whatever reason. The next start renames the file (`.recorder.previous`) and begins a new one. No service
 //! manager is needed.
 //!
@@ -22,7 +22,7 @@ pub fn path(socket: &Path) -> PathBuf {
     socket.with_extension("recorder")
 }
 
-/// Path of the recorder of its last run.
+/// Path of the recorder of the last run of the switch with this management socket.
 #[must_use]
 pub fn previous(socket: &Path) -> PathBuf {
     socket.with_extension("recorder.previous")

@@ -1,5 +1,5 @@
-//! What a recorder holds, in the order in which it happened: as a person reads it, and as JSON. Of this run or the last, of a process
-//! that is there or is not.
+//! Reads a recorder and returns its records in the order in which they happened, as text for people and as JSON. The recorder may be of
+//! this run or the last, its process alive or gone.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -20,33 +20,33 @@ use super::layout::{
 };
 use super::said;
 
-/// Why a recorder cannot be read.
+/// Reason why a recorder cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] regular::ReadError),
-    /// It is something else, or was never begun.
+    /// The file is something else, or was never begun.
     #[error("this is no recorder of npcc-switch")]
     Foreign,
 }
 
-/// How a run ended, as far as its recorder knows.
+/// Ending of a run, as far as its recorder knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// In order.
+    /// The run ended in order.
     Ordered,
     /// A thread panicked.
     Panicked,
-    /// A second signal ended it at once while it was stopping: somebody lost patience.
+    /// A second signal ended the run at once while it was stopping: somebody lost patience.
     SecondSignal,
-    /// It runs, or ended without a word: it was killed, or the machine was.
+    /// The run goes on, or ended without a word: it was killed, or the machine was.
     Unknown,
 }
 
 impl Ending {
-    /// How the run ended whose recorder begins with these words.
+    /// Returns the ending of the run whose recorder begins with `words`.
     fn of(words: &[u64]) -> Ending {
         let head = |head: Head| words.get(head as usize).copied().unwrap_or_default();
         if head(Head::Panicked) != 0 {
@@ -60,72 +60,72 @@ impl Ending {
         }
     }
 
-    /// Whether somebody should look into it.
+    /// Returns true if the ending needs an investigation: a panic, or an end without a word.
     #[must_use]
     pub fn is_crash(self) -> bool {
         matches!(self, Ending::Panicked | Ending::Unknown)
     }
 }
 
-/// A thread, and when it last moved.
+/// State of one thread: its loops, and when it last moved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Thread {
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
-    /// Turns of its loop.
+    /// Number of turns of the thread's loop.
     pub loops: u64,
-    /// When it last moved, RFC 3339.
+    /// Time at which the thread last moved, RFC 3339.
     pub moved: String,
-    /// How long before the last of all records and moves that was, in seconds.
+    /// Time from the thread's last move to the latest of all records and moves, in seconds.
     pub still_s: f64,
 }
 
-/// One thing that was recorded.
+/// One record: a message, a decision or a malformed frame.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// When, RFC 3339.
+    /// Time of the record, RFC 3339.
     pub wall: String,
-    /// The same in ns since 1970.
+    /// Time of the record in ns since 1970.
     pub ns: u64,
-    /// `message`, `decision` or `frame`.
+    /// Kind of the record: `message`, `decision` or `frame`.
     pub kind: &'static str,
-    /// The how-manieth of its ring.
+    /// Sequence number of the record in its ring.
     pub number: u64,
-    /// Of a message: `info`, `warning`, `error` or `panic`.
+    /// Level of a message: `info`, `warning`, `error` or `panic`; absent for other kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<&'static str>,
-    /// What it says.
+    /// Text of the record, for people.
     pub text: String,
-    /// Of a frame: its first bytes, in hexadecimal digits.
+    /// First bytes of a frame, in hexadecimal digits; absent for other kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<String>,
 }
 
-/// All of a recorder.
+/// Contents of a whole recorder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reading {
-    /// The program's version.
+    /// Version of the program that wrote it.
     pub version: String,
-    /// The process.
+    /// Process that wrote it.
     pub pid: u64,
-    /// The folder it ran in.
+    /// Folder the process ran in.
     pub folder: String,
-    /// When it began, RFC 3339.
+    /// Time at which the run began, RFC 3339.
     pub begun: String,
-    /// How it ended.
+    /// Ending of the run.
     pub ending: Ending,
-    /// Its threads.
+    /// Threads of the process.
     pub threads: Vec<Thread>,
-    /// Records that were being written, or overwritten, and are left out.
+    /// Number of inconsistent records, left out: they were being written, or overwritten.
     pub torn: usize,
-    /// Everything else, oldest first.
+    /// All other records, oldest first.
     pub lines: Vec<Line>,
-    /// Why there are no lines, where another version of the program wrote them.
+    /// Reason why there are no lines, where another version of the program wrote them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
 }
 
-/// Reads a regular file.
+/// Reads a recorder from a regular file.
 ///
 /// # Errors
 /// [`ReadError`].
@@ -135,7 +135,7 @@ pub fn file(path: &Path) -> Result<Reading, ReadError> {
 }
 
 impl Reading {
-    /// Out of the words of a recorder.
+    /// Decodes the words of a recorder.
     ///
     /// # Errors
     /// [`ReadError`], never [`ReadError::File`].
@@ -151,7 +151,7 @@ impl Reading {
         });
         let workers = usize::try_from(head(Head::Workers)).unwrap_or_default();
         let rings = rings(workers).take(if is_read { usize::MAX } else { 0 });
-        // They lie where they lay in every version up to this one.
+        // The threads lie at the same place in every version up to this one.
         let has_threads = head(Head::Version) <= VERSION;
         let mut lines = Vec::new();
         let mut torn = 0;
@@ -210,7 +210,7 @@ fn threads(words: &[u64], count: u64, last: u64) -> Vec<Thread> {
     places().map(thread).collect()
 }
 
-/// A time of the switch's clock as ns since 1970.
+/// Converts a time of the switch's clock into ns since 1970.
 fn of_clock(words: &[u64], time: u64) -> u64 {
     let head = |head: Head| words.get(head as usize).copied().unwrap_or_default();
     let scaled = real(time) * f64::from_bits(head(Head::Scale));

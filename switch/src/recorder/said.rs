@@ -1,4 +1,4 @@
-//! What the switch says, the event log's lines and panics among it, as records: a layer beside the one that writes it down.
+//! Recording layer of the log: writes messages, the event log's lines and panics as records, beside the layer that prints them.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,10 +12,10 @@ use tracing_subscriber::layer::{Context, Layer};
 use super::beats::wall;
 use super::layout::{Head, Kind, text_of, words_of};
 
-/// Where the messages of this process go, from when there is a recorder.
+/// Destination of this process's messages, set once there is a recorder.
 static MESSAGES: OnceLock<Messages> = OnceLock::new();
 
-/// The writer's end.
+/// Writer of messages into the recorder's ring.
 #[derive(Debug)]
 pub struct Messages {
     memory: Arc<SharedWords>,
@@ -23,7 +23,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Writes into this ring.
+    /// Creates a writer into `ring`.
     #[must_use]
     pub fn new(memory: Arc<SharedWords>, ring: Ring) -> Messages {
         Messages {
@@ -32,7 +32,7 @@ impl Messages {
         }
     }
 
-    /// Takes all that the process says from now on, panics too. A second recorder in one process gets none of it.
+    /// Records all messages of the process from now on, panics too. A second recorder in one process gets none of them.
     pub fn listen(self) {
         if MESSAGES.set(self).is_err() {
             return;
@@ -47,7 +47,7 @@ impl Messages {
     }
 
     fn write(&self, level: u64, text: &str) {
-        // Whoever panics with the lock in its hand is in the middle of a record, which then stays without its number.
+        // A thread that panics while it holds the lock is in the middle of a record, which then stays without its number.
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let text = words_of(text, Kind::Said.longest() - 2);
         ring.push([wall(), level].into_iter().chain(text));
@@ -63,7 +63,7 @@ impl Messages {
     }
 }
 
-/// The level of a panic's record; others are those of [`level`].
+/// Level of a panic's record; other levels are those of [`level`].
 const PANIC: u64 = 4;
 
 const fn level(level: &Level) -> u64 {
@@ -74,7 +74,7 @@ const fn level(level: &Level) -> u64 {
     }
 }
 
-/// What a record's level is called.
+/// Returns the name of a record's level.
 const fn level_name(head: u64) -> &'static str {
     match head {
         PANIC => "panic",
@@ -84,7 +84,7 @@ const fn level_name(head: u64) -> &'static str {
     }
 }
 
-/// The level and the text of a record.
+/// Returns the level and the text of a record.
 #[must_use]
 pub fn message(record: &Record) -> (&'static str, String) {
     let text = record.words.get(2..).unwrap_or_default();
@@ -92,7 +92,7 @@ pub fn message(record: &Record) -> (&'static str, String) {
     (level_name(level), text_of(text))
 }
 
-/// Writes messages into the recorder, once there is one.
+/// Layer of the log that writes messages into the recorder, once there is one.
 #[derive(Debug)]
 pub struct Recorded;
 
@@ -110,7 +110,7 @@ impl<S: Subscriber> Layer<S> for Recorded {
     }
 }
 
-/// The message of an event.
+/// Collector of an event's `message` field.
 struct Text(String);
 
 impl Visit for Text {

@@ -1,4 +1,4 @@
-//! A recorder from its beginning to its end, and what becomes of the one before.
+//! Writing side of a recorder, from its beginning to its end, and the renaming of the recorder of the run before.
 
 use std::fs;
 use std::io;
@@ -23,31 +23,31 @@ use super::said::Messages;
 use crate::clock::Clock;
 use crate::log::note;
 
-/// A recorder that is written.
+/// Recorder of this run, open for writing.
 #[derive(Debug)]
 pub struct Recorder {
     memory: Arc<SharedWords>,
-    /// The workers' rings.
+    /// Places of the workers' rings of malformed frames.
     frames: Vec<Place>,
-    /// Those of CNPs and of refusals.
+    /// Places of the rings of CNPs and of refusals.
     decisions: [Place; 2],
 }
 
-/// What a recorder says about itself.
+/// Description of the run, written into the head of its recorder.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// The program's version.
+    /// Version of the program.
     pub version: &'a str,
     /// Names of the ports.
     pub ports: &'a [String],
-    /// How many workers there are.
+    /// Number of workers.
     pub workers: usize,
-    /// Real ns of one of the switch's clock.
+    /// Real ns per ns of the switch's clock.
     pub time_scale: f64,
 }
 
-/// Keeps the recorder of the last run under its other name. Returns how that run ended, if it had one; where another version wrote it, a
-/// note says that its records are not read. To be called when no other switch runs on this socket.
+/// Renames the recorder of the last run, so that it is kept. Returns the ending of that run, if it had a recorder; where another version
+/// wrote it, a note says that its records are not read. Call it when no other switch runs on this socket.
 pub fn keep_previous(socket: &Path) -> Option<Ending> {
     let (path, kept) = (super::path(socket), super::previous(socket));
     let reading = read::file(&path).ok();
@@ -60,10 +60,10 @@ pub fn keep_previous(socket: &Path) -> Option<Ending> {
 }
 
 impl Recorder {
-    /// Begins one.
+    /// Creates the recorder's file, writes its head, and begins to record messages and panics.
     ///
     /// # Errors
-    /// Its file cannot be made.
+    /// The file cannot be made.
     pub fn begin(socket: &Path, about: &About<'_>) -> io::Result<Recorder> {
         let places: Vec<Place> = rings(about.workers).map(|(_, place)| place).collect();
         let [said, cnps, refusals, frames @ ..] = places.as_slice() else {
@@ -82,7 +82,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Where a worker keeps malformed frames.
+    /// Returns the ring into which `worker` captures malformed frames; `None` if it has none.
     #[must_use]
     pub fn malformed(&self, worker: WorkerId) -> Option<Standing> {
         Some(Standing::new(self.frames(worker)?, worker))
@@ -93,7 +93,7 @@ impl Recorder {
         Some(self.ring(*place))
     }
 
-    /// Where the control core logs CNPs and refusals.
+    /// Returns the logs into which the control core writes CNPs and refusals.
     #[must_use]
     pub fn decisions(&self) -> [DecisionLog; 2] {
         self.decisions
@@ -104,24 +104,24 @@ impl Recorder {
         Ring::new(Arc::clone(&self.memory) as Arc<dyn Words>, place)
     }
 
-    /// A place for a thread.
+    /// Allocates a heartbeat slot for the thread `name`; `None` when all are taken.
     #[must_use]
     pub fn beat(&self, name: &str) -> Option<Beat> {
         Beat::new(&self.memory, name)
     }
 
-    /// Takes down how the switch's clock stands to the time of day.
+    /// Records the offset between the switch's clock and the time of day.
     pub fn tell_time(&self, clock: &Clock) {
         let scaled = real(clock.now().0) * clock.scale();
         self.put(Head::Offset, wall().saturating_sub(whole(scaled)));
     }
 
-    /// Has a signal that ends the run at once written down.
+    /// Has `mark` write the number of a signal that ends the run at once into the head.
     pub fn note_signal(&self, mark: &Mark) {
         mark.at(Arc::clone(&self.memory), Head::Signal as usize);
     }
 
-    /// The run ends in order.
+    /// Records that the run ends in order.
     pub fn end(&self) {
         self.put(Head::Ended, wall());
     }
@@ -133,7 +133,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // A run that could not come up ends here, with its error told.
+        // A run that could not come up ends here; its error was reported already.
         if !std::thread::panicking() {
             self.end();
         }
@@ -149,7 +149,7 @@ fn store(memory: &SharedWords, at: usize, words: impl IntoIterator<Item = u64>) 
 
 fn describe(memory: &SharedWords, about: &About<'_>, workers: usize) {
     let put = |head: Head, word: u64| store(memory, head as usize, [word]);
-    // All pages are there before a worker writes to one.
+    // Touching every page here spares the workers the page faults.
     store(memory, 0, std::iter::repeat_n(0, memory.words().len()));
     let folder = std::env::current_dir().unwrap_or_default();
     store(memory, PROGRAM, words_of(about.version, TEXT));

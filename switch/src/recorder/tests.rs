@@ -4,7 +4,7 @@ use npcc_heap::records::Ring;
 use npcc_pipeline::capture::Kind as Happened;
 use npcc_pipeline::units::{Nanos, PortId, WorkerId};
 
-/// The words of a recorder.
+/// Returns the words of a recorder.
 fn words(path: &Path) -> Vec<u64> {
     records::words_of(&std::fs::read(path).unwrap()).collect()
 }
@@ -171,7 +171,7 @@ fn a_run_of_an_older_version_tells_its_ending_and_its_threads() {
 }
 
 proptest::proptest! {
-    /// A crash of the machine may leave anything.
+    /// A crash of the machine may leave any words in the file.
     #[test]
     fn no_words_make_the_reader_panic(
         noise in proptest::collection::vec(proptest::num::u64::ANY, 0..2_000),

@@ -1,4 +1,4 @@
-//! A change of a running switch: who made it, when by everybody's clock, and which keys it changed.
+//! Change of a running switch: its author, its wall-clock time, and the keys it changed.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use npcc_config::Difference;
 use serde::{Deserialize, Serialize};
 
 npcc_pipeline::named! {
-    /// On whose behalf something changes.
+    /// Origin of a change.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Cause {
@@ -15,27 +15,27 @@ npcc_pipeline::named! {
         Client = "client",
         /// A signal.
         Signal = "signal",
-        /// A time that ran out.
+        /// A timer that expired.
         Timer = "timer",
     }
 }
 
-/// Who changes something.
+/// Author of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Author {
-    /// On whose behalf.
+    /// Origin of the change.
     pub cause: Cause,
-    /// The client's user, where the system told.
+    /// User id of the client, where the system gives it.
     pub uid: Option<u32>,
-    /// The user who logged in and then became that one, by sudo(8) or su(1), where the system told.
+    /// User id of the login that became that user, by sudo(8) or su(1), where the system gives it.
     pub login_uid: Option<u32>,
-    /// The client's process, where the system told.
+    /// Process id of the client, where the system gives it.
     pub pid: Option<i32>,
 }
 
 impl Author {
-    /// Not a client.
+    /// Returns an author that is not a client.
     #[must_use]
     pub const fn not_a_client(cause: Cause) -> Author {
         Author {
@@ -66,48 +66,48 @@ impl fmt::Display for Author {
     }
 }
 
-/// A key that a change changed, or will change at a restart.
+/// Key that a change changed, or will change at a restart.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChangedKey {
-    /// `applied`, or `needs restart`.
+    /// Effect: `applied`, or `needs restart`.
     pub effect: String,
-    /// The key, and its values.
+    /// Key, with its old and its new value.
     #[serde(flatten)]
     pub change: Difference,
 }
 
-/// A change, or the refusal of one.
+/// Change of the running switch, or the refusal of one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Change {
-    /// When it was first done, UTC.
+    /// Time at which the change was first made, UTC.
     pub time: String,
-    /// The same in us of the switch's clock, as in the CNPs' log.
+    /// Time of the change in us of the switch's clock, as in the CNPs' log.
     pub time_us: u64,
-    /// Who.
+    /// Author of the change.
     pub author: Author,
-    /// What was asked for.
+    /// Request of the author.
     pub what: String,
-    /// What it came to: `done`, or why it was refused.
+    /// Outcome: `done`, or the reason for the refusal.
     pub outcome: String,
-    /// How often.
+    /// Number of times the same change was made.
     pub count: u64,
-    /// The keys that it changed, as far as they are kept.
+    /// Keys that the change changed, as far as they are kept.
     pub keys: Vec<ChangedKey>,
-    /// How many keys more it changed.
+    /// Number of further changed keys that are not kept.
     pub keys_left_out: u64,
 }
 
 impl Change {
-    /// Whether the same author did the same, with the same outcome.
+    /// Returns true if the author, the request, the outcome and the keys are equal.
     pub(super) fn is_same(&self, other: &Change) -> bool {
         let of = |one: &Change| (one.author, one.what.clone(), one.outcome.clone());
         of(self) == of(other) && self.keys == other.keys
     }
 }
 
-/// In one line; `{:#}` has a line more for each key.
+/// Writes the change in one line; `{:#}` adds a line for each key.
 impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Change {
@@ -183,7 +183,7 @@ mod tests {
             ..Change::default()
         };
         assert!(rollback.to_string().contains("rollback (timer): "));
-        // As the version before wrote it.
+        // JSON as the version before wrote it.
         let old = r#"{"cause":"client","uid":0,"pid":7}"#;
         let old: Author = serde_json::from_str(old).unwrap();
         assert_eq!(old.to_string(), "uid 0, pid 7");

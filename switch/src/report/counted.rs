@@ -1,6 +1,6 @@
-//! Rows of the report that read as the counts in them.
+//! Deref of report rows to the counts in them.
 
-/// A row of the report may be read as the counts in it, which are declared with the counters themselves.
+/// Implements `Deref` of each row to its `counts` field, whose type is declared with the counters themselves.
 macro_rules! counted {
     ($($Row:ident: $Counts:ty),* $(,)?) => {$(
         impl std::ops::Deref for $Row {

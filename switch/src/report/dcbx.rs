@@ -1,7 +1,7 @@
-//! What a host has to know of the queues, as TLVs of DCBX: `lldpd` announces them, by the commands that `show dcbx` prints.
+//! Queue settings for hosts, as TLVs of DCBX: `lldpd` announces them, by the commands that `show dcbx` prints.
 //!
-//! IEEE 802.1Q-2018, D.2.10 (which priorities are paused) and D.2.11 (which priority is whose). The switch is not willing: it
-//! takes nothing from the host's.
+//! IEEE 802.1Q-2018, D.2.10 (priorities that are paused) and D.2.11 (priority of each application). The switch is not willing: it
+//! accepts nothing from the host's TLVs.
 
 use std::fmt::Write;
 
@@ -21,15 +21,15 @@ const DSCP: u8 = 5;
 /// The UDP port of RoCEv2 (IBTA, annex A17).
 const ROCEV2: u16 = 4791;
 
-/// `show dcbx --json`
+/// Contents of `show dcbx --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Dcbx {
-    /// The ports it is announced on.
+    /// Ports on which the TLVs are announced.
     pub ports: Vec<String>,
-    /// Priorities that are paused and not dropped, a bit each.
+    /// Bit mask of the priorities that are paused rather than dropped.
     pub pfc: u8,
-    /// Whose priority is which.
+    /// Priority of each application.
     pub applications: Vec<Application>,
 }
 
@@ -37,11 +37,11 @@ pub struct Dcbx {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Application {
-    /// `udp-port` or `dscp`.
+    /// Selector: `udp-port` or `dscp`.
     pub selector: String,
-    /// The port or the DSCP.
+    /// UDP port or DSCP.
     pub value: u16,
-    /// Its priority.
+    /// Priority of the application.
     pub priority: u8,
 }
 
@@ -54,7 +54,7 @@ impl Application {
 }
 
 impl Dcbx {
-    /// Of these queues: RoCEv2 is told the first lossless priority, and every DSCP the one that its frames get.
+    /// Derives the TLVs from `qos`: RoCEv2 gets the first lossless priority, and every DSCP the priority that its frames get.
     #[must_use]
     pub fn of(qos: &Qos, ports: Vec<String>) -> Dcbx {
         let lossless = || qos.priorities.iter().filter(|queue| queue.lossless);
@@ -78,7 +78,7 @@ impl Dcbx {
         }
     }
 
-    /// What is to be announced: subtypes and what follows them, of the OUI 00-80-C2.
+    /// Returns the TLVs to announce: their subtypes and the octets after them, under the OUI 00-80-C2.
     fn tlvs(&self) -> [(u8, Vec<u8>); 2] {
         // Not willing, eight classes.
         let pfc = vec![8, self.pfc];
@@ -92,7 +92,7 @@ impl Dcbx {
         ]
     }
 
-    /// Commands for `lldpcli -c FILE`.
+    /// Returns commands for `lldpcli -c FILE`.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -111,7 +111,7 @@ impl Dcbx {
         out
     }
 
-    /// Of a switch as it runs.
+    /// Derives the TLVs from the snapshot of a running switch.
     #[must_use]
     pub fn of_snapshot(all: &Snapshot) -> Dcbx {
         let ports = all.ports.iter().map(|port| port.name.clone()).collect();
@@ -119,7 +119,7 @@ impl Dcbx {
     }
 }
 
-/// `show dcbx`
+/// Renders `show dcbx`.
 #[must_use]
 pub fn shown(snapshot: &Snapshot) -> String {
     Dcbx::of_snapshot(snapshot).text()

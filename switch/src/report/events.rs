@@ -1,7 +1,7 @@
 //! Events of ports and lossless queues, found by comparing counters.
 //!
-//! Nothing here costs a worker anything: the management thread looks at the counters every few milliseconds. Storms have the worker's
-//! own time; an event that is only counted has the time at which the count was read.
+//! No worker pays for this: the management thread reads the counters every few milliseconds. Storms have the worker's own time; an event
+//! that is only counted has the time at which the count was read.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use npcc_pipeline::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 npcc_pipeline::named! {
-    /// What happened.
+    /// Kind of an event.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Kind {
@@ -33,13 +33,13 @@ npcc_pipeline::named! {
         LinkDown = "link-down",
         /// A port's link came up, or has another speed.
         LinkUp = "link-up",
-        /// With the speed a link came up with, a lossless queue is marked only after its senders are paused.
+        /// A lossless queue is marked only after its senders are paused, at the speed with which the link came up.
         MarkingLate = "marking-late",
     }
 }
 
 impl Kind {
-    /// Whether it is found as a count that grew.
+    /// Returns true if the event is found as a count that grew.
     pub(super) const fn is_count(self) -> bool {
         matches!(
             self,
@@ -48,21 +48,21 @@ impl Kind {
     }
 }
 
-/// One event.
+/// One event of a port or a lossless queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Event {
-    /// When, in us of the switch's clock, as in the CNPs' log.
+    /// Time of the event, in us of the switch's clock, as in the CNPs' log.
     pub time_us: u64,
-    /// When it was taken down, RFC 3339.
+    /// Time at which the event was noted, RFC 3339.
     pub wall: String,
-    /// What.
+    /// Kind of the event.
     pub kind: Kind,
-    /// The port, where it is one port's.
+    /// Port of the event; empty where it concerns no single port.
     pub port: String,
-    /// The priority, where it is one priority's.
+    /// Priority of the event, where it concerns one priority.
     pub priority: Option<u8>,
-    /// How many; of a slow turn: its length in us; of a link that came up: its speed in Mb/s.
+    /// Number of occurrences; length in us of a slow turn; speed in Mb/s of a link that came up.
     pub count: u64,
 }
 
@@ -115,7 +115,7 @@ impl fmt::Display for Event {
 }
 
 impl Event {
-    /// The link of a port changed; `mbps` is its speed.
+    /// Returns the event of a port whose link changed; `mbps` is its speed.
     #[must_use]
     pub fn link(name: &str, kind: Kind, mbps: u64, now: Nanos) -> Event {
         Event {
@@ -127,7 +127,7 @@ impl Event {
         }
     }
 
-    /// Whether it is of the same kind, port and priority.
+    /// Returns true if both events have the same kind, port and priority.
     pub(super) fn is_same(&self, other: &Event) -> bool {
         let Event {
             kind,
@@ -138,7 +138,7 @@ impl Event {
         (kind, port, priority) == (&other.kind, &other.port, &other.priority)
     }
 
-    /// Counts another one in. Of slow turns the last one tells its length.
+    /// Adds the count of another such event. For slow turns the latest length replaces the earlier one.
     pub(super) fn count_in(&mut self, other: &Event) {
         let before = if self.kind == Kind::SlowTurn {
             0
@@ -148,7 +148,7 @@ impl Event {
         self.count = before + other.count;
     }
 
-    /// Logs it.
+    /// Logs the event, at level info if it is good news and at level warn otherwise.
     pub(super) fn log(&self) {
         let (port, count) = (self.port.as_str(), self.count);
         let priority = self.priority.map(u64::from);
@@ -162,16 +162,16 @@ impl Event {
     }
 }
 
-/// Finds events by comparing counters with those of the last look.
+/// Finds events by comparing the counters with those of the last poll.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Each port's counters at the last look.
+    /// Counters of each port at the last poll.
     seen: Vec<PortCount>,
     slowest: u64,
 }
 
 impl Watch {
-    /// What happened to port number `index`, whose counters over all workers say `counts`, since the last look.
+    /// Returns the events of port number `index` since the last poll; `counts` are its counters over all workers.
     pub fn port(
         &mut self,
         (index, name): (usize, &str),
@@ -204,7 +204,7 @@ impl Watch {
             (Kind::CpuPause, None, new.flow.xoff_cpu, now),
         ]);
         found.retain(|(_, _, count, _)| *count > 0);
-        // One poll may find an end and a beginning: in the order they came.
+        // One poll may find an end and a beginning: they are sorted by time.
         found.sort_by_key(|(_, _, _, time)| *time);
         let event = move |(kind, priority, count, time): (Kind, Option<u8>, u64, Nanos)| Event {
             time_us: time.0 / 1_000,
@@ -217,9 +217,9 @@ impl Watch {
         found.into_iter().map(event)
     }
 
-    /// The longest turn of all workers, `turn`, if it is longer than ever and than headroom covers, `covered`.
+    /// Returns an event if `turn`, the longest turn of all workers, is longer than ever and than headroom covers (`covered`).
     pub fn turn(&mut self, turn: Nanos, covered: Nanos, now: Nanos) -> Option<Event> {
-        // After `clear watermarks` the next slow one is news again.
+        // After `clear watermarks` the next slow turn is an event again.
         self.slowest = self.slowest.min(turn.0);
         let is_news = turn > covered && turn.0 > self.slowest;
         is_news.then(|| {

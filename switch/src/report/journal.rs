@@ -1,10 +1,10 @@
-//! The journal: events of ports and lossless queues, and changes by operators, in the order in which they were noted.
+//! Journal: events of ports and lossless queues, and changes by operators, in the order in which they were noted.
 //!
 //! `show log` and `show audit` are filters of it. It keeps the newest [`KEPT`] events and as many changes: neither displaces the other.
-//! Changes outlive the process where a ring of records does.
+//! Changes outlive the process if they are also written into a ring of records.
 //!
-//! Law: what one process does again and again, as `pair import` does, is one entry with a count, and so are counts of one kind and port
-//! within a second.
+//! Law: a change that one process makes again and again, as `pair import` does, is one entry with a count, and so are counts of one kind
+//! and port within a second.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;
@@ -15,26 +15,26 @@ use npcc_pipeline::units::Nanos;
 use super::audit::Change;
 use super::events::Event;
 
-/// Events that are kept, and changes.
+/// Number of events that are kept, and of changes.
 pub const KEPT: usize = 256;
 /// Words of a change's record: 4 KiB of JSON.
 pub const WORDS: usize = 512;
-/// Changed keys of one change that are kept; [`WORDS`] has room for them at a usual length.
+/// Number of changed keys that are kept of one change; [`WORDS`] has room for them at a usual length.
 const KEYS: usize = 24;
-/// The same within this time is one entry.
+/// Time within which equal entries are merged into one.
 const TOGETHER: Nanos = Nanos::from_millis(1_000);
 
-/// An entry.
+/// Entry of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// Something happened to a port or a lossless queue.
+    /// An event of a port or a lossless queue.
     Event(Event),
-    /// Somebody changed something, or was refused.
+    /// A change, or the refusal of one.
     Change(Change),
 }
 
 impl Entry {
-    /// When, in us of the switch's clock.
+    /// Returns the time of the entry, in us of the switch's clock.
     #[must_use]
     pub const fn time_us(&self) -> u64 {
         match self {
@@ -48,17 +48,17 @@ impl Entry {
     }
 }
 
-/// See the module's text.
+/// Journal of events and changes; see the module's documentation.
 #[derive(Debug, Default)]
 pub struct Journal {
-    /// Each with the time until which the same is counted there.
+    /// Entries, each with the time until which an equal one is counted there.
     entries: VecDeque<(Entry, Nanos)>,
-    /// Changes for the next process.
+    /// Ring that keeps the changes for the next process.
     kept: Option<Ring>,
 }
 
 impl Journal {
-    /// With the changes that this ring holds, into which new ones are written too.
+    /// Creates a journal with the changes that `kept` holds; new changes are written there too.
     #[must_use]
     pub fn new(kept: Option<Ring>) -> Journal {
         let before = kept.iter().flat_map(|ring| ring.read().whole);
@@ -76,12 +76,12 @@ impl Journal {
         }
     }
 
-    /// All entries, in the order in which they were noted.
+    /// Yields all entries, in the order in which they were noted.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().map(|(entry, _)| entry)
     }
 
-    /// The events, oldest first.
+    /// Returns the events, oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         let event = |entry: &Entry| match entry {
@@ -91,7 +91,7 @@ impl Journal {
         self.entries().filter_map(event).collect()
     }
 
-    /// The changes, oldest first.
+    /// Returns the changes, oldest first.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
         let change = |entry: &Entry| match entry {
@@ -101,7 +101,7 @@ impl Journal {
         self.entries().filter_map(change).collect()
     }
 
-    /// Notes an event and logs it, unless it is counted with one of the last second.
+    /// Notes an event and logs it, unless it is counted with an equal one of the last second.
     pub fn event(&mut self, event: Event) {
         let now = Nanos(event.time_us.saturating_mul(1_000));
         let same = self.entries.iter_mut().rev().find_map(|(entry, until)| {
@@ -125,7 +125,7 @@ impl Journal {
         self.push(Entry::Event(event), now + TOGETHER);
     }
 
-    /// Notes a change made at `now`; whether it is a new entry, and not the last change once more.
+    /// Notes a change made at `now`. Returns true if it is a new entry, and false if it is counted with the last change.
     pub fn change(&mut self, mut change: Change, now: Nanos) -> bool {
         let until = now + TOGETHER;
         let mut last = self.entries.iter_mut().rev();
@@ -150,7 +150,7 @@ impl Journal {
         true
     }
 
-    /// Adds an entry, in the place of the oldest of its kind where there are [`KEPT`].
+    /// Adds an entry; with [`KEPT`] of its kind it replaces the oldest of them.
     fn push(&mut self, entry: Entry, until: Nanos) {
         let of_kind = |(other, _): &(Entry, Nanos)| other.is_event() == entry.is_event();
         if self.entries.iter().filter(|other| of_kind(other)).count() >= KEPT
@@ -162,7 +162,7 @@ impl Journal {
     }
 }
 
-/// The record of a change. One that is too long for it is not found again by the next process.
+/// Returns the record of a change. If that is too long, the keys and the end of the outcome are dropped.
 fn words(change: &Change) -> Vec<u64> {
     // A change without its keys is better than none.
     let json = serde_json::to_vec(change).unwrap_or_default();
@@ -273,7 +273,7 @@ mod tests {
         for n in 0..3 {
             journal.change(change("pair add"), ms(n));
         }
-        // A refusal may say more than a record has room for.
+        // The outcome of a refusal may be longer than a record.
         let mut refused = change("set npcc.wan0.3.few 9");
         refused.outcome = "\u{e9}".repeat(100_000);
         refused.keys = vec![key(0)];

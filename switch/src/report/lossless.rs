@@ -11,33 +11,33 @@ counted! { FlowControl: FlowCount, Pause: PauseCount, Group: GroupCount }
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FlowControl {
-    /// Who obeys pause frames: `hardware`, `software` or `none`.
+    /// Backend that obeys pause frames: `hardware`, `software` or `none`.
     pub backend: String,
-    /// Why.
+    /// Reason for the choice of this backend.
     pub why: String,
-    /// What became of a pause frame sent at start: `sent`, `not counted`, `refused`, `link down`, `not run`.
+    /// Result of a pause frame sent at start: `sent`, `not counted`, `refused`, `link down`, `not run`.
     pub self_test: String,
     /// 802.3x pause of the whole link, which would stop every priority: `off`, `obeyed`, `sent`, `both`, or `unknown` where the driver
-    /// does not tell.
+    /// does not report it.
     pub link_pause: String,
-    /// Wire bytes the transmit ring may hold; absent where the driver does not tell what it holds.
+    /// Wire bytes the transmit ring may hold; absent where the driver does not report it.
     pub tx_outstanding: Option<u64>,
-    /// How the fill of the receive ring is known: `driver`, or `bursts` where it does not tell.
+    /// Source of the fill level of the receive ring: `driver`, or `bursts` where the driver does not report it.
     pub rx_fill: String,
-    /// Bits per second by which quanta are reckoned.
+    /// Rate in bits per second by which pause quanta are converted to time.
     pub rate: u64,
-    /// Priorities the peer is asked to pause.
+    /// Priorities the peer is asked to pause (PFC frames are sent for them).
     pub send: Vec<u8>,
     /// Priorities whose pauses are obeyed.
     pub honour: Vec<u8>,
-    /// Longest time we may go on sending after a pause arrived, in us: for the peer's `peer_response`.
+    /// Longest time the switch may go on sending after a pause arrived, in us: for the peer's `peer_response`.
     pub response_us: f64,
     /// Wire bytes that may arrive beyond headroom, because a worker's turn was longer than headroom covers.
     pub headroom_short: u64,
-    /// What was counted.
+    /// Counts of the port's flow control.
     #[serde(flatten)]
     pub counts: FlowCount,
-    /// Each priority.
+    /// Pause state of each priority.
     pub priorities: Vec<Pause>,
 }
 
@@ -45,15 +45,15 @@ pub struct FlowControl {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pause {
-    /// The priority.
+    /// Priority that is paused.
     pub priority: u8,
-    /// Seconds since its last pause began; absent when there was none.
+    /// Seconds since the last pause by the peer began; absent when there was none.
     pub rx_began_s_ago: Option<f64>,
-    /// Seconds since our last pause began; absent when there was none.
+    /// Seconds since the last pause by the switch began; absent when there was none.
     pub tx_began_s_ago: Option<f64>,
     /// Seconds since the last storm was found; absent when there was none.
     pub storm_s_ago: Option<f64>,
-    /// What was counted.
+    /// Counts of the priority's pauses.
     #[serde(flatten)]
     pub counts: PauseCount,
 }
@@ -62,21 +62,21 @@ pub struct Pause {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Group {
-    /// Its priority.
+    /// Priority of the group.
     pub priority: u8,
-    /// Its sender is paused, not its frames dropped.
+    /// True if the group's sender is paused rather than its frames dropped.
     pub lossless: bool,
-    /// Most held ever.
+    /// Most wire bytes ever held by the group.
     pub held_peak_ever: u64,
-    /// What it may hold at this moment before its sender is paused; absent where nobody is.
+    /// Fill level above which the sender is paused, at this moment; absent where senders are not paused.
     pub xoff: Option<u64>,
-    /// What it holds at most when its paused sender goes on; absent where nobody is paused.
+    /// Fill level at or below which a paused sender may go on; absent where senders are not paused.
     pub xon: Option<u64>,
     /// Size of its headroom.
     pub headroom_size: u64,
-    /// Most in headroom ever.
+    /// Most wire bytes ever held in headroom.
     pub headroom_peak_ever: u64,
-    /// What was counted.
+    /// Counts of the group.
     #[serde(flatten)]
     pub counts: GroupCount,
 }
@@ -85,24 +85,24 @@ pub struct Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Buffer {
-    /// Size.
+    /// Size of the whole pool.
     pub pool: u64,
-    /// Of that, shared by all.
+    /// Part of the pool that all groups share.
     pub shared: u64,
-    /// Of that, headroom.
+    /// Part of the pool that is headroom.
     pub headroom_size: u64,
-    /// Held.
+    /// Wire bytes held.
     pub used: u64,
-    /// Most held since the last `clear watermarks`.
+    /// Most wire bytes held since the last `clear watermarks`.
     pub used_peak: u64,
-    /// Held in headroom.
+    /// Wire bytes held in headroom.
     pub headroom: u64,
-    /// Most held in headroom since the last `clear watermarks`.
+    /// Most wire bytes held in headroom since the last `clear watermarks`.
     pub headroom_peak: u64,
-    /// Buffers held.
+    /// Packet buffers held.
     pub frames: u64,
     /// Longest turn of a worker's loop since the last `clear watermarks`, in ns.
     pub turn_ns: u64,
-    /// The longest that headroom covers, in ns.
+    /// Longest turn that headroom covers, in ns.
     pub turn_covered_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! Flow control, buffer and queues' settings as tables for people. What must be 0 is red when it is not.
+//! Tables of flow control, buffer and queues' settings, for people. Numbers that must be 0 are red when they are not.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use super::model::{Port, Snapshot};
 use super::qos::QosPriority;
 use super::table::{Cell, count, counts, joined, rate, red, table, thousands, word};
 
-/// Events that `show pfc` tells of; `show log` tells of all.
+/// Number of events in `show pfc`; `show log` has all of them.
 const EVENTS: usize = 10;
 
-/// Priorities of a mask.
+/// Lists the priorities of a mask.
 fn bits(mask: u64) -> String {
     joined((0..8).filter(|bit| mask >> bit & 1 != 0), ",")
 }
 
-/// A time in us.
+/// Formats a time in us.
 fn micros(heading: &'static str, ns: u64) -> Cell {
     (heading, format!("{:.1}", real(ns) / 1e3))
 }
 
-/// One line for each direction in which a priority was ever paused.
+/// Returns one row for each direction in which a priority was ever paused.
 fn history(port: &str, pause: &Pause) -> Vec<Vec<Cell>> {
     let counts = &pause.counts;
     let both = [
@@ -54,7 +54,7 @@ fn history(port: &str, pause: &Pause) -> Vec<Vec<Cell>> {
     both.into_iter().filter_map(row).collect()
 }
 
-/// The longest turn of a worker's loop beside what headroom was computed from; red when it is more.
+/// Renders the longest turn of a worker's loop beside the one that headroom was computed from; red when it is more.
 fn slow(snapshot: &Snapshot) -> String {
     let (turn, covered) = (
         snapshot.buffer.turn_ns / 1_000,
@@ -76,7 +76,7 @@ fn slow(snapshot: &Snapshot) -> String {
     }
 }
 
-/// What there is to know of a port's backend, in a line.
+/// Renders a port's flow-control backend in one line: the reason for it, its self-test, and its limits.
 fn about(name: &str, flow: &FlowControl) -> String {
     let mut line = format!("{name}: {}, because {}", flow.backend, flow.why);
     match flow.self_test.as_str() {
@@ -106,7 +106,7 @@ fn about(name: &str, flow: &FlowControl) -> String {
     line + "\n"
 }
 
-/// The priorities that pause frames named, or may name.
+/// Yields the priorities that pause frames named, or may name.
 fn paused(port: &Port) -> impl Iterator<Item = (&Port, &Pause)> {
     let shown = |pause: &&Pause| {
         let of = |counts: &[u64; 8]| counts.get(usize::from(pause.priority)).copied();
@@ -123,7 +123,7 @@ fn paused(port: &Port) -> impl Iterator<Item = (&Port, &Pause)> {
         .map(move |pause| (port, pause))
 }
 
-/// `show pfc`
+/// Renders `show pfc`.
 #[must_use]
 pub fn pfc(snapshot: &Snapshot) -> String {
     let ports = table(2, &&Port::default(), &snapshot.ports, |port| {
@@ -178,7 +178,7 @@ pub fn pfc(snapshot: &Snapshot) -> String {
     )
 }
 
-/// `show buffer`
+/// Renders `show buffer`.
 #[must_use]
 pub fn buffer(snapshot: &Snapshot) -> String {
     let buffer = &snapshot.buffer;
@@ -224,7 +224,7 @@ pub fn buffer(snapshot: &Snapshot) -> String {
     )
 }
 
-/// `show qos`
+/// Renders `show qos`.
 #[must_use]
 pub fn qos(snapshot: &Snapshot) -> String {
     let qos = &snapshot.qos;

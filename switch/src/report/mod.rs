@@ -1,4 +1,4 @@
-//! What the switch says about itself: one snapshot, as stable JSON and as tables.
+//! Report of the switch: one snapshot, as stable JSON and as tables.
 //!
 //! Field names are a contract with scripts; a field may be added, never renamed.
 

@@ -1,4 +1,4 @@
-//! The snapshot: what `--stats-json` writes and `show --json` prints.
+//! Snapshot of the switch: what `--stats-json` writes and `show --json` prints.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub use npcc::*;
 
 counted! { Port: PortCount, Queue: QueueCount, Worker: WorkerCount }
 
-/// Everything, at one moment.
+/// State of the whole switch at one moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Version of the program.
@@ -30,25 +30,25 @@ pub struct Snapshot {
     pub seconds: f64,
     /// Ports, in the order of the configuration.
     pub ports: Vec<Port>,
-    /// NPCC.
+    /// NPCC: counts, reaction times, watched queues.
     pub npcc: Npcc,
-    /// Workers.
+    /// Workers, each with its counts.
     pub workers: Vec<Worker>,
-    /// The account of all frames.
+    /// Account of all frames.
     pub conservation: Conservation,
     /// The shared buffer.
     #[serde(default)]
     pub buffer: Buffer,
-    /// To and from Linux.
+    /// Frames to and from Linux.
     #[serde(default)]
     pub punt: Punt,
     /// Effective queues and maps.
     #[serde(default)]
     pub qos: Qos,
-    /// What happened to lossless queues, oldest first.
+    /// Events of ports and lossless queues, oldest first.
     #[serde(default)]
     pub events: Vec<Event>,
-    /// How late `bench`'s frames left; nothing but there.
+    /// Latency of frames in `bench`, from the moment a frame was due, in us; empty except there.
     #[serde(default)]
     pub latency_us: Percentiles,
 }
@@ -57,38 +57,38 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Port {
-    /// Its name.
+    /// Name in the configuration.
     pub name: String,
-    /// Its device.
+    /// Name of the device.
     pub device: String,
-    /// The device's driver.
+    /// Driver of the device.
     pub driver: String,
-    /// Its MAC address.
+    /// MAC address of the port.
     pub mac: String,
-    /// Whether frames pass: the link is up, and the operator lets it be (SONiC's oper status).
+    /// True if frames pass: the link is up, and the operator has not taken the port down (SONiC's oper status).
     pub up: bool,
-    /// Whether the operator lets it be up: `up` or `down`.
+    /// Admin status set by the operator: `up` or `down`.
     pub admin: String,
-    /// Why it is down: `admin`, `link` or `device`; empty when it is up.
+    /// Reason for a port that is down: `admin`, `link` or `device`; empty when it is up.
     pub down_reason: String,
-    /// Speed of the link in bits per second; of the time it was last up.
+    /// Speed of the link in bits per second; while it is down, the speed it last had.
     pub link_speed: u64,
-    /// Where that speed comes from: `device`, `link_speed`, `speed` or `assumed`.
+    /// Source of the link speed: `device`, `link_speed`, `speed` or `assumed`.
     pub link_speed_from: String,
-    /// When it last went up or down, RFC 3339; the start if it never did.
+    /// Time at which the port last went up or down, RFC 3339; the start of the switch if it never did.
     pub last_change: String,
-    /// How often it went down.
+    /// Number of times the port went down.
     pub flaps: u64,
-    /// Bits per second its egress side is shaped to; absent when unlimited.
+    /// Rate in bits per second that the egress side is shaped to; absent when unlimited.
     pub rate: Option<u64>,
-    /// Cores of the workers that receive from it; the first owns its queues and its pause.
+    /// Cores of the workers that receive from this port; the first owns its queues and its pause.
     pub workers: Vec<usize>,
-    /// What was counted, `rx` without MAC control; `lossless_lost` with what the device had no room for: it must stay 0.
+    /// Counts of the port, `rx` without MAC control; `lossless_lost` with what the device had no room for: it must stay 0.
     #[serde(flatten)]
     pub counts: PortCount,
     /// Frames the device itself lost.
     pub device_drops: DeviceDrops,
-    /// Flow control.
+    /// Flow control of the port: pause, by priority and for the whole link.
     pub flow: FlowControl,
     /// Ingress groups, lowest priority first.
     pub groups: Vec<Group>,
@@ -97,7 +97,7 @@ pub struct Port {
 }
 
 counters! {
-    /// What a device counts itself: only what it reads as is used.
+    /// Counters that the device keeps itself: only the `DeviceDrops` they read as are used.
     pub struct DeviceCounters => DeviceDrops {
         /// The receive ring was full.
         rx_missed: Counter => metric("npcc_port_device_drops").tag("kind", "rx_missed").column("rx_missed")
@@ -114,16 +114,16 @@ counters! {
 /// One egress queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Queue {
-    /// Its priority.
+    /// Priority of the queue.
     pub priority: u8,
-    /// Most that ever waited.
+    /// Most bytes that ever waited in the queue.
     #[serde(default)]
     pub peak_ever: u64,
     /// Frames accepted.
     pub enqueued: u64,
     /// Bytes accepted.
     pub enqueued_bytes: u64,
-    /// What was counted beside.
+    /// Further counts of the queue.
     #[serde(flatten)]
     pub counts: QueueCount,
 }
@@ -132,61 +132,61 @@ pub struct Queue {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Worker {
-    /// Its core.
+    /// Core that the worker is pinned to.
     pub core: usize,
-    /// Ports whose queues, transmit queue and pause are its own.
+    /// Ports whose queues, transmit queue and pause this worker owns.
     pub owns: Vec<String>,
-    /// Ports it receives from.
+    /// Ports this worker receives from.
     pub receives: Vec<String>,
-    /// What crossed to and from other workers.
+    /// Frames that crossed to and from other workers.
     #[serde(flatten)]
     pub crossing: CrossingCount,
-    /// Bursts received, the runs they were made of, and how often a port sent past its queues.
+    /// Bursts received, the runs they were made of, and the number of times a port sent past its queues.
     pub bursts: BurstCount,
-    /// What it counted.
+    /// Counts of the worker's loop.
     #[serde(flatten)]
     pub counts: WorkerCount,
-    /// The capture that is on, frames captured and lost since the start.
+    /// Capture in progress, and the frames captured and lost since the start.
     pub capture: CaptureCount,
-    /// Longest turn in ns ever.
+    /// Longest turn of the worker's loop ever, in ns.
     pub longest_ever_ns: u64,
-    /// TSC cycles a received frame, by stage, of the busy turns that were timed; empty where none was.
+    /// TSC cycles per received frame, by stage, over the busy turns that were timed; empty where none was.
     pub cycles: BTreeMap<String, f64>,
-    /// Frames received in them.
+    /// Frames received in the turns that were timed.
     pub timed_frames: u64,
-    /// Time it slept, in us of the switch's clock.
+    /// Time the worker slept, in us of the switch's clock.
     pub slept_us: u64,
 }
 
-/// `rx + originated + tags_added = tx + drops + consumed + punted + held + tags_removed + trimmed` (tags and what was trimmed in
-/// bytes only).
+/// Account of all frames: `rx + originated + tags_added = tx + drops + consumed + punted + held + tags_removed + trimmed` (tags and
+/// trimmed octets in bytes only).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Conservation {
-    /// Received.
+    /// Frames received.
     pub rx: Traffic,
-    /// Made by the switch.
+    /// Frames made by the switch.
     pub originated: Traffic,
-    /// Bytes of VLAN tags put on.
+    /// Bytes of VLAN tags added.
     pub tags_added: u64,
-    /// Taken by devices.
+    /// Frames accepted by devices for transmission.
     pub tx: Traffic,
-    /// Dropped.
+    /// Frames dropped.
     pub drops: Traffic,
-    /// Consumed.
+    /// Frames consumed by the switch itself.
     pub consumed: Traffic,
-    /// Punted.
+    /// Frames punted to Linux.
     pub punted: Traffic,
-    /// Queued or in hand.
+    /// Frames queued or in a worker's hands.
     pub held: Traffic,
-    /// Bytes of VLAN tags taken off.
+    /// Bytes of VLAN tags removed.
     pub tags_removed: u64,
-    /// Bytes behind IP packets, cut off.
+    /// Bytes after the end of IP packets, cut off.
     #[serde(default)]
     pub trimmed: u64,
 }
 
 impl Conservation {
-    /// Whether the account closes, in frames and in bytes. Exact once the workers stand still.
+    /// Returns true if the account closes, in frames and in bytes. Exact once the workers stand still.
     #[must_use]
     pub const fn holds(&self) -> bool {
         let frames_in = self.rx.packets + self.originated.packets;

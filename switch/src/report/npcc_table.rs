@@ -1,11 +1,11 @@
-//! Flows, hosts and NPCC's queues as tables for people.
+//! Tables of flows, hosts and NPCC's queues, for people.
 
 use std::fmt::Write;
 
 use super::model::{Flow, Host, Npcc, NpccQueue, Percentiles, Setting, Snapshot};
 use super::table::{count, counts, joined, list, table, thousands, word};
 
-/// `show flows`
+/// Renders `show flows`.
 #[must_use]
 pub fn flows(flows: &[Flow]) -> String {
     table(2, &&Flow::default(), flows, |flow| {
@@ -27,7 +27,7 @@ pub fn flows(flows: &[Flow]) -> String {
     })
 }
 
-/// Reason why a flow got no CNP; of one that is left to ECN, the round trips that say so.
+/// Returns the reason why a flow got no CNP; for a flow left to ECN, the round trips that say so.
 fn refused(flow: &Flow) -> String {
     match flow.far_us {
         Some(far) if flow.gated => format!("gated: far {far} us, near {} us", flow.near_us),
@@ -35,7 +35,7 @@ fn refused(flow: &Flow) -> String {
     }
 }
 
-/// `show hosts`
+/// Renders `show hosts`.
 #[must_use]
 pub fn hosts(hosts: &[Host]) -> String {
     table(4, &&Host::default(), hosts, |host| {
@@ -62,14 +62,14 @@ pub fn hosts(hosts: &[Host]) -> String {
     })
 }
 
-/// Tenths of a logarithm.
+/// Formats a logarithm given in tenths.
 fn odds(tenths: i64) -> String {
     let sign = if tenths < 0 { "-" } else { "" };
     let tenths = tenths.unsigned_abs();
     format!("{sign}{}.{}", tenths / 10, tenths % 10)
 }
 
-/// `show npcc`
+/// Renders `show npcc`.
 #[must_use]
 pub fn npcc(snapshot: &Snapshot) -> String {
     let npcc = &snapshot.npcc;
@@ -97,7 +97,7 @@ pub fn npcc(snapshot: &Snapshot) -> String {
     out
 }
 
-/// What NPCC counts over all queues, a line each.
+/// Returns NPCC's counts over all queues, a name and a text for each line.
 fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
     let uncounted = npcc
         .uncounted
@@ -193,7 +193,7 @@ fn readings(npcc: &Npcc) -> String {
     )
 }
 
-/// A queue's policy: its parameters, the reasons it gave, and why CNPs it wanted were not sent.
+/// Renders a queue's policy: its parameters, the reasons it gave, and why CNPs it wanted were not sent.
 fn slot(queue: &NpccQueue) -> String {
     let parameter = |one: &Setting| match one.unit.as_str() {
         "ns" if one.value.is_multiple_of(1_000) => format!("{} {}us", one.name, one.value / 1_000),
@@ -227,7 +227,7 @@ fn slot(queue: &NpccQueue) -> String {
     out
 }
 
-/// A distribution of reaction times in a line.
+/// Renders a distribution of reaction times in one line.
 fn reaction(threshold: &str, times: Percentiles) -> String {
     if times.count == 0 {
         return format!("to {threshold}: none yet");

@@ -1,9 +1,9 @@
-//! Ports and their queues as tables for people.
+//! Tables of ports and their queues, for people.
 
 use super::model::{Port, Queue, Snapshot};
 use super::table::{Cell, count, counts, list, rate, table, word};
 
-/// `show ports`
+/// Renders `show ports`.
 #[must_use]
 pub fn ports(snapshot: &Snapshot) -> String {
     table(9, &&Port::default(), &snapshot.ports, |port| {
@@ -28,7 +28,7 @@ pub fn ports(snapshot: &Snapshot) -> String {
     })
 }
 
-/// SONiC's oper status, and why it is down.
+/// Returns SONiC's oper status of a port, with the reason if it is down.
 fn oper(port: &Port) -> String {
     match port.up {
         true => "up".to_owned(),
@@ -41,13 +41,13 @@ fn cores(cores: &[usize]) -> String {
     cores.join(",")
 }
 
-/// `show queues`
+/// Renders `show queues`.
 #[must_use]
 pub fn queues(snapshot: &Snapshot) -> String {
     queues_if(snapshot, |_| true)
 }
 
-/// Queues of which something holds.
+/// Renders the queues for which `shown` returns true.
 fn queues_if(snapshot: &Snapshot, shown: impl Fn(&Queue) -> bool) -> String {
     let all = snapshot
         .ports
@@ -73,7 +73,7 @@ fn queues_if(snapshot: &Snapshot, shown: impl Fn(&Queue) -> bool) -> String {
     )
 }
 
-/// What `run` prints when it ends: of the queues those that ever held anything.
+/// Renders the report that `run` prints when it ends, with only those queues that ever held a frame or dropped one.
 #[must_use]
 pub fn totals(snapshot: &Snapshot) -> String {
     let account = &snapshot.conservation;

@@ -1,4 +1,4 @@
-//! Punt and inject: what Linux was given and what not, class by class, what was made in its stead, and what it sent.
+//! Punt and inject: frames given to Linux and frames dropped, by class, ICMP errors made in its stead, and frames it sent.
 
 use npcc_pipeline::counters::PuntCount;
 use npcc_pipeline::punt::{PuntClass, PuntRates};
@@ -6,46 +6,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::linux_io::stats::LinuxCount;
 
-/// `show punt --json`
+/// Contents of `show punt --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Punt {
-    /// Whether Linux is integrated: else all is 0.
+    /// True if Linux is integrated; otherwise all counts are 0.
     pub integrated: bool,
-    /// Classes of frames, best first; then questions for next hops and ICMP errors of our own.
+    /// Classes of frames, best first; then requests for next hops and ICMP errors made by the switch.
     pub classes: Vec<Class>,
-    /// What the workers counted.
+    /// Counts of the workers.
     pub workers: PuntCount,
-    /// What the housekeeping thread counted.
+    /// Counts of the housekeeping thread.
     pub host: LinuxCount,
 }
 
-/// A class.
+/// Counts of one class.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Class {
-    /// Its name.
+    /// Name of the class.
     pub name: String,
-    /// Most a second, of each worker.
+    /// Rate limit a second, of each worker.
     pub rate: u32,
-    /// Frames given to Linux; questions asked; errors made.
+    /// Frames given to Linux; requests made; errors made.
     pub punted: u64,
-    /// Their bytes.
+    /// Bytes of those frames.
     pub bytes: u64,
-    /// Dropped, as the class was past its rate.
+    /// Number dropped because the class exceeded its rate.
     pub over_rate: u64,
-    /// Dropped, as its queue was full.
+    /// Number dropped because the queue of the class was full.
     pub full: u64,
-    /// Frames that Linux took.
+    /// Frames that Linux accepted.
     pub delivered: u64,
     /// Frames that Linux refused.
     pub refused: u64,
-    /// Bytes that wait in its queues.
+    /// Bytes that wait in the queues of the class.
     pub waiting: u64,
-    /// Bytes that its queue holds at most, of each worker.
+    /// Bytes that the queue of the class holds at most, for each worker.
     pub queue: u64,
 }
 
 impl Punt {
-    /// Of what was counted.
+    /// Builds the report from the rates and the counts; without `rates`, Linux is not integrated.
     #[must_use]
     pub fn of(rates: Option<&PuntRates>, workers: PuntCount, host: LinuxCount) -> Punt {
         let rate = |of: fn(&PuntRates) -> u32| rates.map_or(0, of);

@@ -1,4 +1,4 @@
-//! Punt and inject as a table.
+//! Table of punt and inject.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::model::Snapshot;
 use super::punt::{Class, Punt};
 use super::table::{count, table, thousands, word};
 
-/// `show punt`
+/// Renders `show punt`.
 #[must_use]
 pub fn of_snapshot(snapshot: &Snapshot) -> String {
     shown(&snapshot.punt)

@@ -1,4 +1,4 @@
-//! The effective queues and maps, as `show qos` prints them: what the profile and the explicit keys come to.
+//! Effective queues and maps, as `show qos` prints them: the result of the profile and the explicit keys.
 
 use std::collections::BTreeMap;
 
@@ -8,47 +8,47 @@ use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::ecn::Red;
 use serde::{Deserialize, Serialize};
 
-/// Everything about queues.
+/// Settings of all queues.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Qos {
-    /// The profile it grew from.
+    /// Profile that the settings started from.
     pub profile: String,
-    /// Which field of a packet tells its priority.
+    /// Field of a packet that gives its priority.
     pub trust: String,
-    /// Priority of whatever no table names.
+    /// Priority of packets that no map names.
     pub default_priority: u8,
     /// DSCPs that do not go to the default priority.
     pub dscp_to_priority: BTreeMap<u8, u8>,
     /// VLAN priorities that do not go to the default priority.
     pub pcp_to_priority: BTreeMap<u8, u8>,
-    /// The queues.
+    /// Settings of each queue.
     pub priorities: Vec<QosPriority>,
 }
 
-/// One queue of every port.
+/// Settings of one queue, the same on every port.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QosPriority {
-    /// Its priority.
+    /// Priority of the queue.
     pub priority: u8,
-    /// Its senders are paused, not its frames dropped.
+    /// True if the queue's senders are paused rather than its frames dropped.
     pub lossless: bool,
-    /// `strict` or `dwrr`.
+    /// Scheduler of the queue: `strict` or `dwrr`.
     pub scheduler: String,
-    /// Share among the DWRR queues.
+    /// Weight among the DWRR queues; absent for a strict queue.
     pub weight: Option<u8>,
     /// Minimum rate in bits per second.
     pub min_rate: Option<u64>,
     /// Highest rate in bits per second.
     pub max_rate: Option<u64>,
-    /// By port name: marking from `kmin` on, all above `kmax`, in bytes.
+    /// ECN thresholds by port name: marking from `kmin` on, all above `kmax`, in bytes.
     pub ecn: BTreeMap<String, [u64; 2]>,
-    /// By port name: early drop from `min` on, all above `max`, in bytes.
+    /// WRED thresholds by port name: early drop from `min` on, all above `max`, in bytes.
     pub wred: BTreeMap<String, [u64; 2]>,
 }
 
-/// Of a configuration and the ports' settings it came to.
+/// Returns the effective settings of a configuration; `ports` are the ports' settings derived from it.
 #[must_use]
 pub fn effective(config: &Config, ports: &[PortConfig]) -> Qos {
     let Some(qos) = config.common_qos() else {

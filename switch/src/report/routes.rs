@@ -1,4 +1,4 @@
-//! Routes, neighbours, and how the kernel and the switch agree on them.
+//! Routes, neighbours, and the synchronisation of both with the kernel.
 
 use std::net::IpAddr;
 
@@ -10,41 +10,41 @@ use serde::{Deserialize, Serialize};
 
 use super::table::{table, thousands, word};
 
-/// A route: `show routes --json`.
+/// Row of `show routes --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Route {
-    /// Its destinations.
+    /// Destination prefix.
     pub prefix: String,
-    /// `installed`; `left-out`: none of its next hops is behind a port of ours; `refused`: there was no room; `differs`, of
-    /// `--diff` only: the switch has not what the kernel has.
+    /// State of the route: `installed`; `left-out`: none of its next hops is behind a port of ours; `refused`: there was no room; `differs`,
+    /// in `--diff` only: the switch has not what the kernel has.
     pub state: String,
-    /// What happens to its frames, one for each next hop.
+    /// Next hops of the route, and what happens to frames there.
     pub next_hops: Vec<NextHop>,
 }
 
-/// A next hop of a route.
+/// Next hop of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NextHop {
-    /// `forward`, `unresolved`, `local`, `blackhole`, `unreachable`, `prohibited` or `none`.
+    /// Kind: `forward`, `unresolved`, `local`, `blackhole`, `unreachable`, `prohibited` or `none`.
     pub kind: String,
-    /// Its port; empty where frames are dropped.
+    /// Egress port; empty where frames are dropped.
     pub port: String,
-    /// The VLAN there, 0 without a tag.
+    /// VLAN on the port, 0 without a tag.
     pub vlan: u16,
-    /// Its address; absent where the destination itself is next.
+    /// Gateway address; absent where the destination itself is the next hop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateway: Option<IpAddr>,
-    /// Its MAC address, where frames are forwarded.
+    /// MAC address of the next hop, where frames are forwarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// Its share against the others'.
+    /// Weight against the route's other next hops.
     pub weight: u16,
 }
 
 impl NextHop {
-    /// A path; `port` is its port's name.
+    /// Converts an adjacency; `port` is the name of its port.
     #[must_use]
     pub fn of(path: &Adjacency, port: &str) -> NextHop {
         let leads = matches!(path.kind, Kind::Forward | Kind::Unresolved | Kind::Local);
@@ -58,7 +58,7 @@ impl NextHop {
         }
     }
 
-    /// A member of a group of the kernel's.
+    /// Converts a member of a next-hop group of the kernel.
     #[must_use]
     pub fn of_member(member: &Member, port: &str) -> NextHop {
         NextHop {
@@ -85,7 +85,7 @@ impl NextHop {
     }
 }
 
-/// What became of a route, as it is shown.
+/// Returns the state of a route, as it is shown.
 #[must_use]
 pub const fn state(installed: Installed) -> &'static str {
     match installed {
@@ -95,7 +95,7 @@ pub const fn state(installed: Installed) -> &'static str {
     }
 }
 
-/// `show routes`
+/// Renders `show routes`.
 #[must_use]
 pub fn routes(rows: &[Route]) -> String {
     table(3, &&Route::default(), rows, |row| {
@@ -108,26 +108,26 @@ pub fn routes(rows: &[Route]) -> String {
     })
 }
 
-/// A neighbour: `show neighbors --json`.
+/// Row of `show neighbors --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Neighbor {
-    /// Its address.
+    /// IP address of the neighbour.
     pub address: String,
-    /// Its port.
+    /// Port the neighbour is behind.
     pub port: String,
-    /// The VLAN there, 0 without a tag.
+    /// VLAN on the port, 0 without a tag.
     pub vlan: u16,
-    /// Its MAC address, while there is one that is used.
+    /// MAC address of the neighbour, while there is one that is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// The kernel's state of it, such as `reachable`, or `static` for one of the configuration.
+    /// Kernel's state of the neighbour, such as `reachable`, or `static` for one of the configuration.
     pub state: String,
-    /// The kernel was asked to keep it resolved.
+    /// True if the kernel was asked to keep the neighbour resolved.
     pub kept: bool,
 }
 
-/// The kernel's state of a neighbour by its name in `ip neighbour` (`NUD_*` of `linux/neighbour.h`).
+/// Returns the kernel's state of a neighbour by its name in `ip neighbour` (`NUD_*` of `linux/neighbour.h`).
 #[must_use]
 pub const fn neighbor_state(nud: u16) -> &'static str {
     match nud {
@@ -143,7 +143,7 @@ pub const fn neighbor_state(nud: u16) -> &'static str {
     }
 }
 
-/// `show neighbors`
+/// Renders `show neighbors`.
 #[must_use]
 pub fn neighbors(rows: &[Neighbor]) -> String {
     table(6, &&Neighbor::default(), rows, |row| {
@@ -158,50 +158,50 @@ pub fn neighbors(rows: &[Neighbor]) -> String {
     })
 }
 
-/// How the kernel is followed: `show linux --json`.
+/// Contents of `show linux --json`: how the kernel is followed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Linux {
     /// Version of the program.
     pub version: String,
-    /// Whether Linux is integrated; nothing else is said where it is not.
+    /// True if Linux is integrated; if not, `show linux` prints a drain and nothing else.
     pub integrated: bool,
-    /// The name of its network namespace; absent where it is that of whoever started the switch.
+    /// Name of the network namespace; absent where it is that of the process that started the switch.
     pub namespace: Option<String>,
-    /// For how many seconds the switch's traffic has been taken away (`drain`); absent when it is not.
+    /// Time in seconds since the switch began to drain its traffic (`drain`); absent when it does not.
     pub draining_s: Option<u64>,
-    /// Prefixes of IPv4 in the kernel.
+    /// IPv4 prefixes in the kernel.
     pub kernel_ipv4: usize,
-    /// Prefixes of IPv6 in the kernel.
+    /// IPv6 prefixes in the kernel.
     pub kernel_ipv6: usize,
-    /// Prefixes the switch has, attached hosts among them.
+    /// Prefixes the switch has, attached hosts included.
     pub installed: usize,
-    /// Groups of next hops the switch has.
+    /// Next-hop groups the switch has.
     pub groups: usize,
     /// Prefixes without a next hop behind a port of ours.
     pub left_out: usize,
     /// Prefixes there was no room for.
     pub refused: usize,
-    /// Octets of messages that may wait to be read.
+    /// Size of the netlink receive buffer: octets of messages that may wait to be read.
     pub receive_buffer: usize,
     /// Messages read.
     pub messages: u64,
-    /// Messages that lacked what they cannot do without.
+    /// Messages that lacked a mandatory part.
     pub malformed: u64,
-    /// Times the kernel had to throw messages away.
+    /// Number of times the kernel had to discard messages.
     pub overruns: u64,
-    /// Comparisons with the kernel.
+    /// Number of comparisons with the kernel.
     pub comparisons: u64,
-    /// Differences a comparison found though nothing was under way: faults.
+    /// Differences that a comparison found though no change was in progress: faults.
     pub faults: u64,
-    /// How long the last comparison took, in us.
+    /// Duration of the last comparison, in us.
     pub compared_us: u64,
     /// Differences the last comparison found.
     pub differences: usize,
 }
 
 impl Linux {
-    /// Of the thread that follows the kernel.
+    /// Builds the report from the status of the thread that follows the kernel.
     #[must_use]
     pub fn of(status: &Status) -> Linux {
         let (figures, counts) = (status.figures, status.counts);
@@ -229,7 +229,7 @@ impl Linux {
         }
     }
 
-    /// What is counted, by its name.
+    /// Calls `each` with the name and the value of each counter.
     pub fn each_count(&mut self, mut each: impl FnMut(&'static str, &mut u64)) {
         each("messages", &mut self.messages);
         each("malformed", &mut self.malformed);
@@ -238,7 +238,7 @@ impl Linux {
         each("faults", &mut self.faults);
     }
 
-    /// `show linux`
+    /// Renders `show linux`.
     #[must_use]
     pub fn text(&self) -> String {
         let drained = self.draining_s.map_or_else(String::new, |seconds| {

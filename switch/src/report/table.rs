@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-/// A cell, and the heading above it.
+/// Heading and text of a cell.
 pub(super) type Cell = (&'static str, String);
 
-/// Marks the beginning and the end of what is red: neither takes a place in a line.
+/// Markers before and after red text: neither takes a column, so that cells stay aligned.
 const RED: [(&str, &str); 2] = [("\u{2061}", "\x1b[31m"), ("\u{2062}", "\x1b[0m")];
 
-/// A table of rows. The first `left` columns are words, the others numbers; `none` is a row of a table that has none.
+/// Renders a table of rows. The first `left` columns are words, the others numbers; `none` is an empty row that gives the headings.
 pub(super) fn table<R>(
     left: usize,
     none: &R,
@@ -38,7 +38,7 @@ pub(super) fn table<R>(
         .fold(text, |text, (mark, escape)| text.replace(mark, escape))
 }
 
-/// A number that must be 0: red where it is not.
+/// Returns the cell of a number that must be 0: red where it is not.
 pub(super) fn red(heading: &'static str, count: u64) -> Cell {
     let [(begin, _), (end, _)] = RED;
     let text = thousands(count);
@@ -52,17 +52,17 @@ pub(super) fn red(heading: &'static str, count: u64) -> Cell {
     )
 }
 
-/// A word.
+/// Returns the cell of a word.
 pub(super) fn word(heading: &'static str, word: impl ToString) -> Cell {
     (heading, word.to_string())
 }
 
-/// A number.
+/// Returns the cell of a number.
 pub(super) fn count(heading: &'static str, count: u64) -> Cell {
     (heading, thousands(count))
 }
 
-/// The columns that counters declare.
+/// Returns the cells of the columns that counters declare.
 pub(super) fn counts(columns: Vec<(&'static str, u64)>) -> Vec<Cell> {
     let columns = columns.into_iter();
     columns
@@ -70,7 +70,7 @@ pub(super) fn counts(columns: Vec<(&'static str, u64)>) -> Vec<Cell> {
         .collect()
 }
 
-/// Counts by their names, without those that are 0; in the order of the names.
+/// Lists counts by their names, without those that are 0; in the order of the names.
 pub(super) fn list<N: AsRef<str> + Ord, C: Borrow<u64>>(
     counts: impl IntoIterator<Item = (N, C)>,
 ) -> String {
@@ -84,7 +84,7 @@ pub(super) fn list<N: AsRef<str> + Ord, C: Borrow<u64>>(
     joined(some, ", ")
 }
 
-/// All, or a dash where there are none.
+/// Joins the items, or returns a dash where there are none.
 pub(super) fn joined<T: ToString>(all: impl IntoIterator<Item = T>, by: &str) -> String {
     let all: Vec<String> = all.into_iter().map(|one| one.to_string()).collect();
     if all.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn joined<T: ToString>(all: impl IntoIterator<Item = T>, by: &str) ->
     }
 }
 
-/// `1 234 567` as `1,234,567`.
+/// Formats a number with commas, such as `1,234,567`.
 pub(super) fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -107,7 +107,7 @@ pub(super) fn thousands(value: u64) -> String {
     out
 }
 
-/// A rate in the unit people say.
+/// Formats a rate in the unit people use: M or G, with at most one decimal.
 pub(super) fn rate(bits: Option<u64>) -> String {
     match bits {
         None => "unlimited".to_owned(),

@@ -1,10 +1,10 @@
-//! Workers as tables: what each did, and where its time went.
+//! Tables of the workers: the work each did, and the cycles it took by stage.
 
 use super::model::{Snapshot, Worker};
 use super::table::{count, counts, table, word};
 use crate::worker::stages::Stage;
 
-/// `show workers`
+/// Renders `show workers`.
 #[must_use]
 pub fn shown(snapshot: &Snapshot) -> String {
     let workers = table(3, &&Worker::default(), &snapshot.workers, |worker| {
@@ -32,17 +32,17 @@ pub fn shown(snapshot: &Snapshot) -> String {
     workers + &stages(snapshot)
 }
 
-/// How many runs a received burst has on average; nothing before the first.
+/// Returns the average number of runs in a received burst; empty before the first burst.
 fn runs_a_burst(worker: &Worker) -> String {
     if worker.bursts.received == 0 {
         return String::new();
     }
-    // In hundredths, so that no float is needed.
+    // Hundredths need no float.
     let hundredths = worker.bursts.runs.saturating_mul(100) / worker.bursts.received;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-/// Cycles a frame by stage.
+/// Renders cycles per frame, by stage.
 fn stages(snapshot: &Snapshot) -> String {
     let timed = |worker: &&Worker| worker.timed_frames > 0;
     if !snapshot.workers.iter().any(|worker| timed(&worker)) {

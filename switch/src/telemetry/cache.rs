@@ -1,4 +1,4 @@
-//! Answers that are told again for a moment, so that no number of clients makes more work than a tenth of the thread's time each.
+//! Cache of HTTP answers: each is reused for a moment, so that any number of clients costs at most a tenth of the thread's time per answer.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
 
-/// How long an answer is fresh at least: who asks ten times a second gets a new one each time.
+/// Minimum time an answer stays fresh: a client that asks ten times a second gets a new one each time.
 const FRESH: Duration = Duration::from_millis(90);
-/// An answer that took long to make is fresh for so many times as long.
+/// Time an answer stays fresh, as a multiple of the time it took to make, if that is longer than [`FRESH`].
 const TIMES: u32 = 10;
 
-/// An answer, and until when it is fresh.
+/// Cached answer, and the time until which it is fresh.
 #[derive(Debug)]
 struct Answer {
     until: Instant,
     bytes: Bytes,
 }
 
-/// Answers by what was asked.
+/// Cached answers by request.
 #[derive(Debug)]
 pub(super) struct Cache<K>(HashMap<K, Answer>);
 
@@ -29,7 +29,7 @@ impl<K> Default for Cache<K> {
 }
 
 impl<K: Eq + Hash> Cache<K> {
-    /// The fresh answer to `asked`, or what `make` makes now. What could not be made is asked for again at once.
+    /// Returns the fresh answer to `asked`, or the one that `make` makes now. A failure is not cached: the next request calls `make` again.
     pub(super) fn get<E>(
         &mut self,
         asked: K,

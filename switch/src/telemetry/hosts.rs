@@ -1,8 +1,8 @@
-//! The names by which the switch is asked over HTTP.
+//! Host names under which the switch answers over HTTP.
 //!
 //! Law: a request is answered only where its `Host`, and the authority of its target if it has one, is an address, `localhost` or a name
-//! of the configuration. A page from elsewhere whose name is made to lead to an address of ours (DNS rebinding) has its own name
-//! there, and the browser of whoever visits it reads nothing here.
+//! of the configuration. A page from elsewhere whose name is made to resolve to an address of ours (DNS rebinding) has its own name
+//! there, so the browser that shows it can read nothing here.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
-/// What everybody else is answered.
+/// Body of the 403 answer to any other host name.
 const REFUSED: &str = "this name is not answered: use an address or localhost, or add the name to telemetry.http_hosts\n";
 
 /// Names of the configuration.
 #[derive(Debug, Clone)]
 struct Hosts(Arc<[String]>);
 
-/// Has `router` answer those who ask by an address, by `localhost` or by one of these names.
+/// Has `router` answer requests for an address, for `localhost` or for one of these names, and refuse others.
 pub(super) fn guarded(router: Router, names: &[String]) -> Router {
     let hosts = Hosts(names.into());
     router.layer(from_fn_with_state(hosts, guard))
@@ -34,7 +34,7 @@ async fn guard(State(hosts): State<Hosts>, request: Request, next: Next) -> Resp
 }
 
 impl Hosts {
-    /// Whether a request of this target with these headers is answered.
+    /// Returns true if a request of this target with these headers is answered.
     fn admit(&self, target: &Uri, headers: &HeaderMap) -> bool {
         let mut all = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (all.next(), all.next()) else {
@@ -58,7 +58,7 @@ impl Hosts {
     }
 }
 
-/// The name in `name`, `name:port`, without the dot of a whole name at its end.
+/// Returns the name in `name` or `name:port`, without the trailing dot of a fully qualified name; `None` if the port is no number.
 fn name(host: &str) -> Option<&str> {
     let end = host.rfind(']').unwrap_or(0);
     let (name, port) = match host[end..].rfind(':') {

@@ -1,8 +1,8 @@
-//! The HTTP listener: one thread, one request a connection, and an end to all waiting.
+//! HTTP listener: one thread, one request per connection, and a limit to every wait.
 //!
 //! Law: a connection has [`Limits::whole`] from its first byte to its last, so no client holds anything for longer; past
-//! [`Limits::connections`] the one that has been there longest is closed for the one that comes, so none that holds on keeps
-//! others out. A request that panics ends its connection.
+//! [`Limits::connections`] the oldest connection is closed for a new one, so clients that hold on keep no others out. A request that
+//! panics ends its connection.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
@@ -20,27 +20,27 @@ use tokio::time::{sleep, timeout};
 use crate::fault;
 use crate::threads::Heartbeat;
 
-/// How long the listener waits before it looks whether the switch stops.
+/// Time the listener waits before it checks whether the switch stops.
 const SLICE: Duration = Duration::from_millis(50);
 
 npcc_pipeline::defaults! {
-    /// What a client may take.
+    /// Limits of a client's resources.
     #[derive(Debug, Clone, Copy)]
     pub struct Limits {
-        /// Connections at a time.
+        /// Number of connections at a time.
         pub connections: usize = 64,
-        /// Time of a connection, from its acceptance to its end.
+        /// Lifetime of a connection, from its acceptance to its end.
         pub whole: Duration = Duration::from_secs(10),
-        /// Time of that for the request's head.
+        /// Time within that lifetime for the request's head.
         pub head: Duration = Duration::from_secs(5),
-        /// Bytes of the request's head.
+        /// Largest size of the request's head, in bytes.
         pub head_bytes: usize = 16 << 10,
-        /// Headers of the request.
+        /// Largest number of headers of the request.
         pub headers: usize = 64,
     }
 }
 
-/// The address could not be listened on.
+/// Error: the switch cannot listen on the address.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot listen on {address}: {source} (set telemetry.http to an address of this machine and a port that is free)"
@@ -50,7 +50,7 @@ pub struct ListenError {
     source: std::io::Error,
 }
 
-/// A listening socket, and what serves it.
+/// Listening socket, and the runtime that serves it.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -58,7 +58,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`; nobody is answered yet.
+    /// Listens on `address`; no request is answered before [`Listener::serve`].
     ///
     /// # Errors
     /// [`ListenError`].
@@ -75,10 +75,10 @@ impl Listener {
         listen().map_err(|source| ListenError { address, source })
     }
 
-    /// Answers until the switch stops, looking up every 50 ms with a beat.
+    /// Answers until the switch stops, with a heartbeat at least every 50 ms.
     ///
     /// # Errors
-    /// When the system takes the socket back.
+    /// The system closes the socket.
     pub fn serve(
         self,
         router: &Router,
@@ -103,7 +103,7 @@ async fn accept(
         let stream = match timeout(SLICE, socket.accept()).await {
             Err(_) => continue,
             Ok(Ok((stream, _))) => stream,
-            // Too many descriptors, or a client that went again: both pass.
+            // Too many descriptors, or a client that has gone already: both pass.
             Ok(Err(_)) => {
                 sleep(SLICE).await;
                 continue;
@@ -120,7 +120,7 @@ async fn accept(
     Ok(())
 }
 
-/// One connection, one request.
+/// Serves one request on one connection.
 async fn serve_one(stream: TcpStream, router: Router, limits: Limits) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -129,7 +129,7 @@ async fn serve_one(stream: TcpStream, router: Router, limits: Limits) {
         .max_headers(limits.headers)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    // A client that goes away in the middle, or is too slow, is its own affair.
+    // A client that disconnects half-way, or is too slow, gets no answer; nothing else depends on it.
     let _ = timeout(limits.whole, connection).await;
 }
 
@@ -151,7 +151,7 @@ mod tests {
         headers: 64,
     };
 
-    /// A server that ends with the test.
+    /// HTTP server that ends with the test.
     struct Served {
         address: SocketAddr,
         stop: Arc<AtomicBool>,
@@ -192,11 +192,11 @@ mod tests {
             stream
         }
 
-        /// What is answered to these bytes, and how long that lasted.
+        /// Returns the answer to these bytes, and the time it took.
         fn ask(&self, bytes: &[u8]) -> (String, Duration) {
             let begun = Instant::now();
             let mut stream = self.connect();
-            // Who is refused in the middle of writing is answered all the same.
+            // A client refused in the middle of its request gets the answer all the same.
             let _ = stream.write_all(bytes);
             (rest(&mut stream), begun.elapsed())
         }
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    /// All that still comes; a connection that is reset has nothing more.
+    /// Reads the rest of the stream; a connection that is reset has no more.
     fn rest(stream: &mut TcpStream) -> String {
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all);
@@ -234,7 +234,7 @@ mod tests {
         assert!(answer.contains("connection: close"), "{answer}");
     }
 
-    /// A page from elsewhere read everything by having its own name lead to an address of ours.
+    /// Before host names were checked, a page from elsewhere could read everything by having its own name resolve to an address of ours.
     #[test]
     fn who_asks_by_a_name_of_elsewhere_is_refused_whatever_he_asks_for() {
         let served = Served::new();

@@ -1,4 +1,4 @@
-//! What there is at which address. All of it is for reading, and the page needs nothing from elsewhere.
+//! Routes of the HTTP service by path. All of it is read-only, and the page loads nothing from elsewhere.
 //!
 //! | path | what |
 //! |---|---|
@@ -23,12 +23,12 @@ use crate::manage::orders::Management;
 use crate::manage::query::Query;
 use crate::manage::tables::{self, Entry};
 
-/// Flows and hosts that are told.
+/// Largest number of flows and of hosts in an answer.
 const ROWS: usize = 50;
-/// Lines of the log that are told.
+/// Number of lines of the log in an answer.
 const LINES: usize = 100;
 
-/// Scripts and styles are the page's own, and nothing comes from elsewhere.
+/// Content security policy: scripts and styles are the page's own, and nothing comes from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -37,7 +37,7 @@ const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/app.js");
 const CHART: &str = include_str!("page/chart.js");
 
-/// What is asked for and worth telling again.
+/// Request whose answer is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Asked {
     Metrics(Format),
@@ -45,7 +45,7 @@ enum Asked {
     Table(&'static str),
 }
 
-/// What the pages are made of.
+/// State behind the pages: the management interface and the cached answers.
 #[derive(Debug)]
 struct Pages {
     management: Arc<Management>,
@@ -53,7 +53,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// What is told of `asked`, a moment ago or now.
+    /// Returns the answer to `asked`, from the cache or made now.
     fn tell(&self, asked: Asked) -> anyhow::Result<Bytes> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let view = &self.management.view;
@@ -75,7 +75,7 @@ impl Pages {
     }
 }
 
-/// All pages of a switch, for who asks by an address or by one of these names.
+/// Returns the router of all pages, for requests to an address or to one of these names.
 pub fn router(management: Arc<Management>, names: &[String]) -> Router {
     let pages = Pages {
         management,
@@ -153,7 +153,7 @@ fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response<Body>
         .header(header::CONTENT_SECURITY_POLICY, POLICY)
         .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
         .header(header::REFERRER_POLICY, "no-referrer");
-    // These headers are right.
+    // The headers are constants and valid, so this cannot fail.
     response.body(body).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What the snapshot and `show flows`, `show hosts` and `show log` say of NPCC.
+//! NPCC in the snapshot, and the rows of `show flows`, `show hosts` and `show log`.
 
 use std::collections::BTreeMap;
 
@@ -15,43 +15,43 @@ use crate::control::ControlCount;
 /// CNPs not sent, by reason.
 pub type NotSent = ByName<Suppressed, Counter, { Suppressed::COUNT }>;
 
-/// NPCC.
+/// NPCC in the snapshot: counts, reaction times, watched queues.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Npcc {
-    /// What the control core counted.
+    /// Counts of the control core.
     #[serde(flatten)]
     pub counts: NpccCount,
-    /// What the workers' flow caches counted.
+    /// Counts of the workers' flow caches.
     #[serde(flatten)]
     pub caches: CacheCount,
-    /// What the control loop counted.
+    /// Counts of the control loop.
     #[serde(flatten)]
     pub control: ControlCount,
-    /// What becomes of decisions on the whole switch: `send`, `observe` or `off`.
+    /// Action on decisions for the whole switch: `send`, `observe` or `off`.
     pub action: String,
     /// CNPs handed to a port.
     pub cnps_sent: u64,
-    /// CNPs that would have been, where nothing is sent.
+    /// CNPs that would have been sent, where the action sends none.
     pub would_send: u64,
     /// CNPs not sent, by reason.
     pub cnps_suppressed: <NotSent as Cell>::Count,
-    /// From the enqueue that crosses `shallow` to the CNP handed to the device (the filter's ticks included), in us.
+    /// Time from the enqueue that crosses `shallow` to the CNP handed to the device (the filter's ticks included), in us.
     pub reaction_us: Percentiles,
-    /// From the enqueue that crosses `hard`, where no filter applies, to the CNP handed to the device, in us.
+    /// Time from the enqueue that crosses `hard`, where no filter applies, to the CNP handed to the device, in us.
     pub reaction_hard_us: Percentiles,
     /// Watched queues.
     pub queues: Vec<NpccQueue>,
-    /// How much of the traffic NPCC can do something about.
+    /// Data bytes in watched queues, by whether their senders can be signalled.
     pub health: Health,
-    /// Wire bytes of contributors without an entry in the flow table, by the port they came by.
+    /// Wire bytes of contributors without an entry in the flow table, by ingress port.
     pub uncounted_ports: BTreeMap<String, u64>,
-    /// Packets not learned from because their ICRC was wrong, by the port they came by.
+    /// Packets not learned from because their ICRC was wrong, by ingress port.
     pub damaged_ports: BTreeMap<String, u64>,
 }
 
 impl Npcc {
-    /// Shows each count that only grows, and which it is; `ports` are the names of all.
+    /// Calls `show` with each counter that only grows and its path; `ports` are the names of all ports.
     pub fn each<'a>(
         &mut self,
         path: Path,
@@ -86,7 +86,7 @@ impl Npcc {
 /// A distribution of times, in us.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// How many were measured.
+    /// Number of measurements.
     pub count: u64,
     /// Median.
     pub p50: f64,
@@ -95,7 +95,7 @@ pub struct Percentiles {
     /// 99.9th percentile.
     #[serde(default)]
     pub p999: f64,
-    /// Longest.
+    /// Longest time.
     pub max: f64,
 }
 
@@ -111,17 +111,17 @@ pub struct NpccQueue {
     pub zone: String,
     /// Trend: rising, falling.
     pub trend: String,
-    /// What becomes of decisions about it: the least of the switch's action, the port's and its own.
+    /// Action on decisions about this queue: the least of the switch's action, the port's and its own.
     pub action: String,
-    /// The policy in its slot.
+    /// Name of the policy in the queue's slot.
     pub policy: String,
-    /// The policy that answered at the last look: another one when the first does not know enough.
+    /// Policy that answered at the last evaluation: another one when the policy in the slot does not know enough.
     pub policy_now: String,
-    /// Why it is another one.
+    /// Reason why another policy than the one in the slot answered; absent when that one did.
     pub policy_why: Option<String>,
     /// The policy's parameters, each with its unit.
     pub parameters: Vec<Setting>,
-    /// What was counted.
+    /// Counts of this queue.
     #[serde(flatten)]
     pub counts: WatchedCount,
 }
@@ -131,28 +131,28 @@ counted! { Npcc: NpccCount, NpccQueue: WatchedCount, Host: Counts }
 /// A policy's parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Setting {
-    /// Its name in `set`.
+    /// Name of the parameter in `set`.
     pub name: String,
-    /// What the number means: `ns`, `bytes` or `per-mille`.
+    /// Unit of the value: `ns`, `bytes` or `per-mille`.
     pub unit: String,
-    /// Its value.
+    /// Current value.
     pub value: u64,
-    /// Smallest value it takes.
+    /// Smallest value allowed.
     pub min: u64,
-    /// Largest.
+    /// Largest value allowed.
     pub max: u64,
 }
 
-/// Data bytes in watched queues, and whose senders could be told.
+/// Data bytes in watched queues, and the shares of them by whether the sender could be signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Health {
-    /// Wire bytes of data.
+    /// Wire bytes of data in watched queues.
     pub data_bytes: u64,
-    /// Share of them from flows paired well enough to be told, in percent.
+    /// Share of the data from flows paired well enough to be signalled, in percent.
     pub paired: f64,
-    /// Share from flows that are answered, but known by less than the configured evidence.
+    /// Share of the data from flows that are answered, but known by less than the configured evidence, in percent.
     pub unpaired: f64,
-    /// Share from flows nobody has answered here yet: cold, or their answers go another way.
+    /// Share of the data from flows without an answer seen here yet, in percent: cold, or their answers take another path.
     pub cold: f64,
 }
 
@@ -167,40 +167,40 @@ pub struct Flow {
     pub dest_qp: u32,
     /// Sender's QPN, which a CNP carries; absent while unknown.
     pub sender_qp: Option<u32>,
-    /// How the sender's QPN is known.
+    /// Evidence by which the sender's QPN is known.
     pub evidence: String,
     /// Egress port.
     pub port: String,
-    /// Egress queue.
+    /// Priority of the egress queue.
     pub priority: u8,
     /// Bytes enqueued.
     pub bytes: u64,
-    /// CNPs sent to its sender.
+    /// CNPs sent to the flow's sender.
     pub cnps: u64,
-    /// What the last CNP did: halved, weak, none; absent when not yet known.
+    /// Effect of the last CNP: halved, weak, none; absent when not yet known.
     pub response: Option<String>,
-    /// CNPs that would have been sent to its sender, where nothing is.
+    /// CNPs that would have been sent to the flow's sender, where the action sends none.
     #[serde(default)]
     pub would_send: u64,
-    /// Why it got no CNP when it was last considered; absent when it did, or would have.
+    /// Reason for no CNP when the flow was last considered; absent when it got one, or would have.
     #[serde(default)]
     pub refused: Option<String>,
-    /// Whether nobody has answered it yet.
+    /// True if no answer of the receiver has been seen yet.
     #[serde(default)]
     pub cold: bool,
-    /// Round trip from here to the sender, as NPCC counts with it, in us.
+    /// Round trip from the switch to the sender, as NPCC counts with it, in us.
     #[serde(default)]
     pub near_us: u64,
-    /// Round trip from here to the receiver, in us; absent while unknown.
+    /// Round trip from the switch to the receiver, in us; absent while unknown.
     #[serde(default)]
     pub far_us: Option<u64>,
-    /// Whether it is left to ECN because its receiver is near.
+    /// True if the flow is left to ECN because its receiver is near.
     #[serde(default)]
     pub gated: bool,
-    /// How long ago it was first seen, in ms.
+    /// Time since the flow was first seen, in ms.
     #[serde(default)]
     pub age_ms: u64,
-    /// How long ago it was last seen, in ms.
+    /// Time since the flow was last seen, in ms.
     #[serde(default)]
     pub idle_ms: u64,
 }
@@ -208,21 +208,21 @@ pub struct Flow {
 /// One host, by address.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Host {
-    /// Its address.
+    /// IP address of the host.
     pub address: String,
-    /// What was counted.
+    /// Counts of the host.
     #[serde(flatten)]
     pub counts: Counts,
-    /// What becomes of decisions to tell it: `send`, `observe`, `off`, or `deny` where it may not be told.
+    /// Action on decisions to signal the host: `send`, `observe`, `off`, or `deny` where it must not be signalled.
     #[serde(default)]
     pub action: String,
-    /// CNPs its living flows would have been sent, where nothing is.
+    /// CNPs that the host's live flows would have been sent, where the action sends none.
     #[serde(default)]
     pub would_send: u64,
-    /// Its flows.
+    /// Live flows that the host sends.
     #[serde(default)]
     pub flows: u64,
-    /// Of these, those whose sending queue pair is known.
+    /// Flows of the host whose sending queue pair is known.
     #[serde(default)]
     pub paired: u64,
     /// Flows whose last CNP halved their rate.
@@ -231,45 +231,45 @@ pub struct Host {
     /// Flows whose last CNP had a weak effect.
     #[serde(default)]
     pub weak: u64,
-    /// Flows whose last CNPs had none.
+    /// Flows whose last CNPs had no effect.
     #[serde(default)]
     pub unresponsive: u64,
-    /// What is believed of its network card: `unknown`, `answers` or `doubted`.
+    /// Responsiveness of the host's network card as believed: `unknown`, `answers` or `doubted`.
     #[serde(default)]
     pub standing: String,
-    /// Measurements that spoke for it: a flow of it slowed down when told and stayed slow.
+    /// Measurements for the host: a flow of it slowed down when signalled and stayed slow.
     #[serde(default)]
     pub worked: u64,
-    /// Measurements that spoke against it: none did, or not for long.
+    /// Measurements against the host: none of its flows slowed down, or not for long.
     #[serde(default)]
     pub vain: u64,
-    /// The natural logarithm of the odds that it responds, in tenths: 0 is even, 22 is nine to one.
+    /// Natural logarithm of the odds that the host responds, in tenths: 0 is even, 22 is nine to one.
     #[serde(default)]
     pub odds: i64,
-    /// Measurements that say nothing of it, by reason.
+    /// Measurements that say nothing about the host, by reason.
     #[serde(default)]
     pub unmeasured: BTreeMap<String, u64>,
 }
 
-/// A line of the log.
+/// Line of `show log`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LogLine {
-    /// When, in us of the switch's clock.
+    /// Time of the entry, in us of the switch's clock.
     pub time_us: u64,
-    /// When by everybody's clock, RFC 3339, UTC.
+    /// Time of the entry as wall-clock time, RFC 3339, UTC.
     #[serde(default)]
     pub wall: String,
-    /// What it tells of: a `decision` about a flow, an `event` of ports and lossless queues, or a `change` by an operator.
+    /// Kind of the entry: a `decision` about a flow, an `event` of ports and lossless queues, or a `change` by an operator.
     pub kind: String,
-    /// The whole of it, for people.
+    /// Full text of the entry, for people.
     pub text: String,
-    /// Of a decision: the egress port; of an event: the port, where it is one port's.
+    /// Egress port of a decision; port of an event, where it concerns one port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// Of a decision: the egress queue; of an event: the priority, where it is one priority's.
+    /// Egress queue of a decision; priority of an event, where it concerns one priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// The decision, where it is one.
+    /// Details of the decision, if the entry is one.
     #[serde(flatten)]
     pub decision: Option<LogDecision>,
 }
@@ -285,21 +285,21 @@ pub struct LogDecision {
     pub dest_qp: u32,
     /// Sender's QPN; absent while unknown.
     pub sender_qp: Option<u32>,
-    /// How it is known.
+    /// Evidence by which the sender's QPN is known.
     pub evidence: String,
-    /// What became of it: `sent`, `would-send` or `refused`.
+    /// Outcome of the decision: `sent`, `would-send` or `refused`.
     pub outcome: String,
-    /// Why it was refused.
+    /// Reason for the refusal; absent unless refused.
     pub refused: Option<String>,
-    /// Why the policy wanted somebody told.
+    /// Reason of the policy to want the sender signalled.
     pub reason: String,
     /// Wire bytes in the queue.
     pub depth: u64,
-    /// Its zone.
+    /// Zone of the queue.
     pub zone: String,
-    /// Its trend.
+    /// Trend of the queue.
     pub trend: String,
-    /// CNPs of the flow, this one included; would-be ones where nothing is sent.
+    /// CNPs of the flow, this one included; would-be ones where the action sends none.
     pub cnps: u64,
 }
 
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Every number of NPCC's report is shown, or is one that may go down.
+    /// Checks that every number of NPCC's report is shown, or is one that may go down.
     #[test]
     fn no_count_of_npcc_is_forgotten() {
         let mut npcc = Npcc {
@@ -330,12 +330,12 @@ mod tests {
             },
         );
         let value = serde_json::to_value(&npcc).unwrap();
-        // What goes up and down, and what is a distribution of this process's.
+        // Gauges, which go up and down, and distributions of this process.
         let gauges = [
             "/flows",
             "/reaction_us",
             "/reaction_hard_us",
-            // The same as `counts.data_bytes`, which is shown.
+            // Equal to `counts.data_bytes`, which is shown.
             "/health/data_bytes",
             "/health/paired",
             "/health/unpaired",
@@ -375,7 +375,7 @@ mod tests {
                 _ => {}
             }
         }
-        // Some are shown that JSON has in a sum only, or not at all.
+        // Some counters are shown that JSON holds only in a sum, or not at all.
         assert!(grown > 50 && grown < shown, "{grown} of {shown}");
     }
 }

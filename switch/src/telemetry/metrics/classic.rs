@@ -1,9 +1,9 @@
-//! Prometheus' classic text, of OpenMetrics': what `promtool check metrics` reads.
+//! Conversion of OpenMetrics text to Prometheus' classic text, which `promtool check metrics` reads.
 //!
-//! The samples are the same. A counter's metadata bears the name of its samples there, an info is a gauge, and neither units nor
-//! an end are marked.
+//! The samples are the same. In the classic text a counter's metadata bears the name of its samples, an info is a gauge, and neither
+//! units nor an end are marked.
 
-/// The classic form of an OpenMetrics text of counters, gauges, histograms and infos.
+/// Converts an OpenMetrics text of counters, gauges, histograms and infos to the classic format.
 pub(super) fn of_open_metrics(text: &str) -> String {
     let mut classic = String::with_capacity(text.len());
     let mut help = None;

@@ -1,4 +1,4 @@
-//! Metrics that are declared with their counters ([`counters!`](npcc_pipeline::counters!)): found by visiting the counts of a snapshot.
+//! Metrics that are declared with their counters ([`counters!`](npcc_pipeline::counters!)), found by visiting the counts of a snapshot.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::report::model::{NpccQueue, Port, Snapshot, Worker};
 /// Labels of a sample.
 type Labels = Vec<(&'static str, String)>;
 
-/// A family that counters declare.
+/// Family that counters declare.
 #[derive(Debug)]
 struct Family {
     head: Head,
@@ -21,7 +21,7 @@ struct Family {
     samples: Vec<(Labels, u64)>,
 }
 
-/// All families that counters declare.
+/// Registry of all families that counters declare.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     labels: Labels,
@@ -29,7 +29,7 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// With the samples of a snapshot. A family is there even where nothing has a sample of it now.
+    /// Builds the registry with the samples of a snapshot. A family is there even if it has no sample now.
     pub(super) fn of(snapshot: &Snapshot) -> Declared {
         let mut declared = Declared::default();
         let mut one_of_each = Snapshot {
@@ -72,7 +72,7 @@ impl Declared {
         all.punt.host.show(self);
     }
 
-    /// Visits what has these labels.
+    /// Visits counters under these labels.
     fn under(&mut self, labels: &[(&'static str, &str)], visit: impl FnOnce(&mut Declared)) {
         let labels = labels
             .iter()
@@ -82,7 +82,7 @@ impl Declared {
         self.labels.clear();
     }
 
-    /// Names, helps and kinds.
+    /// Yields names, help texts and types.
     #[cfg(test)]
     pub(super) fn heads(&self) -> impl Iterator<Item = Head> {
         self.families.iter().map(|family| family.head)

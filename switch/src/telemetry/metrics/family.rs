@@ -1,4 +1,4 @@
-//! A family of metrics, and the samples that are read for it.
+//! Family of metrics, and the samples that are read for it.
 
 use std::fmt;
 
@@ -7,42 +7,42 @@ use prometheus_client::metrics::MetricType;
 
 use super::scrape::{Scrape, Spread};
 
-/// What kind of samples a family has.
+/// Type of a family's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It only grows while the switch runs; the text adds `_total` to the name.
+    /// A counter, which only grows while the switch runs; the text adds `_total` to the name.
     Counter,
-    /// It goes up and down.
+    /// A gauge, which goes up and down.
     Gauge,
-    /// A distribution.
+    /// A histogram.
     Histogram,
-    /// Labels that say something; the text adds `_info` to the name.
+    /// An info: its labels carry the information; the text adds `_info` to the name.
     Info,
 }
 
-/// Name and meaning of a family.
+/// Name, help text and type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Its name, without what the text adds for its kind.
+    /// Name of the family, without the suffix that the text adds for its type.
     pub(super) name: &'static str,
-    /// What it counts, as a sentence.
+    /// Help text: what the family counts, as a sentence.
     pub(super) help: &'static str,
-    /// Its kind.
+    /// Type of the family's samples.
     pub(super) kind: Kind,
 }
 
-/// A family whose samples are computed, as no counter has them.
+/// Family whose samples are computed rather than read from a counter.
 #[derive(Debug)]
 pub(super) struct Family {
     pub(super) head: Head,
-    /// Reads its samples.
+    /// Reads the family's samples.
     pub(super) samples: fn(&Scrape, &mut Samples<'_>) -> fmt::Result,
 }
 
-/// Labels of a sample: name and value.
+/// Label of a sample: name and value.
 pub(super) type Label<'a> = (&'static str, &'a str);
 
-/// Takes the samples of one family.
+/// Writer of the samples of one family.
 pub(super) struct Samples<'a> {
     metric: MetricEncoder<'a>,
 }
@@ -75,36 +75,36 @@ impl<'a> Samples<'a> {
         sample(&mut self.metric.encode_family(&labels)?)
     }
 
-    /// A counter's sample.
+    /// Writes a counter's sample.
     pub(super) fn count(&mut self, labels: &[Label<'_>], value: u64) -> fmt::Result {
         self.put(labels, |metric| {
             metric.encode_counter::<NoLabelSet, u64, u64>(&value, None)
         })
     }
 
-    /// A counter's sample that is a time in seconds.
+    /// Writes a counter's sample that is a time in seconds.
     pub(super) fn count_seconds(&mut self, labels: &[Label<'_>], seconds: f64) -> fmt::Result {
         self.put(labels, |metric| {
             metric.encode_counter::<NoLabelSet, f64, u64>(&seconds, None)
         })
     }
 
-    /// A gauge's sample.
+    /// Writes a gauge's sample.
     pub(super) fn gauge(&mut self, labels: &[Label<'_>], value: u64) -> fmt::Result {
         self.put(labels, |metric| metric.encode_gauge(&value))
     }
 
-    /// A gauge's sample that is 1 where it holds, and 0.
+    /// Writes a gauge's sample that is 1 if `holds`, and 0 otherwise.
     pub(super) fn holds(&mut self, labels: &[Label<'_>], holds: bool) -> fmt::Result {
         self.gauge(labels, u64::from(holds))
     }
 
-    /// A gauge's sample that is no whole number.
+    /// Writes a gauge's sample that is no whole number.
     pub(super) fn real(&mut self, labels: &[Label<'_>], value: f64) -> fmt::Result {
         self.put(labels, |metric| metric.encode_gauge(&value))
     }
 
-    /// A distribution.
+    /// Writes a histogram.
     pub(super) fn spread(&mut self, labels: &[Label<'_>], spread: &Spread) -> fmt::Result {
         let count = spread.bins.iter().map(|(_, times)| times).sum();
         self.put(labels, |metric| {
@@ -112,7 +112,7 @@ impl<'a> Samples<'a> {
         })
     }
 
-    /// An info's labels.
+    /// Writes an info's labels.
     pub(super) fn info(&mut self, labels: &[Label<'_>]) -> fmt::Result {
         self.metric.encode_info(&labels)
     }
@@ -121,7 +121,7 @@ impl<'a> Samples<'a> {
 /// Declares the families of a file: name, kind, help, how samples are read.
 macro_rules! families {
     ($($name:literal $kind:ident $help:literal $samples:expr;)*) => {
-        /// The families of this file.
+        /// Metric families of this file.
         pub(super) static FAMILIES: &[$crate::telemetry::metrics::family::Family] = &[$(
             $crate::telemetry::metrics::family::Family {
                 head: $crate::telemetry::metrics::family::Head {

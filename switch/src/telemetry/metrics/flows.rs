@@ -1,7 +1,7 @@
-//! Metrics of the heaviest flows, put together by hosts and queue.
+//! Metrics of the heaviest flows, summed by hosts and queue.
 //!
 //! Queue pairs come and go by the thousand, and each would be a series for ever: they are in `show flows` only. So are flows beyond
-//! the heaviest [`super::HEAVIEST`]. Which those are changes, so these are gauges.
+//! the heaviest [`super::HEAVIEST`]. The set of heaviest flows changes, so these metrics are gauges.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::family::{Samples, families};
 use super::queues::digit;
 use super::scrape::Scrape;
 
-/// What the flows between two hosts in one queue come to.
+/// Sum of the flows between two hosts in one queue.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     bytes: u64,

@@ -1,5 +1,5 @@
-//! Metrics of the control plane: what Linux is given, what is made in its stead, what it sends, and how its routes are followed. All is 0 where it is
-//! not integrated.
+//! Metrics of the control plane: frames given to Linux, ICMP errors made in its stead, frames it sends, and how its routes are
+//! followed. All are 0 where Linux is not integrated.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use super::scrape::{Scrape, seconds};
 use crate::report::punt::Class;
 use crate::report::routes::Linux;
 
-/// A counter of each class.
+/// Writes a counter of each class.
 fn classes(all: &Scrape, to: &mut Samples<'_>, of: fn(&Class) -> u64) -> fmt::Result {
     let mut classes = all.snapshot.punt.classes.iter();
     classes.try_for_each(|class| to.count(&[("class", &class.name)], of(class)))
 }
 
-/// Numbers that are told apart by a label.
+/// Writes numbers that differ in one label.
 fn numbers<const N: usize>(
     to: &mut Samples<'_>,
     label: &'static str,

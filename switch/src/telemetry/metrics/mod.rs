@@ -1,7 +1,7 @@
 //! Metrics: families of samples, made at each scrape from the snapshot that `show` prints, since the start.
 //!
-//! A counter's family is declared with the counter ([`declared`]); families of this folder are of what is computed. The text is
-//! OpenMetrics', or Prometheus' classic one ([`classic`]). Every label has few values: a flow's queue pairs are none.
+//! A counter's family is declared with the counter ([`declared`]); the families of this folder are of computed values. The text is
+//! in OpenMetrics, or in Prometheus' classic format ([`classic`]). Every label has few values: a flow's queue pairs are no labels.
 
 mod classic;
 mod declared;
@@ -27,7 +27,7 @@ use self::family::Head;
 use self::family::{Family, Samples};
 pub use self::scrape::{HEAVIEST, Scrape};
 
-/// The form of the text.
+/// Format of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// OpenMetrics 1.0.
@@ -37,11 +37,11 @@ pub enum Format {
 }
 
 impl Format {
-    /// The form that an `Accept` header asks for.
+    /// Returns the format that an `Accept` header asks for.
     #[must_use]
     pub fn accepted(accept: Option<&str>) -> Format {
         let asked = accept.unwrap_or_default();
-        // Prometheus names OpenMetrics first where it takes it at all.
+        // Prometheus names OpenMetrics first where it accepts it at all.
         if asked.contains("application/openmetrics-text") {
             Format::OpenMetrics
         } else {
@@ -49,7 +49,7 @@ impl Format {
         }
     }
 
-    /// Its `Content-Type`.
+    /// Returns the format's `Content-Type`.
     #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Format {
     }
 }
 
-/// Families whose samples are computed, in the order of the text; those that counters declare follow.
+/// Yields families whose samples are computed, in the order of the text; those that counters declare follow.
 fn computed() -> impl Iterator<Item = &'static Family> {
     let all = [
         switch::FAMILIES,
@@ -72,7 +72,7 @@ fn computed() -> impl Iterator<Item = &'static Family> {
     all.into_iter().flatten()
 }
 
-/// Names and meanings of all families.
+/// Yields names and help texts of all families.
 #[cfg(test)]
 fn heads() -> impl Iterator<Item = Head> {
     let declared = Declared::of(&Default::default());
@@ -80,13 +80,13 @@ fn heads() -> impl Iterator<Item = Head> {
     computed().map(|family| family.head).chain(declared)
 }
 
-/// The text of what was seen.
+/// Returns the text of a scrape.
 ///
 /// # Errors
-/// None that a string as its target brings about.
+/// Errors of the formatter, which a string as its target never causes.
 pub fn text(scrape: Scrape, format: Format) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
-    // The registry wants to share what it collects.
+    // The registry wants to share ownership of its collectors.
     registry.register_collector(Box::new(Once(Mutex::new(scrape))));
     let mut text = String::new();
     text::encode(&mut text, &registry)?;
@@ -96,7 +96,7 @@ pub fn text(scrape: Scrape, format: Format) -> Result<String, fmt::Error> {
     })
 }
 
-/// What was seen in one scrape.
+/// Collector of one scrape.
 #[derive(Debug)]
 struct Once(Mutex<Scrape>);
 

@@ -10,7 +10,7 @@ use super::queues::digit;
 use super::scrape::Scrape;
 use crate::report::model::NpccQueue;
 
-/// Does something for each watched queue, with its labels.
+/// Calls `each` for each watched queue, with its labels.
 fn each(
     all: &Scrape,
     mut each: impl FnMut([Label<'_>; 2], &NpccQueue) -> fmt::Result,
@@ -22,7 +22,7 @@ fn each(
     })
 }
 
-/// Which of these words holds now.
+/// Writes a sample for each word: 1 for the one that holds now, and 0 for the others.
 fn state(
     to: &mut Samples<'_>,
     [port, priority]: [Label<'_>; 2],
@@ -33,7 +33,7 @@ fn state(
     words.try_for_each(|word| to.holds(&[port, priority, (label, word)], word == now))
 }
 
-/// Ticks by zone and by what the depth did.
+/// Writes ticks by zone and by the change of the depth.
 fn ticks(to: &mut Samples<'_>, [port, priority]: [Label<'_>; 2], queue: &NpccQueue) -> fmt::Result {
     let mut decisions = queue.decisions.each_named();
     decisions.try_for_each(|(name, count)| {

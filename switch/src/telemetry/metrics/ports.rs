@@ -6,7 +6,7 @@ use super::family::{Samples, families};
 use super::scrape::Scrape;
 use crate::report::model::Port;
 
-/// A gauge of each port.
+/// Writes a gauge of each port.
 fn gauges(all: &Scrape, to: &mut Samples<'_>, of: fn(&Port) -> u64) -> fmt::Result {
     let mut ports = all.snapshot.ports.iter();
     ports.try_for_each(|port| to.gauge(&[("port", &port.name)], of(port)))

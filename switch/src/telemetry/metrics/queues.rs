@@ -6,15 +6,15 @@ use super::family::{Samples, families};
 use super::scrape::Scrape;
 use crate::report::lossless::Group;
 
-/// Digits of the priorities, as labels have them.
+/// Digits of the priorities, as label values.
 const DIGITS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
-/// A priority as a label.
+/// Returns a priority as a label.
 pub(super) fn digit(priority: u8) -> &'static str {
     DIGITS.get(usize::from(priority)).copied().unwrap_or("?")
 }
 
-/// What only lossless groups have.
+/// Writes a value that only lossless groups have.
 fn of_lossless(all: &Scrape, to: &mut Samples<'_>, of: fn(&Group) -> Option<u64>) -> fmt::Result {
     for port in &all.snapshot.ports {
         for (group, bytes) in port.groups.iter().filter_map(|one| Some((one, of(one)?))) {
@@ -28,7 +28,7 @@ fn of_lossless(all: &Scrape, to: &mut Samples<'_>, of: fn(&Group) -> Option<u64>
     Ok(())
 }
 
-/// Both ends of a curve of marking or early drop, of each queue that has one.
+/// Writes both ends of the curve of marking or early drop, for each queue that has one.
 fn curves(all: &Scrape, to: &mut Samples<'_>, wred: bool) -> fmt::Result {
     let names = if wred {
         ["min", "max"]

@@ -1,4 +1,4 @@
-//! What one scrape sees.
+//! Data of one scrape.
 
 use npcc_pipeline::num::real;
 
@@ -7,7 +7,7 @@ use crate::report::model::{Flow, Snapshot};
 use crate::report::routes::Linux;
 use crate::worker::timings::What;
 
-/// Flows that a scrape tells of: the heaviest.
+/// Number of flows in a scrape: the heaviest ones.
 pub const HEAVIEST: usize = 20;
 
 /// Upper bounds of the bins of reaction times, in us.
@@ -15,12 +15,12 @@ const BOUNDS_US: [u64; 18] = [
     5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1_000, 2_000, 5_000, 10_000, 100_000,
 ];
 
-/// A distribution of times.
+/// Histogram of times.
 #[derive(Debug, Default)]
 pub(super) struct Spread {
-    /// The sum of all, in seconds.
+    /// Sum of all times, in seconds.
     pub(super) seconds: f64,
-    /// Upper bounds in seconds, and how many lie between each and the one before.
+    /// Bins: the upper bound in seconds, and the number of times between it and the bound before.
     pub(super) bins: Vec<(f64, u64)>,
 }
 
@@ -37,23 +37,23 @@ impl Spread {
     }
 }
 
-/// Everything that metrics are read from, at one moment.
+/// State from which all metrics are read, at one moment.
 #[derive(Debug, Default)]
 pub struct Scrape {
-    /// As counted since the start, whatever an operator cleared.
+    /// Snapshot of the counts since the start, regardless of `clear`.
     pub(super) snapshot: Snapshot,
-    /// The heaviest flows.
+    /// Heaviest flows, at most [`HEAVIEST`].
     pub(super) flows: Vec<Flow>,
-    /// How the kernel's routes are followed.
+    /// State of following the kernel's routes.
     pub(super) linux: Linux,
-    /// From `shallow` to the CNP.
+    /// Reaction times from the crossing of `shallow` to the CNP.
     pub(super) shallow: Spread,
-    /// From `hard` to the CNP.
+    /// Reaction times from the crossing of `hard` to the CNP.
     pub(super) hard: Spread,
 }
 
 impl Scrape {
-    /// Looks now.
+    /// Collects the data of a scrape now.
     #[must_use]
     pub fn of(view: &View) -> Scrape {
         Scrape {
@@ -66,7 +66,7 @@ impl Scrape {
     }
 }
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 pub(super) fn seconds(ns: u64) -> f64 {
     real(ns) / 1e9
 }
