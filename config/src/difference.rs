@@ -83,7 +83,7 @@ fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// The parts of a map, or of a list whose entries have a name of their own.
+/// Returns the entries of a map, or of a list whose entries have a name of their own.
 fn children(value: &Value) -> Option<BTreeMap<String, Value>> {
     match value {
         Value::Object(map) => Some(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()),
@@ -125,7 +125,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Without what nobody wrote.
+/// Returns the value without keys that are null (not written).
 fn brief(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

@@ -16,7 +16,7 @@ pub(crate) const FIRST: usize = usize::MAX / 2;
 pub struct Overrides(BTreeMap<String, String>);
 
 impl Overrides {
-    /// Sets a value, as YAML, instead of those within it.
+    /// Sets a value, as YAML, and drops overrides at paths within it.
     pub fn set(&mut self, path: &str, value: &str) {
         self.0.retain(|other, _| !is_within(other, path));
         self.0.insert(path.to_owned(), value.to_owned());

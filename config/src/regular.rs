@@ -30,7 +30,7 @@ pub enum ReadError {
 /// # Errors
 /// [`ReadError`], never [`ReadError::TooLong`]; at once.
 pub fn open(path: &Path) -> Result<File, ReadError> {
-    // To open some devices does something already.
+    // Opening some devices already has side effects.
     check(metadata(path)?.file_type())?;
     let mut options = OpenOptions::new();
     // A regular file is read as without it.

@@ -59,7 +59,7 @@ pub struct Priority {
     pub ecn: Option<EcnChoice>,
     /// Queue depths at which frames that are not ECN-capable are dropped early.
     pub wred: Option<Wred>,
-    /// Maximum rate of the queue.
+    /// Maximum rate of the queue; default a tenth of the port's rate for a control queue (strict and lossy), no limit for any other.
     pub max_rate: Option<BitRate>,
     /// Guaranteed minimum rate, served ahead of strict queues and DWRR shares.
     pub min_rate: Option<BitRate>,
