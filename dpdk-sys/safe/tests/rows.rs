@@ -9,19 +9,19 @@ use npcc_dpdk::{Burst, Mbuf, PortConfig, RingPort, free_all};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Places of the row.
+/// Number of places of the row.
 const PLACES: usize = 12;
-/// Frames a wire holds.
+/// Number of frames that a wire holds.
 const WIRE: usize = 8;
 
-/// What can be done with a row between two queues.
+/// Operation on a row between two queues.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many frames come, and so many at most are received.
+    /// `.0` frames arrive, and at most `.1` are received.
     Receive(u16, usize),
-    /// So many at most are sent.
+    /// At most so many frames are sent.
     Send(usize),
-    /// So many are taken off the wire.
+    /// All frames are taken off the wire, and at most so many of them are sent again.
     Drain(u16),
     FreeAll,
 }

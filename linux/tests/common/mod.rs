@@ -93,7 +93,7 @@ impl Fib for Book {
     }
 }
 
-/// Book that a thread writes and a test reads. Expensive checks are left to the other.
+/// Book that a thread writes and a test reads. Expensive checks are left to [`Book`].
 #[derive(Debug, Clone, Default)]
 pub struct Shared(pub Arc<Mutex<Book>>);
 
