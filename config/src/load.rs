@@ -191,7 +191,7 @@ mod tests {
         load(&path).unwrap_err().to_string()
     }
 
-    /// Whoever may run `check` as root, and nothing else, read the first line of any file.
+    /// A user who may run `check` as root, and nothing else, could read the first line of any file.
     #[test]
     fn of_a_file_that_is_no_configuration_nothing_is_quoted() {
         for secret in [

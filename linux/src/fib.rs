@@ -31,13 +31,13 @@ pub trait Fib: Send {
     /// Creates a group of these members; without members, its routes are treated as absent.
     ///
     /// # Errors
-    /// There is no capacity.
+    /// The switch has no capacity left.
     fn make_group(&mut self, members: &[Member]) -> Result<NextHopGroupId, Refused>;
 
     /// Replaces the members of a group, for every route that uses it.
     ///
     /// # Errors
-    /// There is no capacity; the group is unchanged.
+    /// The switch has no capacity left; the group is unchanged.
     fn change_group(&mut self, group: NextHopGroupId, members: &[Member]) -> Result<(), Refused>;
 
     /// Removes a group that no route uses any more.
@@ -46,7 +46,7 @@ pub trait Fib: Send {
     /// Points a prefix to a group, replacing its previous one.
     ///
     /// # Errors
-    /// There is no capacity; the route is unchanged.
+    /// The switch has no capacity left; the route is unchanged.
     fn set_route(&mut self, prefix: Prefix, group: NextHopGroupId) -> Result<(), Refused>;
 
     /// Removes a prefix.

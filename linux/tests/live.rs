@@ -409,7 +409,7 @@ fn fifty_thousand_routes() {
     many_routes("fifty", 50_000);
 }
 
-/// As above with 200,000, and figures of a full table.
+/// Repeats the test with 900,000 routes, the size of a full table.
 #[test]
 #[ignore = "takes minutes: scripts/test-long linux"]
 fn a_full_table() {

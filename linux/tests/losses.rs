@@ -514,7 +514,7 @@ fn an_object_whose_number_is_used_again_keeps_no_route() {
     }
 }
 
-/// When the object was removed, its group had another member; the dump has the group as it was made later.
+/// A group had another member when the object was removed than in the dump, which has the group as it was made later.
 #[test]
 fn a_group_that_got_another_member_keeps_its_routes() {
     let steps = [

@@ -10,7 +10,7 @@ pub enum Sandbox {
     /// System calls and capabilities that forwarding does not need are denied; the switch refuses to start if that is impossible.
     #[default]
     On,
-    /// As `on` where the system supports it; elsewhere the switch reports it and runs without a sandbox.
+    /// Restricted as with `on` where the system supports it; elsewhere the switch reports it and runs without a sandbox.
     Try,
     /// No restriction: the switch keeps all privileges of the user who started it.
     Off,

@@ -15,7 +15,7 @@ pub enum Auto<T> {
     /// Determined automatically.
     #[default]
     Auto,
-    /// As configured.
+    /// Configured value.
     Written(T),
 }
 

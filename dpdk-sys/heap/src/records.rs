@@ -3,7 +3,7 @@
 //! A ring has one writer and any number of readers, and lies in [`Words`]: memory of this process, or memory that outlives it
 //! ([`crate::shared::SharedWords`]). A new record takes the place of the oldest one.
 //!
-//! Record `n`, counted from 1, stands in slot `n % slots`. A slot is four things: the record's number, its length in words, a sum
+//! Record `n`, counted from 1, is in slot `n % slots`. A slot is four things: the record's number, its length in words, a sum
 //! over number and words, and the words.
 //!
 //! | writer | reader |
@@ -82,7 +82,7 @@ pub struct Record {
 /// Contents of a ring when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Records {
-    /// Whole records, oldest first: the number of the first one tells how many were overwritten.
+    /// Whole records, oldest first: the number of the first one shows how many were overwritten.
     pub whole: Vec<Record>,
     /// Number of slots that were being written, were overwritten meanwhile, or are damaged.
     pub inconsistent: usize,

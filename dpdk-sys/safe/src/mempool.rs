@@ -61,7 +61,7 @@ pub enum PoolError {
         /// Name of the pool.
         name: String,
     },
-    /// There is not enough memory.
+    /// Memory is insufficient.
     #[error(
         "mempool {name}: no memory for {mbufs} buffers (about {bytes} bytes on one NUMA node): \
          ask for fewer buffers, reserve more hugepages, or raise -m among the EAL arguments"

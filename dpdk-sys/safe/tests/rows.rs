@@ -19,9 +19,9 @@ const WIRE: usize = 8;
 enum Step {
     /// `.0` frames arrive, and at most `.1` are received.
     Receive(u16, usize),
-    /// At most so many frames are sent.
+    /// Up to `.0` frames are sent.
     Send(usize),
-    /// All frames are taken off the wire, and at most so many of them are sent again.
+    /// Takes all frames off the wire, and sends up to `.0` of them again.
     Drain(u16),
     FreeAll,
 }

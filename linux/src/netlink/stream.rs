@@ -26,7 +26,7 @@ pub(super) fn is_kernel(sender: &SocketAddr) -> bool {
 pub enum Read {
     /// The stream is empty for now.
     Empty,
-    /// There may be more to read.
+    /// More may be readable.
     More,
     /// The kernel dropped messages.
     Overrun,

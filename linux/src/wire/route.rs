@@ -94,7 +94,7 @@ pub enum Way {
 /// Position of a route beside others of the same prefix and metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Before the others.
+    /// In front of the others.
     First,
     /// Behind the others.
     Last,

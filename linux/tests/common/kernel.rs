@@ -29,7 +29,7 @@ pub struct Kernel {
     pub addresses: BTreeSet<Address>,
     pub neighbors: BTreeMap<(u32, IpAddr), Mac>,
     pub next_hops: BTreeMap<u32, Kind>,
-    /// By table, prefix and metric: one each, as FRR has them.
+    /// Routes by table, prefix and metric: one each, as FRR has them.
     pub routes: BTreeMap<(Table, Prefix, u32), Held>,
     said: Vec<Event>,
 }

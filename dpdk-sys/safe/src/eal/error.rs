@@ -18,7 +18,7 @@ pub enum EalError {
         /// The argument, with the NUL made visible.
         argument: String,
     },
-    /// There are more arguments than C can count.
+    /// The arguments are more than C can count.
     #[error("too many EAL arguments")]
     TooManyArguments,
     /// EAL refused an argument.
@@ -32,7 +32,7 @@ pub enum EalError {
         /// EAL's reason.
         errno: Errno,
     },
-    /// There are no hugepages and EAL was not started with `--no-huge`.
+    /// No hugepages are free, and EAL was not started with `--no-huge`.
     #[error(
         "EAL found no free hugepages ({errno}): reserve some (echo 512 > \
          /proc/sys/vm/nr_hugepages), or do without them at a cost in speed (EAL arguments \

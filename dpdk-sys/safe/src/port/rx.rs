@@ -74,7 +74,7 @@ impl RxQueue {
                 return 0;
             };
             let queue = usize::from(self.queue);
-            // Asked for beforehand: a driver that copies frames may push it out of the cache.
+            // Read beforehand: a driver that copies frames may push it out of the cache.
             let callback = load((*self.ops).rxq.clbk.add(queue));
             let received = receive(load((*self.ops).rxq.data.add(queue)), slots, room);
             if callback.is_null() {

@@ -198,7 +198,7 @@ impl TxQueue {
 /// beyond.
 fn bisect(most: u16, holds: impl Fn(u16) -> Option<bool>) -> Option<u16> {
     let (mut low, mut high) = (0, most);
-    // Asked first, so that a driver which cannot tell is told from an empty ring.
+    // Queried first, to distinguish a driver that cannot report it from an empty ring.
     if most > 0 && !holds(1)? {
         return Some(0);
     }
