@@ -33,7 +33,7 @@ npcc_pipeline::defaults! {
         pub namespace: Option<String> = Some("npcc".to_owned()),
         /// Size in bytes of the netlink receive buffer.
         pub receive_buffer: usize = 16 << 20,
-        /// Minimum interval between two full comparisons with the kernel.
+        /// Interval of the periodic full comparison with the kernel; longer if a comparison takes over a tenth of it.
         pub compare_every: Duration = Duration::from_secs(10),
         /// TAPs to create.
         pub ports: Vec<TapPort> = vec![],

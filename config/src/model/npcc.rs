@@ -28,7 +28,7 @@ npcc_pipeline::defaults! {
         pub flows: Count = Count(65_536),
         /// Weakest evidence for the sender's queue pair on which a CNP is sent.
         pub evidence: Evidence = Evidence::Port,
-        /// Treatment of flows whose evidence is weaker than that.
+        /// Treatment of flows whose evidence is weaker than `evidence`.
         pub unpaired: Unpaired = Unpaired::Mark,
         /// Delivery of the ECN marks of watched queues: CE on the frame, a CNP to the sender, or neither.
         pub ecn: EcnMode = EcnMode::Divert,

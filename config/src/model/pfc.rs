@@ -37,7 +37,7 @@ npcc_pipeline::defaults! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Watchdog {
-        /// Detection time: a queue that is paused for this long without sending is in a storm.
+        /// Detection time: a queue whose frames wait behind an unbroken pause for this long is in a storm.
         pub detect: Nanos = Nanos::from_millis(200),
         /// Share of twice the detection time during which a queue with waiting frames must be paused to be in a storm as well, however often
         /// the peer releases it in between; 100% detects only unbroken pauses.

@@ -283,7 +283,7 @@ impl Drop for PoolCore {
         // them.
         let quiescent = self.eal.quiesce();
         let out = self.in_use();
-        // What a thread without a cache did before its last store to the pool's ring happened
+        // Everything that a thread without a cache did before its last store to the pool's ring happened
         // before this.
         atomic::fence(Ordering::Acquire);
         if quiescent.is_some() && out == 0 {

@@ -79,7 +79,7 @@ fn what_is_received_into_a_row_and_sent_from_it_is_owned_once_and_in_order() {
         .run(&steps(), |steps| {
             let (rx, tx, feed, drained, next) = &mut *wires.borrow_mut();
             let mut row = ArrayVec::<Own, PLACES>::new();
-            // What waits before the row, is in it, and waits behind it.
+            // Frames that wait before the row, are in it, and wait behind it.
             let (mut before, mut inside, mut behind): (Vec<u16>, Vec<u16>, Vec<u16>) =
                 Default::default();
             let shift = |from: &mut Vec<u16>, to: &mut Vec<u16>, count: usize| {

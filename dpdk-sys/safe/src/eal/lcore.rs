@@ -146,7 +146,7 @@ impl Eal {
         // once, on the lcore.
         let rc = unsafe { dpdk_sys::rte_eal_remote_launch(Some(run), job.cast(), id) };
         if let Err(errno) = Errno::check(rc) {
-            // What the function holds may itself want to know whether all is quiet.
+            // Dropping the function may itself check for quiescence, so the lock is released first.
             drop(one_at_a_time);
             // SAFETY: the launch was refused, so `run` will never see the box; it is still ours.
             drop(unsafe { Box::from_raw(job) });

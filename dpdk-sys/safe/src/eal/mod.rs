@@ -37,7 +37,7 @@ pub struct Eal {
 #[derive(Debug)]
 pub(crate) struct EalCore {
     main_thread: ThreadId,
-    /// True if a buffer still points into DPDK's memory, so that it must never be unmapped.
+    /// True if a buffer or an open port still uses DPDK's memory, so that it must never be unmapped.
     leaked: AtomicBool,
     /// Numbers of the ports that a `Port` owns.
     ports: Mutex<Vec<u16>>,
@@ -126,7 +126,7 @@ impl EalCore {
         lcore::all().all(lcore::is_idle).then_some(guard)
     }
 
-    /// Marks DPDK's memory as still in use by a buffer that nothing will wait for.
+    /// Marks DPDK's memory as still in use, by a buffer or a port that nothing will wait for.
     pub(crate) fn mark_leaked(&self) {
         self.leaked.store(true, Ordering::Release);
     }
